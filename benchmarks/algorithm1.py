@@ -15,9 +15,9 @@ import numpy as np
 
 from manifactor import DiffusionMap, datasets
 from manifactor.factoring.triplets.search import find_triplets
-from manifactor.studies.paper.cases import PAPER_UNIT
-from manifactor.studies.paper.table1 import Table1Settings
-from manifactor.studies.paper.textbook import algorithm_1, cosine
+from studies.paper.cases import PAPER_UNIT
+from studies.paper.table1 import Table1Settings
+from studies.paper.textbook import algorithm_1, cosine
 
 from record import record
 
@@ -52,9 +52,7 @@ def main():
     arguments = parser.parse_args()
     workload = Table1Settings()
     delta, gamma = PAPER_UNIT * workload.delta, workload.gamma
-    X, _ = datasets.sample(
-        "rectangle_z", arguments.samples, noise=workload.noise, random_state=0
-    )
+    X, _ = datasets.sample("rectangle_z", arguments.samples, noise=workload.noise, random_state=0)
     embedding = DiffusionMap(arguments.functions, density_correction=0, random_state=0)
     spectrum = embedding.fit(X).spectrum_
     columns = np.asfortranarray(spectrum.functions)
@@ -66,11 +64,7 @@ def main():
         "Algorithm 1: textbook loop over matrix products",
         samples=arguments.samples,
         functions=arguments.functions,
-        seconds={
-            "matrix products": products,
-            "textbook loop": loop,
-            "tight loop": inner,
-        },
+        seconds={"matrix products": products, "textbook loop": loop, "tight loop": inner},
         ratio=round(loop / products),
         ratio_to_tight_loop=round(inner / products, 1),
     )

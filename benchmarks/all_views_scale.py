@@ -24,7 +24,7 @@ from scipy import fft
 from scipy.spatial.transform import Rotation
 
 from manifactor import datasets
-from manifactor.cryoem.particles import matrix_angles
+from manifactor.cryoem.files.particles import matrix_angles
 from manifactor.runs.run import open_run
 from manifactor.scores import coordinate_correlation
 
@@ -119,10 +119,7 @@ def write_project(folder, n_particles, n_fitted):
     simulation = simulated(n_fitted)
     write_images(folder / "stack0.mrcs", simulation)
     known = rows_of(
-        "stack0.mrcs",
-        simulation.angles,
-        simulation.shift * SMALL_PIXEL,
-        simulation.defocus,
+        "stack0.mrcs", simulation.angles, simulation.shift * SMALL_PIXEL, simulation.defocus
     )
     text = OPTICS + "".join(known)
     (folder / "fitted.star").write_text(text)
@@ -158,9 +155,7 @@ def correlations(run, truth):
     kinds = {2: "circle", 1: "interval"}
     true = {kinds[states.shape[1]]: states for states in truth}
     return {
-        place.topology: round(
-            coordinate_correlation(place.coordinate, true[place.topology]), 3
-        )
+        place.topology: round(coordinate_correlation(place.coordinate, true[place.topology]), 3)
         for place in run.places
         if place.topology in true
     }
@@ -182,9 +177,7 @@ def main() -> None:
                 process.submit(write_project, folder, *sizes).result()
         used = sum(512 * path.stat().st_blocks for path in folder.glob("*.mrcs"))
         dry, said = measured("fit", folder / "all.star", "--all-views", "--dry-run")
-        _, expected = measured(
-            "fit", folder / "fitted.star", "--all-views", "--dry-run"
-        )
+        _, expected = measured("fit", folder / "fitted.star", "--all-views", "--dry-run")
         out = folder / "run"
         real, _ = measured("fit", folder / "fitted.star", "--all-views", "--out", out)
         run = open_run(out)

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from manifactor.cryoem.ctf import contrast_transfer
-from manifactor.cryoem.mrc import write_stack
-from manifactor.cryoem.particles import euler_matrices
+from manifactor.cryoem.files.mrc import write_stack
+from manifactor.cryoem.files.particles import euler_matrices
 
 SIZE, PIXEL_SIZE, BLUR, N_BEADS = 32, 4.0, 5.0, 40
 COLUMNS = [
@@ -81,8 +81,7 @@ def simulated(folder, n, *, noise=0.5, seed=0):
     clean = np.fft.irfft2(np.fft.rfft2(clean) * ctf, s=(SIZE, SIZE))
     # The origins of a STAR file say how to undo the shift.
     moved = [
-        np.roll(each, (-y, -x), axis=(0, 1))
-        for each, (x, y) in zip(clean, shift, strict=True)
+        np.roll(each, (-y, -x), axis=(0, 1)) for each, (x, y) in zip(clean, shift, strict=True)
     ]
     images = moved + noise * np.std(clean) * rng.normal(size=clean.shape)
     project = folder / "my project; 2"

@@ -71,9 +71,7 @@ def store(path, found):
     parts = []
     for name, by_kind in found.items():
         for kind in KINDS:
-            lines = [
-                f"{json.dumps(k)}: {json.dumps(v)}" for k, v in by_kind[kind].items()
-            ]
+            lines = [f"{json.dumps(k)}: {json.dumps(v)}" for k, v in by_kind[kind].items()]
             content = ",\n".join(lines)
             parts.append(f"{json.dumps(f'{name} / {kind}')}: {{\n{content}\n}}")
     path.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
@@ -82,10 +80,7 @@ def store(path, found):
 def stored(path, names):
     """Return the digests that were written of these cases."""
     content = json.loads(path.read_text(encoding="utf-8"))
-    return {
-        name: {kind: content.get(f"{name} / {kind}", {}) for kind in KINDS}
-        for name in names
-    }
+    return {name: {kind: content.get(f"{name} / {kind}", {}) for kind in KINDS} for name in names}
 
 
 def differences(old, new, tolerance):

@@ -62,11 +62,7 @@ def shell(text, programs=None, *, log):
     start = time.perf_counter()
     with log.open("a") as file:
         done = subprocess.run(
-            ["bash", "-e", "-c", text],
-            cwd="/",
-            env=found,
-            stdout=file,
-            stderr=subprocess.STDOUT,
+            ["bash", "-e", "-c", text], cwd="/", env=found, stdout=file, stderr=subprocess.STDOUT
         )
     if done.returncode:
         tail = "".join(log.read_text().splitlines(keepends=True)[-5:])
@@ -86,10 +82,7 @@ def train(data, folder, programs, log):
     coordinates = training / "z.1.pkl"
     if not coordinates.exists():
         training.mkdir(exist_ok=True)
-        quoted = {
-            "star": shlex.quote(str(data.star)),
-            "project": shlex.quote(str(data.project)),
-        }
+        quoted = {"star": shlex.quote(str(data.star)), "project": shlex.quote(str(data.project))}
         lines = """
 cryodrgn parse_pose_star {star} -o poses.pkl
 cryodrgn parse_ctf_star {star} -o ctf.pkl
@@ -136,12 +129,8 @@ def bins_of(run, factor):
 def check_poses(folder, training):
     """Compare poses and CTF with those that cryoDRGN parses from the STAR file."""
     for name in ("poses.pkl", "ctf.pkl"):
-        ours, theirs = (
-            pickle.loads((each / name).read_bytes()) for each in (folder, training)
-        )
-        pairs = (
-            zip(ours, theirs, strict=True) if name == "poses.pkl" else [(ours, theirs)]
-        )
+        ours, theirs = (pickle.loads((each / name).read_bytes()) for each in (folder, training))
+        pairs = zip(ours, theirs, strict=True) if name == "poses.pkl" else [(ours, theirs)]
         for mine, other in pairs:
             np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-5)
 
@@ -155,9 +144,7 @@ def resolve_relion(text):
         assert words[0] == "relion_reconstruct"
         options = dict(zip(words[1:5:2], words[2:6:2], strict=True))
         assert Path(options["--o"]).parent.is_dir()
-        for name in starfile.read(project / Path(options["--i"]))["particles"][
-            "rlnImageName"
-        ]:
+        for name in starfile.read(project / Path(options["--i"]))["particles"]["rlnImageName"]:
             index, _, stack = name.partition("@")
             with mrcfile.open(project / Path(stack), header_only=True) as file:
                 assert 1 <= int(index) <= file.header.nz

@@ -53,8 +53,7 @@ def fitted(path):
 def same(one, other):
     """Return whether results are equal to the last bit."""
     return len(one) == len(other) and all(
-        len(a) == len(b) and all(map(np.array_equal, a, b))
-        for a, b in zip(one, other, strict=True)
+        len(a) == len(b) and all(map(np.array_equal, a, b)) for a, b in zip(one, other, strict=True)
     )
 
 

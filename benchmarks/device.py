@@ -34,9 +34,7 @@ def main():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--samples", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument(
-        "--cpu", action="store_true", help="fit on the CPU too, for the ratio"
-    )
+    parser.add_argument("--cpu", action="store_true", help="fit on the CPU too, for the ratio")
     arguments = parser.parse_args()
     for n in arguments.samples:
         X, truth = datasets.sample("torus", n, random_state=0)
@@ -45,10 +43,7 @@ def main():
             runs = [timed(X, arguments.device) for _ in range(arguments.repeats)]
         by_seconds = sorted(runs, key=lambda run: run[0])
         seconds, stages, (verdict, places, residual) = by_seconds[len(runs) // 2]
-        found = {
-            "seconds": {arguments.device: seconds},
-            "stages": {arguments.device: stages},
-        }
+        found = {"seconds": {arguments.device: seconds}, "stages": {arguments.device: stages}}
         if arguments.cpu:
             found["seconds"]["cpu"], found["stages"]["cpu"], _ = timed(X, "cpu")
             found["ratio"] = round(found["seconds"]["cpu"] / seconds, 1)

@@ -35,9 +35,7 @@ def main():
             ),
             "eigsh": partial(eigsh, matrix, k=n, which="LA"),
             # Without `tol`, ARPACK works to machine precision.
-            "eigsh, same tolerance": partial(
-                eigsh, matrix, k=n, which="LA", tol=TOLERANCE
-            ),
+            "eigsh, same tolerance": partial(eigsh, matrix, k=n, which="LA", tol=TOLERANCE),
         }
         seconds, residual = {}, {}
         for name, solve in solvers.items():

@@ -47,9 +47,7 @@ def written(folder: Path, n: int, size: int, turned: bool) -> list[str]:
     """Write n images into the folder; return the arguments of `manifactor fit`."""
     rng = np.random.default_rng(0)
     angle, far = rng.uniform(0, 2 * np.pi, n), rng.uniform(size=n)
-    np.save(
-        folder / "places.npy", np.column_stack([np.cos(angle), np.sin(angle), 4 * far])
-    )
+    np.save(folder / "places.npy", np.column_stack([np.cos(angle), np.sin(angle), 4 * far]))
     grid = (np.arange(size) + 0.5) / size - 0.5
     with mrcfile.new_mmap(folder / "spots.mrcs", (n, size, size), mrc_mode=2) as stack:
         for start in range(0, n, 2000):
@@ -138,22 +136,16 @@ def lassoed(page: Page) -> float:
         page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
     start = time.perf_counter()
     page.mouse.up()
-    page.wait_for_function(
-        "before => document.body.dataset.selected !== before", arg=before
-    )
+    page.wait_for_function("before => document.body.dataset.selected !== before", arg=before)
     return 1e3 * (time.perf_counter() - start)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, nargs="+", default=[10_000, 1_000_000])
+    parser.add_argument("--size", type=int, help="pixels (108 up to 100,000 images, 48 above)")
     parser.add_argument(
-        "--size", type=int, help="pixels (108 up to 100,000 images, 48 above)"
-    )
-    parser.add_argument(
-        "--in-plane",
-        action="store_true",
-        help="turn each image back, as for images of any psi",
+        "--in-plane", action="store_true", help="turn each image back, as for images of any psi"
     )
     parser.add_argument("--run", type=Path, help="look at this run only")
     arguments = parser.parse_args()
@@ -165,12 +157,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             fit = written(Path(folder), n, size, arguments.in_plane)
             assert manifactor([*fit, "--out", f"{folder}/run"]) == 0
-            looked_at(
-                Path(folder) / "run",
-                samples=n,
-                pixels=size,
-                in_plane=arguments.in_plane,
-            )
+            looked_at(Path(folder) / "run", samples=n, pixels=size, in_plane=arguments.in_plane)
 
 
 if __name__ == "__main__":

@@ -150,9 +150,7 @@ def cpu_seconds(pid: int) -> float:
 async def loaded(load: Load, pid: int, arguments: argparse.Namespace) -> list[float]:
     """Return the server's memory at the start, in the middle and at the end."""
     half = [half_open(load, number) for number in range(arguments.half_open)]
-    clients = [
-        client(load, number, arguments.pause) for number in range(arguments.clients)
-    ]
+    clients = [client(load, number, arguments.pause) for number in range(arguments.clients)]
     waiting = [asyncio.create_task(each) for each in half]
     asking = [asyncio.create_task(each) for each in clients]
     memory = []
@@ -176,9 +174,7 @@ async def loaded(load: Load, pid: int, arguments: argparse.Namespace) -> list[fl
 def measured(run: Path, arguments: argparse.Namespace, **known) -> None:
     """Serve a run, load the server, and record what was seen."""
     command = [sys.executable, "-m", "manifactor.__main__", "explore", str(run)]
-    server = subprocess.Popen(
-        [*command, "--port", "0"], stdout=subprocess.PIPE, text=True
-    )
+    server = subprocess.Popen([*command, "--port", "0"], stdout=subprocess.PIPE, text=True)
     try:
         found = re.search(r":(\d+)/\?token=(\S+)", server.stdout.readline())
         load = Load(int(found.group(1)), found.group(2))
@@ -206,8 +202,7 @@ def described(load: Load, memory: list[float]) -> dict:
         "half_open_median": int(np.median(load.half_open_seen)),
         "half_open_closed": load.half_open_closed,
         "seconds_to_answer": {
-            name: round(float(np.percentile(every, rank)), 3)
-            for name, rank in ranks.items()
+            name: round(float(np.percentile(every, rank)), 3) for name, rank in ranks.items()
         },
         "p99_by_request": {
             name: round(float(np.percentile(each, 99)), 3)
@@ -228,8 +223,7 @@ def main() -> None:
     parser.add_argument("--run", type=Path, help="serve this run of two factors")
     arguments = parser.parse_args()
     known = {
-        name: getattr(arguments, name)
-        for name in ("seconds", "clients", "half_open", "pause")
+        name: getattr(arguments, name) for name in ("seconds", "clients", "half_open", "pause")
     }
     if arguments.run is not None:
         measured(arguments.run, arguments, name=arguments.run.name, **known)

@@ -30,9 +30,7 @@ UNITS = {"MB": 1e6, "GB": 1e9, "s": 1.0, "minutes": 60.0, "hours": 3600.0}
 
 
 def torus(n, n_columns, *, noise=None):
-    X, _ = datasets.sample(
-        "torus", n, ambient_dimension=n_columns, noise=noise, random_state=0
-    )
+    X, _ = datasets.sample("torus", n, ambient_dimension=n_columns, noise=noise, random_state=0)
     return X
 
 

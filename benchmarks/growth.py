@@ -42,15 +42,11 @@ def measure(n_samples, n_functions):
     by_stage = {}
     start = time.perf_counter()
     fit = estimator(
-        n_functions=n_functions or "auto",
-        random_state=0,
-        callback=seconds_of_cpu(by_stage),
+        n_functions=n_functions or "auto", random_state=0, callback=seconds_of_cpu(by_stage)
     ).fit(X)
     found = {
         "seconds": round(time.perf_counter() - start, 2),
-        "gigabytes": round(
-            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2
-        ),
+        "gigabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
         "forecast": str(fit.forecast_),
         "stages": {stage: round(value, 2) for stage, value in fit.timings_.items()},
         "cpu_seconds": by_stage,
@@ -66,9 +62,7 @@ def measure(n_samples, n_functions):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument(
-        "--samples", type=int, nargs="+", default=[10_000, 100_000, 1_000_000]
-    )
+    parser.add_argument("--samples", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--functions", type=int, nargs="+")
     parser.add_argument("--only", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -90,11 +84,7 @@ def main():
     seconds = [found[size]["seconds"] for size in sizes]
     exponent = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
     grown = "functions" if arguments.functions else "samples"
-    record(
-        f"growth with the {grown}",
-        sizes=found,
-        exponent=round(float(exponent), 3),
-    )
+    record(f"growth with the {grown}", sizes=found, exponent=round(float(exponent), 3))
 
 
 if __name__ == "__main__":

@@ -20,15 +20,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.hostile.kills import (
-    FOLDERS,
-    QUICK,
-    Bench,
-    Case,
-    Kill,
-    all_cases,
-    warm_up,
-)
+from tests.hostile.kills import FOLDERS, QUICK, Bench, Case, Kill, all_cases, warm_up
 
 
 def at_random(

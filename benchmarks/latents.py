@@ -21,9 +21,9 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
 
 from manifactor import plots
-from manifactor.inputs.reading import read_input
 from manifactor.runs.fitting import fit_input, plan_fit
 from manifactor.scores import regression_r2, score
+from manifactor.tables.reading import read_input
 
 from record import record
 
@@ -66,9 +66,7 @@ def draw(file: Path, places, truth) -> None:
     stretch, turn = truth
     along, around = places[0].features, places[1].features
     predicted = cross_val_predict(KNeighborsRegressor(20), around, turn)
-    angles = np.degrees(
-        [np.arctan2(values[:, 1], values[:, 0]) for values in (turn, predicted)]
-    )
+    angles = np.degrees([np.arctan2(values[:, 1], values[:, 0]) for values in (turn, predicted)])
     with plots.style(plots.CLEAR):
         figure = plots.new_figure(8, 2.7)
         one, two, three = figure.subplots(1, 3)

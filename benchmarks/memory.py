@@ -34,9 +34,7 @@ def main():
         functions=arguments.functions,
         seconds={stage: round(s, 2) for stage, s in fit.timings_.items()},
         total_seconds=round(time.perf_counter() - start, 2),
-        peak_gigabytes=round(
-            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2
-        ),
+        peak_gigabytes=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2),
     )
 
 

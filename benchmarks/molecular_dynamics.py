@@ -97,15 +97,11 @@ def stretched(molecule: Pentane) -> np.ndarray:
 
 def simulated(molecule: Pentane, run: Run, n_frames: int, **terms) -> np.ndarray:
     """Return positions of the atoms, (n_frames, 5, 3), in nm."""
-    integrator = openmm.LangevinMiddleIntegrator(
-        run.temperature, run.friction, run.step
-    )
+    integrator = openmm.LangevinMiddleIntegrator(run.temperature, run.friction, run.step)
     integrator.setRandomNumberSeed(run.seed)
     # For five atoms the plain platform is the fastest, and one seed gives one result.
     context = openmm.Context(
-        system(molecule, **terms),
-        integrator,
-        openmm.Platform.getPlatformByName("Reference"),
+        system(molecule, **terms), integrator, openmm.Platform.getPlatformByName("Reference")
     )
     context.setPositions(stretched(molecule))
     context.setVelocitiesToTemperature(run.temperature, run.seed)
@@ -176,9 +172,7 @@ def main() -> None:
     molecule, run = Pentane(), Run()
     arrays = {}
     for prefix, ends_interact in (("", True), ("free_", False)):
-        positions = simulated(
-            molecule, run, arguments.frames, ends_interact=ends_interact
-        )
+        positions = simulated(molecule, run, arguments.frames, ends_interact=ends_interact)
         arrays[f"{prefix}positions"] = superposed(positions).astype(np.float32)
         arrays[f"{prefix}torsions"] = torsion_angles(positions).astype(np.float32)
     np.savez_compressed(arguments.out / "pentane.npz", **arrays)

@@ -17,24 +17,19 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from manifactor import datasets
-from manifactor.datasets.writing import write_dataset
-from manifactor.inputs.reading import ImageSettings, read_input
+from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.confounders import confounders
 from manifactor.runs.fitting import fit_input, plan_fit
 from manifactor.scores import coordinate_correlation, regression_r2
+from manifactor.tables.reading import ImageSettings, read_input
 
 from record import record
 
 CASES = {
-    "x": [
-        ({"motions": "x", "signal_to_noise": snr}, (2500, 10000))
-        for snr in (100, 10, 3, 1)
-    ],
+    "x": [({"motions": "x", "signal_to_noise": snr}, (2500, 10000)) for snr in (100, 10, 3, 1)],
     "xy": [({"motions": "xy", "signal_to_noise": 30}, (2500, 10000))],
     "correlated": [({"correlation": 0.5, "signal_to_noise": 10}, (2500, 10000))],
-    "defocus": [
-        ({"defocus": (10_000.0, 25_000.0), "signal_to_noise": 30}, (2500, 10000))
-    ],
+    "defocus": [({"defocus": (10_000.0, 25_000.0), "signal_to_noise": 30}, (2500, 10000))],
 }
 
 
@@ -45,9 +40,7 @@ def run(n: int, case: dict, seed: int, *, phase_flip: bool = False) -> dict:
         start = time.perf_counter()
         settings = ImageSettings(phase_flip=phase_flip)
         given = read_input(
-            Path(folder) / "particles.star",
-            settings=settings,
-            rng=np.random.default_rng(seed),
+            Path(folder) / "particles.star", settings=settings, rng=np.random.default_rng(seed)
         )
         with warnings.catch_warnings(action="ignore"):
             plan = plan_fit(given, settings={}, seed=seed)
@@ -60,12 +53,7 @@ def run(n: int, case: dict, seed: int, *, phase_flip: bool = False) -> dict:
         for c in confounders(given.particles, places, rng=np.random.default_rng(0))
         if c.meaning
     ]
-    return {
-        "verdict": fit.verdict_,
-        "factors": found,
-        "named": named,
-        "seconds": round(seconds, 1),
-    }
+    return {"verdict": fit.verdict_, "factors": found, "named": named, "seconds": round(seconds, 1)}
 
 
 def describe(place, ring, stretch) -> str:
@@ -77,9 +65,7 @@ def describe(place, ring, stretch) -> str:
             for k in range(stretch.shape[1])
         ]
         return f"stretch {max(columns):.4f}"
-    own, leak = (
-        regression_r2(place.coordinate[:3000], true[:3000]) for true in (stretch, ring)
-    )
+    own, leak = (regression_r2(place.coordinate[:3000], true[:3000]) for true in (stretch, ring))
     return f"both stretches R^2 {own:.3f}, turn R^2 {leak:.3f}"
 
 
@@ -87,9 +73,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", default=list(CASES), help=", ".join(CASES))
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument(
-        "--largest", type=int, default=10_000, help="leave out larger n"
-    )
+    parser.add_argument("--largest", type=int, default=10_000, help="leave out larger n")
     arguments = parser.parse_args()
     for name in arguments.cases:
         for case, sizes in CASES[name]:

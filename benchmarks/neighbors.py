@@ -53,9 +53,7 @@ def main():
         name = "kd_tree" if few else "faiss"
         ours = make_search(name, NEIGHBORS)
         found = {name: timed(ours, X)}
-        plain = KNeighborsTransformer(
-            n_neighbors=NEIGHBORS, algorithm=algorithm, n_jobs=-1
-        )
+        plain = KNeighborsTransformer(n_neighbors=NEIGHBORS, algorithm=algorithm, n_jobs=-1)
         reference = f"scikit-learn {algorithm}"
         found[reference] = timed(plain, X)
         theirs, mine = found[reference]["cpu_seconds"], found[name]["cpu_seconds"]

@@ -11,7 +11,7 @@ import mrcfile
 import numpy as np
 
 from manifactor import load, plots
-from manifactor.runs.averaging import average
+from manifactor.cryoem.averages.averaging import average
 from manifactor.runs.run import open_run
 
 # Mean images in a strip: as many as are still clear where the picture is small.
@@ -34,9 +34,7 @@ def cropped(images: np.ndarray) -> np.ndarray:
 def montage(images: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """Join images into one, in rows and columns."""
     rows, columns = shape
-    return np.vstack(
-        [np.hstack(list(images[r * columns :][:columns])) for r in range(rows)]
-    )
+    return np.vstack([np.hstack(list(images[r * columns :][:columns])) for r in range(rows)])
 
 
 def draw_samples(ax, images: np.ndarray) -> None:
@@ -78,10 +76,7 @@ def draw(folder: Path):
     left, middle, right = figure.subfigures(1, 3, width_ratios=[2.2, 2.9, 4.3])
     draw_samples(left.subplots(), images)
     draw_places(middle.subplots(), fit)
-    titles = (
-        "Along the circle: the top turns",
-        "Along the interval: the lower part stretches",
-    )
+    titles = ("Along the circle: the top turns", "Along the interval: the lower part stretches")
     for ax, factor, title in zip(right.subplots(2, 1), order(fit), titles, strict=True):
         means = average(run, [factor + 1], n_bins=N_BINS, matched=True).means
         plots.averages(ax, cropped(means))

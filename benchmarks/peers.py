@@ -32,9 +32,7 @@ ROUNDING = 1e-13  # residuals below are as good as none
 def graph_of(n_samples):
     X, _ = datasets.sample("torus", n_samples, random_state=0)
     walk = affinity(neighbor_graph(X, 64))
-    adjacency = sp.csr_matrix(
-        sp.diags_array(walk.pull) @ walk.kernel @ sp.diags_array(walk.pull)
-    )
+    adjacency = sp.csr_matrix(sp.diags_array(walk.pull) @ walk.kernel @ sp.diags_array(walk.pull))
     return X, walk, adjacency / adjacency.max()
 
 
@@ -48,19 +46,14 @@ def residual(matrix, vectors):
 
 def normalized(adjacency):
     scale = 1 / np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel())
-    return sp.csr_array(
-        sp.diags_array(scale) @ adjacency @ sp.diags_array(scale)
-    ), scale
+    return sp.csr_array(sp.diags_array(scale) @ adjacency @ sp.diags_array(scale)), scale
 
 
 def ours(accuracy):
     def run(X, walk, adjacency, count):
         start = time.perf_counter()
         spectrum = laplacian_spectrum(
-            walk,
-            count,
-            rng=np.random.default_rng(0),
-            settings=SpectrumSettings(accuracy=accuracy),
+            walk, count, rng=np.random.default_rng(0), settings=SpectrumSettings(accuracy=accuracy)
         )
         seconds = time.perf_counter() - start
         return seconds, residual(
@@ -76,11 +69,7 @@ def embedding(solver):
 
         start = time.perf_counter()
         found = spectral_embedding(
-            adjacency,
-            n_components=count,
-            eigen_solver=solver,
-            random_state=0,
-            drop_first=False,
+            adjacency, n_components=count, eigen_solver=solver, random_state=0, drop_first=False
         )
         seconds = time.perf_counter() - start
         matrix, scale = normalized(
@@ -142,9 +131,7 @@ def main():
     arguments = parser.parse_args()
     if arguments.only:
         warnings.simplefilter("ignore")
-        seconds, worst = PEERS[arguments.only][0](
-            *graph_of(arguments.samples), arguments.functions
-        )
+        seconds, worst = PEERS[arguments.only][0](*graph_of(arguments.samples), arguments.functions)
         print(json.dumps({"seconds": round(seconds, 1), "largest_residual": worst}))
         return
     found = {}

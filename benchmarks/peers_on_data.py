@@ -111,17 +111,11 @@ def by_diffusion(X: np.ndarray, sizes: Sequence[int], seed: int) -> np.ndarray:
 
 def by_published(X: np.ndarray, sizes: Sequence[int], seed: int) -> list[np.ndarray]:
     """Run the published algorithm: its dense kernel, its threshold of similarity."""
-    settings = {
-        "n_neighbors": "all",
-        "density_correction": 0,
-        "similarity_threshold": 0.85,
-    }
+    settings = {"n_neighbors": "all", "density_correction": 0, "similarity_threshold": 0.85}
     return by_triplets(X, sizes, seed, **settings)
 
 
-def by_triplets(
-    X: np.ndarray, sizes: Sequence[int], seed: int, **settings
-) -> list[np.ndarray]:
+def by_triplets(X: np.ndarray, sizes: Sequence[int], seed: int, **settings) -> list[np.ndarray]:
     """Run the published algorithm on the kernel and with the defaults of manifactor."""
     fit = ManifoldFactorizer(
         len(sizes), method="triplets", random_state=seed, n_jobs=1, **settings
@@ -270,9 +264,7 @@ def measured(data: str, methods: Sequence[str], *, samples: int, seeds: int) -> 
     draws = [DATA[data](samples, seed) for seed in range(seeds)]
     rows = []
     for method in methods:
-        results = [
-            result(method, X, truth, seed) for seed, (X, truth) in enumerate(draws)
-        ]
+        results = [result(method, X, truth, seed) for seed, (X, truth) in enumerate(draws)]
         rows.append(row(data, method, results))
         own = np.mean([each.own for each in results], axis=0)
         record(
@@ -292,9 +284,7 @@ def measured(data: str, methods: Sequence[str], *, samples: int, seeds: int) -> 
 def main() -> None:
     arguments = chosen()
     if "UMAP" in arguments.methods:  # compiles its functions: half a minute
-        converging(
-            lambda: by_umap(np.random.default_rng(0).normal(size=(200, 5)), [2], 0)
-        )
+        converging(lambda: by_umap(np.random.default_rng(0).normal(size=(200, 5)), [2], 0))
     lines = [
         "| data | method | R^2 of each factor | leak | solved | CPU seconds |",
         "|---|---|---|---|---|---|",

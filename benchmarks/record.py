@@ -17,12 +17,7 @@ def record(question: str, **fields) -> None:
     """Print a measurement and append it to the results."""
     versions = {m.__name__: m.__version__ for m in (manifactor, numpy, scipy, sklearn)}
     line = json.dumps(
-        {
-            "question": question,
-            **fields,
-            "versions": versions,
-            "python": platform.python_version(),
-        }
+        {"question": question, **fields, "versions": versions, "python": platform.python_version()}
     )
     print(line)
     with RESULTS.open("a", encoding="utf-8") as file:

@@ -33,9 +33,7 @@ def main():
     warnings.simplefilter("ignore", NoProductStructureWarning)
     good = 0
     for seed in range(arguments.seeds):
-        X, truth = datasets.sample(
-            arguments.shape, arguments.samples, random_state=seed
-        )
+        X, truth = datasets.sample(arguments.shape, arguments.samples, random_state=seed)
         fit = ManifoldFactorizer(
             2,
             method="triplets",

@@ -17,9 +17,9 @@ import mrcfile
 import numpy as np
 
 from manifactor import datasets
-from manifactor.cryoem.images import image_components
-from manifactor.cryoem.stacks import stack_images
-from manifactor.cryoem.views import View
+from manifactor.cryoem.files.stacks import stack_images
+from manifactor.cryoem.one_view.images import image_components
+from manifactor.cryoem.one_view.views import View
 
 from record import record
 
@@ -29,9 +29,7 @@ SIZE = 256
 def sparse_stack(path: Path, gigabytes: float) -> int:
     """Write a stack of some real images and many zeros; return the number of images."""
     n = int(gigabytes * 1e9 / (4 * SIZE**2))
-    images = datasets.simulate_particles(
-        500, size=SIZE, pixel_size=1.0, random_state=0
-    ).images
+    images = datasets.simulate_particles(500, size=SIZE, pixel_size=1.0, random_state=0).images
     with mrcfile.new(path) as file:
         file.set_data(images)
         file.set_image_stack()
@@ -51,9 +49,7 @@ def main() -> None:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         start = time.perf_counter()
         source = stack_images(Path(folder) / "particles.mrcs")
-        components = image_components(
-            View(source), rng=np.random.default_rng(0), n_components=4
-        )
+        components = image_components(View(source), rng=np.random.default_rng(0), n_components=4)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     record(
         "stack_memory",

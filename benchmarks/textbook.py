@@ -20,9 +20,9 @@ import numpy as np
 
 from manifactor import ManifoldFactorizer, datasets
 from manifactor.factoring.triplets.maxcut import max_cut
-from manifactor.studies.paper.cases import PAPER_UNIT
-from manifactor.studies.paper.table1 import Table1Settings
-from manifactor.studies.paper.textbook import algorithm_1, diffusion_map
+from studies.paper.cases import PAPER_UNIT
+from studies.paper.table1 import Table1Settings
+from studies.paper.textbook import algorithm_1, diffusion_map
 
 from record import record
 
@@ -46,9 +46,7 @@ def ours(X, n_functions, seed):
 
 def textbook(X, n_functions, seed):
     """Return the number of groups that the textbook pipeline finds."""
-    eigenvalues, functions = diffusion_map(
-        X, WORKLOAD.bandwidth, n_functions, seed=seed
-    )
+    eigenvalues, functions = diffusion_map(X, WORKLOAD.bandwidth, n_functions, seed=seed)
     columns = np.asfortranarray(functions)
     triplets = algorithm_1(eigenvalues, columns, WORKLOAD.delta, WORKLOAD.gamma)
     parts = sorted({part for pair in triplets.values() for part in pair})
@@ -62,19 +60,13 @@ def textbook(X, n_functions, seed):
 
 def measure(name, n_samples, n_functions, seed):
     """Print seconds and megabytes of one pipeline in this process."""
-    X, _ = datasets.sample(
-        "rectangle_z", n_samples, noise=WORKLOAD.noise, random_state=0
-    )
+    X, _ = datasets.sample("rectangle_z", n_samples, noise=WORKLOAD.noise, random_state=0)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.perf_counter()
     groups = {"ours": ours, "textbook": textbook}[name](X, n_functions, seed)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    found = {
-        "seconds": round(seconds, 2),
-        "megabytes": round(peak / 1024),
-        "groups": int(groups),
-    }
+    found = {"seconds": round(seconds, 2), "megabytes": round(peak / 1024), "groups": int(groups)}
     print(json.dumps(found))
 
 
@@ -95,16 +87,11 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.only:
-        measure(
-            arguments.only, arguments.samples, arguments.functions[0], arguments.seed
-        )
+        measure(arguments.only, arguments.samples, arguments.functions[0], arguments.seed)
         return
     for n_functions in arguments.functions:
         runs = {
-            name: [
-                _run(name, arguments.samples, n_functions, seed)
-                for seed in range(count)
-            ]
+            name: [_run(name, arguments.samples, n_functions, seed) for seed in range(count)]
             for name, count in COUNTS
         }
         found = {
@@ -121,9 +108,7 @@ def main():
             functions=n_functions,
             **found,
             ratio=round(found["textbook"]["seconds"] / found["ours"]["seconds"], 1),
-            memory_ratio=round(
-                found["textbook"]["megabytes"] / found["ours"]["megabytes"], 1
-            ),
+            memory_ratio=round(found["textbook"]["megabytes"] / found["ours"]["megabytes"], 1),
         )
 
 

@@ -20,13 +20,7 @@ def main():
     parser.add_argument("--side", type=int, default=48, help="pixels")
     parser.add_argument("--seeds", type=int, default=1)
     arguments = parser.parse_args()
-    for noise, sharp in [
-        (0, False),
-        (0.05, False),
-        (0.2, False),
-        (0.5, False),
-        (0, True),
-    ]:
+    for noise, sharp in [(0, False), (0.05, False), (0.2, False), (0.5, False), (0, True)]:
         for seed in range(arguments.seeds):
             X, truth = moving_objects(
                 arguments.samples, arguments.side, noise=noise, sharp=sharp, seed=seed

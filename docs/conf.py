@@ -59,11 +59,7 @@ toc_object_entries_show_parents = "hide"
 
 autosummary_generate = True
 autosummary_imported_members = True
-autodoc_default_options = {
-    "members": True,
-    "inherited-members": True,
-    "member-order": "bysource",
-}
+autodoc_default_options = {"members": True, "inherited-members": True, "member-order": "bysource"}
 # Types are in the sections of the docstrings, with shapes.
 autodoc_typehints = "none"
 autodoc_preserve_defaults = True
@@ -71,13 +67,13 @@ default_role = "py:obj"
 nitpicky = True
 nitpick_ignore_regex = [
     # Single backticks in docstrings: names that are pages become links, others code.
-    ("py:obj", r"(?!manifactor\.).*"),
+    ("py:obj", r"(?!manifactor\.).*")
 ]
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = True
 numpydoc_xref_ignore = "all"
 numpydoc_xref_aliases = {
-    "Choice": "manifactor._support.choices.Choice",
+    "Choice": "manifactor._support.parameters.Choice",
     "DiffusionMap": "manifactor.DiffusionMap",
     "Evidence": "manifactor.Evidence",
     "Factor": "manifactor.Factor",
@@ -92,7 +88,7 @@ numpydoc_xref_aliases = {
     "Score": "manifactor.scores.Score",
     "Simulation": "manifactor.datasets.Simulation",
     "Spectrum": "manifactor.Spectrum",
-    "Test": "manifactor.factoring.judging.criterion.Test",
+    "Test": "manifactor.factoring.judging.criteria.Test",
     "ViewSimulation": "manifactor.datasets.ViewSimulation",
 }
 intersphinx_mapping = {}

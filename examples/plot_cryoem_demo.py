@@ -77,10 +77,7 @@ for factor in fit.factors_:
     assert correlation > 0.98
 
 figure, columns = plt.subplots(1, 2, figsize=(6, 2.7), layout="constrained")
-along = {
-    "circle": np.degrees(particles.angle),
-    "interval": particles.stretch[:, 0],
-}
+along = {"circle": np.degrees(particles.angle), "interval": particles.stretch[:, 0]}
 names = {"circle": "true turn, degrees", "interval": "true stretch, Angstrom"}
 for axes, factor in zip(columns, fit.factors_, strict=True):
     axes.scatter(along[factor.topology], factor.coordinate, s=2)

@@ -15,12 +15,7 @@ import warnings
 import matplotlib.pyplot as plt
 import numpy as np
 
-from manifactor import (
-    ManifoldFactorizer,
-    NoProductStructureWarning,
-    datasets,
-    plots,
-)
+from manifactor import ManifoldFactorizer, NoProductStructureWarning, datasets, plots
 from manifactor.datasets.neurons import GridCells
 from manifactor.scores import score
 
@@ -31,18 +26,14 @@ from manifactor.scores import score
 x, y = np.meshgrid(np.linspace(0, 3, 120), np.linspace(0, 3, 120))
 # Phases along two axes of the grid, 60 degrees apart.
 phases = (
-    2
-    * np.pi
-    * np.column_stack([x.ravel() + y.ravel() / np.sqrt(3), 2 * y.ravel() / np.sqrt(3)])
+    2 * np.pi * np.column_stack([x.ravel() + y.ravel() / np.sqrt(3), 2 * y.ravel() / np.sqrt(3)])
 )
 rate = GridCells().rates(phases, np.array([[1.0, 1.0]]))
 
 counts, truth = datasets.sample("grid_and_direction", 2000, random_state=0)
 grid_counts = counts[:, :120]
 
-figure, axes = plt.subplots(
-    1, 2, figsize=(7, 2.8), width_ratios=[1, 1.6], layout="constrained"
-)
+figure, axes = plt.subplots(1, 2, figsize=(7, 2.8), width_ratios=[1, 1.6], layout="constrained")
 axes[0].imshow(rate.reshape(x.shape), origin="lower", cmap="magma", extent=(0, 3, 0, 3))
 axes[0].set(title="rate of one grid cell", xlabel="x, in spacings", ylabel="y")
 axes[1].imshow(counts[:100].T, aspect="auto", cmap="magma")

@@ -15,9 +15,7 @@ import numpy as np
 from manifactor import ManifoldFactorizer, datasets, plots
 from manifactor.scores import regression_r2
 
-counts, (direction, speed) = datasets.sample(
-    "direction_and_speed", 2000, random_state=0
-)
+counts, (direction, speed) = datasets.sample("direction_and_speed", 2000, random_state=0)
 counts = counts[:, np.random.default_rng(0).permutation(counts.shape[1])]
 
 figure, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")

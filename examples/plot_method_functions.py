@@ -83,12 +83,7 @@ sums = np.sort((first[:, None] + second).ravel())
 computed = eigenvalues[eigenvalues < largest]
 
 figure, ax = plt.subplots(figsize=(7, 2), layout="constrained")
-rows = [
-    computed,
-    sums[sums < largest],
-    second[second < largest],
-    first[first < largest],
-]
+rows = [computed, sums[sums < largest], second[second < largest], first[first < largest]]
 colours = ["black", plots.GREY, plots.colour(1), plots.colour(0)]
 ax.eventplot(rows, linelengths=0.7, linewidths=1.5, colors=colours)
 ax.set_yticks(range(4), ["computed", "all sums", "short side", "long side"])

@@ -74,9 +74,7 @@ for pair, basis in enumerate((mixed, pure)):
 figure, axes = plt.subplots(1, 3, figsize=(7.5, 2.5), layout="constrained")
 plots.angles(axes[0], fit).set_title("angles between gradients")
 for number, factor in enumerate(fit.factors_):
-    explained = [
-        np.corrcoef(factor.coordinate, side[:, 0])[0, 1] ** 2 for side in truth
-    ]
+    explained = [np.corrcoef(factor.coordinate, side[:, 0])[0, 1] ** 2 for side in truth]
     side = int(np.argmax(explained))
     ax = axes[1 + number]
     ax.plot(truth[side], factor.coordinate, ".", ms=2, color=plots.colour(number))

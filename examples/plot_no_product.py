@@ -24,8 +24,7 @@ shapes = {
     "rectangle, 60 samples": ("rectangle", 60),
 }
 samples = {
-    name: datasets.sample(shape, size, random_state=0)[0]
-    for name, (shape, size) in shapes.items()
+    name: datasets.sample(shape, size, random_state=0)[0] for name, (shape, size) in shapes.items()
 }
 
 

@@ -11,29 +11,15 @@ import warnings
 
 import matplotlib.pyplot as plt
 
-from manifactor import (
-    ManifoldFactorizer,
-    NoProductStructureWarning,
-    datasets,
-    plots,
-)
+from manifactor import ManifoldFactorizer, NoProductStructureWarning, datasets, plots
 
-shapes = {
-    "sphere": "sphere",
-    "cylinder": "cylinder",
-    "three circles": "equal_torus3",
-}
-samples = {
-    name: datasets.sample(shape, 2000, random_state=0)[0]
-    for name, shape in shapes.items()
-}
+shapes = {"sphere": "sphere", "cylinder": "cylinder", "three circles": "equal_torus3"}
+samples = {name: datasets.sample(shape, 2000, random_state=0)[0] for name, shape in shapes.items()}
 
 with warnings.catch_warnings():
     # A sphere is no product, which is also said by a warning.
     warnings.simplefilter("ignore", NoProductStructureWarning)
-    fits = {
-        name: ManifoldFactorizer(random_state=0).fit(X) for name, X in samples.items()
-    }
+    fits = {name: ManifoldFactorizer(random_state=0).fit(X) for name, X in samples.items()}
 
 for name, fit in fits.items():
     found = ", ".join(factor.shape for factor in fit.factors_)

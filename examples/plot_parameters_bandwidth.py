@@ -24,9 +24,7 @@ multiples = [1 / 32, 1 / 8, 1 / 2, 1, 2, 8]
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of what is not found with bad bandwidths
     fits = [
-        ManifoldFactorizer(
-            bandwidth=multiple * automatic.bandwidth_, random_state=0
-        ).fit(X)
+        ManifoldFactorizer(bandwidth=multiple * automatic.bandwidth_, random_state=0).fit(X)
         for multiple in multiples
     ]
 

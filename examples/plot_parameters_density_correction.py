@@ -23,9 +23,7 @@ corrections = [0.0, 0.5, 1.0]
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     fits = [
-        ManifoldFactorizer(
-            2, density_correction=alpha, sense="geometry", random_state=0
-        ).fit(X)
+        ManifoldFactorizer(2, density_correction=alpha, sense="geometry", random_state=0).fit(X)
         for alpha in corrections
     ]
 

@@ -22,8 +22,7 @@ numbers = [6, 24, 100]
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # six functions show one factor
     fits = [
-        ManifoldFactorizer(n_functions=n, sense="geometry", random_state=0).fit(X)
-        for n in numbers
+        ManifoldFactorizer(n_functions=n, sense="geometry", random_state=0).fit(X) for n in numbers
     ]
 
 figure, axes = plt.subplots(1, 3, figsize=(8, 2.8), layout="constrained")

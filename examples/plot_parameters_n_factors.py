@@ -31,11 +31,7 @@ except ValueError as error:
 # dimensions. With 1, nothing is divided: the factor is the whole box, and no product is
 # looked for.
 figure, axes = plt.subplots(
-    1,
-    3,
-    figsize=(6.5, 2.6),
-    width_ratios=[fit.n_factors_ for fit in fits],
-    layout="constrained",
+    1, 3, figsize=(6.5, 2.6), width_ratios=[fit.n_factors_ for fit in fits], layout="constrained"
 )
 for ax, number, fit in zip(axes, numbers, fits, strict=True):
     r2 = score([factor.embedding for factor in fit.factors_], truth).r2

@@ -24,8 +24,7 @@ numbers = [8, 16, 64, 128]
 def fits_of(X):
     """Return a fit for each number of neighbours."""
     return [
-        ManifoldFactorizer(n_neighbors=k, sense="geometry", random_state=0).fit(X)
-        for k in numbers
+        ManifoldFactorizer(n_neighbors=k, sense="geometry", random_state=0).fit(X) for k in numbers
     ]
 
 

@@ -17,15 +17,11 @@ import numpy as np
 from manifactor import ManifoldFactorizer, datasets, plots
 from manifactor.scores import score
 
-X, truth = datasets.sample(
-    "torus", 1200, noise=0.35, ambient_dimension=100, random_state=0
-)
+X, truth = datasets.sample("torus", 1200, noise=0.35, ambient_dimension=100, random_state=0)
 fits, seconds = {}, {}
 for preparation in ("auto", "none"):
     start = time.process_time()
-    fits[preparation] = ManifoldFactorizer(preparation=preparation, random_state=0).fit(
-        X
-    )
+    fits[preparation] = ManifoldFactorizer(preparation=preparation, random_state=0).fit(X)
     seconds[preparation] = time.process_time() - start
 
 print(fits["auto"].choices_["preparation"].why)
@@ -52,11 +48,7 @@ bins = np.linspace(0, 1, 40)
 for samples, label, color in ((kept, "auto", 0), (X, "none", 1)):
     squares = ((samples[1:] - samples[0]) ** 2).sum(axis=1)
     right.hist(
-        squares / squares.max(),
-        bins,
-        histtype="step",
-        color=plots.colour(color),
-        label=label,
+        squares / squares.max(), bins, histtype="step", color=plots.colour(color), label=label
     )
 right.set(xlabel="squared distance, of the largest", ylabel="samples")
 right.legend(frameon=False, loc="upper left")

@@ -14,17 +14,9 @@ import numpy as np
 
 from manifactor import ManifoldFactorizer, datasets, plots, scores
 
-shapes = {
-    "von Mises": "von_mises_torus_2",
-    "bimodal": "deep_bimodal",
-    "Gaussian": "gaussian_1_2",
-}
-samples = {
-    name: datasets.sample(shape, 2500, random_state=0) for name, shape in shapes.items()
-}
-fits = {
-    name: ManifoldFactorizer(random_state=0).fit(X) for name, (X, _) in samples.items()
-}
+shapes = {"von Mises": "von_mises_torus_2", "bimodal": "deep_bimodal", "Gaussian": "gaussian_1_2"}
+samples = {name: datasets.sample(shape, 2500, random_state=0) for name, shape in shapes.items()}
+fits = {name: ManifoldFactorizer(random_state=0).fit(X) for name, (X, _) in samples.items()}
 
 # %%
 # What the fit says

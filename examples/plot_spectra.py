@@ -55,9 +55,7 @@ for row, (name, columns) in zip(axes, methods.items(), strict=True):
     for number, (ax, true) in enumerate(zip(row, truth, strict=True)):
         column, r2 = best_column(columns, true)
         ax.scatter(true[:, 0], column, s=1, color=plots.colour(number))
-        ax.set(
-            title=f"{name}: R$^2$ {r2:.2f}", xlabel=f"true place of peak {number + 1}"
-        )
+        ax.set(title=f"{name}: R$^2$ {r2:.2f}", xlabel=f"true place of peak {number + 1}")
     row[0].set_ylabel("recovered")
 plt.show()
 

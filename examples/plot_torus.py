@@ -14,9 +14,7 @@ import numpy as np
 
 from manifactor import ManifoldFactorizer, datasets, plots
 
-X, truth = datasets.sample(
-    "torus", 3000, ambient_dimension=10, noise=0.02, random_state=0
-)
+X, truth = datasets.sample("torus", 3000, ambient_dimension=10, noise=0.02, random_state=0)
 fit = ManifoldFactorizer(random_state=0).fit(X)
 
 print("verdict:", fit.verdict_)
@@ -55,9 +53,7 @@ print(textwrap.fill(str(fit.evidence_), 88))
 
 found_angles = np.degrees(fit.coordinates()).T
 
-figure, axes = plt.subplots(
-    2, 2, figsize=(5, 5), sharex=True, sharey=True, layout="constrained"
-)
+figure, axes = plt.subplots(2, 2, figsize=(5, 5), sharex=True, sharey=True, layout="constrained")
 for i, row in enumerate(axes):
     for j, ax in enumerate(row):
         true = np.degrees(true_angles[j]) % 360

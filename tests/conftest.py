@@ -23,9 +23,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 # An example may take any time: on a busy machine the first takes seconds.
-settings.register_profile(
-    "untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
 # Modules that import torch, which takes seconds in each of three processes.
@@ -97,17 +95,15 @@ def box_spectrum(lengths, n_functions, n_samples=400):
     """The analytic spectrum of a box on a grid of about n_samples, and the wave numbers of its functions."""
     t = grid(round(n_samples ** (1 / len(lengths))), len(lengths))
     n_samples = len(t)
-    waves = np.stack(
-        np.meshgrid(*[np.arange(n_functions)] * len(lengths)), axis=-1
-    ).reshape(-1, len(lengths))
+    waves = np.stack(np.meshgrid(*[np.arange(n_functions)] * len(lengths)), axis=-1).reshape(
+        -1, len(lengths)
+    )
     eigenvalues = ((np.pi * waves / np.asarray(lengths)) ** 2).sum(axis=1)
     lowest = np.argsort(eigenvalues, kind="stable")[:n_functions]
     waves, eigenvalues = waves[lowest], eigenvalues[lowest]
-    functions = np.prod(
-        np.sqrt(1.0 + (waves > 0)) * np.cos(np.pi * waves * t[:, None]), axis=2
-    )
+    functions = np.prod(np.sqrt(1.0 + (waves > 0)) * np.cos(np.pi * waves * t[:, None]), axis=2)
     weights = np.full(n_samples, 1 / n_samples)
-    from manifactor._support.choices import given
+    from manifactor._support.parameters import given
 
     return manifactor.Spectrum(
         eigenvalues,

@@ -35,8 +35,7 @@ OTHERS = [
 ]
 PAGES = [DOCS / f"{name}.md" for name in FIRST + OTHERS]
 BLOCK = re.compile(
-    r"(?P<skipped><!-- not run: [^>]+ -->\n)?```(?P<kind>\w*)\n(?P<body>.*?)```",
-    re.DOTALL,
+    r"(?P<skipped><!-- not run: [^>]+ -->\n)?```(?P<kind>\w*)\n(?P<body>.*?)```", re.DOTALL
 )
 COMMANDS = {"bash", "python"}
 
@@ -80,9 +79,7 @@ def differences(page):
             printed = run_python(body, names)
         elif kind == "bash":
             printed = run_commands(body)
-        elif not OutputChecker().check_output(
-            body, printed, ELLIPSIS | NORMALIZE_WHITESPACE
-        ):
+        elif not OutputChecker().check_output(body, printed, ELLIPSIS | NORMALIZE_WHITESPACE):
             found.append((body, printed))
     return found
 
@@ -90,8 +87,7 @@ def differences(page):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # some pages are about warnings
 @pytest.mark.parametrize(
-    "name",
-    [*FIRST, *(pytest.param(name, marks=pytest.mark.gallery) for name in OTHERS)],
+    "name", [*FIRST, *(pytest.param(name, marks=pytest.mark.gallery) for name in OTHERS)]
 )
 def test_code_of_a_page_prints_what_the_page_says(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -109,9 +105,7 @@ def test_every_piece_of_advice_has_a_row_in_the_guide_to_verdicts():
     page = (DOCS / "partial-or-none.md").read_text(encoding="utf-8")
     table = page.partition('| printed after "What to do:"')[2].partition("\n\n")[0]
     cells = [row.split(" | ")[0].strip("| ") for row in table.splitlines()[2:]]
-    starts = [
-        text.partition("...")[0].strip() for cell in cells for text in cell.split("; ")
-    ]
+    starts = [text.partition("...")[0].strip() for cell in cells for text in cell.split("; ")]
     unknown = [text for text in ADVICE.values() if not text.startswith(tuple(starts))]
     assert len(starts) > 10
     assert unknown == []

@@ -12,9 +12,7 @@ from manifactor import __version__
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
-    "project"
-]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 def read_yaml(path):
@@ -110,12 +108,7 @@ def test_the_release_workflow_has_no_secrets():
 def test_the_readme_fits_on_a_screen_and_names_the_test_command():
     assert len(README.splitlines()) <= 60
     assert "`make test`" in README
-    assert (
-        (ROOT / ".ci" / "run")
-        .read_text(encoding="utf-8")
-        .rstrip()
-        .endswith("\nmake test")
-    )
+    assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").rstrip().endswith("\nmake test")
 
 
 @pytest.mark.slow

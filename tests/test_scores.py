@@ -3,6 +3,7 @@ import pytest
 
 from manifactor.scores import (
     ScoreSettings,
+    column_r2,
     coordinate_correlation,
     function_accuracy,
     regression_r2,
@@ -57,6 +58,18 @@ def test_functions_of_their_own_factor_are_counted(latents):
 
 def test_a_constant_has_no_r2(latents):
     assert regression_r2(latents[0], np.ones((1000, 1))) == 0
+
+
+def test_a_column_that_is_constant_up_to_rounding_has_no_r2(latents):
+    a, _ = latents
+    rounded = 1 + 4e-15 * np.round(a)
+    assert np.unique(rounded).size == 2
+    shifted = 1e6 + a  # varies beside a large mean
+    r2 = column_r2(a, np.c_[rounded, shifted])
+    assert r2[0] == 0
+    assert r2[1] > 0.9
+    single = np.float32(0.1) * np.ones((1000, 1), dtype=np.float32)
+    assert column_r2(a, single) == 0
 
 
 def test_the_interval_of_a_rate_holds_the_rate():

@@ -32,11 +32,7 @@ from published import FOR_OTHER_ROOMS, is_published  # noqa: E402
 def pages():
     """Names of all pages, without suffix."""
     found = (page.relative_to(DOCS) for page in DOCS.rglob("*.md"))
-    return {
-        page.with_suffix("").as_posix()
-        for page in found
-        if page.parts[0] not in NO_PAGES
-    }
+    return {page.with_suffix("").as_posix() for page in found if page.parts[0] not in NO_PAGES}
 
 
 def text_of(page):
@@ -45,9 +41,7 @@ def text_of(page):
 
 def entries(page):
     """Entries of the toctrees of a page, as names or patterns."""
-    for toctree in re.findall(
-        r"^```\{toctree\}\n(.*?)^```", text_of(page), re.M | re.S
-    ):
+    for toctree in re.findall(r"^```\{toctree\}\n(.*?)^```", text_of(page), re.M | re.S):
         lines = [line for line in toctree.splitlines() if line and line[0] != ":"]
         for line in lines:
             titled = re.fullmatch(r".* <(.*)>", line)
@@ -56,9 +50,7 @@ def entries(page):
 
 def reached(page, known):
     """Pages that the toctrees of a page lead to, directly or not."""
-    children = {
-        child for entry in entries(page) for child in known if fnmatch(child, entry)
-    }
+    children = {child for entry in entries(page) for child in known if fnmatch(child, entry)}
     return children.union(*(reached(child, known) for child in children))
 
 
@@ -155,16 +147,14 @@ def test_members_that_are_left_out_exist():
         ManifoldFactorizer,
         *(getattr(manifactor, n) for n in ("Factor", "Spectrum", "Evidence")),
     ]
-    classes.append(manifactor.factoring.judging.criterion.Test)
+    classes.append(manifactor.factoring.judging.criteria.Test)
     members = {name for one in classes for name in dir(one)}
     assert FOR_OTHER_ROOMS - members == set()
     assert FOR_OTHER_ROOMS.isdisjoint(dir(BaseEstimator))
 
 
 def moved(link, *, page="method.md", folder=DOCS):
-    return on_the_site(
-        f"[a]({link})", folder=folder, page=DOCS / page, repository=REPOSITORY
-    )[4:-1]
+    return on_the_site(f"[a]({link})", folder=folder, page=DOCS / page, repository=REPOSITORY)[4:-1]
 
 
 @pytest.mark.parametrize(
@@ -184,10 +174,7 @@ def test_links_out_of_the_documentation_stay_on_the_site_where_they_can(link, ex
 
 def test_links_of_included_files_start_from_their_own_folder():
     included = {"page": "changelog.md", "folder": ROOT}
-    assert (
-        moved("docs/guarantees.md#commands-end", **included)
-        == "guarantees.md#commands-end"
-    )
+    assert moved("docs/guarantees.md#commands-end", **included) == "guarantees.md#commands-end"
     assert moved("SECURITY.md", **included) == "security.md"
 
 

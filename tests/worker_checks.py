@@ -40,9 +40,7 @@ def no_jobs_have_no_results(workers):
 
 
 def an_error_is_the_outcome_of_its_piece_alone(workers):
-    outcomes = sorted(
-        workers.outcomes(divided, [(1,), (0,), (3,)]), key=lambda found: found.index
-    )
+    outcomes = sorted(workers.outcomes(divided, [(1,), (0,), (3,)]), key=lambda found: found.index)
     assert [found.result for found in outcomes] == [6, None, 2]
     assert isinstance(outcomes[1].error, ZeroDivisionError)
     assert "in divided" in outcomes[1].error.__notes__[0]

@@ -168,18 +168,14 @@ def arrays():
     np.save("a.npy", samples())
     np.save("b.npy", datasets.sample("square", 400, random_state=1)[0])
     np.savez("a.npz", X=samples().astype(np.float32), other=np.arange(3))
-    store = zarr.open_array(
-        "a.zarr", mode="w", shape=(400, 3), chunks=(128, 3), dtype="f8"
-    )
+    store = zarr.open_array("a.zarr", mode="w", shape=(400, 3), chunks=(128, 3), dtype="f8")
     store[:] = samples()
 
 
 def tables():
     """A table as csv, tsv, txt and Parquet, with an index, a label and scales."""
     X = samples() * [1, 100, 1]
-    rows = [
-        f"{i},{a:.6f},{b:.6f},{c:.6f},{'xy'[i % 2]}" for i, (a, b, c) in enumerate(X)
-    ]
+    rows = [f"{i},{a:.6f},{b:.6f},{c:.6f},{'xy'[i % 2]}" for i, (a, b, c) in enumerate(X)]
     lines = ["id,length,cosine,sine,label", *rows, ""]
     Path("table.csv").write_text("\n".join(lines))
     Path("table.tsv").write_text("\n".join(lines).replace(",", "\t"))
@@ -311,10 +307,7 @@ SESSIONS = {
             "fit data/particles.star --phase-flip --mask-radius 80 --out run",
             "fit data/particles.star --view 180,120 --standardise --dry-run --out no",
         ),
-        "commands: several views": (
-            arrays,
-            "fit a.npy b.npy --sense geometry --out run",
-        ),
+        "commands: several views": (arrays, "fit a.npy b.npy --sense geometry --out run"),
         "commands: shapes": (
             nothing,
             "simulate torus --n 50 --noise .1 --ambient-dimension 6 --out a.npz",

@@ -44,9 +44,7 @@ def exponential_map(n, rng):
 
 def wells(n, rng):
     """A torus with three dense regions on each circle."""
-    angles = rng.integers(3, size=(2, n)) * 2 * np.pi / 3 + 0.45 * rng.normal(
-        size=(2, n)
-    )
+    angles = rng.integers(3, size=(2, n)) * 2 * np.pi / 3 + 0.45 * rng.normal(size=(2, n))
     return np.hstack([ring(angles[0]), 0.7 * ring(angles[1])])
 
 
@@ -305,9 +303,7 @@ FITS = {
     "beta in the density": fit(drawn(2000, beta), sense="density"),
     "objects in the geometry": fit(objects, sense="geometry"),
     "divided term": fit(
-        drawn(1000, bent_square_and_circle),
-        sense="sum",
-        known={"noise": np.full(6, 0.03)},
+        drawn(1000, bent_square_and_circle), sense="sum", known={"noise": np.full(6, 0.03)}
     ),
     "torus by triplets": fit(torus, method="triplets", n_factors=2),
     "rectangle by triplets": fit(
@@ -331,13 +327,9 @@ FITS = {
     "dependent": fit(shape("cylinder", 800, sampling="dependent")),
     "copies": fit(shape("torus", 700, sampling="duplicates")),
     "outliers": fit(shape("cylinder", 700, sampling="outliers")),
-    "noise in 20 columns": fit(
-        shape("rectangle", 1000, noise=0.02, ambient_dimension=20)
-    ),
+    "noise in 20 columns": fit(shape("rectangle", 1000, noise=0.02, ambient_dimension=20)),
     "wide": fit(shape("torus", 400, noise=0.01, ambient_dimension=600)),
-    "known noise": fit(
-        shape("cylinder", 700, noise=0.05), known={"noise": np.full(3, 0.05)}
-    ),
+    "known noise": fit(shape("cylinder", 700, noise=0.05), known={"noise": np.full(3, 0.05)}),
     "float32": fit(lambda seed: shape("torus", 600)(seed).astype(np.float32)),
     "precomputed": precomputed,
     "lazy": lazy,
@@ -349,9 +341,7 @@ FITS = {
     "own neighbours": fit(torus, neighbors=KNeighborsTransformer(n_neighbors=50)),
     "local bandwidth": fit(torus, bandwidth="local"),
     "given bandwidth": fit(torus, bandwidth=0.8, density_correction=0.5),
-    "unprepared": fit(
-        shape("cylinder", 600, noise=0.02, ambient_dimension=12), preparation="none"
-    ),
+    "unprepared": fit(shape("cylinder", 600, noise=0.02, ambient_dimension=12), preparation="none"),
     "diffusion map": partial(diffusion_map, torus),
     "uncorrected map": partial(
         diffusion_map, shape("disk", 500), density_correction=0.0, n_functions=20

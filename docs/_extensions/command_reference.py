@@ -45,9 +45,7 @@ def reference(parser: argparse.ArgumentParser) -> str:
     """
     # argparse has no public way to list what a parser knows.
     (subparsers,) = (
-        action
-        for action in parser._actions
-        if isinstance(action, argparse._SubParsersAction)
+        action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
     )
     sections = [section(name, each) for name, each in subparsers.choices.items()]
     return "\n\n".join(sections)

@@ -20,7 +20,5 @@ def visit_displayed_math(translator, node) -> None:
 
 def setup(app) -> dict:
     """Register the renderer."""
-    app.add_html_math_renderer(
-        "mathml", (visit_math, None), (visit_displayed_math, None)
-    )
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_displayed_math, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -74,9 +74,7 @@ def read_page(app, docname: str, source: list[str]) -> None:
     page = Path(app.env.doc2path(docname))
     if page.suffix == ".md":
         repository = app.config.repository_files
-        source[0] = on_the_site(
-            source[0], folder=page.parent, page=page, repository=repository
-        )
+        source[0] = on_the_site(source[0], folder=page.parent, page=page, repository=repository)
 
 
 def read_included(app, path: Path, docname: str, content: list[str]) -> None:

@@ -3,7 +3,6 @@
 # Public for the other rooms of the package, of no use to a reader of the site.
 FOR_OTHER_ROOMS = frozenset(
     {
-        "affordable",
         "combinations",
         "combined",
         "effective",
@@ -15,6 +14,7 @@ FOR_OTHER_ROOMS = frozenset(
         "on_device_of",
         "place",
         "place_by",
+        "require_room",
         "restore",
         "triple_products",
         "with_copies",

@@ -19,19 +19,17 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow `_HOMES`
     from manifactor.factoring.judging.evidence import SampleWarning as SampleWarning
     from manifactor.runs.archive import load as load
     from manifactor.runs.archive import save as save
-    from manifactor.spectral.components import (
-        DisconnectedGraphWarning as DisconnectedGraphWarning,
-    )
     from manifactor.spectral.eigenpairs import EigenpairWarning as EigenpairWarning
+    from manifactor.spectral.neighbors import DisconnectedGraphWarning as DisconnectedGraphWarning
     from manifactor.spectral.spectrum import Spectrum as Spectrum
     from manifactor.views import plots as plots
 
-# The public names and their modules. A module is imported when its name is first used:
-# numpy and scikit-learn take a second, during which the command must answer Ctrl-C.
+# The public names and their modules. A module is imported when its name is first used: numpy and
+# scikit-learn take a second, during which the command must answer Ctrl-C.
 _HOMES = {
     "ColumnWarning": "manifactor.estimators.columns",
     "DiffusionMap": "manifactor.estimators",
-    "DisconnectedGraphWarning": "manifactor.spectral.components",
+    "DisconnectedGraphWarning": "manifactor.spectral.neighbors",
     "EigenpairWarning": "manifactor.spectral.eigenpairs",
     "Evidence": "manifactor.factoring.judging.evidence",
     "Factor": "manifactor.factoring.factors.factor",

@@ -9,9 +9,7 @@ def main() -> int:
     _end_silently()
     # Not before: the imports would print a traceback if Ctrl-C interrupted them.
     from manifactor.command import EXIT_BAD_INPUT, shortages
-    from manifactor.command.bus_errors import explain_bus_errors
 
-    explain_bus_errors()
     try:
         # First: libraries that find too little room end the process, or hang.
         problem = shortages.missing_room()
@@ -31,13 +29,12 @@ def _ended_by_signals() -> int:
 
     try:
         with signals.ended_by_signals():
-            # Importing numpy and scikit-learn takes a second or more. Ctrl-C during
-            # that time gives one line.
+            # Importing numpy and scikit-learn takes a second or more. Ctrl-C during that time gives
+            # one line.
             from manifactor.command.main import main as run
 
             return run()
     except KeyboardInterrupt as stop:
-        signals.said()
         sys.stderr.write(f"manifactor: {signals.how(stop)}; nothing was written.\n")
         return signals.exit_code(stop)
 

@@ -14,8 +14,8 @@ from sklearn.neighbors import KNeighborsRegressor
 class ScoreSettings:
     """What counts as a solved problem."""
 
-    # With 1000 samples, a factor's R^2 is above 0.99 on its own embedding and below
-    # 0.05 on an independent one.
+    # With 1000 samples, a factor's R^2 is above 0.99 on its own embedding and below 0.05 on an
+    # independent one.
     least_own_r2: float = 0.95
     largest_leak: float = 0.10
 
@@ -101,18 +101,13 @@ def score(
     """
     rows = [[regression_r2(found, true) for found in recovered] for true in truth]
     r2 = np.array(rows)
-    # Each true factor gets one recovered factor at most, so that one recovered mixture
-    # cannot stand for two.
+    # Each true factor gets one recovered factor at most, so that one recovered mixture cannot stand
+    # for two.
     match = np.column_stack(linear_sum_assignment(-r2))
     return Score(r2, match, settings)
 
 
-def regression_r2(
-    source: np.ndarray,
-    target: np.ndarray,
-    *,
-    n_neighbors: int = 20,
-) -> float:
+def regression_r2(source: np.ndarray, target: np.ndarray, *, n_neighbors: int = 20) -> float:
     """Return the cross-validated R^2 of k-nearest-neighbour regression.
 
     It is the mean over the target's columns, each at least 0.
@@ -126,14 +121,10 @@ def regression_r2(
     return float(column_r2(source, target, n_neighbors).mean())
 
 
-def column_r2(
-    source: np.ndarray,
-    target: np.ndarray,
-    n_neighbors: int = 20,
-) -> np.ndarray:
+def column_r2(source: np.ndarray, target: np.ndarray, n_neighbors: int = 20) -> np.ndarray:
     """Return the R^2 of `regression_r2` for each column of the target.
 
-    A constant column has an R^2 of 0.
+    A column that is constant, up to rounding, has an R^2 of 0.
 
     Parameters
     ----------
@@ -141,15 +132,17 @@ def column_r2(
     target : ndarray of shape (n, c)
     n_neighbors : int
     """
-    # Shuffled, since samples may come ordered; with a fixed seed, so that a score is a
-    # function of its arguments.
+    # Shuffled, since samples may come ordered; with a fixed seed, so that a score is a function of
+    # its arguments.
     folds = KFold(5, shuffle=True, random_state=0)
     model = KNeighborsRegressor(min(n_neighbors, len(source) // 2))
     predicted = cross_val_predict(model, source, target, cv=folds)
     residual = (target - predicted).var(axis=0)
     variance = target.var(axis=0)
     unexplained = np.ones_like(residual)
-    np.divide(residual, variance, out=unexplained, where=variance > 0)
+    rounding = 100 * np.finfo(variance.dtype).eps * np.abs(target).max(axis=0)
+    varies = np.ptp(target, axis=0) > rounding
+    np.divide(residual, variance, out=unexplained, where=varies)
     # Below 0 the regression is worse than the mean, which tells nothing more.
     return np.clip(1 - unexplained, 0, None)
 
@@ -174,10 +167,7 @@ def coordinate_correlation(coordinate: np.ndarray, true: np.ndarray) -> float:
 
 
 def function_accuracy(
-    functions: Sequence[np.ndarray],
-    truth: Sequence[np.ndarray],
-    *,
-    enough: float = 0.9,
+    functions: Sequence[np.ndarray], truth: Sequence[np.ndarray], *, enough: float = 0.9
 ) -> float:
     """Return the fraction of functions that their own true factor explains.
 
@@ -193,19 +183,12 @@ def function_accuracy(
     def explained(true: np.ndarray, block: np.ndarray) -> int:
         return (column_r2(true, block) >= enough).sum()
 
-    counts = np.array(
-        [[explained(true, block) for block in functions] for true in truth]
-    )
+    counts = np.array([[explained(true, block) for block in functions] for true in truth])
     matched = counts[linear_sum_assignment(-counts)]
     return float(matched.sum() / sum(block.shape[1] for block in functions))
 
 
-def wilson_interval(
-    successes: int,
-    trials: int,
-    *,
-    z: float = 1.96,
-) -> tuple[float, float]:
+def wilson_interval(successes: int, trials: int, *, z: float = 1.96) -> tuple[float, float]:
     """Return Wilson's confidence interval of a rate (95 % for z = 1.96).
 
     Parameters

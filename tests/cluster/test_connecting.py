@@ -3,8 +3,7 @@ import sys
 import pytest
 
 from manifactor._support.workers import WorkersLost
-from manifactor.cluster import ClusterSettings, cluster_workers
-from manifactor.cluster.connecting import _address
+from manifactor.cluster import ClusterSettings, _address, cluster_workers
 
 
 @pytest.mark.parametrize("where", ["tcp://node1:8786", "node1:8786", "127.0.0.1:1"])
@@ -42,9 +41,7 @@ def test_a_file_of_a_scheduler_that_has_ended_is_named_with_its_address(tmp_path
         pass
 
 
-@pytest.mark.parametrize(
-    "where", ["locale", "local:0", "Local:2", "local:", "node1", ""]
-)
+@pytest.mark.parametrize("where", ["locale", "local:0", "Local:2", "local:", "node1", ""])
 def test_other_texts_are_refused(where):
     with (
         pytest.raises(ValueError, match="local:WORKERS, the address of a Dask"),

@@ -1,4 +1,4 @@
-from manifactor.cluster.local import _configuration, _gpus, _visible
+from manifactor.cluster import _configuration, _gpus, _visible
 
 
 def test_workers_take_the_gpus_in_turn(monkeypatch):

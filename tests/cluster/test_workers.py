@@ -14,13 +14,9 @@ import numpy as np
 import pytest
 
 from manifactor._support.workers import Here, PieceLost, Processes, WorkersLost
-from manifactor.cluster import cluster_workers
-from manifactor.cluster.workers import _outcome
+from manifactor.cluster import _outcome, cluster_workers
 from tests.pieces import cores_seen, diffused, divided, killed, killed_once
-from tests.worker_checks import (
-    CHECKS,
-    an_interrupt_leaves_no_process_and_no_traceback,
-)
+from tests.worker_checks import CHECKS, an_interrupt_leaves_no_process_and_no_traceback
 
 pytestmark = pytest.mark.slow
 
@@ -58,8 +54,7 @@ def test_the_backend_of_joblib_that_the_user_chose_does_the_work(workers):
 
 def test_a_worker_that_joins_without_manifactor_is_told():
     future = SimpleNamespace(
-        status="error",
-        exception=lambda: ModuleNotFoundError("No module named 'manifactor'"),
+        status="error", exception=lambda: ModuleNotFoundError("No module named 'manifactor'")
     )
     with pytest.raises(ValueError, match="Install it with `pip install"):
         _outcome(future, 0, 1)

@@ -126,10 +126,7 @@ def surface(disk_and_circle, folder):
 def truth_of(molecule):
     angle, x, _ = np.loadtxt(molecule / "truth.csv", delimiter=",", skiprows=1).T
     phase = np.radians(4 * angle)
-    return {
-        "circle": np.column_stack([np.cos(phase), np.sin(phase)]),
-        "interval": x[:, None],
-    }
+    return {"circle": np.column_stack([np.cos(phase), np.sin(phase)]), "interval": x[:, None]}
 
 
 def places(run):

@@ -34,9 +34,7 @@ def test_the_defaults_of_a_fit_are_those_of_the_estimator():
 
 
 @pytest.mark.parametrize("command", list(GRAMMAR))
-def test_the_help_names_every_default_and_fits_into_80_columns(
-    command, capsys, monkeypatch
-):
+def test_the_help_names_every_default_and_fits_into_80_columns(command, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert manifactor(f"{command} --help") == 0
     text = capsys.readouterr().out
@@ -45,9 +43,7 @@ def test_the_help_names_every_default_and_fits_into_80_columns(
         "select": "run --out a.csv",
         "average": "run --factor 1",
         "export": "run --to relion --factor 1",
-        "bench": "accuracy",
         "demo": "",
-        "reproduce": "",
         "completion": "bash",
     }
     arguments = parsed(f"{command} {required.get(command, 'X')}")
@@ -94,10 +90,7 @@ def test_no_option_takes_what_is_no_number_or_infinite():
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (
-            "simulate torus --noise -1",
-            "must be a finite number of at least 0; got '-1'",
-        ),
+        ("simulate torus --noise -1", "must be a finite number of at least 0; got '-1'"),
         ("simulate molecule --snr 0", "must be a number above 0; got '0'"),
         ("select run --out a.csv --min-confidence 2", "in [0, 1]; got '2'"),
         ("fit a.npy --seed -1", "must be a whole number in [0, 4294967295]; got '-1'"),

@@ -25,10 +25,7 @@ def offered(line, source):
         'printf "%s\\n" "${COMPREPLY[@]}"'
     )
     found = subprocess.run(
-        ["bash", "--norc", "-c", f"{source}\n{typed}"],
-        capture_output=True,
-        text=True,
-        check=True,
+        ["bash", "--norc", "-c", f"{source}\n{typed}"], capture_output=True, text=True, check=True
     )
     assert found.stderr == ""
     return found.stdout.split()
@@ -38,14 +35,13 @@ def offered(line, source):
 def test_bash_completes_commands_options_and_values(capsys):
     source = script("bash", capsys)
     assert offered("manifactor ", source) == list(GRAMMAR)
-    assert offered("manifactor re", source) == ["report", "reproduce"]
+    assert offered("manifactor re", source) == ["report"]
     assert "--all-views" in offered("manifactor fit data.npz --a", source)
     assert offered("manifactor fit --sense g", source) == ["geometry"]
     assert offered("manifactor export run --to re", source) == ["recovar", "relion"]
-    assert offered("manifactor bench c", source) == ["calibration"]
+    assert offered("manifactor completion f", source) == ["fish"]
     # Bash then offers files.
     assert offered("manifactor fit da", source) == []
-    assert offered("manifactor bench --out c", source) == []
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
@@ -64,9 +60,7 @@ def test_bash_offers_files_where_the_grammar_knows_no_word(capsys):
 def test_other_shells_are_told_every_command_and_option_with_its_help(shell, capsys):
     text = script(shell, capsys)
     for name, grammar in GRAMMAR.items():
-        assert f"{name}:{grammar.summary}" in text or (
-            f"-a {name} -d '{grammar.summary}'" in text
-        )
+        assert f"{name}:{grammar.summary}" in text or (f"-a {name} -d '{grammar.summary}'" in text)
     assert "continue an interrupted fit" in text
 
 

@@ -10,7 +10,7 @@ from PIL import Image
 from pyarrow import parquet
 
 from manifactor.command.exporting import shortened
-from manifactor.inputs.pickles import read_pickled_array
+from manifactor.tables.pickles import read_pickled_array
 
 from .conftest import N, manifactor, places, refusal
 
@@ -19,9 +19,7 @@ from .conftest import N, manifactor, places, refusal
 @pytest.mark.parametrize("suffix", [".star", ".csv", ".parquet", ".pkl", ".npy"])
 def test_a_selection_holds_exactly_the_particles_in_the_range(run, folder, suffix):
     (stretch, first), (turn, second) = places(run)["interval"], places(run)["circle"]
-    expected = np.flatnonzero(
-        (stretch >= 0.2) & (stretch <= 0.6) & ((turn >= 300) | (turn <= 60))
-    )
+    expected = np.flatnonzero((stretch >= 0.2) & (stretch <= 0.6) & ((turn >= 300) | (turn <= 60)))
     ranges = f"--factor {first} --range .2 .6 --factor {second} --range 300 60"
     out = folder / f"subset{suffix}"
     assert manifactor(f"select {run} {ranges} --out {out}") == 0
@@ -31,12 +29,9 @@ def test_a_selection_holds_exactly_the_particles_in_the_range(run, folder, suffi
 
 READ = {
     ".star": lambda path: (
-        starfile.read(path)["particles"]["rlnImageName"].str[:6].astype(int).to_numpy()
-        - 1
+        starfile.read(path)["particles"]["rlnImageName"].str[:6].astype(int).to_numpy() - 1
     ),
-    ".csv": lambda path: np.genfromtxt(path, delimiter=",", names=True)[
-        "sample"
-    ].astype(int),
+    ".csv": lambda path: np.genfromtxt(path, delimiter=",", names=True)["sample"].astype(int),
     ".parquet": lambda path: parquet.read_table(path)["sample"].to_numpy(),
     ".pkl": read_pickled_array,
     ".npy": np.load,
@@ -77,9 +72,7 @@ def test_ranges_outside_a_factor_are_refused(run, folder, capsys):
 @pytest.mark.slow
 def test_averages_along_a_factor_are_images_pictures_and_a_movie(run, folder, capsys):
     _, number = places(run)["circle"]
-    assert (
-        manifactor(f"average {run} --factor {number} --bins 6 --match --out avg") == 0
-    )
+    assert manifactor(f"average {run} --factor {number} --bins 6 --match --out avg") == 0
     assert "matched over the other factors" in capsys.readouterr().out
     with mrcfile.open(folder / "avg" / "averages.mrcs") as stack:
         assert stack.data.shape == (6, 54, 54)
@@ -126,9 +119,7 @@ def test_the_cells_of_a_grid_are_the_averages_of_their_bins(run, folder):
             np.einsum("ab,abij->aij", counts, grid.data.reshape(2, 2, 54, 54))
             / counts.sum(axis=1)[:, None, None]
         )
-        np.testing.assert_allclose(
-            rows, line.data, rtol=1e-4, atol=1e-4 * np.abs(line.data).max()
-        )
+        np.testing.assert_allclose(rows, line.data, rtol=1e-4, atol=1e-4 * np.abs(line.data).max())
 
 
 BRIDGES = {
@@ -168,9 +159,7 @@ def test_a_factor_of_two_dimensions_has_a_column_for_each(surface, folder, capsy
     columns = list(starfile.read(folder / "run" / "particles.star"))
     assert f"mfFactor{other}Dimension1" in columns
     assert f"mfFactor{other}Dimension2" in columns
-    assert (
-        manifactor(f"select run --factor {circle} --range -20 20 --out some.star") == 0
-    )
+    assert manifactor(f"select run --factor {circle} --range -20 20 --out some.star") == 0
     angle = starfile.read(folder / "some.star")[f"mfFactor{circle}"]
     assert (np.minimum(angle, 360 - angle) <= 20).all()
     assert manifactor(f"export run --to cryodrgn --factor {circle} --bins 6") == 0
@@ -197,9 +186,9 @@ def test_weights_for_aspire_are_those_of_the_bins(surface, folder):
     _, circle = surface
     assert manifactor(f"export run --to aspire --factor {circle} --bins 4") == 0
     weights = np.load(folder / "run" / f"aspire-factor{circle}" / "weights.npy")
-    angle = np.genfromtxt(
-        folder / "run" / "coordinates.csv", delimiter=",", names=True
-    )[f"factor{circle}"]
+    angle = np.genfromtxt(folder / "run" / "coordinates.csv", delimiter=",", names=True)[
+        f"factor{circle}"
+    ]
     for k in range(4):
         inside = weights[:, k] > 0
         assert (np.abs((angle[inside] - 90 * k + 180) % 360 - 180) <= 45).all()
@@ -243,9 +232,7 @@ def test_every_bin_has_its_own_file_for_relion(molecule, run, folder, capsys):
         ("average run --factor 1 --view 0,0", "within 10 degrees of rot 0, tilt 0"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(
-    molecule, run, folder, capsys, arguments, message
-):
+def test_bad_input_is_one_line_and_exit_code_2(molecule, run, folder, capsys, arguments, message):
     shutil.copytree(molecule, folder / "data")
     shutil.copytree(run, folder / "run")
     assert message in refusal(arguments, folder, capsys)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from manifactor._support.threads import cores
-from manifactor.command.costs import elsewhere, note_long_fit
+from manifactor.command.fitting import elsewhere, note_long_fit
 from manifactor.spectral.forecast import Forecast
 
 from .conftest import interrupt_at, manifactor, record_of, refusal
@@ -43,29 +43,21 @@ def test_an_interrupt_gives_130_and_leaves_nothing(data, folder, capsys, monkeyp
 
 
 def test_a_constant_column_is_noted(folder, capsys, rng):
-    np.savetxt(
-        folder / "flat.csv",
-        np.c_[rng.uniform(size=(300, 2)), np.ones(300)],
-        delimiter=",",
-    )
+    np.savetxt(folder / "flat.csv", np.c_[rng.uniform(size=(300, 2)), np.ones(300)], delimiter=",")
     assert manifactor("fit flat.csv") == 0
     assert "note: 1 of 3 columns are constant" in capsys.readouterr().err
 
 
 def test_some_samples_are_fitted_and_all_are_placed(data, folder, capsys):
     assert manifactor("fit data.npz --fit-samples 500 --out part") == 0
-    assert (
-        "500 of 800 samples were fitted, the others placed" in capsys.readouterr().out
-    )
+    assert "500 of 800 samples were fitted, the others placed" in capsys.readouterr().out
     assert len((folder / "part" / "coordinates.csv").read_text().splitlines()) == 801
     message = refusal("fit data.npz --fit-samples 2", folder, capsys)
     assert "error: --fit-samples must be a whole number in [4" in message
 
 
 @pytest.mark.slow
-def test_a_sample_far_from_those_that_were_fitted_is_placed_without_confidence(
-    folder, rng
-):
+def test_a_sample_far_from_those_that_were_fitted_is_placed_without_confidence(folder, rng):
     X = rng.uniform(size=(1200, 2)) * [2, 1]
     X[::400] += 30
     np.savetxt(folder / "far.csv", X, delimiter=",")
@@ -116,9 +108,7 @@ def test_only_a_long_fit_is_announced(capsys):
     note_long_fit(Forecast(memory=1e9, seconds=19), "")
     assert capsys.readouterr().err == ""
     note_long_fit(Forecast(memory=1e9, seconds=600), " on the CPU")
-    expected = (
-        "manifactor: note: the fit will take about 1.0 GB and 10 minutes on the CPU."
-    )
+    expected = "manifactor: note: the fit will take about 1.0 GB and 10 minutes on the CPU."
     assert capsys.readouterr().err == f"{expected}\n"
 
 
@@ -146,9 +136,7 @@ def test_only_a_long_fit_is_announced(capsys):
         ("fit data.npz --reuse data.npz --dry-run", "data.npz is not one"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(
-    data, folder, capsys, arguments, message
-):
+def test_bad_input_is_one_line_and_exit_code_2(data, folder, capsys, arguments, message):
     (folder / "nan.csv").write_text("1,2\n3,4\n5,nan\n6,7\n8,9\n")
     (folder / "equal.csv").write_text("1,2\n" * 10)
     (folder / "one.csv").write_text("1,2\n")
@@ -166,16 +154,14 @@ def test_a_run_is_not_written_over_its_own_input(data, folder, capsys):
 
 
 def test_a_fit_too_large_for_memory_is_bad_input(data, folder, capsys, monkeypatch):
-    monkeypatch.setattr("manifactor.spectral.forecast.machine_memory", lambda: 1e6)
+    monkeypatch.setattr("manifactor.spectral.forecast.available_memory", lambda: 1e6)
     message = refusal("fit data.npz --dry-run", folder, capsys)
     assert "the fit must fit into memory" in message
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("more", ["", "--dry-run"])
-def test_a_file_far_too_large_for_memory_is_refused_before_it_is_read(
-    folder, capsys, more
-):
+def test_a_file_far_too_large_for_memory_is_refused_before_it_is_read(folder, capsys, more):
     np.lib.format.open_memmap(
         "big.npy", mode="w+", dtype=np.float32, shape=(5 * 10**7, 8)
     )  # takes no room on a disk
@@ -194,9 +180,7 @@ def test_a_run_is_made_from_the_stages_of_an_earlier_one(data, folder, capsys):
 
 
 @pytest.mark.slow
-def test_a_stopped_fit_is_resumed(
-    data, folder, capsys, monkeypatch, every_stage_is_long
-):
+def test_a_stopped_fit_is_resumed(data, folder, capsys, monkeypatch, every_stage_is_long):
     with monkeypatch.context() as patch:
         interrupt_at("factors", 1.0, patch)
         assert manifactor("fit data.npz --out run") == 130
@@ -211,9 +195,7 @@ def test_a_stopped_fit_is_resumed(
 
 
 @pytest.mark.slow
-def test_checkpoints_of_an_interrupted_fit_are_not_deleted_in_silence(
-    data, folder, capsys
-):
+def test_checkpoints_of_an_interrupted_fit_are_not_deleted_in_silence(data, folder, capsys):
     (folder / ".data-run.stages").mkdir()
     assert manifactor("fit data.npz") == 0
     assert "note: deleting the checkpoints" in capsys.readouterr().err
@@ -221,8 +203,7 @@ def test_checkpoints_of_an_interrupted_fit_are_not_deleted_in_silence(
 
 
 @pytest.mark.skipif(
-    not hasattr(signal, "pthread_sigmask"),
-    reason="interrupts are sent another way on this system",
+    not hasattr(signal, "pthread_sigmask"), reason="interrupts are sent another way on this system"
 )
 @pytest.mark.slow
 def test_a_running_fit_ends_in_the_stage_in_which_it_is_interrupted(folder, rng):

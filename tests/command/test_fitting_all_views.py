@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from manifactor.cryoem.all_views.principal import PrincipalVolumes
-from manifactor.cryoem.mrc import write_stack
+from manifactor.cryoem.files.mrc import write_stack
 
 from .conftest import interrupt_at, manifactor, refusal
 
@@ -103,7 +103,7 @@ def test_a_dry_run_reads_no_images(particles, folder, capsys, monkeypatch):
     def blocks(*_):
         raise AssertionError("images were read")
 
-    monkeypatch.setattr("manifactor.cryoem.stacks.ImageSource.blocks", blocks)
+    monkeypatch.setattr("manifactor.cryoem.files.stacks.ImageSource.blocks", blocks)
     assert manifactor("fit all.star --all-views --dry-run") == 0
     said, _, *table = capsys.readouterr().out.splitlines()
     assert said.startswith("The fit will take about ")
@@ -111,10 +111,8 @@ def test_a_dry_run_reads_no_images(particles, folder, capsys, monkeypatch):
     assert parts == ["reading", "volumes", "factors", "placing", "writing"]
 
 
-def test_more_particles_than_memory_can_hold_are_refused(
-    particles, folder, capsys, monkeypatch
-):
-    monkeypatch.setattr("manifactor.spectral.forecast.machine_memory", lambda: 5e8)
+def test_more_particles_than_memory_can_hold_are_refused(particles, folder, capsys, monkeypatch):
+    monkeypatch.setattr("manifactor.spectral.forecast.available_memory", lambda: 5e8)
     message = refusal("fit all.star --all-views --dry-run", folder, capsys)
     assert "memory; 40 particles need about " in message
 
@@ -146,7 +144,7 @@ def test_a_resumed_fit_repeats_no_finished_stage(
         interrupt_at("principal volumes", 0.0, patch)
         assert manifactor(FIT) == 130
     assert "repeat the command with --resume" in capsys.readouterr().err
-    monkeypatch.setattr("manifactor.cryoem.stacks.ImageSource.blocks", never)
+    monkeypatch.setattr("manifactor.cryoem.files.stacks.ImageSource.blocks", never)
     monkeypatch.setattr(PRINCIPAL, no_motion)
     assert manifactor(f"{FIT} --resume") == 2
     assert "must show a motion" in capsys.readouterr().err

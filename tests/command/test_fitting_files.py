@@ -9,7 +9,7 @@ import pytest
 import starfile
 from PIL import Image
 
-from manifactor.cryoem.mp4 import can_write_mp4
+from manifactor.cryoem.movies import can_write_mp4
 
 from .conftest import N, manifactor, places, record_of, refusal
 
@@ -26,8 +26,7 @@ def few(molecule, tmp_path_factory):
     names = ["ImageName", "AnglePsi", "ClassNumber", "OpticsGroup"]
     labels = "".join(f"_rln{name} #{k}\n" for k, name in enumerate(names, start=1))
     rows = "".join(
-        f"{k + 1}@Extract/job1/stack.mrc 0.0 {1 + (k >= 640)} {1 + k % 2}\n"
-        for k in range(N)
+        f"{k + 1}@Extract/job1/stack.mrc 0.0 {1 + (k >= 640)} {1 + k % 2}\n" for k in range(N)
     )
     (folder / "particles.star").write_text(f"data_particles\n\nloop_\n{labels}{rows}")
     np.save(folder / "z.npy", np.random.default_rng(0).normal(size=(60, 2)))
@@ -83,8 +82,7 @@ def test_a_missing_pixel_size_is_said(here, capsys):
 @pytest.mark.slow
 def test_results_of_cryosparc_find_their_images_in_the_passthrough_file(here, capsys):
     blob = np.zeros(
-        N,
-        [("uid", "u8"), ("blob/path", "S9"), ("blob/idx", "u4"), ("ctf/df1_A", "f4")],
+        N, [("uid", "u8"), ("blob/path", "S9"), ("blob/idx", "u4"), ("ctf/df1_A", "f4")]
     )
     blob["uid"], blob["blob/path"] = 100 + np.arange(N), b"stack.mrc"
     blob["blob/idx"] = np.arange(N)
@@ -123,19 +121,10 @@ def test_coordinates_of_shuffled_particles_are_paired(latent, folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            "particles.star",
-            "are of 2 classes of a 2-D classification: 1 (640 particles)",
-        ),
+        ("particles.star", "are of 2 classes of a 2-D classification: 1 (640 particles)"),
         ("particles.star --class 1", "or give the folder that holds it with --datadir"),
-        (
-            "particles.star --class 7",
-            "--class must be one of 1 (640 particles), 2 (60)",
-        ),
-        (
-            "particles.star --optics-group 3",
-            "--optics-group must be one of 1 (350 part",
-        ),
+        ("particles.star --class 7", "--class must be one of 1 (640 particles), 2 (60)"),
+        ("particles.star --optics-group 3", "--optics-group must be one of 1 (350 part"),
         ("particles.star --class 1 --datadir gone", "--datadir must be the folder"),
         ("particles.star --pixel-size 0", "--pixel-size must be a number above 0"),
         ("particles.star --particles particles.star", "already is a file of particles"),

@@ -9,8 +9,8 @@ import pytest
 import starfile
 
 from manifactor import datasets, load
-from manifactor.cryoem.cryosparc import read_cs
-from manifactor.cryoem.mrc import write_volume
+from manifactor.cryoem.files.cryosparc import read_cs
+from manifactor.cryoem.files.mrc import write_volume
 from manifactor.scores import coordinate_correlation
 
 from .conftest import N, manifactor, places, record_of, refusal, truth_of
@@ -36,17 +36,11 @@ def test_places_that_noise_moves_far_are_no_product(folder, capsys):
 
 def test_the_places_are_appended_to_the_particles(molecule, run):
     before, after = (starfile.read(f / "particles.star") for f in (molecule, run))
-    assert list(after["particles"])[: len(before["particles"].columns)] == list(
-        before["particles"]
-    )
+    assert list(after["particles"])[: len(before["particles"].columns)] == list(before["particles"])
     table = np.genfromtxt(run / "coordinates.csv", delimiter=",", names=True)
+    np.testing.assert_allclose(after["particles"]["mfFactor1"], table["factor1"], atol=1e-6)
     np.testing.assert_allclose(
-        after["particles"]["mfFactor1"], table["factor1"], atol=1e-6
-    )
-    np.testing.assert_allclose(
-        after["particles"]["mfFactor2Confidence"],
-        table["factor2_confidence"],
-        atol=1e-6,
+        after["particles"]["mfFactor2Confidence"], table["factor2_confidence"], atol=1e-6
     )
     shortened = [
         line.rsplit(" ", 4)[0]
@@ -54,9 +48,7 @@ def test_the_places_are_appended_to_the_particles(molecule, run):
         if "@" in line
     ]
     assert shortened == [
-        line
-        for line in (molecule / "particles.star").read_text().splitlines()
-        if "@" in line
+        line for line in (molecule / "particles.star").read_text().splitlines() if "@" in line
     ]
 
 
@@ -64,14 +56,10 @@ def test_the_places_are_appended_to_the_particles(molecule, run):
 def test_a_subset_can_be_fitted_again(molecule, run, folder):
     _, number = places(run)["interval"]
     shutil.copytree(molecule, folder / "data")
-    assert (
-        manifactor(f"select {run} --factor {number} --range 0 .9 --out subset.star")
-        == 0
-    )
+    assert manifactor(f"select {run} --factor {number} --range 0 .9 --out subset.star") == 0
     assert manifactor("fit subset.star --out again") == 0
     before, after = (
-        starfile.read(path)["particles"]
-        for path in ("subset.star", "again/particles.star")
+        starfile.read(path)["particles"] for path in ("subset.star", "again/particles.star")
     )
     assert sorted(after.columns) == sorted(
         before.columns
@@ -100,18 +88,14 @@ def test_views_are_fitted_side_by_side_with_one_table(molecule, folder, capsys):
 def test_a_view_is_picked_by_its_direction(molecule, folder, capsys):
     text = (molecule / "particles.star").read_text().splitlines(keepends=True)
     seen = [
-        line.replace("180.000000 120.000000", "0.000000 20.000000")
-        if "0@" in line
-        else line
+        line.replace("180.000000 120.000000", "0.000000 20.000000") if "0@" in line else line
         for line in text
     ]
     (folder / "two.star").write_text("".join(seen))
     shutil.copytree(molecule, folder / "data")
     assert "must show one view" in refusal("fit two.star", folder, capsys)
     assert manifactor("fit two.star --view -180,120 --out one") == 0
-    names = starfile.read(folder / "one" / "particles.star")["particles"][
-        "rlnImageName"
-    ]
+    names = starfile.read(folder / "one" / "particles.star")["particles"]["rlnImageName"]
     assert len(names) == N - N // 10
     assert not names.str.contains("0@").any()
 
@@ -131,24 +115,15 @@ def test_coordinates_of_some_particles_need_their_numbers(latent, folder, capsys
     (folder / "ind.pkl").write_bytes(pickle.dumps(kept))
     message = refusal("fit half.txt --particles original.star", folder, capsys)
     assert f"original.star has {N} and half.txt has {N // 2}" in message
-    assert (
-        manifactor("fit half.txt --particles original.star --ind ind.pkl --out run")
-        == 0
-    )
-    names = starfile.read(folder / "run" / "particles.star")["particles"][
-        "rlnImageName"
-    ]
+    assert manifactor("fit half.txt --particles original.star --ind ind.pkl --out run") == 0
+    names = starfile.read(folder / "run" / "particles.star")["particles"]["rlnImageName"]
     assert (names.str[:6].astype(int) - 1).tolist() == kept.tolist()
 
 
 @pytest.mark.slow
 def test_cryosparc_particles_come_back_with_their_uids(latent, folder, capsys):
     table = np.zeros(
-        N,
-        dtype=[
-            ("uid", "<u8"),
-            *((f"components_mode_{k}/value", "<f4") for k in range(3)),
-        ],
+        N, dtype=[("uid", "<u8"), *((f"components_mode_{k}/value", "<f4") for k in range(3))]
     )
     table["uid"] = np.random.default_rng(0).permutation(N) + 10**12
     for k in range(3):
@@ -193,9 +168,7 @@ def test_a_series_of_volumes_is_factored_and_averaged(folder, capsys):
 
 
 @pytest.mark.slow
-def test_images_turned_and_shifted_in_their_plane_are_brought_into_one_frame(
-    folder, capsys
-):
+def test_images_turned_and_shifted_in_their_plane_are_brought_into_one_frame(folder, capsys):
     size = "--size 54 --pixel-size 4 --snr 100 --in-plane"
     assert manifactor(f"simulate molecule --n 500 {size} --out data") == 0
     assert manifactor("fit data/particles.star --out run") == 0
@@ -226,33 +199,18 @@ def test_uncorrected_defocus_is_named(folder, capsys):
         ("lonely.star", "names the stack gone.mrcs"),
         ("evil.pkl", "evil.pkl was refused and nothing in it was run"),
         ("empty", "must hold .mrc volumes"),
-        (
-            "data/particles.star --view 180",
-            "two angles in degrees, ROT,TILT; got '180'",
-        ),
+        ("data/particles.star --view 180", "two angles in degrees, ROT,TILT; got '180'"),
         (
             "data/particles.star --view 0,999",
             "tilt of a view must lie between -180 and 180 degrees; got '0,999'",
         ),
-        (
-            "data/particles.star --view 0,0",
-            "within 10 degrees of rot 0, tilt 0 there are 0",
-        ),
+        ("data/particles.star --view 0,0", "within 10 degrees of rot 0, tilt 0 there are 0"),
         ("data/particles.star --phase-flip", "defocus is known"),
-        (
-            "data/particles.star --mask-radius 1",
-            "`--mask-radius` must be a number in [8, 108]",
-        ),
+        ("data/particles.star --mask-radius 1", "`--mask-radius` must be a number in [8, 108]"),
         ("data/particles.star --low-pass 500", "`--low-pass` must lie between"),
-        (
-            "data/particles.star --components 0",
-            "`--components` must be a whole number in [1",
-        ),
+        ("data/particles.star --components 0", "`--components` must be a whole number in [1"),
         ("data/particles.star --particles data/particles.star", "file of particles"),
-        (
-            "data/particles.star --view 180,120 --width -3",
-            "--width must be a number in [0, 180]",
-        ),
+        ("data/particles.star --view 180,120 --width -3", "--width must be a number in [0, 180]"),
         ("data --view 0,0", "folder of volumes"),
         ("z.5.pkl --view 0,0", "particle images"),
         ("z.5.pkl --ind z.5.pkl", "with --particles"),

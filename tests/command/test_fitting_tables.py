@@ -35,9 +35,7 @@ def test_suspicious_columns_are_named_before_the_verdict(table, folder, capsys):
 
 
 @pytest.mark.slow
-def test_chosen_and_scaled_columns_show_the_product_and_place_other_tables(
-    table, folder, capsys
-):
+def test_chosen_and_scaled_columns_show_the_product_and_place_other_tables(table, folder, capsys):
     line = "fit a.csv --drop id,3-4 --standardise --out run"
     assert manifactor(line) == 0
     assert "Verdict: product" in capsys.readouterr().out
@@ -73,9 +71,7 @@ def test_chosen_and_scaled_columns_show_the_product_and_place_other_tables(
         ("fit a.csv --phase-flip --standardise", "settings of images go with particle"),
     ],
 )
-def test_wrong_columns_are_one_line_and_exit_code_2(
-    table, folder, capsys, arguments, message
-):
+def test_wrong_columns_are_one_line_and_exit_code_2(table, folder, capsys, arguments, message):
     (folder / "nan.csv").write_text("x,y\n1,2\n3,inf\n5,6\n7,8\n9,8\n")
     (folder / "huge.csv").write_text("x,y\n1,2\n3,4\n1.7976931348623157e308,6\n7,8\n")
     assert message in refusal(arguments, folder, capsys)

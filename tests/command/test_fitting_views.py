@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from manifactor._support.workers import Here, WorkersLost
-from manifactor.command import fitting_views
+from manifactor.command import fitting as fitting_views
 from manifactor.runs.task import Task
 
 from .conftest import Screen, manifactor, refusal
@@ -143,9 +143,7 @@ def test_nothing_is_left_if_no_view_is_finished(inputs, capsys, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_done", [0, 1])
-def test_views_are_resumed_after_the_workers_were_lost(
-    inputs, fitted, capsys, monkeypatch, n_done
-):
+def test_views_are_resumed_after_the_workers_were_lost(inputs, fitted, capsys, monkeypatch, n_done):
     with monkeypatch.context() as patch:
         stop_after(n_done, patch, WorkersLost("the scheduler is gone."))
         assert manifactor(FIT) == 2
@@ -155,9 +153,7 @@ def test_views_are_resumed_after_the_workers_were_lost(
 
 
 @pytest.mark.slow
-def test_a_mistake_in_one_view_is_named_and_the_others_are_kept(
-    inputs, capsys, monkeypatch
-):
+def test_a_mistake_in_one_view_is_named_and_the_others_are_kept(inputs, capsys, monkeypatch):
     fit = Task.fit
 
     def mistaken(self, *given, **how):

@@ -8,9 +8,7 @@ import pytest
 
 from .conftest import refusal
 
-STAR = "data_\nloop_\n_rlnImageName #1\n" + "".join(
-    f"{k}@a.mrcs\n" for k in range(1, 51)
-)
+STAR = "data_\nloop_\n_rlnImageName #1\n" + "".join(f"{k}@a.mrcs\n" for k in range(1, 51))
 
 
 @pytest.fixture

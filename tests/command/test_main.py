@@ -78,9 +78,7 @@ def test_the_version_is_printed(capsys):
         (KeyboardInterrupt("half is kept"), 130, "interrupted; half is kept."),
     ],
 )
-def test_problems_become_one_line_and_an_exit_code(
-    capsys, monkeypatch, problem, code, line
-):
+def test_problems_become_one_line_and_an_exit_code(capsys, monkeypatch, problem, code, line):
     def fail(arguments):
         raise problem
 
@@ -206,10 +204,7 @@ def test_an_interrupt_during_an_import_has_no_traceback(folder, module, code, li
         "from manifactor.__main__ import main; sys.exit(main())"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", program, "fit", "data.npz"],
-        stdout=-1,
-        stderr=-1,
-        text=True,
+        [sys.executable, "-c", program, "fit", "data.npz"], stdout=-1, stderr=-1, text=True
     ) as command:
         try:
             assert command.stdout.readline() == "importing\n"

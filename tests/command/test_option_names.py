@@ -21,10 +21,7 @@ from .conftest import manifactor, refusal
         ),
         ("simulate torus --n 0", "error: --n must be a whole number"),
         ("simulate molecule --n 3", "error: --n must be .* or take --snr inf."),
-        (
-            "simulate molecule --views all --correlate 3",
-            "error: --correlate must be a number in",
-        ),
+        ("simulate molecule --views all --correlate 3", "error: --correlate must be a number in"),
         ("simulate molecule --pixel-size 0", "error: --pixel-size must be a number"),
     ],
 )

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manifactor._support.claims import claims_released
-from manifactor._support.temporaries import name_beside
-from manifactor.command.outputs import (
+from manifactor._support.files import claims_released, name_beside
+from manifactor.command.options import (
     name_in_project,
     require_ending,
     require_new_file,
@@ -35,9 +34,7 @@ def test_an_earlier_output_is_replaced_only_when_told(tmp_path):
     (tmp_path / "bins.csv").touch()
     for check in (
         lambda overwrite: require_new_file(tmp_path / "bins.csv", overwrite=overwrite),
-        lambda overwrite: require_new_folder(
-            tmp_path, mark="bins.csv", overwrite=overwrite
-        ),
+        lambda overwrite: require_new_folder(tmp_path, mark="bins.csv", overwrite=overwrite),
     ):
         check(overwrite=True)
         with pytest.raises(ValueError, match=r"must not exist yet; .* --overwrite"):
@@ -73,8 +70,6 @@ def test_a_file_has_the_ending_of_its_format():
         "select run",
         "average run --factor 1",
         "export run --to relion --factor 1",
-        "bench accuracy",
-        "reproduce",
     ],
 )
 def test_an_output_without_a_name_is_refused(folder, capsys, command):
@@ -117,7 +112,7 @@ def test_a_bad_output_is_refused_before_the_input_is_read(folder, capsys, out, m
 WRITER = """
 import sys
 from pathlib import Path
-from manifactor.command import outputs
+from manifactor.command import options as outputs
 outputs.own(Path("run"))
 print("claimed", flush=True)
 sys.stdin.read()

@@ -56,7 +56,7 @@ def test_too_little_memory_for_the_samples_is_one_line(tmp_path):
 
 @pytest.mark.slow
 def test_few_open_files_are_enough_for_many_stacks(tmp_path, rng):
-    write_stack = pytest.importorskip("manifactor.cryoem.mrc").write_stack
+    write_stack = pytest.importorskip("manifactor.cryoem.files.mrc").write_stack
     (tmp_path / "v").mkdir()
     for k in range(80):
         volume = rng.normal(size=(8, 8, 8))
@@ -87,9 +87,7 @@ def test_no_threads_are_one_line(monkeypatch, capsys):
     assert err.count("\n") == 1
 
 
-def test_threads_that_cannot_be_started_by_the_signals_are_one_line(
-    monkeypatch, capsys
-):
+def test_threads_that_cannot_be_started_by_the_signals_are_one_line(monkeypatch, capsys):
     monkeypatch.setattr(shortages, "missing_room", lambda: "")
     test_no_threads_are_one_line(monkeypatch, capsys)
 

@@ -24,9 +24,7 @@ def test_simulate_fit_and_report_follow_each_other(data, folder, capsys):
     assert (folder / "data-run" / "report.html").is_file()
 
 
-def test_a_page_that_cannot_be_written_is_refused_before_it_is_drawn(
-    folder, capsys, monkeypatch
-):
+def test_a_page_that_cannot_be_written_is_refused_before_it_is_drawn(folder, capsys, monkeypatch):
     monkeypatch.setattr("manifactor.command.showing.read_run", lambda _: ({}, None))
     (folder / "run").mkdir()
     (folder / "old.html").touch()

@@ -8,6 +8,15 @@ import starfile
 from .conftest import N, manifactor, refusal
 
 
+def test_a_structure_with_a_blank_residue_number_is_bad_input(folder, capsys):
+    pytest.importorskip("gemmi")
+    line = "ATOM  {:5d}  CA  ALA A{:>4}    {:8.3f}   0.000   0.000  1.00 10.00           C"
+    atoms = [line.format(k, number, k) for k, number in enumerate((1, "", 3))]
+    (folder / "blank.pdb").write_text("\n".join([*atoms, "END", ""]))
+    arguments = "simulate molecule --structure blank.pdb --rotor A:1-5"
+    assert "blank.pdb, chain A has residues without" in refusal(arguments, folder, capsys)
+
+
 def test_simulated_truth_is_written_beside_the_samples(data):
     with np.load(data) as stored:
         assert sorted(stored) == ["X", "truth1", "truth2"]
@@ -49,10 +58,7 @@ def test_the_demo_finds_both_motions_and_can_be_repeated(folder, capsys):
     assert "Simulating 60 noisy images" in out
     assert "Factor 1 is the true stretch: correlation 0.99" in out
     assert "Factor 2 is the true rotation: correlation 0.99" in out
-    assert (
-        "demo-run/average-factor1/averages.gif and demo-run/average-factor2/averages.gif"
-        in out
-    )
+    assert "demo-run/average-factor1/averages.gif and demo-run/average-factor2/averages.gif" in out
     for name in ("particles.star", "report.html", "average-factor2/averages.mrcs"):
         assert (folder / "demo-run" / name).is_file()
 
@@ -75,15 +81,9 @@ def test_the_demo_does_not_replace_another_run(data, folder, capsys):
         ("simulate torus --out no/such/data.npz", "writable folder: No such file"),
         ("simulate torus --out data.npz", "must not exist yet; data.npz does"),
         ("simulate torus --sampling dense", "--sampling must be one of"),
-        (
-            "simulate molecule --structure a.pdb",
-            "--structure and --rotor must be given",
-        ),
+        ("simulate molecule --structure a.pdb", "--structure and --rotor must be given"),
         ("simulate molecule --rotor A", "--structure and --rotor must be given"),
-        (
-            "simulate molecule --motions z",
-            "--motions must be one of 'x', 'xy'; got 'z'",
-        ),
+        ("simulate molecule --motions z", "--motions must be one of 'x', 'xy'; got 'z'"),
         ("simulate molecule --size 20", "stay inside"),
         ("simulate torus --snr 3", "--snr is an option for the molecule; got it with"),
         ("simulate molecule --noise 1", "--noise is an option for shapes; got it with"),
@@ -100,8 +100,6 @@ def test_the_demo_does_not_replace_another_run(data, folder, capsys):
         ("simulate molecule --out mine", "mine was not written by this command"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(
-    data, folder, capsys, arguments, message
-):
+def test_bad_input_is_one_line_and_exit_code_2(data, folder, capsys, arguments, message):
     (folder / "mine").mkdir()
     assert message in refusal(arguments, folder, capsys)

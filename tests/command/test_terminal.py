@@ -47,9 +47,7 @@ def test_streams_that_are_closed_take_nothing(monkeypatch):
 
 
 @pytest.mark.parametrize(("number", "said"), [(28, True), (32, False)])
-def test_an_output_that_takes_no_text_stops_no_command(
-    monkeypatch, capsys, number, said
-):
+def test_an_output_that_takes_no_text_stops_no_command(monkeypatch, capsys, number, said):
     class Full(io.StringIO):
         def write(self, text):
             raise OSError(number, "No more")

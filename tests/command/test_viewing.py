@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from scipy.spatial.transform import Rotation
 
-from manifactor.cryoem.particles import euler_matrices
+from manifactor.cryoem.files.particles import euler_matrices
 
 from .conftest import N, manifactor, record_of, refusal
 

@@ -3,10 +3,9 @@
 import numpy as np
 from scipy import fft
 
-from manifactor.cryoem.all_views.model import MotionModel
+from manifactor.cryoem.all_views.model import MotionModel, ViewMap
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.slices import VolumeGrid
-from manifactor.cryoem.all_views.view_map import ViewMap
 from manifactor.cryoem.directions import half_sphere_cells
 
 BOX = 264.0

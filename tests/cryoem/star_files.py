@@ -8,9 +8,7 @@ def row(*values: str) -> str:
 
 def loop(name: str, labels: str, rows: list[str]) -> str:
     """A block with a table."""
-    header = "".join(
-        f"_{label} #{i} \n" for i, label in enumerate(labels.split(), start=1)
-    )
+    header = "".join(f"_{label} #{i} \n" for i, label in enumerate(labels.split(), start=1))
     return f"data_{name}\n\nloop_ \n{header}" + "".join(rows) + "\n"
 
 
@@ -27,16 +25,7 @@ RELION_30 = "\n" + loop(
             "300.000000",
             "2.700000",
         )[:-1]
-        + row(
-            "0.100000",
-            u,
-            "14810.5",
-            "35.870000",
-            "5.000000",
-            "37037.037037",
-            *pose,
-            half,
-        )
+        + row("0.100000", u, "14810.5", "35.870000", "5.000000", "37037.037037", *pose, half)
         for number, mic, u, pose, half in [
             (
                 "000001",
@@ -73,13 +62,7 @@ RELION_30 = "\n" + loop(
                 ("-95.250000", "45.000000", "60", "0.000000", "-2.5"),
                 "2",
             ),
-            (
-                "000002",
-                "b",
-                "21010.00",
-                ("30.000000", "60.000000", "90.000000", "0", "0"),
-                "1",
-            ),
+            ("000002", "b", "21010.00", ("30.000000", "60.000000", "90.000000", "0", "0"), "1"),
         ]
     ],
 )
@@ -91,26 +74,8 @@ RELION_31 = (
         "rlnOpticsGroupName rlnOpticsGroup rlnVoltage rlnSphericalAberration rlnAmplitudeContrast rlnImagePixelSize "
         "rlnImageSize rlnImageDimensionality",
         [
-            row(
-                "opticsGroup7",
-                "7",
-                "300.000000",
-                "2.700000",
-                "0.100000",
-                "1.244531",
-                "256",
-                "2",
-            ),
-            row(
-                "opticsGroup2",
-                "2",
-                "200.000000",
-                "0.010000",
-                "0.070000",
-                "1.244531",
-                "256",
-                "2",
-            ),
+            row("opticsGroup7", "7", "300.000000", "2.700000", "0.100000", "1.244531", "256", "2"),
+            row("opticsGroup2", "2", "200.000000", "0.010000", "0.070000", "1.244531", "256", "2"),
         ],
     )
     + "\n# version 30001\n\n"
@@ -256,11 +221,7 @@ RELION_5_TOMO = (
         "rlnAngleTilt rlnAnglePsi rlnOriginXAngst rlnOriginYAngst rlnOriginZAngst",
         [
             row(
-                "TS_01",
-                f"TS_01/{i}",
-                x,
-                "1",
-                f"Extract/job009/Subtomograms/TS_01/{i}_stack2d.mrcs",
+                "TS_01", f"TS_01/{i}", x, "1", f"Extract/job009/Subtomograms/TS_01/{i}_stack2d.mrcs"
             )[:-1]
             + row("15.5", "85.000000", "-3", "0.540000", "-1.080000", "2.0")
             for i, x in enumerate(

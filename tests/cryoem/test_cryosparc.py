@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from manifactor.cryoem.cryosparc import euler_angles, read_joined
-from manifactor.cryoem.formats import particles_with, read_particles
+from manifactor.cryoem.files.cryosparc import euler_angles, read_joined
+from manifactor.cryoem.files.formats import particles_with, read_particles
 
 FIELDS = [
     ("uid", "<u8"),
@@ -35,9 +35,7 @@ def table(rng):
     """Seven particles as cryoSPARC keeps them."""
     table = np.zeros(7, dtype=FIELDS)
     table["uid"] = rng.integers(2**63, 2**64, size=7, dtype=np.uint64)
-    table["blob/path"] = [
-        b">J12/extract/00%d_particles.mrc" % (i % 2) for i in range(7)
-    ]
+    table["blob/path"] = [b">J12/extract/00%d_particles.mrc" % (i % 2) for i in range(7)]
     table["blob/idx"] = np.arange(7) // 2
     table["blob/shape"] = 128
     table["blob/psize_A"] = 1.6
@@ -171,9 +169,7 @@ def test_what_is_known_of_the_particles_is_read(save, table):
     particles = read_particles(save(table))
     assert particles.uid.dtype == np.uint64
     assert np.array_equal(particles.uid, table["uid"])
-    assert particles.stack.tolist() == [
-        f"J12/extract/00{i % 2}_particles.mrc" for i in range(7)
-    ]
+    assert particles.stack.tolist() == [f"J12/extract/00{i % 2}_particles.mrc" for i in range(7)]
     assert particles.slice.tolist() == [0, 0, 1, 1, 2, 2, 3]
     assert particles.pixel_size == pytest.approx(1.6)
     assert particles.shift == pytest.approx(
@@ -190,9 +186,7 @@ def test_what_is_known_of_the_particles_is_read(save, table):
     assert particles.microscope["half set"].tolist() == [0, 1, 0, 1, 1, 0, 0]
 
 
-def test_shifts_without_a_pixel_size_of_their_own_are_in_pixels_of_the_images(
-    save, table
-):
+def test_shifts_without_a_pixel_size_of_their_own_are_in_pixels_of_the_images(save, table):
     particles = read_particles(save(without(table, "alignments3D/psize_A")))
     assert particles.shift == pytest.approx(table["alignments3D/shift"], rel=1e-6)
 
@@ -228,8 +222,7 @@ def test_chosen_rows_keep_their_uids_and_values(save, load, table):
     rows = np.array([1, 2, 6])
     new = load(
         particles_with(
-            read_particles(save(table))[rows],
-            {name: values[rows] for name, values in NEW.items()},
+            read_particles(save(table))[rows], {name: values[rows] for name, values in NEW.items()}
         )
     )
     assert np.array_equal(new["uid"], table["uid"][rows])
@@ -240,10 +233,7 @@ def test_chosen_rows_keep_their_uids_and_values(save, load, table):
 
 def test_gaps_between_fields_do_not_become_fields(save, load, table):
     gaps = np.zeros(
-        7,
-        dtype=np.dtype(
-            [("uid", "<u8"), ("blob/idx", "u1"), ("ctf/df1_A", "<f8")], align=True
-        ),
+        7, dtype=np.dtype([("uid", "<u8"), ("blob/idx", "u1"), ("ctf/df1_A", "<f8")], align=True)
     )
     gaps["uid"] = table["uid"]
     new = load(particles_with(read_particles(save(gaps)), {"factor1": NEW["factor1"]}))
@@ -266,9 +256,7 @@ def test_a_result_is_read_as_particles_again(save, table):
 
 def test_places_of_an_earlier_run_are_replaced(save, table):
     path = save(table)
-    once = particles_with(
-        read_particles(path), {**NEW, "factor9": np.zeros(len(table))}
-    )
+    once = particles_with(read_particles(path), {**NEW, "factor9": np.zeros(len(table))})
     path.write_bytes(once)
     assert particles_with(read_particles(path), NEW) == particles_with(
         read_particles(save(table)), NEW
@@ -302,9 +290,7 @@ def cryosparc_pose(matrix):
 ANGLE = st.floats(-180, 180) | st.sampled_from([-180.0, -90.0, 0.0, 90.0, 180.0])
 
 
-@given(
-    rot=ANGLE, tilt=st.floats(0, 180) | st.sampled_from([0.0, 90.0, 180.0]), psi=ANGLE
-)
+@given(rot=ANGLE, tilt=st.floats(0, 180) | st.sampled_from([0.0, 90.0, 180.0]), psi=ANGLE)
 def test_angles_are_those_of_relion(rot, tilt, psi):
     matrix = relion_matrix(rot, tilt, psi)
     found = euler_angles(cryosparc_pose(matrix)[None])[0]
@@ -358,20 +344,15 @@ def test_pickled_objects_are_refused_and_nothing_is_run(save, tmp_path):
     objects["blob/path"] = [Bomb(tmp_path / "harm"), None]
     for array in (objects, objects["blob/path"]):
         with pytest.raises(
-            ValueError,
-            match=r"or no .cs file of plain fields: it holds objects, .* Export it",
+            ValueError, match=r"or no .cs file of plain fields: it holds objects, .* Export it"
         ):
             read_particles(save(array, allow_pickle=True))
     assert not (tmp_path / "harm").exists()
 
 
 def test_a_bare_pickle_is_refused_and_nothing_is_run(tmp_path):
-    (tmp_path / "a.cs").write_bytes(
-        b"cos\nmkdir\n(V" + str(tmp_path / "harm").encode() + b"\ntR."
-    )
-    with pytest.raises(
-        ValueError, match=r"is damaged, or no .cs file of .*: its header cannot be"
-    ):
+    (tmp_path / "a.cs").write_bytes(b"cos\nmkdir\n(V" + str(tmp_path / "harm").encode() + b"\ntR.")
+    with pytest.raises(ValueError, match=r"is damaged, or no .cs file of .*: its header cannot be"):
         read_particles(tmp_path / "a.cs")
     assert not (tmp_path / "harm").exists()
 
@@ -381,18 +362,14 @@ def test_a_bare_pickle_is_refused_and_nothing_is_run(tmp_path):
 )
 def test_a_foreign_or_damaged_file_is_refused(tmp_path, content):
     (tmp_path / "a.cs").write_bytes(content)
-    with pytest.raises(
-        ValueError, match=r"a.cs is damaged, or no .cs file of plain fields"
-    ):
+    with pytest.raises(ValueError, match=r"a.cs is damaged, or no .cs file of plain fields"):
         read_particles(tmp_path / "a.cs")
 
 
 def test_an_archive_of_arrays_is_refused(tmp_path, table):
     with (tmp_path / "a.cs").open("wb") as file:
         np.savez(file, table)
-    with pytest.raises(
-        ValueError, match=r"a.cs is damaged, or no .cs file of plain fields"
-    ):
+    with pytest.raises(ValueError, match=r"a.cs is damaged, or no .cs file of plain fields"):
         read_particles(tmp_path / "a.cs")
 
 
@@ -419,9 +396,7 @@ def test_a_table_without_rows_is_refused(save, table):
 def test_particles_of_different_pixel_sizes_are_refused(save, table):
     table["blob/psize_A"][3:] = 0.8
     mixed = read_particles(save(table))
-    with pytest.raises(
-        ValueError, match=r"must have one pixel size; .* have 0.8 to 1.6 A"
-    ):
+    with pytest.raises(ValueError, match=r"must have one pixel size; .* have 0.8 to 1.6 A"):
         _ = mixed.pixel_size
 
 
@@ -436,57 +411,28 @@ def test_particles_of_different_pixel_sizes_are_refused(save, table):
             {"ctf__df1_A": np.ones((7, 2))},
             "field ctf/df1_A of .* must hold 1 number for each particle; got values of type float64, shape .7, 2.",
         ),
-        (
-            {"ctf__df1_A": np.ones(7, complex)},
-            "ctf/df1_A .* got values of type complex128",
-        ),
-        (
-            {"ctf__exp_group_id": [1.5] * 7},
-            "a whole number as ctf/exp_group_id .* has '1.5'",
-        ),
+        ({"ctf__df1_A": np.ones(7, complex)}, "ctf/df1_A .* got values of type complex128"),
+        ({"ctf__exp_group_id": [1.5] * 7}, "a whole number as ctf/exp_group_id .* has '1.5'"),
         (
             {"alignments3D__pose": np.ones((7, 4))},
             "alignments3D/pose .* must hold 3 numbers for each particle; .* shape .7, 4.",
         ),
-        (
-            {"alignments3D__pose": np.ones(7)},
-            "alignments3D/pose .* must hold 3 numbers",
-        ),
-        (
-            {"alignments3D__pose": np.full((7, 3), np.nan)},
-            "a finite number as alignments3D/pose",
-        ),
-        (
-            {"alignments3D__shift": [["a", "b"]] * 7},
-            "a finite number as alignments3D/shift",
-        ),
-        (
-            {"alignments3D__shift": np.ones((7, 3))},
-            "alignments3D/shift .* must hold 2 num",
-        ),
-        (
-            {"alignments3D__psize_A": [np.inf] * 7},
-            "a finite number as alignments3D/psize_A",
-        ),
+        ({"alignments3D__pose": np.ones(7)}, "alignments3D/pose .* must hold 3 numbers"),
+        ({"alignments3D__pose": np.full((7, 3), np.nan)}, "a finite number as alignments3D/pose"),
+        ({"alignments3D__shift": [["a", "b"]] * 7}, "a finite number as alignments3D/shift"),
+        ({"alignments3D__shift": np.ones((7, 3))}, "alignments3D/shift .* must hold 2 num"),
+        ({"alignments3D__psize_A": [np.inf] * 7}, "a finite number as alignments3D/psize_A"),
         (
             {"blob__psize_A": [1, 0, 1, 1, 1, 1, 1]},
             "a number above 0 as blob/psize_A .* row 2 has '0'",
         ),
         ({"blob__idx": [0.5] * 7}, "a whole number as blob/idx in every row"),
-        (
-            {"blob__path": [b"\xff.mrc"] * 7},
-            r"must name its stacks \(blob/path\) in UTF-8",
-        ),
-        (
-            {"uid": ["a"] * 7},
-            "field `uid` of .* must hold a whole number for each part",
-        ),
+        ({"blob__path": [b"\xff.mrc"] * 7}, r"must name its stacks \(blob/path\) in UTF-8"),
+        ({"uid": ["a"] * 7}, "field `uid` of .* must hold a whole number for each part"),
         ({"uid": np.ones((7, 2), int)}, "field `uid` of .* must hold a whole number"),
     ],
 )
-def test_fields_that_are_no_numbers_of_their_kind_are_refused(
-    save, table, fields, message
-):
+def test_fields_that_are_no_numbers_of_their_kind_are_refused(save, table, fields, message):
     names = [name.replace("__", "/") for name in fields]
     path = save(with_fields(without(table, *names), **fields))
     with pytest.raises(ValueError, match=message) as error:
@@ -502,9 +448,7 @@ def test_a_table_without_an_axis_or_with_two_is_refused(save, table):
 
 def test_more_rows_than_the_file_holds_are_refused_before_any_is_read(save, table):
     path = save(table)
-    content = path.read_bytes().replace(
-        b"'shape': (7,), ", b"'shape': (10000000000,), "
-    )
+    content = path.read_bytes().replace(b"'shape': (7,), ", b"'shape': (10000000000,), ")
     path.write_bytes(content)
     with pytest.raises(ValueError, match="its header describes an array of shape"):
         read_particles(path)

@@ -9,14 +9,12 @@ from manifactor.cryoem.directions import (
     populated_views,
     sphere_cells,
 )
-from manifactor.cryoem.particles import Particles, view_directions
-from manifactor.datasets.poses import PreferredDirections, uniform_directions
+from manifactor.cryoem.files.particles import Particles, view_directions
+from manifactor.cryoem.simulate.poses import PreferredDirections, uniform_directions
 
 
 def particles(angles):
-    return Particles(
-        Path("a.star"), np.arange(len(angles)), angles=np.asarray(angles, dtype=float)
-    )
+    return Particles(Path("a.star"), np.arange(len(angles)), angles=np.asarray(angles, dtype=float))
 
 
 def test_counts_are_those_of_the_particles_that_a_fit_would_use(rng):

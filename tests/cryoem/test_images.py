@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 
 from manifactor import datasets
-from manifactor.cryoem.images import ImageSettings, circular_mask, image_components
-from manifactor.cryoem.mrc import write_stack
-from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.spectra import SurveySettings
-from manifactor.cryoem.stacks import stack_images
-from manifactor.cryoem.views import View
-from manifactor.cryoem.weighting import WeightingSettings
+from manifactor.cryoem.files.mrc import write_stack
+from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.files.stacks import stack_images
+from manifactor.cryoem.one_view.images import (
+    ImageSettings,
+    WeightingSettings,
+    circular_mask,
+    image_components,
+)
+from manifactor.cryoem.one_view.spectra import SurveySettings
+from manifactor.cryoem.one_view.views import View
 
 SIZE, PIXEL = 54, 4.0
 
@@ -72,18 +76,12 @@ def test_a_stack_masked_before_is_no_less_noisy(tmp_path, simulation):
     masked = simulation.images * circular_mask(SIZE, SIZE / 2).astype(np.float32)
     found = components(view_of(tmp_path / "a.mrcs", masked))
     plain = components(view_of(tmp_path / "b.mrcs", simulation.images))
-    np.testing.assert_allclose(
-        found.signal_to_noise[:4], plain.signal_to_noise[:4], rtol=0.2
-    )
+    np.testing.assert_allclose(found.signal_to_noise[:4], plain.signal_to_noise[:4], rtol=0.2)
 
 
-def test_the_papers_preparation_is_four_components_of_unit_variance(
-    tmp_path, simulation
-):
+def test_the_papers_preparation_is_four_components_of_unit_variance(tmp_path, simulation):
     found = components(
-        view_of(tmp_path / "a.mrcs", simulation.images),
-        n_components=4,
-        standardise=True,
+        view_of(tmp_path / "a.mrcs", simulation.images), n_components=4, standardise=True
     )
     np.testing.assert_allclose(found.samples.std(axis=0), np.ones(4), rtol=1e-5)
     np.testing.assert_allclose(
@@ -105,11 +103,7 @@ def test_many_images_are_projected_a_block_at_a_time(tmp_path, simulation):
 
 def test_noise_alone_is_refused(tmp_path, rng):
     with pytest.raises(ValueError, match=r"must (differ by|show) more than noise"):
-        components(
-            view_of(
-                tmp_path / "a.mrcs", rng.normal(size=(400, 32, 32)).astype(np.float32)
-            )
-        )
+        components(view_of(tmp_path / "a.mrcs", rng.normal(size=(400, 32, 32)).astype(np.float32)))
 
 
 @pytest.mark.parametrize("shape", [(20, 32, 34), (20, 8, 8)])
@@ -134,9 +128,7 @@ def test_an_odd_box_has_the_components_of_an_even_one(tmp_path, simulation):
 def test_phases_of_an_odd_box_are_flipped_back(tmp_path, rng):
     images = rng.normal(size=(4, 33, 33)).astype(np.float32)
     defocus = np.full(4, 15_000.0)
-    particles = Particles(
-        tmp_path / "a.star", np.arange(4), microscope={"defocus_u": defocus}
-    )
+    particles = Particles(tmp_path / "a.star", np.arange(4), microscope={"defocus_u": defocus})
     once = view_of(tmp_path / "a.mrcs", images, particles, flip=True)
     flipped = next(once.blocks())[1]
     assert not np.allclose(flipped, images, atol=0.1)
@@ -163,18 +155,11 @@ def test_settings_out_of_bounds_are_refused(tmp_path, simulation, settings, mess
 
 @pytest.mark.slow
 def test_images_turned_and_shifted_at_random_give_the_same_components(tmp_path):
-    settings = {
-        "size": SIZE,
-        "pixel_size": PIXEL,
-        "signal_to_noise": 30,
-        "random_state": 0,
-    }
+    settings = {"size": SIZE, "pixel_size": PIXEL, "signal_to_noise": 30, "random_state": 0}
     still = datasets.simulate_particles(500, **settings)
     moved = datasets.simulate_particles(500, in_plane=True, **settings)
     angles = np.column_stack([np.zeros((500, 2)), moved.psi])
-    particles = Particles(
-        Path("a.star"), np.arange(500), angles=angles, shift=moved.shift
-    )
+    particles = Particles(Path("a.star"), np.arange(500), angles=angles, shift=moved.shift)
     expected = components(view_of(tmp_path / "a.mrcs", still.images))
     found = components(view_of(tmp_path / "b.mrcs", moved.images, particles))
     np.testing.assert_allclose(
@@ -189,9 +174,7 @@ def test_an_image_with_nan_is_named(tmp_path, simulation):
     spoilt[7, 3, 3] = np.nan
     with warnings.catch_warnings(action="ignore"):  # of what writes the stack
         view = view_of(tmp_path / "a.mrcs", spoilt)
-    with pytest.raises(
-        ValueError, match=r"images must be finite; number 8 of a.mrcs has NaN"
-    ):
+    with pytest.raises(ValueError, match=r"images must be finite; number 8 of a.mrcs has NaN"):
         components(view)
 
 

@@ -29,17 +29,13 @@ def test_a_movie_along_an_interval_goes_forth_and_back(tmp_path):
 
 
 def test_a_movie_along_a_circle_goes_round(tmp_path):
-    write_movie(
-        tmp_path / "a.gif", moving_blob(5), circular=True, seconds_per_frame=0.25
-    )
+    write_movie(tmp_path / "a.gif", moving_blob(5), circular=True, seconds_per_frame=0.25)
     with Image.open(tmp_path / "a.gif") as movie:
         assert movie.n_frames == 5
         assert movie.info["loop"] == 0
         assert movie.info["duration"] == 250
         assert min(movie.size) >= 216
-    assert (
-        np.diff([bright_column(frame) for frame in frames(tmp_path / "a.gif")]) > 0
-    ).all()
+    assert (np.diff([bright_column(frame) for frame in frames(tmp_path / "a.gif")]) > 0).all()
 
 
 def test_a_movie_leaves_empty_bins_out(tmp_path):
@@ -51,9 +47,7 @@ def test_a_movie_leaves_empty_bins_out(tmp_path):
     assert len(list(frames(tmp_path / "b.gif"))) == 1
 
 
-@pytest.mark.skipif(
-    not features.check("avif"), reason="this Pillow has no encoder of AV1"
-)
+@pytest.mark.skipif(not features.check("avif"), reason="this Pillow has no encoder of AV1")
 def test_a_path_that_ends_in_mp4_becomes_a_video(tmp_path):
     write_movie(tmp_path / "a.mp4", moving_blob(3), circular=True)
     assert (tmp_path / "a.mp4").read_bytes()[4:12] == b"ftypisom"
@@ -90,12 +84,7 @@ def test_the_size_of_the_frames_can_be_set(tmp_path):
 @pytest.mark.parametrize("seconds", [0.01, 11])
 def test_frames_too_fast_or_too_slow_are_refused(tmp_path, seconds):
     with pytest.raises(ValueError, match=r"`seconds_per_frame` must be .*\[0.02, 10\]"):
-        write_movie(
-            tmp_path / "a.gif",
-            moving_blob(2),
-            circular=True,
-            seconds_per_frame=seconds,
-        )
+        write_movie(tmp_path / "a.gif", moving_blob(2), circular=True, seconds_per_frame=seconds)
 
 
 def test_images_that_are_not_finite_are_refused(tmp_path):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image, features
 
-from manifactor.cryoem.movies import movie_bytes
-from manifactor.cryoem.mp4 import _as_movie, _boxes, can_write_mp4, mp4_bytes
+from manifactor.cryoem.movies import _as_movie, _boxes, can_write_mp4, movie_bytes, mp4_bytes
 
 from .blobs import moving_blob
 

@@ -4,7 +4,7 @@ import mrcfile
 import numpy as np
 import pytest
 
-from manifactor.cryoem.mrc import voxel_size, write_stack, write_volume
+from manifactor.cryoem.files.mrc import voxel_size, write_stack, write_volume
 
 
 def test_a_stack_comes_back_with_its_pixel_size(tmp_path, rng):
@@ -29,13 +29,9 @@ def test_a_volume_comes_back_with_its_voxel_size(tmp_path, rng):
 
 
 def test_wrong_pixel_sizes_and_shapes_are_refused(tmp_path):
-    with pytest.raises(
-        ValueError, match="`pixel_size` must be a number above 0; got 0"
-    ):
+    with pytest.raises(ValueError, match="`pixel_size` must be a number above 0; got 0"):
         write_stack(tmp_path / "a.mrcs", np.zeros((2, 3, 3)), pixel_size=0)
-    with pytest.raises(
-        ValueError, match=r"`volume` must have three axes; got shape \(3, 3\)"
-    ):
+    with pytest.raises(ValueError, match=r"`volume` must have three axes; got shape \(3, 3\)"):
         write_volume(tmp_path / "a.mrc", np.zeros((3, 3)), pixel_size=1)
     assert not list(tmp_path.iterdir())
 
@@ -53,7 +49,6 @@ def test_a_file_that_states_no_voxel_size_has_one_angstrom(tmp_path):
 def test_a_missing_package_is_named_with_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "mrcfile", None)
     with pytest.raises(
-        ValueError,
-        match=r"needs the package mrcfile: pip install 'manifactor\[cryoem\]'",
+        ValueError, match=r"needs the package mrcfile: pip install 'manifactor\[cryoem\]'"
     ):
         write_stack(tmp_path / "a.mrcs", np.zeros((2, 2, 2)), pixel_size=1)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from manifactor.cryoem.formats import read_particles
-from manifactor.cryoem.particles import Particles, euler_matrices, view_directions
+from manifactor.cryoem.files.formats import read_particles
+from manifactor.cryoem.files.particles import Particles, euler_matrices, view_directions
 from manifactor.runs.places import Place, coordinate_columns
 
 from .star_files import FLAVOURS, RELION_5, RELION_5_TOMO, RELION_30, RELION_31
@@ -58,20 +58,15 @@ def test_relion_3_1_has_optics_groups_and_shifts_in_angstrom(read):
     assert particles.shift == pytest.approx(in_angstrom / 1.244531)
     assert particles.angles[3] == pytest.approx([-179.9, 23, 33])
     assert (
-        particles.stack.tolist()
-        == ["Extract/job012/m1.mrcs"] * 3 + ["Extract/job012/m2.mrcs"] * 3
+        particles.stack.tolist() == ["Extract/job012/m1.mrcs"] * 3 + ["Extract/job012/m2.mrcs"] * 3
     )
     assert particles.slice.tolist() == [2, 0, 1, 0, 1, 2]
     assert particles.microscope["defocus_u"] == pytest.approx([9873.2] * 3 + [8000] * 3)
     assert particles.microscope["phase_shift"] == pytest.approx([0] * 3 + [90] * 3)
     assert particles.microscope["optics group"].tolist() == [7, 7, 7, 2, 2, 2]
     assert particles.microscope["voltage"] == pytest.approx([300] * 3 + [200] * 3)
-    assert particles.microscope["spherical_aberration"] == pytest.approx(
-        [2.7] * 3 + [0.01] * 3
-    )
-    assert particles.microscope["amplitude_contrast"] == pytest.approx(
-        [0.1] * 3 + [0.07] * 3
-    )
+    assert particles.microscope["spherical_aberration"] == pytest.approx([2.7] * 3 + [0.01] * 3)
+    assert particles.microscope["amplitude_contrast"] == pytest.approx([0.1] * 3 + [0.07] * 3)
     assert particles.microscope["half set"].tolist() == [1, 2, 1, 2, 2, 1]
 
 
@@ -107,9 +102,7 @@ def test_optics_that_are_not_a_loop_count_too(read):
 
 
 def test_what_a_file_does_not_tell_is_left_out(read):
-    particles = read(
-        "data_particles\n\nloop_\n_rlnOriginX #1\n_rlnAngleRot #2\n0 1\n1 2\n"
-    )
+    particles = read("data_particles\n\nloop_\n_rlnOriginX #1\n_rlnAngleRot #2\n0 1\n1 2\n")
     assert particles.microscope == {}
     assert [
         particles.stack,
@@ -121,9 +114,7 @@ def test_what_a_file_does_not_tell_is_left_out(read):
 
 
 def test_classes_are_known(read):
-    particles = read(
-        "data_\nloop_\n_rlnAnglePsi #1\n_rlnClassNumber #2\n10 3\n-20 3\n30 1\n"
-    )
+    particles = read("data_\nloop_\n_rlnAnglePsi #1\n_rlnClassNumber #2\n10 3\n-20 3\n30 1\n")
     assert particles.microscope["class"].tolist() == [3, 3, 1]
     # A 2-D classification states the in-plane angle alone.
     assert particles.in_plane_only
@@ -139,8 +130,7 @@ def test_a_pixel_size_that_is_given_counts(read, tmp_path):
 
 def test_an_optics_group_that_is_not_listed_is_named(read):
     with pytest.raises(
-        ValueError,
-        match=r"particles of optics group 7, which its data_optics does not list",
+        ValueError, match=r"particles of optics group 7, which its data_optics does not list"
     ):
         read(RELION_31.replace("           7   300", "           8   300"))
 
@@ -158,16 +148,12 @@ def test_images_of_different_pixel_sizes_are_refused_when_they_are_needed(read):
 
 
 def test_pixel_sizes_that_differ_by_rounding_are_one():
-    particles = Particles(
-        Path("a.star"), np.arange(3), pixel_sizes=np.array([1.35, 1.3501, 1.35])
-    )
+    particles = Particles(Path("a.star"), np.arange(3), pixel_sizes=np.array([1.35, 1.3501, 1.35]))
     assert particles.pixel_size == 1.35
 
 
 def test_rot_turns_an_image_that_is_seen_along_the_axis():
-    angles = np.array(
-        [[10.0, 0.0, 0.0], [0.0, 0.0, 10.0], [50.0, 0.0, -20.0], [10.0, 0.001, 7.0]]
-    )
+    angles = np.array([[10.0, 0.0, 0.0], [0.0, 0.0, 10.0], [50.0, 0.0, -20.0], [10.0, 0.001, 7.0]])
     particles = Particles(Path("a.star"), np.arange(4), angles=angles)
     np.testing.assert_allclose(particles.turned(), [0, 0, 20, 7], atol=1e-6)
 
@@ -175,17 +161,13 @@ def test_rot_turns_an_image_that_is_seen_along_the_axis():
 def test_psi_alone_turns_images_of_exactly_one_direction():
     angles = np.array([[30.0, 70.0, 5.0], [30.0, 70.0, 95.0], [30.0, 70.0, -85.0]])
     np.testing.assert_allclose(
-        Particles(Path("a"), np.arange(3), angles=angles).turned(),
-        [0, 90, -90],
-        atol=1e-9,
+        Particles(Path("a"), np.arange(3), angles=angles).turned(), [0, 90, -90], atol=1e-9
     )
 
 
 def test_the_third_row_of_a_matrix_is_the_view():
     angles = np.random.default_rng(0).uniform(-180, 180, size=(20, 3))
-    np.testing.assert_allclose(
-        euler_matrices(angles)[:, 2], view_directions(angles), atol=1e-12
-    )
+    np.testing.assert_allclose(euler_matrices(angles)[:, 2], view_directions(angles), atol=1e-12)
 
 
 def test_other_particles_have_another_fingerprint(read):
@@ -196,9 +178,7 @@ def test_other_particles_have_another_fingerprint(read):
 
 @pytest.mark.parametrize("name", ["first@stack.mrcs", "1.5@stack.mrcs"])
 def test_images_must_have_a_number(read, name):
-    with pytest.raises(
-        ValueError, match=f"must name images as 000001@stack.mrcs; got '{name}'"
-    ):
+    with pytest.raises(ValueError, match=f"must name images as 000001@stack.mrcs; got '{name}'"):
         read(f"data_\nloop_\n_rlnImageName #1\n000001@stack.mrcs\n{name}\n")
 
 
@@ -228,9 +208,7 @@ def test_the_ending_may_be_in_capitals(tmp_path):
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-@pytest.mark.parametrize(
-    "chosen", [[4, 0], [False, True, True, False, False, True], slice(1, 3)]
-)
+@pytest.mark.parametrize("chosen", [[4, 0], [False, True, True, False, False, True], slice(1, 3)])
 def test_a_choice_of_particles_takes_all_that_is_known_along(read, flavour, chosen):
     particles = read(FLAVOURS[flavour])
     chosen = chosen if isinstance(chosen, slice) else np.array(chosen)
@@ -282,16 +260,11 @@ ROT, TILT = st.floats(-180, 180), st.floats(0, 180)
 def test_a_view_takes_what_is_near_on_the_sphere(angles, rot, tilt, width):
     apart = distance(rot, tilt, angles)
     assume((np.abs(apart - width) > 1e-3).all())
-    assert (
-        seen_from(angles).near_view(rot, tilt, width=width).tolist()
-        == (apart < width).tolist()
-    )
+    assert seen_from(angles).near_view(rot, tilt, width=width).tolist() == (apart < width).tolist()
 
 
 @given(rot=ROT, tilt=TILT, psi=ROT, turn=st.sampled_from([-360, 0, 360]))
-def test_the_angle_in_the_plane_and_full_turns_do_not_change_the_view(
-    rot, tilt, psi, turn
-):
+def test_the_angle_in_the_plane_and_full_turns_do_not_change_the_view(rot, tilt, psi, turn):
     assert seen_from([[rot + turn, tilt, psi]]).near_view(rot, tilt, width=0.01).all()
     assert view_directions(np.array([[rot, tilt, psi]])) == pytest.approx(
         view_directions(np.array([[rot, tilt, 0]]))
@@ -299,22 +272,13 @@ def test_the_angle_in_the_plane_and_full_turns_do_not_change_the_view(
 
 
 def test_at_the_pole_all_rotations_are_one_view_and_opposite_views_are_apart():
-    particles = seen_from(
-        [[0, 0, 0], [90, 0, 0], [200, 0.5, 0], [0, 180, 0], [0, 5, 0]]
-    )
-    assert particles.near_view(77, 0, width=1).tolist() == [
-        True,
-        True,
-        True,
-        False,
-        False,
-    ]
+    particles = seen_from([[0, 0, 0], [90, 0, 0], [200, 0.5, 0], [0, 180, 0], [0, 5, 0]])
+    assert particles.near_view(77, 0, width=1).tolist() == [True, True, True, False, False]
 
 
 def test_a_view_without_angles_is_refused():
     with pytest.raises(
-        ValueError,
-        match=r"a view can be picked where angles are known; a.star has none",
+        ValueError, match=r"a view can be picked where angles are known; a.star has none"
     ):
         Particles(Path("a.star"), np.arange(2)).near_view(0, 0, width=5)
 

@@ -84,17 +84,12 @@ def test_a_grid_has_its_rows_and_columns_in_place():
 
 def test_pictures_refuse_volumes_and_missing_captions():
     with pytest.raises(
-        ValueError,
-        match=r"`images` must be an array with 3 axes.*got shape \(2, 3, 3, 3\)",
+        ValueError, match=r"`images` must be an array with 3 axes.*got shape \(2, 3, 3, 3\)"
     ):
         strip(np.zeros((2, 3, 3, 3)))
-    with pytest.raises(
-        ValueError, match="`captions` must have one caption for each of 2; got 1"
-    ):
+    with pytest.raises(ValueError, match="`captions` must have one caption for each of 2; got 1"):
         strip(moving_blob(2), captions=["0"])
-    with pytest.raises(
-        ValueError, match="`rows` must have one caption for each of 1; got 2"
-    ):
+    with pytest.raises(ValueError, match="`rows` must have one caption for each of 1; got 2"):
         grid_picture(moving_blob(2)[None], rows=["a", "b"])
 
 

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.images import circular_mask
-from manifactor.cryoem.spectra import (
+from manifactor.cryoem.files.stacks import ImageArray
+from manifactor.cryoem.one_view.images import circular_mask
+from manifactor.cryoem.one_view.spectra import (
     Spectra,
     SurveySettings,
     low_pass_shell,
@@ -10,8 +11,7 @@ from manifactor.cryoem.spectra import (
     survey,
     windowed,
 )
-from manifactor.cryoem.stacks import ImageArray
-from manifactor.cryoem.views import View
+from manifactor.cryoem.one_view.views import View
 
 SIZE = 32
 
@@ -61,9 +61,7 @@ def test_the_offset_of_an_image_is_removed_in_its_window(rng):
     mask = circular_mask(SIZE, SIZE / 3)
     images = rng.normal(size=(4, SIZE, SIZE)).astype(np.float32)
     offset = np.arange(4, dtype=np.float32)[:, None, None]
-    np.testing.assert_allclose(
-        windowed(images + offset, mask), windowed(images, mask), atol=1e-5
-    )
+    np.testing.assert_allclose(windowed(images + offset, mask), windowed(images, mask), atol=1e-5)
 
 
 @pytest.mark.parametrize(("kept", "shell"), [(0.5, 3), (0.84, 4), (0.99, 6)])

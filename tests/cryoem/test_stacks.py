@@ -10,15 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from manifactor.cryoem.formats import read_particles
-from manifactor.cryoem.mrc import described_map
-from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.stacks import (
-    ImageArray,
-    particle_images,
-    stack_images,
-    volume_series,
-)
+from manifactor.cryoem.files.formats import read_particles
+from manifactor.cryoem.files.mrc import described_map
+from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.files.stacks import ImageArray, particle_images, stack_images, volume_series
 
 
 def save(path, data, *, voxel_size=None):
@@ -79,32 +74,20 @@ def test_images_of_several_stacks_come_to_their_rows(project):
     assert source.shape == (4, 6)
     assert source.pixel_size == 1.5
     assert np.array_equal(
-        gathered(source),
-        np.stack([100 + named(3)[2], named(5)[4], named(5)[0], 100 + named(3)[0]]),
+        gathered(source), np.stack([100 + named(3)[2], named(5)[4], named(5)[0], 100 + named(3)[0]])
     )
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    max_examples=25,
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(
-    images=st.lists(
-        st.tuples(st.sampled_from("ab"), st.integers(0, 2)), min_size=1, max_size=9
-    ),
+    images=st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 2)), min_size=1, max_size=9),
     size=st.integers(1, 4),
     data=st.data(),
 )
-def test_any_rows_in_any_order_and_block_size_have_the_right_content(
-    project, images, size, data
-):
+def test_any_rows_in_any_order_and_block_size_have_the_right_content(project, images, size, data):
     names, places = zip(*images, strict=True)
-    source = particle_images(
-        particles_at(project, [f"{name}.mrcs" for name in names], places)
-    )
-    rows = np.array(
-        data.draw(st.lists(st.integers(0, len(images) - 1), unique=True, min_size=1))
-    )
+    source = particle_images(particles_at(project, [f"{name}.mrcs" for name in names], places))
+    rows = np.array(data.draw(st.lists(st.integers(0, len(images) - 1), unique=True, min_size=1)))
     source = replace(source, block_bytes=size * 4 * 24)
     assert max(len(block) for block, _ in source.blocks(rows)) <= size
     found = gathered(source, rows)
@@ -121,12 +104,7 @@ def test_each_stack_is_read_from_front_to_back(project):
     source = particle_images(
         particles_at(project, ["b.mrcs", "a.mrcs", "a.mrcs", "b.mrcs"], [2, 4, 0, 0])
     )
-    assert np.concatenate([rows for rows, _ in source.blocks()]).tolist() == [
-        2,
-        1,
-        3,
-        0,
-    ]
+    assert np.concatenate([rows for rows, _ in source.blocks()]).tolist() == [2, 1, 3, 0]
 
 
 def test_an_image_may_be_used_twice(project):
@@ -139,9 +117,7 @@ def test_stacks_are_found_from_a_folder_above_as_in_a_project_of_relion(tmp_path
     star = tmp_path / "Refine3D/job020/run_data.star"
     star.parent.mkdir(parents=True)
     assert np.array_equal(
-        gathered(
-            particle_images(particles_at(star, "Extract/job007/mic.mrcs", [1, 0]))
-        ),
+        gathered(particle_images(particles_at(star, "Extract/job007/mic.mrcs", [1, 0]))),
         named(2)[::-1],
     )
 
@@ -150,9 +126,7 @@ def test_a_stack_beside_the_file_comes_before_one_above(tmp_path):
     save(tmp_path / "a.mrcs", named(1))
     save(tmp_path / "inner/a.mrcs", 7 + named(1))
     assert np.array_equal(
-        gathered(
-            particle_images(particles_at(tmp_path / "inner/p.star", "a.mrcs", [0]))
-        ),
+        gathered(particle_images(particles_at(tmp_path / "inner/p.star", "a.mrcs", [0]))),
         7 + named(1),
     )
 
@@ -160,26 +134,18 @@ def test_a_stack_beside_the_file_comes_before_one_above(tmp_path):
 def test_a_whole_path_and_the_folder_one_is_in_count_too(tmp_path, monkeypatch):
     save(tmp_path / "far/a.mrcs", named(2))
     star = tmp_path / "elsewhere/p.star"
-    assert (
-        len(particle_images(particles_at(star, str(tmp_path / "far/a.mrcs"), [0, 1])))
-        == 2
-    )
+    assert len(particle_images(particles_at(star, str(tmp_path / "far/a.mrcs"), [0, 1]))) == 2
     monkeypatch.chdir(tmp_path / "far")
     assert len(particle_images(particles_at(star, "a.mrcs", [0, 1]))) == 2
 
 
 def test_images_of_cryosparc_are_found_behind_their_mark(tmp_path):
-    from manifactor.cryoem.cryosparc import read_cryosparc
+    from manifactor.cryoem.files.cryosparc import read_cryosparc
 
     save(tmp_path / "J3/extract/stack.mrc", named(3))
     table = np.zeros(
         2,
-        dtype=[
-            ("uid", "<u8"),
-            ("blob/path", "S32"),
-            ("blob/idx", "<u4"),
-            ("blob/psize_A", "<f4"),
-        ],
+        dtype=[("uid", "<u8"), ("blob/path", "S32"), ("blob/idx", "<u4"), ("blob/psize_A", "<f4")],
     )
     table["blob/path"], table["blob/idx"], table["blob/psize_A"] = (
         b">J3/extract/stack.mrc",
@@ -194,14 +160,11 @@ def test_images_of_cryosparc_are_found_behind_their_mark(tmp_path):
     assert np.array_equal(gathered(source), named(3)[[2, 0]])
 
 
-@pytest.mark.parametrize(
-    "kind", ["int8", "uint8", "int16", "uint16", "float16", "float32"]
-)
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "float16", "float32"])
 def test_all_kinds_of_numbers_become_float32(tmp_path, kind):
     images = np.arange(48).reshape(2, 4, 6).astype(kind)
     assert np.array_equal(
-        gathered(stack_images(save(tmp_path / "a.mrcs", images))),
-        images.astype(np.float32),
+        gathered(stack_images(save(tmp_path / "a.mrcs", images))), images.astype(np.float32)
     )
 
 
@@ -211,25 +174,17 @@ def test_numbers_in_the_other_byte_order_are_read(tmp_path):
 
 
 def test_a_single_image_is_a_stack_of_one(tmp_path):
-    assert np.array_equal(
-        gathered(stack_images(save(tmp_path / "a.mrc", named(1)[0]))), named(1)
-    )
+    assert np.array_equal(gathered(stack_images(save(tmp_path / "a.mrc", named(1)[0]))), named(1))
 
 
 def test_the_pixel_size_is_that_of_the_particles_or_of_the_stack_or_one(tmp_path):
     path = save(tmp_path / "a.mrcs", named(2), voxel_size=0.83)
     unknown = Particles(
-        tmp_path / "p.star",
-        np.arange(1),
-        stack=np.array(["a.mrcs"]),
-        slice=np.array([0]),
+        tmp_path / "p.star", np.arange(1), stack=np.array(["a.mrcs"]), slice=np.array([0])
     )
     assert stack_images(path).pixel_size == pytest.approx(0.83)
     assert particle_images(unknown).pixel_size == pytest.approx(0.83)
-    assert (
-        particle_images(particles_at(tmp_path / "p.star", "a.mrcs", [0])).pixel_size
-        == 1.5
-    )
+    assert particle_images(particles_at(tmp_path / "p.star", "a.mrcs", [0])).pixel_size == 1.5
     assert stack_images(save(tmp_path / "b.mrcs", named(2))).pixel_size == 1
 
 
@@ -238,8 +193,7 @@ def test_a_truncated_stack_is_refused(tmp_path, length):
     path = save(tmp_path / "a.mrcs", named(3))
     path.write_bytes(path.read_bytes()[:length])
     with pytest.raises(
-        ValueError,
-        match=r"a.mrcs is not a whole MRC file: .* It may be truncated; copy it again",
+        ValueError, match=r"a.mrcs is not a whole MRC file: .* It may be truncated; copy it again"
     ):
         particle_images(particles_at(tmp_path / "p.star", "a.mrcs", [0]))
 
@@ -291,9 +245,7 @@ def test_a_cube_named_as_a_volume_is_no_stack(tmp_path):
     assert len(stack_images(save(tmp_path / "b.mrc", named(3, shape=(4, 4))))) == 3
 
 
-@pytest.mark.parametrize(
-    "name", ["Extract/job007/a.mrcs", "/lost/project/job007/a.mrcs", "a.mrcs"]
-)
+@pytest.mark.parametrize("name", ["Extract/job007/a.mrcs", "/lost/project/job007/a.mrcs", "a.mrcs"])
 @pytest.mark.parametrize("place", ["a.mrcs", "job007/a.mrcs"])
 def test_stacks_are_found_in_the_folder_that_is_given(tmp_path, name, place):
     save(tmp_path / "moved" / place, 3 + named(2))
@@ -348,9 +300,7 @@ def test_an_image_beyond_its_stack_is_refused(project, place, number):
         ValueError,
         match=f"names image {number} of a.mrcs, which holds 5. .* or the stack was cut short",
     ):
-        particle_images(
-            particles_at(project, ["b.mrcs", "a.mrcs", "a.mrcs"], [0, 4, place])
-        )
+        particle_images(particles_at(project, ["b.mrcs", "a.mrcs", "a.mrcs"], [0, 4, place]))
 
 
 def test_images_of_different_sizes_are_refused(project):
@@ -359,9 +309,7 @@ def test_images_of_different_sizes_are_refused(project):
         ValueError,
         match=r"one size; a.mrcs has 4 x 6 pixels and c.mrcs 5 x 6. Bring them to one box",
     ):
-        particle_images(
-            particles_at(project, ["a.mrcs", "b.mrcs", "c.mrcs"], [0, 0, 0])
-        )
+        particle_images(particles_at(project, ["a.mrcs", "b.mrcs", "c.mrcs"], [0, 0, 0]))
 
 
 def test_fourier_transforms_are_refused(tmp_path):
@@ -383,8 +331,7 @@ def test_particles_that_name_no_images_are_refused():
 def test_a_missing_package_is_named_with_what_to_install(project, monkeypatch):
     monkeypatch.setitem(sys.modules, "mrcfile", None)
     with pytest.raises(
-        ValueError,
-        match=r"this needs the package mrcfile: pip install 'manifactor\[cryoem\]'",
+        ValueError, match=r"this needs the package mrcfile: pip install 'manifactor\[cryoem\]'"
     ):
         stack_images(project.parent / "a.mrcs")
 
@@ -412,9 +359,7 @@ def test_volumes_come_in_the_order_of_their_numbers(tmp_path):
 @pytest.mark.parametrize("kind", ["int16", "float16"])
 def test_volumes_of_all_kinds_of_numbers_become_float32(tmp_path, kind):
     save(tmp_path / "v.mrc", np.arange(60).reshape(3, 4, 5).astype(kind))
-    assert np.array_equal(
-        gathered(volume_series(tmp_path))[0], np.arange(60.0).reshape(3, 4, 5)
-    )
+    assert np.array_equal(gathered(volume_series(tmp_path))[0], np.arange(60.0).reshape(3, 4, 5))
 
 
 def test_volumes_of_different_shapes_are_refused(tmp_path):
@@ -430,8 +375,7 @@ def test_volumes_of_different_shapes_are_refused(tmp_path):
 def test_a_flat_image_is_no_volume(tmp_path):
     save(tmp_path / "v1.mrc", np.zeros((4, 5), dtype=np.float32))
     with pytest.raises(
-        ValueError,
-        match=r"v1.mrc must hold a volume of real numbers; it holds 4 x 5 of float32",
+        ValueError, match=r"v1.mrc must hold a volume of real numbers; it holds 4 x 5 of float32"
     ):
         volume_series(tmp_path)
 
@@ -453,7 +397,7 @@ def test_a_folder_without_volumes_is_refused(tmp_path):
 PEAK = """
 import sys
 from pathlib import Path
-from manifactor.cryoem.stacks import stack_images
+from manifactor.cryoem.files.stacks import stack_images
 
 def peak():
     status = Path("/proc/self/status").read_text()
@@ -469,8 +413,7 @@ print(count, peak() - before)
 
 @pytest.mark.slow
 @pytest.mark.skipif(
-    not Path("/proc/self/status").exists(),
-    reason="the peak of the memory is read from /proc",
+    not Path("/proc/self/status").exists(), reason="the peak of the memory is read from /proc"
 )
 def test_a_large_stack_is_never_in_memory_as_a_whole(tmp_path):
     path = save(tmp_path / "large.mrcs", np.zeros((1, 512, 512), dtype=np.float32))
@@ -483,9 +426,7 @@ def test_a_large_stack_is_never_in_memory_as_a_whole(tmp_path):
     )
     count, megabytes = done.stdout.split()
     assert int(count) == 1024
-    assert (
-        float(megabytes) < 300
-    )  # four blocks: mapped, copied, handed over, and the one before
+    assert float(megabytes) < 300  # four blocks: mapped, copied, handed over, and the one before
 
 
 def test_images_in_memory_are_read_as_those_in_files_are():
@@ -508,7 +449,7 @@ def test_a_stack_that_is_cut_short_while_it_is_read_is_one_line(tmp_path, monkey
         os.truncate(path, 1024)
         return stack
 
-    monkeypatch.setattr("manifactor.cryoem.stack_reading.described_map", described)
+    monkeypatch.setattr("manifactor.cryoem.files.mrc.described_map", described)
     with pytest.raises(ValueError, match=r"a.mrcs must not change while it is read"):
         list(source.blocks())
 
@@ -531,10 +472,7 @@ NX, NY, NZ, MODE, MZ, SPACE, FURTHER = 0, 1, 2, 3, 9, 22, 23
     [
         ({NX: 0}, "header describes 0 x 4 x 3 numbers of 4 bytes"),
         ({NY: -4}, "the header describes 6 x -4 x 3 numbers"),
-        (
-            {NX: 2**31 - 1, NY: 2**31 - 1, NZ: 2**31 - 1},
-            "in all, and the file has 1312",
-        ),
+        ({NX: 2**31 - 1, NY: 2**31 - 1, NZ: 2**31 - 1}, "in all, and the file has 1312"),
         ({NZ: 4}, "6 x 4 x 4 numbers of 4 bytes, 1408 in all, and the file has 1312"),
         ({MODE: 77}, "6 x 4 x 3 numbers of an unknown kind"),
         ({MODE: -1}, "numbers of an unknown kind"),
@@ -547,26 +485,20 @@ def test_a_header_that_cannot_be_is_refused(tmp_path, words, message):
     path = save(tmp_path / "a.mrcs", named(3))
     for place, value in words.items():
         with_word(path, place, value)
-    with pytest.raises(
-        ValueError, match=f"a.mrcs is not a whole MRC file: .*{message}"
-    ):
+    with pytest.raises(ValueError, match=f"a.mrcs is not a whole MRC file: .*{message}"):
         stack_images(path)
 
 
 def test_a_stack_of_volumes_holds_no_images(tmp_path):
     path = save(tmp_path / "a.mrcs", named(4))
     with_word(with_word(path, SPACE, 401), MZ, 2)
-    with pytest.raises(
-        ValueError, match="must hold images; it holds volumes of 2 x 4 x"
-    ):
+    with pytest.raises(ValueError, match="must hold images; it holds volumes of 2 x 4 x"):
         stack_images(path)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 0.0])
 def test_a_pixel_size_that_cannot_be_is_none(tmp_path, value):
-    path = with_word(
-        save(tmp_path / "a.mrcs", named(3), voxel_size=2.0), 10, value, "<f4"
-    )
+    path = with_word(save(tmp_path / "a.mrcs", named(3), voxel_size=2.0), 10, value, "<f4")
     assert stack_images(path).pixel_size == 1
     assert not stack_images(path).pixel_size_stated
 
@@ -590,7 +522,5 @@ def test_pixels_whose_squares_overflow_are_refused(tmp_path):
 def test_what_follows_a_stack_is_named_with_the_file(tmp_path):
     path = save(tmp_path / "a.mrcs", named(3))
     path.write_bytes(path.read_bytes() + b"more")
-    with pytest.warns(
-        RuntimeWarning, match=r"a.mrcs is 4 bytes longer than its header"
-    ):
+    with pytest.warns(RuntimeWarning, match=r"a.mrcs is 4 bytes longer than its header"):
         assert len(stack_images(path)) == 3

@@ -8,8 +8,8 @@ import starfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manifactor.cryoem.formats import particles_with, read_particles
-from manifactor.cryoem.star import find_loops, with_columns
+from manifactor.cryoem.files.formats import particles_with, read_particles
+from manifactor.cryoem.files.star import find_loops, with_columns
 
 from .star_files import BLOCKS, FLAVOURS, RELION_5, RELION_30, RELION_31
 
@@ -32,9 +32,7 @@ def written(folder, text, *, rows=None, columns=NEW):
     path.write_bytes(text.encode())
     particles = read_particles(path)
     rows = np.arange(len(particles)) if rows is None else np.asarray(rows)
-    new = particles_with(
-        particles[rows], {name: values[rows] for name, values in columns.items()}
-    )
+    new = particles_with(particles[rows], {name: values[rows] for name, values in columns.items()})
     assert path.read_bytes() == text.encode(), "the file itself is never changed"
     return new.decode()
 
@@ -47,8 +45,7 @@ def taken_off(old, new, tail):
     """Whether a row is the old one with a tail of values, and else as it was, spaces and end included."""
     body = old.rstrip("\r\n")
     return new in (
-        body + joint + tail + old[len(body) :]
-        for joint in ([""] if body[-1].isspace() else [" "])
+        body + joint + tail + old[len(body) :] for joint in ([""] if body[-1].isspace() else [" "])
     )
 
 
@@ -57,9 +54,7 @@ def assert_only_added(old, new, tails=TAILS):
     rest = [line for line in lines(new) if not line.startswith("_mf")]
     changed = [(a, b) for a, b in zip(lines(old), rest, strict=True) if a != b]
     assert len(changed) == len(tails)
-    assert all(
-        taken_off(a, b, tail) for (a, b), tail in zip(changed, tails, strict=True)
-    )
+    assert all(taken_off(a, b, tail) for (a, b), tail in zip(changed, tails, strict=True))
 
 
 def test_added_columns_keep_every_other_byte(tmp_path, flavour):
@@ -82,9 +77,7 @@ def test_added_columns_are_numbered_on(tmp_path, flavour):
         f"_mfFactor1 #{count + 1} \n",
         f"_mfFactor1Confidence #{count + 2} \n",
     ]
-    assert [new.lines[i].split()[1] for i in new.labels] == [
-        f"#{i}" for i in range(1, count + 3)
-    ]
+    assert [new.lines[i].split()[1] for i in new.labels] == [f"#{i}" for i in range(1, count + 3)]
 
 
 def test_starfile_reads_all_columns_of_all_blocks(tmp_path, flavour):
@@ -100,19 +93,12 @@ def test_starfile_reads_all_columns_of_all_blocks(tmp_path, flavour):
             for column, values in NEW.items():
                 np.testing.assert_allclose(after[name][column], values, atol=1e-6)
         else:
-            assert (
-                after[name].equals(block)
-                if hasattr(block, "columns")
-                else after[name] == block
-            )
+            assert after[name].equals(block) if hasattr(block, "columns") else after[name] == block
 
 
 def test_the_simple_block_of_tomograms_is_kept(tmp_path):
     new = written(tmp_path, FLAVOURS["5 tomo"])
-    assert (
-        "data_general\n\n_rlnTomoSubTomosAre2DStacks                       1 \n \n"
-        in new
-    )
+    assert "data_general\n\n_rlnTomoSubTomosAre2DStacks                       1 \n \n" in new
 
 
 @pytest.mark.parametrize("rows", [[0], [5], [1, 2, 4], [0, 1, 2, 3, 4, 5]])
@@ -122,18 +108,14 @@ def test_chosen_rows_keep_exactly_their_lines(tmp_path, flavour, rows):
     dropped = {loop.rows[i] for i in set(range(6)) - set(rows)}
     kept = "".join(line for i, line in enumerate(loop.lines) if i not in dropped)
     assert written(tmp_path, text, rows=rows, columns={}) == kept
-    assert_only_added(
-        kept, written(tmp_path, text, rows=rows), [TAILS[i] for i in rows]
-    )
+    assert_only_added(kept, written(tmp_path, text, rows=rows), [TAILS[i] for i in rows])
 
 
 @given(keep=st.sets(st.integers(0, 5)), flavour=st.sampled_from(sorted(FLAVOURS)))
 def test_any_choice_of_rows_drops_the_others_and_nothing_else(keep, flavour):
     loop = find_loops(FLAVOURS[flavour])[BLOCKS[flavour]]
     new = with_columns(
-        loop,
-        {"mfRow": [str(i) for i in sorted(keep)]},
-        np.array(sorted(keep), dtype=int),
+        loop, {"mfRow": [str(i) for i in sorted(keep)]}, np.array(sorted(keep), dtype=int)
     )
     found = find_loops(new)[BLOCKS[flavour]] if keep else None
     assert len(lines(new)) == len(loop.lines) + 1 - 6 + len(keep)
@@ -175,9 +157,7 @@ def test_comments_and_blank_lines_are_kept(tmp_path):
 def test_a_comment_behind_a_row_stays_behind_its_values(tmp_path):
     text = RELION_5.replace("group_01 \n", "group_01 # a doubtful one\n", 1)
     (tmp_path / "new.star").write_text(written(tmp_path, text))
-    assert (
-        f"group_01 {TAILS[0]} # a doubtful one\n" in (tmp_path / "new.star").read_text()
-    )
+    assert f"group_01 {TAILS[0]} # a doubtful one\n" in (tmp_path / "new.star").read_text()
     table = starfile.read(tmp_path / "new.star")["particles"]
     np.testing.assert_allclose(table["mfFactor1"], NEW["mfFactor1"], atol=1e-6)
 
@@ -254,17 +234,14 @@ def test_rows_with_more_values_than_columns_are_refused(tmp_path, row):
     (tmp_path / "a.star").write_text(
         f"data_\nloop_\n_rlnClassNumber #1\n_rlnOpticsGroup #2\n{row}\n"
     )
-    with pytest.raises(
-        ValueError, match=r"a.star is not a STAR file that can be read: "
-    ) as error:
+    with pytest.raises(ValueError, match=r"a.star is not a STAR file that can be read: ") as error:
         read_particles(tmp_path / "a.star")
     assert "\n" not in str(error.value)
 
 
 def test_a_file_cut_short_within_a_row_is_refused(tmp_path):
     with pytest.raises(
-        ValueError,
-        match=r"line 27 of .* has 9 values for 17 columns. It may be truncated; copy it",
+        ValueError, match=r"line 27 of .* has 9 values for 17 columns. It may be truncated; copy it"
     ):
         written(tmp_path, RELION_30[: RELION_30.rindex("5.000000")])
 
@@ -288,8 +265,7 @@ def test_a_table_without_rows_is_refused(tmp_path, flavour):
 def test_a_missing_package_is_named_with_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "starfile", None)
     with pytest.raises(
-        ValueError,
-        match=r"this needs the package starfile: pip install 'manifactor\[cryoem\]'",
+        ValueError, match=r"this needs the package starfile: pip install 'manifactor\[cryoem\]'"
     ):
         written(tmp_path, RELION_30)
 
@@ -319,14 +295,8 @@ TABLE = "data_particles\nloop_\n_rlnOpticsGroup #1\n_rlnOriginXAngst #2\n_rlnOri
             HEAD.replace("2 200", "two 200") + TABLE.format(1, 2, 4),
             "a whole number as rlnOpticsGroup of data_optics in every row; row 2 has 'two'",
         ),
-        (
-            HEAD + TABLE.format(1, "1a", 4),
-            "a whole number as rlnOpticsGroup .* has '1a'",
-        ),
-        (
-            HEAD + TABLE.format(1, 1.5, 4),
-            "a whole number as rlnOpticsGroup .* has '1.5'",
-        ),
+        (HEAD + TABLE.format(1, "1a", 4), "a whole number as rlnOpticsGroup .* has '1a'"),
+        (HEAD + TABLE.format(1, 1.5, 4), "a whole number as rlnOpticsGroup .* has '1.5'"),
         (
             HEAD.replace("_rlnOpticsGroup", "_rlnGroup") + TABLE.format(1, 2, 4),
             "data_optics of .* must number its groups; it has no column _rlnOpticsGroup. Add",
@@ -343,18 +313,9 @@ TABLE = "data_particles\nloop_\n_rlnOpticsGroup #1\n_rlnOriginXAngst #2\n_rlnOri
             HEAD + TABLE.format(1, 2, "far"),
             "must state a finite number as rlnOriginYAngst in every row; row 2 has 'far'. Repair",
         ),
-        (
-            HEAD + TABLE.format(1, 2, "nan"),
-            "a finite number as rlnOriginYAngst .* row 2 has 'nan'",
-        ),
-        (
-            HEAD + TABLE.format(1, 2, "<NA>"),
-            "a finite number as rlnOriginYAngst .* has 'nan'",
-        ),
-        (
-            HEAD + TABLE.format(1, 2, "1e400"),
-            "a finite number as rlnOriginYAngst .* has 'inf'",
-        ),
+        (HEAD + TABLE.format(1, 2, "nan"), "a finite number as rlnOriginYAngst .* row 2 has 'nan'"),
+        (HEAD + TABLE.format(1, 2, "<NA>"), "a finite number as rlnOriginYAngst .* has 'nan'"),
+        (HEAD + TABLE.format(1, 2, "1e400"), "a finite number as rlnOriginYAngst .* has 'inf'"),
         (
             TABLE.format(1, 2, 4).replace("rlnOriginYAngst", "rlnOriginXAngst"),
             "a table has 2 columns _rlnOriginXAngst. Remove all but one",
@@ -395,15 +356,11 @@ def test_damaged_tables_are_refused_with_the_value(tmp_path, text, message):
 
 def test_text_that_is_not_utf_8_is_refused(tmp_path):
     (tmp_path / "a.star").write_bytes(b"data_\nloop_\n_rlnImageName #1\n1@\xff.mrcs\n")
-    with pytest.raises(
-        ValueError, match=r"a.star .* must be text in UTF-8. Save it so"
-    ):
+    with pytest.raises(ValueError, match=r"a.star .* must be text in UTF-8. Save it so"):
         read_particles(tmp_path / "a.star")
 
 
-@pytest.mark.parametrize(
-    "value", ["a\x0b", "\x1cb", "a\u2028b", "a\xa0b", "a\0b", "a#b"]
-)
+@pytest.mark.parametrize("value", ["a\x0b", "\x1cb", "a\u2028b", "a\xa0b", "a\0b", "a#b"])
 def test_values_that_starfile_reads_otherwise_are_refused(tmp_path, value):
     text = f"data_\nloop_\n_rlnMicrographName #1\n_rlnClassNumber #2\n{value} 1\n"
     with pytest.raises(ValueError, match=r"line 5 (of it )?has "):
@@ -413,23 +370,12 @@ def test_values_that_starfile_reads_otherwise_are_refused(tmp_path, value):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "data_optics\ndata_particles\n" + RELION_5_TABLE,
-            "its block data_optics is empty",
-        ),
-        (
-            "data_\nloop_\n_rlnClassNumber #1\n1\n\ndata_x\n",
-            "its block data_x is empty",
-        ),
+        ("data_optics\ndata_particles\n" + RELION_5_TABLE, "its block data_optics is empty"),
+        ("data_\nloop_\n_rlnClassNumber #1\n1\n\ndata_x\n", "its block data_x is empty"),
         ("data_x\n_a " + "b" * 70_000 + "\n", "longer than 65536 characters"),
+        ("".join(f"data_{k}\n_a 1\n" for k in range(2000)), "it has 2000 blocks, and at"),
         (
-            "".join(f"data_{k}\n_a 1\n" for k in range(2000)),
-            "it has 2000 blocks, and at",
-        ),
-        (
-            "data_\nloop_\n"
-            + "".join(f"_a{k}\n" for k in range(20_000))
-            + "1 " * 20_000,
+            "data_\nloop_\n" + "".join(f"_a{k}\n" for k in range(20_000)) + "1 " * 20_000,
             "a table has 20000 columns, and at most 2000 are read",
         ),
         (
@@ -441,9 +387,7 @@ def test_values_that_starfile_reads_otherwise_are_refused(tmp_path, value):
 def test_what_starfile_does_not_read_in_seconds_or_reads_otherwise_is_refused(
     tmp_path, text, message
 ):
-    with pytest.raises(
-        ValueError, match=f"is not a STAR file that can be read: .*{message}"
-    ):
+    with pytest.raises(ValueError, match=f"is not a STAR file that can be read: .*{message}"):
         written(tmp_path, text)
 
 
@@ -457,9 +401,7 @@ def cpu_seconds(path):
 def test_the_time_to_read_grows_as_the_file_does(tmp_path):
     texts = {
         "long": f"data_\nloop_\n_rlnClassNumber #1\n{'1 ' * 1_000_000}\n",
-        "name": "data_\nloop_\n_rlnImageName #1\n"
-        + "1@a\n" * 20_000
-        + f"1@{'a' * 10**6}\n",
+        "name": "data_\nloop_\n_rlnImageName #1\n" + "1@a\n" * 20_000 + f"1@{'a' * 10**6}\n",
     }
     for name, text in texts.items():
         path = tmp_path / f"{name}.star"

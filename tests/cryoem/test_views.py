@@ -5,9 +5,9 @@ import pytest
 from scipy import fft
 
 from manifactor.cryoem.ctf import contrast_transfer
-from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.stacks import ImageArray
-from manifactor.cryoem.views import View, aligned, particle_ctf
+from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.files.stacks import ImageArray
+from manifactor.cryoem.one_view.views import View, aligned, particle_ctf
 
 PIXEL = 4.0
 
@@ -26,12 +26,7 @@ def test_an_image_is_turned_back_by_psi_and_moved_by_its_shift():
     # psi takes the point (x, y) of the upright image to (x cos + y sin, -x sin + y cos), as RELION's matrix does
     angle, (x, y), shift = np.radians(35.0), (10.0, -4.0), np.array([3.0, -2.0])
     at = (
-        np.array(
-            [
-                x * np.cos(angle) + y * np.sin(angle),
-                -x * np.sin(angle) + y * np.cos(angle),
-            ]
-        )
+        np.array([x * np.cos(angle) + y * np.sin(angle), -x * np.sin(angle) + y * np.cos(angle)])
         - shift
     )
     found = aligned(blob(*at)[None], np.array([35.0]), shift[None])[0]
@@ -51,9 +46,7 @@ def test_a_turn_below_the_tolerance_is_left():
 
 
 def test_the_frame_is_that_of_the_first_particle():
-    images = np.stack(
-        [blob(10, 0), blob(0, -10)]
-    )  # turned by psi = 90: (10, 0) goes to (0, -10)
+    images = np.stack([blob(10, 0), blob(0, -10)])  # turned by psi = 90: (10, 0) goes to (0, -10)
     particles = Particles(
         Path("a.star"), np.arange(2), angles=np.array([[0, 0, 20.0], [0, 0, 110.0]])
     )
@@ -64,17 +57,11 @@ def test_the_frame_is_that_of_the_first_particle():
 def test_flipped_phases_undo_the_signs_of_the_ctf():
     defocus = np.array([12_000.0, 21_000.0])
     ctf = contrast_transfer(64, PIXEL, defocus)
-    images = fft.irfft2(fft.rfft2(np.stack([blob(0, 0)] * 2)) * ctf, s=(64, 64)).astype(
-        np.float32
-    )
-    particles = Particles(
-        Path("a.star"), np.arange(2), microscope={"defocus_u": defocus}
-    )
+    images = fft.irfft2(fft.rfft2(np.stack([blob(0, 0)] * 2)) * ctf, s=(64, 64)).astype(np.float32)
+    particles = Particles(Path("a.star"), np.arange(2), microscope={"defocus_u": defocus})
     _, flipped = next(iter(view_of(images, particles, flip=True).blocks()))
     np.testing.assert_allclose(
-        flipped,
-        fft.irfft2(fft.rfft2(np.stack([blob(0, 0)] * 2)) * np.abs(ctf)),
-        atol=1e-4,
+        flipped, fft.irfft2(fft.rfft2(np.stack([blob(0, 0)] * 2)) * np.abs(ctf)), atol=1e-4
     )
     np.testing.assert_allclose(particle_ctf(particles, 64, PIXEL), ctf)
 

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.mrc import write_volume
-from manifactor.cryoem.stacks import volume_series
+from manifactor.cryoem.files.mrc import write_volume
+from manifactor.cryoem.files.stacks import volume_series
+from manifactor.cryoem.one_view.images import WeightingSettings
 from manifactor.cryoem.volumes import VolumeSettings, volume_components
-from manifactor.cryoem.weighting import WeightingSettings
 
 N, SIDE = 60, 12
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.weighting import WeightingSettings, component_weights, spikes
+from manifactor.cryoem.one_view.images import WeightingSettings, component_weights, spikes
 
 
 def test_weak_components_have_hardly_any_weight_and_strong_ones_all():

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import fft
 
-from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.stacks import ImageArray
-from manifactor.cryoem.views import View, can_weigh, particle_ctf
-from manifactor.cryoem.wiener import correction, restored
+from manifactor.cryoem.averages.means import correction, restored
+from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.files.stacks import ImageArray
+from manifactor.cryoem.one_view.views import View, can_weigh, particle_ctf
 
 SIZE, PIXEL = 48, 4.0
 N = 60
@@ -57,9 +57,7 @@ def test_the_correction_brings_the_picture_back():
     assert likeness(corrected(stack, found)) > 0.9
 
 
-@pytest.mark.parametrize(
-    ("column", "times"), [("flipped", np.abs), ("premultiplied", np.square)]
-)
+@pytest.mark.parametrize(("column", "times"), [("flipped", np.abs), ("premultiplied", np.square)])
 def test_images_whose_ctf_was_treated_before_are_not_treated_again(column, times):
     found = particles(**{column: 1})
     stack = images(found, times=times, noise=0.3)
@@ -78,8 +76,6 @@ def test_without_a_defocus_nothing_is_corrected():
     found = Particles(Path("a.star"), np.arange(N))
     source = ImageArray(np.zeros((N, SIZE, SIZE)), PIXEL)
     assert not can_weigh(source, found)
-    same = correction(
-        View(source, found), np.zeros(N, int), weights=np.ones(N), n_bins=1
-    )
+    same = correction(View(source, found), np.zeros(N, int), weights=np.ones(N), n_bins=1)
     mean = truth()[None]
     assert same(mean) is mean

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from manifactor.cryoem.ctf import contrast_transfer
-from manifactor.cryoem.particles import Particles, euler_matrices
-from manifactor.cryoem.views import aligned
-from manifactor.datasets.all_views import ViewSettings, simulate_views
-from manifactor.datasets.noise import NoiseSettings
-from manifactor.datasets.particles import simulate_particles
-from manifactor.datasets.poses import PreferredDirections
+from manifactor.cryoem.files.particles import Particles, euler_matrices
+from manifactor.cryoem.one_view.views import aligned
+from manifactor.cryoem.simulate.all_views import ViewSettings, simulate_views
+from manifactor.cryoem.simulate.particles import simulate_particles
+from manifactor.cryoem.simulate.poses import NoiseSettings, PreferredDirections
 
 
 def simulate(n_samples, **settings):
@@ -27,8 +26,7 @@ def test_a_seed_gives_the_motions_of_one_view_in_all_views():
 
 
 @pytest.mark.parametrize(
-    ("motions", "columns"),
-    [("x", [2, 1]), ("xy", [2, 1, 1]), ("stretches", [1, 1]), ("rigid", [])],
+    ("motions", "columns"), [("x", [2, 1]), ("xy", [2, 1, 1]), ("stretches", [1, 1]), ("rigid", [])]
 )
 def test_there_is_one_true_array_for_each_motion(motions, columns):
     truth = simulate(5, motions=motions).truth
@@ -65,9 +63,7 @@ def test_poses_bring_images_of_one_direction_into_one_frame():
 
 @pytest.mark.parametrize("preferred", [None, PreferredDirections()])
 @pytest.mark.parametrize("correlation", [-0.6, 0.0, 0.8])
-def test_the_stretch_is_correlated_with_the_view_and_stays_uniform(
-    preferred, correlation
-):
+def test_the_stretch_is_correlated_with_the_view_and_stays_uniform(preferred, correlation):
     particles = simulate(20_000, view_correlation=correlation, preferred=preferred)
     stretch = particles.stretch[:, 0]
     elevation = np.abs(particles.rotations[:, 2, 2])
@@ -93,9 +89,7 @@ def test_poses_with_errors_leave_the_true_ones_behind_the_images():
 def test_images_do_not_depend_on_the_size_of_a_batch():
     noise = NoiseSettings(n_calibration=20)
     one, several = (
-        simulate(
-            9, signal_to_noise=10.0, settings=ViewSettings(batch_size=k, noise=noise)
-        )
+        simulate(9, signal_to_noise=10.0, settings=ViewSettings(batch_size=k, noise=noise))
         for k in (9, 4)
     )
     np.testing.assert_array_equal(one.images, several.images)
@@ -105,10 +99,7 @@ def test_images_do_not_depend_on_the_size_of_a_batch():
 @pytest.mark.slow
 def test_noise_has_one_level_for_all_motions_and_seeds():
     calibrated = NoiseSettings(n_calibration=150)
-    settings = {
-        "signal_to_noise": 5.0,
-        "settings": ViewSettings(noise=calibrated),
-    }
+    settings = {"signal_to_noise": 5.0, "settings": ViewSettings(noise=calibrated)}
     moving = simulate(20, **settings)
     rigid = simulate(20, **settings, motions="rigid", random_state=1)
     # The centres of their images differ by a fraction of a pixel.
@@ -116,9 +107,7 @@ def test_noise_has_one_level_for_all_motions_and_seeds():
     noise = moving.images - moving.clean(slice(None))
     assert noise.std() == pytest.approx(moving.noise, rel=0.02)
     # A ratio means the same in one view, where atoms are splats and no Gaussians.
-    one_view = simulate_particles(
-        150, size=48, pixel_size=5.5, signal_to_noise=5.0, random_state=0
-    )
+    one_view = simulate_particles(150, size=48, pixel_size=5.5, signal_to_noise=5.0, random_state=0)
     assert moving.noise == pytest.approx(one_view.noise, rel=0.15)
 
 
@@ -126,9 +115,7 @@ def test_images_with_a_ctf_are_the_clean_ones_times_it():
     clean, with_ctf = simulate(4), simulate(4, defocus=(1e4, 2e4))
     transfer = contrast_transfer(48, 5.5, with_ctf.defocus)
     expected = np.fft.irfft2(np.fft.rfft2(clean.images) * transfer, s=(48, 48))
-    np.testing.assert_allclose(
-        with_ctf.images, expected, atol=1e-4 * clean.images.max()
-    )
+    np.testing.assert_allclose(with_ctf.images, expected, atol=1e-4 * clean.images.max())
 
 
 @pytest.mark.parametrize(
@@ -136,10 +123,7 @@ def test_images_with_a_ctf_are_the_clean_ones_times_it():
     [
         ({"n_samples": 0}, r"`n_samples` must be a whole number in \[1, .*got 0"),
         ({"motions": "z"}, "`motions` must be one of 'x', 'xy', 'stretches', 'rigid'"),
-        (
-            {"size": 32},
-            "`size` must be at least 46 pixels of 5.5 A.*every view; got 32",
-        ),
+        ({"size": 32}, "`size` must be at least 46 pixels of 5.5 A.*every view; got 32"),
         ({"blur": 2.0}, "`blur` must be at least 0.7 pixels, 3.85 A; got 2 A"),
         ({"pose_error": -1.0}, r"`pose_error` must be a number in \[0, 180\]; got -1"),
         ({"signal_to_noise": 0.0}, "`signal_to_noise` must be a number above 0"),

@@ -1,11 +1,10 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.particles import euler_matrices
-from manifactor.datasets.gaussians import _coefficients, _features, project
-from manifactor.datasets.ion_channel import channel
-from manifactor.datasets.molecule import Molecule
-from manifactor.datasets.projection import ROUTES, Frame
+from manifactor.cryoem.files.particles import euler_matrices
+from manifactor.cryoem.simulate.ion_channel import channel
+from manifactor.cryoem.simulate.molecule import Molecule
+from manifactor.cryoem.simulate.projection import ROUTES, Frame, _coefficients, _features, project
 
 SMALL = {"size": 48, "pixel_size": 5.5, "blur": 4.0}
 

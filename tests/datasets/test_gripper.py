@@ -35,7 +35,5 @@ def test_the_fingers_stand_across_and_open(gripper, drawn):
 
 
 def test_noise_is_in_units_of_a_finger(gripper, drawn):
-    noisy, _ = GripperImages(width=0.04, n_pixels=101, noise=0.3)(
-        20, np.random.RandomState(0)
-    )
+    noisy, _ = GripperImages(width=0.04, n_pixels=101, noise=0.3)(20, np.random.RandomState(0))
     assert np.std(noisy - drawn[0]) == pytest.approx(0.3, rel=0.01)

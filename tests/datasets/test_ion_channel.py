@@ -1,6 +1,6 @@
 import numpy as np
 
-from manifactor.datasets.ion_channel import channel
+from manifactor.cryoem.simulate.ion_channel import channel
 
 
 def as_set(atoms):
@@ -17,8 +17,5 @@ def test_a_quarter_turn_maps_the_channel_exactly_onto_itself():
 def test_the_rotor_of_the_channel_lies_above_the_rest_and_the_whole_is_centred():
     molecule = channel()
     np.testing.assert_allclose(molecule.atoms.mean(axis=0), 0, atol=1e-9)
-    assert (
-        molecule.atoms[molecule.rotor, 2].mean()
-        > molecule.atoms[~molecule.rotor, 2].max()
-    )
+    assert molecule.atoms[molecule.rotor, 2].mean() > molecule.atoms[~molecule.rotor, 2].max()
     np.testing.assert_allclose(np.ptp(molecule.atoms, axis=0), [114, 114, 176], atol=1)

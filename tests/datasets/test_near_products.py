@@ -2,12 +2,7 @@ import numpy as np
 import pytest
 
 from manifactor import datasets
-from manifactor.datasets.near_products import (
-    CutCorner,
-    Hole,
-    LatticeTorus,
-    Stadium,
-)
+from manifactor.datasets.near_products import CutCorner, Hole, LatticeTorus, Stadium
 
 
 @pytest.mark.parametrize(

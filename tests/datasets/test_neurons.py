@@ -2,13 +2,7 @@ import numpy as np
 import pytest
 
 from manifactor import datasets
-from manifactor.datasets.neurons import (
-    SQUARE,
-    DirectionCells,
-    GridCells,
-    Recording,
-    SpeedCells,
-)
+from manifactor.datasets.neurons import SQUARE, DirectionCells, GridCells, Recording, SpeedCells
 
 
 def drawn(cells, n_samples=400):
@@ -16,9 +10,7 @@ def drawn(cells, n_samples=400):
 
 
 def test_counts_have_the_mean_and_variance_of_their_rates():
-    counts, _ = Recording((SpeedCells(base=9.0, steepest=0.0),))(
-        2000, np.random.RandomState(0)
-    )
+    counts, _ = Recording((SpeedCells(base=9.0, steepest=0.0),))(2000, np.random.RandomState(0))
     assert counts.mean() == pytest.approx(9, rel=0.01)
     assert counts.var() == pytest.approx(9, rel=0.02)
 
@@ -44,10 +36,7 @@ def test_a_direction_cell_fires_most_at_its_preferred_direction():
     assert rates.max() <= cells.peak
     preferred = 2 * np.pi * np.arange(cells.n_cells) / cells.n_cells
     vectors = np.column_stack([np.cos(preferred), np.sin(preferred)])
-    assert (
-        np.argmax(rates, axis=1).tolist()
-        == np.argmax(direction @ vectors.T, axis=1).tolist()
-    )
+    assert np.argmax(rates, axis=1).tolist() == np.argmax(direction @ vectors.T, axis=1).tolist()
 
 
 def test_rates_of_speed_cells_are_linear_in_the_speed():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor.datasets.noise import NoiseSettings, add_noise
+from manifactor.cryoem.simulate.poses import NoiseSettings, add_noise
 
 
 def images_with_variances(*variances, n=400):

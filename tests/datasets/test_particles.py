@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 
 from manifactor.cryoem.ctf import Optics, contrast_transfer
-from manifactor.datasets.ion_channel import channel
-from manifactor.datasets.molecule import Molecule
-from manifactor.datasets.noise import NoiseSettings
-from manifactor.datasets.particles import SimulationSettings, simulate_particles
-from manifactor.datasets.projection import Frame
-from manifactor.datasets.volumes import simulate_volumes
+from manifactor.cryoem.simulate.ion_channel import channel
+from manifactor.cryoem.simulate.molecule import Molecule
+from manifactor.cryoem.simulate.particles import (
+    SimulationSettings,
+    simulate_particles,
+    simulate_volumes,
+)
+from manifactor.cryoem.simulate.poses import NoiseSettings
+from manifactor.cryoem.simulate.projection import Frame
 
 SMALL = {"size": 54, "pixel_size": 4.0}
 
@@ -31,9 +34,7 @@ def test_both_routes_lead_to_the_same_images():
 
 def test_every_image_has_the_mass_of_the_molecule():
     images = simulate(20, motions="xy", signal_to_noise=None).images
-    np.testing.assert_allclose(
-        images.sum(axis=(1, 2)), channel().weights.sum(), rtol=1e-4
-    )
+    np.testing.assert_allclose(images.sum(axis=(1, 2)), channel().weights.sum(), rtol=1e-4)
     assert images.dtype == np.float32
 
 
@@ -41,16 +42,12 @@ def test_the_view_is_the_projection_in_angles_of_relion():
     rot, tilt, psi = np.radians(simulate(1, signal_to_noise=None, tilt=-20.0).view)
 
     def turn(a):
-        return np.array(
-            [[np.cos(a), np.sin(a), 0], [-np.sin(a), np.cos(a), 0], [0, 0, 1]]
-        )
+        return np.array([[np.cos(a), np.sin(a), 0], [-np.sin(a), np.cos(a), 0], [0, 0, 1]])
 
     about_y = np.array(
         [[np.cos(tilt), 0, -np.sin(tilt)], [0, 1, 0], [np.sin(tilt), 0, np.cos(tilt)]]
     )
-    x, y, _ = (
-        turn(psi) @ about_y @ turn(rot) @ channel().atoms.T
-    )  # RELION: columns are x, rows y
+    x, y, _ = turn(psi) @ about_y @ turn(rot) @ channel().atoms.T  # RELION: columns are x, rows y
     frame = Frame(54, 4.0, -20.0).around(channel(), np.zeros(2))
     rows, columns = frame.place(channel().atoms)
     np.testing.assert_allclose(columns - columns[0], (x - x[0]) / 4, atol=1e-9)
@@ -59,10 +56,7 @@ def test_the_view_is_the_projection_in_angles_of_relion():
 
 @pytest.mark.slow
 def test_noise_is_calibrated_by_the_fourth_principal_component():
-    clean, noisy = (
-        simulate(300, signal_to_noise=None),
-        simulate(300, signal_to_noise=5.0),
-    )
+    clean, noisy = (simulate(300, signal_to_noise=None), simulate(300, signal_to_noise=5.0))
     noise = noisy.images - clean.images
     X = clean.images.reshape(300, -1).astype(float)
     variance = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)[3] ** 2 / 300
@@ -74,18 +68,13 @@ def test_noise_is_calibrated_by_the_fourth_principal_component():
 
 def test_infinite_signal_to_noise_is_no_noise():
     np.testing.assert_array_equal(
-        simulate(3, signal_to_noise=np.inf).images,
-        simulate(3, signal_to_noise=None).images,
+        simulate(3, signal_to_noise=np.inf).images, simulate(3, signal_to_noise=None).images
     )
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"defocus": (10000.0, 20000.0), "motions": "xy"}]
-)
+@pytest.mark.parametrize("settings", [{}, {"defocus": (10000.0, 20000.0), "motions": "xy"}])
 def test_the_same_seed_gives_the_same_images(settings):
-    first, again, other = (
-        simulate(30, **settings, random_state=seed) for seed in (3, 3, 4)
-    )
+    first, again, other = (simulate(30, **settings, random_state=seed) for seed in (3, 3, 4))
     np.testing.assert_array_equal(first.images, again.images)
     np.testing.assert_array_equal(first.angle, again.angle)
     assert not np.array_equal(first.images, other.images)
@@ -95,9 +84,7 @@ def test_the_truth_is_a_circle_and_an_interval_or_a_sheet():
     one, two = simulate(6, motions="x"), simulate(6, motions="xy")
     assert [t.shape for t in one.truth] == [(6, 2), (6, 1)]
     assert [t.shape for t in two.truth] == [(6, 2), (6, 2)]
-    np.testing.assert_allclose(
-        one.truth[0], np.c_[np.cos(4 * one.angle), np.sin(4 * one.angle)]
-    )
+    np.testing.assert_allclose(one.truth[0], np.c_[np.cos(4 * one.angle), np.sin(4 * one.angle)])
     np.testing.assert_array_equal(one.stretch[:, 1], 0)
     np.testing.assert_array_equal(one.stretch[:, 0], two.stretch[:, 0])
 
@@ -109,9 +96,7 @@ def test_images_with_a_ctf_are_the_clean_ones_times_it():
     assert with_ctf.defocus.max() <= 20000
     transfer = contrast_transfer(54, 4.0, with_ctf.defocus)
     expected = np.fft.irfft2(np.fft.rfft2(clean.images) * transfer, s=(54, 54))
-    np.testing.assert_allclose(
-        with_ctf.images, expected, atol=1e-4 * clean.images.max()
-    )
+    np.testing.assert_allclose(with_ctf.images, expected, atol=1e-4 * clean.images.max())
 
 
 @pytest.mark.parametrize(
@@ -128,10 +113,7 @@ def test_images_with_a_ctf_are_the_clean_ones_times_it():
         ({"motions": "z"}, "`motions` must be one of 'x', 'xy'; got 'z'"),
         ({"route": "boat"}, "`route` must be one of 'atoms', 'volumes'; got 'boat'"),
         ({"correlation": 1.5}, r"`correlation` must be a number in \[-1, 1\]; got 1.5"),
-        (
-            {"signal_to_noise": 0.0},
-            "`signal_to_noise` must be a number above 0; got 0.0",
-        ),
+        ({"signal_to_noise": 0.0}, "`signal_to_noise` must be a number above 0; got 0.0"),
         (
             {"defocus": (2.0, 1.0)},
             r"`defocus` must be \(low, high\) in Angstrom with low <= high; got \(2.0, 1.0\)",
@@ -142,10 +124,7 @@ def test_images_with_a_ctf_are_the_clean_ones_times_it():
         ({"stretch": -1.0}, r"`stretch` must be a number in \[0, inf\]; got -1.0"),
         ({"tilt": np.nan}, "`tilt` must be"),
         ({"blur": -1.0}, "`blur` must be"),
-        (
-            {"optics": Optics(voltage=np.array([200.0, 300.0]))},
-            "`optics.voltage` must be a number",
-        ),
+        ({"optics": Optics(voltage=np.array([200.0, 300.0]))}, "`optics.voltage` must be a number"),
     ],
 )
 def test_a_parameter_that_cannot_be_is_refused(settings, message):
@@ -155,13 +134,10 @@ def test_a_parameter_that_cannot_be_is_refused(settings, message):
 
 def test_a_molecule_that_does_not_fit_is_refused_with_the_size_that_does():
     with pytest.raises(
-        ValueError,
-        match=r"`size` must be at least 54 pixels of 4 A for every state.*got 32",
+        ValueError, match=r"`size` must be at least 54 pixels of 4 A for every state.*got 32"
     ):
         simulate(10, size=32)
-    with pytest.raises(
-        ValueError, match=r"`size` must be at least 28 pixels of 7 A.*got 16"
-    ):
+    with pytest.raises(ValueError, match=r"`size` must be at least 28 pixels of 7 A.*got 16"):
         simulate_volumes(3, size=16)
     assert simulate_volumes(1, size=28)[0].shape == (1, 28, 28, 28)
 
@@ -191,10 +167,7 @@ def test_images_are_shifted_by_at_most_the_largest_shift():
 def test_images_do_not_depend_on_the_size_of_a_batch():
     one = simulate(20, signal_to_noise=None, defocus=(1e4, 2e4))
     several = simulate(
-        20,
-        signal_to_noise=None,
-        defocus=(1e4, 2e4),
-        settings=SimulationSettings(batch_size=7),
+        20, signal_to_noise=None, defocus=(1e4, 2e4), settings=SimulationSettings(batch_size=7)
     )
     np.testing.assert_allclose(one.images, several.images, atol=1e-5)
 

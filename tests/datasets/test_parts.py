@@ -17,9 +17,7 @@ def test_no_two_points_are_farther_apart_than_the_extent(part):
 
 def test_rotations_are_orthogonal_matrices_of_determinant_one():
     R = points(Rotations()).reshape(-1, 3, 3)
-    np.testing.assert_allclose(
-        R @ R.swapaxes(1, 2), np.broadcast_to(np.eye(3), R.shape), atol=1e-9
-    )
+    np.testing.assert_allclose(R @ R.swapaxes(1, 2), np.broadcast_to(np.eye(3), R.shape), atol=1e-9)
     np.testing.assert_allclose(np.linalg.det(R), 1)
     # Uniform: the mean rotation is zero.
     np.testing.assert_allclose(R.mean(axis=0), 0, atol=0.1)

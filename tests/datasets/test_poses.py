@@ -3,8 +3,8 @@ import pytest
 from scipy import stats
 from scipy.spatial.transform import Rotation
 
-from manifactor.cryoem.particles import euler_matrices, view_directions
-from manifactor.datasets.poses import (
+from manifactor.cryoem.files.particles import euler_matrices, view_directions
+from manifactor.cryoem.simulate.poses import (
     PreferredDirections,
     draw_poses,
     elevation_scores,

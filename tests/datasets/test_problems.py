@@ -6,8 +6,7 @@ import pytest
 
 from manifactor import datasets
 from manifactor.datasets.densities import Normal
-from manifactor.datasets.kinds import KINDS, draw_shape
-from manifactor.datasets.problems import EVEN_PROBLEMS, ProblemSettings
+from manifactor.datasets.problems import EVEN_PROBLEMS, KINDS, ProblemSettings, draw_shape
 
 SMALL = ProblemSettings(n_samples=(40, 60))
 
@@ -44,9 +43,7 @@ def test_problems_say_whether_product_is_right(kind):
 
 @pytest.mark.parametrize("kind", ["gaussian", "soft"])
 def test_no_two_gaussians_of_one_problem_have_similar_deviations(kind):
-    settings = replace(
-        SMALL, irreducible_share=0, kinds={kind: 1.0}, factor_kinds=(1, 0, 0)
-    )
+    settings = replace(SMALL, irreducible_share=0, kinds={kind: 1.0}, factor_kinds=(1, 0, 0))
     ratios = []
     for seed in range(300):
         parts = draw_shape(np.random.RandomState(seed), settings).shape.parts

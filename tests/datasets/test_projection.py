@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from manifactor.datasets.ion_channel import channel
-from manifactor.datasets.projection import ROUTES, Frame, splat
+from manifactor.cryoem.simulate.ion_channel import channel
+from manifactor.cryoem.simulate.projection import ROUTES, Frame, splat
 
 
 def painter(route="atoms", size=54):
@@ -22,9 +22,7 @@ def test_turning_the_rotor_by_a_quarter_gives_the_same_image(route):
 
 
 def test_the_rotor_moves_the_upper_part_and_the_stretch_the_lower():
-    images = painter()(
-        np.array([0.0, 0.6, 0.0]), np.array([[0.0, 0.0], [0.0, 0.0], [0.0, 30.0]])
-    )
+    images = painter()(np.array([0.0, 0.6, 0.0]), np.array([[0.0, 0.0], [0.0, 0.0], [0.0, 30.0]]))
     change = np.abs(images[1:] - images[0]).sum(axis=2)
     by_turn, by_stretch = change @ np.arange(54) / change.sum(axis=1)
     assert by_turn < 25
@@ -32,9 +30,7 @@ def test_the_rotor_moves_the_upper_part_and_the_stretch_the_lower():
 
 
 def test_a_stretch_along_y_moves_the_mass_to_the_right_and_one_along_x_downwards():
-    images = painter(size=64)(
-        np.zeros(3), np.array([[0.0, 0.0], [0.0, 40.0], [40.0, 0.0]])
-    )
+    images = painter(size=64)(np.zeros(3), np.array([[0.0, 0.0], [0.0, 40.0], [40.0, 0.0]]))
     mass = images.sum(axis=(1, 2))
     rows, columns = (
         images.sum(axis=2) @ np.arange(64) / mass,
@@ -42,9 +38,7 @@ def test_a_stretch_along_y_moves_the_mass_to_the_right_and_one_along_x_downwards
     )
     way = 40 * channel().lift.mean() / 4  # pixels
     np.testing.assert_allclose(columns - columns[0], [0, way, 0], atol=1e-3)
-    np.testing.assert_allclose(
-        rows - rows[0], [0, 0, way / 2], atol=1e-3
-    )  # sin 30 degrees = 1/2
+    np.testing.assert_allclose(rows - rows[0], [0, 0, way / 2], atol=1e-3)  # sin 30 degrees = 1/2
 
 
 @pytest.mark.parametrize("shape", [(6, 7), (4, 5, 6)])

@@ -7,9 +7,7 @@ from manifactor.datasets.sampling import SamplingSettings
 
 @pytest.mark.parametrize("name", sorted(datasets.SHAPES))
 def test_the_same_seed_gives_the_same_samples(name):
-    one, two = (
-        datasets.sample(name, 20, noise=0.1, random_state=7)[0] for _ in range(2)
-    )
+    one, two = (datasets.sample(name, 20, noise=0.1, random_state=7)[0] for _ in range(2))
     np.testing.assert_array_equal(one, two)
 
 
@@ -19,9 +17,7 @@ def test_noise_of_the_paper_s_rectangles_goes_where_the_paper_puts_it():
     xyz, _ = datasets.sample("rectangle_xyz", 5000, noise=0.2, random_state=0)
     np.testing.assert_array_equal(z[:, :2], clean)
     assert z[:, 2].std() == pytest.approx(0.05, rel=0.05)
-    np.testing.assert_allclose(
-        np.c_[xyz[:, :2] - clean, xyz[:, 2]].std(axis=0), 0.2, rtol=0.05
-    )
+    np.testing.assert_allclose(np.c_[xyz[:, :2] - clean, xyz[:, 2]].std(axis=0), 0.2, rtol=0.05)
 
 
 def test_rotation_into_a_larger_space_keeps_all_distances():
@@ -34,9 +30,7 @@ def test_rotation_into_a_larger_space_keeps_all_distances():
 
 def test_noise_fills_the_ambient_space():
     clean, _ = datasets.sample("square", 4000, ambient_dimension=10, random_state=0)
-    noisy, _ = datasets.sample(
-        "square", 4000, ambient_dimension=10, noise=0.3, random_state=0
-    )
+    noisy, _ = datasets.sample("square", 4000, ambient_dimension=10, noise=0.3, random_state=0)
     np.testing.assert_allclose((noisy - clean).std(axis=0), 0.3, rtol=0.05)
 
 
@@ -49,10 +43,7 @@ def test_noise_fills_the_ambient_space():
         (("torus", 10, {"noise": -1}), "`noise` must be a number in .* got -1"),
         (("torus", 10, {"noise": np.nan}), "`noise` must be a number in .* got nan"),
         (("torus", 10, {"noise": "a"}), "`noise` must be a number in .* got 'a'"),
-        (
-            ("torus", 10, {"ambient_dimension": 3}),
-            "`ambient_dimension` must be at least 4",
-        ),
+        (("torus", 10, {"ambient_dimension": 3}), "`ambient_dimension` must be at least 4"),
     ],
 )
 def test_bad_requests_say_what_must_hold(arguments, message):
@@ -61,18 +52,11 @@ def test_bad_requests_say_what_must_hold(arguments, message):
         datasets.sample(name, n, **(options[0] if options else {}))
 
 
-@pytest.mark.parametrize(
-    "sampling", ["weighted", "dependent", "duplicates", "outliers"]
-)
+@pytest.mark.parametrize("sampling", ["weighted", "dependent", "duplicates", "outliers"])
 def test_samplings_do_what_they_say(sampling):
-    X, (first, second) = datasets.sample(
-        "square", 4000, sampling=sampling, random_state=0
-    )
+    X, (first, second) = datasets.sample("square", 4000, sampling=sampling, random_state=0)
     assert len(X) == len(first) == len(second) == 4000
-    middle, ends = (
-        (np.abs(first - 0.5) < 0.1).mean(),
-        (np.abs(first - 0.5) > 0.4).mean(),
-    )
+    middle, ends = ((np.abs(first - 0.5) < 0.1).mean(), (np.abs(first - 0.5) > 0.4).mean())
     correlation = np.corrcoef(first[:, 0], second[:, 0])[0, 1]
     seen = {
         "weighted": middle > 3 * ends,
@@ -95,14 +79,10 @@ def test_a_density_along_latents_without_ends_is_refused():
 
 def test_settings_change_how_samples_are_drawn():
     far = SamplingSettings(samples_per_outlier=10, outlier_box=10)
-    X, _ = datasets.sample(
-        "square", 400, sampling="outliers", settings=far, random_state=0
-    )
+    X, _ = datasets.sample("square", 400, sampling="outliers", settings=far, random_state=0)
     outside = np.abs(X - 0.5).max(axis=1) > 0.5
     assert 30 < outside.sum() <= 40
     assert np.abs(X).max() > 3
     copies = SamplingSettings(samples_per_copy=2)
-    X, _ = datasets.sample(
-        "square", 400, sampling="duplicates", settings=copies, random_state=0
-    )
+    X, _ = datasets.sample("square", 400, sampling="duplicates", settings=copies, random_state=0)
     assert len(np.unique(X, axis=0)) == 200

@@ -47,7 +47,5 @@ def test_the_swiss_roll_is_isometric_to_its_rectangle():
 
 
 def test_shapes_without_an_exact_spectrum_say_which_have_one():
-    with pytest.raises(
-        ValueError, match=r"exact eigenvalues are known for .*torus.*; got 'disk'"
-    ):
+    with pytest.raises(ValueError, match=r"exact eigenvalues are known for .*torus.*; got 'disk'"):
         datasets.exact_eigenvalues("disk", 3)

@@ -5,12 +5,8 @@ from manifactor.datasets.spectra import Peak, Spectra
 
 def test_a_peak_stands_where_its_place_says():
     peak = Peak(0.2, 0.6, 0.05, height=3.0)
-    X, (place,) = Spectra((peak,), n_channels=1001, noise=0.0)(
-        30, np.random.RandomState(0)
-    )
-    np.testing.assert_allclose(
-        X.argmax(axis=1) / 1000, 0.2 + 0.4 * place[:, 0], atol=0.0006
-    )
+    X, (place,) = Spectra((peak,), n_channels=1001, noise=0.0)(30, np.random.RandomState(0))
+    np.testing.assert_allclose(X.argmax(axis=1) / 1000, 0.2 + 0.4 * place[:, 0], atol=0.0006)
     np.testing.assert_allclose(X.max(axis=1), 3.0, rtol=1e-3)
 
 

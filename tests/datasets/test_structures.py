@@ -3,7 +3,7 @@ import sys
 import numpy as np
 import pytest
 
-from manifactor.datasets.structures import read_molecule
+from manifactor.cryoem.simulate.structures import read_molecule
 
 # chain, residue, name, element, x, y, z: chain A is low, B high
 ATOMS = [
@@ -56,13 +56,7 @@ def mmcif(atoms):
         for i, (chain, residue, name, element, x, y, z) in enumerate(atoms, 1)
     ]
     return "\n".join(
-        [
-            "data_test",
-            "loop_",
-            *[f"_atom_site.{column}" for column in columns],
-            *rows,
-            "",
-        ]
+        ["data_test", "loop_", *[f"_atom_site.{column}" for column in columns], *rows, ""]
     )
 
 
@@ -77,23 +71,26 @@ def test_a_file_gives_centred_atoms_atomic_numbers_and_parts(pdb_file):
     molecule = read_molecule(pdb_file, rotor=["B"])
     given = np.array([atom[4:] for atom in ATOMS])
     np.testing.assert_allclose(molecule.atoms, given - given.mean(axis=0), atol=1e-5)
-    np.testing.assert_array_equal(
-        molecule.weights, [WEIGHTS[atom[3]] for atom in ATOMS]
-    )
-    np.testing.assert_array_equal(
-        molecule.parts, [0 if atom[0] == "B" else 1 for atom in ATOMS]
-    )
+    np.testing.assert_array_equal(molecule.weights, [WEIGHTS[atom[3]] for atom in ATOMS])
+    np.testing.assert_array_equal(molecule.parts, [0 if atom[0] == "B" else 1 for atom in ATOMS])
 
 
 def test_pdb_and_mmcif_give_the_same_molecule(pdb_file, tmp_path):
     cif = tmp_path / "molecule.cif"
     cif.write_text(mmcif(ATOMS))
-    first, second = (
-        read_molecule(path, rotor=["B:11-12", "A:3-3"]) for path in (pdb_file, cif)
-    )
+    first, second = (read_molecule(path, rotor=["B:11-12", "A:3-3"]) for path in (pdb_file, cif))
     for name in ("atoms", "weights", "parts"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
     assert first.rotor.sum() == 6
+
+
+def test_a_residue_without_a_number_is_not_selected_by_number(pdb_file):
+    blank = pdb_file.read_text().replace("ALA A   2", "ALA A    ")
+    pdb_file.write_text(blank)
+    with pytest.raises(ValueError, match=r"molecule\.pdb, chain A has residues without"):
+        read_molecule(pdb_file, rotor=["A:1-5"])
+    assert read_molecule(pdb_file, rotor=["A"]).rotor.sum() == 6
+    assert read_molecule(pdb_file, rotor=["B:10-10"]).rotor.sum() == 2
 
 
 def test_one_selection_need_not_be_in_a_list(pdb_file):
@@ -101,10 +98,7 @@ def test_one_selection_need_not_be_in_a_list(pdb_file):
 
 
 def test_a_rotor_below_is_turned_above_without_a_mirror(pdb_file):
-    upright, turned = (
-        read_molecule(pdb_file, rotor=["B"]),
-        read_molecule(pdb_file, rotor=["A"]),
-    )
+    upright, turned = (read_molecule(pdb_file, rotor=["B"]), read_molecule(pdb_file, rotor=["A"]))
     np.testing.assert_array_equal(turned.atoms, upright.atoms * [1, -1, -1])
     assert turned.atoms[turned.rotor, 2].mean() > turned.atoms[~turned.rotor, 2].mean()
 
@@ -113,9 +107,7 @@ def test_water_and_further_models_are_left_out(tmp_path):
     atoms = pdb(ATOMS).replace("TER\n\nEND\n", "")
     water = "HETATM   99  O   HOH W   1      10.000   1.000   1.000  1.00 10.00           O\n"
     path = tmp_path / "models.pdb"
-    path.write_text(
-        f"MODEL        1\n{atoms}{water}ENDMDL\nMODEL        2\n{atoms}ENDMDL\nEND\n"
-    )
+    path.write_text(f"MODEL        1\n{atoms}{water}ENDMDL\nMODEL        2\n{atoms}ENDMDL\nEND\n")
     assert len(read_molecule(path, rotor=["B"]).atoms) == len(ATOMS)
 
 
@@ -137,9 +129,7 @@ def test_an_assembly_is_built_on_its_axis(tmp_path):
     assert len(molecule.atoms) == 2 * len(ATOMS)
     assert molecule.rotor.sum() == len(ATOMS)
     np.testing.assert_allclose(
-        np.sort(molecule.atoms[:, 0]),
-        np.sort(np.r_[given[:, 0], -given[:, 0]]),
-        atol=1e-4,
+        np.sort(molecule.atoms[:, 0]), np.sort(np.r_[given[:, 0], -given[:, 0]]), atol=1e-4
     )
     with pytest.raises(ValueError, match=r"`assembly` must be one of \['1'\]; got '7'"):
         read_molecule(path, rotor=["B"], assembly="7")
@@ -170,9 +160,7 @@ def test_a_selection_that_cannot_be_is_refused(pdb_file, rotor, message):
 
 
 def test_a_file_that_is_missing_foreign_or_empty_is_refused(tmp_path):
-    with pytest.raises(
-        ValueError, match=r"must be a file; .*missing.pdb does not exist"
-    ):
+    with pytest.raises(ValueError, match=r"must be a file; .*missing.pdb does not exist"):
         read_molecule(tmp_path / "missing.pdb", rotor=["A"])
     with pytest.raises(ValueError, match="is a folder"):
         read_molecule(tmp_path, rotor=["A"])

@@ -1,17 +1,12 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.formats import read_particles
-from manifactor.cryoem.particles import euler_matrices
-from manifactor.cryoem.stacks import particle_images
-from manifactor.datasets.all_views import ViewSettings, simulate_views
-from manifactor.datasets.particles import simulate_particles
-from manifactor.datasets.writing import (
-    CTF_COLUMNS,
-    star_text,
-    write_dataset,
-    write_views,
-)
+from manifactor.cryoem.files.formats import read_particles
+from manifactor.cryoem.files.particles import euler_matrices
+from manifactor.cryoem.files.stacks import particle_images
+from manifactor.cryoem.simulate.all_views import ViewSettings, simulate_views
+from manifactor.cryoem.simulate.particles import simulate_particles
+from manifactor.cryoem.simulate.writing import CTF_COLUMNS, star_text, write_dataset, write_views
 
 
 def simulated(**settings):
@@ -51,9 +46,7 @@ def test_poses_of_all_views_read_back_as_the_same_rotations(tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
     fractions = []
-    write_views(
-        folder, simulation, name="data", callback=lambda _, done: fractions.append(done)
-    )
+    write_views(folder, simulation, name="data", callback=lambda _, done: fractions.append(done))
     assert fractions == [3 / 8, 6 / 8, 1]
     particles = read_particles(folder / "particles.star")
     read = euler_matrices(particles.angles)

@@ -53,11 +53,7 @@ BAD = [
         X20,
         "measures Euclidean distances",
     ),
-    (
-        {"density_correction": 2},
-        X20,
-        r"`density_correction` must be a number in \[0, 1\]; got 2",
-    ),
+    ({"density_correction": 2}, X20, r"`density_correction` must be a number in \[0, 1\]; got 2"),
     (
         {"solver": "magic"},
         X20,
@@ -65,11 +61,7 @@ BAD = [
     ),
     ({"neighbors": "ball"}, X20, "`neighbors` must be one of"),
     ({"neighbors": 3}, X20, "an object with fit and transform"),
-    (
-        {"neighbors": "precomputed"},
-        X20,
-        "`X` must be a sparse matrix of distances; got ndarray",
-    ),
+    ({"neighbors": "precomputed"}, X20, "`X` must be a sparse matrix of distances; got ndarray"),
     (
         {"neighbors": "precomputed", "n_neighbors": 5},
         kneighbors_graph(X20, 6, mode="distance"),
@@ -88,16 +80,8 @@ BAD = [
         X20,
         "the kernel must connect samples; got `bandwidth` 1e-09",
     ),
-    (
-        {},
-        X20 * 1e160,
-        r"`X` must be smaller than 1e\+150, so that their squares are finite",
-    ),
-    (
-        {},
-        X20 * 1e-200,
-        "`X` must differ by more than 1e-150, so that the squares of distances",
-    ),
+    ({}, X20 * 1e160, r"`X` must be smaller than 1e\+150, so that their squares are finite"),
+    ({}, X20 * 1e-200, "`X` must differ by more than 1e-150, so that the squares of distances"),
     (
         {},
         np.where(np.equal(X20, X20[7, 1]), np.finfo(float).max, X20),
@@ -127,16 +111,8 @@ BAD = [
         X20,
         r"`similarity_threshold` must be a number in \[0, 1\]; got 1.5",
     ),
-    (
-        {"eigenvalue_tolerance": 0},
-        X20,
-        "`eigenvalue_tolerance` must be a number above 0; got 0",
-    ),
-    (
-        {"exclude": 3},
-        X20,
-        "`exclude` must be a sequence of indices of functions; got 3",
-    ),
+    ({"eigenvalue_tolerance": 0}, X20, "`eigenvalue_tolerance` must be a number above 0; got 0"),
+    ({"exclude": 3}, X20, "`exclude` must be a sequence of indices of functions; got 3"),
     (
         {"neighbors": KNeighborsTransformer(mode="connectivity")},
         X20,
@@ -184,9 +160,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("parameters", "message"), REFUSED)
-def test_what_cannot_be_used_is_refused_before_anything_is_computed(
-    torus, parameters, message
-):
+def test_what_cannot_be_used_is_refused_before_anything_is_computed(torus, parameters, message):
     with pytest.raises(ValueError, match=message):
         ManifoldFactorizer(callback=never, **parameters).fit(torus[0])
 
@@ -202,9 +176,7 @@ def test_weights_are_refused_with_what_to_do_instead(torus):
     steps = make_pipeline(StandardScaler(), ManifoldFactorizer(callback=never))
     passed = [
         lambda: ManifoldFactorizer(callback=never).fit(torus[0], sample_weight=weight),
-        lambda: DiffusionMap(callback=never).fit_transform(
-            torus[0], sample_weight=weight
-        ),
+        lambda: DiffusionMap(callback=never).fit_transform(torus[0], sample_weight=weight),
         lambda: steps.fit(torus[0], manifoldfactorizer__sample_weight=weight),
     ]
     for fit in passed:

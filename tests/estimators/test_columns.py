@@ -4,19 +4,15 @@ import numpy as np
 import pandas
 import pytest
 
-from manifactor import (
-    ColumnWarning,
-    ManifoldFactorizer,
-    NoProductStructureWarning,
-    datasets,
-)
-from manifactor.estimators.column_words import in_words, remedy
+from manifactor import ColumnWarning, ManifoldFactorizer, NoProductStructureWarning, datasets
 from manifactor.estimators.columns import (
     Suspicion,
+    in_words,
     numbering_columns,
+    remedy,
     suspicious_columns,
+    warn_of_no_measurements,
 )
-from manifactor.estimators.data_known import warn_of_no_measurements
 
 
 def kinds(X):

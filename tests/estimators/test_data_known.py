@@ -4,8 +4,8 @@ import pytest
 from manifactor import ManifoldFactorizer, NoProductStructureWarning
 from manifactor._support.stages import Stages
 from manifactor.estimators.finding import find_factors
-from manifactor.factoring.measures.evenness import EvennessSettings
-from manifactor.factoring.measures.settings import MeasureSettings
+from manifactor.factoring.measures.density import EvennessSettings
+from manifactor.factoring.measures.dependence import MeasureSettings
 from manifactor.factoring.settings import FactoringSettings
 from manifactor.spectral.settings import DiffusionSettings
 
@@ -51,3 +51,12 @@ def test_known_noise_is_a_share_of_the_samples_after_preparation(noisy_disk):
     # A disk of radius 1 has the variance 1/2.
     expected = n_kept * 0.01 / (0.5 + n_kept * 0.01)
     assert fit.evidence_.known.noise == pytest.approx(expected, rel=0.1)
+
+
+@pytest.mark.slow
+def test_the_data_of_a_product_are_known_too(torus):
+    fit = ManifoldFactorizer(random_state=0).fit(torus[0][:1000])
+    known = fit.evidence_.known
+    assert fit.verdict_ == "product"
+    assert (known.n_samples, known.n_columns, known.circles) == (1000, 4, True)
+    assert fit.evidence_.advice == ""

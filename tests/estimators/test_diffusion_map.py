@@ -25,26 +25,16 @@ def plain(rectangle):
 
 
 @pytest.mark.slow
-@given(
-    seed=st.integers(0, 1000),
-    scale=st.sampled_from([1e-6, 0.3, 1e6]),
-    shift=st.floats(-10, 10),
-)
+@given(seed=st.integers(0, 1000), scale=st.sampled_from([1e-6, 0.3, 1e6]), shift=st.floats(-10, 10))
 @settings(max_examples=6)
-def test_rigid_motion_and_scaling_change_nothing_but_the_unit(
-    rectangle, plain, seed, scale, shift
-):
+def test_rigid_motion_and_scaling_change_nothing_but_the_unit(rectangle, plain, seed, scale, shift):
     X, _ = rectangle
-    turned = (
-        np.c_[X, np.zeros(len(X))] @ special_ortho_group.rvs(3, random_state=seed).T
-    )
+    turned = np.c_[X, np.zeros(len(X))] @ special_ortho_group.rvs(3, random_state=seed).T
     moved = lowest(scale * (turned + shift))
     np.testing.assert_allclose(
         moved.eigenvalues * scale**2, plain.eigenvalues, rtol=1e-5, atol=1e-9
     )
-    correlation = np.abs(
-        np.sum(plain.weights[:, None] * plain.functions * moved.functions, axis=0)
-    )
+    correlation = np.abs(np.sum(plain.weights[:, None] * plain.functions * moved.functions, axis=0))
     np.testing.assert_allclose(correlation, 1, atol=1e-6)
 
 
@@ -55,14 +45,9 @@ def test_the_order_of_the_samples_does_not_matter(rectangle, plain, seed):
     X, _ = rectangle
     order = np.random.default_rng(seed).permutation(len(X))
     shuffled = lowest(X[order])
-    np.testing.assert_allclose(
-        shuffled.eigenvalues, plain.eigenvalues, rtol=1e-6, atol=1e-9
-    )
+    np.testing.assert_allclose(shuffled.eigenvalues, plain.eigenvalues, rtol=1e-6, atol=1e-9)
     correlation = np.abs(
-        np.sum(
-            plain.weights[order, None] * plain.functions[order] * shuffled.functions,
-            axis=0,
-        )
+        np.sum(plain.weights[order, None] * plain.functions[order] * shuffled.functions, axis=0)
     )
     assert correlation[:5].min() > 0.999
 
@@ -70,21 +55,15 @@ def test_the_order_of_the_samples_does_not_matter(rectangle, plain, seed):
 def test_copies_of_samples_share_their_place(rectangle):
     X, _ = rectangle
     fit = DiffusionMap(10, random_state=0).fit(np.r_[X, X[:100]])
-    np.testing.assert_array_equal(
-        fit.spectrum_.functions[:100], fit.spectrum_.functions[-100:]
-    )
+    np.testing.assert_array_equal(fit.spectrum_.functions[:100], fit.spectrum_.functions[-100:])
     assert fit.spectrum_.weights.sum() == pytest.approx(1)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "neighbors", [KNeighborsTransformer(n_neighbors=30), "precomputed"]
-)
+@pytest.mark.parametrize("neighbors", [KNeighborsTransformer(n_neighbors=30), "precomputed"])
 def test_any_neighbour_search_gives_the_same_spectrum(rectangle, neighbors):
     X, _ = rectangle
-    given_ = (
-        kneighbors_graph(X, 30, mode="distance") if neighbors == "precomputed" else X
-    )
+    given_ = kneighbors_graph(X, 30, mode="distance") if neighbors == "precomputed" else X
     fit = DiffusionMap(10, neighbors=neighbors, random_state=0).fit(given_)
     plain = lowest(X, n_neighbors=30)
     np.testing.assert_allclose(
@@ -95,16 +74,12 @@ def test_any_neighbour_search_gives_the_same_spectrum(rectangle, neighbors):
         if neighbors == "precomputed"
         else X
     )
-    np.testing.assert_allclose(
-        fit.transform(again), fit.spectrum_.functions[:, 1:], atol=1e-6
-    )
+    np.testing.assert_allclose(fit.transform(again), fit.spectrum_.functions[:, 1:], atol=1e-6)
 
 
 def test_the_largest_component_can_be_worked_on_alone(rng):
     X = np.r_[rng.uniform(size=(100, 2)) + 9, rng.uniform(size=(300, 2))]
-    with pytest.warns(
-        DisconnectedGraphWarning, match="2 components of 300, 100 samples"
-    ):
+    with pytest.warns(DisconnectedGraphWarning, match="2 components of 300, 100 samples"):
         fit = DiffusionMap(5, n_neighbors=20).fit(X)
     assert (
         20 * fit.spectrum_.eigenvalues[1] < fit.spectrum_.eigenvalues[2]
@@ -133,9 +108,7 @@ def test_changing_the_samples_after_the_fit_changes_nothing(rng):
 def test_a_constant_column_changes_nothing(rectangle, plain):
     X, _ = rectangle
     np.testing.assert_allclose(
-        lowest(np.c_[X, np.full(len(X), 7.0)]).eigenvalues,
-        plain.eigenvalues,
-        atol=1e-6,
+        lowest(np.c_[X, np.full(len(X), 7.0)]).eigenvalues, plain.eigenvalues, atol=1e-6
     )
 
 

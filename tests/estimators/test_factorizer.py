@@ -25,9 +25,7 @@ from manifactor.spectral.principal import PrincipalSettings, all_axes, leading_a
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::manifactor.NoProductStructureWarning")
 @pytest.mark.filterwarnings("ignore::manifactor.SampleWarning")
-@parametrize_with_checks(
-    [DiffusionMap(random_state=0), ManifoldFactorizer(random_state=0)]
-)
+@parametrize_with_checks([DiffusionMap(random_state=0), ManifoldFactorizer(random_state=0)])
 def test_scikit_learn_accepts_the_estimators(estimator, check):
     check(estimator)
 
@@ -39,9 +37,7 @@ def torus_fit():
 
 
 def circular(angle, circle):
-    return max(
-        abs(np.mean(np.exp(sign * angle) * (circle @ [1, 1j]))) for sign in (1j, -1j)
-    )
+    return max(abs(np.mean(np.exp(sign * angle) * (circle @ [1, 1j]))) for sign in (1j, -1j))
 
 
 def test_the_two_circles_of_a_torus_are_found(torus_fit):
@@ -71,13 +67,9 @@ def test_transform_equals_fit(torus_fit):
     np.testing.assert_allclose(
         fit.transform(X), np.hstack([f.embedding for f in fit.factors_]), atol=1e-5
     )
-    np.testing.assert_allclose(
-        np.cos(fit.coordinates(X)), np.cos(fit.coordinates()), atol=1e-5
-    )
+    np.testing.assert_allclose(np.cos(fit.coordinates(X)), np.cos(fit.coordinates()), atol=1e-5)
     few, again = X[:500], clone(fit)
-    np.testing.assert_allclose(
-        again.fit_transform(few), again.transform(few), atol=1e-5
-    )
+    np.testing.assert_allclose(again.fit_transform(few), again.transform(few), atol=1e-5)
 
 
 def test_new_samples_find_their_place(torus_fit):
@@ -107,13 +99,7 @@ def test_every_automatic_choice_is_stored(torus_fit):
     )
     assert fit.dimension_ == 2
     assert fit.bandwidth_ > 0
-    assert list(fit.timings_) == [
-        "preparation",
-        "neighbours",
-        "affinity",
-        "spectrum",
-        "factors",
-    ]
+    assert list(fit.timings_) == ["preparation", "neighbours", "affinity", "spectrum", "factors"]
 
 
 @pytest.mark.slow
@@ -159,9 +145,7 @@ def test_a_line_is_no_product():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoProductStructureWarning)
         assert (
-            ManifoldFactorizer(random_state=0)
-            .fit(np.linspace(0, 1, 1000)[:, None])
-            .verdict_
+            ManifoldFactorizer(random_state=0).fit(np.linspace(0, 1, 1000)[:, None]).verdict_
             != "product"
         )
 
@@ -172,9 +156,9 @@ def test_fits_in_parallel_threads_leave_the_blas_threads_alone(rectangle):
     with ThreadPoolExecutor(4) as pool:
         list(
             pool.map(
-                lambda seed: ManifoldFactorizer(
-                    2, n_functions=20, random_state=seed
-                ).fit(rectangle[0][:300]),
+                lambda seed: ManifoldFactorizer(2, n_functions=20, random_state=seed).fit(
+                    rectangle[0][:300]
+                ),
                 range(4),
             )
         )
@@ -205,9 +189,7 @@ def test_a_fit_is_the_same_to_the_last_bit_on_any_number_of_cores(on_cores):
         fits.append(ManifoldFactorizer(random_state=0).fit(X))
     first, *others = fits
     for other in others:
-        np.testing.assert_array_equal(
-            other.spectrum_.functions, first.spectrum_.functions
-        )
+        np.testing.assert_array_equal(other.spectrum_.functions, first.spectrum_.functions)
         for one, same in zip(first.factors_, other.factors_, strict=True):
             np.testing.assert_array_equal(one.embedding, same.embedding)
         assert other.evidence_.tests == first.evidence_.tests
@@ -284,8 +266,7 @@ def test_fewer_factors_than_there_are_count_the_smallest_as_one():
 @pytest.mark.slow
 def test_more_factors_than_there_are_are_refused_with_the_reason(rectangle):
     with pytest.raises(
-        ValueError,
-        match="3 were asked for and 2 found: no function was left that does not vary",
+        ValueError, match="3 were asked for and 2 found: no function was left that does not vary"
     ):
         ManifoldFactorizer(3, random_state=0).fit(rectangle[0])
 
@@ -330,9 +311,7 @@ def test_an_archive_keeps_preparation_outliers_and_charts(tmp_path, sphere_inter
 @pytest.mark.parametrize("n_samples", [4, 5, 7, 12, 40])
 @pytest.mark.parametrize("method", ["gradients", "sum"])
 def test_a_handful_of_samples_is_fitted_without_a_claim(rng, n_samples, method):
-    fit = ManifoldFactorizer(method=method, random_state=0).fit(
-        rng.uniform(size=(n_samples, 2))
-    )
+    fit = ManifoldFactorizer(method=method, random_state=0).fit(rng.uniform(size=(n_samples, 2)))
     assert fit.verdict_ != "product"
     assert np.isfinite(fit.factors_[0].embedding).all()
 
@@ -370,10 +349,7 @@ def test_directions_that_are_coupled_are_one_factor_beside_a_third():
     angle = np.random.default_rng(0).uniform(0, 2 * np.pi, size=2000)
     ring = np.column_stack([np.cos(angle), np.sin(angle)])
     fit = ManifoldFactorizer(random_state=0).fit(np.hstack([sheet, ring]))
-    assert sorted((f.topology, f.dimension) for f in fit.factors_) == [
-        ("circle", 1),
-        ("other", 2),
-    ]
+    assert sorted((f.topology, f.dimension) for f in fit.factors_) == [("circle", 1), ("other", 2)]
     assert score([f.embedding for f in fit.factors_], (sheet, ring)).solved
 
 
@@ -381,8 +357,7 @@ def test_directions_that_are_coupled_are_one_factor_beside_a_third():
 def test_known_noise_adds_a_test_that_large_noise_fails(torus):
     X = torus[0][:600]
     quiet, loud = (
-        ManifoldFactorizer(random_state=0).fit(X, noise=np.full(4, size))
-        for size in (1e-3, 2.0)
+        ManifoldFactorizer(random_state=0).fit(X, noise=np.full(4, size)) for size in (1e-3, 2.0)
     )
     assert quiet.verdict_ == "product"
     assert quiet.evidence_.reliability > 0.99

@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from manifactor import ManifoldFactorizer, datasets, load, save
-from manifactor._support.choices import Choice
+from manifactor._support.parameters import Choice
 
 
 @pytest.fixture(scope="module")
@@ -64,12 +64,9 @@ def test_the_caller_may_set_the_number_of_neighbours(fit, torus):
     few, many = (fit.inverse_transform(places, n_neighbors=n) for n in (1, 700))
     # A single neighbour is returned as it is; half of all samples flatten the torus.
     assert np.abs(torus[0] - few[0]).max(axis=1).min() < 1e-12
-    assert off(many, torus[0][:3]) > 10 * off(
-        fit.inverse_transform(places), torus[0][:3]
-    )
+    assert off(many, torus[0][:3]) > 10 * off(fit.inverse_transform(places), torus[0][:3])
     assert np.array_equal(
-        fit.along(0, 4, n_neighbors=1),
-        fit.inverse_transform(fit.places_along(0, 4), n_neighbors=1),
+        fit.along(0, 4, n_neighbors=1), fit.inverse_transform(fit.places_along(0, 4), n_neighbors=1)
     )
 
 
@@ -204,13 +201,9 @@ def test_what_is_no_array_of_numbers_is_refused_with_the_argument(fit, given):
         ValueError, match=r"`X` must be a dense array of real numbers; got .*Convert"
     ):
         fit.inverse_transform(given)
-    with pytest.raises(
-        ValueError, match="`values` must be a dense array of real numbers"
-    ):
+    with pytest.raises(ValueError, match="`values` must be a dense array of real numbers"):
         fit.inverse_transform(np.ones((1, 4)), values=given)
-    with pytest.raises(
-        ValueError, match="`values` must be a dense array of real numbers"
-    ):
+    with pytest.raises(ValueError, match="`values` must be a dense array of real numbers"):
         fit.inverse_neighbors(given)
 
 

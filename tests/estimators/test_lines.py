@@ -39,9 +39,7 @@ def test_a_line_is_an_interval(rng, along, direction):
 def test_gaps_of_a_line_are_told(rng):
     t = np.r_[rng.uniform(size=300), rng.uniform(1.5, 2.5, size=300)]
     reason = fitted(t[:, None], n_neighbors=350).evidence_.reason
-    assert reason.endswith(
-        "one factor, and fall into 2 clusters, of 50 % and 50 % of the samples"
-    )
+    assert reason.endswith("one factor, and fall into 2 clusters, of 50 % and 50 % of the samples")
 
 
 def test_one_factor_of_a_line_is_an_interval_for_whoever_asks_for_it(rng):

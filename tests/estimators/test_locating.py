@@ -80,20 +80,14 @@ def test_a_wrong_value_is_named_by_its_row_in_the_array(fit, new):
 
 
 @pytest.mark.parametrize("value", [np.finfo(float).max, -1e155, 1e151])
-def test_a_sample_whose_square_overflows_is_refused_wherever_it_is_placed(
-    fit, new, value
-):
+def test_a_sample_whose_square_overflows_is_refused_wherever_it_is_placed(fit, new, value):
     wrong = new[:50].copy()
     wrong[31, 2] = value
     lazy = da.from_array(wrong, chunks=(20, 4))
     for method in (fit.transform, fit.coordinates, fit.locate):
-        with pytest.raises(
-            ValueError, match=r"in row 31, column 2[.] Such a number is a"
-        ):
+        with pytest.raises(ValueError, match=r"in row 31, column 2[.] Such a number is a"):
             method(wrong)
-        with pytest.raises(
-            ValueError, match=r"in row 31, column 2[.] Such a number is a"
-        ):
+        with pytest.raises(ValueError, match=r"in row 31, column 2[.] Such a number is a"):
             dask.compute(method(lazy), scheduler="sync")
 
 
@@ -119,15 +113,10 @@ def test_data_frames_of_dask_are_refused_with_the_conversion(fit):
 
 @pytest.mark.slow
 def test_a_part_of_an_array_outside_of_memory_is_drawn_and_fitted(new, tmp_path):
-    stored = zarr.create_array(
-        tmp_path / "a.zarr", shape=new.shape, chunks=(300, 4), dtype="f8"
-    )
+    stored = zarr.create_array(tmp_path / "a.zarr", shape=new.shape, chunks=(300, 4), dtype="f8")
     stored[:] = new
     lazy = da.from_array(new, chunks=(777, 2))
-    fits = [
-        ManifoldFactorizer(random_state=0).fit(X, fit_samples=600)
-        for X in (lazy, stored)
-    ]
+    fits = [ManifoldFactorizer(random_state=0).fit(X, fit_samples=600) for X in (lazy, stored)]
     rows = fits[0].rows_
     assert len(rows) == 600
     assert (np.diff(rows) > 0).all()
@@ -141,15 +130,25 @@ def test_a_part_of_an_array_outside_of_memory_is_drawn_and_fitted(new, tmp_path)
     np.testing.assert_array_equal(load(tmp_path / "fit.npz").rows_, rows)
 
 
-def test_no_more_samples_are_drawn_than_fit_into_memory():
-    assert draw_count("auto", 10**9, lambda most: min(most, 5000)) == 5000
-    assert draw_count("auto", 10**9, lambda most: most) == 20_000
-    assert draw_count(70_000, 10**9, lambda most: 5000) == 70_000
-    assert draw_count("all", 30_000, lambda most: 5000) == 30_000
-    estimator = ManifoldFactorizer()
-    most = estimator.affordable(20_000, 10**9)
-    assert most < 20_000
-    assert estimator.affordable(20_000, 8) == 20_000
+def test_the_number_of_samples_drawn_depends_on_the_data_and_the_caller_only():
+    assert draw_count("auto", 10**9) == 20_000
+    assert draw_count("auto", 300) == 300
+    assert draw_count(70_000, 10**9) == 70_000
+    assert draw_count("all", 30_000) == 30_000
+
+
+def test_samples_too_large_for_memory_are_refused_before_they_are_read(monkeypatch):
+    def unread(block):
+        raise AssertionError("samples were read")
+
+    lazy = da.zeros((30_000, 8), chunks=(1000, 8)).map_blocks(unread, meta=np.zeros(0))
+    monkeypatch.setattr("manifactor.spectral.forecast.available_memory", lambda: 1e8)
+    with pytest.raises(MemoryError, match=r"20000 samples need .*`fit_samples=\d+`"):
+        ManifoldFactorizer(random_state=0).fit(lazy)
+    wide = da.zeros((30_000, 10**6), chunks=(1000, 10**6))
+    monkeypatch.setattr("manifactor.spectral.forecast.available_memory", lambda: 1e10)
+    with pytest.raises(MemoryError, match="20000 samples need about 320"):
+        ManifoldFactorizer(random_state=0).fit(wide)
 
 
 def test_samples_are_not_drawn_of_distances():

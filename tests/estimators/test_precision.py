@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
-from manifactor.estimators.precision import given_angle, precision_of
+from manifactor.estimators.base import given_angle, precision_of
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +28,7 @@ def test_results_have_the_precision_of_the_samples(fit, new):
 def test_results_without_samples_have_the_precision_of_the_fit(fit, new, tmp_path):
     single = ManifoldFactorizer(2, random_state=0).fit(new)
     # Functions of the fit keep their digits, and so do files.
-    assert {factor.coordinate.dtype for factor in single.factors_} == {
-        np.dtype(np.float64)
-    }
+    assert {factor.coordinate.dtype for factor in single.factors_} == {np.dtype(np.float64)}
     save(single, tmp_path / "fit.npz")
     loaded = load(tmp_path / "fit.npz")
     cases = ((single, np.float32), (fit, np.float64), (loaded, np.float64))
@@ -51,9 +49,7 @@ def test_numbers_are_rounded_only_at_the_end(fit, new):
         rounded = expected.embedding.astype(np.float32)
         np.testing.assert_array_equal(placed.embedding, rounded)
     # The function for many calls, by which files are written, does not round.
-    for placed, expected in zip(
-        fit.locator(len(new))(new), fit.locate(double), strict=True
-    ):
+    for placed, expected in zip(fit.locator(len(new))(new), fit.locate(double), strict=True):
         np.testing.assert_array_equal(placed.coordinate, expected.coordinate)
 
 

@@ -6,6 +6,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KNeighborsTransformer
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets
+from manifactor._support.stages import Stages
 
 from ..conftest import read_only
 
@@ -28,10 +29,25 @@ def test_what_did_not_change_is_kept(samples):
         "factors",
     ]
     assert "neighbours" in fit.set_params(n_neighbors=40).fit(samples).timings_
-    again = fit.set_params(n_factors="auto", bandwidth="auto", n_neighbors="auto").fit(
-        samples
-    )
+    again = fit.set_params(n_factors="auto", bandwidth="auto", n_neighbors="auto").fit(samples)
     np.testing.assert_array_equal(again.coordinates(), first)
+
+
+@pytest.mark.parametrize("random_state", [None, np.random.RandomState(0)])
+def test_a_fit_without_a_seed_draws_anew(samples, random_state):
+    fit = DiffusionMap(10, solver="chebyshev", random_state=random_state).fit(samples)
+    first = fit.spectrum_.functions
+    fit.fit(samples)
+    # Neighbours are not random.
+    assert list(fit.timings_) == ["affinity", "spectrum"]
+    assert not np.array_equal(fit.spectrum_.functions, first)
+
+
+def test_stages_that_are_shared_serve_fits_without_a_seed(samples):
+    stages = Stages()
+    one, two = (DiffusionMap(10).fit(samples, stages=stages) for _ in range(2))
+    assert two.timings_ == {}
+    np.testing.assert_array_equal(one.spectrum_.functions, two.spectrum_.functions)
 
 
 @pytest.mark.slow
@@ -44,18 +60,13 @@ def test_other_samples_are_never_taken_for_those_before(samples):
 
 @pytest.mark.slow
 def test_a_fit_that_keeps_stages_equals_one_that_does_not(samples):
-    kept = (
-        ManifoldFactorizer(random_state=0)
-        .fit(samples)
-        .set_params(n_factors=2)
-        .fit(samples)
-    )
+    kept = ManifoldFactorizer(random_state=0).fit(samples).set_params(n_factors=2).fit(samples)
     fresh = ManifoldFactorizer(n_factors=2, random_state=0).fit(samples)
     np.testing.assert_array_equal(kept.coordinates(), fresh.coordinates())
 
 
 def test_a_fit_that_is_too_large_is_refused_before_it_starts(samples, monkeypatch):
-    monkeypatch.setattr("manifactor.spectral.forecast.machine_memory", lambda: 1e6)
+    monkeypatch.setattr("manifactor.spectral.forecast.available_memory", lambda: 1e6)
     with pytest.raises(MemoryError, match="Fit at most"):
         ManifoldFactorizer().fit(samples)
 
@@ -97,11 +108,9 @@ def test_functions_that_do_not_fit_into_memory_are_not_computed_and_that_is_said
 ):
     fit = DiffusionMap(random_state=0).fit(torus[0][:1000])
     diffusion = fit.diffusion_
-    assert (
-        len(diffusion.grown(np.random.default_rng(0)).spectrum.eigenvalues)
-        > fit.n_functions_
-    )
-    monkeypatch.setattr("manifactor.spectral.forecast.machine_memory", lambda: 1e6)
+    assert len(diffusion.grown(np.random.default_rng(0)).spectrum.eigenvalues) > fit.n_functions_
+    for name in ("available_memory", "held_memory"):
+        monkeypatch.setattr(f"manifactor.spectral.diffusion.{name}", lambda: 1e6)
     assert diffusion.grown(np.random.default_rng(0)) is None
     assert "functions would help and were not computed" in caplog.text
 

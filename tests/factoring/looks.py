@@ -6,7 +6,7 @@ import numpy as np
 
 from manifactor import datasets
 from manifactor.factoring.gradients.geometry import measure_geometry
-from manifactor.factoring.gradients.proposals import Look
+from manifactor.factoring.gradients.peeling import Look
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import neighbor_graph
@@ -30,9 +30,7 @@ def geometry_of(X, n_functions, *, distances_only=False, **settings):
     found = walk_spectrum(X, n_functions)
     samples = None if distances_only else X
     rng = np.random.default_rng(0)
-    return measure_geometry(
-        found.distinct, found.affinity, samples, rng=rng, **settings
-    )
+    return measure_geometry(found.distinct, found.affinity, samples, rng=rng, **settings)
 
 
 def look_at(name, n_samples=1500, n_functions=60, seed=0):

@@ -1,6 +1,6 @@
 import numpy as np
 
-from manifactor.factoring.edges import EdgeSettings, has_edge
+from manifactor.factoring.prediction import EdgeSettings, has_edge
 
 from .places import ring
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from manifactor import DiffusionMap, NoProductStructureWarning, datasets
-from manifactor._support.choices import given
+from manifactor._support.parameters import given
 from manifactor.factoring.factorize import METHODS, factorize
+from manifactor.factoring.judging.criteria import EvidenceSettings
 from manifactor.factoring.settings import METHOD_NAMES, FactoringSettings
 from manifactor.spectral import pipeline
 from manifactor.spectral.diffusion import Diffusion
@@ -18,9 +19,7 @@ from manifactor.spectral.settings import DiffusionSettings
 from ..conftest import box_spectrum
 from .places import pure
 
-PAPER = FactoringSettings(
-    method="triplets", eigenvalue_tolerance=1e-6, similarity_threshold=0.9
-)
+PAPER = FactoringSettings(method="triplets", eigenvalue_tolerance=1e-6, similarity_threshold=0.9)
 
 
 def one_to_one(n_samples):
@@ -57,9 +56,7 @@ def diffuse(X, n_functions, **more):
 
 def used(factorization):
     """The spectrum's functions in each factor."""
-    return [
-        set(np.flatnonzero(f.coefficients.any(axis=1))) for f in factorization.factors
-    ]
+    return [set(np.flatnonzero(f.coefficients.any(axis=1))) for f in factorization.factors]
 
 
 @pytest.mark.parametrize("n_factors", [2, "auto"])
@@ -92,17 +89,36 @@ def test_when_one_side_of_a_box_is_peeled_off_the_rest_is_divided(side):
     spectrum, waves = box_spectrum([1.7, 1.3, 1.0], 40, n_samples=2000)
     rest = used(factor(spectrum, 2, exclude=sorted(pure(waves, side))))
     others = [s for s in range(3) if s != side]
-    assert all(
-        functions <= pure(waves, s) for functions, s in zip(rest, others, strict=True)
-    )
+    assert all(functions <= pure(waves, s) for functions, s in zip(rest, others, strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::manifactor.NoProductStructureWarning")
+@pytest.mark.parametrize(
+    ("shape", "settings", "test"),
+    [
+        ("disk", FactoringSettings(sense="geometry"), "blocks"),
+        ("disk", FactoringSettings(n_factors=1), "factors asked for"),
+        ("line", FactoringSettings(), "directions"),
+        ("disk", PAPER, "triplets"),
+        ("torus", FactoringSettings(method="triplets"), "groups"),
+    ],
+)
+def test_evidence_has_the_limits_of_the_caller(shape, settings, test):
+    X, _ = datasets.sample("disk" if shape == "line" else shape, 600, random_state=0)
+    X = X[:, :1] * [1, 2] if shape == "line" else X
+    diffusion = pipeline.diffuse(X, rng=np.random.default_rng(0))
+    settings = replace(settings, evidence=EvidenceSettings(voids=0.123))
+    found = factorize(diffusion, settings, rng=np.random.default_rng(0))
+    assert test in {each.name for each in found.evidence.tests}
+    assert found.evidence.settings.voids == 0.123
 
 
 def test_no_triplet_is_said_in_words_and_gives_one_factor(rng):
     X, _ = datasets.sample("disk", 1000, random_state=0)
     spectrum = DiffusionMap(30, random_state=0).fit(X).spectrum_
     with pytest.warns(
-        NoProductStructureWarning,
-        match=r"the most similar reaches 0\.\d\d .* asks for 0.95",
+        NoProductStructureWarning, match=r"the most similar reaches 0\.\d\d .* asks for 0.95"
     ):
         found = factor(spectrum, 2, eigenvalue_tolerance=2.0, similarity_threshold=0.95)
     assert found.evidence.verdict == "none"
@@ -111,13 +127,8 @@ def test_no_triplet_is_said_in_words_and_gives_one_factor(rng):
 
 def test_excluding_all_that_can_be_separated_is_said_in_words():
     spectrum, waves = box_spectrum([1.3, 1.0], 30, n_samples=2000)
-    with pytest.warns(
-        NoProductStructureWarning, match=r"all \d+ triplets have excluded functions"
-    ):
-        assert (
-            factor(spectrum, 2, exclude=sorted(pure(waves, 0))).evidence.verdict
-            == "none"
-        )
+    with pytest.warns(NoProductStructureWarning, match=r"all \d+ triplets have excluded functions"):
+        assert factor(spectrum, 2, exclude=sorted(pure(waves, 0))).evidence.verdict == "none"
 
 
 def test_no_sum_of_eigenvalues_within_the_tolerance_is_said_in_words():
@@ -132,8 +143,7 @@ def test_no_sum_of_eigenvalues_within_the_tolerance_is_said_in_words():
 def test_triplets_in_unconnected_pieces_are_said_in_words():
     spectrum, waves = box_spectrum([1.3, 1.0], 60, n_samples=2000)
     keep = [
-        waves.tolist().index(w)
-        for w in ([0, 0], [1, 0], [0, 1], [1, 1], [2, 0], [0, 2], [2, 2])
+        waves.tolist().index(w) for w in ([0, 0], [1, 0], [0, 1], [1, 1], [2, 0], [0, 2], [2, 2])
     ]
     keep.sort()
     few = replace(
@@ -189,9 +199,7 @@ def test_what_the_caller_decided_is_no_choice_of_the_program():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings(
-    "ignore::manifactor.factoring.judging.evidence.SampleWarning"
-)
+@pytest.mark.filterwarnings("ignore::manifactor.factoring.judging.evidence.SampleWarning")
 def test_more_functions_are_a_choice_where_a_dimension_was_missing():
     X, _ = datasets.sample("strip10", 1500, random_state=0)
     start = diffuse(X, 8, max_functions=len(X) // 8)
@@ -216,9 +224,7 @@ def test_known_noise_adds_a_test_of_reliability_and_changes_nothing_else(torus):
     )
     assert np.isnan(plain.evidence.reliability)
     *before, added = quiet.evidence.tests
-    assert [(t.name, t.value) for t in before] == [
-        (t.name, t.value) for t in plain.evidence.tests
-    ]
+    assert [(t.name, t.value) for t in before] == [(t.name, t.value) for t in plain.evidence.tests]
     assert added.name == "reliability"
     assert quiet.evidence.reliability > 0.99
     assert quiet.evidence.verdict == "product"

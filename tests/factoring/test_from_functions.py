@@ -7,9 +7,13 @@ import pytest
 
 from manifactor import ManifoldFactorizer
 from manifactor.datasets.warps import Revolution
-from manifactor.factoring.blocks import peel_all_dimensions, with_refused
-from manifactor.factoring.from_functions import TESTS_OF_LENGTHS, weigh_peeled
 from manifactor.factoring.judging.criteria import criteria
+from manifactor.factoring.methods import (
+    TESTS_OF_LENGTHS,
+    peel_all_dimensions,
+    weigh_peeled,
+    with_refused,
+)
 from manifactor.factoring.settings import FactoringSettings
 from manifactor.scores import score
 from manifactor.spectral.pipeline import diffuse

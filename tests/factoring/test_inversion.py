@@ -43,9 +43,7 @@ def test_the_length_of_a_cosine_and_sine_does_not_matter():
     space, angle = ring(400)
     at = np.array([[0.6, 0.8]])
     values = np.sin(angle)[:, None]
-    assert values_at(space, values, 5 * at, 10) == pytest.approx(
-        values_at(space, values, at, 10)
-    )
+    assert values_at(space, values, 5 * at, 10) == pytest.approx(values_at(space, values, at, 10))
 
 
 def test_noise_makes_windows_wide_and_bends_make_them_narrow(rng):

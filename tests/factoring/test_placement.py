@@ -6,12 +6,13 @@ import pytest
 from manifactor import ManifoldFactorizer, datasets
 from manifactor.factoring import placement
 from manifactor.factoring.factors.factor import make_factors, selection
-from manifactor.factoring.noisy_places import prepared_noise, signal_shares
 from manifactor.factoring.placement import (
     PlacementSettings,
     make_placer,
     place,
     place_blocks,
+    prepared_noise,
+    signal_shares,
 )
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import affinity
@@ -72,9 +73,7 @@ def test_a_far_sample_lies_where_the_nearest_one_lies_without_confidence(circle)
     nearest = np.argmin(((X - far) ** 2).sum(axis=1))
     (placed,) = place(far, factors, diffusion)
     assert placed.confidence.tolist() == [0.0]
-    np.testing.assert_allclose(
-        placed.embedding[0], factors[0].embedding[nearest], atol=1e-6
-    )
+    np.testing.assert_allclose(placed.embedding[0], factors[0].embedding[nearest], atol=1e-6)
 
 
 def test_noise_leaves_all_of_a_circle_or_little_of_it(circle, rng):
@@ -120,9 +119,7 @@ def test_surfaces_have_places_but_no_coordinate():
 
 
 @pytest.mark.slow
-def test_samples_near_outliers_are_placed_as_the_extension_places_them(
-    rng, monkeypatch
-):
+def test_samples_near_outliers_are_placed_as_the_extension_places_them(rng, monkeypatch):
     X, _ = datasets.sample("torus", 800, random_state=0)
     stray = np.vstack([X, 3 * rng.normal(size=(6, 4))])
     fit = ManifoldFactorizer(random_state=0).fit(stray)

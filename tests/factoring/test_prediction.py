@@ -1,11 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.prediction import (
-    PredictionSettings,
-    predictability,
-    thinned,
-)
+from manifactor.factoring.prediction import PredictionSettings, predictability, thinned
 
 
 def test_independent_arrays_predict_nothing_of_each_other(rng):

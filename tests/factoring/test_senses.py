@@ -5,12 +5,11 @@ import numpy as np
 import pytest
 
 from manifactor import Evidence, SampleWarning
-from manifactor._support.errors import NothingFoundError
-from manifactor._support.warning import warn_caller
-from manifactor.factoring import senses
+from manifactor._support.errors import NothingFoundError, warn_caller
+from manifactor.factoring import factorize as senses
 from manifactor.factoring.factorization import Factorization
+from manifactor.factoring.factorize import FINDERS, TESTS_OF_PLACES, is_sound
 from manifactor.factoring.judging.criteria import criteria
-from manifactor.factoring.senses import FINDERS, TESTS_OF_PLACES, is_sound
 from manifactor.factoring.settings import SENSE_NAMES, FactoringSettings
 
 from .places import interval
@@ -121,3 +120,38 @@ def test_only_a_sense_that_shows_nothing_is_passed_over(monkeypatch, geometry_fa
     monkeypatch.setattr(senses, "find_in_sense", broken)
     with pytest.raises(ValueError, match="a defect"):
         senses.find_in_all_senses(None, FactoringSettings(), rng=None)
+
+
+@pytest.fixture
+def geometry_shows_nothing(monkeypatch):
+    """The geometry has fewer factors than were asked for, with any functions."""
+
+    def nothing(*_, **__):
+        raise NothingFoundError("error of the geometry")
+
+    monkeypatch.setattr(senses, "find_in_functions", nothing)
+    monkeypatch.setattr(senses, "_may_try_others", lambda *_: True)
+    monkeypatch.setattr(senses, "_is_uneven", lambda *_: False)
+
+
+def test_senses_are_tried_where_the_geometry_has_too_few_factors(
+    monkeypatch, geometry_shows_nothing
+):
+    def only_a_sum(sense, *_, **__):
+        assert sense == "sum"
+        return two_factors()
+
+    monkeypatch.setattr(senses, "find_in_sense", only_a_sum)
+    found = senses.find_in_all_senses(None, FactoringSettings(n_factors=2), rng=None)
+    assert found.evidence.verdict == "product"
+    assert "of the senses geometry, sum" in found.choices["sense"].why
+
+
+@pytest.mark.parametrize(("asked", "tests"), [(3, ()), (2, (JUDGE["folds"](0.5),))])
+def test_the_error_of_the_geometry_is_raised_if_every_sense_fails(
+    monkeypatch, geometry_shows_nothing, asked, tests
+):
+    monkeypatch.setattr(senses, "find_in_sense", lambda *_, **__: two_factors(*tests))
+    settings = FactoringSettings(n_factors=asked)
+    with pytest.raises(NothingFoundError, match="error of the geometry"):
+        senses.find_in_all_senses(None, settings, rng=None)

@@ -4,10 +4,7 @@ from manifactor import ManifoldFactorizer, datasets
 from manifactor.factoring.settings import FactoringSettings, require_factoring
 
 BAD = [
-    (
-        {"method": "magic"},
-        "`method` must be one of 'deflation', 'gradients', 'sum', 'triplets'",
-    ),
+    ({"method": "magic"}, "`method` must be one of 'deflation', 'gradients', 'sum', 'triplets'"),
     ({"n_factors": 0}, r"`n_factors` must be a whole number in \[1, 6\]; got 0"),
     ({"n_factors": 2.5}, "`n_factors` must be a whole number"),
     ({"n_factors": "many"}, "`n_factors` must be a whole number .* got 'many'"),
@@ -20,10 +17,7 @@ BAD = [
         "`eigenvalue_tolerance` must be a number above 0; got 0",
     ),
     ({"method": "triplets", "exclude": 3}, "`exclude` must be a sequence of indices"),
-    (
-        {"method": "triplets", "exclude": [0]},
-        "`exclude` must be a whole number .* got 0",
-    ),
+    ({"method": "triplets", "exclude": [0]}, "`exclude` must be a whole number .* got 0"),
     (
         {"exclude": [1, 2]},
         r"`exclude` is for `method='triplets'`; got \(1, 2\) with 'gradients'. "
@@ -50,9 +44,7 @@ def test_what_makes_no_sense_is_refused_with_the_reason(settings, message):
 @pytest.mark.parametrize(("settings", "message"), BAD)
 def test_it_is_refused_before_anything_is_computed(settings, message):
     called = []
-    fit = ManifoldFactorizer(
-        callback=lambda stage, fraction: called.append(stage), **settings
-    )
+    fit = ManifoldFactorizer(callback=lambda stage, fraction: called.append(stage), **settings)
     X, _ = datasets.sample("torus", 100, random_state=0)
     with pytest.raises(ValueError, match=message):
         fit.fit(X)

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from manifactor import Evidence, ManifoldFactorizer, datasets, load, save
-from manifactor.factoring import terms
+from manifactor.factoring import factorize as terms
 from manifactor.factoring.factorization import Factorization
+from manifactor.factoring.factorize import divide_terms
 from manifactor.factoring.settings import FactoringSettings
-from manifactor.factoring.terms import divide_terms
 from manifactor.spectral.settings import DiffusionSettings
 
 from .places import interval, ring
@@ -47,11 +47,7 @@ def turned_alike(a, b):
 def test_a_surface_that_is_a_product_is_divided(fit):
     _, x, y, angle = bent_square_and_circle(1000, 2)
     assert fit.verdict_ == "product"
-    assert [each.topology for each in fit.factors_] == [
-        "interval",
-        "interval",
-        "circle",
-    ]
+    assert [each.topology for each in fit.factors_] == ["interval", "interval", "circle"]
     first, second, third = (each.coordinate for each in fit.factors_)
     assert min(correlated(first, x), correlated(second, y)) > 0.99
     assert turned_alike(third, angle) > 0.99
@@ -71,9 +67,7 @@ def test_new_samples_are_placed_on_the_factors_of_a_divided_term(fit):
     np.testing.assert_array_equal(
         np.column_stack([each.coordinate for each in located]), coordinates
     )
-    np.testing.assert_array_equal(
-        np.hstack([each.embedding for each in located]), fit.transform(X)
-    )
+    np.testing.assert_array_equal(np.hstack([each.embedding for each in located]), fit.transform(X))
 
 
 @pytest.mark.slow
@@ -184,9 +178,7 @@ def test_only_surfaces_of_a_sum_with_right_places_are_looked_at(tried):
 
 
 def test_factors_of_a_divided_term_own_no_functions_of_the_samples(tried):
-    found = divide_terms(
-        sum_of_surfaces(np.zeros((9, 3))), FactoringSettings(), rng=None
-    )
+    found = divide_terms(sum_of_surfaces(np.zeros((9, 3))), FactoringSettings(), rng=None)
     assert [len(factor.coefficients) for factor in found.factors] == [0, 0, 0]
     assert [(each.term, each.n_factors) for each in found.divided] == [(0, 2)]
     assert found.evidence.terms == ((1, 2), (3,))

@@ -74,14 +74,7 @@ def _odd_text(header: str, rng: Random) -> str:
     return rng.choice(odd)
 
 
-HEADER_CHANGES = (
-    _other_shape,
-    _other_shape,
-    _other_type,
-    _other_order,
-    _other_text,
-    _odd_text,
-)
+HEADER_CHANGES = (_other_shape, _other_shape, _other_type, _other_order, _other_text, _odd_text)
 
 
 def changed_array(data: bytes, rng: Random) -> bytes:
@@ -120,11 +113,7 @@ def _hostile_values(array: np.ndarray, rng: Random) -> np.ndarray:
 
 
 def _same_values(array: np.ndarray, rng: Random) -> np.ndarray:
-    rows = (
-        [rng.randrange(len(array)) for _ in range(rng.choice((1, 2)))]
-        if array.size
-        else []
-    )
+    rows = [rng.randrange(len(array)) for _ in range(rng.choice((1, 2)))] if array.size else []
     return array[rows * len(array)] if rows and array.ndim else array
 
 
@@ -144,9 +133,7 @@ def _other_field(array: np.ndarray, rng: Random) -> np.ndarray:
     changed = {
         "drop": lambda: {},
         "rename": lambda: {rng.choice(("x", "uid ", "\x1b[31m", "é")): old},
-        "text": lambda: {
-            name: np.full(len(old), rng.choice((b"", b"x", b"../a.mrcs")))
-        },
+        "text": lambda: {name: np.full(len(old), rng.choice((b"", b"x", b"../a.mrcs")))},
         "number": lambda: {name: np.full(len(old), rng.choice(HOSTILE_FLOATS))},
         "wide": lambda: {name: np.zeros((len(old), rng.choice((0, 1, 2, 4))))},
         "flat": lambda: {name: np.zeros(len(old), rng.choice(("f4", "i8", "?")))},
@@ -167,13 +154,7 @@ def _other_sides(array: np.ndarray, rng: Random) -> np.ndarray:
     return np.asarray(rng.choice(choices))
 
 
-ARRAY_CHANGES = (
-    _hostile_values,
-    _hostile_values,
-    _same_values,
-    _other_kind,
-    _other_sides,
-)
+ARRAY_CHANGES = (_hostile_values, _hostile_values, _same_values, _other_kind, _other_sides)
 
 # Bytes of a header that are packed into 290 kB.
 LONG_HEADER = 300 * 10**6
@@ -217,10 +198,7 @@ def changed_member(data: bytes, rng: Random) -> bytes:
         "drop": lambda: {},
         "rename": lambda: {rng.choice(("X", "x.npy", "../x.npy", "X.npy", "")): old},
         "swap": lambda: {name: rng.choice(list(members.values()) or [old])},
-        "add": lambda: {
-            name: old,
-            rng.choice(("X", "y.npy", "a/b.npy", "X.txt")): b"x",
-        },
+        "add": lambda: {name: old, rng.choice(("X", "y.npy", "a/b.npy", "X.txt")): b"x"},
         "twice": lambda: {name: old, name + " ": old},
     }[how]()
     return _zipped({**members, **changed}, rng)

@@ -18,18 +18,17 @@ from scipy.spatial.transform import Rotation
 from manifactor import datasets
 from manifactor._support.version import __version__
 from manifactor.command.arguments import parse_arguments
-from manifactor.command.fitting import tasks_of
+from manifactor.command.fitting import checkpoint_folder, tasks_of
 from manifactor.command.main import COMMANDS, main
-from manifactor.command.resuming import checkpoint_folder
+from manifactor.cryoem.all_views.fitting import motion_records
 from manifactor.cryoem.all_views.motions import Motions
-from manifactor.cryoem.particles import euler_matrices
-from manifactor.runs.all_views import motion_records
+from manifactor.cryoem.all_views.volumes import MODEL_FILE
+from manifactor.cryoem.files.particles import euler_matrices
 from manifactor.runs.archive import load, save
 from manifactor.runs.checkpoints import Checkpoints
 from manifactor.runs.folder import read_places, read_run, write_run
-from manifactor.runs.motions import MODEL_FILE
-from manifactor.studies.keeping import unfinished
-from manifactor.studies.paper.recipes import FORMAT, Settings, versions
+from studies.keeping import unfinished
+from studies.paper.recipes import FORMAT, Settings, versions
 
 from ..cryoem.moving import moving_model, moving_views
 from ..cryoem.star_files import loop, row
@@ -106,9 +105,7 @@ def _write_pickles(X: np.ndarray) -> None:
     contents = {
         "old.pkl": (pickle.dumps(z, protocol=2)),
         "poses.pkl": pickle.dumps((np.zeros((N, 3, 3), np.float32), z)),
-        "ctf.pkl": pickle.dumps(
-            np.tile([[64, 4, 9e3, 9e3, 0, 300, 2.7, 0.1, 0]], (N, 1))
-        ),
+        "ctf.pkl": pickle.dumps(np.tile([[64, 4, 9e3, 9e3, 0, 300, 2.7, 0.1, 0]], (N, 1))),
         "ind.pkl": pickle.dumps(np.arange(N)),
         "list.pkl": pickle.dumps(list(range(N))),
     }
@@ -170,9 +167,7 @@ def _write_particles(X: np.ndarray) -> None:
     angles = _angles()
     optics = "rlnOpticsGroup rlnOpticsGroupName rlnVoltage rlnSphericalAberration "
     optics += "rlnAmplitudeContrast rlnImagePixelSize rlnImageSize"
-    groups = [
-        row(str(k), f"group{k}", "300", "2.7", "0.1", "8.0", "16") for k in (1, 2)
-    ]
+    groups = [row(str(k), f"group{k}", "300", "2.7", "0.1", "8.0", "16") for k in (1, 2)]
     labels = "rlnImageName rlnOpticsGroup rlnDefocusU rlnDefocusV rlnDefocusAngle "
     labels += "rlnAngleRot rlnAngleTilt rlnAnglePsi rlnOriginXAngst rlnOriginYAngst "
     labels += "rlnRandomSubset rlnClassNumber"

@@ -206,11 +206,7 @@ def _summary(failures: list[dict]) -> str:
     for found in failures:
         last = (found["output"].strip().splitlines() or [""])[-1]
         where = re.findall(r'File "[^"]*/src/([^"]*)", line (\d+)', found["output"])
-        key = (
-            found["problem"],
-            where[-1] if where else "",
-            re.sub(r"\d+", "0", last)[:80],
-        )
+        key = (found["problem"], where[-1] if where else "", re.sub(r"\d+", "0", last)[:80])
         counts[key] += 1
         first.setdefault(key, found)
     lines = []

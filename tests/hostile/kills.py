@@ -104,9 +104,7 @@ class Kill:
 
 def with_old(line: str, out: str, **options) -> Case:
     """Return a case that overwrites an output of the same command."""
-    return Case(
-        f"{line} --out {out} --overwrite", out, (f"{line} --out {out}",), **options
-    )
+    return Case(f"{line} --out {out} --overwrite", out, (f"{line} --out {out}",), **options)
 
 
 FOLDERS = [
@@ -136,8 +134,6 @@ SLOW = [
     with_old(ALL_VIEWS.removesuffix(" --out views"), "out", stride=2),
     Case("fit views/particles.star --all-views --out out --overwrite", "out", stride=9),
     Case("demo --n 300 --out out", "out/factorization.npz", stride=9),
-    Case("bench calibration --problems 1 --out out", "out/calibration.jsonl", stride=9),
-    Case("reproduce fig1 --quick --out out", "out/numbers.json", stride=5),
 ]
 
 
@@ -290,9 +286,7 @@ def _same_keys(found: bytes, finished: bytes) -> bool:
 
 def _same_images(found: bytes, finished: bytes) -> bool:
     """Return whether stacks are the same but for the labels of their headers."""
-    return all(
-        found[part] == finished[part] for part in (slice(224), slice(1024, None))
-    )
+    return all(found[part] == finished[part] for part in (slice(224), slice(1024, None)))
 
 
 # How to compare files that hold times. All others are equal to the last byte.

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
+from manifactor import cluster as connecting
 from manifactor import datasets, load
-from manifactor.cluster import connecting
-from manifactor.command.resuming import checkpoint_folder
-from manifactor.inputs.files import read_samples
+from manifactor.command.fitting import checkpoint_folder
+from manifactor.cryoem.all_views.volumes import open_motions
+from manifactor.cryoem.averages.given_volumes import read_volumes
 from manifactor.runs.folder import read_run
-from manifactor.runs.given_volumes import read_volumes
-from manifactor.runs.motions import open_motions
 from manifactor.runs.run import open_run
-from manifactor.studies.keeping import kept_records
-from manifactor.studies.paper import recipes
+from manifactor.tables.files import read_samples
 from manifactor.views.explorer.scene import open_scene
+from studies.keeping import kept_records
+from studies.paper import recipes
 
 from .binary import MRC, NPY, PICKLE, ZIP
 from .corpus import latents, samples
@@ -216,19 +216,13 @@ KINDS: dict[str, tuple[Reader, ...]] = {
     ),
     "star": (
         Reader(("one.star", "two.star", "old.star"), PARTICLES),
-        Reader(
-            ("one.star", "two.star"),
-            ("fit {} --class 1 --optics-group 1 --dry-run",),
-        ),
+        Reader(("one.star", "two.star"), ("fit {} --class 1 --optics-group 1 --dry-run",)),
         Reader(("all.star",), ALL_VIEWS),
     ),
     "cs": (
         Reader(("particles.cs",), PARTICLES),
         Reader(("particles.cs",), ("fit {} --class 0 --optics-group 1 --dry-run",)),
-        Reader(
-            ("modes.cs",),
-            (*TABLE, "fit {} --particles particles.cs --dry-run"),
-        ),
+        Reader(("modes.cs",), (*TABLE, "fit {} --particles particles.cs --dry-run")),
     ),
     "stack": (
         Reader(
@@ -256,9 +250,7 @@ KINDS: dict[str, tuple[Reader, ...]] = {
         ),
     ),
     "record": (
-        Reader(
-            ("run/run.json",), (*READ_RUN, "select run --column a 0 .5 --out new.npy")
-        ),
+        Reader(("run/run.json",), (*READ_RUN, "select run --column a 0 .5 --out new.npy")),
         Reader(("z-run/run.json",), (*READ_PARTICLE_RUN, POINTS)),
         Reader(("image-run/run.json",), (*READ_PARTICLE_RUN, AVERAGE)),
         Reader(("moving-run/run.json",), (*READ_RUN, AVERAGE, see_motions)),
@@ -283,9 +275,7 @@ KINDS: dict[str, tuple[Reader, ...]] = {
             ),
         ),
     ),
-    "motions": (
-        Reader(("moving-run/motions.npz",), (*[see_motions] * 6, AVERAGE, read_scene)),
-    ),
+    "motions": (Reader(("moving-run/motions.npz",), (*[see_motions] * 6, AVERAGE, read_scene)),),
     "checkpoints": (
         Reader(
             (".stopped.stages/*", ".large.stages/fit.*", ".large.stages/coord*"),
@@ -307,10 +297,7 @@ KINDS: dict[str, tuple[Reader, ...]] = {
         ),
         Reader(
             ("two.star", "a.mrcs"),
-            (
-                IMAGE_AVERAGE,
-                "export image-run --to relion --factor 2 --bins 2 --out new",
-            ),
+            (IMAGE_AVERAGE, "export image-run --to relion --factor 2 --bins 2 --out new"),
         ),
     ),
     "training": (Reader(("config.yaml", "ctf.pkl"), (POINTS,)),),

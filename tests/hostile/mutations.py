@@ -99,9 +99,7 @@ def renumbered(data: bytes, rng: Random) -> bytes:
     code = rng.choice("hiiqqfd")
     if code in "fd":
         value: float = rng.choice(HOSTILE_FLOATS)
-        value = (
-            min(max(value, -3e38), 3e38) if code == "f" and value == value else value
-        )
+        value = min(max(value, -3e38), 3e38) if code == "f" and value == value else value
     else:
         bits = 8 * struct.calcsize(f"<{code}")
         whole = rng.choice(HOSTILE_INTEGERS) % 2**bits

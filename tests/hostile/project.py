@@ -49,9 +49,7 @@ class Project:
     def files(self, patterns: tuple[str, ...]) -> list[str]:
         """Return the names of the files that match one of some patterns."""
         return [
-            name
-            for name in self.contents
-            if any(_matches(name, pattern) for pattern in patterns)
+            name for name in self.contents if any(_matches(name, pattern) for pattern in patterns)
         ]
 
     def damage(self, name: str, rng: Random) -> str:
@@ -81,17 +79,13 @@ class Project:
         found = dict(_entries(self.folder))
         expected = self._expected
         return sorted(
-            name
-            for name in found.keys() | expected.keys()
-            if found.get(name) != expected.get(name)
+            name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)
         )
 
     @cached_property
     def _expected(self) -> dict[str, State]:
         """What each entry of the folder is when nothing is damaged."""
-        folders = {
-            str(parent) for name in self.contents for parent in PurePath(name).parents
-        }
+        folders = {str(parent) for name in self.contents for parent in PurePath(name).parents}
         sizes = {name: len(content) for name, content in self.contents.items()}
         return {
             **dict.fromkeys(folders - {"."}, FOLDER),
@@ -131,10 +125,7 @@ def _entries(folder: Path, above: str = "") -> Iterator[tuple[str, State]]:
                 continue
             status = entry.stat(follow_symlinks=False)
             plain = stat.S_ISREG(status.st_mode)
-            yield (
-                above + entry.name,
-                (status.st_size if plain else NO_SIZE, status.st_mtime_ns),
-            )
+            yield (above + entry.name, (status.st_size if plain else NO_SIZE, status.st_mtime_ns))
 
 
 def _matches(name: str, pattern: str) -> bool:

@@ -78,9 +78,7 @@ def run_case(case: Case, project: Project, limits: Limits = Limits()) -> Outcome
     return Outcome(case, what, *run_call(call, target, damage, project, limits))
 
 
-def unread(
-    project: Project, *, n_calls: int | None, limits: Limits = Limits()
-) -> Iterator[str]:
+def unread(project: Project, *, n_calls: int | None, limits: Limits = Limits()) -> Iterator[str]:
     """Yield what does not read a file that is not damaged.
 
     `n_calls` are the calls of each reader that are tried, the first ones; None for all.

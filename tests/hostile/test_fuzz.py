@@ -63,9 +63,7 @@ def test_a_case_is_damaged_in_the_same_way_every_time(project, name):
         project.restore()
         return how, content
 
-    assert [damaged(seed) for seed in range(50)] == [
-        damaged(seed) for seed in range(50)
-    ]
+    assert [damaged(seed) for seed in range(50)] == [damaged(seed) for seed in range(50)]
     assert len({damaged(seed) for seed in range(50)}) > 30
 
 
@@ -82,9 +80,7 @@ def test_a_project_is_restored_whatever_lies_in_place_of_a_file(project, how):
     assert path.read_bytes() == project.contents["run/run.json"]
 
 
-@pytest.mark.parametrize(
-    "name", ["x.csv", "x.json", "x.npy", "x.npz", "x.pkl", "x.mrc"]
-)
+@pytest.mark.parametrize("name", ["x.csv", "x.json", "x.npy", "x.npz", "x.pkl", "x.mrc"])
 def test_any_bytes_can_be_damaged(name):
     for seed in range(300):
         rng = Random(seed)

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from manifactor.inputs.columns import ColumnChoice, Columns, unit_scale
+from manifactor.tables.columns import ColumnChoice, Columns, unit_scale
 
 NAMES = ["id", "length", "width", "10"]
 
@@ -36,16 +36,8 @@ def test_columns_are_given_by_name_number_or_range(columns, drop, numbers):
             NAMES,
             "--drop: there is no column 'zzz'; there are 'id', 'length', 'width', '10'",
         ),
-        (
-            ColumnChoice("4"),
-            NAMES,
-            "--columns: columns are numbered from 0 to 3; got 4",
-        ),
-        (
-            ColumnChoice("2-1"),
-            NAMES,
-            "lower number to the higher one; got 2-1. Write 1-2",
-        ),
+        (ColumnChoice("4"), NAMES, "--columns: columns are numbered from 0 to 3; got 4"),
+        (ColumnChoice("2-1"), NAMES, "lower number to the higher one; got 2-1. Write 1-2"),
         (ColumnChoice("x"), None, "have no names; give numbers from 0 to 3"),
         (ColumnChoice(drop="0-3"), NAMES, "--drop must leave at least one column"),
         (ColumnChoice(labels=("a",)), NAMES, "the columns of the run: there is no"),
@@ -72,9 +64,7 @@ def test_columns_come_back_from_their_record():
 def test_a_record_of_many_columns_takes_no_memory():
     everything = Columns(range(10**15), 10**15)
     again = Columns.from_record(everything.record)
-    with pytest.raises(
-        ValueError, match="of the run: columns are numbered from 0 to 3"
-    ):
+    with pytest.raises(ValueError, match="of the run: columns are numbered from 0 to 3"):
         again.choice.numbers(None, 4)
 
 
@@ -88,7 +78,5 @@ def test_constant_columns_are_not_scaled(rng):
 
 def test_columns_whose_deviation_vanishes_are_not_scaled_but_named(rng):
     samples = np.c_[rng.uniform(size=50), rng.uniform(size=50) * 1e-200]
-    with pytest.raises(
-        ValueError, match=r"those of column 'b' differ by .*e-201. Leave"
-    ):
+    with pytest.raises(ValueError, match=r"those of column 'b' differ by .*e-201. Leave"):
         unit_scale(samples, ["a", "b"])

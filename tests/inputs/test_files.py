@@ -7,7 +7,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from manifactor.inputs.files import array_name, read_samples
+from manifactor.tables.files import array_name, read_samples
 
 X = np.arange(12.0).reshape(4, 3)
 
@@ -65,8 +65,7 @@ def test_parquet_is_read_column_by_column(tmp_path, kind):
     from pyarrow import parquet
 
     parquet.write_table(
-        pyarrow.table(dict(zip("xyz", X.T.astype(kind), strict=True))),
-        tmp_path / "a.parquet",
+        pyarrow.table(dict(zip("xyz", X.T.astype(kind), strict=True))), tmp_path / "a.parquet"
     )
     found = read_samples(tmp_path / "a.parquet")
     assert found.dtype == np.float64
@@ -98,10 +97,7 @@ def save_cs(path, table):
 
 def test_components_of_cryosparc_come_in_the_order_of_their_numbers(tmp_path):
     names = [f"components_mode_{mode}/value" for mode in (10, 2, 0)]
-    save_cs(
-        tmp_path / "a.cs",
-        table_with(*names, "components_mode_0/component", "ctf/df1_A"),
-    )
+    save_cs(tmp_path / "a.cs", table_with(*names, "components_mode_0/component", "ctf/df1_A"))
     found = read_samples(tmp_path / "a.cs")
     assert found.dtype == np.float64
     np.testing.assert_allclose(
@@ -146,9 +142,7 @@ def write(path, kind):
     elif kind == "cut short":
         np.save(path, np.zeros((9, 2)))
         path.write_bytes(
-            path.read_bytes().replace(
-                b"(9, 2), }" + 12 * b" ", b"(9000000000000, 2), }"
-            )
+            path.read_bytes().replace(b"(9, 2), }" + 12 * b" ", b"(9000000000000, 2), }")
         )
     elif kind == "empty rows":
         np.save(path, np.empty((7, 0)))
@@ -170,11 +164,7 @@ def write(path, kind):
         ("a.csv", "words", "must be a table of numbers: .*blue"),
         ("a.csv", "ragged", "must be a table of numbers"),
         ("a.csv", "gap", "must be a table of numbers"),
-        (
-            "a.npy",
-            "objects",
-            "or no .npy file of plain values: it holds objects, .* unpickled",
-        ),
+        ("a.npy", "objects", "or no .npy file of plain values: it holds objects, .* unpickled"),
         ("a.npy", "strings", "must hold real numbers"),
         ("a.npy", "complex", "must hold real numbers"),
         ("a.npy", "flat", r"one sample a row; got an array of shape \(5,\)"),
@@ -185,11 +175,7 @@ def write(path, kind):
             "Write it again with the program that made it, or with numpy.save",
         ),
         ("a.npz", "two arrays", "must hold an array `X`, or one array; it holds a, b"),
-        (
-            "a.npz",
-            "garbage",
-            "or no .npz file of plain arrays. Write it with numpy.savez",
-        ),
+        ("a.npz", "garbage", "or no .npz file of plain arrays. Write it with numpy.savez"),
         ("a.npz", "a text", "or one array; it holds notes.txt. Save the samples under"),
         ("a.npy", "no header", "is damaged, or no .npy file of .*: its header cannot"),
         (
@@ -198,16 +184,8 @@ def write(path, kind):
             r"is damaged, or no .npy file .*: its header describes .*\(9000000000000, 2\)",
         ),
         ("a.npy", "empty rows", r"one sample a row; got an array of shape \(7, 0\)"),
-        (
-            "a.parquet",
-            "all text",
-            "must be a table of numbers: all columns hold text",
-        ),
-        (
-            "a.parquet",
-            "no columns",
-            "must be a table of numbers: it has no columns",
-        ),
+        ("a.parquet", "all text", "must be a table of numbers: all columns hold text"),
+        ("a.parquet", "no columns", "must be a table of numbers: it has no columns"),
         ("a.parquet", "garbage", "is no Parquet file: "),
         ("a.pkl", "dict", "must hold one pickled array of numbers; got dict"),
         ("a.pkl", "flat pickle", r"one sample a row; got an array of shape \(5,\)"),
@@ -219,11 +197,7 @@ def write(path, kind):
             "must hold fields components_mode_0/value, .* variability analysis; it holds none",
         ),
         ("a.cs", "flat", "must hold fields components_mode_0/value, .* it holds none"),
-        (
-            "a.cs",
-            "objects",
-            "or no .cs file of plain values: it holds objects, .* unpickled",
-        ),
+        ("a.cs", "objects", "or no .cs file of plain values: it holds objects, .* unpickled"),
         (
             "a.cs",
             "garbage",

@@ -7,9 +7,9 @@ import pandas
 import pytest
 
 from manifactor import ColumnWarning
-from manifactor.inputs.columns import ColumnChoice
-from manifactor.inputs.files import read_table
-from manifactor.inputs.layout import layout_of
+from manifactor.tables.columns import ColumnChoice
+from manifactor.tables.files import read_table
+from manifactor.tables.text import layout_of
 
 X = np.random.default_rng(0).uniform(size=(6, 3))
 FRAME = pandas.DataFrame(X)
@@ -118,9 +118,7 @@ def test_another_delimiter_is_named(tmp_path, name, delimiter, text, message):
         ("a.txt", None, "x y\n1,234 5\n"),
     ],
 )
-def test_a_comma_before_three_digits_may_separate_thousands(
-    tmp_path, name, delimiter, text
-):
+def test_a_comma_before_three_digits_may_separate_thousands(tmp_path, name, delimiter, text):
     message = (
         "which may have a thousands separator or a decimal comma.* thousands=','.*, "
         "or decimal=',' instead of thousands=','"

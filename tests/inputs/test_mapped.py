@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manifactor.inputs.mapped import MappedSettings, in_memory, read_rows
+from manifactor.tables.stores import MappedSettings, in_memory, read_rows
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -3,7 +3,7 @@ import pickle
 import numpy as np
 import pytest
 
-from manifactor.inputs.pairing import paired_particles
+from manifactor.tables.files import paired_particles
 from tests.cryoem.star_files import RELION_30
 
 
@@ -33,23 +33,15 @@ def test_coordinates_alone_have_no_particles(tmp_path):
 
 @pytest.mark.parametrize("name", ["ind.pkl", "ind.npy"])
 def test_indices_choose_the_particles(tmp_path, star, indices, name):
-    found = paired_particles(
-        tmp_path / "z.pkl", 2, particles=star, indices=indices([0, 2], name)
-    )
+    found = paired_particles(tmp_path / "z.pkl", 2, particles=star, indices=indices([0, 2], name))
     assert found.rows.tolist() == [0, 2]
 
 
-@pytest.mark.parametrize(
-    ("values", "rows"), [([4, 0, 2], [4, 0, 2]), ({5, 1, 3}, [1, 3, 5])]
-)
+@pytest.mark.parametrize(("values", "rows"), [([4, 0, 2], [4, 0, 2]), ({5, 1, 3}, [1, 3, 5])])
 @pytest.mark.parametrize("protocol", [2, 5])
-def test_indices_may_be_a_list_or_a_set_in_any_order(
-    tmp_path, star, values, rows, protocol
-):
+def test_indices_may_be_a_list_or_a_set_in_any_order(tmp_path, star, values, rows, protocol):
     (tmp_path / "ind.pkl").write_bytes(pickle.dumps(values, protocol=protocol))
-    found = paired_particles(
-        tmp_path / "z.pkl", 3, particles=star, indices=tmp_path / "ind.pkl"
-    )
+    found = paired_particles(tmp_path / "z.pkl", 3, particles=star, indices=tmp_path / "ind.pkl")
     assert found.rows.tolist() == rows
     assert found.slice.tolist() == [[0, 1, 2, 11, 0, 1][row] for row in rows]
 
@@ -60,9 +52,7 @@ def test_indices_need_particles(tmp_path, indices):
 
 
 def test_there_must_be_a_particle_for_each_row(tmp_path, star, indices):
-    match = (
-        r"one particle for each row of coordinates; .*star has \d+ and .*z.pkl has 99"
-    )
+    match = r"one particle for each row of coordinates; .*star has \d+ and .*z.pkl has 99"
     with pytest.raises(ValueError, match=match):
         paired_particles(tmp_path / "z.pkl", 99, particles=star)
     with pytest.raises(ValueError, match=r"has 2 named by .*ind.pkl and .* has 3"):
@@ -102,9 +92,7 @@ def test_a_table_of_cryosparc_has_its_own_particles(save_cs):
     assert found.uid.tolist() == [7, 5]
 
 
-@pytest.mark.parametrize(
-    ("uids", "rows"), [([7, 9, 5], [0, 2, 1]), ([4, 9, 8, 5, 7], [4, 3, 1])]
-)
+@pytest.mark.parametrize(("uids", "rows"), [([7, 9, 5], [0, 2, 1]), ([4, 9, 8, 5, 7], [4, 3, 1])])
 def test_tables_of_cryosparc_are_joined_by_uid(save_cs, uids, rows):
     coordinates = save_cs("z.cs", [7, 5, 9])
     assert len(paired_particles(coordinates, 3, particles=coordinates)) == 3
@@ -116,12 +104,12 @@ def test_tables_of_cryosparc_are_joined_by_uid(save_cs, uids, rows):
 
 def test_every_particle_of_the_coordinates_must_be_in_the_other_table(save_cs, indices):
     coordinates, others = save_cs("z.cs", [7, 5, 9]), save_cs("p.cs", [7, 5, 8, 6])
-    match = r"p.cs must hold all particles of .*z.cs; 1 of 3 are missing, the first with uid 9. Export"
+    match = (
+        r"p.cs must hold all particles of .*z.cs; 1 of 3 are missing, the first with uid 9. Export"
+    )
     with pytest.raises(ValueError, match=match):
         paired_particles(coordinates, 3, particles=others)
     with pytest.raises(ValueError, match="must hold each uid once"):
         paired_particles(save_cs("t.cs", [7, 7]), 2, particles=others)
     with pytest.raises(ValueError, match="--ind is not needed"):
-        paired_particles(
-            coordinates, 3, particles=coordinates, indices=indices([0, 1, 2])
-        )
+        paired_particles(coordinates, 3, particles=coordinates, indices=indices([0, 1, 2]))

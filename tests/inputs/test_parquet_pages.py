@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from manifactor.inputs.files import read_samples
+from manifactor.tables.files import read_samples
 
 INT, LONG, TEXT, LIST, RECORD = 5, 6, 8, 9, 12
 
@@ -64,12 +64,7 @@ def write(path, content, *, n_rows=10, n_columns=1):
     group = {1: (LIST, (RECORD, columns)), 2: (LONG, size), 3: (LONG, n_rows)}
     footer = encoded(
         RECORD,
-        {
-            1: (INT, 1),
-            2: (LIST, (RECORD, schema)),
-            3: (LONG, n_rows),
-            4: (LIST, (RECORD, [group])),
-        },
+        {1: (INT, 1), 2: (LIST, (RECORD, schema)), 3: (LONG, n_rows), 4: (LIST, (RECORD, [group]))},
     )
     end = footer + struct.pack("<I", len(footer)) + b"PAR1"
     path.write_bytes(b"PAR1" + n_columns * content + end)
@@ -77,9 +72,7 @@ def write(path, content, *, n_rows=10, n_columns=1):
 
 def test_a_file_written_by_hand_is_read(tmp_path):
     write(tmp_path / "a.parquet", page(80, claimed=80, n_rows=10), n_columns=3)
-    np.testing.assert_array_equal(
-        read_samples(tmp_path / "a.parquet"), np.zeros((10, 3))
-    )
+    np.testing.assert_array_equal(read_samples(tmp_path / "a.parquet"), np.zeros((10, 3)))
 
 
 @pytest.mark.parametrize("unpacked", [80, 2**28])
@@ -139,9 +132,7 @@ def test_columns_that_lie_in_each_other_are_refused(tmp_path):
     write(path, content, n_columns=8)
     whole = path.read_bytes()
     path.write_bytes(b"PAR1" + whole[4 + 7 * len(content) :])
-    with pytest.raises(
-        ValueError, match=r"a\.parquet is damaged: .* its columns claim"
-    ):
+    with pytest.raises(ValueError, match=r"a\.parquet is damaged: .* its columns claim"):
         read_samples(path)
 
 
@@ -162,12 +153,7 @@ def test_bytes_behind_the_last_page_of_a_column_are_no_page(tmp_path):
 def test_values_of_another_type_of_page_do_not_count(tmp_path):
     """pyarrow goes on to the next page, and so must we."""
     body = pa.Codec("zstd").compress(bytes(80), asbytes=True)
-    header = {
-        1: (INT, 0),
-        2: (INT, 80),
-        3: (INT, len(body)),
-        8: (RECORD, {1: (INT, 99)}),
-    }
+    header = {1: (INT, 0), 2: (INT, 80), 3: (INT, len(body)), 8: (RECORD, {1: (INT, 99)})}
     first = encoded(RECORD, header) + body
     path = tmp_path / "a.parquet"
     write(path, first + page(80, claimed=2**30, n_rows=10))

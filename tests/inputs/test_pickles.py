@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manifactor.inputs.pickles import read_pickled_array, read_pickled_numbers
+from manifactor.tables.pickles import read_pickled_array, read_pickled_numbers
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 
@@ -27,9 +27,7 @@ def read(tmp_path):
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize(
-    "kind", ["<f4", "<f8", ">f4", "<f2", "<i4", "<i8", ">i2", "u1", "?"]
-)
+@pytest.mark.parametrize("kind", ["<f4", "<f8", ">f4", "<f2", "<i4", "<i8", ">i2", "u1", "?"])
 def test_arrays_of_every_protocol_come_back(read, rng, protocol, kind):
     array = rng.integers(0, 2, size=(5, 3)).astype(kind)
     found = read(pickle.dumps(array, protocol=protocol))
@@ -123,9 +121,7 @@ def objects(*values):
         "in a field",
     ],
 )
-def test_a_pickle_that_would_make_a_file_is_refused_and_makes_none(
-    read, tmp_path, hide, protocol
-):
+def test_a_pickle_that_would_make_a_file_is_refused_and_makes_none(read, tmp_path, hide, protocol):
     harm = tmp_path / "harm"
     with pytest.raises(
         ValueError,
@@ -171,9 +167,7 @@ def called(module, name, protocol):
     """A pickle that calls a name with nothing, in the words of an old or a new protocol."""
     if protocol == 0:
         return f"c{module}\n{name}\n(tR.".encode()
-    short = b"".join(
-        b"\x8c" + bytes([len(part)]) + part.encode() for part in (module, name)
-    )
+    short = b"".join(b"\x8c" + bytes([len(part)]) + part.encode() for part in (module, name))
     return b"\x80\x04" + short + b"\x93)R."
 
 
@@ -238,9 +232,7 @@ def test_a_forged_type_cannot_make_numpy_read_foreign_memory(read):
 
 def test_an_array_must_have_the_bytes_of_its_shape(read):
     content = pickle.dumps(np.zeros(4), protocol=2).replace(b"K\x04\x85", b"K\x7f\x85")
-    with pytest.raises(
-        ValueError, match=r"holds 32 bytes for an array of shape \(127,\)"
-    ):
+    with pytest.raises(ValueError, match=r"holds 32 bytes for an array of shape \(127,\)"):
         read(content)
 
 
@@ -249,8 +241,7 @@ def test_a_truncated_file_is_refused(read, protocol):
     content = pickle.dumps(np.arange(6.0), protocol=protocol)
     for length in range(0, len(content), 7):
         with pytest.raises(
-            ValueError,
-            match=r"z.pkl (is not a pickled numpy array|was refused|must hold)",
+            ValueError, match=r"z.pkl (is not a pickled numpy array|was refused|must hold)"
         ) as error:
             read(content[:length])
         assert "\n" not in str(error.value)
@@ -415,10 +406,8 @@ def test_a_name_with_control_characters_is_shown_without_them(read):
 
 
 def test_a_pickle_larger_than_the_memory_says_how_much_it_needs(read, monkeypatch):
-    monkeypatch.setattr("manifactor.inputs.pickles.available_memory", lambda: 50_000)
-    with pytest.raises(
-        ValueError, match=r"would take .* GB of memory, and .* are avail"
-    ):
+    monkeypatch.setattr("manifactor.tables.pickles.available_memory", lambda: 50_000)
+    with pytest.raises(ValueError, match=r"would take .* GB of memory, and .* are avail"):
         read(pickle.dumps(np.zeros(1000)))
 
 
@@ -462,7 +451,7 @@ def test_numbers_of_one_hash_take_no_time(tmp_path):
     read = (
         "import os, resource, sys\n"
         "from pathlib import Path\n"
-        "from manifactor.inputs.pickles import read_pickled_numbers\n"
+        "from manifactor.tables.pickles import read_pickled_numbers\n"
         "for name in sys.argv[1:]:\n"
         "    used = int(sum(os.times()[:2]))\n"
         "    resource.setrlimit(resource.RLIMIT_CPU, (used + 5, -1))\n"
@@ -472,10 +461,7 @@ def test_numbers_of_one_hash_take_no_time(tmp_path):
         "        print(name)\n"
     )
     ended = subprocess.run(
-        [sys.executable, "-c", read, *contents],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", read, *contents], cwd=tmp_path, capture_output=True, text=True
     )
     assert ended.stdout.splitlines() == list(contents)
 

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.formats import read_particles
+from manifactor.cryoem.files.formats import read_particles
+from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.datasets import simulate_particles
-from manifactor.datasets.writing import write_dataset
-from manifactor.inputs.one_view import picked, require_one_view
-from manifactor.inputs.reading import ImageSettings, read_input, run_images
+from manifactor.tables.images import picked, require_one_view
+from manifactor.tables.reading import ImageSettings, read_input, run_images
 
 
 @pytest.fixture(scope="module")
@@ -13,9 +13,7 @@ def data(tmp_path_factory):
     """Twenty images of one view."""
     folder = tmp_path_factory.mktemp("project") / "data"
     folder.mkdir()
-    simulation = simulate_particles(
-        20, size=54, pixel_size=4.0, defocus=(1e4, 2e4), random_state=0
-    )
+    simulation = simulate_particles(20, size=54, pixel_size=4.0, defocus=(1e4, 2e4), random_state=0)
     write_dataset(folder, simulation, name="data")
     return folder
 
@@ -34,9 +32,7 @@ def test_coordinates_with_particles_keep_both(table, data, rng):
 
 
 def test_images_become_components_that_the_record_describes(data, rng):
-    given = read_input(
-        data / "particles.star", settings=ImageSettings(components=4), rng=rng
-    )
+    given = read_input(data / "particles.star", settings=ImageSettings(components=4), rng=rng)
     assert given.samples.shape == (20, 4)
     assert given.record["components"]["text"] == str(given.components)
     assert "samples" not in given.record["components"]

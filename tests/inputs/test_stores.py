@@ -7,10 +7,10 @@ import pytest
 import zarr
 
 from manifactor.estimators.columns import ColumnWarning
-from manifactor.inputs.columns import ColumnChoice
-from manifactor.inputs.files import read_samples, read_table
-from manifactor.inputs.stored import LargeSettings, in_parts, stored_table
-from manifactor.inputs.tables import column_names
+from manifactor.tables.columns import ColumnChoice
+from manifactor.tables.files import read_samples, read_table
+from manifactor.tables.stores import LargeSettings, in_parts, stored_table
+from manifactor.tables.text import column_names
 
 N = 95
 
@@ -159,9 +159,7 @@ def test_the_size_decides_what_is_read_in_parts(path):
 def test_a_store_with_a_damaged_chunk_is_named(tmp_path, X):
     path = write_zarr(tmp_path / "a.zarr", X)
     (path / "c/1/0").write_bytes(b"no chunk")
-    with pytest.raises(
-        ValueError, match=r"a.zarr cannot be read and is probably damaged: "
-    ):
+    with pytest.raises(ValueError, match=r"a.zarr cannot be read and is probably damaged: "):
         read_samples(path)
 
 
@@ -206,6 +204,18 @@ def test_a_damaged_parquet_file_is_named_when_its_rows_are_read(tmp_path, X):
     table = stored_table(folder)
     with pytest.raises(ValueError, match=r"part.3.parquet cannot be read and is"):
         table.read(0, N)
+
+
+@pytest.mark.parametrize("name", ["_as_floats", "require_plausible_group"])
+def test_a_mistake_in_our_own_code_is_not_taken_for_damage(tmp_path, X, monkeypatch, name):
+    def mistaken(*_):
+        raise TypeError("ours")
+
+    write_parquet(tmp_path / "table", X)
+    table = stored_table(tmp_path / "table", ColumnChoice())
+    monkeypatch.setattr(f"manifactor.tables.stores.{name}", mistaken)
+    with pytest.raises(TypeError, match="ours"):
+        table.take(np.arange(3))
 
 
 def test_columns_of_one_value_cannot_claim_gigabytes(tmp_path):
@@ -282,11 +292,7 @@ def test_the_metadata_of_a_parquet_file_are_parsed_once(tmp_path, monkeypatch):
 def test_decimals_and_large_whole_numbers_are_numbers(tmp_path):
     path = tmp_path / "a.parquet"
     decimals = pa.array([1, 2], pa.decimal128(5, 2))
-    table = {
-        "a": [2**60 + 1, 3],
-        "b": decimals,
-        "c": pa.array([1.5, 2]).dictionary_encode(),
-    }
+    table = {"a": [2**60 + 1, 3], "b": decimals, "c": pa.array([1.5, 2]).dictionary_encode()}
     pq.write_table(pa.table(table), path)
     expected = [[2.0**60, 1, 1.5], [3, 2, 2]]
     np.testing.assert_array_equal(read_samples(path), expected)

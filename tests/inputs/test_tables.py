@@ -10,9 +10,9 @@ import pytest
 from pyarrow import parquet
 
 from manifactor import ColumnWarning
-from manifactor.inputs.columns import ColumnChoice, Columns
-from manifactor.inputs.files import read_like, read_table
-from manifactor.inputs.tables import column_names, line_of
+from manifactor.tables.columns import ColumnChoice, Columns
+from manifactor.tables.files import read_like, read_table
+from manifactor.tables.text import column_names, line_of
 
 TEXT = "id,x,y\na1,0,1\nb2,2,3\nc3,4,5\n"
 X = np.arange(6.0).reshape(3, 2)
@@ -81,11 +81,7 @@ def test_columns_of_an_array_are_chosen_by_number(tmp_path):
         ("1,2\n3,a\n5,6\n", ColumnChoice(), "line 2, column 1 holds 'a'"),
         (TEXT, ColumnChoice("id"), "line 2, column 'id' holds 'a1'"),
         ("a,b\nc,d\ne,f\n", ColumnChoice(), "all columns hold text"),
-        (
-            "x,y\n1,2\n3\n",
-            ColumnChoice(),
-            "line 3 has 1 cells, and the first row has 2",
-        ),
+        ("x,y\n1,2\n3\n", ColumnChoice(), "line 3 has 1 cells, and the first row has 2"),
         ("x,y\n1,2\n3,4,5\n", ColumnChoice(), "line 3 has 3 cells"),
     ],
 )
@@ -98,11 +94,7 @@ def test_a_cell_that_is_no_number_is_named(tmp_path, text, choice, message):
 @pytest.mark.parametrize(
     ("content", "found", "code"),
     [
-        (
-            "x,y\n1,2\n3,4 \N{DEGREE SIGN}\n".encode("latin-1"),
-            "line 3 has the byte 0xb0",
-            "latin1",
-        ),
+        ("x,y\n1,2\n3,4 \N{DEGREE SIGN}\n".encode("latin-1"), "line 3 has the byte 0xb0", "latin1"),
         (b"x,y\n1,2\n\xff\xfe,3\n", "line 3 has the byte 0xff", "latin1"),
         ("x,y\n1,2\n".encode("utf-16"), "line 1 has the byte 0xff", "utf-16"),
         # Far beyond what is decoded at once.
@@ -134,9 +126,7 @@ def test_a_text_in_another_encoding_is_refused(tmp_path, content, found, code, r
 def test_row_names_of_r_are_left_out_as_an_index(tmp_path, name, text):
     path = tmp_path / name
     path.write_text(text)
-    with pytest.warns(
-        ColumnWarning, match="the first column .* left out, as the index"
-    ):
+    with pytest.warns(ColumnWarning, match="the first column .* left out, as the index"):
         found = read_table(path)
     np.testing.assert_array_equal(found.samples, X)
     assert (found.names, found.numbers, found.total) == (("x", "y"), (1, 2), 3)
@@ -157,9 +147,7 @@ def test_quoted_delimiters_do_not_move_the_columns_chosen(tmp_path):
     np.testing.assert_array_equal(read_table(path, ColumnChoice("1-2")).samples, X)
 
 
-@pytest.mark.parametrize(
-    "read", [read_table, column_names, lambda path: line_of(path, 0)]
-)
+@pytest.mark.parametrize("read", [read_table, column_names, lambda path: line_of(path, 0)])
 def test_a_file_that_cannot_be_split_is_refused(tmp_path, read):
     (tmp_path / "a.csv").write_bytes(b'x,y\n"' + b"1;2;" * 40_000)
     message = "must be a table of numbers: field larger than .* Repair the quotes in it"
@@ -217,9 +205,7 @@ def test_another_table_is_read_by_the_names_of_the_first(tmp_path, table):
 )
 def test_a_row_that_is_no_row_of_numbers_is_refused_in_one_line(tmp_path, row, message):
     (tmp_path / "a.csv").write_text("1,2\n" * 60 + f"{row}\n")
-    with pytest.raises(
-        ValueError, match=rf"a.csv must be a table .*{message}"
-    ) as error:
+    with pytest.raises(ValueError, match=rf"a.csv must be a table .*{message}") as error:
         read_table(tmp_path / "a.csv")
     assert "\n" not in str(error.value)
 

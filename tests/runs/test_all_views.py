@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from manifactor.inputs.particle_choice import ParticleChoice
-from manifactor.runs.all_views import AllViewsTask
+from manifactor.cryoem.all_views.fitting import AllViewsTask
+from manifactor.cryoem.files.formats import ParticleChoice
 
 
 def test_a_task_for_workers_of_another_folder_has_absolute_paths(tmp_path, monkeypatch):

@@ -2,14 +2,10 @@
 
 import pytest
 
-from manifactor.runs.all_views_cost import forecast_all_views
+from manifactor.cryoem.all_views.fitting import forecast_all_views
 
 # Images, pixels, seconds of the CPU and gigabytes of fits of the simulated channel.
-MEASURED = [
-    (4_000, 48, 75, 0.98),
-    (20_000, 48, 185, 1.28),
-    (100_000, 256, 336, 1.58),
-]
+MEASURED = [(4_000, 48, 75, 0.98), (20_000, 48, 185, 1.28), (100_000, 256, 336, 1.58)]
 
 
 @pytest.mark.parametrize(("n_images", "size", "seconds", "gigabytes"), MEASURED)

@@ -1,5 +1,8 @@
 import json
 import pickle
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -54,9 +57,7 @@ def test_a_diffusion_map_comes_back_as_it_was(rectangle, tmp_path):
 
 def test_a_fit_with_a_search_of_the_caller_s_own_keeps_its_results(rectangle, tmp_path):
     search = KNeighborsTransformer(n_neighbors=20)
-    fit = DiffusionMap(8, neighbors=search, callback=print, random_state=0).fit(
-        rectangle[0]
-    )
+    fit = DiffusionMap(8, neighbors=search, callback=print, random_state=0).fit(rectangle[0])
     save(fit, tmp_path / "map.npz")
     back = load(tmp_path / "map.npz")
     np.testing.assert_array_equal(back.spectrum_.functions, fit.spectrum_.functions)
@@ -68,13 +69,9 @@ def test_arrays_can_be_read_without_the_package(fit, tmp_path):
     save(fit, tmp_path / "fit.npz")
     with np.load(tmp_path / "fit.npz", allow_pickle=False) as stored:
         np.testing.assert_array_equal(
-            stored["factorization_/diffusion/distinct/eigenvalues"],
-            fit.spectrum_.eigenvalues,
+            stored["factorization_/diffusion/distinct/eigenvalues"], fit.spectrum_.eigenvalues
         )
-        assert (
-            json.loads(stored["manifest"].tobytes())["estimator"]
-            == "ManifoldFactorizer"
-        )
+        assert json.loads(stored["manifest"].tobytes())["estimator"] == "ManifoldFactorizer"
 
 
 def test_only_fitted_estimators_are_saved(tmp_path):
@@ -89,8 +86,7 @@ class Bomb:
 
 
 @pytest.mark.parametrize(
-    "kind",
-    ["text", "empty", "npz", "npy", "pickle", "pickled member", "cut short", "foreign"],
+    "kind", ["text", "empty", "npz", "npy", "pickle", "pickled member", "cut short", "foreign"]
 )
 def test_foreign_files_are_refused_and_never_executed(fit, tmp_path, kind):
     path = tmp_path / "fit.npz"
@@ -110,9 +106,7 @@ def test_foreign_files_are_refused_and_never_executed(fit, tmp_path, kind):
         elif kind == "cut short":
             file.write(whole[: len(whole) // 2])
         elif kind == "foreign":
-            np.savez(
-                file, manifest=np.frombuffer(b'{"format": "other"}', dtype=np.uint8)
-            )
+            np.savez(file, manifest=np.frombuffer(b'{"format": "other"}', dtype=np.uint8))
     with pytest.raises(ValueError, match="is not a"):
         load(path)
 
@@ -203,15 +197,9 @@ CHANGES = {
     "fewer weights": turned_into("diffusion/distinct/weights", lambda a: a[1:]),
     "floats for indices": turned_into("diffusion/graph/inverse", lambda a: a * 1.0),
     "foreign bytes": turned_into("diffusion/samples", lambda a: a.astype(">f8")),
-    "a chart of another spectrum": turned_into(
-        "factors/0/chart/functions", lambda a: a[:-1]
-    ),
-    "a chart without columns": turned_into(
-        "factors/0/chart/functions", lambda a: a[:, :0]
-    ),
-    "confidence of fewer samples": turned_into(
-        "factors/1/confidence", lambda a: a[:-1]
-    ),
+    "a chart of another spectrum": turned_into("factors/0/chart/functions", lambda a: a[:-1]),
+    "a chart without columns": turned_into("factors/0/chart/functions", lambda a: a[:, :0]),
+    "confidence of fewer samples": turned_into("factors/1/confidence", lambda a: a[:-1]),
     "leakage of other factors": turned_into("evidence/leakage", lambda a: a[:1, :1]),
     "no factors": replaced({"tuple": []}, *FIELDS, "factors"),
     "one factor fewer": lambda m, _: m["fitted"]["factorization_"]["fields"]["factors"][
@@ -265,9 +253,7 @@ def test_an_archive_larger_than_the_memory_is_refused(fit, tmp_path, monkeypatch
 def test_an_archive_of_another_version_says_which_release_reads_it(tmp_path):
     manifest = b'{"format": "manifactor", "version": 99, "written_by": "9.0"}'
     np.savez(tmp_path / "fit.npz", manifest=np.frombuffer(manifest, dtype=np.uint8))
-    with pytest.raises(
-        ValueError, match=r"archive version 99.*Read it with manifactor 9\.0"
-    ):
+    with pytest.raises(ValueError, match=r"archive version 99.*Read it with manifactor 9\.0"):
         load(tmp_path / "fit.npz")
 
 
@@ -279,11 +265,35 @@ def test_a_folder_that_is_no_run_is_neither_read_nor_replaced(fit, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_mistake_in_our_own_code_is_not_taken_for_damage(fit, tmp_path, monkeypatch):
+    save(fit, tmp_path / "fit.npz")
+
+    def mistaken(self):
+        raise AttributeError("ours")
+
+    monkeypatch.setattr(ManifoldFactorizer, "restore", mistaken)
+    with pytest.raises(AttributeError, match="ours"):
+        load(tmp_path / "fit.npz")
+
+
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(
-        FileNotFoundError, match=r"nothing\.npz does not exist\. Name a"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"nothing\.npz does not exist\. Name a"):
         load(tmp_path / "nothing.npz")
+
+
+def test_what_a_killed_save_has_left_is_removed_by_the_next(fit, tmp_path):
+    path = tmp_path / "fit.npz"
+    save(fit, path)
+    killed = (
+        "import os, signal, sys, manifactor\n"
+        "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "manifactor.save(manifactor.load(sys.argv[1]), sys.argv[1])\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", killed, path], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 2
+    save(load(path), path)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
@@ -312,9 +322,7 @@ def test_a_run_folder_holds_fit_record_and_coordinates(fit, run):
         "factor2",
         "factor2_confidence",
     )
-    np.testing.assert_allclose(
-        table["factor1"], np.degrees(fit.factors_[0].coordinate), rtol=1e-6
-    )
+    np.testing.assert_allclose(table["factor1"], np.degrees(fit.factors_[0].coordinate), rtol=1e-6)
 
 
 def test_a_run_is_not_overwritten_unasked(fit, run):

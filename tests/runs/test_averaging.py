@@ -6,14 +6,18 @@ import mrcfile
 import numpy as np
 import pytest
 
-from manifactor.cryoem.mp4 import can_write_mp4
-from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.stacks import ImageArray
-from manifactor.cryoem.views import View
-from manifactor.runs.average_files import write_averages
-from manifactor.runs.averaging import AveragingSettings, average
-from manifactor.runs.halves import half_averages, half_sets
-from manifactor.runs.means import weighted_means
+from manifactor.cryoem.averages.averaging import (
+    AveragingSettings,
+    average,
+    half_averages,
+    half_sets,
+    write_averages,
+)
+from manifactor.cryoem.averages.means import weighted_means
+from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.files.stacks import ImageArray
+from manifactor.cryoem.movies import can_write_mp4
+from manifactor.cryoem.one_view.views import View
 from manifactor.runs.places import Place
 
 from ..conftest import PickledWorkers
@@ -148,9 +152,7 @@ def test_the_halves_of_a_bin_average_to_its_mean(run, tmp_path):
     one, two = found.halves.means
     assert not np.allclose(one, two)
     # The halves of a bin have about equal weight.
-    np.testing.assert_allclose(
-        (one + two)[:, 0, 0] / 2, found.means[:, 0, 0], atol=0.02
-    )
+    np.testing.assert_allclose((one + two)[:, 0, 0] / 2, found.means[:, 0, 0], atol=0.02)
     assert (found.halves.correlations > 0.9).all()
     assert "the averages of half sets correlate by" in str(found)
     names = write_averages(found, tmp_path)
@@ -191,7 +193,5 @@ def test_volumes_have_a_map_for_each_half(latents, tmp_path):
     volumes[:, 0, 0, 0] = latents[0]
     run = run_of([Place(latents[0], "interval")], volumes)
     run.record = {}
-    names = write_averages(
-        average(run, [1], n_bins=2, matched=False, halves=True), tmp_path
-    )
+    names = write_averages(average(run, [1], n_bins=2, matched=False, halves=True), tmp_path)
     assert {"average_001_half1.mrc", "average_002_half2.mrc"} < set(names)

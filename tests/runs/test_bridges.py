@@ -14,16 +14,14 @@ import numpy as np
 import pytest
 import starfile
 
-from manifactor.cryoem.formats import read_particles
-from manifactor.cryoem.mrc import write_stack
-from manifactor.cryoem.particles import euler_matrices
-from manifactor.inputs.pickles import read_pickled_array
-from manifactor.runs.bins import bin_labels
-from manifactor.runs.bridges import BRIDGES, export
-from manifactor.runs.bridges.commands import command, comment
-from manifactor.runs.bridges.points import PointSettings, steady_samples
-from manifactor.runs.places import Place
+from manifactor.cryoem.export.programs import BRIDGES, export
+from manifactor.cryoem.export.request import PointSettings, command, comment, steady_samples
+from manifactor.cryoem.files.formats import read_particles
+from manifactor.cryoem.files.mrc import write_stack
+from manifactor.cryoem.files.particles import euler_matrices
+from manifactor.runs.places import Place, bin_labels
 from manifactor.runs.run import Run
+from manifactor.tables.pickles import read_pickled_array
 
 from ..conftest import PickledWorkers
 
@@ -443,11 +441,7 @@ def make_cs_run(run, project):
 
     def make(path):
         types = [("uid", "u8"), ("blob/path", "S60"), ("blob/idx", "u4")]
-        types += [
-            ("alignments3D/pose", "f4", 3),
-            ("ctf/df1_A", "f4"),
-            ("other/a", "f4"),
-        ]
+        types += [("alignments3D/pose", "f4", 3), ("ctf/df1_A", "f4"), ("other/a", "f4")]
         table = np.zeros(N, dtype=types)
         table["uid"] = np.arange(N)
         table["blob/path"] = path
@@ -500,8 +494,7 @@ def test_results_that_a_cs_file_lacks_are_named(make_cs_run):
 
 
 @pytest.mark.parametrize(
-    ("lattice", "ctf"),
-    [("D: 1", None), ("D: 33", np.zeros(3)), ("D: 33", np.zeros((0, 9)))],
+    ("lattice", "ctf"), [("D: 1", None), ("D: 33", np.zeros(3)), ("D: 33", np.zeros((0, 9)))]
 )
 def test_a_config_without_a_size_leaves_the_pixel_size_out(run, project, lattice, ctf):
     trained(project, box=32, ctf=project / "ctf.pkl")

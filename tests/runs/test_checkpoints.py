@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets
-from manifactor._support.choices import Choice
+from manifactor._support.parameters import Choice
 from manifactor.runs.archive import write_tree
 from manifactor.runs.checkpoints import Checkpoints, CheckpointWarning
 
@@ -39,9 +39,7 @@ def test_a_stopped_fit_goes_on_from_its_checkpoints(samples, tmp_path):
     assert list(again.timings_) == ["factors"]
     fresh = ManifoldFactorizer(random_state=0).fit(samples)
     np.testing.assert_array_equal(again.coordinates(), fresh.coordinates())
-    np.testing.assert_allclose(
-        again.transform(samples[:9]), fresh.transform(samples[:9])
-    )
+    np.testing.assert_allclose(again.transform(samples[:9]), fresh.transform(samples[:9]))
 
 
 @pytest.mark.slow
@@ -53,22 +51,19 @@ def test_checkpoints_of_another_fit_are_refused_and_left_alone(samples, tmp_path
     other_stages = Checkpoints(tmp_path, resume=True, worth_writing=0.0)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(
-        ValueError,
-        match="must belong to this fit; they are of other samples or settings",
+        ValueError, match="must belong to this fit; they are of other samples or settings"
     ):
         other.fit(samples, stages=other_stages)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 @pytest.mark.slow
-def test_a_full_disk_costs_the_checkpoint_and_nothing_else(
-    samples, tmp_path, monkeypatch
-):
+def test_a_full_disk_costs_the_checkpoint_and_nothing_else(samples, tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("manifactor._support.temporaries.tempfile.mkdtemp", full)
-    monkeypatch.setattr("manifactor._support.temporaries.tempfile.mkstemp", full)
+    monkeypatch.setattr("manifactor._support.files.tempfile.mkdtemp", full)
+    monkeypatch.setattr("manifactor._support.files.tempfile.mkstemp", full)
     fit = ManifoldFactorizer(random_state=0)
     fit_stages = Checkpoints(tmp_path, worth_writing=0.0)
     with pytest.warns(

@@ -5,11 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manifactor.cryoem.particles import Particles, euler_matrices, view_directions
-from manifactor.cryoem.stacks import ImageArray
-from manifactor.cryoem.views import View
-from manifactor.runs.cones import Cone, ConeSettings, choose_cone, given_cone
-from manifactor.runs.motions import RunMotions
+from manifactor.cryoem.all_views.volumes import (
+    Cone,
+    ConeSettings,
+    RunMotions,
+    choose_cone,
+    given_cone,
+)
+from manifactor.cryoem.files.particles import Particles, euler_matrices, view_directions
+from manifactor.cryoem.files.stacks import ImageArray
+from manifactor.cryoem.one_view.views import View
 
 from ..cryoem.moving import moving_model
 
@@ -71,9 +76,7 @@ def test_images_from_behind_show_the_front_when_mirrored(size):
     found = Particles(Path("a.star"), np.arange(2), angles=angles, shift=shift)
     facing, mirrored = found.facing(front)
     assert mirrored.tolist() == [False, True]
-    view = View(
-        ImageArray(np.stack(moved), 1.0), facing, frame=front, mirrored=mirrored
-    )
+    view = View(ImageArray(np.stack(moved), 1.0), facing, frame=front, mirrored=mirrored)
     ((_, aligned),) = view.blocks()
     truth = model.images(place, euler_matrices(np.array([[*front, 0.0]])), size=size)[0]
     for image in aligned:

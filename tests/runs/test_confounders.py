@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manifactor.cryoem.particles import Particles, view_directions
+from manifactor.cryoem.files.particles import Particles, view_directions
 from manifactor.runs.confounders import ConfounderSettings, confounders
 from manifactor.runs.places import Place
 
@@ -17,11 +17,7 @@ def particles(rng):
     angles = np.column_stack(
         [rng.uniform(0, 360, N), rng.uniform(0, 180, N), rng.uniform(0, 360, N)]
     )
-    microscope = {
-        "defocus_u": defocus,
-        "defocus_v": defocus,
-        "half set": rng.integers(1, 3, N),
-    }
+    microscope = {"defocus_u": defocus, "defocus_v": defocus, "half set": rng.integers(1, 3, N)}
     microscope["optics group"] = rng.integers(1, 5, N)
     return Particles(
         Path("a.star"),
@@ -34,8 +30,7 @@ def particles(rng):
 
 def found(particles, *places):
     return {
-        (c.name, c.factor): c
-        for c in confounders(particles, places, rng=np.random.default_rng(0))
+        (c.name, c.factor): c for c in confounders(particles, places, rng=np.random.default_rng(0))
     }
 
 
@@ -43,9 +38,7 @@ def test_a_factor_that_is_the_defocus_is_a_microscope_factor(particles, rng):
     defocus = (particles.microscope["defocus_u"] - 10_000) / 15_000
     noisy = np.clip(defocus**2 + 0.05 * rng.normal(size=N), 0, 1)
     result = found(
-        particles,
-        Place(rng.uniform(0, 2 * np.pi, N), "circle"),
-        Place(noisy, "interval"),
+        particles, Place(rng.uniform(0, 2 * np.pi, N), "circle"), Place(noisy, "interval")
     )
     assert result["defocus", 2].r2 > 0.9
     assert result["defocus", 2].p == 0.01
@@ -91,9 +84,7 @@ def test_classes_that_follow_a_factor_are_no_fault_of_the_microscope(particles, 
 
 def test_a_weak_dependence_says_look_further(particles, rng):
     defocus = (particles.microscope["defocus_u"] - 10_000) / 15_000
-    half = Place(
-        np.clip(0.5 * defocus + 0.5 * rng.uniform(size=N) ** 0.2, 0, 1), "interval"
-    )
+    half = Place(np.clip(0.5 * defocus + 0.5 * rng.uniform(size=N) ** 0.2, 0, 1), "interval")
     weak = Place(0.3 * defocus + 0.7 * rng.uniform(size=N), "interval")
     assert "microscope" in found(particles, half)["defocus", 1].meaning
     assert "look further" in found(particles, weak)["defocus", 1].meaning
@@ -101,18 +92,14 @@ def test_a_weak_dependence_says_look_further(particles, rng):
 
 def test_a_quantity_that_is_the_same_for_all_is_left_out(particles, rng):
     particles.microscope["half set"][:] = 1
-    assert ("half set", 1) not in found(
-        particles, Place(rng.uniform(size=N), "interval")
-    )
+    assert ("half set", 1) not in found(particles, Place(rng.uniform(size=N), "interval"))
 
 
 @pytest.mark.slow
 def test_a_quantity_behind_what_no_factor_explains_is_named(particles, rng):
     turn = rng.uniform(0, 360, N)
     defocus = particles.microscope["defocus_u"] / 15_000
-    samples = np.column_stack(
-        [np.cos(np.radians(turn)), np.sin(np.radians(turn)), defocus]
-    )
+    samples = np.column_stack([np.cos(np.radians(turn)), np.sin(np.radians(turn)), defocus])
     found = confounders(
         particles,
         [Place(np.radians(turn), "circle")],
@@ -147,9 +134,7 @@ def test_the_levels_of_a_verdict_are_settings(particles, rng):
         settings = ConfounderSettings(
             dependent_r2=level, owned_r2=level, n_permutations=60, max_samples=800
         )
-        result = confounders(
-            particles, [weak], rng=np.random.default_rng(0), settings=settings
-        )
+        result = confounders(particles, [weak], rng=np.random.default_rng(0), settings=settings)
         meanings[level] = {c.name: c.meaning for c in result}["defocus"]
     assert meanings[0.05].startswith("factor 1 is a microscope factor")
     assert meanings[0.9] == ""

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from manifactor.cryoem.mrc import write_volume
-from manifactor.cryoem.particles import euler_matrices
+from manifactor.cryoem.all_views.volumes import rotation
+from manifactor.cryoem.averages.given_volumes import GivenVolumeSettings, read_volumes
+from manifactor.cryoem.files.mrc import write_volume
+from manifactor.cryoem.files.particles import euler_matrices
 from manifactor.cryoem.volumes import projection
-from manifactor.runs.given_volumes import GivenVolumeSettings, read_volumes
-from manifactor.runs.motions import rotation
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run
 
@@ -20,16 +20,14 @@ def blob(x, y, z):
     """A dot at a point, in voxels from the centre, in an array indexed by z, y, x."""
     axis = np.arange(SIDE) - SIDE // 2
     squared = [(axis - at) ** 2 for at in (z, y, x)]
-    return np.exp(
-        -(squared[0][:, None, None] + squared[1][:, None] + squared[2]) / 4
-    ).astype(np.float32)
+    return np.exp(-(squared[0][:, None, None] + squared[1][:, None] + squared[2]) / 4).astype(
+        np.float32
+    )
 
 
 def centre(image):
     axis = np.arange(SIDE) - SIDE // 2
-    return image.sum(axis=0) @ axis / image.sum(), image.sum(
-        axis=1
-    ) @ axis / image.sum()
+    return image.sum(axis=0) @ axis / image.sum(), image.sum(axis=1) @ axis / image.sum()
 
 
 @pytest.fixture
@@ -90,8 +88,7 @@ def test_volumes_that_cannot_be_shown_are_refused(run, folder, tmp_path):
         read_volumes(folder, run, factor=3)
     sheet = Place(np.zeros((200, 2)), "other")
     with pytest.raises(
-        ValueError,
-        match=r"an interval or a circle; those of this run are factors \[2\]",
+        ValueError, match=r"an interval or a circle; those of this run are factors \[2\]"
     ):
         read_volumes(folder, replace(run, places=(sheet, run.places[1])), factor=1)
     few = GivenVolumeSettings(most=5)

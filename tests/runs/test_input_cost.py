@@ -6,17 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manifactor.cryoem.mrc import write_stack, write_volume
-from manifactor.inputs.given import ImageSettings
-from manifactor.inputs.large import UnreadTable
-from manifactor.inputs.particle_choice import ParticleChoice
-from manifactor.inputs.reading import Input, open_input
-from manifactor.inputs.stored import stored_table
-from manifactor.inputs.unread import unread_stack
-from manifactor.runs.input_cost import forecast_input, n_columns
-from manifactor.runs.several_cost import forecast_side_by_side
+from manifactor.cryoem.files.formats import ParticleChoice
+from manifactor.cryoem.files.mrc import write_stack, write_volume
+from manifactor.runs.cost import forecast_input, n_columns
+from manifactor.runs.several import forecast_side_by_side
 from manifactor.runs.task import Task
 from manifactor.spectral.forecast import Forecast
+from manifactor.tables.images import ImageSettings, unread_stack
+from manifactor.tables.reading import Input, UnreadTable, open_input
+from manifactor.tables.stores import stored_table
 
 FIT = Forecast(memory=5e8, seconds=9)
 
@@ -44,8 +42,7 @@ def test_samples_are_placed_if_not_all_are_fitted():
 
 def test_places_are_divided_over_workers_and_nothing_else_is():
     alone, shared = (
-        forecast_input(table(10**7), FIT, 20_000, n_workers=n, n_cores=2)
-        for n in (1, 4)
+        forecast_input(table(10**7), FIT, 20_000, n_workers=n, n_cores=2) for n in (1, 4)
     )
     one, four = seconds_of(alone), seconds_of(shared)
     assert four["placing"] == pytest.approx(one["placing"] / 4)
@@ -113,7 +110,7 @@ def test_images_are_not_read_for_a_forecast(stack, monkeypatch):
     def blocks(*_):
         raise AssertionError("images were read")
 
-    monkeypatch.setattr("manifactor.cryoem.stacks.ImageSource.blocks", blocks)
+    monkeypatch.setattr("manifactor.cryoem.files.stacks.ImageSource.blocks", blocks)
     task = Task(stack)
     cost = task.forecast(task.open())
     assert list(seconds_of(cost)) == ["reading", "components", "fitting", "writing"]
@@ -122,8 +119,7 @@ def test_images_are_not_read_for_a_forecast(stack, monkeypatch):
 def test_the_cost_of_images_grows_with_their_number_and_size(stack):
     images = unread_stack(stack, ImageSettings(), ParticleChoice())
     few, many = (
-        forecast_input(repeated(images, n), FIT, 3000, n_cores=2)
-        for n in (10_000, 100_000)
+        forecast_input(repeated(images, n), FIT, 3000, n_cores=2) for n in (10_000, 100_000)
     )
     assert seconds_of(many)["components"] > 2 * seconds_of(few)["components"]
     wide = replace(images.source, shape=(256, 256))
@@ -137,8 +133,7 @@ def test_the_cost_of_images_grows_with_their_number_and_size(stack):
 def test_a_low_pass_and_a_number_of_components_are_taken_into_account(stack):
     narrow = ImageSettings(low_pass=16.0, components=5)
     usual, filtered = (
-        unread_stack(stack, each, ParticleChoice())
-        for each in (ImageSettings(), narrow)
+        unread_stack(stack, each, ParticleChoice()) for each in (ImageSettings(), narrow)
     )
     assert (n_columns(usual), n_columns(filtered)) == (10, 5)
     costs = [

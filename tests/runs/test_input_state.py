@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from manifactor.runs import task as tasks
+from manifactor.runs.checkpoints import InputWarning
 from manifactor.runs.folder import read_run
-from manifactor.runs.input_state import InputWarning
 from manifactor.runs.task import Task
 
 
@@ -50,9 +50,7 @@ def test_an_input_that_is_overwritten_costs_a_warning(samples, tmp_path, monkeyp
 
 
 @pytest.mark.filterwarnings("default::manifactor.SampleWarning")
-def test_particles_that_are_removed_cost_only_their_own_file(
-    samples, tmp_path, monkeypatch
-):
+def test_particles_that_are_removed_cost_only_their_own_file(samples, tmp_path, monkeypatch):
     star = tmp_path / "a.star"
     rows = "".join(f"{k + 1:06d}@a.mrcs {k}\n" for k in range(150))
     star.write_text(f"data_\n\nloop_\n_rlnImageName #1\n_rlnCoordinateX #2\n{rows}")

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from manifactor.runs.bins import bin_labels
-from manifactor.runs.matching import Matching, MatchingSettings, effective_sizes, match
-from manifactor.runs.places import Place
+from manifactor.cryoem.averages.matching import Matching, MatchingSettings, effective_sizes, match
+from manifactor.runs.places import Place, bin_labels
 
 
 def dependent(rng, n_samples=4000, correlation=0.58):
@@ -60,14 +59,10 @@ def test_independent_factors_lose_little_by_matching(rng):
 
 def test_several_factors_circles_and_surfaces_are_matched_at_once(rng):
     a, b = dependent(rng, 20_000)
-    sheet = np.column_stack(
-        [b + 0.1 * rng.normal(size=len(a)), rng.uniform(size=len(a))]
-    )
+    sheet = np.column_stack([b + 0.1 * rng.normal(size=len(a)), rng.uniform(size=len(a))])
     angle = (120 * a + 40 * rng.normal(size=len(a))) % 360
     labels, _ = bin_labels(a, "interval", n_bins=4)
-    matching = match(
-        labels, [Place(np.radians(angle), "circle"), Place(sheet, "other")], n_bins=4
-    )
+    matching = match(labels, [Place(np.radians(angle), "circle"), Place(sheet, "other")], n_bins=4)
     assert matching.unevenness[0] > 1.3
     assert matching.unevenness[1] < 0.2
 
@@ -80,10 +75,7 @@ def test_the_start_of_a_circle_does_not_matter(rng):
         match(labels, [Place(np.radians((angle + start) % 360), "circle")], n_bins=4)
         for start in (0, 77, 200)
     ]
-    assert all(
-        matching.weights == pytest.approx(matchings[0].weights)
-        for matching in matchings
-    )
+    assert all(matching.weights == pytest.approx(matchings[0].weights) for matching in matchings)
     assert matchings[0].unevenness[0] > 1.3
     assert matchings[0].unevenness[1] < 0.1
 
@@ -120,8 +112,7 @@ def test_bins_without_a_common_place_are_refused_with_the_poorest_bin():
     b = np.linspace(0, 1, 200)
     labels, _ = bin_labels(b, "interval", n_bins=4)
     with pytest.raises(
-        ValueError,
-        match=r"none of the 6 cells .* all 4 bins: bin \d lacks [45] of them. .*--bins",
+        ValueError, match=r"none of the 6 cells .* all 4 bins: bin \d lacks [45] of them. .*--bins"
     ):
         match(labels, [Place(b, "interval")], n_bins=4)
 
@@ -135,25 +126,15 @@ def test_too_few_samples_are_refused():
 
 
 @pytest.mark.parametrize(
-    "labels",
-    [
-        np.array([0, 5]),
-        np.array([0.0, 1.0]),
-        np.array([-2, 0]),
-        np.array([], dtype=int),
-    ],
+    "labels", [np.array([0, 5]), np.array([0.0, 1.0]), np.array([-2, 0]), np.array([], dtype=int)]
 )
 def test_labels_outside_the_bins_are_refused(labels):
-    with pytest.raises(
-        ValueError, match=r"`labels` must be one whole number in \[-1, 4\]"
-    ):
+    with pytest.raises(ValueError, match=r"`labels` must be one whole number in \[-1, 4\]"):
         match(labels, [], n_bins=5)
 
 
 def test_factors_of_other_samples_are_refused():
-    with pytest.raises(
-        ValueError, match="finite coordinate for each of the 2 samples; got shape"
-    ):
+    with pytest.raises(ValueError, match="finite coordinate for each of the 2 samples; got shape"):
         match(np.array([0, 1]), [Place(np.zeros(3), "interval")], n_bins=2)
 
 
@@ -162,9 +143,9 @@ def test_order_of_the_samples_does_not_matter(rng):
     order = rng.permutation(500)
     labels, _ = bin_labels(a, "interval", n_bins=5)
     weights = match(labels, [Place(b, "interval")], n_bins=5).weights
-    assert match(
-        labels[order], [Place(b[order], "interval")], n_bins=5
-    ).weights == pytest.approx(weights[order])
+    assert match(labels[order], [Place(b[order], "interval")], n_bins=5).weights == pytest.approx(
+        weights[order]
+    )
 
 
 def test_effective_size_of_equal_weights_is_their_number():

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.stacks import ImageArray
-from manifactor.runs.means import weighted_means
+from manifactor.cryoem.averages.means import weighted_means
+from manifactor.cryoem.files.stacks import ImageArray
 
 
 def blocks_of(images, size):
@@ -20,8 +20,7 @@ def test_any_block_size_gives_the_direct_means(stack, size):
     images, labels, weights = stack
     means = weighted_means(blocks_of(images, size), labels, weights=weights, n_bins=4)
     direct = [
-        np.average(images[labels == k], axis=0, weights=weights[labels == k])
-        for k in range(4)
+        np.average(images[labels == k], axis=0, weights=weights[labels == k]) for k in range(4)
     ]
     assert means.shape == (4, 6, 5)
     assert means.dtype == np.float32
@@ -39,10 +38,7 @@ def test_volumes_and_whole_numbers_are_averaged_too(rng):
 def test_a_bin_without_weight_is_zero(stack):
     images, labels, weights = stack
     means = weighted_means(
-        blocks_of(images, 8),
-        labels,
-        weights=np.where(labels == 2, 0, weights),
-        n_bins=6,
+        blocks_of(images, 8), labels, weights=np.where(labels == 2, 0, weights), n_bins=6
     )
     assert (means[[2, 4, 5]] == 0).all()
     assert (means[[0, 1, 3]] > 90).all()
@@ -70,18 +66,14 @@ def test_the_order_of_the_samples_does_not_matter(stack, rng):
         blocks_of(images[order], 9), labels[order], weights=weights[order], n_bins=4
     )
     np.testing.assert_allclose(
-        shuffled,
-        weighted_means(blocks_of(images, 9), labels, weights=weights, n_bins=4),
-        rtol=1e-6,
+        shuffled, weighted_means(blocks_of(images, 9), labels, weights=weights, n_bins=4), rtol=1e-6
     )
 
 
 def test_no_samples_are_refused(stack):
     images, labels, weights = stack
     with pytest.raises(ValueError, match="must hold samples"):
-        weighted_means(
-            ImageArray(images[:0]), labels[:0], weights=weights[:0], n_bins=4
-        )
+        weighted_means(ImageArray(images[:0]), labels[:0], weights=weights[:0], n_bins=4)
 
 
 def test_weights_of_other_samples_are_refused(stack):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from manifactor.runs.motions import RunMotions, angles_of, even_scale
+from manifactor.cryoem.all_views.volumes import RunMotions, angles_of, even_scale
 
 from ..cryoem.moving import moving_model
 
@@ -45,9 +45,7 @@ def test_a_view_along_the_motion_does_not_show_it(motions):
 def test_even_places_are_ranks_and_a_circle_has_no_end(motions):
     interval, circle = motions.scales
     coordinates = np.array([0.04, 0.25, 0.81])
-    np.testing.assert_allclose(
-        interval.even_at(coordinates), np.sqrt(coordinates), atol=0.01
-    )
+    np.testing.assert_allclose(interval.even_at(coordinates), np.sqrt(coordinates), atol=0.01)
     even = np.array([0.1, 0.5, 0.9])
     np.testing.assert_allclose(interval.even_places(interval.coordinates(even)), even)
     below, above = circle.even_at(np.array([359.9, 0.1]))

@@ -8,13 +8,13 @@ import zarr
 
 from manifactor import ManifoldFactorizer, datasets
 from manifactor._support.workers import Here
-from manifactor.inputs.stored import stored_table
 from manifactor.runs import parts
 from manifactor.runs.archive import save
 from manifactor.runs.folder import write_run
 from manifactor.runs.parts import PartSettings, part_ranges, place_in_parts
 from manifactor.runs.run import open_run
-from manifactor.runs.streamed import select_from_parts
+from manifactor.runs.selection import select_from_parts
+from manifactor.tables.stores import stored_table
 
 N = 2600
 SMALL = PartSettings(rows=1000)
@@ -53,19 +53,9 @@ def placed(fitted, tmp_path):
 
 def test_parts_are_whole_chunks_unless_these_are_too_large():
     settings = PartSettings(rows=10, numbers=60)
-    assert part_ranges(np.arange(0, 25, 4), 3, settings=settings) == [
-        (0, 8),
-        (8, 16),
-        (16, 24),
-    ]
-    assert part_ranges(np.array([0, 15, 30]), 3, settings=settings) == [
-        (0, 15),
-        (15, 30),
-    ]
-    assert part_ranges(np.array([0, 25]), 3, settings=settings) == [
-        (0, 10),
-        (10, 25),
-    ]
+    assert part_ranges(np.arange(0, 25, 4), 3, settings=settings) == [(0, 8), (8, 16), (16, 24)]
+    assert part_ranges(np.array([0, 15, 30]), 3, settings=settings) == [(0, 15), (15, 30)]
+    assert part_ranges(np.array([0, 25]), 3, settings=settings) == [(0, 10), (10, 25)]
 
 
 def test_a_run_in_parts_has_the_places_of_all_samples(fitted, placed):
@@ -105,9 +95,7 @@ def test_only_parts_that_are_missing_are_placed(fitted, tmp_path):
 
     place = {"settings": SMALL, "report": (seen := []).append}
     with pytest.raises(KeyboardInterrupt):
-        place_in_parts(
-            tmp_path / "fit.npz", table, folder, workers=StopsAfterTwo(), **place
-        )
+        place_in_parts(tmp_path / "fit.npz", table, folder, workers=StopsAfterTwo(), **place)
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     assert len(before) == 2
     assert place_in_parts(tmp_path / "fit.npz", table, folder, **place) == 3
@@ -136,6 +124,15 @@ def test_a_selection_of_nothing_or_into_another_format_leaves_no_file(placed, tm
     with pytest.raises(ValueError, match=r"one of .csv, .parquet for a run"):
         select_from_parts(placed, tmp_path / "s.star", [])
     assert not list(tmp_path.glob("*s.*"))
+
+
+def test_a_mistake_in_our_own_code_is_not_taken_for_damage(placed, monkeypatch):
+    def mistaken(*_):
+        raise TypeError("ours")
+
+    monkeypatch.setattr(parts, "from_table", mistaken)
+    with pytest.raises(TypeError, match="ours"):
+        open_run(placed, some=True)
 
 
 def test_a_missing_or_damaged_part_is_named(placed):

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from manifactor.runs.all_views import places_of
+from manifactor.cryoem.all_views.fitting import places_of
 
 
 def found(topology, coordinate, places):

@@ -4,13 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manifactor import ManifoldFactorizer, datasets
-from manifactor.runs.places import (
-    Place,
-    all_places,
-    fitted_places,
-    from_table,
-    to_table,
-)
+from manifactor.runs.places import Place, all_places, fitted_places, from_table, to_table
 
 # Files have 8 digits; finer differences of angles are rounding.
 degrees = st.integers(0, 360 * 10**5 - 1).map(lambda n: n / 10**5)
@@ -39,9 +33,7 @@ def test_the_ends_of_a_range_belong_to_it():
 
 
 def test_a_factor_of_more_dimensions_has_no_range():
-    with pytest.raises(
-        ValueError, match="needs a factor that is an interval or a circle"
-    ):
+    with pytest.raises(ValueError, match="needs a factor that is an interval or a circle"):
         Place(np.zeros((3, 2)), "other").between(0, 1)
 
 

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manifactor._support.choices import Choice
-from manifactor.runs.record_rules import BOOK, RULES, UNSAVED
+from manifactor._support.parameters import Choice
+from manifactor.runs.archive import RECORDS
 from manifactor.runs.rules import (
+    BOOK,
+    RULES,
+    UNSAVED,
     Array,
     BrokenRule,
     Number,
@@ -20,7 +23,6 @@ from manifactor.runs.rules import (
     numbers,
     within,
 )
-from manifactor.runs.tree import RECORDS
 
 OAK = Choice("oak", "set by the caller")
 
@@ -90,10 +92,7 @@ BROKEN = {
         {"leaves": (Leaf(np.ones(4)), Leaf(np.ones(5)))},
         r"Tree.leaves: Leaf.values: has shape \(5,\)",
     ),
-    "a number beyond a size": (
-        {"leaves": (Leaf(np.ones(4), 5),)},
-        "Leaf.weight: must not be 5",
-    ),
+    "a number beyond a size": ({"leaves": (Leaf(np.ones(4), 5),)}, "Leaf.weight: must not be 5"),
     "a number that is text": ({"leaves": (Leaf(np.ones(4), "1"),)}, "another type"),
     "nan for a number": ({"leaves": (Leaf(np.ones(4), np.nan),)}, "must not be nan"),
     "another record": ({"leaves": (Choice(1, "a"),)}, "Tree.leaves: has another type"),

@@ -5,10 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manifactor.cryoem.formats import read_particles
-from manifactor.runs.known_columns import known_column
+from manifactor.cryoem.files.formats import read_particles
 from manifactor.runs.places import Place
-from manifactor.runs.run import Run
+from manifactor.runs.run import Run, known_column
 from manifactor.runs.selection import selected, selection
 from tests.cryoem.star_files import RELION_31
 

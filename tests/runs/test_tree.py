@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from manifactor import datasets
-from manifactor._support.choices import Choice
+from manifactor._support.parameters import Choice
 from manifactor.factoring.factorize import factorize
 from manifactor.runs.archive import read_tree, write_tree
 from manifactor.spectral.parts import PartSettings

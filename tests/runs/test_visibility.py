@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from manifactor.runs.motions import UNKNOWN
+from manifactor.cryoem.all_views.shown import motion_records, visibility
+from manifactor.cryoem.all_views.volumes import UNKNOWN
 from manifactor.runs.places import Place
-from manifactor.runs.visibility import motion_records, visibility
 
 from ..cryoem.moving import moving_views
 
@@ -41,9 +41,7 @@ def test_directions_with_few_particles_do_not_count():
 
 def test_deviations_are_told_in_the_unit_of_the_factor():
     spread = np.full(9, np.pi / 60)
-    places = [
-        Place(np.zeros(9), shape, None, spread) for shape in ("interval", "circle")
-    ]
+    places = [Place(np.zeros(9), shape, None, spread) for shape in ("interval", "circle")]
     medians = [each["median_deviation"] for each in motion_records(VIEWS, places)]
     np.testing.assert_allclose(medians, [np.pi / 60, 3])
     unknown = [Place(np.zeros((9, 2)), "other")]

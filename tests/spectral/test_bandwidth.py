@@ -3,8 +3,8 @@ import pytest
 import scipy.sparse as sp
 
 from manifactor import datasets
-from manifactor._support.choices import given
-from manifactor.spectral.bandwidth import (
+from manifactor._support.parameters import given
+from manifactor.spectral.kernel import (
     BandwidthSettings,
     choose_bandwidth,
     dimension_from_slope,
@@ -41,17 +41,12 @@ def test_bins_of_distances_give_the_slope_of_the_distances(rng):
     candidates = np.array([0.05, 0.3, 2.0])
     u = squared / candidates[:, None]
     exact = (u * np.exp(-u)).sum(axis=1) / (100 + np.exp(-u).sum(axis=1))
-    np.testing.assert_allclose(
-        kernel_slopes(squared, candidates, 100), exact, rtol=1e-3
-    )
+    np.testing.assert_allclose(kernel_slopes(squared, candidates, 100), exact, rtol=1e-3)
 
 
 def test_bandwidth_scales_with_the_square_of_the_unit(rectangle):
     X, _ = rectangle
-    one, other = (
-        choose_bandwidth(neighbor_graph(scale * X, 32).distances)
-        for scale in (1.0, 1e6)
-    )
+    one, other = (choose_bandwidth(neighbor_graph(scale * X, 32).distances) for scale in (1.0, 1e6))
     assert other.value == pytest.approx(1e12 * one.value, rel=1e-9)
     assert other.dimension == pytest.approx(one.dimension, rel=1e-9)
 
@@ -89,9 +84,7 @@ def test_a_bandwidth_of_the_caller_s_is_kept():
 def test_a_local_bandwidth_names_the_neighbour_that_scales():
     X, _ = datasets.sample("torus", 500, random_state=0)
     settings = BandwidthSettings(scale_neighbor=5)
-    found = choose_bandwidth(
-        neighbor_graph(X, 30).distances, bandwidth="local", settings=settings
-    )
+    found = choose_bandwidth(neighbor_graph(X, 30).distances, bandwidth="local", settings=settings)
     assert "scaled by those to the 5th neighbours" in found.choice.why
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from manifactor import DiffusionMap
-from manifactor.spectral.combined import combined_functions, is_combinable
+from manifactor.spectral.diffusion import combined_functions, is_combinable
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +31,7 @@ def test_a_value_does_not_depend_on_the_samples_beside_it(diffusion, torus, rng)
     coefficients = rng.normal(size=(20, 3))
     new = np.tile(torus[0][:1000], (3, 1)) + 0.05 * rng.normal(size=(3000, 4))
     few, many = (
-        combined_functions(diffusion, coefficients, reach=1.0, n_new=n)
-        for n in (1, 10**6)
+        combined_functions(diffusion, coefficients, reach=1.0, n_new=n) for n in (1, 10**6)
     )
     whole = many(new).combined
     for rows in (slice(0, 1), slice(7, 30), slice(900, 2100)):
@@ -40,8 +39,7 @@ def test_a_value_does_not_depend_on_the_samples_beside_it(diffusion, torus, rng)
 
 
 @pytest.mark.parametrize(
-    "parameters",
-    [{"bandwidth": "local"}, {"n_neighbors": "all"}, {"neighbors": "brute"}],
+    "parameters", [{"bandwidth": "local"}, {"n_neighbors": "all"}, {"neighbors": "brute"}]
 )
 def test_other_kernels_and_searches_are_left_to_the_extension(torus, parameters):
     fit = DiffusionMap(5, random_state=0, **parameters).fit(torus[0][:300])

@@ -3,8 +3,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.neighbors import kneighbors_graph
 
-from manifactor.spectral.copies import shortest_between
-from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.spectral.neighbors import neighbor_graph, shortest_between
 
 
 @pytest.fixture
@@ -23,9 +22,7 @@ def test_copies_are_merged_and_counted(rng, columns):
 
 def test_copies_in_precomputed_distances_are_merged(points):
     doubled = np.r_[points, points[:5]]
-    graph = neighbor_graph(
-        kneighbors_graph(doubled, 12, mode="distance"), 12, method="precomputed"
-    )
+    graph = neighbor_graph(kneighbors_graph(doubled, 12, mode="distance"), 12, method="precomputed")
     assert len(graph.distinct) == 300
     plain = neighbor_graph(points, 11).distances
     assert (
@@ -45,8 +42,7 @@ def test_new_distances_to_copies_count_as_distances_to_the_sample(points):
 
 def test_equal_samples_are_refused():
     with pytest.raises(
-        ValueError,
-        match="at least 3 samples must differ; got 20 samples of which 1 are distinct",
+        ValueError, match="at least 3 samples must differ; got 20 samples of which 1 are distinct"
     ):
         neighbor_graph(np.ones((20, 2)), 5)
 
@@ -55,6 +51,4 @@ def test_the_shortest_distance_between_groups_is_kept():
     distances = sp.csr_array([[0.0, 3.0, 2.0], [3.0, 0.0, 5.0], [2.0, 5.0, 0.0]])
     group = np.array([0, 1, 1])
     expected = [[0, 2], [2, 5]]
-    np.testing.assert_array_equal(
-        shortest_between(distances, group, group).toarray(), expected
-    )
+    np.testing.assert_array_equal(shortest_between(distances, group, group).toarray(), expected)

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import pytest
 
 from manifactor import ManifoldFactorizer
-from manifactor.spectral.device_forecast import (
+from manifactor.spectral.forecast import (
+    Forecast,
     available_on,
     forecast_on_device,
     is_gpu,
     require_device_memory,
 )
-from manifactor.spectral.forecast import Forecast
 
 
 def cost(n_samples, **counts):
@@ -20,9 +20,7 @@ def cost(n_samples, **counts):
 
 
 # Samples of a torus and seconds on an H200.
-@pytest.mark.parametrize(
-    ("n_samples", "seconds"), [(10**5, 0.9), (10**6, 4.5), (10**7, 56)]
-)
+@pytest.mark.parametrize(("n_samples", "seconds"), [(10**5, 0.9), (10**6, 4.5), (10**7, 56)])
 def test_seconds_are_near_those_that_were_measured(n_samples, seconds):
     assert 0.67 < cost(n_samples).seconds / seconds < 1.5
 
@@ -70,7 +68,7 @@ def gpu(monkeypatch):
         memory_allocated=lambda device: 1e9,
     )
     torch = SimpleNamespace(cuda=cuda)
-    monkeypatch.setattr("manifactor.spectral.device_forecast.extra", lambda _: torch)
+    monkeypatch.setattr("manifactor.spectral.forecast.extra", lambda _: torch)
     monkeypatch.setattr("manifactor.spectral.settings.require_device", str)
 
 

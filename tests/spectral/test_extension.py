@@ -6,8 +6,7 @@ from manifactor import DiffusionMap, datasets
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "settings",
-    [{}, {"bandwidth": "local"}, {"n_neighbors": "all"}, {"density_correction": 0.0}],
+    "settings", [{}, {"bandwidth": "local"}, {"n_neighbors": "all"}, {"density_correction": 0.0}]
 )
 @pytest.mark.parametrize("shape", ["rectangle", "torus"])
 def test_extension_reproduces_the_training_functions(shape, settings):
@@ -23,9 +22,7 @@ def test_extension_reproduces_training_functions_with_copies_and_bridges(rng):
     X = np.r_[X, X[:30]]
     with pytest.warns(UserWarning, match="2 components"):
         fit = DiffusionMap(10, n_neighbors=10, random_state=0).fit(X)
-    np.testing.assert_allclose(
-        fit.transform(X), fit.spectrum_.functions[:, 1:], atol=1e-6
-    )
+    np.testing.assert_allclose(fit.transform(X), fit.spectrum_.functions[:, 1:], atol=1e-6)
 
 
 def test_extension_is_close_to_the_truth_at_new_samples():
@@ -50,9 +47,7 @@ def test_a_nudge_to_a_sample_nudges_its_functions(rectangle):
 @pytest.mark.slow
 def test_samples_out_of_reach_are_refused(rectangle):
     X, _ = rectangle
-    with pytest.raises(
-        ValueError, match="1 of 3 have none within reach of the bandwidth"
-    ):
+    with pytest.raises(ValueError, match="1 of 3 have none within reach of the bandwidth"):
         DiffusionMap(5).fit(X).transform([[0, 0], [1, 1], [1e4, 0]])
 
 
@@ -62,8 +57,6 @@ def test_new_samples_like_the_outliers_lie_where_their_nearest_neighbour_lies():
     fit = DiffusionMap(10, random_state=0).fit(np.vstack([X, far]))
     assert np.flatnonzero(fit.outliers_).tolist() == [800]
     nearest = np.linalg.norm(X - (far - 1), axis=1).argmin()
-    np.testing.assert_array_equal(
-        fit.transform(far - 1)[0], fit.spectrum_.functions[nearest, 1:]
-    )
+    np.testing.assert_array_equal(fit.transform(far - 1)[0], fit.spectrum_.functions[nearest, 1:])
     with pytest.raises(ValueError, match="1 of 1 have none within reach"):
         fit.transform(far + 1)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from manifactor import datasets
+from manifactor.spectral.chebyshev import first_block
 from manifactor.spectral.eigenpairs import Start
 from manifactor.spectral.filter_plan import FilterPlan, FilterSettings
-from manifactor.spectral.first_block import first_block
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.neighbors import neighbor_graph
 from manifactor.spectral.operators import HostOperator

@@ -1,18 +1,10 @@
 import pytest
 
-from manifactor.spectral.forecast import (
-    Forecast,
-    ForecastSettings,
-    available_memory,
-    forecast,
-    require_memory,
-)
+from manifactor.spectral.forecast import Forecast, available_memory, forecast, require_memory
 
 
 def cost(n_samples, n_features, search="auto"):
-    return forecast(
-        n_samples, n_features, n_neighbors=64, n_functions=100, search=search
-    )
+    return forecast(n_samples, n_features, n_neighbors=64, n_functions=100, search=search)
 
 
 @pytest.mark.parametrize(
@@ -25,28 +17,22 @@ def cost(n_samples, n_features, search="auto"):
         (60_000, 64, "faiss"),
     ],
 )
-def test_the_automatic_search_is_the_one_that_a_fit_would_choose(
-    n_samples, n_features, search
-):
+def test_the_automatic_search_is_the_one_that_a_fit_would_choose(n_samples, n_features, search):
     assert cost(n_samples, n_features) == cost(n_samples, n_features, search)
     assert cost(n_samples, n_features, "custom") == cost(n_samples, n_features, search)
 
 
 def test_all_neighbours_take_memory_that_grows_with_the_square():
-    small, large = (
-        forecast(n, 3, n_neighbors="all", n_functions=50) for n in (1000, 2000)
-    )
+    small, large = (forecast(n, 3, n_neighbors="all", n_functions=50) for n in (1000, 2000))
     assert large.memory == pytest.approx(4 * small.memory)
     assert small.memory == 2.5 * 8 * 1000**2
 
 
-def test_a_fit_may_take_the_share_of_the_memory_that_the_settings_allow():
-    none = ForecastSettings(memory_share=0.0)
-    assert available_memory(settings=none) == 0
+def test_a_fit_may_take_the_memory_that_is_available(monkeypatch):
+    monkeypatch.setattr("manifactor.spectral.forecast.available_memory", lambda: 5e8)
     with pytest.raises(MemoryError, match=r"10 samples need about 1\.0 GB and 5 s"):
-        require_memory(Forecast(1e9, 5.0), 10, settings=none)
-    half = ForecastSettings(memory_share=0.5)
-    assert available_memory(settings=half) == pytest.approx(available_memory() * 5 / 9)
+        require_memory(Forecast(1e9, 5.0), 10)
+    require_memory(Forecast(4e8, 5.0), 10)
 
 
 def test_less_than_a_tenth_of_a_gigabyte_is_given_in_megabytes():
@@ -71,9 +57,7 @@ def test_a_forecast_reads_in_seconds_minutes_or_hours():
 
 
 def test_a_forecast_grows_with_the_samples_and_reads_as_prose():
-    small, large = (
-        forecast(n, 4, n_neighbors=64, n_functions=100) for n in (10_000, 1_000_000)
-    )
+    small, large = (forecast(n, 4, n_neighbors=64, n_functions=100) for n in (10_000, 1_000_000))
     assert 50 < large.memory / small.memory < 200
     assert 100 < large.seconds / small.seconds < 1000
     assert str(Forecast(5.8e9, 540)) == "about 5.8 GB and 9 minutes"

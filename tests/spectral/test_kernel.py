@@ -28,10 +28,7 @@ def test_density_correction_cancels_the_density(rng):
 def test_a_graph_of_all_neighbours_is_the_dense_kernel(rng):
     X = rng.normal(size=(50, 2))
     graph = neighbor_graph(X, 49)
-    sparse, dense = (
-        affinity(graph, bandwidth=0.7),
-        dense_affinity(X, graph, bandwidth=0.7),
-    )
+    sparse, dense = (affinity(graph, bandwidth=0.7), dense_affinity(X, graph, bandwidth=0.7))
     np.testing.assert_allclose(sparse.kernel.toarray(), dense.kernel, atol=1e-7)
     np.testing.assert_allclose(sparse.degree, dense.degree)
 
@@ -51,8 +48,7 @@ def test_local_bandwidths_even_out_the_neighbourhoods(rng):
     X = rng.uniform(size=(2000, 2)) ** 3
     graph = neighbor_graph(X, 32)
     spread = [
-        np.ptp(np.log(affinity(graph, bandwidth=b).kernel.sum(axis=1)))
-        for b in ("auto", "local")
+        np.ptp(np.log(affinity(graph, bandwidth=b).kernel.sum(axis=1))) for b in ("auto", "local")
     ]
     assert spread[1] < 0.5 * spread[0]
 

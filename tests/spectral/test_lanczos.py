@@ -4,8 +4,8 @@ import scipy.sparse as sp
 from scipy.linalg import eigh
 
 from manifactor import datasets
+from manifactor.spectral.filter_plan import DensitySettings, spectral_density
 from manifactor.spectral.kernel import affinity
-from manifactor.spectral.lanczos import DensitySettings, spectral_density
 from manifactor.spectral.neighbors import neighbor_graph
 from manifactor.spectral.operators import HostOperator
 

@@ -1,13 +1,8 @@
 import numpy as np
 import pytest
 
-from manifactor import (
-    DiffusionMap,
-    DisconnectedGraphWarning,
-    EigenpairWarning,
-    datasets,
-)
-from manifactor._support.choices import given
+from manifactor import DiffusionMap, DisconnectedGraphWarning, EigenpairWarning, datasets
+from manifactor._support.parameters import given
 from manifactor.spectral.filter_plan import FilterSettings
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import (
@@ -42,12 +37,8 @@ def test_eigenvalues_are_those_of_the_shape_in_its_units(shape, n_functions, tol
 
 def test_eigenvalues_of_a_circle_are_squares_in_pairs():
     angle = np.linspace(0, 2 * np.pi, 1000, endpoint=False)
-    found = (
-        DiffusionMap(9).fit(np.c_[np.cos(angle), np.sin(angle)]).spectrum_.eigenvalues
-    )
-    np.testing.assert_allclose(
-        found, [0, 1, 1, 4, 4, 9, 9, 16, 16], rtol=0.01, atol=1e-9
-    )
+    found = DiffusionMap(9).fit(np.c_[np.cos(angle), np.sin(angle)]).spectrum_.eigenvalues
+    np.testing.assert_allclose(found, [0, 1, 1, 4, 4, 9, 9, 16, 16], rtol=0.01, atol=1e-9)
 
 
 @pytest.mark.slow
@@ -68,9 +59,7 @@ def test_the_dense_kernel_gives_the_same_spectrum(rectangle):
         .fit(X)
         .spectrum_.eigenvalues
     )
-    np.testing.assert_allclose(
-        dense[1:], datasets.exact_eigenvalues("rectangle", 8)[1:], rtol=0.12
-    )
+    np.testing.assert_allclose(dense[1:], datasets.exact_eigenvalues("rectangle", 8)[1:], rtol=0.12)
 
 
 def test_functions_are_orthonormal_under_the_weights(rectangle_spectrum):
@@ -97,20 +86,14 @@ def test_poor_residuals_give_a_warning():
         EigenpairWarning,
         match="1 of 3 eigenpairs have residuals more than 10 times .* largest 1.0e-02",
     ):
-        _warn_of_residuals(
-            np.array([1e-9, 1e-2, 1e-8]), np.full(3, 1e-7), solver="arpack", poor=10
-        )
+        _warn_of_residuals(np.array([1e-9, 1e-2, 1e-8]), np.full(3, 1e-7), solver="arpack", poor=10)
 
 
 def test_functions_stay_orthogonal_when_bridges_weigh_next_to_nothing(rng):
     t = rng.uniform(size=300)
     X = np.r_[np.c_[t, 0 * t], np.c_[t, 0 * t + 9]]
     with pytest.warns(UserWarning, match="components"):
-        s = (
-            DiffusionMap(6, n_neighbors=20, bandwidth=1e-5, random_state=0)
-            .fit(X)
-            .spectrum_
-        )
+        s = DiffusionMap(6, n_neighbors=20, bandwidth=1e-5, random_state=0).fit(X).spectrum_
     np.testing.assert_allclose(
         s.functions.T @ (s.weights[:, None] * s.functions), np.eye(6), atol=1e-6
     )
@@ -121,9 +104,7 @@ def test_the_full_kernel_with_a_wide_bandwidth_is_resolved_as_far_as_it_goes():
     X, _ = datasets.sample("rectangle", 1600, random_state=0)
     fit = DiffusionMap(25, n_neighbors="all", bandwidth=0.3, random_state=0).fit(X)
     assert fit.solver_ == "arpack"
-    np.testing.assert_allclose(
-        fit.transform(X), fit.spectrum_.functions[:, 1:], atol=1e-5
-    )
+    np.testing.assert_allclose(fit.transform(X), fit.spectrum_.functions[:, 1:], atol=1e-5)
     with pytest.raises(
         ValueError,
         match=r"the kernel resolves \d+ functions of these samples; got `n_functions`=400",
@@ -134,21 +115,14 @@ def test_the_full_kernel_with_a_wide_bandwidth_is_resolved_as_far_as_it_goes():
 @pytest.mark.slow
 def test_local_bandwidths_keep_the_eigenvalues_of_even_samples():
     X, _ = datasets.sample("torus", 3000, random_state=0)
-    found = (
-        DiffusionMap(12, bandwidth="local", random_state=0).fit(X).spectrum_.eigenvalues
-    )
-    np.testing.assert_allclose(
-        found[1:], datasets.exact_eigenvalues("torus", 12)[1:], rtol=0.15
-    )
+    found = DiffusionMap(12, bandwidth="local", random_state=0).fit(X).spectrum_.eigenvalues
+    np.testing.assert_allclose(found[1:], datasets.exact_eigenvalues("torus", 12)[1:], rtol=0.15)
 
 
 def test_the_constant_is_taken_out_of_a_mixture():
     rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(8, 4)))[0]
     mixed = rotation.copy()
-    mixed[:, :2] = rotation[:, :2] @ [
-        [0.0, 1.0],
-        [-1.0, 0.0],
-    ]  # the first two exchanged
+    mixed[:, :2] = rotation[:, :2] @ [[0.0, 1.0], [-1.0, 0.0]]  # the first two exchanged
     found = _beside_constant(mixed, rotation[:, 0])
     np.testing.assert_allclose(found[:, 0], rotation[:, 0])
     np.testing.assert_allclose(np.abs(found.T @ rotation), np.eye(4), atol=1e-12)
@@ -157,8 +131,7 @@ def test_the_constant_is_taken_out_of_a_mixture():
 def test_a_far_cluster_that_hangs_on_by_its_neighbours_is_noticed():
     X, _ = datasets.sample("torus", 600, random_state=0)
     with pytest.warns(
-        DisconnectedGraphWarning,
-        match="fall into 2 components, the largest of 600 samples",
+        DisconnectedGraphWarning, match="fall into 2 components, the largest of 600 samples"
     ):
         s = DiffusionMap(20, random_state=0).fit(np.vstack([X, X[:50] + 100])).spectrum_
     assert np.isfinite(s.functions).all()
@@ -172,8 +145,7 @@ def test_a_used_up_budget_is_said():
     walk = affinity(neighbor_graph(X, 30))
     little = SolverSettings(filter=FilterSettings(budget=8))
     with pytest.warns(
-        EigenpairWarning,
-        match="of 40 eigenpairs are accurate after .* products .* Ask for fewer",
+        EigenpairWarning, match="of 40 eigenpairs are accurate after .* products .* Ask for fewer"
     ):
         spectrum = laplacian_spectrum(
             walk,

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
-from manifactor.spectral.components import DisconnectedGraphWarning
-from manifactor.spectral.neighbors import NeighborSettings, neighbor_graph
+from manifactor.spectral.neighbors import DisconnectedGraphWarning, NeighborSettings, neighbor_graph
 
 
 @pytest.fixture
@@ -12,30 +11,22 @@ def points(rng):
 
 
 def test_tree_and_brute_force_find_the_same_neighbours(points):
-    tree, brute = (
-        neighbor_graph(points, 10, method=method) for method in ("kd_tree", "brute")
-    )
+    tree, brute = (neighbor_graph(points, 10, method=method) for method in ("kd_tree", "brute"))
     assert (tree.distances.indices == brute.distances.indices).all()
     np.testing.assert_allclose(tree.distances.data, brute.distances.data, rtol=1e-9)
 
 
-def test_an_edge_joins_two_samples_of_which_one_is_among_the_nearest_of_the_other(
-    points,
-):
+def test_an_edge_joins_two_samples_of_which_one_is_among_the_nearest_of_the_other(points):
     distance = np.linalg.norm(points[:, None] - points, axis=2)
     radius = np.sort(distance, axis=1)[:, 10]
     expected = np.where(distance <= np.maximum(radius[:, None], radius), distance, 0)
-    np.testing.assert_allclose(
-        neighbor_graph(points, 10).distances.toarray(), expected, atol=1e-12
-    )
+    np.testing.assert_allclose(neighbor_graph(points, 10).distances.toarray(), expected, atol=1e-12)
 
 
 def test_a_transformer_and_precomputed_distances_give_the_same_graph(points):
     ours = neighbor_graph(points, 10)
     other = neighbor_graph(points, 3, method=KNeighborsTransformer(n_neighbors=10))
-    given = neighbor_graph(
-        kneighbors_graph(points, 10, mode="distance"), 3, method="precomputed"
-    )
+    given = neighbor_graph(kneighbors_graph(points, 10, mode="distance"), 3, method="precomputed")
     for graph in (other, given):
         assert abs(graph.distances - ours.distances).max() < 1e-11
 
@@ -55,9 +46,7 @@ def test_a_graph_without_some_samples_is_that_of_the_others(points, rng, method)
     assert abs(left.distances - others.distances).max() < 1e-11
     np.testing.assert_array_equal(left.distinct, np.flatnonzero(~isolated))
     np.testing.assert_array_equal(left.outliers, isolated)
-    nearest = np.linalg.norm(
-        points[isolated][:, None] - points[~isolated], axis=2
-    ).argmin(axis=1)
+    nearest = np.linalg.norm(points[isolated][:, None] - points[~isolated], axis=2).argmin(axis=1)
     np.testing.assert_array_equal(left.inverse[isolated], nearest)
 
 
@@ -68,10 +57,7 @@ def test_strays_that_are_neighbours_of_each_other_only_can_be_left_out(points, m
         graph = neighbor_graph(np.r_[points, strays], 5, method=method)
     isolated = np.arange(len(points) + 6) >= len(points)
     left = graph.without(isolated, np.r_[points, strays])
-    assert (
-        abs(left.distances - neighbor_graph(points, 5, method=method).distances).max()
-        < 1e-11
-    )
+    assert abs(left.distances - neighbor_graph(points, 5, method=method).distances).max() < 1e-11
 
 
 @pytest.mark.parametrize("method", ["kd_tree", "brute"])

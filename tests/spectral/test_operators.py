@@ -2,11 +2,10 @@ import numpy as np
 import pytest
 
 from manifactor import datasets
-from manifactor.spectral.device_operator import DeviceOperator
+from manifactor.spectral.gpu import DeviceOperator, resident
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.neighbors import neighbor_graph
 from manifactor.spectral.operators import HostOperator
-from manifactor.spectral.resident import resident
 
 
 @pytest.fixture(scope="module")

@@ -3,14 +3,14 @@ import pytest
 
 from manifactor import DisconnectedGraphWarning, datasets
 from manifactor.spectral.kernel import affinity
-from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.outliers import (
+from manifactor.spectral.laplacian import (
     OutlierSettings,
     isolated,
     outlier_choice,
     warn_of_weak_links,
     without_outliers,
 )
+from manifactor.spectral.neighbors import neighbor_graph
 
 FAR = np.array([[40.0, 0, 0, 0], [0, 40.0, 0, 0]])
 

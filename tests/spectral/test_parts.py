@@ -14,8 +14,7 @@ SMALL_PARTS = DiffusionSettings(parts=PartSettings(parted_above=2000, smallest=1
 
 
 @pytest.mark.parametrize(
-    ("n_samples", "size"),
-    [(60_001, 10_000), (400_000, 50_000), (10_000_000, 100_000)],
+    ("n_samples", "size"), [(60_001, 10_000), (400_000, 50_000), (10_000_000, 100_000)]
 )
 def test_a_part_is_an_eighth_of_the_samples_within_limits(n_samples, size):
     assert part_size(n_samples) == size
@@ -25,18 +24,13 @@ def test_a_part_is_an_eighth_of_the_samples_within_limits(n_samples, size):
 def test_parts_are_disjoint_and_see_the_spectrum_of_the_whole():
     X, _ = datasets.sample("torus", 50_000, random_state=0)
     found = draw_parts(
-        X,
-        12,
-        search=lambda some: neighbor_graph(some, 64),
-        rng=np.random.default_rng(0),
+        X, 12, search=lambda some: neighbor_graph(some, 64), rng=np.random.default_rng(0)
     )
     assert [len(part.rows) for part in found] == [10_000, 10_000]
     assert not np.intersect1d(found[0].rows, found[1].rows).size
     exact = datasets.exact_eigenvalues("torus", 12)
     for part in found:
-        np.testing.assert_allclose(
-            part.spectrum.eigenvalues[1:12], exact[1:], rtol=0.05
-        )
+        np.testing.assert_allclose(part.spectrum.eigenvalues[1:12], exact[1:], rtol=0.05)
 
 
 @pytest.mark.slow
@@ -49,9 +43,7 @@ def test_a_large_part_starts_from_a_part_of_its_own():
         return neighbor_graph(some, 64)
 
     settings = PartSettings(smallest=2000, divisor=2, nested_above=4000)
-    found = draw_parts(
-        X, 12, search=search, rng=np.random.default_rng(0), settings=settings
-    )
+    found = draw_parts(X, 12, search=search, rng=np.random.default_rng(0), settings=settings)
     assert searched == [6000, 3000, 6000, 3000]
     for part in found:
         assert len(part.spectrum.functions) == len(part.rows) == 6000

@@ -5,25 +5,20 @@ import pytest
 from sklearn.metrics import pairwise_distances
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
-from manifactor.spectral.noise_edge import (
+from manifactor.spectral.noise import (
     NoiseEdgeSettings,
+    components_beside_noise,
     even_edge,
     left_in_columns,
     uneven_edge,
 )
-from manifactor.spectral.preparation import (
-    PreparationSettings,
-    choose_preparation,
-)
+from manifactor.spectral.preparation import PreparationSettings, choose_preparation
 from manifactor.spectral.principal import PrincipalSettings, all_axes
-from manifactor.spectral.uneven_noise import components_beside_noise
 
 
 @pytest.fixture(scope="module")
 def noisy():
-    return datasets.sample(
-        "square", 1000, noise=0.05, ambient_dimension=20, random_state=0
-    )[0]
+    return datasets.sample("square", 1000, noise=0.05, ambient_dimension=20, random_state=0)[0]
 
 
 def test_isotropic_noise_is_dropped_and_nothing_else(noisy):
@@ -79,10 +74,7 @@ def test_noise_that_is_uneven_is_dropped(torus, rng, kind):
 
 def test_a_factor_above_uneven_noise_is_kept(torus, rng):
     weak = 0.3 * rng.laplace(size=(1000, 1))
-    X = (
-        uneven_noise(torus, "columns", rng)
-        + weak * np.linalg.qr(rng.normal(size=(40, 1)))[0].T
-    )
+    X = uneven_noise(torus, "columns", rng) + weak * np.linalg.qr(rng.normal(size=(40, 1)))[0].T
     assert choose_preparation(X).value.components.shape == (40, 5)
 
 
@@ -231,11 +223,7 @@ def test_the_edge_of_uneven_noise_is_its_largest_variance(rng):
     largest = all_axes(noise).variance[0]
     every_column = NoiseEdgeSettings(n_spared=0)
     edge = uneven_edge(
-        noise.var(axis=0),
-        np.ones(400),
-        n_samples=1000,
-        n_measured=1000,
-        settings=every_column,
+        noise.var(axis=0), np.ones(400), n_samples=1000, n_measured=1000, settings=every_column
     )
     # The edge is reached from below, by 3 % on average with so many samples.
     assert 0.94 * edge < largest < edge
@@ -293,8 +281,7 @@ def test_noise_of_few_columns_is_found_when_they_are_rotated_into_many(noisy, rn
     choice = choose_preparation(noisy @ basis.T)
     assert choice.value.components.shape == (1296, 2)
     assert choice.why == (
-        "18 of 20 relevant principal components are isotropic Gaussian noise and were "
-        "dropped"
+        "18 of 20 relevant principal components are isotropic Gaussian noise and were dropped"
     )
 
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from manifactor.spectral.chebyshev import merged, orthonormalizer, rayleigh_ritz
 from manifactor.spectral.eigenpairs import SINGLE_PRECISION_RESIDUAL, Pairs, required
 from manifactor.spectral.operators import HostOperator
-from manifactor.spectral.rayleigh_ritz import merged, orthonormalizer, rayleigh_ritz
 
 
 def test_independent_vectors_become_orthonormal(rng):
@@ -44,11 +44,8 @@ def test_locked_and_new_pairs_are_put_in_one_order():
 
 
 @pytest.mark.parametrize(
-    ("tolerance", "first", "middle"),
-    [(1e-2, SINGLE_PRECISION_RESIDUAL, 5e-3), (1e-7, 1e-7, 1e-7)],
+    ("tolerance", "first", "middle"), [(1e-2, SINGLE_PRECISION_RESIDUAL, 5e-3), (1e-7, 1e-7, 1e-7)]
 )
-def test_no_more_is_asked_than_single_precision_or_the_tolerance(
-    tolerance, first, middle
-):
+def test_no_more_is_asked_than_single_precision_or_the_tolerance(tolerance, first, middle):
     found = required(np.array([1.0, 0.5]), tolerance)
     np.testing.assert_allclose(found, [first, middle])

@@ -3,14 +3,10 @@ import pytest
 from scipy.sparse.csgraph import connected_components
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets
+from manifactor.spectral.gpu import device_memory, require_device, resident
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.resident import (
-    device_memory,
-    require_device,
-    resident,
-)
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -36,9 +32,7 @@ def test_both_sides_make_the_same_walk(graphs):
     back = graphs[1].inverse
     np.testing.assert_allclose(device.degree[back], host.degree, rtol=1e-5)
     np.testing.assert_allclose(
-        device.settled().kernel[back][:, back].toarray(),
-        host.kernel.toarray(),
-        atol=1e-5,
+        device.settled().kernel[back][:, back].toarray(), host.kernel.toarray(), atol=1e-5
     )
 
 
@@ -49,12 +43,8 @@ def test_both_sides_have_the_same_spectrum(graphs):
         laplacian_spectrum(walk, 30, solver="chebyshev", rng=np.random.default_rng(0))
         for walk in (host, device)
     )
-    np.testing.assert_allclose(
-        device.eigenvalues, host.eigenvalues, rtol=1e-4, atol=1e-4
-    )
-    overlap = device.functions[graphs[1].inverse].T @ (
-        host.weights[:, None] * host.functions
-    )
+    np.testing.assert_allclose(device.eigenvalues, host.eigenvalues, rtol=1e-4, atol=1e-4)
+    overlap = device.functions[graphs[1].inverse].T @ (host.weights[:, None] * host.functions)
     assert (np.linalg.svd(overlap[:25])[1] > 0.999).all()
     assert device.residuals.max() < 1e-4
 
@@ -70,16 +60,12 @@ def test_products_are_the_same_on_both_sides(graphs):
     weights = rng.normal(size=(7, 2, 5))
     assert spectrum.resident is not None
     for one, other in zip(
-        spectrum.triple_products(left, right),
-        host.triple_products(left, right),
-        strict=True,
+        spectrum.triple_products(left, right), host.triple_products(left, right), strict=True
     ):
         np.testing.assert_allclose(one, other, atol=1e-10)
     np.testing.assert_allclose(spectrum.combined(left), host.combined(left), atol=1e-10)
     np.testing.assert_allclose(
-        spectrum.local_products(near, weights),
-        host.local_products(near, weights),
-        atol=1e-10,
+        spectrum.local_products(near, weights), host.local_products(near, weights), atol=1e-10
     )
     np.testing.assert_allclose(
         host.local_products(near, weights)[3], weights[3] @ host.functions[near[3]]
@@ -89,27 +75,20 @@ def test_products_are_the_same_on_both_sides(graphs):
 def test_rows_of_a_resident_matrix_are_those_of_its_copy(graphs):
     walk = affinity(graphs[1])
     rows = np.array([3, 1000, 17])
-    np.testing.assert_allclose(
-        walk.rows(rows).toarray(), walk.settled().kernel[rows].toarray()
-    )
+    np.testing.assert_allclose(walk.rows(rows).toarray(), walk.settled().kernel[rows].toarray())
 
 
 def test_pieces_of_a_graph_are_counted(graphs, torus):
     whole = graphs[0].distances
     for n in (400, 2500):
         part = whole[:n][:, :n]
-        assert (
-            resident(part, "cpu").components()
-            == connected_components(part, directed=False)[0]
-        )
+        assert resident(part, "cpu").components() == connected_components(part, directed=False)[0]
 
 
 def test_two_far_pieces_are_joined_by_a_bridge(torus):
     apart = np.vstack([torus[:300], torus[:300] + 100])
     with pytest.warns(UserWarning, match="2 components of 300, 300 samples"):
-        fit = DiffusionMap(4, n_neighbors=20, device=ON_TORCH, random_state=0).fit(
-            apart
-        )
+        fit = DiffusionMap(4, n_neighbors=20, device=ON_TORCH, random_state=0).fit(apart)
     assert len(np.unique(np.sign(fit.spectrum_.functions[:300, 1]))) == 1
     assert fit.spectrum_.eigenvalues[1] < 0.01 * fit.spectrum_.eigenvalues[2]
 
@@ -122,28 +101,21 @@ def test_a_fit_on_a_device_factors_places_and_saves_like_any_other(torus, tmp_pa
     assert fit.verdict_ == "product"
     assert [factor.topology for factor in fit.factors_] == ["circle", "circle"]
     np.testing.assert_allclose(
-        fit.transform(torus[:50]),
-        np.hstack([f.embedding for f in fit.factors_])[:50],
-        atol=1e-3,
+        fit.transform(torus[:50]), np.hstack([f.embedding for f in fit.factors_])[:50], atol=1e-3
     )
     save(fit, tmp_path / "fit.npz")
     np.testing.assert_allclose(
-        load(tmp_path / "fit.npz").transform(torus[:50]),
-        fit.transform(torus[:50]),
-        atol=1e-5,
+        load(tmp_path / "fit.npz").transform(torus[:50]), fit.transform(torus[:50]), atol=1e-5
     )
 
 
 def test_a_device_that_is_not_there_is_an_error():
     with pytest.raises(
-        ValueError,
-        match="`device` must be 'cpu' or a device that torch can use; got 'nonsense'",
+        ValueError, match="`device` must be 'cpu' or a device that torch can use; got 'nonsense'"
     ):
         require_device("nonsense")
     with pytest.raises(ValueError, match="got 'nonsense'"):
-        ManifoldFactorizer(device="nonsense").fit(
-            np.random.default_rng(0).normal(size=(50, 3))
-        )
+        ManifoldFactorizer(device="nonsense").fit(np.random.default_rng(0).normal(size=(50, 3)))
 
 
 @pytest.mark.parametrize(
@@ -168,8 +140,7 @@ def test_a_device_that_fails_says_why(monkeypatch, error, reason):
 def test_a_device_without_torch_names_the_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     with pytest.raises(
-        ValueError,
-        match=r"this needs the package torch: pip install 'manifactor\[gpu\]'",
+        ValueError, match=r"this needs the package torch: pip install 'manifactor\[gpu\]'"
     ):
         DiffusionMap(device="cuda").fit(np.random.default_rng(0).normal(size=(50, 3)))
 
@@ -178,7 +149,7 @@ def test_a_torch_that_does_not_load_says_why(monkeypatch):
     def broken(name):
         raise OSError("libtorch.so: no such file")
 
-    monkeypatch.setattr("manifactor._support.extras.import_module", broken)
+    monkeypatch.setattr("manifactor._support.errors.import_module", broken)
     with pytest.raises(
         ValueError, match=r"the package torch does not load: libtorch\.so: no such file"
     ):
@@ -188,8 +159,7 @@ def test_a_torch_that_does_not_load_says_why(monkeypatch):
 def test_a_full_device_is_a_clear_error():
     with (
         pytest.raises(
-            MemoryError,
-            match=r"must fit into the device's memory; it is full .*use `device='cpu'`",
+            MemoryError, match=r"must fit into the device's memory; it is full .*use `device='cpu'`"
         ),
         device_memory(),
     ):
@@ -198,7 +168,7 @@ def test_a_full_device_is_a_clear_error():
 
 @pytest.mark.slow
 def test_products_are_made_in_fewer_columns_where_memory_is_short(graphs, monkeypatch):
-    from manifactor.spectral.device_operator import DeviceOperator
+    from manifactor.spectral.gpu import DeviceOperator
 
     operator = DeviceOperator(affinity(graphs[1]).normalized())
     block = operator.random(40, np.random.default_rng(0))
@@ -214,9 +184,7 @@ def test_products_are_made_in_fewer_columns_where_memory_is_short(graphs, monkey
             made.append(block.shape[1])
             return self.matrix @ block
 
-    operator._matrix = {
-        name: Short(matrix) for name, matrix in operator._matrix.items()
-    }
+    operator._matrix = {name: Short(matrix) for name, matrix in operator._matrix.items()}
     torch.testing.assert_close(operator.product(block), whole)
     assert made == [10, 10, 10, 10]
 
@@ -246,8 +214,7 @@ def test_outliers_are_left_out_on_a_device_too(torus, neighbors):
     X = np.vstack([torus, [[40.0, 0, 0, 0], [0, 40.0, 0, 0]]])
     settings = {"neighbors": neighbors, "random_state": 0}
     host, device = (
-        DiffusionMap(20, device=device, **settings).fit(X)
-        for device in ("cpu", ON_TORCH)
+        DiffusionMap(20, device=device, **settings).fit(X) for device in ("cpu", ON_TORCH)
     )
     np.testing.assert_array_equal(device.outliers_, host.outliers_)
     assert host.outliers_.sum() == 2
@@ -256,8 +223,7 @@ def test_outliers_are_left_out_on_a_device_too(torus, neighbors):
 def test_a_default_fit_gives_the_same_numbers_on_both_sides():
     X, _ = datasets.sample("rectangle", 2500, random_state=0)
     host, device = (
-        DiffusionMap(20, device=device, random_state=0).fit(X)
-        for device in ("cpu", ON_TORCH)
+        DiffusionMap(20, device=device, random_state=0).fit(X) for device in ("cpu", ON_TORCH)
     )
     assert device.bandwidth_ == pytest.approx(host.bandwidth_, rel=1e-5)
     np.testing.assert_allclose(

@@ -5,18 +5,13 @@ from scipy.linalg import circulant, eigh
 from scipy.sparse.linalg import ArpackNoConvergence
 
 from manifactor import datasets
-from manifactor._support.choices import given
+from manifactor._support.parameters import given
 from manifactor.spectral.eigenpairs import Start
 from manifactor.spectral.filter_plan import FilterSettings
+from manifactor.spectral.gpu import ResidentMatrix
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.resident import ResidentMatrix
-from manifactor.spectral.solvers import (
-    SOLVERS,
-    SolverSettings,
-    chebyshev,
-    choose_solver,
-)
+from manifactor.spectral.solvers import SOLVERS, SolverSettings, chebyshev, choose_solver
 
 
 @pytest.fixture(scope="module", params=["torus", "sphere_sphere"])
@@ -56,15 +51,11 @@ def test_all_solvers_agree_with_a_full_decomposition(matrix, exact, solver):
 @pytest.mark.parametrize("solver", ["dense", "chebyshev"])
 def test_every_copy_of_a_repeated_eigenvalue_is_found(solver, count):
     row = np.zeros(1200)
-    row[1:41] = row[-40:] = (
-        1 / 80
-    )  # every sample of a ring steps to any of 40 on either side
+    row[1:41] = row[-40:] = 1 / 80  # every sample of a ring steps to any of 40 on either side
     ring = sp.csr_array(circulant(row))
     pairs = SOLVERS[solver](ring, count, tolerance=1e-7, rng=np.random.default_rng(0))
     k = np.arange(1200)
-    exact = np.sort(
-        np.cos(2 * np.pi * np.outer(k, np.arange(1, 41)) / 1200).mean(axis=1)
-    )[::-1]
+    exact = np.sort(np.cos(2 * np.pi * np.outer(k, np.arange(1, 41)) / 1200).mean(axis=1))[::-1]
     np.testing.assert_allclose(pairs.values, exact[:count], atol=1e-9)
     assert pairs.products < 1000
 
@@ -82,8 +73,7 @@ def test_a_dense_matrix_has_the_same_eigenpairs(matrix):
 @pytest.mark.parametrize("solver", sorted(SOLVERS))
 def test_the_same_seed_gives_the_same_vectors(matrix, solver):
     one, two = (
-        SOLVERS[solver](matrix, 20, tolerance=1e-7, rng=np.random.default_rng(3))
-        for _ in range(2)
+        SOLVERS[solver](matrix, 20, tolerance=1e-7, rng=np.random.default_rng(3)) for _ in range(2)
     )
     np.testing.assert_array_equal(one.vectors, two.vectors)
 
@@ -146,8 +136,7 @@ def test_no_convergence_is_an_error_that_names_another_solver(matrix, monkeypatc
 
     monkeypatch.setattr("manifactor.spectral.solvers.eigsh", fail)
     with pytest.raises(
-        ValueError,
-        match="did not converge on these samples; choose `solver='chebyshev'`",
+        ValueError, match="did not converge on these samples; choose `solver='chebyshev'`"
     ):
         SOLVERS["arpack"](matrix, 5, tolerance=1e-7, rng=np.random.default_rng(0))
 
@@ -156,9 +145,7 @@ def test_no_convergence_is_an_error_that_names_another_solver(matrix, monkeypatc
 def test_a_start_from_some_of_the_samples_saves_products():
     X, _ = datasets.sample("torus", 3000, random_state=0)
     matrix = affinity(neighbor_graph(X, 64)).normalized()
-    exact = chebyshev(
-        matrix, 40, tolerance=1e-7, spare=True, rng=np.random.default_rng(0)
-    )
+    exact = chebyshev(matrix, 40, tolerance=1e-7, spare=True, rng=np.random.default_rng(0))
     rows = np.arange(0, 3000, 3)
     start = Start(rows, exact.vectors[rows], exact.values)
     # The same random numbers: others alone change the number of products.
@@ -185,9 +172,7 @@ def test_when_the_budget_is_used_up_the_accurate_pairs_are_returned(matrix, exac
 
 def test_progress_rises_to_the_end(matrix):
     heard = []
-    chebyshev(
-        matrix, 40, tolerance=1e-7, progress=heard.append, rng=np.random.default_rng(0)
-    )
+    chebyshev(matrix, 40, tolerance=1e-7, progress=heard.append, rng=np.random.default_rng(0))
     assert heard == sorted(heard)
     assert 0 < heard[0] <= heard[-1] <= 1
 
@@ -195,9 +180,7 @@ def test_progress_rises_to_the_end(matrix):
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 3, 5, 8, 12])
 def test_few_pairs_are_found_from_a_start(matrix, exact, start, count):
-    pairs = chebyshev(
-        matrix, count, tolerance=1e-5, start=start, rng=np.random.default_rng(1)
-    )
+    pairs = chebyshev(matrix, count, tolerance=1e-5, start=start, rng=np.random.default_rng(1))
     np.testing.assert_allclose(pairs.values, exact[:count], atol=1e-7)
 
 
@@ -209,11 +192,7 @@ def test_single_precision_s_noise_is_smoothed_before_pairs_are_read():
     for smoothed in (1.0, 0.0):
         settings = SolverSettings(filter=FilterSettings(smoothed_below=smoothed))
         pairs = chebyshev(
-            matrix,
-            60,
-            tolerance=3e-6,
-            rng=np.random.default_rng(0),
-            settings=settings,
+            matrix, 60, tolerance=3e-6, rng=np.random.default_rng(0), settings=settings
         )
         spent.append(pairs.products)
         assert pairs.residuals.max() <= 3.1e-6

@@ -1,10 +1,7 @@
 import numpy as np
 
-from manifactor import (
-    DiffusionMap,
-    datasets,
-)
-from manifactor._support.choices import given
+from manifactor import DiffusionMap, datasets
+from manifactor._support.parameters import given
 from manifactor.spectral.spectrum import Spectrum
 
 

@@ -6,17 +6,17 @@ import pytest
 from manifactor import datasets
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.neighbors import NeighborSettings, neighbor_graph
-from manifactor.spectral.operators import HostOperator
-from manifactor.spectral.pipeline import diffuse
-from manifactor.spectral.search.exact import TreeSearch
-from manifactor.spectral.settings import DiffusionSettings
-from manifactor.spectral.strips import (
+from manifactor.spectral.operators import (
+    HostOperator,
     TiledRows,
     TileSettings,
     columns_of_tiles,
     locally_ordered,
     strip_of,
 )
+from manifactor.spectral.pipeline import diffuse
+from manifactor.spectral.search.exact import TreeSearch
+from manifactor.spectral.settings import DiffusionSettings
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,6 @@ def test_a_recurrence_with_tiles_is_that_with_rows(matrices, rng):
         operator.recur(now, before, 0.2, 0.7, 1.3)
         found.append(before)
     np.testing.assert_allclose(*found, atol=1e-5)
-    assert (found[0] != found[1]).any()
 
 
 @pytest.mark.slow
@@ -72,9 +71,7 @@ def test_functions_come_in_the_order_of_the_given_samples():
     given, ordered = (
         diffuse(
             X,
-            DiffusionSettings(
-                n_functions=4, searching=NeighborSettings(ordered_above=n)
-            ),
+            DiffusionSettings(n_functions=4, searching=NeighborSettings(ordered_above=n)),
             rng=np.random.default_rng(0),
         ).spectrum
         for n in (3000, 2999)

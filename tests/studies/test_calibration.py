@@ -10,13 +10,7 @@ from PIL import Image
 
 from manifactor import ManifoldFactorizer
 from manifactor.datasets.problems import ProblemSettings
-from manifactor.studies.calibration import (
-    CalibrationSettings,
-    curves,
-    diagram,
-    record,
-    render,
-)
+from studies.calibration import CalibrationSettings, curves, diagram, record, render
 
 SMALL = ProblemSettings(
     n_samples=(600, 700),
@@ -83,8 +77,7 @@ def test_the_report_has_the_share_of_products_that_are_right():
     report = render(records)
     assert report.startswith("An answer is right if every factor")
     assert (
-        '\n- Right when the verdict is "product": 75.0% '
-        "(3 of 4; 95 % interval 30.1% to 95.4%).\n"
+        '\n- Right when the verdict is "product": 75.0% (3 of 4; 95 % interval 30.1% to 95.4%).\n'
     ) in report
     assert "| even | 3 | 100% | 3 of 3 | - | - | - |" in report
     assert "| wells | 1 | 0% | 0 of 1 | - | - | - |" in report
@@ -128,9 +121,7 @@ class Fitted:
 @pytest.mark.parametrize(
     ("verdict", "right"), [("none", True), ("partial", False), ("product", False)]
 )
-def test_on_a_problem_with_one_factor_the_verdict_none_is_right(
-    monkeypatch, rng, verdict, right
-):
+def test_on_a_problem_with_one_factor_the_verdict_none_is_right(monkeypatch, rng, verdict, right):
     # Even if the coordinates of the one factor are poor.
     n_factors = 1 if verdict == "none" else 2
     factors = [SimpleNamespace(embedding=rng.normal(size=(100, 1)))] * n_factors
@@ -138,7 +129,7 @@ def test_on_a_problem_with_one_factor_the_verdict_none_is_right(
     def estimator(**_):
         return Fitted(verdict, factors)
 
-    monkeypatch.setattr("manifactor.studies.calibration.ManifoldFactorizer", estimator)
+    monkeypatch.setattr("studies.calibration.ManifoldFactorizer", estimator)
     one = replace(SMALL, n_samples=(100, 100.1), factor_counts=(1.0, 0.0, 0.0))
     found = record(0, one)
     assert (found["factors"], found["verdict"]) == (1, verdict)

@@ -1,7 +1,7 @@
 import pytest
 
-from manifactor.factoring.judging.criterion import Criterion
-from manifactor.studies.confidence import margin, verdict_confidence
+from manifactor.factoring.judging.criteria import Criterion
+from studies.confidence import margin, verdict_confidence
 
 
 def judged(value, limit, at_least, noise=float("nan")):

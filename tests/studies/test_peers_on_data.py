@@ -98,9 +98,7 @@ def test_a_page_gets_all_rows_or_none(benchmark, monkeypatch, capsys, page):
     assert "UMAP needs umap-learn" in message
 
 
-def test_a_page_without_marks_is_refused_before_anything_is_measured(
-    benchmark, capsys, page
-):
+def test_a_page_without_marks_is_refused_before_anything_is_measured(benchmark, capsys, page):
     for text in ("no marks", "<!-- peers -->", "<!-- /peers --> <!-- peers -->"):
         page.write_text(text)
         message = refusal(benchmark, capsys, "--page", str(page))

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from manifactor.studies.accuracy import Case
+from studies.accuracy import Case
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -80,9 +80,7 @@ PARTS = [("factoring",), ("diffusion", "kernel"), ("diffusion", "neighbors")]
 
 
 def test_every_number_is_changed_both_ways_and_nothing_else_is(benchmark, core):
-    changes = [
-        (one.name, one.direction, one.new) for one in benchmark.variations(core, PARTS)
-    ]
+    changes = [(one.name, one.direction, one.new) for one in benchmark.variations(core, PARTS)]
     assert changes == [
         ("factoring.peeling.window", "x1.5", 1.0),
         ("factoring.peeling.window", "/1.5", pytest.approx(0.6)),
@@ -113,12 +111,7 @@ def test_what_a_setting_does_is_counted_and_the_loudest_comes_first(benchmark, c
         for one in benchmark.variations(core, PARTS)
     ]
     wide = records[0]
-    assert (wide["gained"], wide["lost"], wide["verdicts"], wide["errors"]) == (
-        0,
-        2,
-        2,
-        0,
-    )
+    assert (wide["gained"], wide["lost"], wide["verdicts"], wide["errors"]) == (0, 2, 2, 0)
     lines = benchmark.table(records).splitlines()
     assert lines[2] == "| factoring.peeling.window | 0.9 | +0 -2 | 2 | +0 -0 | 0 |"
     assert lines[-1] == "Without effect: 4 of 5 settings."

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor._support.arithmetic import quotient
+from manifactor._support.values import quotient
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

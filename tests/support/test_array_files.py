@@ -6,11 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from manifactor._support.array_files import (
-    ArrayFileError,
-    ArrayFileSettings,
-    open_archive,
-)
+from manifactor._support.array_files import ArrayFileError, ArrayFileSettings, open_archive
 
 X = np.arange(12.0).reshape(4, 3)
 
@@ -40,12 +36,7 @@ def read(path, *names, **options):
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_arrays_that_numpy_wrote_come_back(tmp_path, save):
-    arrays = {
-        "X": X,
-        "F": np.asfortranarray(X),
-        "n": np.arange(3),
-        "e": np.empty((0, 2)),
-    }
+    arrays = {"X": X, "F": np.asfortranarray(X), "n": np.arange(3), "e": np.empty((0, 2))}
     save(tmp_path / "a.npz", **arrays)
     found = read(tmp_path / "a.npz")
     assert list(found) == list(arrays)
@@ -107,17 +98,11 @@ def plain(shape, data):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (
-            plain("(3,)", b"12345678"),
-            "which are 24 bytes, and 8 follow",
-        ),
+        (plain("(3,)", b"12345678"), "which are 24 bytes, and 8 follow"),
         (plain("(1,)", bytes(800)), "Of 'X': it has more bytes than its shape"),
         (plain(f"({2**50},)", bytes(8)), f"describes an array of shape ({2**50},)"),
         (npy(described("(1,)", "'|O'"), bytes(8)), "Of 'X': it holds objects"),
-        (
-            b"hello",
-            "is damaged, or no .npz file of plain arrays. Of 'X': its header cannot be",
-        ),
+        (b"hello", "is damaged, or no .npz file of plain arrays. Of 'X': its header cannot be"),
     ],
 )
 def test_members_that_are_not_what_they_say_are_refused(tmp_path, content, message):
@@ -133,10 +118,7 @@ def test_what_is_wrong_with_an_archive_is_said(tmp_path, kind):
     np.savez(tmp_path / "a.npz", X=X)
     content = bytearray((tmp_path / "a.npz").read_bytes())
     if kind == "encrypted":
-        for start in (
-            content.index(b"PK\x03\x04") + 6,
-            content.index(b"PK\x01\x02") + 8,
-        ):
+        for start in (content.index(b"PK\x03\x04") + 6, content.index(b"PK\x01\x02") + 8):
             content[start] |= 1
     elif kind == "cut short":
         del content[len(content) // 2 :]
@@ -163,9 +145,7 @@ def test_an_archive_that_would_expand_a_thousandfold_is_refused(tmp_path):
     path = archive(tmp_path / "a.npz", compression=zipfile.ZIP_DEFLATED, X__npy=zeros)
     assert len(read(path)["X"]) == 2_000_000
     tracemalloc.start()
-    with pytest.raises(
-        ArrayFileError, match=r"would take 0.0 GB of memory, 1,0.. times"
-    ):
+    with pytest.raises(ArrayFileError, match=r"would take 0.0 GB of memory, 1,0.. times"):
         read(path, settings=ArrayFileSettings(free=2**20))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -183,9 +163,7 @@ def test_numbers_are_counted_in_double_precision(tmp_path):
 def test_what_exceeds_the_memory_says_how_much_it_needs(tmp_path):
     np.savez(tmp_path / "a.npz", X=X, Y=X)
     assert len(read(tmp_path / "a.npz", "X", most_bytes=100)) == 1
-    with pytest.raises(
-        ArrayFileError, match=r"would take 0.0 GB of memory, and 0.0 GB"
-    ):
+    with pytest.raises(ArrayFileError, match=r"would take 0.0 GB of memory, and 0.0 GB"):
         read(tmp_path / "a.npz", most_bytes=100)
 
 
@@ -200,3 +178,13 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "a.npz")
     with pytest.raises(ArrayFileError, match="is a named pipe, which is not read from"):
         read(tmp_path / "a.npz")
+
+
+def test_a_mistake_in_our_own_code_is_not_taken_for_damage(tmp_path, monkeypatch):
+    def mistaken(file, size):
+        raise TypeError("ours")
+
+    np.savez(tmp_path / "x.npz", X=np.zeros(3))
+    monkeypatch.setattr("manifactor._support.array_files.npy_header", mistaken)
+    with open_archive(tmp_path / "x.npz") as archive, pytest.raises(TypeError, match="ours"):
+        archive.read("X")

@@ -1,6 +1,6 @@
 import tracemalloc
 
-from manifactor._support.bounded_files import BoundedFile
+from manifactor._support.files import BoundedFile
 
 
 def test_a_file_makes_no_room_for_bytes_that_it_does_not_have(tmp_path):

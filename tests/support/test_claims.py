@@ -7,19 +7,13 @@ import sys
 
 import pytest
 
-from manifactor._support.claims import (
-    ClaimSettings,
-    claim,
-    claims_released,
-    clear_locks,
-)
-from manifactor._support.locks import lock
+from manifactor._support.files import ClaimSettings, claim, claims_released, clear_locks, lock
 
 pytest.importorskip("fcntl", reason="no locks here")
 OWNER = """
 import sys
 from pathlib import Path
-from manifactor._support.claims import claim, claims_released
+from manifactor._support.files import claim, claims_released
 with claims_released():
     claim(Path("run"))
     print("claimed", flush=True)
@@ -43,10 +37,7 @@ def test_an_output_that_another_process_writes_is_refused_until_it_is_killed(tmp
             with claims_released():
                 claim(tmp_path / "other")
                 clear_locks(tmp_path)
-                assert names(tmp_path) == [
-                    ".other.manifactor.lock",
-                    ".run.manifactor.lock",
-                ]
+                assert names(tmp_path) == [".other.manifactor.lock", ".run.manifactor.lock"]
         finally:
             owner.kill()
     # Its file is left, and nobody holds its lock.
@@ -63,13 +54,13 @@ def test_a_lock_file_of_somebody_else_stops_nobody(tmp_path, monkeypatch):
     def refused(path):
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("manifactor._support.claims.lock", refused)
+    monkeypatch.setattr("manifactor._support.files.lock", refused)
     with claims_released():
         claim(tmp_path / "run")
 
 
 def test_where_there_are_no_locks_nothing_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("manifactor._support.claims.lock", lambda path: None)
+    monkeypatch.setattr("manifactor._support.files.lock", lambda path: None)
     with claims_released():
         claim(tmp_path / "run")
         assert list(tmp_path.iterdir()) == []
@@ -97,20 +88,13 @@ def folder(path):
 
 @pytest.mark.parametrize(
     ("make", "kind"),
-    [
-        (link, "a link"),
-        (lost_link, "a link"),
-        (folder, "a folder"),
-        (os.mkfifo, "a named pipe"),
-    ],
+    [(link, "a link"), (lost_link, "a link"), (folder, "a folder"), (os.mkfifo, "a named pipe")],
 )
 def test_what_is_no_lock_file_is_refused_and_left_alone(tmp_path, make, kind):
     path = tmp_path / ".run.manifactor.lock"
     make(path)
     before = states(tmp_path)
-    message = (
-        rf"run\.manifactor\.lock must be a lock file .* it is {kind}\. Remove it\."
-    )
+    message = rf"run\.manifactor\.lock must be a lock file .* it is {kind}\. Remove it\."
     with pytest.raises(ValueError, match=message), claims_released():
         claim(tmp_path / "run")
     assert states(tmp_path) == before
@@ -119,7 +103,7 @@ def test_what_is_no_lock_file_is_refused_and_left_alone(tmp_path, make, kind):
 def test_a_link_that_appears_after_the_check_is_not_followed(tmp_path, monkeypatch):
     (tmp_path / "victim").write_text("kept")
     (tmp_path / ".run.manifactor.lock").symlink_to("victim")
-    monkeypatch.setattr("manifactor._support.claims._require_file", lambda path: None)
+    monkeypatch.setattr("manifactor._support.files._require_file", lambda path: None)
     with pytest.raises(OSError, match=r"run\.manifactor\.lock"), claims_released():
         claim(tmp_path / "run")
     assert (tmp_path / "victim").read_text() == "kept"
@@ -132,11 +116,9 @@ def test_links_are_not_locked(tmp_path):
         lock(tmp_path / "link")
 
 
-def test_windows_which_has_no_such_flags_claims_nothing_and_follows_no_link(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr("manifactor._support.locks.fcntl", None)
-    monkeypatch.setattr("manifactor._support.claims.NO_DETOUR", 0)
+def test_windows_which_has_no_such_flags_claims_nothing_and_follows_no_link(tmp_path, monkeypatch):
+    monkeypatch.setattr("manifactor._support.files.fcntl", None)
+    monkeypatch.setattr("manifactor._support.files.NO_DETOUR", 0)
     with claims_released():
         claim(tmp_path / "run")
         assert list(tmp_path.iterdir()) == []
@@ -173,7 +155,7 @@ def test_what_is_no_lock_file_is_never_removed(tmp_path, make):
 
 def test_lock_files_stay_where_there_are_no_locks(tmp_path, monkeypatch):
     (tmp_path / ".run.manifactor.lock").write_text(HERE)
-    monkeypatch.setattr("manifactor._support.locks.fcntl", None)
+    monkeypatch.setattr("manifactor._support.files.fcntl", None)
     clear_locks(tmp_path)
     assert names(tmp_path) == [".run.manifactor.lock"]
 
@@ -187,23 +169,7 @@ def test_a_lock_that_is_held_only_to_remove_it_refuses_nobody(tmp_path, monkeypa
         path.unlink()
         os.close(other)
 
-    monkeypatch.setattr("manifactor._support.claims.time.sleep", removed)
+    monkeypatch.setattr("manifactor._support.files.time.sleep", removed)
     with claims_released():
         claim(tmp_path / "run", settings=ClaimSettings(patience=60.0))
         assert path.read_text() == f"process {os.getpid()} on {socket.gethostname()}"
-
-
-def test_a_lock_file_removed_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
-    tries = []
-
-    def late(path):
-        if not tries:
-            clear_locks(tmp_path)
-        tries.append(path.exists())
-        return lock(path)
-
-    monkeypatch.setattr("manifactor._support.claims.lock", late)
-    with claims_released():
-        claim(tmp_path / "run")
-        assert tries == [False, True]
-        assert names(tmp_path) == [".run.manifactor.lock"]

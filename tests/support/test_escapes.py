@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manifactor._support.escapes import is_unsafe, printable, shell_line
+from manifactor._support.errors import is_unsafe, printable, shell_line
 
 # File names are bytes without 0.
 NAMES = st.binary(min_size=1, max_size=30).filter(lambda name: b"\0" not in name)
@@ -31,9 +31,7 @@ def test_a_shell_reads_every_word_as_it_was():
     words = ["a b", "c;d", "$e", "", "it's", "\x1b[2J\n'\\", "\udcff%s", "-n", "é\x7f"]
     line = shell_line(*words)
     assert not any(map(is_unsafe, line))
-    read = subprocess.run(
-        ["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, check=True
-    )
+    read = subprocess.run(["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, check=True)
     assert read.stdout.split(b"\0")[:-1] == [os.fsencode(word) for word in words]
 
 

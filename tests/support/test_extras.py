@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from manifactor._support.extras import extra
+from manifactor._support.errors import extra
 
 
 @pytest.fixture
@@ -19,17 +19,14 @@ def test_a_module_is_imported():
 
 
 @pytest.mark.parametrize(
-    ("name", "install"),
-    [("faiss", "ann"), ("matplotlib.pyplot", "plots"), ("mrcfile", "cryoem")],
+    ("name", "install"), [("faiss", "ann"), ("matplotlib.pyplot", "plots"), ("mrcfile", "cryoem")]
 )
 def test_a_missing_package_names_the_extra_that_brings_it(monkeypatch, name, install):
     package = name.partition(".")[0]
     for module in [m for m in sys.modules if m.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, package, None)
-    match = (
-        rf"^this needs the package {package}: pip install 'manifactor\[{install}\]'.$"
-    )
+    match = rf"^this needs the package {package}: pip install 'manifactor\[{install}\]'.$"
     with pytest.raises(ValueError, match=match):
         extra(name)
 

@@ -104,9 +104,7 @@ def test_a_folder_that_is_replaced_leaves_no_trace(tmp_path, monkeypatch, at_onc
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_a_link_to_a_folder_is_replaced_and_the_folder_kept(
-    tmp_path, monkeypatch, at_once
-):
+def test_a_link_to_a_folder_is_replaced_and_the_folder_kept(tmp_path, monkeypatch, at_once):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "run").symlink_to("elsewhere")
     if not at_once:

@@ -3,7 +3,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-from manifactor._support.npy_header import npy_header
+from manifactor._support.array_files import npy_header
 
 
 def with_header(text, values=b"\0" * 80, version=b"\x01\x00"):
@@ -47,10 +47,7 @@ def test_a_whole_file_has_the_header_of_its_array():
         (with_header(described(shape="(1000000000000, 0)")), "shape .1000000000000, 0"),
         (with_header(described(shape="(5, 3)")), "are 120 bytes, and 80 follow"),
         (with_header(described(descr="'|V0'")), "values of 0 bytes"),
-        (
-            with_header(described(descr="[('a', '<f4', (10000000,))]")),
-            "are 400000000 b",
-        ),
+        (with_header(described(descr="[('a', '<f4', (10000000,))]")), "are 400000000 b"),
     ],
 )
 def test_a_header_that_cannot_be_is_refused_before_anything_is_read(content, reason):

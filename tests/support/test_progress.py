@@ -35,9 +35,7 @@ def test_nothing_is_shown_unless_it_is_asked_for(capsys):
 
 def test_lines_name_stages_with_their_seconds_and_the_callback_hears_them(capsys):
     heard = []
-    with shown_progress(
-        lambda *event: heard.append(event), verbose=True, name="Fit"
-    ) as callback:
+    with shown_progress(lambda *event: heard.append(event), verbose=True, name="Fit") as callback:
         done(callback)
         callback("spectrum", 0.0)
     out, err = capsys.readouterr()

@@ -18,15 +18,11 @@ def test_means_on_a_line_are_those_of_a_plane_that_is_one():
     line = np.random.default_rng(0).normal(size=(300, 1))
     plane = np.hstack([line, np.zeros_like(line)])
     values = np.cos(line)
-    np.testing.assert_allclose(
-        neighbour_means(line, 9)(values), neighbour_means(plane, 9)(values)
-    )
+    np.testing.assert_allclose(neighbour_means(line, 9)(values), neighbour_means(plane, 9)(values))
 
 
 @pytest.mark.parametrize("n_columns", [1, 2])
-def test_the_mean_around_one_of_many_copies_does_not_depend_on_its_own_value(
-    rng, n_columns
-):
+def test_the_mean_around_one_of_many_copies_does_not_depend_on_its_own_value(rng, n_columns):
     # Eight places of 25 copies each: most samples are none of their own neighbours.
     source = np.repeat(rng.normal(size=(8, n_columns)), 25, axis=0)
     values = rng.normal(size=(200, 1))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from manifactor._support.regular_files import require_regular_file
+from manifactor._support.files import require_regular_file
 
 
 def test_a_file_and_a_link_to_it_are_taken(tmp_path):
@@ -31,9 +31,7 @@ def test_what_cannot_be_read_to_its_end_is_refused(tmp_path, monkeypatch):
         (tmp_path / "a\0b", "has a name that no file can have"),
         (tmp_path / ("a" * 300), "cannot be used: File name too long"),
     ]:
-        with pytest.raises(
-            ValueError, match=f"the indices must be a file; .* {problem}"
-        ):
+        with pytest.raises(ValueError, match=f"the indices must be a file; .* {problem}"):
             require_regular_file(name, "the indices")
 
 

@@ -10,13 +10,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from manifactor._support import threads
-from manifactor._support.threads import (
-    cores,
-    map_panels,
-    map_threads,
-    one_blas_thread,
-    over_cores,
-)
+from manifactor._support.threads import cores, map_panels, map_threads, one_blas_thread, over_cores
 
 
 def blas_threads():
@@ -44,9 +38,7 @@ def test_blas_has_one_thread_inside_and_as_many_as_before_outside(two_threads):
     assert blas_threads() == {2}
 
 
-def test_overlapping_contexts_do_not_wait_and_leave_the_threads_as_they_were(
-    two_threads,
-):
+def test_overlapping_contexts_do_not_wait_and_leave_the_threads_as_they_were(two_threads):
     both_inside, first_has_left = Barrier(2), Barrier(2)
 
     def first():
@@ -137,10 +129,7 @@ def test_trackers_do_not_warn_of_what_killed_processes_leave(monkeypatch):
 
 def test_jobs_are_counted_as_in_scikit_learn(monkeypatch):
     monkeypatch.setattr(threads, "cores", lambda: 8)
-    assert [threads.thread_count(n) for n in (None, 1, 3, -1, -2, -99)] == [
-        *(1, 1, 3),
-        *(8, 7, 1),
-    ]
+    assert [threads.thread_count(n) for n in (None, 1, 3, -1, -2, -99)] == [*(1, 1, 3), *(8, 7, 1)]
     with joblib.parallel_config(n_jobs=5):
         assert threads.thread_count(None) == 5
         assert threads.thread_count(2) == 2

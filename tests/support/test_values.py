@@ -34,9 +34,7 @@ def test_a_value_whose_square_overflows_is_named_as_a_mark_for_missing_ones(valu
     with pytest.raises(ValueError, match=r"must be smaller than 1e\+150") as error:
         require_values(X, first_row=10)
     said = f"got 2 that are not, the first, {value:.2g}, in row 12, column 1. Such a "
-    assert said + "number is a usual mark for missing values: remove" in str(
-        error.value
-    )
+    assert said + "number is a usual mark for missing values: remove" in str(error.value)
 
 
 def test_squares_in_single_precision_overflow_sooner():

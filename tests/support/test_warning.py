@@ -5,14 +5,9 @@ from threading import Event
 
 import pytest
 
-from manifactor import (
-    DisconnectedGraphWarning,
-    ManifoldFactorizer,
-    SampleWarning,
-    datasets,
-)
+from manifactor import DisconnectedGraphWarning, ManifoldFactorizer, SampleWarning, datasets
+from manifactor._support.errors import held_warnings, issue, parted, warn_caller
 from manifactor._support.threads import map_threads
-from manifactor._support.warning import held_warnings, issue, parted, warn_caller
 
 
 def test_a_warning_names_the_line_that_called_the_package():
@@ -59,10 +54,7 @@ def test_what_an_inner_context_issues_is_held_by_the_outer_one():
 
 
 def test_warnings_of_other_packages_are_issued_at_once():
-    with (
-        held_warnings() as held,
-        pytest.warns(RuntimeWarning, match="not ours"),
-    ):
+    with held_warnings() as held, pytest.warns(RuntimeWarning, match="not ours"):
         warnings.warn("not ours", RuntimeWarning, stacklevel=1)
     assert not held
 

@@ -8,19 +8,9 @@ import pytest
 from joblib import Parallel, cpu_count, delayed
 from joblib.externals.loky import get_reusable_executor
 
-from manifactor._support.workers import (
-    Here,
-    Outcome,
-    PieceLost,
-    Processes,
-    WorkersLost,
-    in_order,
-)
+from manifactor._support.workers import Here, Outcome, PieceLost, Processes, WorkersLost, in_order
 from tests.pieces import cores_seen, divided, ended, killed
-from tests.worker_checks import (
-    CHECKS,
-    an_interrupt_leaves_no_process_and_no_traceback,
-)
+from tests.worker_checks import CHECKS, an_interrupt_leaves_no_process_and_no_traceback
 
 TWO = pytest.param(Processes(2), marks=pytest.mark.slow)
 

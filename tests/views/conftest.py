@@ -10,18 +10,13 @@ import numpy as np
 import pytest
 
 from manifactor import datasets
-from manifactor.datasets.writing import write_dataset
+from manifactor.cryoem.all_views.shown import motion_records
+from manifactor.cryoem.all_views.volumes import MODEL_FILE
+from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.folder import read_places, read_run, write_run
-from manifactor.runs.motions import MODEL_FILE
 from manifactor.runs.task import Task
-from manifactor.runs.visibility import motion_records
 from manifactor.views.explorer.scene import open_scene
-from manifactor.views.explorer.server import (
-    ServerSettings,
-    application,
-    listening,
-    web_server,
-)
+from manifactor.views.explorer.server import ServerSettings, application, listening, web_server
 
 from ..cryoem.moving import moving_model, moving_views
 
@@ -39,10 +34,7 @@ def particles(tmp_path_factory):
     )
     write_dataset(folder, simulation, name="data")
     turn, stretch = simulation.truth
-    np.save(
-        folder / "coordinates.npy",
-        np.column_stack([turn, 4 * stretch / np.ptp(stretch)]),
-    )
+    np.save(folder / "coordinates.npy", np.column_stack([turn, 4 * stretch / np.ptp(stretch)]))
     return folder
 
 
@@ -111,9 +103,7 @@ def running(app, *, settings=ServerSettings()):
     """The port of a server on an ASGI application."""
     with listening(0, settings=settings) as bound:
         server = web_server(app, settings=settings)
-        thread = threading.Thread(
-            target=server.run, kwargs={"sockets": [bound]}, daemon=True
-        )
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
         try:
             yield bound.getsockname()[1]
@@ -140,10 +130,7 @@ def browser():
         pytest.skip(
             f"no browser found: install one of {', '.join(BROWSERS)} (Debian: apt-get install chromium)"
         )
-    options = [
-        "--enable-unsafe-swiftshader",
-        *(["--no-sandbox"] if os.geteuid() == 0 else []),
-    ]
+    options = ["--enable-unsafe-swiftshader", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with pytest.importorskip("playwright.sync_api").sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=path, args=options)
         yield opened
@@ -167,9 +154,7 @@ def window(browser):
         page.set_default_timeout(120_000)  # guards against a hang only
         page.on(
             "console",
-            lambda message: (
-                complaints.append(message.text) if message.type == "error" else None
-            ),
+            lambda message: complaints.append(message.text) if message.type == "error" else None,
         )
         page.on("pageerror", lambda error: complaints.append(str(error)))
         return page

@@ -4,24 +4,23 @@ import base64
 import json
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
+import mrcfile
 import numpy as np
 import pytest
 import starfile
 
 from manifactor import datasets
 from manifactor.command.main import main
-from manifactor.cryoem.formats import read_particles
-from manifactor.cryoem.mrc import write_volume
-from manifactor.datasets.writing import write_dataset
+from manifactor.cryoem.all_views.shown import Wanted, open_shown
+from manifactor.cryoem.all_views.volumes import MODEL_FILE
+from manifactor.cryoem.averages.given_volumes import read_volumes
+from manifactor.cryoem.files.formats import read_particles
+from manifactor.cryoem.files.mrc import write_volume
+from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.folder import read_run
-from manifactor.runs.given_volumes import read_volumes
-from manifactor.runs.known_motions import require_pixel_size
-from manifactor.runs.motions import MODEL_FILE
 from manifactor.runs.run import open_run
-from manifactor.runs.shown import Wanted, open_shown
 from manifactor.runs.task import Task
 from manifactor.views.explorer import requests
 from manifactor.views.explorer.previews import Look
@@ -41,13 +40,7 @@ def given(tmp_path_factory):
     folder = tmp_path_factory.mktemp("coordinates") / "data"
     folder.mkdir()
     simulation = datasets.simulate_views(
-        N,
-        size=32,
-        pixel_size=9.4,
-        blur=8,
-        signal_to_noise=100,
-        defocus=(9e3, 2e4),
-        random_state=0,
+        N, size=32, pixel_size=9.4, blur=8, signal_to_noise=100, defocus=(9e3, 2e4), random_state=0
     )
     write_dataset(folder, simulation, name="data")
     turn, stretch = simulation.truth
@@ -98,10 +91,7 @@ def page(given, volumes, shown, tmp_path_factory):
 def test_the_report_shows_molecule_images_and_volumes_along_a_factor(page):
     text = words(page)
     assert "two half sets of images correlate by 0." in text
-    assert (
-        len(re.findall(r"Means of \d+ images within 30° of rot 0°, tilt 90°", text))
-        == 2
-    )
+    assert len(re.findall(r"Means of \d+ images within 30° of rot 0°, tilt 90°", text)) == 2
     assert text.count("corrected for their CTF") == 2
     assert text.count("The molecule at 7 places") == 2
     assert text.count("seen from rot 0°, tilt 90°") == 2
@@ -128,9 +118,7 @@ def test_each_source_follows_the_direction_and_the_sliders(scene):
         here = image(scene, source)["image"]
         assert here == image(scene, source)["image"]
         assert here != image(scene, source, view=(90.0, 40.0))["image"]
-        (line,) = (
-            f for f, p in enumerate(scene.run.places) if p.topology == "interval"
-        )
+        (line,) = (f for f, p in enumerate(scene.run.places) if p.topology == "interval")
         other = [(0.0,), (0.0,)]
         other[line] = (0.95,)
         assert here != image(scene, source, at=other)["image"]
@@ -205,13 +193,28 @@ def test_without_images_the_pages_say_why(given, volumes, tmp_path):
     assert re.match("No images are averaged: .*gone", scene.preview.why)
 
 
-def test_volumes_need_the_pixel_size(given):
-    run = open_run(given)
-    source = replace(run.choice.images(run.particles), pixel_size_stated=False)
-    with pytest.raises(
-        ValueError, match=r"volumes need the pixel size; .*--pixel-size"
-    ):
-        require_pixel_size(source, run.particles)
+@pytest.mark.slow
+@pytest.mark.parametrize("has_ctf", [True, False])
+def test_volumes_of_images_with_a_ctf_need_the_pixel_size_as_a_fit_does(given, tmp_path, has_ctf):
+    data, folder = tmp_path / "data", tmp_path / "run"
+    shutil.copytree(given.parent / "data", data)
+    shutil.copytree(given, folder)
+    (folder / MODEL_FILE).unlink(missing_ok=True)
+    blocks = starfile.read(data / "particles.star")
+    angstroms = ["rlnOriginXAngst", "rlnOriginYAngst"]
+    defocus = [] if has_ctf else ["rlnDefocusU", "rlnDefocusV", "rlnDefocusAngle"]
+    blocks["particles"] = blocks["particles"].drop(columns=angstroms + defocus, errors="ignore")
+    blocks["optics"] = blocks["optics"].drop(columns="rlnImagePixelSize")
+    starfile.write(blocks, data / "particles.star", overwrite=True)
+    with mrcfile.open(data / "particles.mrcs", mode="r+") as stack:
+        stack.voxel_size = 0.0
+    particles = read_particles(data / "particles.star")
+    record = json.loads((folder / "run.json").read_text())
+    new = {"particles": str(particles.path), "fingerprint": particles.fingerprint}
+    (folder / "run.json").write_text(json.dumps({**record, **new}))
+    found = open_shown(open_run(folder), read_run(folder)[1])
+    assert (found.motions is None) == has_ctf
+    assert ("a CTF need a pixel size" in found.why) == has_ctf
 
 
 @pytest.mark.browser

@@ -10,14 +10,14 @@ import pytest
 import starfile
 
 from manifactor.command.main import main
+from manifactor.cryoem.all_views.volumes import open_motions
 from manifactor.runs.folder import read_run
-from manifactor.runs.motions import open_motions
 from manifactor.runs.run import open_run
 from manifactor.views.explorer import requests
 from manifactor.views.explorer.previews import Look
 from manifactor.views.explorer.scene import open_scene
+from manifactor.views.figures import MotionFigureSettings, blind_sentence
 from manifactor.views.markup import scale_bar
-from manifactor.views.motion_figures import MotionFigureSettings, blind_sentence
 from manifactor.views.report import ReportSettings, write_movies, write_report
 
 from .conftest import TOKEN, serving
@@ -129,13 +129,7 @@ def test_a_direction_is_two_numbers(moving, view, message):
 
 
 def test_scale_bars_have_round_lengths():
-    assert [scale_bar(width).length for width in (100, 240, 264, 1300, 9)] == [
-        20,
-        50,
-        100,
-        500,
-        2,
-    ]
+    assert [scale_bar(width).length for width in (100, 240, 264, 1300, 9)] == [20, 50, 100, 500, 2]
 
 
 def test_averages_of_all_views_are_volumes(moving_run, tmp_path, capsys):
@@ -190,10 +184,7 @@ def test_images_can_be_enlarged_and_nothing_is_cut(
     large = opened.locator("#large img").bounding_box()["width"]
     assert large > 1.3 * small
     opened.keyboard.press("Escape")
-    assert (
-        opened.evaluate("document.querySelector('#all-but-selection').scrollWidth")
-        <= width
-    )
+    assert opened.evaluate("document.querySelector('#all-but-selection').scrollWidth") <= width
     opened.goto((moving_run / "report.html").as_uri())
     tile = opened.locator(".tile").first
     before = tile.bounding_box()["width"]

@@ -16,14 +16,14 @@ from manifactor import ManifoldFactorizer, datasets, plots
 from manifactor.command.arguments import parse_arguments
 from manifactor.command.fitting import tasks_of
 from manifactor.command.main import COMMANDS, main
-from manifactor.cryoem.mrc import write_stack
-from manifactor.factoring.judging.criterion import Criterion
-from manifactor.inputs.reading import ImageSettings
-from manifactor.runs.averaging import average
+from manifactor.cryoem.averages.averaging import average
+from manifactor.cryoem.files.mrc import write_stack
+from manifactor.factoring.judging.criteria import Criterion
+from manifactor.runs.archive import ARCHIVE_VERSION
 from manifactor.runs.folder import read_run, write_run
 from manifactor.runs.run import open_run
 from manifactor.runs.task import Task
-from manifactor.runs.tree import ARCHIVE_VERSION
+from manifactor.tables.reading import ImageSettings
 from manifactor.views.figures import FigureSettings
 from manifactor.views.report import ReportSettings, report_page, write_report
 
@@ -87,9 +87,7 @@ class Reader(HTMLParser):
             self.words.append(data)
 
     def values(self, name):
-        return [
-            attributes[name] for _, attributes in self.elements if name in attributes
-        ]
+        return [attributes[name] for _, attributes in self.elements if name in attributes]
 
 
 def test_the_page_needs_nothing_but_itself(page):
@@ -103,9 +101,8 @@ def test_the_page_needs_nothing_but_itself(page):
         for link in reader.values(name)
     )
     assert not {"script", "link", "iframe"} & {tag for tag, _ in reader.elements}
-    assert (
-        "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-        in reader.values("content")
+    assert "default-src 'none'; img-src data:; style-src 'unsafe-inline'" in reader.values(
+        "content"
     )
 
 
@@ -195,13 +192,7 @@ def test_points_that_are_left_out_are_said_to_be(run, undrawn):
 
 TASKS = [
     Task(Path("/data/z.npy")),
-    Task(
-        Path("/a b/z.pkl"),
-        particles="/a b/p.star",
-        indices="/a b/ind.pkl",
-        seed=7,
-        n_fitted=500,
-    ),
+    Task(Path("/a b/z.pkl"), particles="/a b/p.star", indices="/a b/ind.pkl", seed=7, n_fitted=500),
     Task(
         Path("/p.star"),
         view=(-12.5, 1 / 3),
@@ -245,9 +236,7 @@ def test_only_what_differs_from_the_defaults_is_typed():
 
 def test_the_page_has_the_command_that_makes_the_run_again(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    command = re.search(
-        r"<code>manifactor (.*?)</code>", (run / "report.html").read_text()
-    )[1]
+    command = re.search(r"<code>manifactor (.*?)</code>", (run / "report.html").read_text())[1]
     assert "--n-factors 2 --seed 3 --out again" in command
     assert main(shlex.split(command)) == 0
     assert (tmp_path / "again" / "coordinates.csv").read_bytes() == (
@@ -310,10 +299,7 @@ def leave_out(run, name):
         (lambda run: leave_out(run, "factors"), "it lacks 'factors'"),
         (lambda run: leave_out(run, "n_samples"), "it lacks 'n_samples'"),
         (lambda run: change(run, factors=[]), "do not have the same factors"),
-        (
-            lambda run: cut(run / "factorization.npz"),
-            "is not a whole manifactor archive",
-        ),
+        (lambda run: cut(run / "factorization.npz"), "is not a whole manifactor archive"),
         (lambda run: cut(run / "coordinates.csv"), "coordinates.csv is damaged"),
         (
             lambda run: cut(run / "coordinates.csv", whole_lines=True),
@@ -324,25 +310,17 @@ def leave_out(run, name):
             lambda run: replaced(run / "coordinates.csv", "nan,0,0,0,0"),
             "row 2 has NaN or inf values",
         ),
-        (
-            lambda run: replaced(run / "coordinates.csv", "-5,0,0,0,0"),
-            "whole, from 0, and differ",
-        ),
+        (lambda run: replaced(run / "coordinates.csv", "-5,0,0,0,0"), "whole, from 0, and differ"),
         (
             lambda run: replaced(run / "coordinates.csv", "1,400,1,0,1"),
             "places on factor 1 must lie in [0, 360]",
         ),
-        (
-            lambda run: (run / "run.json").write_text("[" * 100_000),
-            "run.json is damaged",
-        ),
+        (lambda run: (run / "run.json").write_text("[" * 100_000), "run.json is damaged"),
         (lambda run: (run / "factorization.npz").unlink(), "is not a run folder"),
     ],
 )
 @pytest.mark.parametrize("command", ["report", "explore"])
-def test_a_damaged_run_is_one_line_and_exit_code_2(
-    run, capsys, command, damage, message
-):
+def test_a_damaged_run_is_one_line_and_exit_code_2(run, capsys, command, damage, message):
     damage(run)
     before = (run / "report.html").read_bytes()
     assert main([command, str(run)]) == 2
@@ -384,11 +362,7 @@ def images(made, tmp_path, rng):
     record, fit = read_run(made)
     stack = rng.normal(size=(600, 1, 1)) + np.eye(8)
     write_stack(tmp_path / "stack.mrcs", stack, pixel_size=2.0)
-    record = {
-        **record,
-        "input": str(tmp_path / "stack.mrcs"),
-        "components": {"text": "600 images"},
-    }
+    record = {**record, "input": str(tmp_path / "stack.mrcs"), "components": {"text": "600 images"}}
     write_run(fit, tmp_path / "images", record=record)
     return tmp_path / "images", stack.astype(np.float32)
 
@@ -424,10 +398,7 @@ def test_images_that_are_gone_are_one_sentence(images, undrawn):
     (folder.parent / "stack.mrcs").unlink()
     text = write_report(folder).read_text()
     assert text.count("No averages along this factor: ") == 2
-    assert (
-        "stack.mrcs, which was fitted, no longer exists. Put it back, or fit again."
-        in text
-    )
+    assert "stack.mrcs, which was fitted, no longer exists. Put it back, or fit again." in text
 
 
 def test_numbers_alone_have_no_averages_and_nothing_is_said_of_them(page):
@@ -445,9 +416,9 @@ def test_what_is_not_a_motion_is_said_at_the_top(run, undrawn):
     }
     change(run, confounders=[confounder])
     text = write_report(run).read_text()
-    assert text.index(
-        '<p class="warning">Warning: factor 1 is &lt;no&gt; motion.'
-    ) < text.index("<nav")
+    assert text.index('<p class="warning">Warning: factor 1 is &lt;no&gt; motion.') < text.index(
+        "<nav"
+    )
     assert "0.80 (p 0.01)" in text
 
 
@@ -460,9 +431,7 @@ def test_a_shape_of_more_dimensions_that_is_no_product_has_a_page(tmp_path):
     run = open_run(tmp_path / "run")
     text = report_page(run, fit)
     Reader(text)
-    assert (
-        "No product was found: the data have one factor, a 2-dimensional shape." in text
-    )
+    assert "No product was found: the data have one factor, a 2-dimensional shape." in text
     assert "histogram1" not in text
 
 
@@ -504,9 +473,7 @@ def test_factors_of_a_sum_have_a_page_without_angles(tmp_path, undrawn):
 
 @pytest.mark.browser
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (360, "dark")])
-def test_a_browser_opens_the_page_from_disk_and_asks_nothing_of_anyone(
-    made, window, width, scheme
-):
+def test_a_browser_opens_the_page_from_disk_and_asks_nothing_of_anyone(made, window, width, scheme):
     page = window(width=width, scheme=scheme, offline=True)
     asked = []
     page.on("request", lambda request: asked.append(request.url))

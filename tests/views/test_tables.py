@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets
-from manifactor._support.choices import Choice
-from manifactor.factoring.judging.criterion import Criterion
+from manifactor._support.parameters import Choice
+from manifactor.factoring.judging.criteria import Criterion
 from manifactor.spectral.preparation import Preparation
 from manifactor.views import tables
 from manifactor.views.tables import Table
@@ -61,9 +61,7 @@ def test_what_the_caller_set_is_told_from_what_was_chosen(torus):
 
 def test_a_run_s_record_has_the_choices_that_the_fit_does_not_know(torus):
     record = {"choices": {"samples fitted": {"value": None, "why": "all"}}}
-    assert tables.choices_table(record, torus).rows == [
-        ("samples fitted", "none", "all")
-    ]
+    assert tables.choices_table(record, torus).rows == [("samples fitted", "none", "all")]
 
 
 def test_a_preparation_is_shown_in_words(torus):

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from manifactor import Evidence, ManifoldFactorizer, datasets
-from manifactor.factoring.judging.criteria import judges
-from manifactor.factoring.judging.criterion import Criterion
+from manifactor.factoring.judging.criteria import Criterion, judges
 from manifactor.views import words
 
 JUDGE = judges()
@@ -31,11 +30,7 @@ def with_tests(fit, *tests):
     ("value", "sentence"),
     [
         (20, "A product of two independent factors: two circles."),
-        (
-            3,
-            "Two factors were found, two circles, but not every test of a product was "
-            "passed.",
-        ),
+        (3, "Two factors were found, two circles, but not every test of a product was passed."),
     ],
 )
 def test_the_verdict_is_one_sentence_with_shapes_counted(torus, value, sentence):
@@ -88,9 +83,7 @@ def test_a_property_that_explains_a_factor_is_a_warning():
         "No known property of the particles (defocus) explains a factor."
     ]
     bad = {**found, "meaning": "factor 1 is defocus"}
-    assert words.about_particles({"confounders": [found, bad]}) == [
-        "Warning: factor 1 is defocus."
-    ]
+    assert words.about_particles({"confounders": [found, bad]}) == ["Warning: factor 1 is defocus."]
 
 
 def test_the_text_has_every_test_every_choice_and_every_stage(torus):

@@ -1,11 +1,12 @@
-"""Arrays in .npy files and .npz archives: sizes are checked before they are read.
+"""Arrays in .npy files and .npz archives: sizes are checked before they are read."""
 
-No pickled object is ever loaded.
-"""
-
+import struct
+import warnings
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from math import prod
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -13,15 +14,114 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 
-from manifactor._support.bounded_files import BoundedFile
-from manifactor._support.npy_header import NpyHeader, npy_header
-from manifactor._support.regular_files import irregularity
+from manifactor._support.files import BoundedFile, irregularity
+
+# Headers of .npy files, which are also those of .cs files, checked before reading.
+
+# Version 3 is version 2 in another encoding, in which names of fields may differ; shape
+# and sizes are the same.
+READERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+    (3, 0): np.lib.format.read_array_header_2_0,
+}
+# Bytes of the number that says how long the header is.
+LENGTHS = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
+# Bytes of a header that numpy parses.
+LONGEST = 10_000
+
+
+@dataclass(frozen=True)
+class NpyHeader:
+    """What an .npy file holds."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype  # without objects. Names of its fields may be garbled in a file of version 3.
+    fortran_order: bool
+    start: int  # where the values start, in bytes
+
+
+def npy_header(file: BinaryIO, size: int) -> NpyHeader:
+    """Read the header of an .npy file and check it against the size of the file.
+
+    Nothing is allocated for the values, and nothing is unpickled.
+
+    >>> from io import BytesIO
+    >>> content = BytesIO()
+    >>> np.save(content, np.zeros((3, 2)))
+    >>> _ = content.seek(0)
+    >>> npy_header(content, len(content.getvalue())).shape
+    (3, 2)
+    """
+    shape, fortran_order, dtype = _parsed(file)
+    if dtype.hasobject:
+        raise ValueError("it holds objects, which would have to be unpickled")
+    # True and False count as numbers in the header, and not in a shape.
+    sides = all(type(side) is int and 0 <= side <= size for side in shape)
+    if dtype.itemsize == 0 or not sides:
+        raise ValueError(f"its header describes {_described(shape, dtype)}")
+    start = file.tell()
+    needed = prod(shape) * dtype.itemsize
+    if needed > size - start:
+        raise ValueError(
+            f"its header describes {_described(shape, dtype)}, which are {needed} "
+            f"bytes, and {max(size - start, 0)} follow"
+        )
+    return NpyHeader(shape, dtype, fortran_order, start)
+
+
+def _parsed(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype]:
+    try:
+        version = np.lib.format.read_magic(file)
+        header = _header_bytes(file, LENGTHS[version])
+    except (ValueError, KeyError) as error:
+        raise ValueError("its header cannot be read") from error
+    try:
+        # A header of Python 2, and one with stray backslashes, would issue a warning.
+        with warnings.catch_warnings(action="ignore"):
+            return READERS[version](header)
+    # Nothing but numpy is inside, which hands the header to Python's own parser.
+    except Exception as error:
+        raise ValueError("its header cannot be read") from error
+
+
+def _header_bytes(file: BinaryIO, width: int) -> BytesIO:
+    """Return the header with its length, which is not believed.
+
+    numpy reads all of a header before it refuses a long one, and a member of an archive may unpack
+    to a thousand times its size.
+    """
+    length = file.read(width)
+    count = int.from_bytes(length, "little")
+    if count > LONGEST:
+        raise ValueError(f"a header has {LONGEST} bytes at most; this one has {count}")
+    return BytesIO(length + file.read(count))
+
+
+def _described(shape: tuple[int, ...], dtype: np.dtype) -> str:
+    return f"an array of shape {shape} with values of {dtype.itemsize} bytes"
+
+
+# Arrays in .npy files and .npz archives: sizes are checked before they are read.
+#
+# No pickled object is ever loaded.
 
 SUFFIX = ".npy"
 ENCRYPTED = 1  # the bit of a member's flags
 # Those of numpy. Others may ask for gigabytes before anything is read.
 COMPRESSIONS = (ZIP_STORED, ZIP_DEFLATED)
 ZIP_BEGINS = b"PK\x03\x04"
+# What zipfile and zlib raise for archives and members that make no sense.
+UNPACKING = (
+    BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    OverflowError,
+    OSError,
+    ValueError,
+)
 NO_ARRAYS = "is damaged, or no .npz file of plain arrays."
 
 
@@ -29,8 +129,8 @@ NO_ARRAYS = "is damaged, or no .npz file of plain arrays."
 class ArrayFileSettings:
     """How much memory a file may take."""
 
-    # An archive may take so many times its own size. Measured numbers are compressed
-    # tenfold at most, and only images or tables with few values more than that.
+    # An archive may take so many times its own size. Measured numbers are compressed tenfold at
+    # most, and only images or tables with few values more than that.
     most_expansion: float = 100.0
 
     # Bytes that an archive of any size may take.
@@ -58,36 +158,17 @@ def memory_of(header: NpyHeader, settings: ArrayFileSettings) -> int:
 
 @dataclass(frozen=True)
 class ArrayArchive:
-    """An open .npz archive.
-
-    Attributes
-    ----------
-    path : Path
-    members : mapping of str to ZipInfo
-        The arrays by name.
-    others : tuple of str
-        Members that are no arrays.
-    file : ZipFile
-    most_bytes : float
-        Memory that all arrays together may take.
-    settings : ArrayFileSettings
-    """
+    """An open .npz archive."""
 
     path: Path
-    members: Mapping[str, ZipInfo]
-    others: tuple[str, ...]
+    members: Mapping[str, ZipInfo]  # the arrays by name
+    others: tuple[str, ...]  # members that are no arrays
     file: ZipFile
-    most_bytes: float
+    most_bytes: float  # memory that all arrays together may take
     settings: ArrayFileSettings
 
     def read(self, *names: str) -> dict[str, np.ndarray]:
-        """Return some arrays, all of them if none is named, by name.
-
-        Raises
-        ------
-        ArrayFileError
-            If they are damaged, or take too much memory; it is not taken.
-        """
+        """Return some arrays, all of them if none is named, by name."""
         chosen = {name: self.members[name] for name in names or self.members}
         self._require_memory(chosen)
         return {name: self._array(name, info) for name, info in chosen.items()}
@@ -125,18 +206,9 @@ class ArrayArchive:
 
 @contextmanager
 def open_archive(
-    path: Path,
-    *,
-    most_bytes: float = np.inf,
-    settings: ArrayFileSettings = ArrayFileSettings(),
+    path: Path, *, most_bytes: float = np.inf, settings: ArrayFileSettings = ArrayFileSettings()
 ) -> Iterator[ArrayArchive]:
-    """Open an .npz archive; no array is read yet.
-
-    Raises
-    ------
-    ArrayFileError
-        If it is none, with what it is instead.
-    """
+    """Open an .npz archive; no array is read yet."""
     problem = irregularity(path)
     # What is not there at all is the system's to report.
     if problem and path.exists():
@@ -177,7 +249,7 @@ def _require_plain_members(
 def _zip_file(path: Path, opened: BoundedFile) -> ZipFile:
     try:
         return ZipFile(opened)
-    except Exception as error:  # damaged archives lead to many kinds
+    except UNPACKING as error:
         raise ArrayFileError(
             f"{path} is damaged or was not written to its end: it begins as an .npz "
             "file and has no directory of its arrays. Write it again."
@@ -201,9 +273,6 @@ def _named(path: Path, name: str) -> Iterator[None]:
     except BadZipFile as error:
         raise ArrayFileError(f"{path} is damaged: {name!r} was changed.") from error
     except ValueError as error:
-        if isinstance(error.__cause__, BadZipFile):  # while the header was read
-            changed = f"{path} is damaged: {name!r} was changed."
-            raise ArrayFileError(changed) from error
         raise ArrayFileError(f"{path} {NO_ARRAYS} Of {name!r}: {error}.") from error
-    except Exception as error:  # whatever unknown compressions and bad streams raise
+    except UNPACKING as error:
         raise ArrayFileError(f"{path} is damaged: {name!r} cannot be read.") from error

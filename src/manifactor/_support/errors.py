@@ -1,4 +1,17 @@
-"""Errors that a caller may want to tell from others, and what errors say."""
+"""Errors and warnings: what they say, and the caller's line that they name."""
+
+import os
+import shlex
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from importlib import import_module
+from types import ModuleType
+from unicodedata import category
+
+# Errors that a caller may want to tell from others, and what errors say.
 
 
 class NothingFoundError(ValueError):
@@ -13,8 +26,6 @@ def first_sentence(error: Exception) -> str:
 
     Other libraries go on with advice, which may fill a page.
 
-    Examples
-    --------
     >>> first_sentence(RuntimeError("CUDA out of memory. Tried to allocate 2 MiB."))
     'CUDA out of memory'
     """
@@ -25,9 +36,174 @@ def first_sentence(error: Exception) -> str:
 def one_line(message: object) -> str:
     r"""Return an error, warning or text in one line, with single blanks.
 
-    Examples
-    --------
     >>> one_line(ValueError("bad header\n  in line 3"))
     'bad header in line 3'
     """
     return " ".join(str(message).split())
+
+
+# Optional packages, imported where they are used.
+
+# The extra that installs each package; "cryoem" for all others.
+EXTRAS = {
+    "cloudpickle": "cluster",
+    "dask": "cluster",
+    "distributed": "cluster",
+    "faiss": "ann",
+    "matplotlib": "plots",
+    "starlette": "explore",
+    "torch": "gpu",
+    "uvicorn": "explore",
+    "zarr": "cluster",
+}
+
+
+def extra(name: str) -> ModuleType:
+    """Import a module of an optional package."""
+    try:
+        return import_module(name)
+    except MemoryError:
+        raise
+    # Nothing but the package is inside; a broken one may raise anything.
+    except Exception as error:
+        package = _root(name)
+        install = f"pip install 'manifactor[{EXTRAS.get(package, 'cryoem')}]'"
+        if _is_missing(package, error):
+            raise ValueError(f"this needs the package {package}: {install}.") from error
+        raise ValueError(
+            f"the package {package} does not load: {first_sentence(error)}. "
+            f"Install it anew: {install}."
+        ) from error
+
+
+def _is_missing(package: str, error: Exception) -> bool:
+    """Return whether the package itself was not found, rather than one it imports."""
+    if not isinstance(error, ModuleNotFoundError):
+        return False
+    return _root(error.name or package) == package
+
+
+def _root(module: str) -> str:
+    return module.partition(".")[0]
+
+
+# Text from files and of paths, written so that it steers no terminal and no shell.
+
+# Control characters, invisible ones that turn the direction of writing, bytes of file names that
+# are no text, and ends of lines or paragraphs.
+UNSAFE = ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def printable(text: str, *, but: str = "") -> str:
+    r"""Return a text whose control characters are written as escapes.
+
+    >>> print(printable("\x1b[2Jname"))
+    \x1b[2Jname
+    """
+    # Nearly all texts are plain, and this tells so at once.
+    if text.isprintable():
+        return text
+    return "".join(_escape(sign) if is_unsafe(sign) and sign not in but else sign for sign in text)
+
+
+def is_unsafe(sign: str) -> bool:
+    """Return whether a character is not to be sent to a terminal."""
+    return category(sign) in UNSAFE
+
+
+def _escape(sign: str) -> str:
+    return sign.encode("unicode_escape").decode("ascii")
+
+
+def shell_line(*words: str | os.PathLike[str]) -> str:
+    r"""Return a command for a shell in one line, its words quoted where needed.
+
+    Words with control characters are quoted as bash, ksh and zsh read them.
+
+    >>> print(shell_line("cd", "my run;2"))
+    cd 'my run;2'
+    >>> print(shell_line("cd", "two\nlines"))
+    cd $'two\x0alines'
+    """
+    return " ".join(_quoted(os.fspath(word)) for word in words)
+
+
+def _quoted(word: str) -> str:
+    if not any(map(is_unsafe, word)):
+        return shlex.quote(word)
+    # In bytes: a name that is no text has no characters.
+    signs = (chr(byte) for byte in os.fsencode(word))
+    safe = (
+        sign if " " <= sign <= "~" and sign not in "\\'" else f"\\x{ord(sign):02x}"
+        for sign in signs
+    )
+    return f"$'{''.join(safe)}'"
+
+
+# Warnings that name the caller's line, however deep inside they arise.
+
+PACKAGE = __name__.partition(".")[0]
+
+# Where warnings of this package are collected; None where they are issued at once.
+# `warnings.catch_warnings` would change the filters of the whole process, and contexts that overlap
+# in threads would not restore them.
+_held: ContextVar[list[warnings.WarningMessage] | None] = ContextVar("_held", default=None)
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn with the line that called this package.
+
+    A fixed `stacklevel` would name another line as soon as a function is added between the caller
+    and the warning.
+    """
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and _is_inside(frame.f_globals):
+        level, frame = level + 1, frame.f_back
+    held = _held.get()
+    if held is None:
+        warnings.warn(message, category, stacklevel=level)
+        return
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    held.append(warnings.WarningMessage(category(message), category, file, line))
+
+
+def _is_inside(names: dict) -> bool:
+    return names.get("__name__", "").partition(".")[0] == PACKAGE
+
+
+@contextmanager
+def held_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Yield a list that collects this package's warnings, which are not issued.
+
+    Only those of this thread, and of threads that `map_threads` and `map_panels` start inside the
+    context. Warnings of other packages are issued as always.
+    """
+    held: list[warnings.WarningMessage] = []
+    token = _held.set(held)
+    try:
+        yield held
+    finally:
+        _held.reset(token)
+
+
+def issue(held: Iterable[warnings.WarningMessage]) -> None:
+    """Issue warnings that were held back, for the lines that they name, each once.
+
+    Inside another context that holds warnings, they are held there.
+    """
+    different = {(str(each.message), each.filename, each.lineno): each for each in held}
+    outer = _held.get()
+    if outer is not None:
+        outer.extend(different.values())
+        return
+    for each in different.values():
+        warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+
+
+def parted(
+    held: Iterable[warnings.WarningMessage], category: type[Warning]
+) -> tuple[list[warnings.WarningMessage], list[warnings.WarningMessage]]:
+    """Return the warnings of a category, and all others."""
+    everything = list(held)
+    of_category = [each for each in everything if issubclass(each.category, category)]
+    return of_category, [each for each in everything if each not in of_category]

@@ -1,10 +1,13 @@
-"""Checks of arguments: what must hold, what was given, what to do."""
+"""Checks of arguments, and what was chosen automatically."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+
+# Checks of arguments: what must hold, what was given, what to do.
 
 
 def require_unmasked(X, argument: str = "X") -> None:
@@ -18,14 +21,7 @@ def require_unmasked(X, argument: str = "X") -> None:
 
 
 def require_columns_of_numbers(X, *, most: int = 4) -> None:
-    """Refuse a data frame with cells that are no numbers; leave all others alone.
-
-    Parameters
-    ----------
-    X : object
-    most : int
-        Number of columns that the message names.
-    """
+    """Refuse a data frame with cells that are no numbers; leave all others alone."""
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
         return
     cells = {name: _first_no_number(np.asarray(X[name])) for name in X.columns}
@@ -81,17 +77,7 @@ def as_number(cell: Any) -> float | None:
 
 
 def require_choice(name: str, value, choices: Collection[str], more: str = "") -> None:
-    """Refuse a value that is not among the choices.
-
-    Parameters
-    ----------
-    name : str
-        Of the argument.
-    value : object
-    choices : collection of str
-    more : str
-        What is allowed beside the choices, such as "or a number".
-    """
+    """Refuse a value that is not among the choices."""
     if isinstance(value, str) and value in choices:
         return
     listed = ", ".join(repr(choice) for choice in choices)
@@ -100,12 +86,7 @@ def require_choice(name: str, value, choices: Collection[str], more: str = "") -
 
 
 def require_number(
-    name: str,
-    value,
-    *,
-    low: float = -np.inf,
-    high: float = np.inf,
-    above: float = -np.inf,
+    name: str, value, *, low: float = -np.inf, high: float = np.inf, above: float = -np.inf
 ) -> None:
     """Refuse a value that is no finite number in [low, high] and greater than above."""
     # In Python, True is a number; as an argument it is a mistake.
@@ -119,20 +100,8 @@ def require_number(
     raise ValueError(f"`{name}` must be a number {bounds}; got {value!r}.")
 
 
-def require_count(
-    name: str, value, *, low: int, high: int, n_samples: int | None = None
-) -> int:
-    """Return the value as an int if it is a whole number in [low, high].
-
-    Parameters
-    ----------
-    name : str
-        Of the argument.
-    value : object
-    low, high : int
-    n_samples : int or None
-        Named in the message if the bounds follow from it.
-    """
+def require_count(name: str, value, *, low: int, high: int, n_samples: int | None = None) -> int:
+    """Return the value as an int if it is a whole number in [low, high]."""
     # As in scikit-learn, a float is refused even where it is whole.
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if is_whole and low <= int(value) <= high:
@@ -140,16 +109,62 @@ def require_count(
     advice = ""
     if n_samples is not None:
         advice = f" with {n_samples} samples. Change it or add samples"
-    raise ValueError(
-        f"`{name}` must be a whole number in [{low}, {high}]; got {value!r}{advice}."
-    )
+    raise ValueError(f"`{name}` must be a whole number in [{low}, {high}]; got {value!r}{advice}.")
 
 
 def require_indices(name: str, value, *, low: int, high: int, of: str) -> None:
     """Refuse what is no sequence of indices in [low, high] of the things named `of`."""
     if np.ndim(value) != 1:
-        raise ValueError(
-            f"`{name}` must be a sequence of indices of {of}; got {value!r}."
-        )
+        raise ValueError(f"`{name}` must be a sequence of indices of {of}; got {value!r}.")
     for index in value:
         require_count(name, index, low=low, high=high)
+
+
+# What was chosen automatically, and why.
+
+GIVEN = "set by the caller"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A value and the reason for it, as one phrase.
+
+    Attributes
+    ----------
+    value : object
+    why : str
+        Begins in lower case and has no full stop; `GIVEN` where the caller decided.
+
+    Examples
+    --------
+    >>> Choice("kd_tree", "a tree is fastest in few dimensions")
+    Choice(value='kd_tree', why='a tree is fastest in few dimensions')
+    """
+
+    value: Any
+    why: str
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the program decided."""
+        return self.why != GIVEN
+
+
+def given(value: Any) -> Choice:
+    """A choice that the caller made."""
+    return Choice(value, GIVEN)
+
+
+def choices_as_json(choices: Mapping[str, Choice]) -> dict[str, dict]:
+    """Return choices as run.json has them."""
+    return {
+        name: {"value": _plain(choice.value), "why": choice.why} for name, choice in choices.items()
+    }
+
+
+def _plain(value):
+    """Return a value as JSON knows it; records become their names in words."""
+    if isinstance(value, np.generic):
+        return value.item()
+    known = value is None or isinstance(value, str | int | float | bool)
+    return value if known else str(value)

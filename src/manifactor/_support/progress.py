@@ -21,13 +21,6 @@ class ProgressBars:
     """One progress bar for each stage on a terminal, nothing in a pipe or a file.
 
     Called as ``bars(stage, fraction)``; a bar is closed when its fraction reaches 1.
-
-    Parameters
-    ----------
-    steady : collection of str
-        Stages of many pieces of one kind, whose remaining time can be told.
-    notebook : bool
-        Whether to draw the bars of a notebook instead.
     """
 
     def __init__(self, steady: Collection[str] = (), *, notebook: bool = False) -> None:
@@ -44,8 +37,7 @@ class ProgressBars:
         bar = self.open[stage]
         bar.update(fraction - bar.n)
         if fraction >= 1:
-            # The sum of all steps may be rounded to less, which notebooks mark as an
-            # error.
+            # The sum of all steps may be rounded to less, which notebooks mark as an error.
             bar.n = 1.0
             self.open.pop(stage).close()
 
@@ -53,8 +45,8 @@ class ProgressBars:
         return self
 
     def __exit__(self, *_) -> None:
-        # A stage that was interrupted leaves its bar open; closing it ends its line, so
-        # that the message which follows starts on a line of its own.
+        # A stage that was interrupted leaves its bar open; closing it ends its line, so that the
+        # message which follows starts on a line of its own.
         for bar in self.open.values():
             bar.close()
 
@@ -63,11 +55,6 @@ class StageLines:
     """One line for each finished stage, with its seconds, on standard output.
 
     Called as ``lines(stage, fraction)``.
-
-    Parameters
-    ----------
-    name : str
-        Of whatever has the stages; every line starts with it.
     """
 
     def __init__(self, name: str) -> None:
@@ -86,25 +73,9 @@ class StageLines:
 
 @contextmanager
 def shown_progress(
-    callback: Callback | None,
-    *,
-    verbose: Any,
-    name: str,
-    steady: Collection[str] = (),
+    callback: Callback | None, *, verbose: Any, name: str, steady: Collection[str] = ()
 ) -> Iterator[Callback | None]:
-    """Yield a callback that shows the stages of a computation, and calls another one.
-
-    Parameters
-    ----------
-    callback : callable or None
-        Called as ``callback(stage, fraction)``, too.
-    verbose : bool or int
-        Nothing is shown where it is 0.
-    name : str
-        Of whatever has the stages.
-    steady : collection of str
-        As in `ProgressBars`.
-    """
+    """Yield a callback that shows the stages of a computation, and calls another one."""
     if not isinstance(verbose, Integral) or verbose < 0:
         raise ValueError(
             f"`verbose` must be True, False or a whole number from 0; got {verbose!r}."

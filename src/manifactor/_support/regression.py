@@ -12,26 +12,11 @@ def neighbour_means(
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function that averages values over each sample's nearest neighbours.
 
-    Parameters
-    ----------
-    source : ndarray of shape (n, d)
-        Where neighbours are searched.
-    n_neighbors : int
-        Without the sample itself.
-    serial_limit : int
-        Up to so many samples the search takes one thread: it is done before threads
-        have started.
-
-    Returns
-    -------
-    callable
-        From values (n, m) to their means (n, m).
-
-    Examples
-    --------
     >>> line = np.array([[0.0], [1.0], [5.0], [6.0]])
     >>> neighbour_means(line, 1)(line).ravel().tolist()
     [1.0, 0.0, 6.0, 5.0]
+
+    Shapes: source (n, d).
     """
     n = len(source)
     if source.shape[1] == 1:
@@ -54,21 +39,14 @@ def neighbour_means(
 def without_itself(near: np.ndarray, own: np.ndarray) -> np.ndarray:
     """Return the neighbours of samples without the samples themselves, (m, k - 1).
 
-    A sample with k copies or more may be missing among its neighbours. These are all
-    copies then, and the last one is left out.
+    A sample with k copies or more may be missing among its neighbours. These are all copies then,
+    and the last one is left out.
 
-    Parameters
-    ----------
-    near : ndarray of int of shape (m, k)
-        The k nearest samples of each of m samples.
-    own : ndarray of int of shape (m,)
-        The samples.
-
-    Examples
-    --------
     >>> without_itself(np.array([[0, 1, 2], [2, 0, 3]]), np.array([1, 4]))
     array([[0, 2],
            [2, 0]])
+
+    Shapes: near (m, k), own (m,).
     """
     itself = near == own[:, None]
     itself[~itself.any(axis=1), -1] = True
@@ -78,18 +56,14 @@ def without_itself(near: np.ndarray, own: np.ndarray) -> np.ndarray:
 def nearest_on_line(places: np.ndarray, at: np.ndarray, count: int) -> np.ndarray:
     """Return which of places, (n,), are nearest to others, (m,), in ascending order.
 
-    They are a run of the ordered places: it begins with the first one that is not
-    farther away than the one `count` places after it.
+    They are a run of the ordered places: it begins with the first one that is not farther away than
+    the one `count` places after it.
 
-    Returns
-    -------
-    ndarray of int of shape (m, count)
-
-    Examples
-    --------
     >>> nearest_on_line(np.array([5.0, 0.0, 6.0, 1.0]), np.array([0.2, 4.0]), 2)
     array([[1, 3],
            [0, 2]])
+
+    Returns (m, count).
     """
     order = np.argsort(places, kind="stable")
     ordered = places[order]
@@ -97,26 +71,16 @@ def nearest_on_line(places: np.ndarray, at: np.ndarray, count: int) -> np.ndarra
     return order[first[:, None] + np.arange(count)]
 
 
-def neighbour_sums(
-    weights: np.ndarray, near: np.ndarray, values: np.ndarray
-) -> np.ndarray:
+def neighbour_sums(weights: np.ndarray, near: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return weighted sums of values over neighbours, (m, c, q).
 
     As a sparse product, so that values are not copied for each neighbourhood.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (m, c, k)
-        Several weights of each neighbour.
-    near : ndarray of int of shape (m, k)
-        The neighbours of each of m places.
-    values : ndarray of shape (n, q)
-
-    Examples
-    --------
     >>> values = np.array([[1.0], [10.0], [100.0]])
     >>> neighbour_sums(np.array([[[1, 2]]]), np.array([[0, 2]]), values).ravel()
     array([201.])
+
+    Shapes: weights (m, c, k), near (m, k), values (n, q).
     """
     m, c, k = weights.shape
     columns = np.repeat(near, c, axis=0).ravel()

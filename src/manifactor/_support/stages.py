@@ -23,16 +23,7 @@ Callback = Callable[[str, float], None]
 class Stages:
     """Results of finished stages, each under a key of everything it depends on.
 
-    Parameters
-    ----------
-    kept : dict of str to (key, result), or None
-        Results of an earlier computation.
-
-    Attributes
-    ----------
-    kept : dict of str to (key, result)
-    timings : dict of str to float
-        Seconds of the stages that were computed since `start`.
+    - timings: seconds of the stages that were computed since `start`
     """
 
     def __init__(self, kept: dict[str, tuple[str, Any]] | None = None) -> None:
@@ -42,13 +33,11 @@ class Stages:
         self._callback: Callback | None = None
         self._seed: int | None = None
 
-    def start(
-        self, callback: Callback | None = None, seed: int | None = None
-    ) -> "Stages":
+    def start(self, callback: Callback | None = None, seed: int | None = None) -> "Stages":
         """Begin a computation: no timings yet, progress goes to `callback`.
 
-        `seed` becomes part of the key of stages that draw random numbers. With None,
-        a kept result serves whatever numbers it was drawn with.
+        `seed` becomes part of the key of stages that draw random numbers. With None, a kept result
+        serves whatever numbers it was drawn with.
         """
         self.timings = {}
         self._callback, self._seed = callback, seed
@@ -81,20 +70,6 @@ class Stages:
         """Yield ``work(*job)`` of each job, in input order.
 
         Stages that are written to disk keep the results of a long stage piece by piece.
-
-        Parameters
-        ----------
-        name : str
-            Of the stage.
-        key : str
-            Of everything that the results depend on.
-        work : callable
-            A function of a module, which other processes can import.
-        jobs : sequence of tuple
-            Arguments of each piece.
-        workers : Workers
-        report : callable
-            Called with the fraction that is done.
         """
         return workers.map(work, jobs, report=report)
 
@@ -117,8 +92,6 @@ class Stages:
 def fingerprint(*parts: Any) -> str:
     """Return a short text that differs where arrays, sparse matrices or settings do.
 
-    Examples
-    --------
     >>> fingerprint(np.arange(3.0), 64) == fingerprint(np.arange(3.0), 64)
     True
     >>> fingerprint(np.arange(3.0), 64) == fingerprint(np.arange(3.0), 32)

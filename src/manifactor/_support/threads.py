@@ -19,7 +19,7 @@ from joblib.externals.loky.backend import resource_tracker as loky_tracker
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
-from manifactor._support.arithmetic import ceil_div
+from manifactor._support.values import ceil_div
 
 T = TypeVar("T")
 
@@ -31,9 +31,9 @@ _blas_limit = Lock()
 def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread inside this context; contexts may nest and overlap.
 
-    The limit belongs to the process. The first context to enter sets it and lifts it
-    again; contexts that are entered meanwhile, in this or in other threads, do nothing.
-    Nobody ever waits, so a worker that is forked inside a context cannot deadlock.
+    The limit belongs to the process. The first context to enter sets it and lifts it again;
+    contexts that are entered meanwhile, in this or in other threads, do nothing. Nobody ever waits,
+    so a worker that is forked inside a context cannot deadlock.
     """
     lock = _blas_limit  # a child forked inside the context has another one
     if not lock.acquire(blocking=False):
@@ -75,12 +75,10 @@ def cores() -> int:
 def thread_count(n_jobs: int | None) -> int:
     """Return how many threads `n_jobs` asks for, as in scikit-learn.
 
-    -1 is all cores, -2 all but one. None is 1, or what `joblib.parallel_config` says.
-    Unlike joblib, which counts workers of its active backend, this counts cores: the
-    threads belong to this process.
+    -1 is all cores, -2 all but one. None is 1, or what `joblib.parallel_config` says. Unlike
+    joblib, which counts workers of its active backend, this counts cores: the threads belong to
+    this process.
 
-    Examples
-    --------
     >>> thread_count(3), thread_count(None), thread_count(-1) == cores()
     (3, 1, True)
     """
@@ -107,16 +105,14 @@ def _in_context(work: Callable[..., T], *items: Sequence) -> list[Callable[[], T
 
     Its context variables say, for instance, where warnings are collected.
     """
-    return [
-        partial(copy_context().run, work, *each) for each in zip(*items, strict=True)
-    ]
+    return [partial(copy_context().run, work, *each) for each in zip(*items, strict=True)]
 
 
 def over_cores(work: Callable[..., T], *items: Sequence) -> Iterator[T]:
     """Yield `work` of each item in input order, computed on all cores.
 
-    Two items for each core are ahead of what was taken: results stay few, however slow
-    whoever takes them is.
+    Two items for each core are ahead of what was taken: results stay few, however slow whoever
+    takes them is.
     """
     tasks = _in_context(work, *items)
     # One item, or one core, needs no thread.
@@ -135,17 +131,13 @@ def over_cores(work: Callable[..., T], *items: Sequence) -> Iterator[T]:
 
 
 def map_panels(
-    work: Callable[[slice], T],
-    n_rows: int,
-    *,
-    smallest: int = 20_000,
-    largest: int = 50_000,
+    work: Callable[[slice], T], n_rows: int, *, smallest: int = 20_000, largest: int = 50_000
 ) -> list[T]:
     """Map `work` over slices of rows on all cores; a single one is done here.
 
-    The slices are those of `row_slices`, the same on any number of cores.
-    Below 20,000 rows a thread costs more than it saves; above 50,000 the panels of
-    two threads no longer share the cache.
+    The slices are those of `row_slices`, the same on any number of cores. Below 20,000 rows a
+    thread costs more than it saves; above 50,000 the panels of two threads no longer share the
+    cache.
     """
     return map_slices(work, row_slices(n_rows, largest, at_least=smallest))
 
@@ -157,17 +149,13 @@ def map_slices(work: Callable[[slice], T], slices: Sequence[slice]) -> list[T]:
     return _mapped(work, slices, n_threads=cores())
 
 
-def row_slices(
-    n_rows: int, at_most: int, *, at_least: int = 1, suits: int = 16
-) -> list[slice]:
+def row_slices(n_rows: int, at_most: int, *, at_least: int = 1, suits: int = 16) -> list[slice]:
     """Return equal slices of rows within the limits, the same on all machines.
 
-    Sums over slices depend on how many there are, in the last digits. So their number
-    does not depend on the cores but suits most numbers of them: it is a multiple of
-    `suits`, or of a power of two if there are not enough rows.
+    Sums over slices depend on how many there are, in the last digits. So their number does not
+    depend on the cores but suits most numbers of them: it is a multiple of `suits`, or of a power
+    of two if there are not enough rows.
 
-    Examples
-    --------
     >>> row_slices(10, 10, at_least=10)
     [slice(0, 10, None)]
     >>> [len(row_slices(n, 50_000, at_least=20_000)) for n in (70_000, 10**5, 10**6)]
@@ -184,11 +172,11 @@ def row_slices(
 def start_trackers() -> None:
     """Start the processes that remove what other processes leave, if they do not run.
 
-    Python and joblib have one each. They ignore what ends a command, but SIGHUP, which
-    a closed terminal sends to all processes: it is held back.
+    Python and joblib have one each. They ignore what ends a command, but SIGHUP, which a closed
+    terminal sends to all processes: it is held back.
     """
-    # An interrupt kills processes with what they hold, such as semaphores. The trackers
-    # clean up, and need not warn of it.
+    # An interrupt kills processes with what they hold, such as semaphores. The trackers clean up,
+    # and need not warn of it.
     with interrupts_held(), environment("PYTHONWARNINGS", "ignore"):
         resource_tracker.ensure_running()
         loky_tracker.ensure_running()
@@ -216,8 +204,8 @@ def _power_of_two(limit: int) -> int:
 def interrupts_held() -> Iterator[None]:
     """Hold back SIGINT and SIGHUP inside this context.
 
-    Processes started inside inherit the mask. They never see Ctrl-C and print no
-    traceback; whoever started them ends them.
+    Processes started inside inherit the mask. They never see Ctrl-C and print no traceback; whoever
+    started them ends them.
     """
     if not hasattr(signal, "pthread_sigmask"):  # not on Windows
         yield

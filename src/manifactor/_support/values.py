@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 
@@ -13,8 +14,8 @@ REMEDIES = ("remove those samples", "fill the values in")
 class ValueSettings:
     """Which values samples may have.
 
-    Their squares end at 1e308 in double precision, and at 3e38 in single. The
-    margin allows sums of 10^8 squared differences.
+    Their squares end at 1e308 in double precision, and at 3e38 in single. The margin allows sums of
+    10^8 squared differences.
     """
 
     largest: float = 1e150
@@ -24,12 +25,12 @@ class ValueSettings:
     least_spread: float = 1e-150
     least_spread_single: float = 1e-15
 
-    # Largest ratio of a column's offset to the spread of the samples; beyond it,
-    # rounding of the mean exceeds the spread.
+    # Largest ratio of a column's offset to the spread of the samples; beyond it, rounding of the
+    # mean exceeds the spread.
     most_offset: float = 1e16
 
-    # Numbers whose extremes are taken at a time. They stay in the processor's cache, so
-    # that samples are read once from memory, or from their file.
+    # Numbers whose extremes are taken at a time. They stay in the processor's cache, so that
+    # samples are read once from memory, or from their file.
     numbers_per_step: int = 2**16
 
     def largest_of(self, dtype: np.typing.DTypeLike) -> float:
@@ -43,37 +44,15 @@ class ValueSettings:
 
 @dataclass(frozen=True)
 class BadValues:
-    """Values that are not finite, or, where all are, too large.
+    """Values that are not finite, or, where all are, too large."""
 
-    Attributes
-    ----------
-    count : int
-        Number of such values.
-    place : tuple of int
-        Indices of the first.
-    value : float
-        The first.
-    limit : float
-        What finite values must stay below.
-    """
-
-    count: int
-    place: tuple[int, ...]
-    value: float
-    limit: float
+    count: int  # number of such values
+    place: tuple[int, ...]  # indices of the first
+    value: float  # the first
+    limit: float  # what finite values must stay below
 
     def words(self, what: str, where: str, *remedies: str) -> str:
-        """Return the message of an error.
-
-        Parameters
-        ----------
-        what : str
-            Whose values these are, such as "samples".
-        where : str
-            The place of the first, such as "row 3, column 1".
-        *remedies : str
-            What to do: "remove those samples".
-        """
+        """Return the message of an error."""
         if not np.isfinite(self.value):
             return (
                 f"{what} must be finite; got {self.count} NaN or inf values, the first "
@@ -100,16 +79,7 @@ def bad_values(
     precision: np.typing.DTypeLike | None = None,
     settings: ValueSettings = ValueSettings(),
 ) -> BadValues | None:
-    """Return what is not finite, or has a square that is not; None for good values.
-
-    Parameters
-    ----------
-    X : ndarray of floats
-        Of any shape; a memory map is read once if all is good.
-    precision : dtype or None
-        In which sums of squares will be computed; None for that of the values.
-    settings : ValueSettings
-    """
+    """Return what is not finite, or has a square that is not; None for good values."""
     limit = settings.largest_of(X.dtype if precision is None else precision)
     if not X.size or _squares_are_small(X, limit):
         return None
@@ -137,13 +107,9 @@ def _squares_are_small(X: np.ndarray, limit: float) -> bool:
         return bool(np.dot(flat, flat) < limit**2 / 2)
 
 
-def extremes(
-    X: np.ndarray, *, settings: ValueSettings = ValueSettings()
-) -> tuple[float, float]:
+def extremes(X: np.ndarray, *, settings: ValueSettings = ValueSettings()) -> tuple[float, float]:
     """Return the smallest and the largest value; NaN if there is one.
 
-    Examples
-    --------
     >>> extremes(np.array([[3.0, 1.0], [2.0, 5.0]]))
     (1.0, 5.0)
     """
@@ -169,18 +135,9 @@ def require_values(
 ) -> None:
     """Refuse values that are not finite, and those whose squares are not.
 
-    Distances would be NaN or infinite, for which searches name samples that do not
-    exist.
+    Distances would be NaN or infinite, for which searches name samples that do not exist.
 
-    Parameters
-    ----------
-    X : ndarray of floats of shape (n_samples, n_features) or (n,)
-    first_row : int
-        Number of the first row, where these are some of many.
-    names : sequence of str or int, or None
-        Labels of the columns; None for numbers from 0.
-    argument : str
-        What the caller knows these values as.
+    Shapes: X (n_samples, n_features) or (n,).
     """
     found = bad_values(X)
     if found is None:
@@ -207,12 +164,7 @@ def require_spread(
 
     Samples that are all equal pass.
 
-    Parameters
-    ----------
-    X : ndarray of floats of shape (n_samples, n_features)
-    names : sequence of str or int, or None
-        Labels of the columns; None for numbers from 0.
-    settings : ValueSettings
+    Shapes: X (n_samples, n_features).
     """
     low, high = X.min(axis=0), X.max(axis=0)
     spread = float((high - low).max())
@@ -234,3 +186,40 @@ def require_spread(
             f"{spread:.2g}. Such a number is a usual mark for missing values: leave "
             "the column out, or subtract a common number from it."
         )
+
+
+# Arithmetic that has no name in Python or NumPy.
+
+
+def ceil_div(numerator: int, denominator: int) -> int:
+    """Return the quotient rounded up.
+
+    >>> ceil_div(10, 4), ceil_div(8, 4), ceil_div(0, 4)
+    (3, 2, 0)
+    """
+    return (numerator + denominator - 1) // denominator
+
+
+@overload
+def quotient(numerator: float, denominator: float) -> float: ...
+
+
+@overload
+def quotient(numerator: np.ndarray | float, denominator: np.ndarray) -> np.ndarray: ...
+
+
+def quotient(numerator: np.ndarray | float, denominator: np.ndarray | float) -> np.ndarray | float:
+    """Return the quotient by numbers that are not negative, never nan where they are 0.
+
+    There it is 0 if the numerator is 0 too, and very large or infinite otherwise.
+
+    >>> quotient(np.array([1.0, 0.0]), np.array([4.0, 0.0]))
+    array([0.25, 0.  ])
+    >>> quotient(np.zeros(1, dtype=np.float32), np.zeros(1, dtype=np.float32))
+    array([0.], dtype=float32)
+    """
+    dtype = np.result_type(numerator, denominator, 0.0)
+    # A smaller number would be 0 in single precision.
+    smallest = np.finfo(dtype).tiny
+    with np.errstate(over="ignore"):
+        return numerator / np.maximum(denominator, smallest)

@@ -1,20 +1,38 @@
-"""Who does independent pieces of work: this process, or others."""
+"""Processes that this one has started. Cheap to import."""
 
+import dataclasses
+import os
 import pickle
+import signal
 import traceback
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import active_children
+from multiprocessing.process import BaseProcess
 from typing import Any, Literal, Protocol
 
 from joblib import Parallel, cpu_count, delayed
 from joblib.externals.loky.process_executor import BrokenProcessPool
 from joblib.parallel import LokyBackend
 
-from manifactor._support.children import kill_children
 from manifactor._support.threads import environment, interrupts_held, start_trackers
+
+# Windows has the second one only, which ends a process as surely there.
+AT_ONCE = getattr(signal, "SIGKILL", signal.SIGTERM)
+
+
+def kill_children(*, but: Collection[BaseProcess] = ()) -> None:
+    """End the processes that this one has started, at once."""
+    for child in active_children():
+        if child not in but and child.pid is not None:
+            # Not `child.kill`, which processes of joblib do not have.
+            with suppress(ProcessLookupError):
+                os.kill(child.pid, AT_ONCE)
+
+
+# Who does independent pieces of work: this process, or others.
 
 
 class WorkersLost(OSError):
@@ -27,20 +45,11 @@ class PieceLost(OSError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one piece of work: its result, or the error that ended it.
+    """What came of one piece of work: its result, or the error that ended it."""
 
-    Attributes
-    ----------
-    index : int
-        Of the piece's job in the sequence of jobs.
-    result : object
-    error : Exception or None
-        None if the piece has a result.
-    """
-
-    index: int
+    index: int  # of the piece's job in the sequence of jobs
     result: Any = None
-    error: Exception | None = None
+    error: Exception | None = None  # None if the piece has a result
 
 
 def ignored(fraction: float) -> None:
@@ -50,10 +59,9 @@ def ignored(fraction: float) -> None:
 class Workers(Protocol):
     """Workers that independent pieces of work can be mapped over.
 
-    A piece is a function of a module, which other processes can import, and its
-    arguments. Results do not depend on who does the work. Nothing is done before the
-    first result is asked for. Whoever stops iterating cancels the pieces that are not
-    done.
+    A piece is a function of a module, which other processes can import, and its arguments. Results
+    do not depend on who does the work. Nothing is done before the first result is asked for.
+    Whoever stops iterating cancels the pieces that are not done.
     """
 
     @property
@@ -69,8 +77,8 @@ class Workers(Protocol):
     ) -> Iterator[Any]:
         """Yield ``work(*job)`` of each job, in input order.
 
-        The first error of a piece ends the iteration; pieces that are not done then
-        are cancelled. `report` is called with the fraction of the jobs that is done.
+        The first error of a piece ends the iteration; pieces that are not done then are cancelled.
+        `report` is called with the fraction of the jobs that is done.
         """
 
     def outcomes(
@@ -117,17 +125,11 @@ class Here:
 class Processes:
     """Processes of this machine, or the workers of the active backend of joblib.
 
-    Processes share the cores. An interrupt, or the end of the iteration, ends them at
-    once.
-
-    Attributes
-    ----------
-    n_jobs : int or None
-        Number of processes; None for one on each core that this process may use. A
-        single one is this process. A backend that knows its own number of workers, as
-        that of Dask, uses them all.
+    Processes share the cores. An interrupt, or the end of the iteration, ends them at once.
     """
 
+    # Number of processes; None for one on each core that this process may use. A single one is this
+    # process. A backend that knows its own number of workers, as that of Dask, uses them all.
     n_jobs: int | None = None
 
     @property
@@ -155,8 +157,8 @@ class Processes:
     ) -> Iterator[Outcome]:
         """Yield the outcome of each job as soon as it is done.
 
-        If a process is ended from outside, the pieces that are not done are done again
-        one by one, each in a process of its own.
+        If a process is ended from outside, the pieces that are not done are done again one by one,
+        each in a process of its own.
         """
         return _reported(self._outcomes(work, jobs), len(jobs), report)
 
@@ -194,8 +196,8 @@ class Processes:
             share = str(max(1, cpu_count() // n_jobs))
             results: Generator[Any, None, None] = (_ for _ in ())
             try:
-                # Ctrl-C reaches all processes of a terminal; only this one must answer
-                # it, when they are started.
+                # Ctrl-C reaches all processes of a terminal; only this one must answer it, when
+                # they are started.
                 with interrupts_held(), environment("LOKY_MAX_CPU_COUNT", share):
                     results = parallel(delayed(work)(*job) for job in jobs)
                 for result in results:  # noqa: UP028, `yield from` would close them
@@ -206,8 +208,8 @@ class Processes:
                     f"memory was full: {n_jobs} processes shared it. Use fewer."
                 ) from error
             except BaseException:
-                # Before joblib takes away what they need: those that have just been
-                # started would print that it is missing.
+                # Before joblib takes away what they need: those that have just been started would
+                # print that it is missing.
                 kill_children(but=before)
                 raise
             finally:
@@ -233,8 +235,8 @@ def _outcome_alone(piece: tuple) -> Outcome:
 def _ended_at_exit(parallel: Parallel) -> Iterator[Parallel]:
     """Enter joblib's context, and end the processes that it started at the exit.
 
-    joblib lets idle processes live for five minutes. Processes that ran before, for
-    somebody else, are left alone.
+    joblib lets idle processes live for five minutes. Processes that ran before, for somebody else,
+    are left alone.
     """
     ours = not any(_is_of_joblib(child) for child in active_children())
     with parallel:
@@ -284,6 +286,7 @@ def outcome(index: int, work: Callable[..., Any], job: tuple) -> Outcome:
     """Return the outcome of one piece, here and now."""
     try:
         return Outcome(index, work(*job))
+    # The boundary of a piece: its error, of any kind, is raised by who asked for it.
     except Exception as error:
         return Outcome(index, error=_portable(error))
 
@@ -296,6 +299,21 @@ def _portable(error: Exception) -> Exception:
     error.add_note("".join(traceback.format_exception(error)).rstrip())
     try:
         pickle.loads(pickle.dumps(error))
-    except Exception:
+    except Exception:  # an error's own code, which may raise anything
         return RuntimeError(f"{type(error).__name__}: {error}")
     return error
+
+
+# Records that travel to other processes.
+
+
+class PickledFields:
+    """A frozen dataclass that is pickled without its cached properties.
+
+    They may be many times larger than the fields, and are computed again when needed.
+    """
+
+    def __getstate__(self) -> dict:
+        """Return the fields."""
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        return {field.name: getattr(self, field.name) for field in fields}

@@ -1,7 +1,7 @@
 """The command line: grammar, commands, and what they print.
 
-Importing this package must stay cheap: `manifactor.__main__` imports it outside of the
-guard that answers Ctrl-C.
+Importing this package must stay cheap: `manifactor.__main__` imports it outside of the guard that
+answers Ctrl-C.
 """
 
 EXIT_DONE = 0

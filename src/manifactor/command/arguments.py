@@ -8,12 +8,11 @@ from typing import NoReturn
 
 from manifactor._support.version import __version__
 from manifactor.command import EXIT_BAD_INPUT, terminal
-from manifactor.command.clusters import add_cluster
 from manifactor.command.completing import COMPLETION_FILES, completion_options
 from manifactor.command.fit_options import fit_options
-from manifactor.command.option_names import options_of
 from manifactor.command.options import (
     add,
+    add_cluster,
     add_out,
     add_overwrite,
     add_run,
@@ -21,14 +20,10 @@ from manifactor.command.options import (
     number,
     view,
 )
-from manifactor.command.simulate_options import demo_options, simulate_options
-from manifactor.command.study_options import (
-    RECIPES,
-    bench_options,
-    reproduce_options,
-)
+from manifactor.command.simulating import demo_options, simulate_options
+from manifactor.command.terminal import options_of
 from manifactor.command.viewing import views_options
-from manifactor.runs.bridges import BRIDGES
+from manifactor.cryoem.export.programs import BRIDGES
 from manifactor.runs.selection import SELECTIONS
 
 
@@ -49,9 +44,7 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
 
-def parse_arguments(
-    argv: Sequence[str], commands: Mapping[str, Callable]
-) -> argparse.Namespace:
+def parse_arguments(argv: Sequence[str], commands: Mapping[str, Callable]) -> argparse.Namespace:
     """Parse the arguments; `command` of the result is the function to call."""
     return command_parser(commands).parse_args(_with_joined_views(argv))
 
@@ -65,9 +58,7 @@ def command_parser(commands: Mapping[str, Callable]) -> Parser:
     )
     version = f"manifactor {__version__}"
     parser.add_argument("--version", action="version", version=version)
-    subparsers = parser.add_subparsers(
-        required=True, metavar="COMMAND", title="commands"
-    )
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
     for name, grammar in GRAMMAR.items():
         command = subparsers.add_parser(
             name,
@@ -78,8 +69,7 @@ def command_parser(commands: Mapping[str, Callable]) -> Parser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         grammar.add_options(command)
-        # The whole grammar is known to the command that completes it, and the options
-        # to messages.
+        # The whole grammar is known to the command that completes it, and the options to messages.
         options = options_of(command)
         command.set_defaults(command=commands[name], parser=parser, options=options)
     return parser
@@ -87,8 +77,8 @@ def command_parser(commands: Mapping[str, Callable]) -> Parser:
 
 def _with_joined_views(argv: Sequence[str]) -> list[str]:
     """Return the arguments with ``--view X`` as ``--view=X``."""
-    # argparse takes a value that starts with a minus, as in --view -180,120, for an
-    # option unless it is joined to its flag.
+    # argparse takes a value that starts with a minus, as in --view -180,120, for an option unless
+    # it is joined to its flag.
     joined: list[str] = []
     for argument in argv:
         if joined and joined[-1] == "--view":
@@ -142,8 +132,7 @@ def _shown_options(command) -> None:
 def _select_options(command) -> None:
     add_run(command)
     text = "factor that the next --range is on, counted from 1; may be repeated"
-    # Both are repeatable and are paired in order: the first --range belongs to the
-    # first --factor.
+    # Both are repeatable and are paired in order: the first --range belongs to the first --factor.
     repeated = {"action": "append", "default": []}
     add(command, "--factor", text, type=int, metavar="K", **repeated)
     text = (
@@ -182,8 +171,7 @@ def _average_options(command) -> None:
     text = "factor, counted from 1; given twice, the grid of two factors"
     given = {"required": True, "metavar": "K"}
     add(command, "--factor", text, type=int, action="append", **given)
-    # Without matching, a bin that holds other states of a second motion shows that
-    # motion, too.
+    # Without matching, a bin that holds other states of a second motion shows that motion, too.
     text = "weight samples so that all bins have the same distribution of other factors"
     add(command, "--match", text, action="store_true")
     # By how much the halves of a bin differ is what of its average is noise.
@@ -192,8 +180,8 @@ def _average_options(command) -> None:
     text = "average the images seen from this direction only, in degrees"
     add(command, "--view", text, type=view, metavar="ROT,TILT")
     add_view_width(command)
-    # Inside the run folder: when `fit --overwrite` replaces the run, averages of the
-    # old one go with it.
+    # Inside the run folder: when `fit --overwrite` replaces the run, averages of the old one go
+    # with it.
     text = "folder to write (default: RUN/average-factorK)"
     add_out(command, text, metavar="FOLDER")
     add_cluster(command, "sums of images")
@@ -306,23 +294,6 @@ GRAMMAR: dict[str, Grammar] = {
         "and the commands to run it.",
         _export_options,
         _examples("export run --to relion --factor 1 --bins 8"),
-    ),
-    "bench": Grammar(
-        "measure the accuracy on data whose factors are known",
-        "Fit data whose factors are known and print how often they are found: shapes "
-        "over many random seeds (accuracy), or random problems by verdict, with a "
-        "picture (calibration). Finished fits are kept, and the same command continues "
-        "an interrupted benchmark.",
-        bench_options,
-        _examples("bench accuracy --quick", "bench calibration --problems 200"),
-    ),
-    "reproduce": Grammar(
-        "make the figures and the table of the paper, with numbers",
-        "Make every figure and the table of Product Manifold Learning, with numbers, "
-        "and collect them on one page. Recipes whose results the folder already has "
-        "are skipped.",
-        reproduce_options,
-        RECIPES,
     ),
     "completion": Grammar(
         "print a script that completes commands and options in a shell",

@@ -1,7 +1,7 @@
 """The command `completion`: what shells need to complete commands and options.
 
-Scripts are made from the grammar and need nothing of this program when a key is
-pressed: its imports take a second.
+Scripts are made from the grammar and need nothing of this program when a key is pressed: its
+imports take a second.
 """
 
 import argparse
@@ -25,22 +25,11 @@ examples:
 
 @dataclass(frozen=True)
 class Option:
-    """One option of a command.
+    """One option of a command."""
 
-    Attributes
-    ----------
-    flags : tuple of str
-        Such as ("-h", "--help").
-    text : str
-        The first words of its help.
-    choices : tuple of str
-        Values that it takes; () for any.
-    takes_value : bool
-    """
-
-    flags: tuple[str, ...]
-    text: str
-    choices: tuple[str, ...]
+    flags: tuple[str, ...]  # such as ("-h", "--help")
+    text: str  # the first words of its help
+    choices: tuple[str, ...]  # values that it takes; () for any
     takes_value: bool
 
 
@@ -65,14 +54,7 @@ def completion(arguments: Namespace) -> None:
 
 
 def completion_script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """Return the script with which a shell completes the commands of a parser.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        With one subparser for each command.
-    shell : "bash", "zsh" or "fish"
-    """
+    """Return the script with which a shell completes the commands of a parser."""
     return SHELLS[shell](_commands(parser))
 
 
@@ -80,15 +62,10 @@ def _commands(parser: argparse.ArgumentParser) -> dict[str, Command]:
     """Return the commands of a parser by their names."""
     # argparse has no public way to list what a parser knows.
     (subparsers,) = (
-        action
-        for action in parser._actions
-        if isinstance(action, argparse._SubParsersAction)
+        action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
     )
     texts = {each.dest: each.help or "" for each in subparsers._choices_actions}
-    return {
-        name: _command(texts[name], command)
-        for name, command in subparsers.choices.items()
-    }
+    return {name: _command(texts[name], command) for name, command in subparsers.choices.items()}
 
 
 def _command(text: str, parser: argparse.ArgumentParser) -> Command:
@@ -167,9 +144,7 @@ def _zsh(commands: Mapping[str, Command]) -> str:
     flags, values, words = [], [], []
     for name, command in commands.items():
         described = [
-            _described(flag, option.text)
-            for option in command.options
-            for flag in option.flags
+            _described(flag, option.text) for option in command.options for flag in option.flags
         ]
         flags.append(f"    {name}) list=({' '.join(described)}) ;;")
         values += [
@@ -223,8 +198,7 @@ def _fish(commands: Mapping[str, Command]) -> str:
 def _fish_option(option: Option) -> str:
     """Return an option as arguments of fish's `complete`."""
     parts = [
-        f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}"
-        for flag in option.flags
+        f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in option.flags
     ]
     if option.choices:
         # Exclusive: no file names beside the choices.

@@ -1,26 +1,66 @@
-"""Commands that write files from a run: `select`, `average` and `export`."""
+"""Volumes along the factors of a run, computed with a progress bar where necessary."""
 
 from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from manifactor._support.files import whole_folder, write_bytes
-from manifactor._support.regular_files import real_path
+from manifactor._support.files import real_path, whole_folder, write_bytes
+from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
-from manifactor.command.clusters import chosen_workers
-from manifactor.command.motions import motions_to_average
-from manifactor.command.outputs import require_new_file, require_new_folder
-from manifactor.command.terminal import ProgressBars, show
-from manifactor.inputs.one_view import checked_width
-from manifactor.inputs.stores import is_stored
-from manifactor.runs import averaging, bridges
-from manifactor.runs.average_files import write_averages
-from manifactor.runs.folder import read_record
-from manifactor.runs.model_volumes import volumes_along
+from manifactor.command.options import chosen_workers, require_new_file, require_new_folder
+from manifactor.command.terminal import ProgressBars, note, show
+from manifactor.cryoem.all_views.volumes import (
+    MODEL_FILE,
+    RunMotions,
+    known_motions,
+    needs_volumes,
+    require_plain,
+    volumes_along,
+)
+from manifactor.cryoem.averages import averaging
+from manifactor.cryoem.averages.averaging import places_along, write_averages
+from manifactor.cryoem.export import programs as bridges
+from manifactor.runs.folder import read_record, read_run
 from manifactor.runs.parts import has_parts
 from manifactor.runs.run import Run, open_run
-from manifactor.runs.selection import selected, selection
-from manifactor.runs.streamed import select_from_parts
+from manifactor.runs.selection import select_from_parts, selected, selection
+from manifactor.tables.images import checked_width
+from manifactor.tables.stores import is_stored
+
+
+@contextmanager
+def reported_volumes(run: Run) -> Iterator[Stages]:
+    """Yield stages that draw progress bars; say first what takes a while."""
+    if needs_volumes(run):
+        note(
+            "volumes along the factors are computed from the images, once, and kept in "
+            f"{run.folder / MODEL_FILE}."
+        )
+    with ProgressBars() as bars:
+        yield Stages().start(bars)
+
+
+def motions_to_average(
+    run: Run, factors: list[int], *, matched: bool, halves: bool, workers: Workers
+) -> RunMotions | None:
+    """Return what shows the molecule along factors, counted from 1.
+
+    None for a run whose images themselves are averaged.
+    """
+    has_model = (run.folder / MODEL_FILE).exists() or needs_volumes(run)
+    if not has_model:
+        return None
+    # Before volumes are computed.
+    require_plain(matched=matched, halves=halves)
+    places_along(run, factors)
+    with reported_volumes(run) as stages:
+        fit = read_run(run.folder)[1]
+        return known_motions(run, fit, stages=stages, workers=workers)
+
+
+# Commands that write files from a run: `select`, `average` and `export`.
 
 
 def select(arguments: Namespace) -> None:
@@ -55,9 +95,7 @@ def _ranges(arguments: Namespace) -> list[tuple[int, float, float]]:
             "every --factor needs its own --range; "
             f"got {len(factors)} --factor and {len(bounds)} --range."
         )
-    return [
-        (factor, low, high) for factor, (low, high) in zip(factors, bounds, strict=True)
-    ]
+    return [(factor, low, high) for factor, (low, high) in zip(factors, bounds, strict=True)]
 
 
 def _column_ranges(arguments: Namespace) -> list[tuple[str, float, float]]:
@@ -108,11 +146,7 @@ def average(arguments: Namespace) -> None:
 
 def _averages(run: Run, arguments: Namespace, workers: Workers) -> averaging.Averages:
     """Return mean images, or volumes of particles of all views."""
-    how = {
-        "matched": arguments.match,
-        "halves": arguments.halves,
-        "workers": workers,
-    }
+    how = {"matched": arguments.match, "halves": arguments.halves, "workers": workers}
     # Without a view, particles of all views have volumes instead of mean images.
     if arguments.view is None:
         motions = motions_to_average(run, arguments.factor, **how)
@@ -121,11 +155,7 @@ def _averages(run: Run, arguments: Namespace, workers: Workers) -> averaging.Ave
             return volumes_along(run, motions, arguments.factor, n_bins=n_bins)
     with ProgressBars() as bars:
         return averaging.average(
-            run,
-            arguments.factor,
-            n_bins=arguments.bins,
-            report=partial(bars, "images"),
-            **how,
+            run, arguments.factor, n_bins=arguments.bins, report=partial(bars, "images"), **how
         )
 
 

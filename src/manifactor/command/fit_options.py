@@ -1,9 +1,9 @@
 """The grammar of the command `fit`."""
 
-from manifactor.command.clusters import add_cluster
 from manifactor.command.options import (
     Options,
     add,
+    add_cluster,
     add_out,
     add_overwrite,
     add_seed,
@@ -19,8 +19,8 @@ from manifactor.factoring.settings import SENSE_NAMES
 from manifactor.spectral.preparation import PREPARATIONS
 from manifactor.spectral.search.choice import SEARCHES
 
-# Parameters of `ManifoldFactorizer` that the command line offers, in the order of its
-# help. The defaults are the class's own.
+# Parameters of `ManifoldFactorizer` that the command line offers, in the order of its help. The
+# defaults are the class's own.
 SETTINGS: dict[str, dict] = {
     "n_factors": {
         "type": whole_number_or("auto"),
@@ -33,7 +33,7 @@ SETTINGS: dict[str, dict] = {
         "gradients; "
         "triplets: Algorithm 1 of Product Manifold Learning; "
         "sum: samples are a sum of one function of each factor; "
-        "deflation: an earlier name of sum",
+        "deflation: deprecated, the same as sum",
     },
     "sense": {
         "choices": ["auto", *SENSE_NAMES],
@@ -85,10 +85,7 @@ SETTINGS: dict[str, dict] = {
         "help": "auto drops principal components that are noise, or that distances "
         "do not depend on; images and volumes have their own preparation",
     },
-    "neighbors": {
-        "choices": ["auto", *SEARCHES],
-        "help": "algorithm of the neighbour search",
-    },
+    "neighbors": {"choices": ["auto", *SEARCHES], "help": "algorithm of the neighbour search"},
     # Solvers and devices are checked by the library, which knows what is installed.
     "solver": {"help": "eigensolver: auto, dense, arpack or chebyshev"},
     "device": {"help": "cpu, or a device that torch knows, such as cuda"},
@@ -156,15 +153,14 @@ def _table_options(tables: Options) -> None:
     add(tables, "--drop", text, metavar="LIST")
     # Off by default: unit variance lifts noisy columns to the level of the signal.
     text = (
-        "scale each column to unit variance; of images, each principal component, as "
-        "in the paper"
+        "scale each column to unit variance; of images, each principal component, as in the paper"
     )
     add(tables, "--standardise", text, action="store_true")
 
 
 def _particle_options(particles: Options) -> None:
-    # Coordinates from cryoDRGN and others come without the particles; with both, the
-    # factors can be written back into the STAR or cs file.
+    # Coordinates from cryoDRGN and others come without the particles; with both, the factors can be
+    # written back into the STAR or cs file.
     text = (
         "particles that the samples in INPUT belong to, .star or .cs; two .cs files "
         "are joined by uid, such as the results of a job and its passthrough file"
@@ -183,8 +179,7 @@ def _particle_options(particles: Options) -> None:
     text = "use the particles of this optics group; may be repeated"
     add(particles, "--optics-group", text, dest="optics_groups", **repeated)
     text = (
-        "use the particles seen from this direction, in degrees; "
-        "may be repeated, for several views"
+        "use the particles seen from this direction, in degrees; may be repeated, for several views"
     )
     how = {"type": view, "action": "append", "metavar": "ROT,TILT"}
     add(particles, "--view", text, **how)

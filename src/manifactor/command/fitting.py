@@ -1,36 +1,217 @@
-"""The command `fit`: an input, or several views of a molecule, to run folders."""
+"""What a fit will cost, printed before it starts."""
 
 import os
+import shutil
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
-from manifactor._support.escapes import shell_line
-from manifactor._support.regular_files import real_path
-from manifactor._support.workers import Processes, Workers
-from manifactor.command.costs import elsewhere, n_workers, note_long_fit, show_cost
+from manifactor._support.errors import shell_line
+from manifactor._support.files import clear_leftovers, real_path, replace_folder
+from manifactor._support.workers import Here, Processes, Workers, WorkersLost
+from manifactor.command import terminal
 from manifactor.command.fit_options import SETTINGS
-from manifactor.command.fitting_views import fit_views
-from manifactor.command.outputs import own
-from manifactor.command.resuming import require_resumable, with_checkpoints
-from manifactor.command.terminal import note, show
+from manifactor.command.options import chosen_workers, own, require_new_folder
+from manifactor.command.signals import leaving
+from manifactor.command.terminal import ProgressBars, aligned, note, show
+from manifactor.cryoem.all_views.fitting import AllViewsTask
+from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.inputs.columns import ColumnChoice
-from manifactor.inputs.files import array_name
-from manifactor.inputs.particle_choice import ParticleChoice
-from manifactor.inputs.reading import ImageSettings, Input
-from manifactor.inputs.stored import in_parts
-from manifactor.inputs.unread import UnreadImages
-from manifactor.runs.all_views import AllViewsTask
-from manifactor.runs.archive import is_run
+from manifactor.runs.archive import is_run, load
+from manifactor.runs.checkpoints import Checkpoints, other_fit, require_checkpoints
+from manifactor.runs.cost import Cost
 from manifactor.runs.fitting import Opened
 from manifactor.runs.folder import require_new_run
-from manifactor.runs.several_cost import forecast_side_by_side
+from manifactor.runs.parts import FOLDER as PARTS_FOLDER
+from manifactor.runs.several import (
+    FAILED,
+    TABLE,
+    clear_away,
+    finished_rows,
+    finished_runs,
+    fit_side_by_side,
+    forecast_side_by_side,
+    named_tasks,
+)
 from manifactor.runs.task import Task
+from manifactor.spectral.forecast import Forecast
+from manifactor.spectral.pipeline import kept_stages
+from manifactor.tables.columns import ColumnChoice
+from manifactor.tables.files import array_name
+from manifactor.tables.images import UnreadImages
+from manifactor.tables.reading import ImageSettings, Input
+from manifactor.tables.stores import in_parts
 from manifactor.views.words import about_particles, all_views_lines, summary
+
+
+def n_workers(arguments: Namespace, otherwise: Workers = Here()) -> int:
+    """Return how many workers there are: those of --cluster, or others."""
+    with chosen_workers(arguments, otherwise) as workers:
+        return workers.count
+
+
+def elsewhere(device: str | None, cost: Forecast) -> str:
+    """Return where the cost holds, for a device whose own cost is not known."""
+    on_cpu = device in (None, "cpu")
+    if on_cpu or cost.device_memory:
+        return ""
+    return " on the CPU, and less on the device"
+
+
+def show_cost(cost: Cost, where: str = "", *, of: str = "part") -> None:
+    """Print the cost of a fit, and that of each of its parts, or views."""
+    dominant = ""
+    if of == "part":
+        share = cost.longest.seconds / cost.seconds
+        dominant = f", {share:.0%} of it {cost.longest.name}"
+    show(f"The fit will take {cost}{where}{dominant}.\n", alone=True)
+    show(aligned(cost.as_rows(of)), alone=True)
+
+
+def note_long_fit(cost: Forecast, where: str, *, patience: float = 20.0) -> None:
+    """Announce a fit that takes longer than `patience`, in seconds."""
+    # Shorter fits are over before the forecast has been read.
+    if cost.seconds > patience:
+        note(f"the fit will take {cost}{where}.")
+
+
+# What an interrupted fit has left, beside the run folder that it was to write.
+
+Found = TypeVar("Found")
+
+
+def checkpoint_folder(out: Path) -> Path:
+    """Return the folder that holds the work on a run until the run is complete."""
+    # Hidden, and beside the run folder: that one appears only when it is complete.
+    return out.parent / f".{out.name}.stages"
+
+
+def delete_checkpoints(folder: Path) -> None:
+    """Delete what an interrupted fit has left, since this one starts afresh."""
+    if folder.is_dir():
+        note(
+            f"deleting the checkpoints of an interrupted fit in {folder}; "
+            "--resume would have continued it."
+        )
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def require_resumable(out: Path, arguments: Namespace) -> None:
+    """Refuse to resume what is not there, or is of several runs."""
+    if not arguments.resume:
+        return
+    folder = checkpoint_folder(out)
+    require_checkpoints(folder)
+    for each in (folder, folder / PARTS_FOLDER):
+        clear_leftovers(each)
+    if finished_runs(folder):
+        raise other_fit(folder, "they are of several inputs or views")
+
+
+def with_checkpoints(
+    out: Path,
+    arguments: Namespace,
+    work: Callable[..., Found],
+    *,
+    check: Callable[[Workers], None] = lambda workers: None,
+) -> Found:
+    """Do the work of a fit, and keep long stages until its run folder is written."""
+    folder = checkpoint_folder(out)
+
+    def left() -> str:
+        # Stages of a few seconds are not written, so there may be nothing to resume.
+        text = "checkpoints are kept; repeat the command with --resume to continue"
+        return text if folder.is_dir() else ""
+
+    with leaving(left), chosen_workers(arguments, Here()) as workers, ProgressBars() as bars:
+        check(workers)
+        found = work(
+            overwrite=arguments.overwrite,
+            stages=_checkpoints(folder, arguments),
+            callback=bars,
+            workers=workers,
+        )
+    shutil.rmtree(folder, ignore_errors=True)
+    return found
+
+
+def _checkpoints(folder: Path, arguments: Namespace) -> Checkpoints:
+    """Return what is kept of an interrupted fit or of an earlier run."""
+    if not arguments.resume:
+        delete_checkpoints(folder)
+    stages = Checkpoints(folder, resume=arguments.resume)
+    if arguments.reuse is not None:
+        stages.kept = kept_stages(load(arguments.reuse).diffusion_).kept
+    return stages
+
+
+# The command `fit` for several inputs or views: a run folder for each.
+
+
+def fit_views(tasks: Sequence[Task], out: Path, arguments: Namespace) -> None:
+    """Fit views at the same time and print one row for each."""
+    require_new_folder(out, mark=TABLE, overwrite=arguments.overwrite)
+    named = named_tasks(tasks)
+    folder = checkpoint_folder(out)
+    # Workers first: without them, nothing that was kept is deleted. They are gone when it is said
+    # what is left.
+    with _kept(folder, len(named)), chosen_workers(arguments, Processes()) as workers:
+        n_done = _start(named, folder, resume=arguments.resume)
+        with terminal.counted_pieces(len(named), "views", n_done=n_done) as report:
+            rows = fit_side_by_side(named, folder, workers=workers, report=report)
+    replace_folder(folder, out)
+    show(terminal.aligned([list(rows[0]), *(list(row.values()) for row in rows)]))
+    failed = sum(row["verdict"] == FAILED for row in rows)
+    failures = f"; {failed} failed" if failed else ""
+    show(f"A run folder for each view, and this table as {TABLE}: {out}{failures}")
+
+
+def _start(tasks: dict[str, Task], folder: Path, *, resume: bool) -> int:
+    """Make the folder of the runs; return how many it already holds."""
+    if not resume:
+        delete_checkpoints(folder)
+        folder.mkdir()
+        return 0
+    require_checkpoints(folder)
+    n_done = len(finished_rows(tasks, folder))
+    note(f"{n_done} of {len(tasks)} views are finished; continuing with the others.")
+    return n_done
+
+
+@contextmanager
+def _kept(folder: Path, total: int) -> Iterator[None]:
+    """Keep the finished runs if anything stops the others; remove an empty folder."""
+    try:
+        with leaving(lambda: _left(folder, total)):
+            yield
+    except WorkersLost:
+        # Its message says how to go on, which must be possible even now.
+        raise
+    except Exception:  # it is raised again
+        _left(folder, total)
+        raise
+
+
+def _left(folder: Path, total: int) -> str:
+    """Say which runs are left, and remove a folder in which there are none."""
+    clear_away(folder)
+    n_done = len(finished_runs(folder))
+    if not n_done:
+        with suppress(OSError):
+            folder.rmdir()
+        return ""
+    return (
+        f"{n_done} of {total} views are finished and kept; repeat the command with "
+        "--resume to continue"
+    )
+
+
+# The command `fit`: an input, or several views of a molecule, to run folders.
 
 # Options that have no effect on particles of all views.
 NOT_OF_ALL_VIEWS = (
@@ -201,9 +382,7 @@ def _all_views_task(arguments: Namespace, path: Path) -> AllViewsTask:
     )
 
 
-def _show_result(
-    record: dict, estimator: ManifoldFactorizer, *, out: Path, what: str
-) -> None:
+def _show_result(record: dict, estimator: ManifoldFactorizer, *, out: Path, what: str) -> None:
     """Print what was found, and where the coordinates and the details are."""
     found = [*all_views_lines(record), *about_particles(record)]
     show("\n".join([summary(record, estimator), *found, ""]))
@@ -256,8 +435,7 @@ def _require_usable_paths(out: Path, arguments: Namespace) -> None:
         _require_usable_out(out, arguments)
     if arguments.reuse is not None and not is_run(Path(arguments.reuse)):
         raise ValueError(
-            "--reuse must name the folder of an earlier run; "
-            f"{arguments.reuse} is not one."
+            f"--reuse must name the folder of an earlier run; {arguments.reuse} is not one."
         )
 
 
@@ -268,8 +446,8 @@ def _require_usable_out(out: Path, arguments: Namespace) -> None:
 
 
 def _note_missing_angles(opened: Opened) -> None:
-    # Without angles nothing shows whether the images are of one view, which the fit
-    # assumes: images of several views differ mostly by the view.
+    # Without angles nothing shows whether the images are of one view, which the fit assumes: images
+    # of several views differ mostly by the view.
     particles = opened.particles
     images = isinstance(opened, UnreadImages)
     if images and particles is not None and particles.angles is None:
@@ -287,8 +465,8 @@ def _note_array(opened: Opened) -> None:
 
 
 def _note_constant_columns(given: Input, *, many: int = 64) -> None:
-    # Harmless to the fit, but often a sign of a wrong file or of an empty column. Among
-    # many columns, such as pixels, some are usually constant.
+    # Harmless to the fit, but often a sign of a wrong file or of an empty column. Among many
+    # columns, such as pixels, some are usually constant.
     samples = given.samples
     n_columns = samples.shape[1]
     if not len(samples) or n_columns > many:
@@ -304,8 +482,8 @@ def _note_constant_columns(given: Input, *, many: int = 64) -> None:
 
 
 def _note_unused_run(reused: str | None, estimator: ManifoldFactorizer) -> None:
-    # A stage has a time only if it was computed, and the search for neighbours is the
-    # first stage that an earlier run can save.
+    # A stage has a time only if it was computed, and the search for neighbours is the first stage
+    # that an earlier run can save.
     if reused is not None and "neighbours" in estimator.timings_:
         note(
             f"nothing of {reused} could be reused: its samples or settings differ. "

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
-from manifactor._support.claims import claims_released
+from manifactor._support.files import claims_released
 from manifactor.command import (
     EXIT_BAD_INPUT,
     EXIT_CLOSED_PIPE,
@@ -19,10 +19,9 @@ from manifactor.command.arguments import parse_arguments
 from manifactor.command.completing import completion
 from manifactor.command.exporting import average, export, select
 from manifactor.command.fitting import fit
-from manifactor.command.option_names import in_options
 from manifactor.command.showing import explore, report
 from manifactor.command.simulating import demo, simulate
-from manifactor.command.studying import bench, reproduce
+from manifactor.command.terminal import in_options
 from manifactor.command.viewing import views
 
 COMMANDS: dict[str, Callable[[Namespace], None]] = {
@@ -35,39 +34,17 @@ COMMANDS: dict[str, Callable[[Namespace], None]] = {
     "select": select,
     "average": average,
     "export": export,
-    "bench": bench,
-    "reproduce": reproduce,
     "completion": completion,
 }
 
-BUG = (
-    "This is a mistake in manifactor, not in your data. Please report it with the "
-    "lines above."
-)
+BUG = "This is a mistake in manifactor, not in your data. Please report it with the lines above."
 
 # Errors of a path itself; others, such as that of a full disk, lie elsewhere.
-WRONG_PATH = (
-    FileNotFoundError,
-    IsADirectoryError,
-    NotADirectoryError,
-    PermissionError,
-)
+WRONG_PATH = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command.
-
-    Parameters
-    ----------
-    argv : sequence of str or None
-        The arguments; None for those of the process.
-
-    Returns
-    -------
-    int
-        0 when done, 2 for bad input, 130 when interrupted, 129 and 143 when ended by
-        SIGHUP and SIGTERM, 141 when whoever reads the output has closed it.
-    """
+    """Run a command."""
     options: dict[str, str] = {}
     try:
         arguments = parse_arguments(sys.argv[1:] if argv is None else argv, COMMANDS)
@@ -76,7 +53,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         with terminal.one_line_warnings(reworded), claims_released():
             arguments.command(arguments)
     except KeyboardInterrupt as stop:
-        signals.said()
         # A terminal that was closed, which sends SIGHUP, takes no more lines.
         with suppress(OSError):
             terminal.interrupted(signals.left(stop), how=signals.how(stop))
@@ -85,8 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever reads the output has seen enough, as `head` has.
         terminal.silence()
         return EXIT_CLOSED_PIPE
-    # What the library raises for bad input, and what the machine is short of; anything
-    # else is a bug, whose traceback is needed to fix it.
+    # What the library raises for bad input, and what the machine is short of; anything else is a
+    # bug, whose traceback is needed to fix it.
     except Exception as error:
         words = shortages.shortage(error)
         if not words and not isinstance(error, ValueError | OSError):

@@ -1,9 +1,84 @@
-"""Options and types of values that several commands share."""
+"""Checks on what a command is about to write, made before any work starts."""
 
-from argparse import ArgumentTypeError
-from collections.abc import Callable
+import os
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import inf, isfinite, isinf
+from pathlib import Path
 from typing import Any, Protocol
+
+from manifactor._support.files import claim, clear_leftovers, clear_locks, require_place
+from manifactor._support.workers import Workers
+from manifactor.command.terminal import note
+
+REMEDY = "Choose another --out."
+
+
+def own(place: Path) -> None:
+    """Refuse an output that cannot be written, or that another command is writing.
+
+    What killed commands have left beside it is removed, or put into its place.
+    """
+    require_place(place, remedy=REMEDY)
+    claim(place)
+    clear(place.parent)
+
+
+def clear(folder: Path) -> None:
+    """Clear what killed commands have left in a folder, and say what was saved."""
+    clear_locks(folder)
+    for path in clear_leftovers(folder):
+        note(f"a killed command had half replaced {path}, which is whole again.")
+
+
+def require_new_file(path: Path, *, overwrite: bool) -> None:
+    """Refuse a file that exists, unless it may be overwritten."""
+    own(path)
+    require_replaceable(path, overwrite=overwrite)
+
+
+def require_replaceable(path: Path, *, overwrite: bool) -> None:
+    """Refuse a file that exists, beside one that this command owns already."""
+    _require_new(path, ours=path.is_file(), overwrite=overwrite)
+
+
+def require_new_folder(folder: Path, *, mark: str, overwrite: bool) -> None:
+    """Refuse a folder that exists, unless it may be overwritten."""
+    own(folder)
+    _require_new(folder, ours=(folder / mark).is_file(), overwrite=overwrite)
+
+
+def _require_new(out: Path, *, ours: bool, overwrite: bool) -> None:
+    # A link that leads nowhere does not exist, but somebody made it.
+    if not os.path.lexists(out):
+        return
+    if not ours:
+        raise ValueError(f"{out} was not written by this command and is not replaced. {REMEDY}")
+    if not overwrite:
+        raise ValueError(
+            f"the output must not exist yet; {out} does. Choose another --out, or pass --overwrite."
+        )
+
+
+def require_ending(path: str, ending: str) -> Path:
+    """Return the path of a file; refuse a name with another ending, or with none."""
+    if not path.lower().endswith(ending):
+        raise ValueError(f"--out must end in {ending}; got {path}.")
+    return Path(path)
+
+
+def name_in_project(folder: Path) -> str:
+    """Return the folder as RELION names it: relative to the project's folder.
+
+    The project's folder is the current one if `folder` lies in it. For a folder elsewhere, only its
+    last part is known to be right.
+    """
+    elsewhere = folder.is_absolute() or ".." in folder.parts
+    return folder.name if elsewhere else str(folder)
+
+
+# Options and types of values that several commands share.
 
 
 class Options(Protocol):
@@ -51,13 +126,9 @@ def add_view_width(options: Options) -> None:
     add(options, "--width", text, type=number(), metavar="DEGREES")
 
 
-def whole_number(
-    *, low: int | None = None, high: int | None = None
-) -> Callable[[str], int]:
+def whole_number(*, low: int | None = None, high: int | None = None) -> Callable[[str], int]:
     """Return a type for argparse: a whole number within limits.
 
-    Examples
-    --------
     >>> whole_number(low=0)("12")
     12
     """
@@ -66,9 +137,7 @@ def whole_number(
         value = int(text)
         if (low is None or value >= low) and (high is None or value <= high):
             return value
-        raise ArgumentTypeError(
-            f"must be a whole number{_limits(low, high)}; got {text!r}"
-        )
+        raise ArgumentTypeError(f"must be a whole number{_limits(low, high)}; got {text!r}")
 
     parse.__name__ = "whole number"
     return parse
@@ -83,17 +152,6 @@ def number(
 ) -> Callable[[str], float]:
     """Return a type for argparse: a number within limits, which NaN never is.
 
-    Parameters
-    ----------
-    low, high : float or None
-        The smallest and the largest number; None for no limit.
-    above : float
-        The number must be larger than this one.
-    infinite : bool
-        Whether inf is a value.
-
-    Examples
-    --------
     >>> number(low=0, high=1)(".5")
     0.5
     """
@@ -162,3 +220,34 @@ def view(text: str) -> tuple[float, float]:
             f"the tilt of a view must lie between -180 and 180 degrees; got {text!r}"
         )
     return rot, tilt
+
+
+# The option --cluster: who does the pieces of a command's work.
+
+
+def add_cluster(options: Options, pieces: str) -> None:
+    """Add the option that names a Dask cluster."""
+    text = (
+        f"do the {pieces} on the workers of a Dask cluster: local (one worker a core, "
+        "or a GPU), local:N (N workers), the address of a scheduler, such as "
+        "tcp://node1:8786, or its scheduler file (.json). All workers must see the "
+        "same files"
+    )
+    add(options, "--cluster", text, metavar="WHERE")
+
+
+@contextmanager
+def chosen_workers(arguments: Namespace, otherwise: Workers) -> Iterator[Workers]:
+    """Yield the workers of --cluster, or others where it was not given."""
+    if arguments.cluster is None:
+        yield otherwise
+        return
+    # Imported here: Dask takes a second to load.
+    from manifactor.cluster import cluster_workers
+
+    device = getattr(arguments, "device", None)
+    with cluster_workers(arguments.cluster, device=device) as workers:
+        pieces = "1 piece" if workers.count == 1 else f"{workers.count} pieces"
+        where = f"; its dashboard: {workers.dashboard}" if workers.dashboard else "."
+        note(f"the cluster does {pieces} at the same time{where}")
+        yield workers

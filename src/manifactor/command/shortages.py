@@ -1,7 +1,7 @@
 """Too little memory, too few threads or files: what is missing, in words.
 
-Cheap to import: it is asked before numpy is loaded, whose libraries end the process, or
-hang, where they find too little.
+Cheap to import: it is asked before numpy is loaded, whose libraries end the process, or hang, where
+they find too little.
 """
 
 import errno
@@ -33,9 +33,9 @@ DISK = "no space is left on the disk, or in its quota. Free some, or write elsew
 class RoomSettings:
     """What it takes to load numpy, SciPy and scikit-learn, and to fit few samples."""
 
-    # Bytes of address space: to load them took 600 MB, and a fit of 500 samples 1.8 GB.
-    # With less, their libraries end the process with lines of their own, with a
-    # segmentation fault, or wait for a thread that never starts.
+    # Bytes of address space: to load them took 600 MB, and a fit of 500 samples 1.8 GB. With less,
+    # their libraries end the process with lines of their own, with a segmentation fault, or wait
+    # for a thread that never starts.
     base: int = 2 * 10**9
 
     # Bytes for each further thread: two BLAS libraries take 40 MB each.
@@ -62,8 +62,6 @@ def missing_room(settings: RoomSettings = RoomSettings()) -> str:
 def shortage(error: BaseException) -> str:
     """Say which shortage an error comes from; an empty text for any other error.
 
-    Examples
-    --------
     >>> shortage(RuntimeError("can't start new thread"))[:34]
     'no more threads can be started. Ra'
     >>> shortage(RuntimeError("another"))

@@ -9,11 +9,11 @@ from signal import SIGINT
 from socket import gethostname
 from textwrap import fill
 
-from manifactor._support.extras import extra
+from manifactor._support.errors import extra
 from manifactor._support.files import require_writable
 from manifactor.command import signals
-from manifactor.command.motions import reported_volumes
-from manifactor.command.outputs import (
+from manifactor.command.exporting import reported_volumes
+from manifactor.command.options import (
     clear,
     own,
     require_ending,
@@ -21,11 +21,11 @@ from manifactor.command.outputs import (
     require_replaceable,
 )
 from manifactor.command.terminal import note, show
+from manifactor.cryoem.all_views.shown import Shown, Wanted, open_shown
+from manifactor.cryoem.averages.given_volumes import read_volumes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.folder import read_run
-from manifactor.runs.given_volumes import read_volumes
 from manifactor.runs.run import Run, open_run
-from manifactor.runs.shown import Shown, Wanted, open_shown
 from manifactor.views.report import REPORT_NAME, write_movies, write_report
 from manifactor.views.words import TEXT_WIDTH, report_text, volume_sentences
 
@@ -132,8 +132,8 @@ def _show_address(port: int, token: str) -> None:
 
 
 def _user() -> str:
-    # In some containers the user has no name; Python 3.13 raises OSError then, earlier
-    # versions KeyError, and Windows ImportError.
+    # In some containers the user has no name; Python 3.13 raises OSError then, earlier versions
+    # KeyError, and Windows ImportError.
     try:
         return getuser()
     except (KeyError, OSError, ImportError):

@@ -1,16 +1,60 @@
-"""All output to the terminal: results, notes, warnings, errors and progress bars."""
+"""Messages of the library, with the options of a command for its parameters."""
 
 import os
+import re
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from argparse import ArgumentParser
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from re import Match
 
 from tqdm import tqdm
 
 from manifactor._support import progress
-from manifactor._support.errors import one_line
-from manifactor._support.escapes import printable
+from manifactor._support.errors import one_line, printable
+
+# `name` or `name=value`, as the library writes its parameters.
+PARAMETER = re.compile(r"`(\w+)(?:=([^`]+))?`")
+
+# Parameters that the command line calls otherwise.
+RENAMED = {
+    "n": "n_samples",
+    "bins": "n_bins",
+    "snr": "signal_to_noise",
+    "correlate": "view_correlation",
+}
+
+
+def options_of(command: ArgumentParser) -> dict[str, str]:
+    """Return the options of a command by the parameters that they set."""
+    # argparse has no public way to list what a parser knows.
+    return {
+        RENAMED.get(action.dest, action.dest): action.option_strings[-1]
+        for action in command._actions
+        if action.option_strings
+    }
+
+
+def in_options(text: str, options: Mapping[str, str]) -> str:
+    """Return a message that names options where they set a parameter.
+
+    >>> options = {"n_factors": "--n-factors", "method": "--method"}
+    >>> in_options("`n_factors` must be 2 with `method='sum'`, not `X`.", options)
+    '--n-factors must be 2 with --method sum, not `X`.'
+    """
+
+    def named(found: Match[str]) -> str:
+        parameter, value = found.groups()
+        if parameter not in options:
+            return found[0]
+        words = [options[parameter], *([] if value is None else [value.strip("'\"")])]
+        return " ".join(words)
+
+    return PARAMETER.sub(named, text)
+
+
+# All output to the terminal: results, notes, warnings, errors and progress bars.
 
 # Of many pieces of one kind the remaining time can be told.
 COUNTED = f"{progress.BAR} {{n_fmt}} of {{total_fmt}}, {{elapsed}}, {{remaining}} left"
@@ -27,14 +71,8 @@ class ProgressBars(progress.ProgressBars):
 def show(text: str, *, alone: bool = False) -> None:
     """Print a result to standard output.
 
-    A character that the output does not take is escaped. Where nothing can be printed,
-    as on a full disk, that is said once, and the command goes on to write its files.
-
-    Parameters
-    ----------
-    text : str
-    alone : bool
-        Whether the text is all that the command makes: raise OSError if it is lost.
+    A character that the output does not take is escaped. Where nothing can be printed, as on a full
+    disk, that is said once, and the command goes on to write its files.
     """
     if sys.stdout is None:  # closed by whoever started this process
         return
@@ -42,8 +80,8 @@ def show(text: str, *, alone: bool = False) -> None:
     text = printable(text, but="\n")
     known = text.encode(code, errors="backslashreplace").decode(code)
     try:
-        # Flushed at once: `explore` and `reproduce` run for long after they print, and
-        # a program that reads their output through a pipe waits for the line.
+        # Flushed at once: `explore` and `reproduce` run for long after they print, and a program
+        # that reads their output through a pipe waits for the line.
         print(known, flush=True)
     except OSError as problem:
         silence()
@@ -79,13 +117,7 @@ def interrupted(text: object, *, how: str = "interrupted") -> None:
 
 @contextmanager
 def one_line_warnings(reworded: Callable[[str], str] = str) -> Iterator[None]:
-    """Print warnings in one line each, without the source line that issued them.
-
-    Parameters
-    ----------
-    reworded : callable
-        From the text of a warning to the one to print.
-    """
+    """Print warnings in one line each, without the source line that issued them."""
 
     def show_warning(message, *_, **__) -> None:
         _report("warning: ", reworded(str(message)))
@@ -100,8 +132,6 @@ def one_line_warnings(reworded: Callable[[str], str] = str) -> Iterator[None]:
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Return a table with its columns aligned to the left.
 
-    Examples
-    --------
     >>> print(aligned([["view", "verdict"], ["north", "none"]]))
     view   verdict
     north  none
@@ -115,26 +145,12 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def counted(items: Iterable, total: int, unit: str, *, n_done: int = 0) -> tqdm:
-    """Return the items as an iterator with a progress bar that counts them.
-
-    Parameters
-    ----------
-    items : iterable
-    total : int
-        Number of items, those included that were done before.
-    unit : str
-        Name of the items.
-    n_done : int
-        Number of items that were done before. They took no time now, so the remaining
-        time is estimated without them.
-    """
+    """Return the items as an iterator with a progress bar that counts them."""
     return _tqdm(items, total=total, initial=n_done, desc=unit, bar_format=COUNTED)
 
 
 @contextmanager
-def counted_pieces(
-    total: int, unit: str, *, n_done: int = 0
-) -> Iterator[Callable[[float], None]]:
+def counted_pieces(total: int, unit: str, *, n_done: int = 0) -> Iterator[Callable[[float], None]]:
     """Yield a function that shows the share of the pieces to do that is done.
 
     The parameters are those of `counted`.
@@ -154,8 +170,8 @@ def _tqdm(*items: Iterable, **options) -> tqdm:
 
 
 def _report(kind: str, message: object) -> None:
-    # Messages of other libraries may have several lines; scripts that read standard
-    # error rely on one line for each message.
+    # Messages of other libraries may have several lines; scripts that read standard error rely on
+    # one line for each message.
     line = printable(one_line(message))
     if sys.stderr is None:
         return

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.escapes import shell_line
+from manifactor._support.errors import shell_line
 from manifactor._support.files import write_bytes
 from manifactor.command.options import (
     Options,
@@ -14,9 +14,9 @@ from manifactor.command.options import (
     add_out,
     add_overwrite,
     number,
+    require_new_file,
     whole_number,
 )
-from manifactor.command.outputs import require_new_file
 from manifactor.command.terminal import aligned, note, show
 from manifactor.cryoem.directions import (
     PopulatedView,
@@ -24,9 +24,9 @@ from manifactor.cryoem.directions import (
     populated_views,
     sphere_cells,
 )
-from manifactor.cryoem.formats import read_particles
-from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.views import can_flip
+from manifactor.cryoem.files.formats import read_particles
+from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.one_view.views import can_flip
 from manifactor.views import plots
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -52,9 +52,7 @@ def views(arguments: Namespace) -> None:
     path = Path(arguments.input)
     out = Path(arguments.out or f"{path.stem}-views.png")
     if out.suffix not in PICTURES:
-        raise ValueError(
-            f"the picture must end in {', '.join(PICTURES)}; got {out.name}."
-        )
+        raise ValueError(f"the picture must end in {', '.join(PICTURES)}; got {out.name}.")
     particles = read_particles(path)
     directions = known_directions(particles)
     require_new_file(out, overwrite=arguments.overwrite)

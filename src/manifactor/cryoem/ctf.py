@@ -6,8 +6,8 @@ import numpy as np
 
 from manifactor._support.parameters import require_count, require_number
 
-# Relativistic de Broglie wavelength: h / sqrt(2 m e) in A sqrt(V), and e / (2 m c^2)
-# in 1 / V, as RELION has them.
+# Relativistic de Broglie wavelength: h / sqrt(2 m e) in A sqrt(V), and e / (2 m c^2) in 1 / V, as
+# RELION has them.
 ELECTRON_WAVELENGTH = 12.2643247
 RELATIVISTIC_CORRECTION = 0.978466e-6
 ANGSTROM_PER_MILLIMETRE = 1e7
@@ -17,19 +17,10 @@ ANGSTROM_PER_MILLIMETRE = 1e7
 class Optics:
     """Properties of the microscope, the same for all images or one for each.
 
-    Parameters
-    ----------
-    voltage : float or ndarray of shape (n_images,)
-        Acceleration voltage in kV.
-    spherical_aberration : float or ndarray of shape (n_images,)
-        Cs in mm.
-    amplitude_contrast : float or ndarray of shape (n_images,)
-        The share of the contrast that is due to amplitude, in [0, 1].
-
-    Examples
-    --------
     >>> round(float(Optics(voltage=300.0).wavelength), 4)
     0.0197
+
+    Shapes: voltage (n_images,), spherical_aberration (n_images,), amplitude_contrast (n_images,).
     """
 
     # Most microscopes of today.
@@ -40,35 +31,23 @@ class Optics:
     def __post_init__(self) -> None:
         # Wide bounds: they catch volts given for kilovolts and the like.
         _require_range("voltage", self.voltage, 1.0, 5000.0, unit=" kV")
-        _require_range(
-            "spherical_aberration", self.spherical_aberration, 0.0, 100.0, unit=" mm"
-        )
+        _require_range("spherical_aberration", self.spherical_aberration, 0.0, 100.0, unit=" mm")
         _require_range("amplitude_contrast", self.amplitude_contrast, 0.0, 1.0)
 
     @property
     def wavelength(self) -> np.ndarray:
         """The relativistic wavelength of the electrons in Angstrom."""
         volt = 1e3 * np.asarray(self.voltage, dtype=float)
-        return ELECTRON_WAVELENGTH / np.sqrt(
-            volt * (1 + RELATIVISTIC_CORRECTION * volt)
-        )
+        return ELECTRON_WAVELENGTH / np.sqrt(volt * (1 + RELATIVISTIC_CORRECTION * volt))
 
 
-def _require_range(
-    name: str,
-    value,
-    low: float,
-    high: float,
-    unit: str = "",
-) -> None:
+def _require_range(name: str, value, low: float, high: float, unit: str = "") -> None:
     values = np.asarray(value, dtype=float)
     # Comparisons with NaN are false, so NaN lies in no range.
     inside = (values >= low) & (values <= high)
     if not np.all(inside):
         wrong = float(values[~inside].ravel()[0])
-        raise ValueError(
-            f"`{name}` must lie in [{low:g}, {high:g}]{unit}; got {wrong!r}."
-        )
+        raise ValueError(f"`{name}` must lie in [{low:g}, {high:g}]{unit}; got {wrong!r}.")
 
 
 KRIOS = Optics()
@@ -89,54 +68,23 @@ def contrast_transfer(
     .. math:: \sin(\pi \lambda \Delta f k^2 - \tfrac{\pi}{2} C_s \lambda^3 k^4
         + \varphi + \arcsin A)
 
-    with the defocus :math:`\Delta f` positive for underfocus. The sign is RELION's: at
-    zero frequency the CTF is the amplitude contrast, :math:`+A` (without phase shift),
-    so it goes with particles that are white on a dark ground. A phase flip multiplies
-    by the sign of the CTF.
+    with the defocus :math:`\Delta f` positive for underfocus. The sign is RELION's: at zero
+    frequency the CTF is the amplitude contrast, :math:`+A` (without phase shift), so it goes with
+    particles that are white on a dark ground. A phase flip multiplies by the sign of the CTF.
 
-    Parameters
-    ----------
-    size : int
-        Width of the square images in pixels.
-    pixel_size : float
-        In Angstrom.
-    defocus_u, defocus_v : float or array-like of shape (n_images,)
-        Defocus in Angstrom along and across `angle`; without `defocus_v` there is no
-        astigmatism.
-    angle : float or array-like of shape (n_images,)
-        Direction of `defocus_u` in degrees from the x axis (columns) towards the y axis
-        (rows): rlnDefocusAngle.
-    phase_shift : float or array-like of shape (n_images,)
-        Of a phase plate, in degrees.
-    optics : Optics
-
-    Returns
-    -------
-    ndarray of shape (n_images, size, size // 2 + 1), float32
-
-    References
-    ----------
-    Mindell and Grigorieff, Accurate determination of local defocus and specimen tilt in
-    electron microscopy, 2003.
-
-    Examples
-    --------
     >>> ctf = contrast_transfer(64, 2.0, [10000.0, 20000.0])
     >>> ctf.shape, round(float(ctf[0, 0, 0]), 3)
     ((2, 64, 33), 0.1)
+
+    Shapes: defocus_u, defocus_v (n_images,), angle (n_images,), phase_shift (n_images,) ->
+    (n_images, size, size // 2 + 1).
     """
     require_count("size", size, low=2, high=2**15)
     require_number("pixel_size", pixel_size, above=0)
     rows, columns = np.fft.fftfreq(size, pixel_size), np.fft.rfftfreq(size, pixel_size)
     x, y = np.meshgrid(columns, rows)
     return contrast_transfer_at(
-        x,
-        y,
-        defocus_u,
-        defocus_v,
-        angle=angle,
-        phase_shift=phase_shift,
-        optics=optics,
+        x, y, defocus_u, defocus_v, angle=angle, phase_shift=phase_shift, optics=optics
     )
 
 
@@ -152,16 +100,7 @@ def contrast_transfer_at(
 ) -> np.ndarray:
     """Compute the CTF of each image at given frequencies.
 
-    Parameters
-    ----------
-    x, y : ndarray of one shape
-        Frequencies along columns and rows, in 1 / Angstrom.
-    defocus_u, defocus_v, angle, phase_shift, optics
-        As in `contrast_transfer`.
-
-    Returns
-    -------
-    ndarray of shape (n_images, *x.shape), float32
+    Returns (n_images, *x.shape).
     """
     given = {
         "defocus_u": defocus_u,
@@ -172,9 +111,7 @@ def contrast_transfer_at(
         "spherical_aberration": optics.spherical_aberration,
         "amplitude_contrast": optics.amplitude_contrast,
     }
-    u, v, angle, shift, wavelength, aberration, amplitude = _one_per_image(
-        given, x.ndim
-    )
+    u, v, angle, shift, wavelength, aberration, amplitude = _one_per_image(given, x.ndim)
     squared, defocused = _defocus_terms(x, y, u, v, np.radians(angle))
     cs = ANGSTROM_PER_MILLIMETRE * aberration
     aberrated = 0.5 * cs * wavelength**2 * squared**2
@@ -183,13 +120,7 @@ def contrast_transfer_at(
     return np.sin(phase).astype(np.float32)
 
 
-def _defocus_terms(
-    x: np.ndarray,
-    y: np.ndarray,
-    u,
-    v,
-    angle,
-) -> tuple[np.ndarray, np.ndarray]:
+def _defocus_terms(x: np.ndarray, y: np.ndarray, u, v, angle) -> tuple[np.ndarray, np.ndarray]:
     """Return the squared frequency k^2, and defocus in its direction times k^2."""
     squared = x**2 + y**2
     # k^2 cos 2(direction - angle), without computing the direction.
@@ -202,10 +133,7 @@ def _defocus_terms(
 
 def _one_per_image(given: dict, n_axes: int) -> list[np.ndarray]:
     """Return all values as float arrays of shape (n or 1, 1, ...)."""
-    arrays = {
-        name: np.atleast_1d(np.asarray(value, dtype=float))
-        for name, value in given.items()
-    }
+    arrays = {name: np.atleast_1d(np.asarray(value, dtype=float)) for name, value in given.items()}
     n_images = max(array.size for array in arrays.values())
     for name, array in arrays.items():
         if array.ndim > 1 or array.size not in (1, n_images):
@@ -214,7 +142,5 @@ def _one_per_image(given: dict, n_axes: int) -> list[np.ndarray]:
                 f"images; got shape {array.shape}."
             )
         if not np.isfinite(array).all():
-            raise ValueError(
-                f"`{name}` must be finite; got {array[~np.isfinite(array)][0]}."
-            )
+            raise ValueError(f"`{name}` must be finite; got {array[~np.isfinite(array)][0]}.")
     return [array.reshape(-1, *n_axes * (1,)) for array in arrays.values()]

@@ -8,21 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import KDTree
 
-from manifactor._support.arithmetic import ceil_div
 from manifactor._support.parameters import require_count, require_number
 from manifactor._support.threads import cores
-from manifactor.cryoem.particles import Particles, view_directions
+from manifactor._support.values import ceil_div
+from manifactor.cryoem.files.particles import Particles, view_directions
 
 
 @dataclass(frozen=True)
 class DirectionSettings:
     """Settings of `populated_views`."""
 
-    # Particles around whose directions cones are tried: among 4000 of any density, one
-    # is near the centre of the fullest cone.
+    # Particles around whose directions cones are tried: among 4000 of any density, one is near the
+    # centre of the fullest cone.
     most_candidates: int = 4000
-    # Half-widths between the centres of two cones. At 2 they touch, and most of them
-    # are the sides of one preferred direction.
+    # Half-widths between the centres of two cones. At 2 they touch, and most of them are the sides
+    # of one preferred direction.
     separation: float = 3.0
     # Half-width in degrees below which a centre in whole degrees is too coarse.
     fine_below: float = 5.0
@@ -30,19 +30,11 @@ class DirectionSettings:
 
 @dataclass(frozen=True)
 class PopulatedView:
-    """A cone of viewing directions.
+    """A cone of viewing directions."""
 
-    Attributes
-    ----------
-    rot, tilt : float
-        RELION's angles of the centre, in degrees, rounded.
-    n_particles : int
-        Particles seen from within the cone.
-    """
-
-    rot: float
-    tilt: float
-    n_particles: int
+    rot: float  # rELION's angles of the centre, in degrees, rounded
+    tilt: float  # rELION's angles of the centre, in degrees, rounded
+    n_particles: int  # particles seen from within the cone
 
     @property
     def direction(self) -> np.ndarray:
@@ -76,22 +68,13 @@ def populated_views(
 ) -> list[PopulatedView]:
     """Return cones with many particles that do not overlap, the fullest first.
 
-    Parameters
-    ----------
-    directions : ndarray of shape (n, 3)
-    width : float
-        Largest angle to the centre of a cone, in degrees.
-    n_views : int
-        Number of cones at most; empty ones are left out.
-    settings : DirectionSettings
-
-    Examples
-    --------
     >>> angles = np.array([[90.0, 30, 0], [91, 30, 0], [0, 120, 0]])
     >>> for view in populated_views(view_directions(angles)):
     ...     print(f"{view.rot:g},{view.tilt:g}: {view.n_particles}")
     90,30: 2
     0,120: 1
+
+    Shapes: directions (n, 3).
     """
     require_number("width", width, low=0.01, high=90)
     require_count("n_views", n_views, low=1, high=10_000)
@@ -140,9 +123,7 @@ def _rounded_angles(
 
 
 def _counts_within(tree: KDTree, centres: np.ndarray, width: float) -> np.ndarray:
-    return tree.query_ball_point(
-        centres, _chord(width), return_length=True, workers=cores()
-    )
+    return tree.query_ball_point(centres, _chord(width), return_length=True, workers=cores())
 
 
 def _chord(width: float) -> float:
@@ -153,18 +134,11 @@ def _chord(width: float) -> float:
 
 @dataclass(frozen=True)
 class SphereCells:
-    """Cells of equal area on the sphere, or on half of it, in bands of equal tilt.
+    """Cells of equal area on the sphere, or on half of it, in bands of equal tilt."""
 
-    Attributes
-    ----------
-    per_band : ndarray of int of shape (n_bands,)
-        Number of cells in each band, from tilt 0 to tilt 180, or to 90 on half.
-    half : bool
-        Whether a view and the one from behind, whose image is mirrored, are one.
-    """
-
+    # (n_bands,): number of cells in each band, from tilt 0 to tilt 180, or to 90 on half
     per_band: np.ndarray
-    half: bool = False
+    half: bool = False  # whether a view and the one from behind, whose image is mirrored, are one
 
     def __len__(self) -> int:
         return int(self.per_band.sum())
@@ -207,8 +181,6 @@ class SphereCells:
 def sphere_cells(n_bands: int = 24) -> SphereCells:
     """Return cells of equal area that are about as wide as they are high.
 
-    Examples
-    --------
     >>> len(sphere_cells(24))
     732
     """
@@ -221,8 +193,6 @@ def sphere_cells(n_bands: int = 24) -> SphereCells:
 def half_sphere_cells(n_bands: int) -> SphereCells:
     """Return such cells on half of the sphere, in bands from tilt 0 to tilt 90.
 
-    Examples
-    --------
     >>> len(half_sphere_cells(12))
     366
     """

@@ -1,17 +1,114 @@
-"""Movies along a factor: GIF and MP4 of images, ChimeraX scripts that play volumes."""
+"""MP4 files of grey frames, encoded as AV1 by Pillow.
+
+Pillow encodes a sequence of images in AVIF with libaom, which has a permissive licence (BSD). Such
+a file is laid out as an MP4 file already: it differs in its brand, in the kind of its track, and in
+that it plays for ever.
+"""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.extras import extra
+from manifactor._support.errors import extra
 from manifactor._support.files import write_bytes
 from manifactor._support.parameters import require_number
-from manifactor.cryoem.mp4 import mp4_bytes
 from manifactor.cryoem.pictures import constant_images, enlarged, require_images
+
+# What a player of MP4 looks for in the first box.
+BRANDS = (b"isom", b"iso6", b"mp41", b"av01")
+# Boxes that hold boxes.
+CONTAINERS = (b"moov", b"trak", b"mdia")
+# Start of the two times of a header of version 1: when it was made and last changed.
+TIMES = slice(12, 28)
+# Where such headers have the duration, in units of the movie's clock.
+DURATION = {b"mvhd": slice(32, 40), b"tkhd": slice(36, 44), b"mdhd": slice(32, 40)}
+
+
+def can_write_mp4() -> bool:
+    """Return whether the installed Pillow has an encoder."""
+    return bool(extra("PIL.features").check("avif"))
+
+
+def mp4_bytes(frames: np.ndarray, seconds_per_frame: float, *, quality: int = 80) -> bytes | None:
+    """Return frames as the bytes of an .mp4 file.
+
+    Shapes: frames (n, height, width).
+    """
+    if len(frames) < 2 or not can_write_mp4():
+        return None
+    image = extra("PIL.Image")
+    # In colour: some players do not know AV1 without it.
+    first, *others = [image.fromarray(frame).convert("RGB") for frame in frames]
+    buffer = io.BytesIO()
+    first.save(
+        buffer,
+        format="AVIF",
+        save_all=True,
+        append_images=others,
+        duration=round(1000 * seconds_per_frame),
+        quality=quality,
+        subsampling="4:2:0",
+        # The fastest: slower ones take ten times as long for files as large.
+        speed=10,
+    )
+    return _as_movie(buffer.getvalue())
+
+
+def _as_movie(avif: bytes) -> bytes | None:
+    """Return an AVIF sequence as an MP4 file; None if its layout is not known."""
+    boxes = list(_boxes(avif, 0, len(avif)))
+    starts = {kind: start for kind, start, _ in boxes}
+    if not {b"ftyp", b"moov", b"hdlr", *DURATION} <= set(starts):
+        return None
+    if any(avif[starts[kind] + 8] != 1 for kind in DURATION):
+        # Another version of these headers has other offsets.
+        return None
+    out = bytearray(avif)
+    start = starts[b"mdhd"]
+    length = avif[start:][DURATION[b"mdhd"]]
+    for kind, start, end in boxes:
+        if kind == b"ftyp":
+            # As many brands as there were, so that nothing else moves.
+            n_brands = (end - start - 16) // 4
+            brands = (BRANDS * n_brands)[:n_brands]
+            out[start + 8 : end] = BRANDS[0] + bytes(4) + b"".join(brands)
+        elif kind in DURATION:
+            # The same frames give the same file, and it plays once.
+            out[start:end] = _headed(avif[start:end], DURATION[kind], length)
+        elif kind == b"hdlr":
+            out[start + 16 : start + 20] = b"vide"
+        elif kind in (b"meta", b"edts"):
+            # The still image, and the repetition.
+            out[start + 4 : start + 8] = b"free"
+    return bytes(out)
+
+
+def _headed(header: bytes, duration: slice, length: bytes) -> bytes:
+    """Return a header with a duration, and without the times of its making."""
+    out = bytearray(header)
+    out[TIMES] = bytes(TIMES.stop - TIMES.start)
+    out[duration] = length
+    return bytes(out)
+
+
+def _boxes(data: bytes, start: int, end: int) -> Iterator[tuple[bytes, int, int]]:
+    """Yield kind, start and end of the boxes of a movie, those inside others, too."""
+    while start + 8 <= end:
+        size = int.from_bytes(data[start : start + 4], "big")
+        kind = data[start + 4 : start + 8]
+        if size < 8 or start + size > end:
+            # A box up to the end of the file, or a longer one than 4 bytes can tell.
+            return
+        yield kind, start, start + size
+        if kind in CONTAINERS:
+            yield from _boxes(data, start + 8, start + size)
+        start += size
+
+
+# Movies along a factor: GIF and MP4 of images, ChimeraX scripts that play volumes.
 
 MOVIE_ENDINGS = (".gif", ".mp4")
 
@@ -38,18 +135,7 @@ def write_movie(
 ) -> None:
     """Write images as a GIF that plays for ever, or as an MP4 that plays once.
 
-    Parameters
-    ----------
-    path : Path or str
-        Ends in .gif or .mp4.
-    images : ndarray of shape (n, height, width)
-        Constant ones, such as the mean of an empty bin, are left out.
-    circular : bool
-        Whether to play round and round, as along a circle; otherwise forth and back,
-        as along an interval.
-    seconds_per_frame : float
-        GIF counts hundredths of a second.
-    settings : MovieSettings
+    Shapes: images (n, height, width).
     """
     kind = Path(path).suffix.lower()
     if not np.isfinite(images).all():
@@ -58,9 +144,7 @@ def write_movie(
             "out, or replace the values."
         )
     if kind not in MOVIE_ENDINGS:
-        raise ValueError(
-            f"`path` must end in {' or '.join(MOVIE_ENDINGS)}; got {str(path)!r}."
-        )
+        raise ValueError(f"`path` must end in {' or '.join(MOVIE_ENDINGS)}; got {str(path)!r}.")
     movies = movie_bytes(
         images,
         circular=circular,
@@ -84,20 +168,7 @@ def movie_bytes(
     settings: MovieSettings = MovieSettings(),
     kinds: Sequence[str] = MOVIE_ENDINGS,
 ) -> dict[str, bytes]:
-    """Return images as a GIF that plays for ever, and as an MP4 that plays once.
-
-    Parameters
-    ----------
-    images, circular, seconds_per_frame, settings
-        As in `write_movie`.
-    kinds : sequence of str
-        Endings of the files to make.
-
-    Returns
-    -------
-    dict of str to bytes
-        By ending; without ".mp4" if no encoder is installed.
-    """
+    """Return images as a GIF that plays for ever, and as an MP4 that plays once."""
     require_number(
         "seconds_per_frame",
         seconds_per_frame,
@@ -146,30 +217,17 @@ def chimerax_script(
     level: float | None = None,
     frames_per_second: float = 10,
 ) -> str:
-    """Return the text of a .cxc file that plays maps as a volume series in ChimeraX.
-
-    Parameters
-    ----------
-    volumes : sequence of str
-        Names of .mrc files in the folder of the script, in order.
-    circular : bool
-        Whether to play round and round; otherwise forth and back.
-    level : float, optional
-        Contour level of all maps; ChimeraX's own choice for the first map by default.
-    frames_per_second : float
-    """
+    """Return the text of a .cxc file that plays maps as a volume series in ChimeraX."""
     if not volumes:
         raise ValueError("`volumes` must name at least one file; got none.")
     direction = "forward" if circular else "oscillate"
     contour = "" if level is None else f" level {level:g}"
     lines = [
-        "# Open this file in ChimeraX with nothing else open; `vseries stop #1` halts "
-        "the movie.",
+        "# Open this file in ChimeraX with nothing else open; `vseries stop #1` halts the movie.",
         f"open {' '.join(_quoted(name) for name in volumes)} vseries true",
         f"volume #1 style surface step 1{contour}",
         "view",
-        f"vseries play #1 loop true direction {direction} "
-        f"maxFrameRate {frames_per_second:g}",
+        f"vseries play #1 loop true direction {direction} maxFrameRate {frames_per_second:g}",
     ]
     return "\n".join(lines) + "\n"
 

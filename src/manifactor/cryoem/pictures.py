@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.arithmetic import ceil_div
-from manifactor._support.extras import extra
+from manifactor._support.errors import extra
+from manifactor._support.values import ceil_div
 
 
 @dataclass(frozen=True)
@@ -25,18 +25,18 @@ class PictureSettings:
     text_height: int = 13
     caption_height: int = 18
 
-    # Grey levels of the background, of captions and of an empty bin, which must differ
-    # from the background and from most images.
+    # Grey levels of the background, of captions and of an empty bin, which must differ from the
+    # background and from most images.
     paper: int = 255
     ink: int = 0
     blank: int = 225
 
-    # Percentiles that become black and white: a few outlying pixels must not take the
-    # contrast from all others.
+    # Percentiles that become black and white: a few outlying pixels must not take the contrast from
+    # all others.
     percentiles: tuple[float, float] = (0.5, 99.5)
 
-    # Pixels that the percentiles of a single image are read from. A dozen lie beyond
-    # each of them: in pure noise, grey levels are right to 3 percent.
+    # Pixels that the percentiles of a single image are read from. A dozen lie beyond each of them:
+    # in pure noise, grey levels are right to 3 percent.
     ranged_pixels: int = 2500
 
 
@@ -45,14 +45,7 @@ def projections(volumes: np.ndarray) -> np.ndarray:
 
     Seen from the side, z points up.
 
-    Parameters
-    ----------
-    volumes : ndarray of shape (n, z, y, x)
-
-    Returns
-    -------
-    ndarray of shape (n, height, width)
-        Means along the axis.
+    Shapes: volumes (n, z, y, x) -> (n, height, width).
     """
     # Rows of an image go down and z goes up, hence the reversal.
     along_y = volumes.mean(axis=2)[:, ::-1]
@@ -73,13 +66,7 @@ def strip(
 ) -> np.ndarray:
     """Return a picture, uint8, of images in rows of at most twelve, in one grey scale.
 
-    Parameters
-    ----------
-    images : ndarray of shape (n, height, width)
-        A constant image, such as the mean of an empty bin, is left blank.
-    captions : sequence of str, optional
-        One under each image.
-    settings : PictureSettings
+    Shapes: images (n, height, width).
     """
     tiles = _tiles(require_images(images, 3), settings)
     if captions is not None:
@@ -107,13 +94,7 @@ def grid_picture(
 
     All images have one grey scale.
 
-    Parameters
-    ----------
-    images : ndarray of shape (n_rows, n_columns, height, width)
-        A constant image, such as the mean of an empty bin, is left blank.
-    rows, columns : sequence of str, optional
-        Captions to the left of the rows and under the columns.
-    settings : PictureSettings
+    Shapes: images (n_rows, n_columns, height, width).
     """
     n_rows, n_columns, height, width = require_images(images, 4).shape
     # All images of the grid in one call: the grey scale is that of all of them.
@@ -150,9 +131,7 @@ def png_bytes(picture: np.ndarray) -> bytes:
     return buffer.getvalue()
 
 
-def as_grey(
-    images: np.ndarray, *, settings: PictureSettings = PictureSettings()
-) -> np.ndarray:
+def as_grey(images: np.ndarray, *, settings: PictureSettings = PictureSettings()) -> np.ndarray:
     """Return images, uint8, in one grey scale from their percentile .5 to 99.5.
 
     Constant images, which would distort the scale, are left blank.
@@ -205,10 +184,7 @@ def constant_images(images: np.ndarray) -> np.ndarray:
 
 
 def enlarged(
-    images: np.ndarray,
-    min_side: int,
-    *,
-    settings: PictureSettings = PictureSettings(),
+    images: np.ndarray, min_side: int, *, settings: PictureSettings = PictureSettings()
 ) -> np.ndarray:
     """Return images as grey tiles, uint8, whose sides are not below `min_side`.
 
@@ -235,11 +211,7 @@ def require_images(images: np.ndarray, n_axes: int) -> np.ndarray:
     return np.asarray(images)
 
 
-def _require_captions(
-    name: str,
-    captions: Sequence[str],
-    number: int,
-) -> None:
+def _require_captions(name: str, captions: Sequence[str], number: int) -> None:
     if len(captions) != number:
         raise ValueError(
             f"`{name}` must have one caption for each of {number}; got {len(captions)}."
@@ -273,30 +245,18 @@ def _framed(picture: np.ndarray, settings: PictureSettings) -> np.ndarray:
     return np.pad(picture, (margins, margins), constant_values=settings.paper)
 
 
-def _captions(
-    texts: Sequence[str],
-    width: int,
-    settings: PictureSettings,
-) -> np.ndarray:
+def _captions(texts: Sequence[str], width: int, settings: PictureSettings) -> np.ndarray:
     return _text_boxes(texts, width, settings.caption_height, settings)
 
 
 def _text_boxes(
-    texts: Sequence[str],
-    width: int,
-    height: int,
-    settings: PictureSettings,
+    texts: Sequence[str], width: int, height: int, settings: PictureSettings
 ) -> np.ndarray:
     """Return boxes, (n, height, width), with a text in the middle of each."""
     return np.stack([_text_box(text, width, height, settings) for text in texts])
 
 
-def _text_box(
-    text: str,
-    width: int,
-    height: int,
-    settings: PictureSettings,
-) -> np.ndarray:
+def _text_box(text: str, width: int, height: int, settings: PictureSettings) -> np.ndarray:
     """Draw a text in the middle of a box, in smaller letters where it would not fit."""
     fonts, image = extra("PIL.ImageFont"), extra("PIL.Image")
     natural_width = fonts.load_default(settings.text_height).getlength(text)

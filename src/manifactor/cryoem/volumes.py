@@ -1,7 +1,6 @@
 """Samples made of a series of volumes, and projections of a volume.
 
-Volumes are downsampled and masked; their principal components are weighted by signal
-to noise.
+Volumes are downsampled and masked; their principal components are weighted by signal to noise.
 """
 
 from dataclasses import dataclass, field
@@ -10,8 +9,8 @@ import numpy as np
 from scipy import fft, ndimage
 from sklearn.utils.extmath import randomized_svd
 
-from manifactor.cryoem.stacks import ImageSource
-from manifactor.cryoem.weighting import WeightingSettings, component_weights, spikes
+from manifactor.cryoem.files.stacks import ImageSource
+from manifactor.cryoem.one_view.images import WeightingSettings, component_weights, spikes
 
 
 @dataclass(frozen=True)
@@ -32,26 +31,14 @@ class VolumeSettings:
 
 @dataclass(frozen=True)
 class VolumeComponents:
-    """Samples made of volumes.
+    """Samples made of volumes."""
 
-    Attributes
-    ----------
-    samples : ndarray of shape (n, n_components)
-        Weighted principal components, in units of the noise.
-    signal_to_noise : ndarray of shape (n_components,)
-        Variance of the signal over that of the noise, for each component.
-    weights : ndarray of shape (n_components,)
-    variance : float
-        Share of the variance that the components hold.
-    files : tuple of str
-        Names of the volumes, in the order of the samples.
-    """
-
-    samples: np.ndarray
+    samples: np.ndarray  # (n, n_components): weighted principal components, in units of the noise
+    # (n_components,): variance of the signal over that of the noise, for each component
     signal_to_noise: np.ndarray
-    weights: np.ndarray
-    variance: float
-    files: tuple[str, ...]
+    weights: np.ndarray  # (n_components,)
+    variance: float  # share of the variance that the components hold
+    files: tuple[str, ...]  # names of the volumes, in the order of the samples
 
     def __str__(self) -> str:
         text = (
@@ -138,16 +125,10 @@ def downsampled(volume: np.ndarray, side: int) -> np.ndarray:
 def projection(volume: np.ndarray, rotation: np.ndarray) -> np.ndarray:
     """Return the image of a cube, indexed by z, y, x, from a direction, (side, side).
 
-    Parameters
-    ----------
-    volume : ndarray of shape (side, side, side)
-    rotation : ndarray of shape (3, 3)
-        It takes the molecule to the image, as RELION's matrices do.
+    Shapes: volume (side, side, side), rotation (3, 3).
     """
     # Axes of arrays come in reverse: z, y, x.
     back = rotation.T[::-1, ::-1]
     centre = np.full(3, len(volume) // 2)
-    turned = ndimage.affine_transform(
-        volume, back, offset=centre - back @ centre, order=1
-    )
+    turned = ndimage.affine_transform(volume, back, offset=centre - back @ centre, order=1)
     return turned.sum(axis=0)

@@ -1,7 +1,7 @@
 """Parts of products whose samples are uneven: soft densities, wells and gaps.
 
-A density is a function of the place on an interval or a circle, from 0 at its start to
-1 at its end. Its values are relative, and at most 1.
+A density is a function of the place on an interval or a circle, from 0 at its start to 1 at its
+end. Its values are relative, and at most 1.
 """
 
 from collections.abc import Callable
@@ -61,9 +61,8 @@ class VonMises:
 class Wells:
     """The Boltzmann distribution of a torsion: wells of energy along a circle.
 
-    The energy is V/2 (1 + cos 3a), in units of kT, where V is the barrier between two
-    wells. A tilt makes the wells unequal: it adds up to `tilt` to the energy, on one
-    side of the circle.
+    The energy is V/2 (1 + cos 3a), in units of kT, where V is the barrier between two wells. A tilt
+    makes the wells unequal: it adds up to `tilt` to the energy, on one side of the circle.
     """
 
     barrier: float
@@ -171,20 +170,7 @@ def draw_by_rejection(
 ) -> np.ndarray:
     """Draw rows with a density.
 
-    Parameters
-    ----------
-    candidates : callable
-        Returns as many candidates, one a row, as it is asked for.
-    density : callable
-        Returns the probability of keeping each row: at most 1.
-    n_samples : int
-    rng : RandomState
-    oversampling : int
-        Candidates drawn at a time, for each sample.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_columns)
+    Returns (n_samples, n_columns).
     """
     kept: list[np.ndarray] = []
     while sum(map(len, kept)) < n_samples:

@@ -18,14 +18,7 @@ from manifactor.datasets.irreducible import Cloud, Ellipsoid, Frustum, SolidElli
 from manifactor.datasets.near_products import CutCorner, Hole, LatticeTorus, Stadium
 from manifactor.datasets.objects import Scene, Shifting, Turning
 from manifactor.datasets.parts import Disk, ProjectivePlane, Rotations, Star
-from manifactor.datasets.products import (
-    Interval,
-    Shape,
-    Sphere,
-    circle,
-    independent,
-    product,
-)
+from manifactor.datasets.products import Interval, Shape, Sphere, circle, independent, product
 from manifactor.datasets.warps import (
     PROFILES,
     Conformal,
@@ -67,11 +60,7 @@ def _turning_and_shifting(variance_ratio: float, centres=APART) -> Shape:
 
 def _three_objects(variance_ratio: float) -> Shape:
     left, right, top = THREE_CENTRES
-    objects = (
-        Turning(left, SMALL_SIZE),
-        Shifting(right, SMALL_SIZE),
-        Turning(top, SMALL_SIZE),
-    )
+    objects = (Turning(left, SMALL_SIZE), Shifting(right, SMALL_SIZE), Turning(top, SMALL_SIZE))
     return Scene(objects, variance_ratio)
 
 
@@ -92,12 +81,8 @@ GAUSSIAN: dict[str, Shape] = {
 }
 
 SOFT: dict[str, Shape] = {
-    "beta": independent(
-        Uneven(Interval(1.6), Beta(2, 5)), Uneven(Interval(), Beta(2, 2))
-    ),
-    "equal_beta": independent(
-        Uneven(Interval(2.0), Beta(2, 2)), Uneven(Interval(), Beta(2, 2))
-    ),
+    "beta": independent(Uneven(Interval(1.6), Beta(2, 5)), Uneven(Interval(), Beta(2, 2))),
+    "equal_beta": independent(Uneven(Interval(2.0), Beta(2, 2)), Uneven(Interval(), Beta(2, 2))),
     **{
         f"von_mises_torus_{k}": independent(
             Uneven(circle(1.6), VonMises(k)), Uneven(circle(), VonMises(k))
@@ -105,9 +90,7 @@ SOFT: dict[str, Shape] = {
         for k in (1, 2)
     },
     **{
-        f"von_mises_cylinder_{k}": independent(
-            Interval(3.0), Uneven(circle(), VonMises(k))
-        )
+        f"von_mises_cylinder_{k}": independent(Interval(3.0), Uneven(circle(), VonMises(k)))
         for k in (1, 2)
     },
     "bimodal": independent(Uneven(Interval(1.6), Bumps(0.16)), Interval()),
@@ -124,18 +107,9 @@ WELLS: dict[str, Shape] = {
 # Factors of which one is much shorter.
 LENGTHS: dict[str, Shape] = {
     **{f"strip{k}": product(Interval(k), Interval()) for k in (20, 30)},
-    **{
-        f"long_cylinder{k}": product(Interval(k), _half_circumference(1))
-        for k in (10, 20)
-    },
-    **{
-        f"flat_cylinder{k}": product(_half_circumference(k), Interval())
-        for k in (10, 20)
-    },
-    **{
-        f"thin_torus{k}": product(_half_circumference(k), _half_circumference(1))
-        for k in (10, 20)
-    },
+    **{f"long_cylinder{k}": product(Interval(k), _half_circumference(1)) for k in (10, 20)},
+    **{f"flat_cylinder{k}": product(_half_circumference(k), Interval()) for k in (10, 20)},
+    **{f"thin_torus{k}": product(_half_circumference(k), _half_circumference(1)) for k in (10, 20)},
     "thin_disk": independent(Disk(7.5), Interval()),
     "large_sphere_circle": product(Sphere(10.0), circle()),
 }
@@ -143,10 +117,7 @@ LENGTHS: dict[str, Shape] = {
 # Ratios of the variances of the objects' images.
 IMAGES: dict[str, Shape] = {
     **{f"two_turning_{ratio}": _two_turning(ratio) for ratio in (1, 5, 10, 30)},
-    **{
-        f"turning_and_shifting_{ratio}": _turning_and_shifting(ratio)
-        for ratio in (1, 10, 30)
-    },
+    **{f"turning_and_shifting_{ratio}": _turning_and_shifting(ratio) for ratio in (1, 10, 30)},
     "two_shifting": Scene((Shifting(APART[0]), Shifting(APART[1])), 5),
     "overlapping": _two_turning(5, OVERLAPPING),
     "overlapping_shift": _turning_and_shifting(3, OVERLAPPING),

@@ -9,12 +9,7 @@ from manifactor.datasets.densities import draw_by_rejection
 from manifactor.datasets.products import Samples, Sphere, ring
 
 # Two sides of length 1 with 60 degrees between them.
-SIDES_AT_60_DEGREES = np.array(
-    [
-        [1.0, 0.0],
-        [0.5, np.sqrt(3) / 2],
-    ]
-)
+SIDES_AT_60_DEGREES = np.array([[1.0, 0.0], [0.5, np.sqrt(3) / 2]])
 
 
 def triangle(n_samples: int, rng) -> Samples:
@@ -54,18 +49,11 @@ def klein_bottle(n_samples: int, rng) -> Samples:
 
 @dataclass(frozen=True)
 class Cloud:
-    """A Gaussian with columns of variance 1.
-
-    Attributes
-    ----------
-    n_columns : int
-    correlation : float
-        Correlation of the first two columns; 0 for an isotropic cloud. The principal
-        axes of a correlated cloud are independent, but few samples of a small
-        correlation do not show them.
-    """
+    """A Gaussian with columns of variance 1."""
 
     n_columns: int
+    # Correlation of the first two columns; 0 for an isotropic cloud. The principal axes of a
+    # correlated cloud are independent, but few samples of a small correlation do not show them.
     correlation: float = 0.0
 
     def __call__(self, n_samples: int, rng) -> Samples:

@@ -101,8 +101,8 @@ class LatticeTorus:
     def _isometry(self) -> tuple[np.ndarray, np.ndarray]:
         """Return three vectors of the dual lattice, (3, 2), and radii of circles.
 
-        Waves along vectors k with amplitudes a have the metric sum (2 pi a)^2 k k^T,
-        which is the identity for one choice of the three amplitudes.
+        Waves along vectors k with amplitudes a have the metric sum (2 pi a)^2 k k^T, which is the
+        identity for one choice of the three amplitudes.
         """
         first, second = np.linalg.inv(self.lattice).T
         # For this choice of the sign the squares of the amplitudes are positive.

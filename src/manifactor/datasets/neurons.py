@@ -1,7 +1,7 @@
 """Spike counts of simulated neurons: grid cells, head direction cells, speed cells.
 
-Each cell has a rate that depends on what the animal does, and a Poisson number of
-spikes in a time window. All rates are in spikes a window.
+Each cell has a rate that depends on what the animal does, and a Poisson number of spikes in a time
+window. All rates are in spikes a window.
 """
 
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ import numpy as np
 
 from manifactor.datasets.products import Samples, ring
 
-# Plane waves whose sum is the rate map of a grid cell, as multiples of two phases. The
-# three of a hexagonal grid lie 60 degrees apart, the two of a square grid 90.
+# Plane waves whose sum is the rate map of a grid cell, as multiples of two phases. The three of a
+# hexagonal grid lie 60 degrees apart, the two of a square grid 90.
 HEXAGONAL = ((1, 0), (0, 1), (1, -1))
 SQUARE = ((1, 0), (0, 1))
 
@@ -26,23 +26,14 @@ class Cells(Protocol):
 
 @dataclass(frozen=True)
 class GridCells:
-    """A module of grid cells: equal spacing and orientation, phases at random.
+    """A module of grid cells: equal spacing and orientation, phases at random."""
 
-    Attributes
-    ----------
-    waves : tuple of tuple of int
-        `HEXAGONAL`, as in the brain: the population's states lie on a flat torus with
-        angles of 60 degrees, which is no product. `SQUARE`: a product of two circles.
-    n_cells : int
-    peak : float
-        Rate at the centre of a field.
-    sharpness : float
-        The rate is peak exp(sharpness (w - 1)), where w is the mean of the waves.
-    """
-
+    # `HEXAGONAL`, as in the brain: the population's states lie on a flat torus with angles of 60
+    # degrees, which is no product. `SQUARE`: a product of two circles.
     waves: tuple[tuple[int, int], ...] = HEXAGONAL
     n_cells: int = 120
-    peak: float = 15.0
+    peak: float = 15.0  # rate at the centre of a field
+    # The rate is peak exp(sharpness (w - 1)), where w is the mean of the waves
     sharpness: float = 2.0
 
     def draw(self, n_samples: int, rng) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -65,8 +56,8 @@ class GridCells:
 class DirectionCells:
     """Head direction cells with evenly spaced preferred directions.
 
-    `concentration` is that of their von Mises tuning curves; 2 makes them 100 degrees
-    wide at half of their height.
+    `concentration` is that of their von Mises tuning curves; 2 makes them 100 degrees wide at half
+    of their height.
     """
 
     n_cells: int = 40

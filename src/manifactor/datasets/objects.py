@@ -1,7 +1,7 @@
 """Images of objects that move independently: sums in the pixels, no isometric product.
 
-Pixels have coordinates from -1 to 1. An object is a few blurred spots that turn about a
-centre (a circle) or move along a line (an interval).
+Pixels have coordinates from -1 to 1. An object is a few blurred spots that turn about a centre (a
+circle) or move along a line (an interval).
 """
 
 from dataclasses import dataclass
@@ -10,18 +10,11 @@ import numpy as np
 
 from manifactor.datasets.products import Samples, ring
 
-# Unequal in radius, angle and weight: an object with a symmetry would look the same
-# after less than a full turn.
-TURNED_SPOTS = [
-    (0.55, 0.0, 1.0),
-    (0.4, 2.0, 0.7),
-    (0.3, 4.0, 0.5),
-]
+# Unequal in radius, angle and weight: an object with a symmetry would look the same after less than
+# a full turn.
+TURNED_SPOTS = [(0.55, 0.0, 1.0), (0.4, 2.0, 0.7), (0.3, 4.0, 0.5)]
 # Offset and weight; the second spot gives the object a front and a back.
-SHIFTED_SPOTS = [
-    ((0.0, 0.0), 1.0),
-    ((0.18, 0.23), 0.5),
-]
+SHIFTED_SPOTS = [((0.0, 0.0), 1.0), ((0.18, 0.23), 0.5)]
 
 
 @dataclass(frozen=True)
@@ -31,9 +24,7 @@ class Turning:
     centre: tuple[float, float]
     size: float = 0.7
 
-    def draw(
-        self, n_samples: int, pixels: np.ndarray, rng
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def draw(self, n_samples: int, pixels: np.ndarray, rng) -> tuple[np.ndarray, np.ndarray]:
         """Return images, (n_samples, n_pixels), and cosine and sine of the angle."""
         angle = rng.uniform(0, 2 * np.pi, size=n_samples)
         return turned((pixels - self.centre) / self.size, angle), ring(angle)
@@ -46,9 +37,7 @@ class Shifting:
     centre: tuple[float, float]
     size: float = 0.7
 
-    def draw(
-        self, n_samples: int, pixels: np.ndarray, rng
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def draw(self, n_samples: int, pixels: np.ndarray, rng) -> tuple[np.ndarray, np.ndarray]:
         """Return images, (n_samples, n_pixels), and the place from 0 to 1."""
         place = rng.uniform(size=(n_samples, 1))
         path = np.c_[np.zeros(n_samples), place[:, 0] - 0.5]
@@ -61,29 +50,17 @@ class Shifting:
 
 @dataclass(frozen=True)
 class Scene:
-    """Images of several objects, flattened.
+    """Images of several objects, flattened."""
 
-    Attributes
-    ----------
-    objects : tuple of Turning or Shifting
-        The brightest first.
-    variance_ratio : float
-        Variance of the first object's images over that of the last one's. Those
-        between have equal ratios.
-    occluding : bool
-        Whether the first object covers the others, or adds to them.
-    noise : float
-        Standard deviation of the noise in each pixel, relative to the root mean square
-        of all pixels' standard deviations.
-    n_pixels : int
-        Width of an image.
-    """
-
-    objects: tuple[Turning | Shifting, ...]
+    objects: tuple[Turning | Shifting, ...]  # the brightest first
+    # Variance of the first object's images over that of the last one's. Those between have equal
+    # ratios.
     variance_ratio: float = 1.0
-    occluding: bool = False
+    occluding: bool = False  # whether the first object covers the others, or adds to them
+    # Standard deviation of the noise in each pixel, relative to the root mean square of all pixels'
+    # standard deviations
     noise: float = 0.0
-    n_pixels: int = 24
+    n_pixels: int = 24  # width of an image
 
     def __call__(self, n_samples: int, rng) -> Samples:
         """Draw images and the place of each object."""
@@ -109,11 +86,7 @@ class Scene:
 
 
 def turning_objects(
-    n_samples: int,
-    rng,
-    *,
-    shape: tuple[int, int] = (16, 24),
-    variance_ratio: float = 5,
+    n_samples: int, rng, *, shape: tuple[int, int] = (16, 24), variance_ratio: float = 5
 ) -> Samples:
     """Draw wide images of two objects that turn independently: additive, no product.
 
@@ -138,11 +111,7 @@ def turned(pixels: np.ndarray, angle: np.ndarray) -> np.ndarray:
 
 
 def _spot(
-    pixels: np.ndarray,
-    centres: np.ndarray,
-    weight: float,
-    *,
-    area: float = 0.08,
+    pixels: np.ndarray, centres: np.ndarray, weight: float, *, area: float = 0.08
 ) -> np.ndarray:
     """Return images of a blurred spot, (n_samples, n_pixels)."""
     offset = pixels - centres[:, None]

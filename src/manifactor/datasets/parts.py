@@ -52,9 +52,8 @@ class Star:
 class ProjectivePlane:
     """The projective plane in R^6: the products of two coordinates of a unit vector.
 
-    Opposite vectors have the same products. Mixed products are weighted by sqrt 2,
-    which makes the map an isometry up to a common factor of sqrt 2. The latents are the
-    points.
+    Opposite vectors have the same products. Mixed products are weighted by sqrt 2, which makes the
+    map an isometry up to a common factor of sqrt 2. The latents are the points.
     """
 
     @property

@@ -1,8 +1,8 @@
 """Products of intervals, circles and spheres, whose Laplacian spectra are exact.
 
-A shape is a function ``(n_samples, rng) -> (X, truth)``. `truth` has one array for each
-true factor: one column for an interval, cosine and sine for a circle, the coordinates
-for a sphere. Samples are uniform in the latents, unless a part has its own density.
+A shape is a function ``(n_samples, rng) -> (X, truth)``. `truth` has one array for each true
+factor: one column for an interval, cosine and sine for a circle, the coordinates for a sphere.
+Samples are uniform in the latents, unless a part has its own density.
 """
 
 from collections.abc import Callable
@@ -94,8 +94,8 @@ class Sphere:
         polynomials = comb(degree + dimension, dimension)
         if degree < 2:
             return polynomials
-        # On the sphere |x|^2 = 1, so |x|^2 times a polynomial of two degrees lower is
-        # no new function.
+        # On the sphere |x|^2 = 1, so |x|^2 times a polynomial of two degrees lower is no new
+        # function.
         return polynomials - comb(degree + dimension - 2, dimension)
 
 
@@ -127,8 +127,8 @@ class Product(Independent):
     def eigenvalues(self, n: int) -> np.ndarray:
         """Return the n lowest eigenvalues: sums of one eigenvalue of each part."""
 
-        # The n lowest sums contain only the n lowest of each part, so that the list
-        # can be cut to n after every part.
+        # The n lowest sums contain only the n lowest of each part, so that the list can be cut to n
+        # after every part.
         def lowest_sums(first: np.ndarray, second: np.ndarray) -> np.ndarray:
             sums = first[:, None] + second
             return np.sort(sums.ravel())[:n]

@@ -11,10 +11,7 @@ from manifactor.datasets.products import Samples, Shape, Truth
 from manifactor.datasets.shapes import named_shape
 
 # The paper's noisy rectangles: columns that carry noise, and its standard deviation.
-NOISY_COLUMNS: dict[str, Sequence[int]] = {
-    "rectangle_z": [2],
-    "rectangle_xyz": [0, 1, 2],
-}
+NOISY_COLUMNS: dict[str, Sequence[int]] = {"rectangle_z": [2], "rectangle_xyz": [0, 1, 2]}
 PAPER_NOISE = 0.05
 
 
@@ -26,8 +23,8 @@ class SamplingSettings:
     lowest_density: float = 0.2
     # "dependent": the density is 1 + 0.6 u v, which correlates two intervals by 0.2.
     dependence: float = 0.6
-    # Candidates drawn for each sample of an uneven density. "weighted" keeps 60 % of
-    # them for each interval: one draw is enough for two intervals, others repeat it.
+    # Candidates drawn for each sample of an uneven density. "weighted" keeps 60 % of them for each
+    # interval: one draw is enough for two intervals, others repeat it.
     oversampling: int = 4
     # "duplicates": one sample in 10 is a copy.
     samples_per_copy: int = 10
@@ -36,24 +33,12 @@ class SamplingSettings:
     outlier_box: float = 2
 
 
-def _uniform(
-    shape: Shape,
-    n_samples: int,
-    rng,
-    *,
-    settings: SamplingSettings,
-) -> Samples:
+def _uniform(shape: Shape, n_samples: int, rng, *, settings: SamplingSettings) -> Samples:
     """Draw samples that are uniform in the latents."""
     return shape(n_samples, rng)
 
 
-def _weighted(
-    shape: Shape,
-    n_samples: int,
-    rng,
-    *,
-    settings: SamplingSettings,
-) -> Samples:
+def _weighted(shape: Shape, n_samples: int, rng, *, settings: SamplingSettings) -> Samples:
     """Draw from a product of densities, one along the first latent of each factor."""
     lowest = settings.lowest_density
 
@@ -64,13 +49,7 @@ def _weighted(
     return _thinned(shape, n_samples, rng, density, settings.oversampling)
 
 
-def _dependent(
-    shape: Shape,
-    n_samples: int,
-    rng,
-    *,
-    settings: SamplingSettings,
-) -> Samples:
+def _dependent(shape: Shape, n_samples: int, rng, *, settings: SamplingSettings) -> Samples:
     """Draw from a density that makes neighbouring factors dependent."""
     dependence = settings.dependence
 
@@ -82,13 +61,7 @@ def _dependent(
     return _thinned(shape, n_samples, rng, density, settings.oversampling)
 
 
-def _thinned(
-    shape: Shape,
-    n_samples: int,
-    rng,
-    density: Callable,
-    oversampling: int,
-) -> Samples:
+def _thinned(shape: Shape, n_samples: int, rng, density: Callable, oversampling: int) -> Samples:
     """Draw by rejection from a density of the factors' first latents in [-1, 1]."""
     kept: list[Samples] = []
     while sum(len(X) for X, _ in kept) < n_samples:
@@ -116,13 +89,7 @@ def _first_latent(truth: np.ndarray) -> np.ndarray:
     return 2 * first - 1
 
 
-def _duplicates(
-    shape: Shape,
-    n_samples: int,
-    rng,
-    *,
-    settings: SamplingSettings,
-) -> Samples:
+def _duplicates(shape: Shape, n_samples: int, rng, *, settings: SamplingSettings) -> Samples:
     """Draw samples of which the last are copies of others."""
     X, truth = shape(n_samples, rng)
     n_copies = n_samples // settings.samples_per_copy
@@ -132,13 +99,7 @@ def _duplicates(
     return X[source], tuple(t[source] for t in truth)
 
 
-def _outliers(
-    shape: Shape,
-    n_samples: int,
-    rng,
-    *,
-    settings: SamplingSettings,
-) -> Samples:
+def _outliers(shape: Shape, n_samples: int, rng, *, settings: SamplingSettings) -> Samples:
     """Draw samples and move a few into a box around the shape; their latents stay."""
     X, truth = shape(n_samples, rng)
     n_outliers = n_samples // settings.samples_per_outlier
@@ -223,31 +184,20 @@ def sample(
     return X, truth
 
 
-def _require_valid(
-    n_samples: int,
-    noise: float | None,
-    sampling: str,
-) -> None:
+def _require_valid(n_samples: int, noise: float | None, sampling: str) -> None:
     require_count("n_samples", n_samples, low=1, high=10**9)
     if noise is not None:
         require_number("noise", noise, low=0)
     if sampling not in SAMPLINGS:
-        raise ValueError(
-            f"`sampling` must be one of {sorted(SAMPLINGS)}; got {sampling!r}."
-        )
+        raise ValueError(f"`sampling` must be one of {sorted(SAMPLINGS)}; got {sampling!r}.")
 
 
-def rotated_into(
-    X: np.ndarray,
-    dimension: int,
-    rng,
-) -> np.ndarray:
+def rotated_into(X: np.ndarray, dimension: int, rng) -> np.ndarray:
     """Return samples in a random subspace of a larger space, (n_samples, dimension)."""
     n_features = X.shape[1]
     if dimension < n_features:
         raise ValueError(
-            f"`ambient_dimension` must be at least {n_features} for this shape; "
-            f"got {dimension}."
+            f"`ambient_dimension` must be at least {n_features} for this shape; got {dimension}."
         )
     # The Q of a normal matrix is an orthonormal frame without preferred directions.
     normal = rng.normal(size=(dimension, n_features))

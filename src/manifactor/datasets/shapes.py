@@ -4,12 +4,7 @@ import numpy as np
 
 from manifactor.datasets.field import FIELD
 from manifactor.datasets.gripper import GripperImages
-from manifactor.datasets.irreducible import (
-    klein_bottle,
-    moebius,
-    parallelogram,
-    triangle,
-)
+from manifactor.datasets.irreducible import klein_bottle, moebius, parallelogram, triangle
 from manifactor.datasets.neurons import NEURONS
 from manifactor.datasets.objects import turning_objects
 from manifactor.datasets.parts import Disk
@@ -26,8 +21,8 @@ from manifactor.datasets.products import (
 )
 from manifactor.datasets.spectra import Spectra
 
-# The long side of the paper's rectangle, torus and cube. Its ratio to the other sides
-# is irrational, so that no two factors share an eigenvalue.
+# The long side of the paper's rectangle, torus and cube. Its ratio to the other sides is
+# irrational, so that no two factors share an eigenvalue.
 PAPER_SIDE = 1 + np.sqrt(np.pi)
 
 
@@ -47,8 +42,8 @@ def swiss_roll(
     n_grid: int = 4001,
 ) -> Samples:
     """Draw a rolled rectangle, uniform in area: arc length along a spiral x width."""
-    # The chords of the fine grid are as long as its arcs to 2e-7, so that their sums
-    # are a table of arc lengths, inverted by interpolation.
+    # The chords of the fine grid are as long as its arcs to 2e-7, so that their sums are a table of
+    # arc lengths, inverted by interpolation.
     grid = np.linspace(first_angle, last_angle, n_grid)
     dx = np.diff(grid * np.cos(grid))
     dy = np.diff(grid * np.sin(grid))
@@ -63,11 +58,7 @@ def swiss_roll(
 
 
 def warped_cylinder(
-    n_samples: int,
-    rng,
-    *,
-    length: float = 3.0,
-    amplitude: float = 0.15,
+    n_samples: int, rng, *, length: float = 3.0, amplitude: float = 0.15
 ) -> Samples:
     """Draw a cylinder with a radius that varies along it: nearly a product."""
     t, turn = rng.uniform(size=(2, n_samples))
@@ -77,12 +68,7 @@ def warped_cylinder(
     return X, (t[:, None], around)
 
 
-def robot_arm(
-    n_samples: int,
-    rng,
-    *,
-    second_link: float = 0.6,
-) -> Samples:
+def robot_arm(n_samples: int, rng, *, second_link: float = 0.6) -> Samples:
     """Draw two markers on a planar arm with two full-turn joints.
 
     The truth is the direction of each link. The first link has length 1.
@@ -168,7 +154,5 @@ def exact_eigenvalues(name: str, n_functions: int) -> np.ndarray:
     shape = named_shape(name)
     if not isinstance(shape, Product):
         known = [key for key in SHAPES if isinstance(SHAPES[key], Product)]
-        raise ValueError(
-            f"exact eigenvalues are known for {sorted(known)}; got {name!r}."
-        )
+        raise ValueError(f"exact eigenvalues are known for {sorted(known)}; got {name!r}.")
     return shape.eigenvalues(n_functions)

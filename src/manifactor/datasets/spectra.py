@@ -19,9 +19,7 @@ class Peak:
     width: float
     height: float = 1.0
 
-    def draw(
-        self, n_samples: int, channels: np.ndarray, rng
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def draw(self, n_samples: int, channels: np.ndarray, rng) -> tuple[np.ndarray, np.ndarray]:
         """Return spectra, (n_samples, n_channels), and places from 0 to 1."""
         place = rng.uniform(size=(n_samples, 1))
         centre = self.lowest + (self.highest - self.lowest) * place
@@ -29,28 +27,18 @@ class Peak:
         return self.height * np.exp(-(offset**2) / 2), place
 
 
-# Both move by several times their widths, so that the spectra are far from linear in
-# the places. Their ranges overlap: some channels see both.
-TWO_PEAKS = (
-    Peak(0.15, 0.55, 0.05),
-    Peak(0.45, 0.85, 0.07, height=0.7),
-)
+# Both move by several times their widths, so that the spectra are far from linear in the places.
+# Their ranges overlap: some channels see both.
+TWO_PEAKS = (Peak(0.15, 0.55, 0.05), Peak(0.45, 0.85, 0.07, height=0.7))
 
 
 @dataclass(frozen=True)
 class Spectra:
-    """Spectra of several moving peaks with noise.
-
-    Attributes
-    ----------
-    peaks : tuple of Peak
-    n_channels : int
-    noise : float
-        Standard deviation in each channel, in units of the height of the first peak.
-    """
+    """Spectra of several moving peaks with noise."""
 
     peaks: tuple[Peak, ...] = TWO_PEAKS
     n_channels: int = 120
+    # Standard deviation in each channel, in units of the height of the first peak
     noise: float = 0.05
 
     def __call__(self, n_samples: int, rng) -> Samples:

@@ -1,8 +1,7 @@
 """Independent coordinates on surfaces whose metric is no product.
 
-A conformal map stretches the metric of a rectangle by the same factor in all
-directions, which differs from place to place. On a surface of revolution the circles
-have different lengths.
+A conformal map stretches the metric of a rectangle by the same factor in all directions, which
+differs from place to place. On a surface of revolution the circles have different lengths.
 """
 
 from collections.abc import Callable
@@ -50,21 +49,13 @@ def _plane(z: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Conformal:
-    """A rectangle of the complex plane under a conformal map, uniform before it.
+    """A rectangle of the complex plane under a conformal map, uniform before it."""
 
-    Attributes
-    ----------
-    mapping : callable
-        Maps complex numbers to points.
-    real, imaginary : tuple of float
-        The sides of the rectangle: lowest and highest value.
-    closed : bool
-        Whether the imaginary part is an angle, so that the second factor is a circle.
-    """
-
-    mapping: Callable[[np.ndarray], np.ndarray]
-    real: tuple[float, float]
+    mapping: Callable[[np.ndarray], np.ndarray]  # maps complex numbers to points
+    real: tuple[float, float]  # the sides of the rectangle: lowest and highest value
+    # The sides of the rectangle: lowest and highest value
     imaginary: tuple[float, float] = (0.0, 2 * np.pi)
+    # Whether the imaginary part is an angle, so that the second factor is a circle
     closed: bool = False
 
     def __call__(self, n_samples: int, rng) -> Samples:
@@ -104,19 +95,10 @@ PROFILES: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
 
 @dataclass(frozen=True)
 class Revolution:
-    """A surface of revolution, uniform along its axis and around it.
+    """A surface of revolution, uniform along its axis and around it."""
 
-    Attributes
-    ----------
-    profile : str
-        A key of `PROFILES`: how the radius varies along the axis.
-    ratio : float
-        The largest radius; the smallest is 1.
-    length : float
-    """
-
-    profile: str
-    ratio: float
+    profile: str  # A key of `PROFILES`: how the radius varies along the axis
+    ratio: float  # the largest radius; the smallest is 1
     length: float
 
     def __call__(self, n_samples: int, rng) -> Samples:

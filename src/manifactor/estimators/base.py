@@ -1,11 +1,12 @@
-"""What both estimators share: checks, the diffusion, and what is read off it."""
+"""Weights of samples: why there are none, and what to do instead."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import wraps
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,33 +14,112 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from manifactor._support.parameters import (
-    require_columns_of_numbers,
-    require_unmasked,
-)
+from manifactor._support.parameters import require_columns_of_numbers, require_unmasked
 from manifactor._support.progress import shown_progress
 from manifactor._support.stages import Callback, Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import require_spread, require_values
-from manifactor.estimators.column_words import (
-    Labels,
-    column_labels,
-    require_labels,
-)
-from manifactor.estimators.drawing import DrawSettings, most_that, require_samples
-from manifactor.spectral.device_forecast import available_on, require_device_memory
+from manifactor.estimators.columns import Labels, column_labels, require_labels
+from manifactor.estimators.drawing import require_samples
+from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.placement import Placed
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import (
     Forecast,
     ForecastSettings,
-    available_memory,
+    available_on,
+    require_device_memory,
     require_memory,
 )
+from manifactor.spectral.gpu import from_tensor, like
 from manifactor.spectral.neighbors import NeighborSettings
 from manifactor.spectral.pipeline import forecast_diffusion, kept_stages
 from manifactor.spectral.preparation import PreparationSettings
-from manifactor.spectral.resident import from_tensor
 from manifactor.spectral.settings import DiffusionSettings, require_diffusion
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+NO_WEIGHTS = (
+    "`sample_weight` is not supported: weights change the density of the samples, "
+    "which the default removes from the result; copies of a sample are merged, too. "
+    "Leave it out. Where the density matters (`density_correction` below 1, or the "
+    "senses 'volume', 'density' and 'sum'), draw samples by their weights and fit "
+    "those: rows = numpy.random.default_rng(0).choice(len(X), n, replace=False, "
+    "p=weight / weight.sum())."
+)
+
+
+def without_weights(fit: Fit) -> Fit:
+    """Return a method `fit` that says why it takes no `sample_weight`.
+
+    The signature stays the same: scikit-learn reads there that weights are not supported.
+    """
+
+    @wraps(fit)
+    def explained(self, *samples, sample_weight=None, **how):
+        if sample_weight is not None:
+            raise TypeError(NO_WEIGHTS)
+        return fit(self, *samples, **how)
+
+    return explained  # type: ignore[return-value]
+
+
+# Results in the precision of the samples; what is computed stays in double.
+
+
+def precision_of(X: Any) -> type[np.floating]:
+    """Return float32 for samples in single precision, else float64.
+
+    >>> precision_of(np.zeros((3, 2), dtype=np.float32))
+    <class 'numpy.float32'>
+    """
+    kinds = getattr(X, "dtypes", [getattr(X, "dtype", None)])
+    # Of numpy "float32", of torch "torch.float32", of pandas also "Float32".
+    names = {str(kind).removeprefix("torch.").lower() for kind in kinds}
+    return np.float32 if names == {"float32"} else np.float64
+
+
+def given_precision(X: Any, array: np.ndarray):
+    """Return an array in the precision of samples, a tensor if these are one."""
+    return like(X, array.astype(precision_of(X), copy=False))
+
+
+def given_angle(X: Any, angle: np.ndarray) -> np.ndarray:
+    """Return angles in the precision of samples, all of them below 2 pi."""
+    dtype = precision_of(X)
+    if dtype == angle.dtype:
+        return angle
+    rounded = angle.astype(dtype)
+    # In single precision, an angle just below 2 pi is rounded to one above.
+    return np.where(rounded < dtype(2 * np.pi), rounded, dtype(0))
+
+
+def given_coordinates(X: Any, columns: np.ndarray, factors: Sequence[Factor]) -> np.ndarray:
+    """Return coordinates, (n, n_factors), in the precision of samples."""
+    table = columns.astype(precision_of(X), copy=False)
+    # Factors of more dimensions have nan, which is no angle.
+    circles = [factor.topology == "circle" for factor in factors]
+    return np.where(circles, given_angle(X, columns), table)
+
+
+def given_places(X: Any, places: Sequence[Placed], factors: Sequence[Factor]) -> list[Placed]:
+    """Return places on each factor in the precision of samples."""
+    dtype = precision_of(X)
+    if dtype == np.float64:
+        return list(places)
+    found = []
+    for placed, factor in zip(places, factors, strict=True):
+        coordinate = placed.coordinate
+        if coordinate is not None:
+            circle = factor.topology == "circle"
+            coordinate = given_angle(X, coordinate) if circle else coordinate
+            coordinate = coordinate.astype(dtype, copy=False)
+        embedding, confidence = placed.embedding, placed.confidence
+        found.append(Placed(embedding.astype(dtype), coordinate, confidence.astype(dtype)))
+    return found
+
+
+# What both estimators share: checks, the diffusion, and what is read off it.
 
 log = logging.getLogger("manifactor")
 
@@ -63,35 +143,27 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
             n_jobs=self.n_jobs,
         )
 
-    def _progress(
-        self, callback: Callback | None
-    ) -> AbstractContextManager[Callback | None]:
+    def _progress(self, callback: Callback | None) -> AbstractContextManager[Callback | None]:
         """Return a context with a callback that also shows stages if `verbose`."""
         return shown_progress(
-            callback,
-            verbose=self.verbose,
-            name=type(self).__name__,
-            steady=("places",),
+            callback, verbose=self.verbose, name=type(self).__name__, steady=("places",)
         )
 
     def _begin(
-        self,
-        X,
-        stages: Stages | None,
-        callback: Callback | None,
-        names: Labels | None = None,
+        self, X, stages: Stages | None, callback: Callback | None, names: Labels | None = None
     ) -> tuple:
         """Check samples and parameters; return samples, cost, stages and a generator.
 
-        A second fit of the same samples starts where the first one differs: `stages`
-        keeps what was computed.
+        A second fit of the same samples starts where the first one differs: `stages` keeps what was
+        computed. Without a fixed seed, its own memory serves no stage that draws random numbers;
+        the caller's does.
         """
         X = self._owned(self._validated(X, reset=True, names=names), X)
         cost = self.forecast_shape(*_shape(X))
         seed = check_random_state(self.random_state).randint(2**31)
+        drawn = stages is None or isinstance(self.random_state, Integral)
         stages = stages or Stages(getattr(self, "_kept", None))
-        fixed = isinstance(self.random_state, Integral)
-        stages.start(callback, seed if fixed else None)
+        stages.start(callback, seed if drawn else None)
         # A child of the seed's generator: earlier versions drew the same numbers.
         (rng,) = np.random.default_rng(seed).spawn(1)
         return X, cost, stages, rng
@@ -153,43 +225,31 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
             require_device_memory(cost, n_samples, available_on(self.device))
         return cost
 
-    def affordable(self, n_samples: int, n_features: int) -> int:
-        """Return how many of so many samples fit into memory when they are fitted.
+    def require_room(self, n_samples: int, n_features: int) -> None:
+        """Raise MemoryError if samples that are not read yet do not fit into memory.
 
         Parameters
         ----------
         n_samples, n_features : int
-
-        Returns
-        -------
-        int
-            At most `n_samples`.
         """
-        settings = self._diffusion_settings()
-
-        def fits(count: int) -> bool:
-            # Samples in many columns are held even where few components are kept.
-            held = ForecastSettings().bytes_per_sample_value * count * n_features
-            cost = forecast_diffusion(settings, count, n_features)
-            return cost.fits and held <= available_memory()
-
-        return most_that(fits, n_samples, min(n_samples, DrawSettings.fewest))
+        cost = self.forecast_shape(n_samples, n_features)
+        # Samples in many columns are held even where few components are kept.
+        held = ForecastSettings().bytes_per_sample_value * n_samples * n_features
+        require_memory(replace(cost, memory=max(cost.memory, held)), n_samples)
 
     @staticmethod
     def _owned(X, given):
         """Return samples that nobody else can change.
 
-        A read-only memory map is not copied: it may be larger than the memory. Nor is
-        what was converted to floats on the way, such as images of bytes.
+        A read-only memory map is not copied: it may be larger than the memory. Nor is what was
+        converted to floats on the way, such as images of bytes.
         """
         mapped = isinstance(given, np.memmap) and not given.flags.writeable
         is_array = isinstance(given, np.ndarray)
         own = is_array and not np.may_share_memory(X, given)
         return X if mapped or own else X.copy()
 
-    def _validated(
-        self, X, *, reset: bool, first_row: int = 0, names: Labels | None = None
-    ):
+    def _validated(self, X, *, reset: bool, first_row: int = 0, names: Labels | None = None):
         """Return finite floats of the right shape."""
         X = from_tensor(X)
         require_unmasked(X)
@@ -335,9 +395,9 @@ def _shape(X) -> tuple[int, int]:
 def _accepted_types(X: Any) -> list[type]:
     """Return the float types that are left as they are, the one to convert to first.
 
-    Single precision is enough for neighbours, and for columns that are projected on
-    principal components: many numbers are not copied for a few digits. It holds
-    integers of 16 bits as they are, such as those of images.
+    Single precision is enough for neighbours, and for columns that are projected on principal
+    components: many numbers are not copied for a few digits. It holds integers of 16 bits as they
+    are, such as those of images.
     """
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) != 2:
@@ -357,9 +417,7 @@ def _require_distances(X, *, square: bool) -> None:
             "not similarities."
         )
     if square and X.shape[0] != X.shape[1]:
-        raise ValueError(
-            f"a precomputed distance graph must be square; got shape {X.shape}."
-        )
+        raise ValueError(f"a precomputed distance graph must be square; got shape {X.shape}.")
     # As a column: distances that are all equal are as small as their size.
     require_spread(np.append(X.data, 0.0)[:, None])
 
@@ -368,8 +426,8 @@ def _require_distances(X, *, square: bool) -> None:
 def blas_threads(X, *, most: int = 200_000) -> Iterator[None]:
     """Limit BLAS to one thread for up to `most` samples.
 
-    Our own threads use the other cores, and results then do not depend on the number
-    of BLAS threads. For more samples, more BLAS threads pay.
+    Our own threads use the other cores, and results then do not depend on the number of BLAS
+    threads. For more samples, more BLAS threads pay.
     """
     with one_blas_thread() if X.shape[0] <= most else nullcontext():
         yield

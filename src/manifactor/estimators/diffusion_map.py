@@ -3,11 +3,14 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from manifactor.estimators.base import SpectralEstimator, blas_threads
-from manifactor.estimators.precision import given_precision
-from manifactor.estimators.weights import without_weights
+from manifactor.estimators.base import (
+    SpectralEstimator,
+    blas_threads,
+    given_precision,
+    without_weights,
+)
+from manifactor.spectral.gpu import device_memory
 from manifactor.spectral.pipeline import diffuse
-from manifactor.spectral.resident import device_memory
 
 
 class DiffusionMap(SpectralEstimator):

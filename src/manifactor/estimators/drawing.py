@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -52,9 +51,7 @@ def _has_chunks(X: Any) -> bool:
 def require_known_shape(X: Any) -> None:
     """Refuse a Dask array of unknown size, and what is no table of numbers."""
     if X.ndim != 2:
-        raise ValueError(
-            f"`X` must have one sample a row; got an array of shape {X.shape}."
-        )
+        raise ValueError(f"`X` must have one sample a row; got an array of shape {X.shape}.")
     if X.dtype.kind not in "fiub":
         raise ValueError(f"`X` must hold real numbers; got values of type {X.dtype}.")
     if any(np.isnan(size) for size in X.shape):
@@ -67,27 +64,22 @@ def require_known_shape(X: Any) -> None:
 def drawn_samples(estimator: Any, X: Any, asked: int | str) -> tuple[Any, Any]:
     """Return the samples to fit, and their rows; None for all that were given.
 
-    Parameters
-    ----------
-    estimator : SpectralEstimator
-    X : array of shape (n_samples, n_features)
-    asked : int, "auto" or "all"
-        As in `ManifoldFactorizer.fit`.
+    Shapes: X (n_samples, n_features).
     """
     outside = is_outside_memory(X)
     if not outside and asked in ("auto", "all"):
         return X, None
     if sp.issparse(X):
         raise ValueError(
-            "`fit_samples` draws samples; got it with a sparse matrix of distances. "
-            "Leave it out."
+            "`fit_samples` draws samples; got it with a sparse matrix of distances. Leave it out."
         )
     if outside:
         require_known_shape(X)
     n_samples, n_features = np.shape(X)
-    affordable = partial(estimator.affordable, n_features=n_features)
-    count = draw_count(asked, n_samples, affordable)
-    if not outside and count == n_samples:
+    count = draw_count(asked, n_samples)
+    if outside:
+        estimator.require_room(count, n_features)
+    elif count == n_samples:
         return X, None
     seed = check_random_state(estimator.random_state).randint(2**31)
     rows = draw_rows(n_samples, count, np.random.default_rng(seed))
@@ -97,34 +89,16 @@ def drawn_samples(estimator: Any, X: Any, asked: int | str) -> tuple[Any, Any]:
 def draw_rows(n_samples: int, count: int, rng: np.random.Generator) -> np.ndarray:
     """Return the numbers of `count` random samples, ascending.
 
-    Examples
-    --------
     >>> draw_rows(10**9, 3, np.random.default_rng(0))
     array([511136479, 636961686, 850624224])
     """
     return np.sort(rng.choice(n_samples, count, replace=False, shuffle=False))
 
 
-def draw_count(
-    asked: int | str,
-    n_samples: int,
-    affordable: Callable[[int], int],
-    *,
-    settings: DrawSettings = DrawSettings(),
-) -> int:
-    """Return how many samples to draw.
-
-    Parameters
-    ----------
-    asked : int, "auto" or "all"
-        "auto" takes 20,000, or as many as fit into memory.
-    n_samples : int
-    affordable : callable
-        From a number of samples to that of those that fit into memory.
-    settings : DrawSettings
-    """
+def draw_count(asked: int | str, n_samples: int, *, settings: DrawSettings = DrawSettings()) -> int:
+    """Return how many samples to draw."""
     if asked == "auto":
-        return affordable(min(n_samples, settings.most))
+        return min(n_samples, settings.most)
     if asked == "all":
         return n_samples
     count = require_count("fit_samples", asked, low=settings.fewest, high=10**9)
@@ -141,26 +115,7 @@ def require_samples(n_samples: int, *, settings: DrawSettings = DrawSettings()) 
         )
 
 
-def most_that(fits: Callable[[int], bool], most: int, fewest: int) -> int:
-    """Return the largest number from `fewest` to `most` that fits, by bisection.
-
-    Examples
-    --------
-    >>> most_that(lambda count: count < 1000, 20_000, 4)
-    999
-    """
-    if fits(most):
-        return most
-    low, high = fewest, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
-
-
-def take_rows(
-    X: Any, rows: np.ndarray, *, settings: DrawSettings = DrawSettings()
-) -> np.ndarray:
+def take_rows(X: Any, rows: np.ndarray, *, settings: DrawSettings = DrawSettings()) -> np.ndarray:
     """Return some samples, ascending; chunks that hold none of them are not read."""
     if is_lazy(X):
         return np.asarray(X[rows].compute())
@@ -177,17 +132,6 @@ def take_by_chunks(
 ) -> np.ndarray:
     """Return some samples of a table, chunk by chunk; chunks with none are not read.
 
-    Parameters
-    ----------
-    rows : ndarray of int
-        Ascending.
-    edges : ndarray of int
-        First row of each chunk, and the number of rows.
-    read : callable
-        Returns samples in sequence, from the first row to that before the last.
-
-    Examples
-    --------
     >>> X = np.arange(10.0)
     >>> take_by_chunks(np.array([1, 7]), np.array([0, 5, 10]), lambda i, j: X[i:j])
     array([1., 7.])

@@ -5,22 +5,16 @@ from numbers import Integral
 
 import numpy as np
 
-from manifactor.estimators.base import blas_threads
-from manifactor.estimators.column_words import column_labels
-from manifactor.estimators.display import DisplayedEstimator
+from manifactor.estimators.base import blas_threads, given_precision, precision_of, without_weights
+from manifactor.estimators.columns import column_labels
 from manifactor.estimators.drawing import drawn_samples
 from manifactor.estimators.finding import find_factors
 from manifactor.estimators.inverting import InvertingEstimator
-from manifactor.estimators.precision import given_precision, precision_of
-from manifactor.estimators.weights import without_weights
-from manifactor.factoring.noisy_places import checked_noise
-from manifactor.factoring.settings import (
-    SUM_NAMES,
-    FactoringSettings,
-    require_factoring,
-)
+from manifactor.estimators.locating import DisplayedEstimator
+from manifactor.factoring.placement import checked_noise
+from manifactor.factoring.settings import SUM_NAMES, FactoringSettings, require_factoring
 from manifactor.factoring.sums.peeling import SumSettings
-from manifactor.spectral.resident import device_memory
+from manifactor.spectral.gpu import device_memory
 from manifactor.spectral.settings import DiffusionSettings, FunctionCounts
 
 
@@ -36,7 +30,7 @@ class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
         "gradients" peels off blocks of functions whose gradients are orthogonal to all
         others. "triplets" is the algorithm of *Product Manifold Learning*: find
         eigenfunctions that are products of two lower ones, then cut the graph of such
-        pairs. "sum" looks in the sense "sum" only; "deflation" is its earlier name.
+        pairs. "sum" looks in the sense "sum" only; "deflation" is deprecated.
     sense : "auto", "geometry", "sum", "volume" or "density"
         For "gradients": the sense in which the data are to be a product. "geometry":
         the metric is a product, whatever the density of the samples. "sum": samples
@@ -159,16 +153,7 @@ class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
         self.verbose = verbose
 
     @without_weights
-    def fit(
-        self,
-        X,
-        y=None,
-        *,
-        noise=None,
-        stages=None,
-        column_names=None,
-        fit_samples="auto",
-    ):
+    def fit(self, X, y=None, *, noise=None, stages=None, column_names=None, fit_samples="auto"):
         """Factor the manifold of the samples.
 
         Of an array that is not in memory (Dask, Zarr, HDF5), a random part is read and
@@ -190,7 +175,7 @@ class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
             DataFrame, or numbers from 0.
         fit_samples : int, "auto" or "all"
             How many samples to draw and fit. "auto" takes all that are in memory; of
-            an array that is not, 20,000 or as many as fit into memory.
+            an array that is not, 20,000.
 
         Returns
         -------

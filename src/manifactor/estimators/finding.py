@@ -5,16 +5,14 @@ from functools import partial
 
 import numpy as np
 
-from manifactor._support.errors import NothingFoundError
+from manifactor._support.errors import NothingFoundError, held_warnings, issue, parted
 from manifactor._support.stages import Stages
 from manifactor._support.threads import one_blas_thread
-from manifactor._support.warning import held_warnings, issue, parted
-from manifactor.estimators.column_words import Labels
-from manifactor.estimators.data_known import warn_of_no_measurements, with_data_known
+from manifactor.estimators.columns import Labels, warn_of_no_measurements, with_data_known
 from manifactor.factoring.factorize import Factorization, factorize
 from manifactor.factoring.settings import FactoringSettings
-from manifactor.spectral.components import DisconnectedGraphWarning
 from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.neighbors import DisconnectedGraphWarning
 from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.preparation import PreparationSettings
 from manifactor.spectral.settings import DiffusionSettings
@@ -32,33 +30,16 @@ def find_factors(
 ) -> Factorization:
     """Return the factors of samples, and warn of suspicious columns.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features) or sparse matrix
-    spectral : DiffusionSettings
-    factoring : FactoringSettings
-    noise : ndarray of shape (n_features,) or None
-        Standard deviation of the noise in every column, where it is known.
-    names : sequence of str or int, or None
-        Labels of the columns, for warnings.
-    stages : Stages
-    rng : Generator
+    Shapes: X (n_samples, n_features), noise (n_features,).
     """
-    find = partial(
-        _find, X, spectral, factoring=factoring, noise=noise, stages=stages, rng=rng
-    )
+    find = partial(_find, X, spectral, factoring=factoring, noise=noise, stages=stages, rng=rng)
     # Whoever asks for one factor expects no product, and needs no reasons.
     if factoring.n_asked == 1:
         return find()
     warned = warn_of_no_measurements(X, names)
     found = find()
     return with_data_known(
-        found,
-        X,
-        warned=warned,
-        noise=noise,
-        names=names,
-        settings=factoring.measures.evenness,
+        found, X, warned=warned, noise=noise, names=names, settings=factoring.measures.evenness
     )
 
 
@@ -77,8 +58,8 @@ def _find(
     of_graph, others = parted(held, DisconnectedGraphWarning)
     issue(others)
     with stages.timed("factors"), _blas_threads(diffusion):
-        # The halves that tell structure from noise are always the same, so that
-        # `random_state` does not decide a verdict.
+        # The halves that tell structure from noise are always the same, so that `random_state` does
+        # not decide a verdict.
         fixed = np.random.default_rng(0)
         try:
             found = factorize(diffusion, factoring, noise=noise, rng=fixed)
@@ -86,8 +67,7 @@ def _find(
             # The graph may be the reason.
             issue(of_graph)
             raise
-    # A sum needs no graph; the other senses have graphs of their own, and have warned
-    # of them.
+    # A sum needs no graph; the other senses have graphs of their own, and have warned of them.
     if found.evidence.sense == "geometry":
         issue(of_graph)
     return found

@@ -3,19 +3,14 @@
 import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from manifactor._support.choices import Choice
 from manifactor._support.errors import first_sentence
-from manifactor._support.parameters import (
-    require_choice,
-    require_count,
-    require_unmasked,
-)
+from manifactor._support.parameters import Choice, require_choice, require_count, require_unmasked
 from manifactor._support.values import require_values
+from manifactor.estimators.base import given_precision
 from manifactor.estimators.locating import LocatingEstimator
-from manifactor.estimators.precision import given_precision
-from manifactor.factoring.factors.circles import on_circle, unit_vectors
+from manifactor.factoring.factors.shapes import on_circle, unit_vectors
 from manifactor.factoring.inversion import PlaceSpace, choose_window, values_at
-from manifactor.spectral.resident import from_tensor
+from manifactor.spectral.gpu import from_tensor
 
 
 class InvertingEstimator(LocatingEstimator):
@@ -177,9 +172,7 @@ class InvertingEstimator(LocatingEstimator):
         """Return the number of samples to average; `values` have been checked."""
         if isinstance(n_neighbors, str):
             require_choice("n_neighbors", n_neighbors, ("auto",), "or a number")
-            chosen = (
-                self.inverse_neighbors() if values is None else self._chosen(values)
-            )
+            chosen = self.inverse_neighbors() if values is None else self._chosen(values)
             return chosen.value
         most = int(self.factorization_.in_graph.sum())
         return require_count("n_neighbors", n_neighbors, low=1, high=most)
@@ -233,8 +226,7 @@ def _table(values: np.ndarray) -> np.ndarray:
 def _require_one(places: np.ndarray) -> None:
     if len(places) != 1:
         raise ValueError(
-            f"`others` must be one place; got {len(places)}. Pass one row of "
-            "`transform`."
+            f"`others` must be one place; got {len(places)}. Pass one row of `transform`."
         )
 
 

@@ -1,28 +1,26 @@
-"""Where new samples lie on the factors of a fit: in memory, on disk, or of Dask."""
+"""Places of Dask arrays, computed block by block when they are asked for."""
 
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from manifactor._support.errors import extra
 from manifactor._support.workers import ignored
-from manifactor.estimators.base import SpectralEstimator, rows_at_a_time
-from manifactor.estimators.drawing import is_lazy, require_known_shape
-from manifactor.estimators.lazy import (
-    lazy_table,
-    places_as_table,
-    places_of_table,
-    table_width,
-)
-from manifactor.estimators.precision import (
+from manifactor.estimators.base import (
+    SpectralEstimator,
     given_coordinates,
     given_places,
     precision_of,
+    rows_at_a_time,
 )
+from manifactor.estimators.drawing import is_lazy, require_known_shape
+from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.placement import (
     Placed,
     PlacementSettings,
@@ -30,7 +28,74 @@ from manifactor.factoring.placement import (
     place_blocks,
     placer_on,
 )
-from manifactor.spectral.resident import like
+from manifactor.spectral.gpu import like
+
+# Returns a function from samples, and the number of their first row, to a table.
+Worker = Callable[[], Callable[[np.ndarray, int], np.ndarray]]
+
+
+def lazy_table(X: Any, worker: Worker, width: int, *, dtype: type[np.floating] = np.float64):
+    """Return a Dask array with one row for each sample.
+
+    Shapes: X (n_samples, n_features) -> (n_samples, width).
+    """
+    dask, array = extra("dask"), extra("dask.array")
+    # A sample is placed by all its columns.
+    whole_rows = X.rechunk({1: -1})
+    work = dask.delayed(worker, pure=False, traverse=False)()
+    return array.map_blocks(
+        _rows,
+        whole_rows,
+        work,
+        dtype=dtype,
+        chunks=(whole_rows.chunks[0], (width,)),
+        meta=np.empty((0, 0), dtype=dtype),
+    )
+
+
+def _rows(block: np.ndarray, work: Callable, block_info=None) -> np.ndarray:
+    """Return the rows of a block; a message counts rows from the first of all."""
+    first = int(block_info[0]["array-location"][0][0])
+    return work(block, first)
+
+
+def places_as_table(places: Sequence[Placed]) -> np.ndarray:
+    """Return all numbers of places side by side."""
+    columns = []
+    for placed in places:
+        known = [each for each in placed if each is not None]
+        columns += [each.reshape(len(each), -1) for each in known]
+    return np.hstack(columns)
+
+
+def table_width(factors: Sequence[Factor]) -> int:
+    """Return the number of columns of `places_as_table`."""
+    return sum(sum(_widths(factor)) for factor in factors)
+
+
+def places_of_table(table, factors: Sequence[Factor]) -> list[Placed]:
+    """Return places from the table that `places_as_table` makes of them."""
+    places, start = [], 0
+    for factor in factors:
+        embedding, coordinate, _ = _widths(factor)
+        last = start + embedding + coordinate
+        places.append(
+            Placed(
+                table[:, start : start + embedding],
+                table[:, last - 1] if coordinate else None,
+                table[:, last],
+            )
+        )
+        start = last + 1
+    return places
+
+
+def _widths(factor: Factor) -> tuple[int, int, int]:
+    """Return the columns of embedding, coordinate and confidence."""
+    return factor.embedding.shape[1], int(factor.coordinate is not None), 1
+
+
+# Where new samples lie on the factors of a fit: in memory, on disk, or of Dask.
 
 
 @dataclass(frozen=True)
@@ -48,21 +113,11 @@ class Locator:
     placer: Placer
 
     def __call__(
-        self,
-        X: Any,
-        first_row: int = 0,
-        *,
-        report: Callable[[float], None] = ignored,
+        self, X: Any, first_row: int = 0, *, report: Callable[[float], None] = ignored
     ) -> list[Placed]:
         """Return the places of samples, as `ManifoldFactorizer.locate`.
 
-        Parameters
-        ----------
-        X : array of shape (n_new, n_features)
-        first_row : int
-            Number of the first sample, for messages, where these are some of many.
-        report : callable
-            Called with the fraction of the samples that is placed.
+        Shapes: X (n_new, n_features).
         """
         if np.ndim(X) != 2:
             self.estimator._prepared(X)  # which refuses it
@@ -79,24 +134,11 @@ class Locator:
         return places
 
 
-def block_work(
-    estimator: Any, what: str, n_new: int
-) -> Callable[[np.ndarray, int], np.ndarray]:
-    """Return a function from a block of samples to what a method returns, as a table.
-
-    Parameters
-    ----------
-    estimator : ManifoldFactorizer
-    what : "locate", "transform" or "coordinates"
-    n_new : int
-        Samples of all blocks.
-    """
+def block_work(estimator: Any, what: str, n_new: int) -> Callable[[np.ndarray, int], np.ndarray]:
+    """Return a function from a block of samples to what a method returns, as a table."""
     if what == "locate":
         return partial(_located, estimator.locator(n_new))
-    methods = {
-        "transform": estimator._embeddings,
-        "coordinates": estimator._new_coordinates,
-    }
+    methods = {"transform": estimator._embeddings, "coordinates": estimator._new_coordinates}
     return methods[what]
 
 
@@ -283,3 +325,48 @@ def _side_by_side(columns: Sequence[np.ndarray | None], n_samples: int) -> np.nd
     """Return columns as a table; those that are None are nan."""
     unknown = np.full(n_samples, np.nan)
     return np.column_stack([unknown if c is None else c for c in columns])
+
+
+# A fit as a notebook shows it, and its figure.
+
+
+class DisplayedEstimator(LocatingEstimator):
+    """An estimator whose result is shown by notebooks, and drawn by `plot`.
+
+    Drawings lie in a room above this one, which is imported when something is drawn: the only
+    imports that point up.
+    """
+
+    def plot(self, figure=None):
+        """Draw the factors, the spectrum and the angles between factors.
+
+        Parameters
+        ----------
+        figure : matplotlib Figure, SubFigure or None
+            What to draw on; None for a new figure of its own, which pyplot does not
+            know: save it, or leave it as the last line of a cell of a notebook. For
+            ``plt.show()``, give one of pyplot's: ``fit.plot(plt.figure())``.
+
+        Returns
+        -------
+        Figure or SubFigure
+            That which was drawn on.
+        """
+        check_is_fitted(self)
+        return import_module("manifactor.views.plots").overview(self, figure=figure)
+
+    def _repr_html_inner(self) -> str:
+        return self._with_result(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **kwargs) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**kwargs)
+        # scikit-learn leaves it out where the user has asked for plain text.
+        if "text/html" in bundle:
+            bundle["text/html"] = self._with_result(bundle["text/html"])
+        return bundle
+
+    def _with_result(self, diagram: str) -> str:
+        """Return the result above scikit-learn's diagram; before a fit, that alone."""
+        if not hasattr(self, "factorization_"):
+            return diagram
+        return import_module("manifactor.views.notebook").result_html(self) + diagram

@@ -1,8 +1,8 @@
 """From a diffusion to the factors of the manifold.
 
-`factorize(diffusion, settings, rng=rng)` in `factorize.py` is the way in, and the
-record `Factorization` is what comes out. A module imports from those below it in this
-map, never from those above.
+`factorize(diffusion, settings, rng=rng)` in `factorize.py` is the way in, and the record
+`Factorization` is what comes out. A module imports from those below it in this map, never from
+those above.
 
 First level, the methods:
 

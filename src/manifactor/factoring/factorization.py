@@ -5,8 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from manifactor._support.choices import Choice
-from manifactor._support.pickling import PickledFields
+from manifactor._support.parameters import Choice
+from manifactor._support.workers import PickledFields
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.gradients.division import Split
 from manifactor.factoring.inversion import PlaceSpace, choose_window, place_space
@@ -19,20 +19,11 @@ from manifactor.spectral.diffusion import Diffusion
 
 @dataclass(frozen=True)
 class DividedTerm:
-    """A surface that is a term of a sum and has several factors itself.
+    """A surface that is a term of a sum and has several factors itself."""
 
-    Attributes
-    ----------
-    term : int
-        Index of the term in the sum.
-    n_factors : int
-        Number of its factors, which follow each other among those of the sum.
-    diffusion : Diffusion
-        Of the points of the surface that samples lie at; its factors are read from it.
-    """
-
-    term: int
-    n_factors: int
+    term: int  # index of the term in the sum
+    n_factors: int  # number of its factors, which follow each other among those of the sum
+    # Of the points of the surface that samples lie at; its factors are read from it
     diffusion: Diffusion
 
     def searchable(self, n_jobs: int | None) -> "DividedTerm":
@@ -42,39 +33,22 @@ class DividedTerm:
 
 @dataclass(frozen=True, repr=False)
 class Factorization(PickledFields):
-    """Factors, the evidence for them, and the diffusion they were found in.
+    """Factors, the evidence for them, and the diffusion they were found in."""
 
-    Attributes
-    ----------
-    factors : tuple of Factor
-        The one with the smallest eigenvalue first.
-    evidence : Evidence
-    diffusion : Diffusion
-        The one that was given, one of more functions, or one in another sense of a
-        product.
-    splits : tuple of Split
-        How batches of functions fell into blocks, by `method="gradients"`.
-    triplets : Triplets or None
-    cut : Cut or None
-        By `method="triplets"`.
-    sum : Sum or None
-        How samples are placed on the terms of a sum.
-    divided : tuple of DividedTerm
-        Terms of the sum that have several factors; every other term is one factor.
-    choices : dict of str to Choice
-        "method" and "factors", "sense" where several were looked at, "functions" where
-        more of them were computed than given, and "term 1" where a term of a sum is a
-        surface that may have several factors.
-    """
-
-    factors: tuple[Factor, ...]
+    factors: tuple[Factor, ...]  # the one with the smallest eigenvalue first
     evidence: Evidence
+    # The one that was given, one of more functions, or one in another sense of a product
     diffusion: Diffusion
+    # How batches of functions fell into blocks, by `method="gradients"`
     splits: tuple[Split, ...] = ()
     triplets: Triplets | None = None
-    cut: Cut | None = None
-    sum: Sum | None = None
+    cut: Cut | None = None  # by `method="triplets"`
+    sum: Sum | None = None  # how samples are placed on the terms of a sum
+    # Terms of the sum that have several factors; every other term is one factor
     divided: tuple[DividedTerm, ...] = ()
+    # "method" and "factors", "sense" where several were looked at, "functions" where more of them
+    # were computed than given, and "term 1" where a term of a sum is a surface that may have
+    # several factors
     choices: dict[str, Choice] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -93,8 +67,8 @@ class Factorization(PickledFields):
     def window(self) -> Choice:
         """How many samples to average at a place; only for samples that are points.
 
-        It is found when first asked for, and is no field: archives and pickles are the
-        same before and after.
+        It is found when first asked for, and is no field: archives and pickles are the same before
+        and after.
         """
         points = self.diffusion.points
         assert points is not None

@@ -8,11 +8,11 @@ import numpy as np
 from scipy.spatial import KDTree
 from sklearn.utils import gen_batches
 
-from manifactor._support.arithmetic import quotient
-from manifactor._support.choices import Choice
+from manifactor._support.parameters import Choice
 from manifactor._support.regression import neighbour_sums, without_itself
-from manifactor.factoring.factors.circles import angle_of, on_circle
+from manifactor._support.values import quotient
 from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.factors.shapes import angle_of, on_circle
 from manifactor.factoring.prediction import thinned
 
 
@@ -20,23 +20,22 @@ from manifactor.factoring.prediction import thinned
 class InversionSettings:
     """Settings of `choose_window` and `values_at`."""
 
-    # Samples in a window, for each coefficient of the linear function that is fitted to
-    # them: few where samples bend strongly, many where noise is to be averaged. Near
-    # its minimum the error hardly depends on their number, so that a ratio of 2 will
-    # do. Fewer than 4 follow single samples.
+    # Samples in a window, for each coefficient of the linear function that is fitted to them: few
+    # where samples bend strongly, many where noise is to be averaged. Near its minimum the error
+    # hardly depends on their number, so that a ratio of 2 will do. Fewer than 4 follow single
+    # samples.
     ladder: tuple[int, ...] = (4, 8, 16, 32, 64, 128)
     # Share of the samples that a window may hold at most: more would be no local fit.
     widest: float = 1 / 2
-    # Samples that are left out, one at a time, to compare windows: the mean square of
-    # 300 is accurate to 8 %.
+    # Samples that are left out, one at a time, to compare windows: the mean square of 300 is
+    # accurate to 8 %.
     left_out: int = 300
-    # Ridge, of the mean variance of the columns in a window: places on a surface extend
-    # in fewer directions than they have columns, and have no slope along the others.
+    # Ridge, of the mean variance of the columns in a window: places on a surface extend in fewer
+    # directions than they have columns, and have no slope along the others.
     ridge: float = 1e-3
-    # Farthest from the mean place of a window that its linear function is used, in
-    # standard deviations along each dimension. At the end of an interval, or in a
-    # corner, it is sqrt(3); beyond, where there are no samples, slopes would be
-    # extrapolated.
+    # Farthest from the mean place of a window that its linear function is used, in standard
+    # deviations along each dimension. At the end of an interval, or in a corner, it is sqrt(3);
+    # beyond, where there are no samples, slopes would be extrapolated.
     reach: float = 2.0
     # Places at a time, which bounds memory.
     block: int = 2000
@@ -46,22 +45,14 @@ class InversionSettings:
 class PlaceSpace:
     """Places of samples on all factors, side by side, with distances between them.
 
-    Distances on each factor are in units of the root mean square distance of its places
-    from their mean, so that neighbourhoods are as wide on a short factor as on a long
-    one. On a circle they are angles.
-
-    Attributes
-    ----------
-    topologies : tuple of str
-        Of each factor: "interval", "circle" or "other".
-    widths : tuple of int
-        Columns of each factor.
-    places : ndarray of shape (n, sum of widths)
+    Distances on each factor are in units of the root mean square distance of its places from their
+    mean, so that neighbourhoods are as wide on a short factor as on a long one. On a circle they
+    are angles.
     """
 
-    topologies: tuple[str, ...]
-    widths: tuple[int, ...]
-    places: np.ndarray
+    topologies: tuple[str, ...]  # of each factor: "interval", "circle" or "other"
+    widths: tuple[int, ...]  # columns of each factor
+    places: np.ndarray  # (n, sum of widths)
 
     @cached_property
     def units(self) -> list[float]:
@@ -142,23 +133,11 @@ def _inside(topology: str, places: np.ndarray) -> np.ndarray:
 
 
 def choose_window(
-    space: PlaceSpace,
-    values: np.ndarray,
-    *,
-    settings: InversionSettings = InversionSettings(),
+    space: PlaceSpace, values: np.ndarray, *, settings: InversionSettings = InversionSettings()
 ) -> Choice:
     """Choose the number of samples in a window, by predicting samples left out.
 
-    Parameters
-    ----------
-    space : PlaceSpace
-        Places of n samples.
-    values : ndarray of shape (n, q)
-
-    Returns
-    -------
-    Choice
-        Number of neighbours, with the share of the variance that is left.
+    Shapes: values (n, q).
     """
     n = len(values)
     some = thinned(n, settings.left_out)
@@ -198,17 +177,10 @@ def values_at(
 ) -> np.ndarray:
     """Return values at places, by local linear regression, (m, q).
 
-    A linear function of the place is fitted to the values of the nearest samples, with
-    tricube weights that fall to 0 at the farthest of them (Cleveland, 1979).
+    A linear function of the place is fitted to the values of the nearest samples, with tricube
+    weights that fall to 0 at the farthest of them (Cleveland, 1979).
 
-    Parameters
-    ----------
-    space : PlaceSpace
-        Places of n samples.
-    values : ndarray of shape (n, q)
-    at : ndarray of shape (m, sum of widths)
-        Outside of an interval, its end counts.
-    n_neighbors : int
+    Shapes: values (n, q), at (m, sum of widths).
     """
     at = space.inside(at)
     out = np.empty((len(at), values.shape[1]))

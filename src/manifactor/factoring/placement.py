@@ -1,26 +1,29 @@
 """Where new samples lie on the factors."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.spatial import KDTree
 
-from manifactor._support.arithmetic import ceil_div
 from manifactor._support.threads import cores
+from manifactor._support.values import bad_values, ceil_div
 from manifactor.factoring.factorization import DividedTerm, Factorization
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.sums.summands import Sum, confidence
-from manifactor.spectral.combined import (
+from manifactor.spectral.diffusion import (
     CombinedFunctions,
+    Diffusion,
     Values,
     combined_functions,
     is_combinable,
 )
-from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.preparation import Preparation
 from manifactor.spectral.search.exact import nearest_point
 
 
@@ -30,8 +33,8 @@ class PlacementSettings:
 
     # Samples that are placed at a time, so that millions fit into memory.
     block: int = 20_000
-    # Bandwidths, as lengths, beyond which a new sample has no neighbours: the kernel
-    # exp(-16) is 1e-7 there, nothing but rounding.
+    # Bandwidths, as lengths, beyond which a new sample has no neighbours: the kernel exp(-16) is
+    # 1e-7 there, nothing but rounding.
     reach: float = 4.0
 
 
@@ -69,19 +72,10 @@ def place(
 ) -> list[Placed]:
     """Return where new, prepared samples lie on each factor.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, n_features)
-    factors, diffusion, terms, divided, settings
-        As in `make_placer`.
+    Shapes: X (n, n_features).
     """
     placer = make_placer(
-        factors,
-        diffusion,
-        n_new=len(X),
-        terms=terms,
-        divided=divided,
-        settings=settings,
+        factors, diffusion, n_new=len(X), terms=terms, divided=divided, settings=settings
     )
     return place_blocks(X, placer, settings=settings)
 
@@ -97,25 +91,11 @@ def make_placer(
 ) -> Placer:
     """Return a function from prepared samples to their places on each factor.
 
-    The confidence of a new sample is that of the nearest training sample. A sample far
-    from all of them lies where the nearest one lies, with confidence 0. On terms of
-    a sum, a sample lies where the sum comes nearest to it, and its confidence falls
-    with its distance from the sum. On the factors of a divided term it lies where its
-    point on the term lies, and the lower of both confidences counts.
-
-    Parameters
-    ----------
-    factors : sequence of Factor
-    diffusion : Diffusion
-        Of the training samples.
-    n_new : int
-        New samples that are to be expected: for many, more is computed beforehand. The
-        places are the same.
-    terms : Sum or None
-        The sum that the factors are terms of, if they are.
-    divided : sequence of DividedTerm
-        Terms of the sum that have several factors.
-    settings : PlacementSettings
+    The confidence of a new sample is that of the nearest training sample. A sample far from all of
+    them lies where the nearest one lies, with confidence 0. On terms of a sum, a sample lies where
+    the sum comes nearest to it, and its confidence falls with its distance from the sum. On the
+    factors of a divided term it lies where its point on the term lies, and the lower of both
+    confidences counts.
     """
     if diffusion.points is None:
         raise ValueError(
@@ -137,16 +117,7 @@ def place_blocks(
 ) -> list[Placed]:
     """Return where samples lie on each factor, placed a block at a time.
 
-    Parameters
-    ----------
-    X : array of shape (n, n_features)
-        Also one on disk, of which slices of rows can be read.
-    placer : callable
-        What `make_placer` returns.
-    prepare : callable or None
-        What to do to a block of samples, and the number of its first row, before it
-        is placed; None where `X` is prepared as the training samples are.
-    settings : PlacementSettings
+    Shapes: X (n, n_features).
     """
     rows = getattr(X, "iloc", X) if hasattr(X, "shape") else np.asarray(X)
     n_samples = len(X) if isinstance(X, Sequence) else X.shape[0]
@@ -163,19 +134,12 @@ def place_blocks(
 def placer_on(found: Factorization, *, n_new: int) -> Placer:
     """Return the placer of a factorization, as `make_placer`."""
     return make_placer(
-        found.factors,
-        found.diffusion,
-        n_new=n_new,
-        terms=found.sum,
-        divided=found.divided,
+        found.factors, found.diffusion, n_new=n_new, terms=found.sum, divided=found.divided
     )
 
 
 def _placer(
-    factors: Sequence[Factor],
-    diffusion: Diffusion,
-    n_new: int,
-    settings: PlacementSettings,
+    factors: Sequence[Factor], diffusion: Diffusion, n_new: int, settings: PlacementSettings
 ) -> Placer:
     """Function that places prepared samples on factors of a diffusion."""
     reach = settings.reach * float(np.sqrt(diffusion.affinity.bandwidth.value))
@@ -183,9 +147,7 @@ def _placer(
         return _general_placer(factors, diffusion, reach)
     effective = [factor.effective() for factor in factors]
     combinations = [factor.combinations for factor in effective]
-    functions = combined_functions(
-        diffusion, np.hstack(combinations), reach=reach, n_new=n_new
-    )
+    functions = combined_functions(diffusion, np.hstack(combinations), reach=reach, n_new=n_new)
     distinct = diffusion.graph.distinct
     return partial(
         _place_combined,
@@ -197,9 +159,7 @@ def _placer(
     )
 
 
-def _general_placer(
-    factors: Sequence[Factor], diffusion: Diffusion, reach: float
-) -> Placer:
+def _general_placer(factors: Sequence[Factor], diffusion: Diffusion, reach: float) -> Placer:
     """Function that places samples by all functions, whatever kernel and search."""
     return partial(
         _place_block,
@@ -212,21 +172,12 @@ def _general_placer(
 
 @dataclass(frozen=True)
 class Exceptions:
-    """Samples that are placed by themselves, since the fit left outliers out.
+    """Samples that are placed by themselves, since the fit left outliers out."""
 
-    Attributes
-    ----------
-    outliers : KDTree
-        Of the fit.
-    least_company : float
-        Kernel weight of all neighbours below which a sample may be an outlier, too.
-    place : callable
-        How they are placed.
-    """
-
-    outliers: KDTree
+    outliers: KDTree  # of the fit
+    # Kernel weight of all neighbours below which a sample may be an outlier, too
     least_company: float
-    place: Placer
+    place: Placer  # how they are placed
 
     def among(self, X: np.ndarray, at: Values) -> np.ndarray:
         """Return which samples are nearest to an outlier, or have little company."""
@@ -234,9 +185,7 @@ class Exceptions:
         return np.flatnonzero((off < at.distance) | (at.company < self.least_company))
 
 
-def _exceptions(
-    factors: Sequence[Factor], diffusion: Diffusion, reach: float
-) -> Exceptions | None:
+def _exceptions(factors: Sequence[Factor], diffusion: Diffusion, reach: float) -> Exceptions | None:
     """What is placed by itself; None where the fit left nothing out."""
     outliers = diffusion.graph.outliers
     if not outliers.any():
@@ -269,11 +218,7 @@ def _placers_inside(
 
 
 def _place_block(
-    X: np.ndarray,
-    factors: Sequence[Factor],
-    diffusion: Diffusion,
-    nearest: Nearest,
-    reach: float,
+    X: np.ndarray, factors: Sequence[Factor], diffusion: Diffusion, nearest: Nearest, reach: float
 ) -> list[Placed]:
     """Places of prepared samples on each factor."""
     distance, index = nearest(X)
@@ -320,11 +265,7 @@ def _with(places: Placed, others: Placed, rows: np.ndarray) -> Placed:
     return Placed(*kept)  # type: ignore[arg-type]
 
 
-def _place_on_terms(
-    X: np.ndarray,
-    terms: Sum,
-    inside: Mapping[int, Placer],
-) -> list[Placed]:
+def _place_on_terms(X: np.ndarray, terms: Sum, inside: Mapping[int, Placer]) -> list[Placed]:
     """Places of prepared samples on each factor of a sum."""
     found = terms.explain(X)
     out = []
@@ -348,3 +289,79 @@ def _joined(parts: Sequence[Placed]) -> Placed:
         np.concatenate(coordinates) if coordinates else None,
         np.concatenate([part.confidence for part in parts]),
     )
+
+
+# How far noise of known size moves the places of samples on the factors.
+
+
+def checked_noise(noise, X) -> np.ndarray:
+    """Return the noise of every column of samples as an array, if it can be used."""
+    if sp.issparse(X):
+        raise ValueError("`noise` cannot be used with precomputed distances. Leave it out.")
+    with suppress(TypeError, ValueError):  # words stay as they are, and are refused
+        noise = np.asarray(noise, dtype=float)
+    is_array = isinstance(noise, np.ndarray) and noise.dtype == float
+    known = is_array and noise.shape == (X.shape[1],) and bad_values(noise) is None
+    if not known or (noise < 0).any():
+        raise ValueError(
+            "`noise` must hold a standard deviation of 0 or more, below 1e+150, for "
+            f"each of the {X.shape[1]} columns; got {noise!r:.60}."
+        )
+    return noise
+
+
+def signal_shares(
+    factors: Sequence[Factor],
+    diffusion: Diffusion,
+    noise: np.ndarray,
+    *,
+    terms: Sum | None = None,
+    divided: Sequence[DividedTerm] = (),
+    settings: PlacementSettings = PlacementSettings(),
+    rng: np.random.Generator,
+) -> list[float]:
+    """Return the share of each factor's variance that noise of known size leaves.
+
+    Noise of the same size is added to the samples once more; how far it moves the places estimates
+    how far the noise already present has moved them.
+
+    Shapes: noise (n_features,).
+    """
+    samples = diffusion.points
+    if samples is None:
+        raise ValueError(
+            "`noise` is the noise of samples; got it with a precomputed graph of "
+            "distances. Pass samples, or leave `noise` out."
+        )
+    noisy = samples + prepared_noise(
+        noise, len(samples), preparation=diffusion.preparation, rng=rng
+    )
+    moved = place(noisy, factors, diffusion, terms=terms, divided=divided, settings=settings)
+    return [
+        _signal_share(factor.embedding, after.embedding)
+        for factor, after in zip(factors, moved, strict=True)
+    ]
+
+
+def prepared_noise(
+    noise: np.ndarray, n_samples: int, *, preparation: Preparation | None, rng: np.random.Generator
+) -> np.ndarray:
+    """Return noise of so many samples as it is after their preparation.
+
+    In principal components C, noise with standard deviations s in the columns has the covariance C'
+    diag(s^2) C = R' R, where R is the triangular factor of diag(s) C. Only as many numbers are
+    drawn as there are components, not as there are columns.
+
+    Shapes: noise (n_features,) -> (n_samples, n_prepared).
+    """
+    if preparation is None:
+        return noise * rng.normal(size=(n_samples, len(noise)))
+    root = np.linalg.qr(noise[:, None] * preparation.components, mode="r")
+    return rng.normal(size=(n_samples, len(root))) @ root
+
+
+def _signal_share(before: np.ndarray, after: np.ndarray) -> float:
+    """One less the mean squared displacement over the variance of the places."""
+    # Embeddings have near values at near places, those of a circle across 0, too.
+    spread = ((before - before.mean(axis=0)) ** 2).sum()
+    return float(1 - ((after - before) ** 2).sum() / spread)

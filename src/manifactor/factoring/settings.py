@@ -11,14 +11,12 @@ from manifactor._support.parameters import (
 )
 from manifactor.factoring.factors.factor import FactorSettings
 from manifactor.factoring.gradients.geometry import GradientSettings
-from manifactor.factoring.gradients.looks import LookSettings
+from manifactor.factoring.gradients.looks import LookSettings, ResidualSettings
 from manifactor.factoring.gradients.peeling import PeelingSettings
-from manifactor.factoring.gradients.residuals import ResidualSettings
-from manifactor.factoring.judging.limits import EvidenceSettings
-from manifactor.factoring.measures.settings import MeasureSettings
+from manifactor.factoring.judging.criteria import EvidenceSettings
+from manifactor.factoring.measures.dependence import MeasureSettings
 from manifactor.factoring.placement import PlacementSettings
-from manifactor.factoring.sums.agreement import AgreementSettings
-from manifactor.factoring.sums.peeling import SumSettings
+from manifactor.factoring.sums.peeling import AgreementSettings, SumSettings
 from manifactor.factoring.triplets.grouping import GroupingSettings
 from manifactor.spectral.senses import SenseSettings
 
@@ -32,36 +30,20 @@ ONLY_FOR_TRIPLETS = ("eigenvalue_tolerance", "similarity_threshold", "exclude")
 
 @dataclass(frozen=True)
 class FactoringSettings:
-    """What to look for, by which method, and the settings of its algorithms.
-
-    Attributes
-    ----------
-    n_factors : int or "auto"
-    method : "gradients", "triplets" or "sum"
-        "deflation" is an earlier name of "sum".
-    eigenvalue_tolerance : float or "auto"
-        For "triplets": how far the eigenvalue of a product may lie from the sum of its
-        parts'. "auto" is a tenth of the product's eigenvalue.
-    similarity_threshold : float in [0, 1] or "auto"
-        For "triplets": least absolute cosine between a function and a product of
-        others. "auto" is .7.
-    exclude : sequence of int
-        For "triplets": indices of functions that are not to be put into a factor.
-    sense : "auto" or one of `SENSE_NAMES`
-        For "gradients": the sense of a product to look for. "auto" looks at the
-        geometry first, and further where that shows no product.
-    gradients, peeling, looks, residuals, factors, measures, evidence
-    sums, agreement, grouping, placement, senses
-        Settings of the algorithms; those of shapes and charts lie in `factors`.
-    one_factor_functions : int
-        Functions that describe the data when there is one factor.
-    """
+    """What to look for, by which method, and the settings of its algorithms."""
 
     n_factors: int | str = "auto"
-    method: str = "gradients"
+    method: str = "gradients"  # "deflation" is an earlier name of "sum"
+    # For "triplets": how far the eigenvalue of a product may lie from the sum of its parts'. "auto"
+    # is a tenth of the product's eigenvalue.
     eigenvalue_tolerance: float | str = "auto"
+    # For "triplets": least absolute cosine between a function and a product of others. "auto" is
+    # .7.
     similarity_threshold: float | str = "auto"
+    # For "triplets": indices of functions that are not to be put into a factor
     exclude: Sequence[int] = ()
+    # For "gradients": the sense of a product to look for. "auto" looks at the geometry first, and
+    # further where that shows no product.
     sense: str = "auto"
     gradients: GradientSettings = field(default_factory=GradientSettings)
     peeling: PeelingSettings = field(default_factory=PeelingSettings)
@@ -70,13 +52,18 @@ class FactoringSettings:
     measures: MeasureSettings = field(default_factory=MeasureSettings)
     evidence: EvidenceSettings = field(default_factory=EvidenceSettings)
     factors: FactorSettings = field(default_factory=FactorSettings)
+    # Settings of the algorithms; those of shapes and charts lie in `factors`
     sums: SumSettings = field(default_factory=SumSettings)
+    # Settings of the algorithms; those of shapes and charts lie in `factors`
     agreement: AgreementSettings = field(default_factory=AgreementSettings)
+    # Settings of the algorithms; those of shapes and charts lie in `factors`
     grouping: GroupingSettings = field(default_factory=GroupingSettings)
+    # Settings of the algorithms; those of shapes and charts lie in `factors`
     placement: PlacementSettings = field(default_factory=PlacementSettings)
+    # Settings of the algorithms; those of shapes and charts lie in `factors`
     senses: SenseSettings = field(default_factory=SenseSettings)
     # An embedding takes six functions at most; more of them are for the user to see.
-    one_factor_functions: int = 24
+    one_factor_functions: int = 24  # functions that describe the data when there is one factor
 
     @property
     def strict(self) -> "FactoringSettings":
@@ -113,20 +100,9 @@ def is_auto(value: object) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def require_factoring(
-    settings: FactoringSettings, *, n_functions: int | None = None
-) -> None:
-    """Refuse settings that do not make sense, or that the method would ignore.
-
-    Parameters
-    ----------
-    settings : FactoringSettings
-    n_functions : int or None
-        Number of functions, where it is known; indices in `exclude` are checked
-        against it.
-    """
-    # Values first, then whether the method uses them: a wrong value is the clearer
-    # message.
+def require_factoring(settings: FactoringSettings, *, n_functions: int | None = None) -> None:
+    """Refuse settings that do not make sense, or that the method would ignore."""
+    # Values first, then whether the method uses them: a wrong value is the clearer message.
     require_choice("method", settings.method, sorted(METHOD_NAMES))
     _require_sense(settings)
     if not is_auto(settings.n_factors):
@@ -135,9 +111,7 @@ def require_factoring(
     if not is_auto(settings.eigenvalue_tolerance):
         require_number("eigenvalue_tolerance", settings.eigenvalue_tolerance, above=0)
     if not is_auto(settings.similarity_threshold):
-        require_number(
-            "similarity_threshold", settings.similarity_threshold, low=0, high=1
-        )
+        require_number("similarity_threshold", settings.similarity_threshold, low=0, high=1)
     _require_exclude(settings.exclude, n_functions)
     if settings.method != "triplets":
         _require_defaults(settings)

@@ -1,24 +1,124 @@
-"""Stages of a long fit on disk, so that a fit that was stopped can be resumed."""
+"""Whether the files of an input are still those that the fit started with."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from manifactor._support.choices import Choice
+from manifactor._support.errors import warn_caller
+from manifactor._support.parameters import Choice
 from manifactor._support.stages import Stages
-from manifactor._support.warning import warn_caller
 from manifactor._support.workers import Here, Workers, ignored
 from manifactor.cryoem.all_views.principal import PrincipalVolumes
+from manifactor.cryoem.files.formats import particles_with
+from manifactor.cryoem.files.particles import Particles
 from manifactor.runs.archive import read_tree, write_tree
+from manifactor.runs.places import Place, coordinate_columns
 from manifactor.runs.rules import fits, require
 from manifactor.spectral.neighbors import NeighborGraph
 from manifactor.spectral.pipeline import Walk, settled_stage
 from manifactor.spectral.preparation import Preparation
+
+# Time of the last change in nanoseconds, and bytes; None for what does not exist.
+FileState = tuple[int, int] | None
+
+
+class InputWarning(UserWarning):
+    """The input was changed or deleted while it was fitted."""
+
+
+def last_changed(path: Path) -> str:
+    """Return when a file or folder was last changed, to the second."""
+    return _as_date(path.stat().st_mtime_ns)
+
+
+def _as_date(nanoseconds: int) -> str:
+    date = datetime.fromtimestamp(nanoseconds // 10**9, UTC)
+    return date.isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True)
+class InputState:
+    """The files of an input as they were at a time."""
+
+    files: tuple[Path, ...]  # the input first
+    states: tuple[FileState, ...]
+
+    @property
+    def record(self) -> dict[str, str]:
+        """The entry of run.json."""
+        state = self.states[0]
+        return {} if state is None else {"input_changed": _as_date(state[0])}
+
+    @property
+    def changed(self) -> list[Path]:
+        """Files that are others by now, or gone."""
+        return [
+            path
+            for path, state in zip(self.files, self.states, strict=True)
+            if _state_of(path) != state
+        ]
+
+
+def input_state(files: Sequence[Path | str | None]) -> InputState:
+    """Return the files of an input, those that are given, as they are now."""
+    given = tuple(Path(path) for path in files if path is not None)
+    return InputState(given, tuple(map(_state_of, given)))
+
+
+def _state_of(path: Path) -> FileState:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _change(path: Path) -> str:
+    if not path.exists():
+        return f"{path} was removed while it was fitted."
+    return (
+        f"{path} was changed while it was fitted; the run may be of both versions. "
+        "Fit again if its content is another."
+    )
+
+
+def warn_of_changes(state: InputState) -> None:
+    """Warn of files that are no longer those that the fit started with.
+
+    A fit that is finished is worth more than an error.
+    """
+    for path in state.changed:
+        warn_caller(_change(path), InputWarning)
+
+
+def particle_file(
+    particles: Particles, places: Sequence[Place], before: InputState
+) -> dict[str, bytes]:
+    """Return the file of a run's particles with their places, by its name.
+
+    Nothing, with a warning, if their own file is not as it was before the fit: it would be read
+    again.
+    """
+    suffix = particles.path.suffix.lower()
+    name = f"particles{suffix}"
+    if particles.path in before.changed:
+        warn_caller(
+            f"{name} of the run was not written, since {particles.path} is no longer "
+            "what was fitted.",
+            InputWarning,
+        )
+        return {}
+    return {name: particles_with(particles, coordinate_columns(places, suffix))}
+
+
+# Stages of a long fit on disk, so that a fit that was stopped can be resumed.
 
 Result = TypeVar("Result")
 
@@ -42,22 +142,11 @@ class CheckpointWarning(UserWarning):
 class Checkpoints(Stages):
     """Stages that are also written to a folder.
 
-    A stage is written whole when it is done, a stage of many pieces also while it
-    lasts: what a stopped fit has computed is not computed again.
-
-    Parameters
-    ----------
-    folder : Path
-    resume : bool
-        Whether to read the stages that the folder holds.
-    worth_writing : float
-        Seconds from which on a stage, or a group of pieces, is written: computing a
-        shorter one again costs no more than reading it.
+    A stage is written whole when it is done, a stage of many pieces also while it lasts: what a
+    stopped fit has computed is not computed again.
     """
 
-    def __init__(
-        self, folder: Path, *, resume: bool = False, worth_writing: float = 5.0
-    ) -> None:
+    def __init__(self, folder: Path, *, resume: bool = False, worth_writing: float = 5.0) -> None:
         """Remember the folder; raise ValueError if there is nothing to resume."""
         super().__init__()
         if resume:
@@ -91,8 +180,8 @@ class Checkpoints(Stages):
     ) -> Iterator[Any]:
         """Yield the results that the folder holds, then compute the others.
 
-        They are written in groups, one for each `worth_writing` seconds of work. When
-        the work is stopped, so is the last group of a stage that took longer.
+        They are written in groups, one for each `worth_writing` seconds of work. When the work is
+        stopped, so is the last group of a stage that took longer.
         """
         n_kept = 0
         if self.resume:
@@ -104,14 +193,10 @@ class Checkpoints(Stages):
             return
         done = n_kept / len(jobs)
         report(done)
-        found = workers.map(
-            work, rest, report=lambda part: report(done + (1 - done) * part)
-        )
+        found = workers.map(work, rest, report=lambda part: report(done + (1 - done) * part))
         yield from self._written(name, key, found, n_kept)
 
-    def _written(
-        self, name: str, key: str, found: Iterator[Any], first: int
-    ) -> Iterator[Any]:
+    def _written(self, name: str, key: str, found: Iterator[Any], first: int) -> Iterator[Any]:
         """Yield results, the first of which has this number, and write them."""
         group: list[Any] = []
         begin = last = time.monotonic()
@@ -195,9 +280,7 @@ def require_checkpoints(folder: Path) -> None:
         raise ValueError(f"no checkpoint to resume in {folder}. Leave --resume out.")
 
 
-def other_fit(
-    folder: Path, what: str = "they are of other samples or settings"
-) -> ValueError:
+def other_fit(folder: Path, what: str = "they are of other samples or settings") -> ValueError:
     """Return the error of checkpoints that are not of this fit."""
     return ValueError(
         f"the checkpoints in {folder} must belong to this fit; {what}. Repeat the "

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manifactor._support.regression import neighbour_means
-from manifactor.cryoem.particles import Particles, view_directions
+from manifactor.cryoem.files.particles import Particles, view_directions
 from manifactor.runs.places import Place
 
 # All other known quantities are properties of the microscope.
@@ -30,46 +30,33 @@ class ConfounderSettings:
     n_permutations: int = 99
     significance: float = 0.02
 
-    # R^2 from which on a factor is the quantity's own, and from which on it depends on
-    # the quantity so much that one should look further.
+    # R^2 from which on a factor is the quantity's own, and from which on it depends on the quantity
+    # so much that one should look further.
     owned_r2: float = 0.5
     dependent_r2: float = 0.1
 
-    # R^2 from which on places of particles of all views depend on the view. Of 22
-    # simulated motions whose states did not, none had more than .013; states that
-    # correlate by .3 with the elevation of the view had .08.
+    # R^2 from which on places of particles of all views depend on the view. Of 22 simulated motions
+    # whose states did not, none had more than .013; states that correlate by .3 with the elevation
+    # of the view had .08.
     view_r2: float = 0.05
-    # Share of a motion in some views that views far from them must predict. It was at
-    # least .97 in simulated fits, and below .2 where places drifted with the view.
+    # Share of a motion in some views that views far from them must predict. It was at least .97 in
+    # simulated fits, and below .2 where places drifted with the view.
     consistent: float = 0.5
 
-    # Equal values are spread by this, relative to the range of all. With more copies
-    # than neighbours, a sample might not be found among its own neighbours otherwise.
+    # Equal values are spread by this, relative to the range of all. With more copies than
+    # neighbours, a sample might not be found among its own neighbours otherwise.
     spread: float = 1e-9
 
 
 @dataclass(frozen=True)
 class Confounder:
-    """How well one known quantity predicts one factor.
-
-    Attributes
-    ----------
-    name : str
-    factor : int
-        From 1; 0 for what no factor explains of the samples.
-    r2 : float
-        Share of the factor's variance that the quantity explains.
-    p : float
-        Permutation p-value of the hypothesis that it explains nothing.
-    meaning : str
-        What follows from it; "" if nothing does.
-    """
+    """How well one known quantity predicts one factor."""
 
     name: str
-    factor: int
-    r2: float
-    p: float
-    meaning: str
+    factor: int  # from 1; 0 for what no factor explains of the samples
+    r2: float  # share of the factor's variance that the quantity explains
+    p: float  # permutation p-value of the hypothesis that it explains nothing
+    meaning: str  # what follows from it; "" if nothing does
 
 
 def confounder_records(*arguments, **keywords) -> list[dict]:
@@ -89,18 +76,7 @@ def confounders(
 ) -> list[Confounder]:
     """Compare every known quantity with every factor.
 
-    Parameters
-    ----------
-    particles : Particles
-    places : sequence of Place
-        Of the particles, on each factor.
-    samples : ndarray of shape (n, d), optional
-        If given, quantities are also compared with what no factor explains of these.
-    all_views : bool
-        Whether the particles are of all views, and not of one.
-    rng : Generator
-        Draws the particles to compare, if there are many, and the permutations.
-    settings : ConfounderSettings
+    Shapes: samples (n, d).
     """
     drawn = rng.permutation(len(particles))[: settings.max_samples]
     chosen = np.sort(drawn)
@@ -108,8 +84,7 @@ def confounders(
         # A sample has too few others to be predicted by.
         return []
     targets = {
-        number: expected_features(place[chosen])
-        for number, place in enumerate(places, start=1)
+        number: expected_features(place[chosen]) for number, place in enumerate(places, start=1)
     }
     if samples is not None:
         factors = list(targets.values())
@@ -135,10 +110,9 @@ def confounders(
 def expected_features(place: Place) -> np.ndarray:
     """Return the features of places, or their means where deviations are known.
 
-    The mean over all particles that look alike is that of their true places, however
-    little their images show: a quantity on which only the deviation depends explains
-    nothing. An angle alone would be a sure one, and may be the same for all images that
-    show nothing of it.
+    The mean over all particles that look alike is that of their true places, however little their
+    images show: a quantity on which only the deviation depends explains nothing. An angle alone
+    would be a sure one, and may be the same for all images that show nothing of it.
     """
     if place.deviation is None or place.topology != "circle":
         return place.features
@@ -146,9 +120,7 @@ def expected_features(place: Place) -> np.ndarray:
     return place.features * np.exp(-(place.deviation[:, None] ** 2) / 2)
 
 
-def _meaning(
-    found: Confounder, *, all_views: bool, settings: ConfounderSettings
-) -> str:
+def _meaning(found: Confounder, *, all_views: bool, settings: ConfounderSettings) -> str:
     """Return what follows from the R^2 of a quantity, "" if nothing does."""
     name, factor, r2 = found.name, found.factor, found.r2
     kind = "pose" if name in POSES else "microscope"
@@ -171,17 +143,14 @@ def _meaning(
         )
     if r2 < settings.owned_r2:
         return f"factor {factor} depends on {name} (R^2 {r2:.2f}): look further"
-    return (
-        f"factor {factor} is a {kind} factor, not a motion: {name} explains "
-        f"{r2:.0%} of it"
-    )
+    return f"factor {factor} is a {kind} factor, not a motion: {name} explains {r2:.0%} of it"
 
 
 def _class_meaning(factor: int, r2: float) -> str:
     """Return what follows from classes that explain a factor.
 
-    Classes are no property of the microscope: a classification may have found the same
-    motion, or the same fault.
+    Classes are no property of the microscope: a classification may have found the same motion, or
+    the same fault.
     """
     if factor == 0:
         return (
@@ -195,9 +164,7 @@ def _class_meaning(factor: int, r2: float) -> str:
 
 
 def _unexplained(
-    samples: np.ndarray,
-    targets: Sequence[np.ndarray],
-    settings: ConfounderSettings,
+    samples: np.ndarray, targets: Sequence[np.ndarray], settings: ConfounderSettings
 ) -> np.ndarray:
     """Return what the factors together leave of the samples."""
     together = np.hstack([target / target.std() for target in targets])
@@ -208,9 +175,9 @@ def _unexplained(
 def known_quantities(particles: Particles) -> dict[str, np.ndarray]:
     """Return what is known of the particles, by name.
 
-    A quantity is an array of shape (n, d) in which near rows are near values; a group
-    is an array of whole numbers of shape (n,). Quantities without finite distances, as
-    where one is NaN, are left out: there is nothing to compare.
+    A quantity is an array of shape (n, d) in which near rows are near values; a group is an array
+    of whole numbers of shape (n,). Quantities without finite distances, as where one is NaN, are
+    left out: there is nothing to compare.
     """
     known: dict[str, np.ndarray] = {}
     turned = particles.turned()
@@ -272,9 +239,7 @@ def _n_others(groups: np.ndarray) -> np.ndarray:
     return np.maximum(others, 1)[:, None]
 
 
-def _mean_of_group(
-    groups: np.ndarray, n_others: np.ndarray
-) -> Callable[[np.ndarray], np.ndarray]:
+def _mean_of_group(groups: np.ndarray, n_others: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """Return the function that takes a target to the means over each group's others."""
     n = len(groups)
     member = sp.csr_array((np.ones(n), (np.arange(n), groups)))

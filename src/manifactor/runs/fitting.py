@@ -1,21 +1,30 @@
 """An input fitted: some samples are drawn and fitted, all are placed."""
 
-from collections.abc import Mapping
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.choices import Choice, given
-from manifactor._support.parameters import require_count
+from manifactor._support.files import newest_change, temporary, write_bytes
+from manifactor._support.parameters import Choice, given, require_count
+from manifactor._support.parameters import given as set_by_caller
 from manifactor._support.stages import Stages
-from manifactor.cryoem.images import Components
+from manifactor._support.workers import Here, Workers
+from manifactor.cryoem.one_view.images import Components
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.estimators.drawing import DrawSettings
-from manifactor.inputs.large import UnreadTable
-from manifactor.inputs.reading import Input
-from manifactor.inputs.unread import UnreadImages
+from manifactor.estimators.drawing import DrawSettings, draw_count, draw_rows
+from manifactor.runs.archive import load, save
+from manifactor.runs.checkpoints import Checkpoints, other_fit
+from manifactor.runs.parts import FOLDER, place_in_parts
 from manifactor.runs.places import Place, all_places, fitted_places
 from manifactor.spectral.neighbors import NeighborSettings, chosen
+from manifactor.tables.images import UnreadImages
+from manifactor.tables.reading import Input, LargeInput, UnreadTable
+from manifactor.tables.stores import StoredTable
 
 # An input whose files were checked, and not necessarily read.
 Opened = Input | UnreadImages | UnreadTable
@@ -25,9 +34,8 @@ Opened = Input | UnreadImages | UnreadTable
 class PlanSettings:
     """How many samples of an input are fitted; the others are placed."""
 
-    # Noise needs neighbourhoods wider than itself. With more and more images the
-    # nearest ones are near by noise alone, so a few thousand with many neighbours tell
-    # more than all of them.
+    # Noise needs neighbourhoods wider than itself. With more and more images the nearest ones are
+    # near by noise alone, so a few thousand with many neighbours tell more than all of them.
     images: int = 3000
     # Of all else, as of tables that are not read as a whole.
     others: int = DrawSettings.most
@@ -38,21 +46,11 @@ class PlanSettings:
 
 @dataclass(frozen=True)
 class FitPlan:
-    """Which samples are fitted, with which parameters, and why.
+    """Which samples are fitted, with which parameters, and why."""
 
-    Attributes
-    ----------
-    rows : ndarray of int
-        The samples to fit, ascending.
-    parameters : dict
-        Parameters of the factorizer.
-    noise : ndarray of shape (n_features,) or None
-        Standard deviation of the noise in every column, where it is known.
-    choices : dict of str to Choice
-    """
-
-    rows: np.ndarray
-    parameters: dict
+    rows: np.ndarray  # the samples to fit, ascending
+    parameters: dict  # parameters of the factorizer
+    # (n_features,): standard deviation of the noise in every column, where it is known
     noise: np.ndarray | None = None
     choices: dict[str, Choice] = field(default_factory=dict)
 
@@ -69,19 +67,7 @@ def plan_fit(
     n_fitted: int | str = "auto",
     drawing: PlanSettings = PlanSettings(),
 ) -> FitPlan:
-    """Return which samples to fit and how, before anything is computed.
-
-    Parameters
-    ----------
-    samples : Input, UnreadImages or UnreadTable
-        Of images that are not read yet, the noise is not known.
-    settings : mapping
-        Parameters of the factorizer.
-    seed : int
-    n_fitted : int, "auto" or "all"
-        Samples to fit. "auto" takes up to 3,000 images and up to 20,000 of all else.
-    drawing : PlanSettings
-    """
+    """Return which samples to fit and how, before anything is computed."""
     parameters = {**settings, "random_state": seed}
     rows, how_many = _draw(samples, n_fitted, seed, drawing)
     choices = {"samples fitted": how_many}
@@ -113,9 +99,7 @@ def _neighbors_of_images(n_images: int, drawing: PlanSettings) -> Choice:
     wide = n_images // drawing.images_per_neighbor
     if wide <= usual:
         count = min(usual, n_images - 1)
-        return Choice(
-            count, "low eigenfunctions are most accurate with 64 to 128 neighbours"
-        )
+        return Choice(count, "low eigenfunctions are most accurate with 64 to 128 neighbours")
     return Choice(
         wide,
         f"one for every {drawing.images_per_neighbor} fitted images: noise needs "
@@ -124,10 +108,7 @@ def _neighbors_of_images(n_images: int, drawing: PlanSettings) -> Choice:
 
 
 def _draw(
-    samples: Opened,
-    n_fitted: int | str,
-    seed: int,
-    drawing: PlanSettings,
+    samples: Opened, n_fitted: int | str, seed: int, drawing: PlanSettings
 ) -> tuple[np.ndarray, Choice]:
     """Return the samples to fit, ascending, and why so many."""
     n_samples = len(samples.rows)  # of a large table, those that were drawn
@@ -135,10 +116,7 @@ def _draw(
     most = drawing.images if of_images else drawing.others
     asked = {"auto": most, "all": max(n_samples, drawing.fewest)}
     count = require_count(
-        "fit_samples",
-        asked.get(str(n_fitted), n_fitted),
-        low=drawing.fewest,
-        high=10**9,
+        "fit_samples", asked.get(str(n_fitted), n_fitted), low=drawing.fewest, high=10**9
     )
     if count >= n_samples:
         found = given("all")
@@ -157,23 +135,9 @@ def _draw(
 
 
 def fit_input(
-    samples: Input,
-    plan: FitPlan,
-    *,
-    stages: Stages | None = None,
-    callback=None,
+    samples: Input, plan: FitPlan, *, stages: Stages | None = None, callback=None
 ) -> tuple[ManifoldFactorizer, tuple[Place, ...]]:
-    """Return a factorizer fitted to the planned samples, and the places of all.
-
-    Parameters
-    ----------
-    samples : Input
-    plan : FitPlan
-    stages : Stages or None
-        Results of earlier fits; a stage whose key is the same is not computed again.
-    callback : callable or None
-        Called as ``callback(stage, fraction)``.
-    """
+    """Return a factorizer fitted to the planned samples, and the places of all."""
     fit = plan.factorizer().set_params(callback=callback)
     fit.fit(
         chosen(samples.samples, plan.rows),
@@ -184,3 +148,108 @@ def fit_input(
     everything = len(plan.rows) == len(samples.samples)
     places = fitted_places(fit) if everything else all_places(fit, samples.samples)
     return fit, places
+
+
+# A table too large for memory: some samples are fitted, all are placed in parts.
+
+ARCHIVE, KEY = "fit.npz", "fit.json"
+
+
+def open_large(
+    table: StoredTable,
+    *,
+    settings: Mapping,
+    seed: int,
+    n_fitted: int | str = "auto",
+    standardise: bool = False,
+) -> UnreadTable:
+    """Draw the samples of a table that are to be fitted; none is read yet."""
+    n_samples, n_columns = table.shape
+    factorizer = ManifoldFactorizer(**settings)
+    count = draw_count(n_fitted, n_samples)
+    factorizer.require_room(count, n_columns)
+    rows = draw_rows(n_samples, count, np.random.default_rng(seed))
+    return UnreadTable(table, rows, standardise)
+
+
+def how_many_drawn(
+    given: LargeInput, asked: int | str, *, drawing: DrawSettings = DrawSettings()
+) -> Choice:
+    """Return how many samples were drawn, and why."""
+    count = len(given.rows)
+    shown = f"{count:,} of {given.n_samples:,}"
+    if asked != "auto":
+        return set_by_caller(shown)
+    why = f"{drawing.most:,} at most, so that a fit stays quick; the others are placed"
+    return Choice(shown, why)
+
+
+def table_state(table: StoredTable) -> tuple[int, int]:
+    """Return numbers that change with a table: its rows, and its last change."""
+    return table.n_samples, newest_change(table.path)
+
+
+@contextmanager
+def work_folder(out: Path, stages: Stages | None) -> Iterator[Path]:
+    """Yield the folder in which the fit and the parts are kept until all are there.
+
+    It is that of the checkpoints, which keeps them after a failure; else a temporary one beside the
+    future run folder, so that workers can read and write it.
+    """
+    if isinstance(stages, Checkpoints):
+        stages.folder.mkdir(exist_ok=True)
+        yield stages.folder
+        return
+    with temporary(out, folder=True) as beside:
+        yield beside
+
+
+def fit_large(
+    given: LargeInput,
+    plan: FitPlan,
+    *,
+    work: Path,
+    key: str,
+    stages: Stages | None = None,
+    callback=None,
+    workers: Workers = Here(),
+) -> tuple[ManifoldFactorizer, int]:
+    """Fit the samples that were drawn, and place all samples of the table in parts."""
+    fit = _kept(work, key) if _resumes(stages) else None
+    if fit is None:
+        fit = fit_input(given, plan, stages=stages, callback=callback)[0]
+        fit.rows_ = given.rows
+        _keep(fit, work, key)
+    timing = (stages or Stages()).start(callback)
+    with timing.timed("places"):
+        n_parts = place_in_parts(
+            work / ARCHIVE,
+            given.table,
+            work / FOLDER,
+            workers=workers,
+            report=lambda done: timing.report("places", min(done, 0.999)),
+        )
+    fit.timings_ = {**fit.timings_, **timing.timings}
+    return fit, n_parts
+
+
+def _resumes(stages: Stages | None) -> bool:
+    return isinstance(stages, Checkpoints) and stages.resume
+
+
+def _kept(work: Path, key: str) -> ManifoldFactorizer | None:
+    """Return the fit of an interrupted run, if it got that far."""
+    if not (work / KEY).is_file() or not (work / ARCHIVE).is_file():
+        return None
+    if json.loads((work / KEY).read_text(encoding="utf-8")) != key:
+        raise other_fit(work)
+    return load(work / ARCHIVE)
+
+
+def _keep(fit: ManifoldFactorizer, work: Path, key: str) -> None:
+    """Write a fit, and before it the key that tells whether it can be resumed."""
+    # Parts of another fit must not be taken for those of this one.
+    shutil.rmtree(work / FOLDER, ignore_errors=True)
+    (work / ARCHIVE).unlink(missing_ok=True)
+    write_bytes(work / KEY, json.dumps(key).encode())
+    save(fit, work / ARCHIVE)

@@ -12,14 +12,12 @@ import scipy
 import sklearn
 
 from manifactor._support.errors import one_line
-from manifactor._support.files import require_place, whole_folder
-from manifactor._support.temporaries import is_half_replaced
+from manifactor._support.files import is_half_replaced, require_place, whole_folder
 from manifactor._support.version import __version__
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.runs.archive import FORMAT, is_run, load, save, write_tree
+from manifactor.runs.archive import ARCHIVE_VERSION, FORMAT, is_run, load, save, write_tree
 from manifactor.runs.places import Place, fitted_places, from_table, table_as_csv
 from manifactor.runs.record_form import REQUIRED, misshapen
-from manifactor.runs.tree import ARCHIVE_VERSION
 from manifactor.runs.verdict import run_evidence
 
 
@@ -35,28 +33,7 @@ def write_run(
     parts: Path | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write a run folder: factorization.npz, coordinates.csv and run.json.
-
-    Parameters
-    ----------
-    fit : ManifoldFactorizer
-    folder : path
-        Must not exist yet, unless `overwrite` is set and it is a run folder.
-    record : dict
-        What was run: command, arguments, input. run.json holds it and the verdict.
-    places : sequence of Place or None
-        Of all samples of the input; None where all were fitted.
-    rows : ndarray of int or None
-        The samples' numbers in the input, from 0; None for all that it has.
-    files : mapping of str to bytes or None
-        More files of the run.
-    trees : mapping of str to object or None
-        Records of the run, as .npz files of these names.
-    parts : Path or None
-        Folder of the coordinates in parts, in place of coordinates.csv and `places`.
-        It is moved into the run folder.
-    overwrite : bool
-    """
+    """Write a run folder: factorization.npz, coordinates.csv and run.json."""
     folder = Path(folder)
     require_new_run(folder, overwrite=overwrite)
     text = json.dumps(_summary(fit, record), indent=2, default=str) + "\n"
@@ -148,8 +125,7 @@ def read_run(folder) -> tuple[dict, ManifoldFactorizer]:
     recorded = [factor["topology"] for factor in record["factors"]]
     if [factor.topology for factor in fit.factors_] != recorded:
         raise ValueError(
-            f"{folder / 'run.json'} and factorization.npz do not have the same "
-            "factors. Fit again."
+            f"{folder / 'run.json'} and factorization.npz do not have the same factors. Fit again."
         )
     return record, fit
 
@@ -163,8 +139,7 @@ def read_record(folder: Path) -> dict:
         elif not folder.exists():
             hint = " It does not exist: check its name, or run `manifactor fit` first."
         raise ValueError(
-            f"{folder} is not a run folder: it must hold run.json and "
-            f"factorization.npz.{hint}"
+            f"{folder} is not a run folder: it must hold run.json and factorization.npz.{hint}"
         )
     path = folder / "run.json"
     try:

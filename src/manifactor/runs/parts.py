@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from manifactor._support.errors import one_line
-from manifactor._support.extras import extra
+from manifactor._support.errors import extra, one_line
 from manifactor._support.files import write_whole
 from manifactor._support.workers import Here, Workers
 from manifactor.estimators.locating import Locator
-from manifactor.inputs.parquet_pages import require_plausible_group
-from manifactor.inputs.stored import StoredTable
-from manifactor.inputs.stores import holds_numbers, parquet_layout
 from manifactor.runs.archive import load
 from manifactor.runs.places import Place, as_places, from_table, table_columns
+from manifactor.tables.parquet_pages import require_plausible_group
+from manifactor.tables.stores import StoredTable, holds_numbers, parquet_layout
 
 # Folder of a run that holds the parts, and the names of these.
 FOLDER = "coordinates"
@@ -37,8 +35,8 @@ class PartSettings:
     # Numbers of the samples of a part, 128 MB in double precision.
     numbers: int = 2**24
 
-    # Samples that are drawn where not all can be shown, and the parts, spread evenly,
-    # that these are drawn of.
+    # Samples that are drawn where not all can be shown, and the parts, spread evenly, that these
+    # are drawn of.
     most_drawn: int = 200_000
     parts_read: int = 50
 
@@ -52,17 +50,8 @@ def part_ranges(
 ) -> list[tuple[int, int]]:
     """Return the first row of each part and the row after its last.
 
-    Parts are whole chunks of the table, so that none is read twice, unless a chunk
-    is too large.
+    Parts are whole chunks of the table, so that none is read twice, unless a chunk is too large.
 
-    Parameters
-    ----------
-    edges : ndarray of int
-        First row of each chunk, and the number of rows.
-    n_columns : int
-
-    Examples
-    --------
     >>> part_ranges(np.array([0, 100_000, 200_000, 300_000]), 8)
     [(0, 200000), (200000, 300000)]
     """
@@ -92,22 +81,6 @@ def place_in_parts(
     """Place all samples of a table and write their coordinates in parts.
 
     Parts that the folder already has are kept. A part is written whole or not at all.
-
-    Parameters
-    ----------
-    archive : Path
-        Of the fit. Workers read it, the table and the folder by these paths.
-    table : StoredTable
-    folder : Path
-    workers : Workers
-    report : callable or None
-        Called with the fraction of the parts that is done.
-    settings : PartSettings
-
-    Returns
-    -------
-    int
-        Number of parts.
     """
     ranges = part_ranges(table.edges, table.shape[1], settings=settings)
     folder.mkdir(exist_ok=True)
@@ -127,9 +100,7 @@ def place_in_parts(
     return len(ranges)
 
 
-def place_part(
-    archive: Path, table: StoredTable, start: int, stop: int, target: Path
-) -> None:
+def place_part(archive: Path, table: StoredTable, start: int, stop: int, target: Path) -> None:
     """Read some rows of a table, place them, and write their coordinates."""
     locator = _locator(archive, archive.stat().st_mtime_ns, table.n_samples)
     placed = locator(table.read(start, stop), start)
@@ -159,9 +130,7 @@ def each_part(run: Path, record: dict) -> Iterator[PlacedRows]:
         yield _read(path, record)
 
 
-def drawn_places(
-    run: Path, record: dict, *, settings: PartSettings = PartSettings()
-) -> PlacedRows:
+def drawn_places(run: Path, record: dict, *, settings: PartSettings = PartSettings()) -> PlacedRows:
     """Return numbers and places of samples that are drawn of a run at random.
 
     The same in every call; all of them where there are not too many.
@@ -234,20 +203,20 @@ def _read(path: Path, record: dict) -> PlacedRows:
     schema, metadata = _layout(path)
     if not all(map(holds_numbers, schema.types)):
         raise _damaged(path, "it has columns that hold no numbers")
+    pyarrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
     try:
         for group in map(metadata.row_group, range(metadata.num_row_groups)):
             require_plausible_group(path, group, schema.names)
-        table = extra("pyarrow.parquet").read_table(
-            path, page_checksum_verification=True
-        )
+        table = parquet.read_table(path, page_checksum_verification=True)
         if len(table) != metadata.num_rows:
             raise ValueError(f"it has {len(table)} of {metadata.num_rows} rows")
         columns = np.column_stack([column.to_numpy() for column in table.columns])
         places = from_table(table.column_names, columns.astype(float), topologies)
         rows = table.column("sample").to_numpy()
-    except (FileNotFoundError, PermissionError):
+    except (MemoryError, FileNotFoundError, PermissionError):
         raise
-    except Exception as error:  # damaged files lead to any exception
+    # Of pyarrow, and of columns that are not those of places.
+    except (pyarrow.ArrowException, OSError, ValueError, LookupError) as error:
         raise _damaged(path, error) from error
     if not np.isfinite(columns.astype(float)).all():
         raise _damaged(path, "it has NaN or inf values")

@@ -1,4 +1,4 @@
-"""Where every sample of a run lies on every factor: a record, a table, and back."""
+"""Bins of equal width along a factor, and on the grid of two factors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,30 +7,87 @@ from io import BytesIO
 
 import numpy as np
 
+from manifactor._support.parameters import require_choice, require_count
 from manifactor.factoring.placement import Placed
+
+
+def bin_labels(
+    coordinate: np.ndarray, topology: str, *, n_bins: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bin of every sample and the coordinate of every bin's centre.
+
+    >>> labels, centres = bin_labels(np.array([350.0, 10.0, 90.0]), "circle", n_bins=4)
+    >>> labels.tolist(), centres.tolist()
+    ([0, 0, 1], [0.0, 90.0, 180.0, 270.0])
+
+    Shapes: coordinate (n,) -> labels (n,), centres (n_bins,).
+    """
+    require_choice("topology", topology, tuple(_BINS), "(another shape has no bins along it)")
+    # More bins than that are a mistake, such as samples counted instead of bins.
+    require_count("n_bins", n_bins, low=1, high=10_000)
+    coordinate = np.asarray(coordinate, dtype=float)
+    finite = np.isfinite(coordinate)
+    if coordinate.ndim != 1 or not finite.all():
+        raise ValueError(
+            f"`coordinate` must be one finite number for each sample; got shape "
+            f"{coordinate.shape} with {int((~finite).sum())} NaN or inf values. Remove "
+            "those samples."
+        )
+    return _BINS[topology](coordinate, n_bins)
+
+
+def _interval_bins(coordinate: np.ndarray, n_bins: int) -> tuple[np.ndarray, np.ndarray]:
+    if coordinate.size and not 0 <= coordinate.min() <= coordinate.max() <= 1:
+        raise ValueError(
+            f"`coordinate` of an interval must lie in [0, 1]; got values from "
+            f"{coordinate.min():g} to {coordinate.max():g}. Rescale it, or call it a "
+            "circle if it is an angle in degrees."
+        )
+    # The upper end belongs to the last bin.
+    labels = np.minimum((coordinate * n_bins).astype(int), n_bins - 1)
+    centres = (np.arange(n_bins) + 0.5) / n_bins
+    return labels, centres
+
+
+def _circle_bins(coordinate: np.ndarray, n_bins: int) -> tuple[np.ndarray, np.ndarray]:
+    width = 360 / n_bins
+    # Half a bin on: the first one is centred at 0, so that none has an end there.
+    labels = np.floor(coordinate / width + 0.5).astype(int) % n_bins
+    return labels, np.arange(n_bins) * width
+
+
+_BINS = {"interval": _interval_bins, "circle": _circle_bins}
+
+
+def grid_labels(rows: np.ndarray, columns: np.ndarray, *, n_columns: int) -> np.ndarray:
+    """Return the cell of every sample on the grid of two factors' bins.
+
+    Cells are counted row by row; -1 for a sample in no bin.
+
+    >>> grid_labels(np.array([0, 1, 1]), np.array([2, 0, -1]), n_columns=3).tolist()
+    [2, 3, -1]
+    """
+    in_no_bin = (rows < 0) | (columns < 0)
+    return np.where(in_no_bin, -1, rows * n_columns + columns)
+
+
+# Where every sample of a run lies on every factor: a record, a table, and back.
 
 
 @dataclass(frozen=True)
 class Place:
     """Places of all samples on one factor.
 
-    In memory a coordinate has the unit of `Factor.coordinate`. Files, the command line
-    and the page show circles in degrees: that is `displayed`.
-
-    Attributes
-    ----------
-    coordinate : ndarray of shape (n,) or (n, d)
-        From 0 to 1 on an interval, radians on a circle; the embedding of any other
-        shape.
-    topology : "interval", "circle" or "other"
-    confidence : ndarray of shape (n,) or None
-    deviation : ndarray of shape (n,) or None
-        Standard deviation of the coordinate, where it is known.
+    In memory a coordinate has the unit of `Factor.coordinate`. Files, the command line and the page
+    show circles in degrees: that is `displayed`.
     """
 
+    # (n,) or (n, d): from 0 to 1 on an interval, radians on a circle; the embedding of any other
+    # shape
     coordinate: np.ndarray
     topology: str
-    confidence: np.ndarray | None = None
+    confidence: np.ndarray | None = None  # (n,)
+    # (n,): standard deviation of the coordinate, where it is known
     deviation: np.ndarray | None = None
 
     @classmethod
@@ -60,8 +117,8 @@ class Place:
         """Coordinate as people read it: a circle's in degrees."""
         if self.topology != "circle":
             return self.coordinate
-        # Rounded, so that the 8 digits of a file come back exactly: the ends of a range
-        # belong to it.
+        # Rounded, so that the 8 digits of a file come back exactly: the ends of a range belong to
+        # it.
         return np.round(np.degrees(self.coordinate), 10)
 
     @property
@@ -87,8 +144,6 @@ class Place:
 
         On a circle the range goes from `low` up to `high`, in degrees, across 0 too.
 
-        Examples
-        --------
         >>> Place(np.radians([5.0, 180.0, 355.0]), "circle").between(350, 10).tolist()
         [True, False, True]
         """
@@ -96,9 +151,7 @@ class Place:
         return in_range(self.displayed, low, high, cyclic=self.topology == "circle")
 
 
-def in_range(
-    values: np.ndarray, low: float, high: float, *, cyclic: bool = False
-) -> np.ndarray:
+def in_range(values: np.ndarray, low: float, high: float, *, cyclic: bool = False) -> np.ndarray:
     """Return which values lie in a range, both ends included.
 
     A cyclic range goes from `low` up to `high`, in degrees, across 0 too.
@@ -152,10 +205,7 @@ def as_places(fit, located: Sequence[Placed]) -> tuple[Place, ...]:
 
 
 def _place(
-    topology: str,
-    embedding: np.ndarray,
-    coordinate: np.ndarray | None,
-    confidence: np.ndarray,
+    topology: str, embedding: np.ndarray, coordinate: np.ndarray | None, confidence: np.ndarray
 ) -> Place:
     return Place(embedding if coordinate is None else coordinate, topology, confidence)
 
@@ -197,14 +247,7 @@ def table_as_csv(places: Sequence[Place], rows: np.ndarray) -> bytes:
     """Return the table as the bytes of a .csv file."""
     header, columns = to_table(places, rows)
     buffer = BytesIO()
-    np.savetxt(
-        buffer,
-        columns,
-        delimiter=",",
-        header=",".join(header),
-        comments="",
-        fmt="%.8g",
-    )
+    np.savetxt(buffer, columns, delimiter=",", header=",".join(header), comments="", fmt="%.8g")
     return buffer.getvalue()
 
 
@@ -218,9 +261,7 @@ def from_table(
     )
 
 
-def _from_columns(
-    header: Sequence[str], columns: np.ndarray, number: int, topology: str
-) -> Place:
+def _from_columns(header: Sequence[str], columns: np.ndarray, number: int, topology: str) -> Place:
     name = f"factor{number}"
     own = [
         index
@@ -235,29 +276,17 @@ def _from_columns(
     return Place.from_displayed(values, topology, columns[:, confidence], deviation)
 
 
-# Names of the columns in the files of other programs: of a 1-D factor, of a factor of
-# several dimensions, of the deviation and of the confidence.
+# Names of the columns in the files of other programs: of a 1-D factor, of a factor of several
+# dimensions, of the deviation and of the confidence.
 COLUMN_NAMES = {
-    ".star": (
-        "mfFactor{}",
-        "mfFactor{}Dimension{}",
-        "mfFactor{}Deviation",
-        "mfFactor{}Confidence",
-    ),
-    ".cs": (
-        "factor{}",
-        "factor{}_dimension{}",
-        "factor{}_deviation",
-        "factor{}_confidence",
-    ),
+    ".star": ("mfFactor{}", "mfFactor{}Dimension{}", "mfFactor{}Deviation", "mfFactor{}Confidence"),
+    ".cs": ("factor{}", "factor{}_dimension{}", "factor{}_deviation", "factor{}_confidence"),
 }
 
 
 def coordinate_columns(places: Sequence[Place], suffix: str) -> dict[str, np.ndarray]:
     """Return the places as columns, named as files of that suffix name their own.
 
-    Examples
-    --------
     >>> list(coordinate_columns([Place(np.zeros(3), "circle", np.ones(3))], ".star"))
     ['mfFactor1', 'mfFactor1Confidence']
     """

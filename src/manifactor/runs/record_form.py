@@ -90,10 +90,7 @@ def _has(item, kinds: Mapping[str, type]) -> bool:
 
 
 def _whole_components(components: dict) -> bool:
-    numbers = [
-        *components.get("signal_to_noise", []),
-        *components.get("weights", []),
-    ]
+    numbers = [*components.get("signal_to_noise", []), *components.get("weights", [])]
     named = isinstance(components.get("text"), str)
     return named and all(isinstance(number, Real) for number in numbers)
 

@@ -1,54 +1,44 @@
 """A run folder, opened for the commands that come after `fit`."""
 
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.regular_files import real_path
-from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.stacks import STACK_SUFFIXES, ImageSource, volume_series
-from manifactor.cryoem.views import View, can_weigh
-from manifactor.inputs.columns import Columns
-from manifactor.inputs.files import read_like, read_samples
-from manifactor.inputs.one_view import is_one_view, picked, require_one_view
-from manifactor.inputs.particle_choice import ParticleChoice
-from manifactor.inputs.reading import run_images
-from manifactor.inputs.stored import StoredTable, stored_table
-from manifactor.inputs.tables import column_names
+from manifactor._support.files import real_path
+from manifactor.cryoem.files.cryosparc import read_cs
+from manifactor.cryoem.files.formats import ParticleChoice
+from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.files.stacks import STACK_SUFFIXES, ImageSource, volume_series
+from manifactor.cryoem.files.star import particle_block, read_star
+from manifactor.cryoem.one_view.views import View, can_weigh
+from manifactor.runs.checkpoints import last_changed
 from manifactor.runs.folder import read_places, read_record
-from manifactor.runs.input_state import last_changed
 from manifactor.runs.parts import FOLDER as PARTS_FOLDER
 from manifactor.runs.parts import drawn_places, has_parts
-from manifactor.runs.places import Place
+from manifactor.runs.places import Place, to_table
+from manifactor.tables.columns import ColumnChoice, Columns
+from manifactor.tables.files import read_like, read_samples, read_table
+from manifactor.tables.images import is_one_view, picked, require_one_view
+from manifactor.tables.reading import run_images
+from manifactor.tables.stores import StoredTable, stored_table
+from manifactor.tables.text import column_names
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder: its record, and the places of its samples.
-
-    Attributes
-    ----------
-    folder : Path
-    record : dict
-        What run.json says.
-    rows : ndarray of int of shape (n,)
-        The samples' numbers in the input.
-    places : tuple of Place
-        One for each factor.
-    view : (rot, tilt) or None
-        Where only samples seen from one direction were kept, that direction.
-    drawn : bool
-        Whether these are some of the run's samples, drawn at random, since there are
-        too many to be read.
-    """
+    """A run folder: its record, and the places of its samples."""
 
     folder: Path
-    record: dict
-    rows: np.ndarray
-    places: tuple[Place, ...]
+    record: dict  # what run.json says
+    rows: np.ndarray  # (n,): the samples' numbers in the input
+    places: tuple[Place, ...]  # one for each factor
+    # Where only samples seen from one direction were kept, that direction
     view: tuple[float, float] | None = None
+    # Whether these are some of the run's samples, drawn at random, since there are too many to be
+    # read
     drawn: bool = False
 
     @property
@@ -71,8 +61,7 @@ class Run:
         inside = self.rows.max(initial=-1) < len(position)
         if not inside or (position[self.rows] < 0).any():
             raise ValueError(
-                f"{everything.path} has fewer particles than when it was fitted. "
-                "Fit again."
+                f"{everything.path} has fewer particles than when it was fitted. Fit again."
             )
         found = everything[position[self.rows]]
         # A fingerprint is of all samples: it says nothing about some of them.
@@ -142,8 +131,7 @@ class Run:
         particles = self.particles if "particles" in self.record else None
         if "components" in self.record and not self.input.exists():
             raise ValueError(
-                f"{self.input}, which was fitted, no longer exists. Put it back, or "
-                "fit again."
+                f"{self.input}, which was fitted, no longer exists. Put it back, or fit again."
             )
         if particles is None and self.input.suffix.lower() not in STACK_SUFFIXES:
             raise ValueError(
@@ -156,9 +144,7 @@ class Run:
         if particles is not None:
             _require_view(particles, self)
         phase_flip = bool(self.record.get("images", {}).get("phase_flip", False))
-        found = run_images(
-            self.input, particles, phase_flip=phase_flip, choice=self.choice
-        )
+        found = run_images(self.input, particles, phase_flip=phase_flip, choice=self.choice)
         # Images that were fitted are shown as they were fitted.
         fitted = "components" in self.record
         weigh = not fitted and can_weigh(found.source, particles)
@@ -171,8 +157,7 @@ class Run:
         samples = self.read(self.record.get("input", ""))
         if len(samples) != len(self.rows):
             raise ValueError(
-                f"the input has {len(samples)} samples now and had {len(self.rows)}. "
-                "Fit again."
+                f"the input has {len(samples)} samples now and had {len(self.rows)}. Fit again."
             )
         return samples
 
@@ -209,8 +194,7 @@ class Run:
         """Return the places on a factor, counted from 1."""
         if not 1 <= factor <= len(self.places):
             raise ValueError(
-                f"`factor` must be one of the run's 1 to {len(self.places)}; got "
-                f"{factor}."
+                f"`factor` must be one of the run's 1 to {len(self.places)}; got {factor}."
             )
         return self.places[factor - 1]
 
@@ -267,3 +251,80 @@ def open_run(folder, *, some: bool = False) -> Run:
     rows, places = drawn_places(folder, record)
     drawn = len(rows) < record["n_samples"]
     return Run(folder, record, rows, places, drawn=drawn)
+
+
+# Columns of numbers that are known of a run's samples, by name.
+
+
+def known_column(run: Run, name: str) -> np.ndarray:
+    """Return the values of a column for every sample of a run.
+
+    Returns (n,).
+    """
+    header, places = to_table(run.places, run.rows)
+    names = list(header)
+    if name in header:
+        return places[:, header.index(name)]
+    for columns in (_of_particles, _of_table):
+        found, values = columns(run, name)
+        if values is not None:
+            return values
+        names += found
+    near = get_close_matches(name, names, n=5, cutoff=0.5) or names[:8]
+    raise ValueError(f"there is no column {name!r} of numbers; the nearest are {', '.join(near)}.")
+
+
+def _of_particles(run: Run, name: str) -> tuple[list[str], np.ndarray | None]:
+    """Return the names of the columns of the particles, and the values of one."""
+    if "particles" not in run.record:
+        return [], None
+    particles = run.particles
+    is_star = particles.path.suffix.lower() == ".star"
+    columns = (_star_columns if is_star else _cs_columns)(particles.path)
+    numbers = {own: column for own, column in columns.items() if _is_numeric(column)}
+    # RELION's labels start with an underscore in the file, and nowhere else.
+    wanted = name.removeprefix("_") if is_star else name
+    if wanted not in numbers:
+        return list(numbers), None
+    return list(numbers), numbers[wanted][particles.rows].astype(float)
+
+
+def _star_columns(path: Path) -> dict[str, np.ndarray]:
+    blocks = read_star(path)
+    table = blocks[particle_block(blocks, path)]
+    return {name: table[name].to_numpy() for name in table.columns}
+
+
+def _cs_columns(path: Path) -> dict[str, np.ndarray]:
+    table = read_cs(path)
+    columns = {}
+    for name in table.dtype.names or ():
+        if table[name].ndim == 1:
+            columns[name] = table[name]
+        elif table[name].ndim == 2:
+            parts = table[name].T
+            columns |= {f"{name}.{k}": part for k, part in enumerate(parts)}
+    return columns
+
+
+def _is_numeric(column: np.ndarray) -> bool:
+    return column.dtype.kind in "fiub"
+
+
+def _of_table(run: Run, name: str) -> tuple[list[str], np.ndarray | None]:
+    """Return the names of the columns that were fitted or left out, and one of them."""
+    if "columns" not in run.record or not run.input.exists():
+        return [], None
+    names = column_names(run.input)
+    if name not in names:
+        return names, None
+    choice = ColumnChoice(labels=(name,))
+    if run.drawn:
+        return names, stored_table(run.input, choice).take(run.rows)[:, 0]
+    values = read_table(run.input, choice).samples[:, 0]
+    if len(values) != len(run.rows):
+        raise ValueError(
+            f"{run.input} has {len(values)} rows now and had {len(run.rows)} when "
+            "fitted. Fit again."
+        )
+    return names, values

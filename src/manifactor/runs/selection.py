@@ -2,21 +2,20 @@
 
 import io
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
-from manifactor._support.extras import extra
-from manifactor.cryoem.cryosparc import npy_bytes
-from manifactor.cryoem.formats import particles_with
-from manifactor.runs.known_columns import known_column
-from manifactor.runs.places import (
-    coordinate_columns,
-    in_range,
-    table_as_csv,
-    table_columns,
-)
-from manifactor.runs.run import Run
+from manifactor._support.errors import extra
+from manifactor._support.files import write_whole
+from manifactor.cryoem.files.cryosparc import npy_bytes
+from manifactor.cryoem.files.formats import particles_with
+from manifactor.runs.folder import read_record
+from manifactor.runs.parts import PlacedRows, each_part
+from manifactor.runs.places import coordinate_columns, in_range, table_as_csv, table_columns
+from manifactor.runs.run import Run, known_column
 
 
 def selected(
@@ -27,20 +26,7 @@ def selected(
     least_confidence: float = 0.0,
     inverted: bool = False,
 ) -> np.ndarray:
-    """Return the samples in all ranges, ascending.
-
-    Parameters
-    ----------
-    run : Run
-    ranges : sequence of (factor, low, high)
-        Factors are counted from 1; bounds as in `Place.between`.
-    columns : sequence of (name, low, high)
-        Ranges of other columns, as `known_column` names them; both ends belong to them.
-    least_confidence : float
-        Least confidence of a sample's place on every factor.
-    inverted : bool
-        Whether to return all other samples instead.
-    """
+    """Return the samples in all ranges, ascending."""
     chosen = inside(run, ranges, columns, least_confidence) != inverted
     require_some(bool(chosen.any()), inverted)
     return np.flatnonzero(chosen)
@@ -84,8 +70,7 @@ def selection(run: Run, chosen: np.ndarray, suffix: str) -> bytes:
     """Return the chosen samples as the bytes of a file of that suffix."""
     if suffix not in SELECTIONS:
         raise ValueError(
-            f"--out must end in one of {', '.join(SELECTIONS)}; got "
-            f"{suffix or 'no ending'}."
+            f"--out must end in one of {', '.join(SELECTIONS)}; got {suffix or 'no ending'}."
         )
     return SELECTIONS[suffix](run, chosen)
 
@@ -95,8 +80,7 @@ def _as_particles(suffix: str) -> Callable[[Run, np.ndarray], bytes]:
         particles = run.particles
         if particles.path.suffix.lower() != suffix:
             raise ValueError(
-                f"the run's particles are {particles.path.name}; choose --out with the "
-                "same ending."
+                f"the run's particles are {particles.path.name}; choose --out with the same ending."
             )
         columns = coordinate_columns([place[chosen] for place in run.places], suffix)
         return particles_with(particles[chosen], columns)
@@ -132,4 +116,62 @@ SELECTIONS: dict[str, Callable[[Run, np.ndarray], bytes]] = {
     ".pkl": _as_pickle,
     ".npy": _as_npy,
     ".parquet": _as_parquet,
+}
+
+
+# Selections of runs whose coordinates are in parts, written part by part.
+
+
+def select_from_parts(
+    folder: Path,
+    out: Path,
+    ranges: Sequence[tuple[int, float, float]],
+    *,
+    columns: Sequence[tuple[str, float, float]] = (),
+    least_confidence: float = 0.0,
+    inverted: bool = False,
+) -> tuple[int, int]:
+    """Write the samples in all ranges, whole or not at all; parameters of `selected`."""
+    write = WRITERS.get(out.suffix.lower())
+    if write is None:
+        raise ValueError(
+            f"--out must end in one of {', '.join(WRITERS)} for a run whose "
+            f"coordinates are in parts; got {out.suffix or 'no ending'}."
+        )
+    record = read_record(folder)
+    counts: list[int] = []
+
+    def chosen() -> Iterator[PlacedRows]:
+        for rows, places in each_part(folder, record):
+            part = Run(folder, record, rows, places, drawn=True)
+            found = inside(part, ranges, columns, least_confidence)
+            some = np.flatnonzero(found != inverted)
+            counts.append(len(some))
+            yield rows[some], tuple(place[some] for place in places)
+        require_some(sum(counts) > 0, inverted)
+
+    write_whole(out, lambda file: write(file, chosen()))
+    return sum(counts), record["n_samples"]
+
+
+def _write_csv(file: BinaryIO, parts: Iterator[PlacedRows]) -> None:
+    for number, (rows, places) in enumerate(parts):
+        header, _, lines = table_as_csv(places, rows).partition(b"\n")
+        file.write(lines if number else header + b"\n" + lines)
+
+
+def _write_parquet(file: BinaryIO, parts: Iterator[PlacedRows]) -> None:
+    arrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
+    rows, places = next(parts)
+    table = arrow.table(table_columns(places, rows))
+    with parquet.ParquetWriter(file, table.schema) as writer:
+        writer.write_table(table)
+        for rows, places in parts:
+            if len(rows):  # empty row groups would only be looked at in vain
+                writer.write_table(arrow.table(table_columns(places, rows)))
+
+
+WRITERS: dict[str, Callable[[BinaryIO, Iterator[PlacedRows]], None]] = {
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
 }

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from manifactor._support.errors import one_line
-from manifactor._support.regular_files import real_path
-from manifactor._support.temporaries import newest_change, remove
+from manifactor._support.files import newest_change, real_path, remove
+from manifactor._support.threads import cores
 from manifactor._support.version import __version__
 from manifactor._support.workers import Processes, Workers, ignored
-from manifactor.inputs.stores import is_stored
 from manifactor.runs.archive import FORMAT, is_run
-from manifactor.runs.checkpoints import other_fit
+from manifactor.runs.checkpoints import last_changed, other_fit
+from manifactor.runs.cost import Cost, InputRates, PartCost, cores_of_worker, cost_of_pieces
 from manifactor.runs.folder import read_record
-from manifactor.runs.input_state import last_changed
 from manifactor.runs.task import Task
+from manifactor.tables.stores import is_stored
 
 COLUMNS = ("view", "particles", "verdict", "factors", "problem")
 TABLE = "views.csv"
@@ -39,13 +39,10 @@ def distinct_names(tasks: Sequence[Task]) -> list[str]:
     names = [task.name.lstrip(".") for task in tasks]
     if len(set(names)) < len(names):
         folders = [real_path(task.path).parent.name.lstrip(".") for task in tasks]
-        names = [
-            f"{folder}_{name}" for folder, name in zip(folders, names, strict=True)
-        ]
+        names = [f"{folder}_{name}" for folder, name in zip(folders, names, strict=True)]
     if len(set(names)) < len(names):
         raise ValueError(
-            f"the inputs must have different names; got {', '.join(names)}. "
-            "Rename them."
+            f"the inputs must have different names; got {', '.join(names)}. Rename them."
         )
     return names
 
@@ -57,14 +54,7 @@ def finished_runs(folder: Path) -> list[Path]:
 
 
 def finished_rows(tasks: Mapping[str, Task], folder: Path) -> dict[str, Row]:
-    """Return the rows of the tasks whose runs a folder already holds.
-
-    Raises
-    ------
-    ValueError
-        If the folder holds anything else: runs of other tasks, or of inputs that have
-        changed since.
-    """
+    """Return the rows of the tasks whose runs a folder already holds."""
     clear_away(folder)
     # A command that was stopped at its very end has left the table, too.
     (folder / TABLE).unlink(missing_ok=True)
@@ -93,24 +83,8 @@ def fit_side_by_side(
 ) -> list[Row]:
     """Fit the tasks that a folder has no runs of, each into a run folder inside it.
 
-    A task that fails does not stop the others. Runs are written by the workers: what
-    is finished is kept if this process is stopped.
-
-    Parameters
-    ----------
-    tasks : mapping of str to Task
-        By the name of the run folder.
-    folder : Path
-        Exists, and holds nothing but runs of these tasks.
-    workers : Workers
-        Must see the inputs and the folder under the same paths as this process.
-    report : callable
-        Called with the share of the work that is done.
-
-    Returns
-    -------
-    list of dict
-        The rows of a table, which is also written to views.csv.
+    A task that fails does not stop the others. Runs are written by the workers: what is finished is
+    kept if this process is stopped.
     """
     rows = finished_rows(tasks, folder)
     further = [name for name in tasks if name not in rows]
@@ -135,15 +109,13 @@ def _require_any(rows: Sequence[Row]) -> None:
     """Refuse a table in which every task has failed."""
     if all(row["verdict"] == FAILED for row in rows):
         first = rows[0]
-        raise ValueError(
-            f"no view could be fitted; the first, {first['view']}: {first['problem']}"
-        )
+        raise ValueError(f"no view could be fitted; the first, {first['view']}: {first['problem']}")
 
 
 def _fit_row(task: Task, out: Path) -> Row:
     """Fit a task and return its row of the table."""
-    # A worker may have written the run before it was lost, or before the command that
-    # it worked for was stopped.
+    # A worker may have written the run before it was lost, or before the command that it worked for
+    # was stopped.
     if not (is_run(out) and _is_of(task, out)):
         with warnings.catch_warnings(action="ignore"):
             task.fit(task.read(), out, overwrite=is_run(out))
@@ -196,3 +168,25 @@ def _failed(name: str, error: Exception) -> Row:
 
 def _cells(*values: str) -> Row:
     return dict(zip(COLUMNS, values, strict=True))
+
+
+# Memory and time of several inputs or views that are fitted side by side.
+
+
+def forecast_side_by_side(
+    tasks: Sequence[Task],
+    *,
+    n_workers: int | None = None,
+    n_cores: int | None = None,
+    rates: InputRates = InputRates(),
+) -> Cost:
+    """Return what it costs to fit tasks side by side, each with one worker."""
+    count = n_workers or cores()
+    each = cores_of_worker(count, n_cores)
+    pieces = [_piece(name, task, each) for name, task in named_tasks(tasks).items()]
+    return cost_of_pieces(pieces, n_workers=count, client=rates.process_bytes)
+
+
+def _piece(name: str, task: Task, n_cores: int) -> PartCost:
+    cost = task.forecast(task.open(), n_cores=n_cores)
+    return PartCost(name, cost.seconds, cost.memory)

@@ -1,4 +1,4 @@
-"""One input of `fit`: read, fitted, and written as a run folder."""
+"""Values as arguments of the command line that repeat a fit."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -6,68 +6,87 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.choices import Choice, choices_as_json
-from manifactor._support.escapes import shell_line
+from manifactor._support.errors import shell_line
+from manifactor._support.parameters import Choice, choices_as_json
 from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.version import __version__
 from manifactor._support.workers import Here, Workers
+from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.inputs.columns import ColumnChoice
-from manifactor.inputs.given import Given
-from manifactor.inputs.large import LargeInput, UnreadTable
-from manifactor.inputs.particle_choice import ParticleChoice
-from manifactor.inputs.reading import ImageSettings, Input, open_input, read_opened
-from manifactor.inputs.stored import in_parts, stored_table
+from manifactor.runs.checkpoints import InputState, input_state, particle_file, warn_of_changes
 from manifactor.runs.confounders import confounder_records
-from manifactor.runs.cost import Cost
-from manifactor.runs.fitting import FitPlan, Opened, fit_input, plan_fit
-from manifactor.runs.folder import write_run
-from manifactor.runs.input_cost import forecast_input, n_columns
-from manifactor.runs.input_state import (
-    InputState,
-    input_state,
-    particle_file,
-    warn_of_changes,
-)
-from manifactor.runs.large import (
+from manifactor.runs.cost import Cost, forecast_input, n_columns
+from manifactor.runs.fitting import (
+    FitPlan,
+    Opened,
+    fit_input,
     fit_large,
     how_many_drawn,
     open_large,
+    plan_fit,
     table_state,
     work_folder,
 )
-from manifactor.runs.options import (
-    absolute,
-    changed_options,
-    repeated_options,
-    shortest,
-)
+from manifactor.runs.folder import write_run
 from manifactor.runs.parts import FOLDER as PARTS_FOLDER
 from manifactor.runs.places import Place
+from manifactor.tables.columns import ColumnChoice
+from manifactor.tables.images import Given
+from manifactor.tables.reading import (
+    ImageSettings,
+    Input,
+    LargeInput,
+    UnreadTable,
+    open_input,
+    read_opened,
+)
+from manifactor.tables.stores import in_parts, stored_table
+
+
+def changed_options(given: Mapping, usual: Mapping) -> list[str]:
+    """Return the values that are not the usual ones as arguments.
+
+    None and False are the absence of a flag.
+    """
+    out: list[str] = []
+    for name, value in given.items():
+        if value is None or value is False or value == usual.get(name):
+            continue
+        out.append(f"--{name.replace('_', '-')}")
+        if value is not True:
+            out.append(shortest(value) if isinstance(value, float) else str(value))
+    return out
+
+
+def repeated_options(options: Mapping[str, list]) -> list[str]:
+    """Return options as arguments, each repeated for every value."""
+    out: list[str] = []
+    for name, values in options.items():
+        for value in values:
+            out += [name, shortest(value) if isinstance(value, float) else str(value)]
+    return out
+
+
+def shortest(number: float) -> str:
+    """Return the fewest digits that give the number back."""
+    short = f"{number:g}"
+    return short if float(short) == number else repr(float(number))
+
+
+def absolute(path: str | None) -> str | None:
+    """Return a path that is the same from any folder.
+
+    A link stays a link, since what belongs to it may lie beside it.
+    """
+    return None if path is None else str(Path(path).absolute())
+
+
+# One input of `fit`: read, fitted, and written as a run folder.
 
 
 @dataclass(frozen=True)
 class Task:
-    """One input of `fit`, and how to treat it.
-
-    Attributes
-    ----------
-    path : Path
-    particles, indices : path or None
-    view : (rot, tilt) or None
-    width : float or None
-    images : ImageSettings
-    columns : ColumnChoice
-    choice : ParticleChoice
-        These seven as in `open_input`.
-    settings : dict
-        Parameters of the factorizer.
-    seed : int
-    n_fitted : int, "auto" or "all"
-        As in `plan_fit`.
-    coordinates : "auto", "csv" or "parquet"
-        As in `in_parts`.
-    """
+    """One input of `fit`, and how to treat it."""
 
     path: Path
     particles: str | None = None
@@ -76,11 +95,11 @@ class Task:
     width: float | None = None
     images: ImageSettings = field(default_factory=ImageSettings)
     columns: ColumnChoice = field(default_factory=ColumnChoice)
-    choice: ParticleChoice = field(default_factory=ParticleChoice)
-    settings: dict = field(default_factory=dict)
+    choice: ParticleChoice = field(default_factory=ParticleChoice)  # these seven as in `open_input`
+    settings: dict = field(default_factory=dict)  # parameters of the factorizer
     seed: int = 0
-    n_fitted: int | str = "auto"
-    coordinates: str = "auto"
+    n_fitted: int | str = "auto"  # as in `plan_fit`
+    coordinates: str = "auto"  # as in `in_parts`
 
     @property
     def name(self) -> str:
@@ -97,10 +116,7 @@ class Task:
         view = []
         if self.view is not None:
             view = [f"--view={','.join(shortest(angle) for angle in self.view)}"]
-        files = {
-            "particles": absolute(self.particles),
-            "ind": absolute(self.indices),
-        }
+        files = {"particles": absolute(self.particles), "ind": absolute(self.indices)}
         return [
             "fit",
             str(self.path.absolute()),
@@ -111,12 +127,8 @@ class Task:
             *changed_options(asdict(self.images), asdict(usual.images)),
             *changed_options(asdict(self.columns), asdict(usual.columns)),
             *changed_options(self.settings, ManifoldFactorizer().get_params()),
-            *changed_options(
-                {"fit_samples": self.n_fitted}, {"fit_samples": usual.n_fitted}
-            ),
-            *changed_options(
-                {"coordinates": self.coordinates}, {"coordinates": usual.coordinates}
-            ),
+            *changed_options({"fit_samples": self.n_fitted}, {"fit_samples": usual.n_fitted}),
+            *changed_options({"coordinates": self.coordinates}, {"coordinates": usual.coordinates}),
             *changed_options({"seed": self.seed}, {"seed": usual.seed}),
         ]
 
@@ -162,12 +174,7 @@ class Task:
     def _open_large(self) -> UnreadTable:
         """Return the samples that are drawn of a large table."""
         given = Given(
-            self.particles,
-            self.indices,
-            self.view,
-            self.images,
-            self.columns,
-            self.choice,
+            self.particles, self.indices, self.view, self.images, self.columns, self.choice
         )
         given.require_large_table(self.path)
         return open_large(
@@ -188,29 +195,12 @@ class Task:
             return opened.read()
         return read_opened(opened, np.random.default_rng(self.seed))
 
-    def forecast(
-        self, opened: Opened, *, n_workers: int = 1, n_cores: int | None = None
-    ) -> Cost:
-        """Return what the fit costs, from reading to writing.
-
-        Parameters
-        ----------
-        opened : Input, UnreadImages or UnreadTable
-        n_workers : int
-            Workers that samples are placed on.
-        n_cores : int or None
-            Cores of this process, or of each worker; None for as many as there are.
-        """
-        plan = plan_fit(
-            opened, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted
-        )
+    def forecast(self, opened: Opened, *, n_workers: int = 1, n_cores: int | None = None) -> Cost:
+        """Return what the fit costs, from reading to writing."""
+        plan = plan_fit(opened, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted)
         n_fitted = len(plan.rows)
-        fitting = plan.factorizer().forecast_shape(
-            n_fitted, n_columns(opened), n_cores=n_cores
-        )
-        return forecast_input(
-            opened, fitting, n_fitted, n_workers=n_workers, n_cores=n_cores
-        )
+        fitting = plan.factorizer().forecast_shape(n_fitted, n_columns(opened), n_cores=n_cores)
+        return forecast_input(opened, fitting, n_fitted, n_workers=n_workers, n_cores=n_cores)
 
     def fit(
         self,
@@ -224,20 +214,12 @@ class Task:
     ) -> tuple[ManifoldFactorizer, dict]:
         """Fit the samples and write the run folder.
 
-        Samples of a large table are placed by `workers`, who see it, and the folder of
-        `out`, by the same paths.
-
-        Returns
-        -------
-        fit : ManifoldFactorizer
-        record : dict
-            What run.json says beside the results.
+        Samples of a large table are placed by `workers`, who see it, and the folder of `out`, by
+        the same paths.
         """
         given.require_values()
         before = input_state([self.path, self.particles, self.indices])
-        plan = plan_fit(
-            given, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted
-        )
+        plan = plan_fit(given, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted)
         if isinstance(given, LargeInput):
             how = {"stages": stages, "callback": callback, "workers": workers}
             return self._fit_large(given, plan, out, before, overwrite=overwrite, **how)
@@ -275,9 +257,7 @@ class Task:
         state = (given.rows, *table_state(given.table))
         key = fingerprint(__version__, self.arguments, *state)
         with work_folder(out, stages) as work:
-            fit, n_parts = fit_large(
-                given, plan, work=work, key=key, stages=stages, **how
-            )
+            fit, n_parts = fit_large(given, plan, work=work, key=key, stages=stages, **how)
             record = {**self._full_record(given, plan, fit, before), "parts": n_parts}
             parts = work / PARTS_FOLDER
             warn_of_changes(before)
@@ -328,8 +308,6 @@ class Task:
         )
 
 
-def _missing(
-    choices: Mapping[str, Choice], known: Mapping[str, Choice]
-) -> dict[str, Choice]:
+def _missing(choices: Mapping[str, Choice], known: Mapping[str, Choice]) -> dict[str, Choice]:
     """Return the choices that are not known yet: the plan's come first."""
     return {name: choice for name, choice in choices.items() if name not in known}

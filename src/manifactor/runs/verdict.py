@@ -3,29 +3,19 @@
 from collections.abc import Mapping
 
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.judging.criterion import Criterion, Test, at_least, at_most
+from manifactor.factoring.judging.criteria import Criterion, Test, at_least, at_most
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.runs.confounders import ConfounderSettings
 
 
 def run_evidence(
-    fit: ManifoldFactorizer,
-    record: Mapping,
-    *,
-    settings: ConfounderSettings = ConfounderSettings(),
+    fit: ManifoldFactorizer, record: Mapping, *, settings: ConfounderSettings = ConfounderSettings()
 ) -> Evidence:
     """Return the evidence of a fit, with more tests for particles of all views.
 
-    One is failed where places depend on the viewing direction: then factors are not
-    independent of it. Another is failed where volumes of some views are not those of
-    views far from them: then a place does not mean the same in all views.
-
-    Parameters
-    ----------
-    fit : ManifoldFactorizer
-    record : mapping
-        What run.json says.
-    settings : ConfounderSettings
+    One is failed where places depend on the viewing direction: then factors are not independent of
+    it. Another is failed where volumes of some views are not those of views far from them: then a
+    place does not mean the same in all views.
     """
     evidence = fit.evidence_
     for test in (_of_views(record, settings), _of_consistency(record, settings)):
@@ -41,15 +31,13 @@ def criteria_of_all_views(
         at_most(
             "views",
             settings.view_r2,
-            "all views: largest R^2 with which the viewing direction predicts places "
-            "on a factor",
+            "all views: largest R^2 with which the viewing direction predicts places on a factor",
             "places depend on the viewing direction: {dependent}",
         ),
         at_least(
             "consistency",
             settings.consistent,
-            "all views: smallest share of a motion in some views that views far from "
-            "them predict",
+            "all views: smallest share of a motion in some views that views far from them predict",
             "a place does not mean the same in all views: {drifting}",
         ),
     )
@@ -75,11 +63,7 @@ def _of_views(record: Mapping, settings: ConfounderSettings) -> Test | None:
 
 def _of_consistency(record: Mapping, settings: ConfounderSettings) -> Test | None:
     shares = record.get("all_views", {}).get("consistency", [])
-    found = {
-        number: share
-        for number, share in enumerate(shares, start=1)
-        if share is not None
-    }
+    found = {number: share for number, share in enumerate(shares, start=1) if share is not None}
     if not found:
         return None
     drifting = ", ".join(

@@ -1,13 +1,15 @@
-"""Subspace iteration filtered by Chebyshev polynomials (Zhou, Saad et al., 2006)."""
+"""The block of vectors that a filtered subspace iteration begins with."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
+from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 
-from manifactor.spectral.eigenpairs import SINGLE_PRECISION_RESIDUAL, Pairs, Start
+from manifactor.spectral.eigenpairs import SINGLE_PRECISION_RESIDUAL, Pairs, Start, required
 from manifactor.spectral.filter_plan import (
     FilterPlan,
     FilterSettings,
@@ -16,14 +18,136 @@ from manifactor.spectral.filter_plan import (
     first_plan,
     safe_count,
 )
-from manifactor.spectral.first_block import first_block
+from manifactor.spectral.gpu import from_tensor
 from manifactor.spectral.operators import Operator
-from manifactor.spectral.rayleigh_ritz import (
-    RitzPairs,
-    merged,
-    orthonormalizer,
-    rayleigh_ritz,
-)
+
+
+def first_block(
+    operator: Operator, width: int, plan: FilterPlan, *, start: Start | None, rng: Generator
+) -> Any:
+    """Return random vectors, or those of the start, without what is rough in them."""
+    if start is None:
+        block = operator.random(width, rng)
+    else:
+        block = _extended(operator, start, width, settings=plan.settings)
+    for rough in plan.rough():
+        degree = int(np.ceil(plan.settings.rough_gain / rough.gain))
+        block = chebyshev_filter(operator, block, rough, max(2, degree))
+    return block
+
+
+def _extended(operator: Operator, start: Start, width: int, *, settings: FilterSettings) -> Any:
+    """Return vectors that are known on some samples as vectors on all of them.
+
+    Steps of the walk sum the values around each sample. The sums are larger where there are more
+    known samples around; those of the first vector show by how much, so that dividing by them
+    leaves means.
+    """
+    block = operator.filled(start.rows, start.vectors[:, :width])
+    if start.first is None:
+        return block
+    around = operator.entries * len(start.rows) / operator.n
+    for _ in range(int(np.ceil(settings.known_around / around))):
+        block = operator.product(block)
+    found = from_tensor(operator.vectors(block, np.arange(1)))[:, 0]
+    # Out of reach of all known samples, vectors stay 0.
+    reached = np.abs(found) > np.finfo(np.float32).tiny
+    factors = np.divide(start.first, found, out=np.zeros(operator.n), where=reached)
+    operator.scale_rows(block, factors)
+    return block
+
+
+# Eigenpairs of a matrix inside the span of a block of vectors.
+
+
+@dataclass(frozen=True)
+class RitzPairs:
+    """Pairs that were read from a block, and those locked before, in one order."""
+
+    values: np.ndarray  # (width,): ritz values, descending
+    residuals: np.ndarray  # (width,): infinite for spare vectors
+    order: np.ndarray  # (width,): the column of the block that each pair's vector is
+    excess: np.ndarray  # (n_pairs,): residuals of the wanted pairs over those asked for
+
+    @property
+    def accurate(self) -> np.ndarray:
+        """Whether each wanted pair is as accurate as asked for, (n_pairs,)."""
+        return self.excess <= 1
+
+    @property
+    def worst(self) -> float:
+        """Largest excess."""
+        return self.excess.max()
+
+    def n_accurate(self) -> int:
+        """Return how many pairs are accurate before the first that is not."""
+        return int(self.accurate.cumprod().sum())
+
+
+def rayleigh_ritz(
+    operator: Operator, block: Any, locked: Any, n_pairs: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Overwrite a block with its Ritz vectors, orthogonal to the locked vectors.
+
+    Returns values (width,), residuals (width,).
+    """
+    if locked.shape[1]:
+        operator.clear(block, locked)
+    image = operator.product(block)
+    basis = orthonormalizer(operator.inner(block, block))
+    small = basis.T @ operator.inner(block, image) @ basis
+    values, rotation = eigh((small + small.T) / 2)
+    values = values[::-1]
+    rotation = basis @ rotation[:, ::-1]
+    operator.rotate(block, rotation)
+    residuals = np.full(len(values), np.inf)
+    # The image is not rotated in place: residuals of the wanted vectors are enough.
+    wanted = slice(n_pairs)
+    residuals[wanted] = operator.residual_norms(image, block, rotation[:, wanted], values[wanted])
+    return values, residuals
+
+
+def merged(
+    locked: Pairs, values: np.ndarray, residuals: np.ndarray, *, n_pairs: int, tolerance: float
+) -> RitzPairs:
+    """Return locked and new pairs in descending order of their values.
+
+    Columns are counted with the locked vectors first.
+    """
+    values = np.concatenate([locked.values, values])
+    residuals = np.concatenate([locked.residuals, residuals])
+    # Stable, so that of equal values those locked before come first, as they did.
+    order = np.argsort(-values, kind="stable")
+    values, residuals = values[order], residuals[order]
+    asked = required(values[:n_pairs], tolerance)
+    excess = residuals[:n_pairs] / asked
+    return RitzPairs(values, residuals, order, excess)
+
+
+def orthonormalizer(gram: np.ndarray, *, least_sine: float = 1e-4) -> np.ndarray:
+    """Return combinations of vectors with these inner products that are orthonormal.
+
+    Shapes: gram (width, width).
+    """
+    squares = np.maximum(np.diag(gram), np.finfo(gram.dtype).tiny)
+    scale = 1 / np.sqrt(squares)
+    gram = gram * scale[:, None] * scale
+    # A triangle costs a quarter of a decomposition, but loses the vectors that are nearly
+    # dependent; where any is, Cholesky fails or shows a small diagonal.
+    with suppress(LinAlgError):
+        triangle = cholesky(gram)
+        if np.diag(triangle).min() > least_sine:
+            inverse = solve_triangular(triangle, np.eye(len(gram)))
+            return scale[:, None] * inverse
+    values, basis = eigh(gram)
+    values = values[::-1]
+    basis = basis[:, ::-1]
+    # Eigenvalues below rounding stand for directions that the block does not have.
+    values = np.maximum(values, 1e-13 * values[0])
+    return scale[:, None] * basis / np.sqrt(values)
+
+
+# Subspace iteration filtered by Chebyshev polynomials (Zhou, Saad et al., 2006).
 
 
 def filtered(
@@ -39,27 +163,10 @@ def filtered(
 ) -> Pairs:
     """Compute the largest eigenpairs by filtering a block of vectors.
 
-    The block is somewhat wider than the number of pairs. Where the wanted eigenvalues
-    end is read from the spectrum's density, so that the first polynomial is already
-    the right one. Vectors are filtered in single precision, twice as fast, as long as
-    that is accurate enough. Pairs are read from them in double precision; those that
-    are accurate are locked and filtered no more.
-
-    Parameters
-    ----------
-    operator : Operator
-    n_pairs : int
-    tolerance : float
-        Residual asked for, over the distance of the eigenvalue from 1.
-    rng : Generator
-    start : Start or None
-        An approximation to start from; ignored if it has fewer vectors than the block.
-    spare : bool
-        Return the spare vectors too, which are less accurate.
-    progress : callable or None
-        Called with the share of the work that is done.
-    settings : FilterSettings
-        When the budget is used up, the lowest accurate pairs are returned.
+    The block is somewhat wider than the number of pairs. Where the wanted eigenvalues end is read
+    from the spectrum's density, so that the first polynomial is already the right one. Vectors are
+    filtered in single precision, twice as fast, as long as that is accurate enough. Pairs are read
+    from them in double precision; those that are accurate are locked and filtered no more.
     """
     width = block_width(operator.n, n_pairs, wide=operator.wide, settings=settings)
     if start is not None and start.vectors.shape[1] < width:
@@ -136,55 +243,28 @@ def _no_pairs(operator: Operator, block: Any) -> Pairs:
 class _Iteration:
     """State of the subspace iteration.
 
-    It changes in place: blocks are the largest arrays of a fit, and no step may keep
-    one alive that a later step has replaced.
-
-    Attributes
-    ----------
-    wide : bool
-        Whether taking the block apart costs more than filtering it.
-    locked : Pairs
-        Pairs that are accurate.
-    error : float
-        Estimated error of the last wanted vector.
-    rounding : float
-        Relative error that a degree adds in single precision.
-    aim : float
-        Error that the next polynomial aims at, over the residual asked for.
-    refined_aim : float
-        The same after pairs were read.
-    products : int
-        Products of the matrix with the block so far.
-    stalls : int
-        How often residuals came no nearer.
-    stalled : bool
-        Whether they came no nearer the last time.
-    worst : float
-        Largest excess of a residual the last time.
-    double_only : bool
-        Whether single precision was found to be too coarse.
-    single : bool
-        Whether the last polynomial was applied in single precision.
+    It changes in place: blocks are the largest arrays of a fit, and no step may keep one alive that
+    a later step has replaced.
     """
 
     operator: Operator
     n_pairs: int
     tolerance: float
     settings: FilterSettings
-    wide: bool
+    wide: bool  # whether taking the block apart costs more than filtering it
     plan: FilterPlan
     block: Any
-    locked: Pairs
-    error: float
-    rounding: float
-    aim: float
-    refined_aim: float
-    products: int = 0
-    stalls: int = 0
-    stalled: bool = False
-    worst: float = np.inf
-    double_only: bool = False
-    single: bool = True
+    locked: Pairs  # pairs that are accurate
+    error: float  # estimated error of the last wanted vector
+    rounding: float  # relative error that a degree adds in single precision
+    aim: float  # error that the next polynomial aims at, over the residual asked for
+    refined_aim: float  # the same after pairs were read
+    products: int = 0  # products of the matrix with the block so far
+    stalls: int = 0  # how often residuals came no nearer
+    stalled: bool = False  # whether they came no nearer the last time
+    worst: float = np.inf  # largest excess of a residual the last time
+    double_only: bool = False  # whether single precision was found to be too coarse
+    single: bool = True  # whether the last polynomial was applied in single precision
 
     @property
     def target(self) -> float:
@@ -204,8 +284,8 @@ class _Iteration:
     def _single_is_enough(self) -> bool:
         """Return whether the next polynomial stays above what single precision reaches.
 
-        Far from the target it is, whatever the target: rounding is small beside the
-        error that there is.
+        Far from the target it is, whatever the target: rounding is small beside the error that
+        there is.
         """
         nearest = max(self.target, self.error / self.settings.double_within)
         return not self.double_only and nearest >= SINGLE_PRECISION_RESIDUAL
@@ -253,11 +333,7 @@ class _Iteration:
         known = self.locked.vectors
         values, residuals = rayleigh_ritz(operator, self.block, known, self.n_pairs)
         pairs = merged(
-            self.locked,
-            values,
-            residuals,
-            n_pairs=self.n_pairs,
-            tolerance=self.tolerance,
+            self.locked, values, residuals, n_pairs=self.n_pairs, tolerance=self.tolerance
         )
         self.block = operator.beside(known, self.block)
         # Their vectors are in the block now, and are not to be there twice.
@@ -267,8 +343,8 @@ class _Iteration:
     def _smooth(self) -> None:
         """Multiply the block by the matrix less the bottom of its spectrum.
 
-        What lies lower comes out smaller: the noise of single precision is spread
-        over the whole spectrum.
+        What lies lower comes out smaller: the noise of single precision is spread over the whole
+        spectrum.
         """
         out = 0 * self.block
         self.operator.recur(self.block, out, self.plan.bottom, 1.0, 0.0)
@@ -291,8 +367,8 @@ class _Iteration:
 
     def result(self, pairs: RitzPairs, *, spare: bool) -> Pairs:
         """Return the pairs up to the first that is not accurate, or all of them."""
-        # A pair beyond the constant one is returned, accurate or not: the caller
-        # warns of its residual.
+        # A pair beyond the constant one is returned, accurate or not: the caller warns of its
+        # residual.
         count = max(2, pairs.n_accurate())
         if spare:
             count = len(pairs.values)
@@ -318,8 +394,8 @@ class _Iteration:
     def refine(self, pairs: RitzPairs) -> None:
         """Adapt the plan to the Ritz values.
 
-        If they are not known well and come no nearer, the cut was too high; if they
-        are known and come no nearer, single precision is too coarse.
+        If they are not known well and come no nearer, the cut was too high; if they are known and
+        come no nearer, single precision is too coarse.
         """
         worst = float(pairs.worst * self.target)
         self.error = self.settings.error_margin * worst

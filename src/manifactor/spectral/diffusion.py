@@ -1,4 +1,4 @@
-"""The record Diffusion: samples, neighbour graph, random walk and its spectrum."""
+"""The functions of a spectrum at new samples, by one step of the walk (Nyström)."""
 
 import logging
 from collections.abc import Mapping
@@ -8,19 +8,134 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.spatial import KDTree
+from sklearn.metrics import pairwise_distances
 from sklearn.utils import gen_batches
 
-from manifactor._support.choices import Choice
-from manifactor.spectral.extension import ExtensionSettings, extend
+from manifactor._support.memory import available_memory, held_memory
+from manifactor._support.parameters import Choice
+from manifactor._support.threads import map_panels
 from manifactor.spectral.forecast import forecast
-from manifactor.spectral.kernel import Affinity
-from manifactor.spectral.laplacian import laplacian_spectrum
+from manifactor.spectral.gpu import ResidentMatrix
+from manifactor.spectral.kernel import Affinity, KernelSettings, kernel_rows
+from manifactor.spectral.laplacian import OutlierSettings, laplacian_spectrum
 from manifactor.spectral.neighbors import NeighborGraph
 from manifactor.spectral.parts import Part
 from manifactor.spectral.preparation import Preparation
-from manifactor.spectral.resident import ResidentMatrix
+from manifactor.spectral.search.device import NearestSamples, nearest_samples
+from manifactor.spectral.search.exact import TreeSearch
 from manifactor.spectral.settings import DiffusionSettings
 from manifactor.spectral.spectrum import Spectrum
+
+
+@dataclass(frozen=True)
+class ExtensionSettings:
+    """Settings of `extend`: those that the fit was made with."""
+
+    kernel: KernelSettings = field(default_factory=KernelSettings)
+    outliers: OutlierSettings = field(default_factory=OutlierSettings)
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """One step of the walk from each new sample."""
+
+    # (n_new, n_distinct): weights of the steps to the distinct samples, not normalised
+    weights: sp.csr_array | np.ndarray
+    # (n_new,): the distinct sample on which an outlier is put; -1 for all others
+    nearest: np.ndarray
+
+
+def extend(
+    X,
+    spectrum: Spectrum,
+    affinity: Affinity,
+    graph: NeighborGraph,
+    samples: np.ndarray | None,
+    *,
+    settings: ExtensionSettings = ExtensionSettings(),
+) -> np.ndarray:
+    """Return the functions at new samples, (n_new, n_functions).
+
+    One step of the walk multiplies a function by its eigenvalue, so the mean over a step from a new
+    sample, over the eigenvalue, is the function there.
+
+    Shapes: X (n_new, n_features), samples (n_samples, n_features).
+    """
+    if isinstance(affinity.kernel, np.ndarray):
+        steps = _dense_steps(X, affinity, samples[graph.distinct])  # type: ignore[index]
+    else:
+        steps = _sparse_steps(X, affinity, graph, samples, settings)
+    outlier = steps.nearest >= 0
+    reach = steps.weights.sum(axis=1)
+    reached = reach > 0
+    _require_reached(reached | outlier, affinity.bandwidth.value)
+    functions = spectrum.functions
+    total = np.where(reached, reach, 1)
+    mean = (steps.weights @ functions) / total[:, None]
+    values = mean * np.exp(spectrum.step * spectrum.eigenvalues)
+    # As in the fit, an outlier lies where its nearest neighbour lies.
+    values[outlier] = functions[steps.nearest[outlier]]
+    return values
+
+
+def _dense_steps(X, affinity: Affinity, known: np.ndarray) -> _Steps:
+    """Return steps of the full kernel, which knows no outliers."""
+    squared = pairwise_distances(X, known, metric="sqeuclidean")
+    weights = np.exp(squared / -affinity.bandwidth.value) * affinity.pull
+    return _Steps(weights, np.full(len(weights), -1))
+
+
+def _sparse_steps(
+    X,
+    affinity: Affinity,
+    graph: NeighborGraph,
+    samples: np.ndarray | None,
+    settings: ExtensionSettings,
+) -> _Steps:
+    """Return steps to the neighbours."""
+    distances = graph.distances_to(X)
+    kernel = kernel_rows(distances, affinity, settings=settings.kernel)
+    weights = sp.csr_array(kernel @ sp.diags_array(affinity.pull))
+    nearest = np.full(kernel.shape[0], -1)
+    if samples is not None and graph.outliers.any():
+        alone = kernel.sum(axis=1) < settings.outliers.least_company
+        alone &= _within_outliers(distances, graph, samples)
+        rows = np.flatnonzero(alone)
+        nearest[rows] = [_nearest(distances, row) for row in rows]
+    return _Steps(weights, nearest)
+
+
+def _within_outliers(
+    distances: sp.csr_array, graph: NeighborGraph, samples: np.ndarray
+) -> np.ndarray:
+    """Return which new samples lie no farther off than the fit's outliers, (n_new,)."""
+    of_outliers = graph.distances_to(samples[graph.outliers])
+    # Explicit: what is not stored is no distance of 0, but no neighbour.
+    limit = of_outliers.min(axis=1, explicit=True).toarray().max()
+    nearest = distances.min(axis=1, explicit=True)
+    return nearest.toarray().ravel() <= limit
+
+
+def _nearest(distances: sp.csr_array, row) -> int:
+    """Return the column of a row's smallest entry."""
+    start, stop = distances.indptr[row : row + 2]
+    smallest = distances.data[start:stop].argmin()
+    return distances.indices[start + smallest]
+
+
+def _require_reached(reached: np.ndarray, bandwidth: float) -> None:
+    far = np.flatnonzero(~reached)
+    if len(far):
+        raise ValueError(
+            f"new samples must lie near the training samples; {len(far)} of "
+            f"{len(reached)} have none within reach of the bandwidth {bandwidth:.3g}, "
+            f"the first in row {far[0]}. Check that they are in the same units, or "
+            "leave them out."
+        )
+
+
+# The record Diffusion: samples, neighbour graph, random walk and its spectrum.
 
 log = logging.getLogger("manifactor")
 
@@ -30,40 +145,23 @@ EXTENDED_AT_ONCE = 20_000
 
 @dataclass(frozen=True)
 class Diffusion:
-    """Samples, their neighbour graph, the random walk on it, and its spectrum.
+    """Samples, their neighbour graph, the random walk on it, and its spectrum."""
 
-    Attributes
-    ----------
-    samples : ndarray of shape (n_samples, n_features) or sparse matrix
-        After preparation; the distances where only those are known.
-    graph : NeighborGraph
-    affinity : Affinity
-    distinct : Spectrum
-        On the distinct samples.
-    parts : tuple of Part
-        Random parts with spectra of their own, where there are many samples.
-    choices : mapping of str to Choice
-        What was chosen on the way, and why; "preparation" among them.
-    keys : mapping of str to str
-        Keys of the stages, for a later computation that starts from this one.
-    settings : DiffusionSettings
-        Settings of the computation; they serve further spectra and new samples.
-    max_functions : int
-        The number of functions up to which a method may ask for more.
-    n_requested : int
-        Functions computed at first, before a method asked for more.
-    """
-
+    # (n_samples, n_features): after preparation; the distances where only those are known
     samples: Any
     graph: NeighborGraph
     affinity: Affinity
-    distinct: Spectrum
+    distinct: Spectrum  # on the distinct samples
+    # Random parts with spectra of their own, where there are many samples
     parts: tuple[Part, ...] = ()
+    # What was chosen on the way, and why; "preparation" among them
     choices: Mapping[str, Choice] = field(default_factory=dict)
+    # Keys of the stages, for a later computation that starts from this one
     keys: Mapping[str, str] = field(default_factory=dict)
+    # Settings of the computation; they serve further spectra and new samples
     settings: DiffusionSettings = field(default_factory=DiffusionSettings)
-    max_functions: int = 0
-    n_requested: int = 0
+    max_functions: int = 0  # the number of functions up to which a method may ask for more
+    n_requested: int = 0  # functions computed at first, before a method asked for more
 
     def __repr__(self) -> str:
         n_samples, n_functions = len(self.graph.inverse), len(self.distinct.eigenvalues)
@@ -73,8 +171,8 @@ class Diffusion:
     def spectrum(self) -> Spectrum:
         """Spectrum on the given samples.
 
-        Copies share the values of their original, and functions are extended to
-        samples that were not drawn.
+        Copies share the values of their original, and functions are extended to samples that were
+        not drawn.
         """
         given = self.distinct.with_copies(self.graph)
         undrawn = np.flatnonzero(self.graph.undrawn)
@@ -125,8 +223,8 @@ class Diffusion:
     def grown(self, rng: np.random.Generator) -> "Diffusion | None":
         """Return the same with twice as many functions.
 
-        None where the caller fixed their number, where the samples resolve no more, or
-        where they do not fit into memory.
+        None where the caller fixed their number, where the samples resolve no more, or where they
+        do not fit into memory.
         """
         count = len(self.distinct.eigenvalues)
         if count >= self.max_functions:
@@ -135,8 +233,7 @@ class Diffusion:
         if not self._affordable(more):
             return None
         parts = tuple(
-            part.with_functions(more, settings=self.settings.parts, rng=rng)
-            for part in self.parts
+            part.with_functions(more, settings=self.settings.parts, rng=rng) for part in self.parts
         )
         spectrum = laplacian_spectrum(
             self.affinity,
@@ -161,14 +258,16 @@ class Diffusion:
             n_neighbors=self.n_neighbors,
             n_functions=n_functions,
         )
-        if not cost.fits:
+        # The forecast is of the whole fit, a part of which is in memory by now.
+        fits = cost.memory <= available_memory() + held_memory()
+        if not fits:
             log.warning(
                 "%d functions would help and were not computed: they need %s, which "
                 "does not fit into memory",
                 n_functions,
                 cost,
             )
-        return cost.fits
+        return fits
 
     def settled(self) -> "Diffusion":
         """Return the same with everything in the host's memory."""
@@ -192,3 +291,122 @@ class Diffusion:
 def first_look(parts: tuple[Part, ...]) -> tuple[np.ndarray, Spectrum] | None:
     """Return the first part's rows and spectrum, from which a solver starts."""
     return (parts[0].rows, parts[0].spectrum) if parts else None
+
+
+# Few combinations of a spectrum's functions at many new samples.
+
+# New samples at a time: what is computed of them stays in the cache. It steers no result.
+ROWS_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class Values:
+    """Combinations of functions at new samples."""
+
+    combined: np.ndarray  # (n_new, n_combinations)
+    nearest: np.ndarray  # (n_new,): the distinct training sample nearest to each
+    distance: np.ndarray  # (n_new,): to the nearest
+    company: np.ndarray  # (n_new,): kernel weight of all neighbours
+
+
+@dataclass(frozen=True)
+class CombinedFunctions:
+    """Combinations of the functions of a diffusion, at any samples.
+
+    They are those of `Diffusion.extended` up to rounding. Only the combinations are computed, and
+    the nearest sample is found with the neighbours. The values at a sample do not depend on the
+    samples that are asked for together with it.
+    """
+
+    # (n_distinct,): the distinct training samples in an order in which near ones are near in
+    # memory; all that follows is in this order
+    order: np.ndarray
+    search: NearestSamples
+    # (n_distinct, 1 + n_combinations): the pull of the walk, then its products with the
+    # combinations, each function divided by its eigenvalue of the walk
+    weighted: np.ndarray
+    known: np.ndarray  # (n_distinct, n_combinations): the combinations at the training samples
+    bandwidth: float
+    reach: float  # distance beyond which new samples are put on the nearest training sample
+    coincident: float  # squared distance below which they are
+
+    def __call__(self, X: np.ndarray) -> Values:
+        """Return the combinations at prepared samples, (n_new, n_features)."""
+        panels = map_panels(
+            lambda rows: self._at(X[rows]), len(X), smallest=ROWS_AT_ONCE, largest=ROWS_AT_ONCE
+        )
+        return Values(
+            np.concatenate([panel.combined for panel in panels]),
+            np.concatenate([panel.nearest for panel in panels]),
+            np.concatenate([panel.distance for panel in panels]),
+            np.concatenate([panel.company for panel in panels]),
+        )
+
+    def _at(self, X: np.ndarray) -> Values:
+        around = self.search.around(X)
+        nearest, squared = around.nearest()
+        weights = np.exp(around.squared / -self.bandwidth) * around.inside
+        # Row by row, one neighbour after the other: a product of dense matrices would depend on the
+        # number of rows in the last bit.
+        starts = np.arange(0, weights.size + 1, weights.shape[1])
+        entries = (weights.ravel(), around.indices.ravel(), starts)
+        sums = sp.csr_array(entries, shape=(len(X), len(self.known))) @ self.weighted
+        distance = np.sqrt(squared)
+        own = (squared < self.coincident) | (distance > self.reach)
+        total = np.where(own, 1.0, sums[:, 0])
+        combined = sums[:, 1:] / total[:, None]
+        combined[own] = self.known[nearest[own]]
+        return Values(combined, self.order[nearest], distance, weights.sum(axis=1))
+
+
+def is_combinable(diffusion: Diffusion) -> bool:
+    """Return whether `combined_functions` can be made of a diffusion.
+
+    Its neighbours must be the nearest samples, found by a tree, with one bandwidth for all. Samples
+    that the fit left out as outliers are not looked at.
+    """
+    graph, affinity = diffusion.graph, diffusion.affinity
+    return (
+        isinstance(graph.search, TreeSearch)
+        and sp.issparse(affinity.kernel)
+        and affinity.local_scale is None
+        and not graph.undrawn.any()
+    )
+
+
+def combined_functions(
+    diffusion: Diffusion, coefficients: np.ndarray, *, reach: float, n_new: int
+) -> CombinedFunctions:
+    """Return combinations of the functions of a diffusion, to be read at new samples.
+
+    Shapes: coefficients (n_functions, n_combinations).
+    """
+    spectrum, affinity, graph = diffusion.distinct, diffusion.affinity, diffusion.graph
+    growth = np.exp(spectrum.step * spectrum.eigenvalues)
+    extended = spectrum.functions @ (growth[:, None] * coefficients)
+    ones = np.ones((len(extended), 1))
+    weighted = affinity.pull[:, None] * np.hstack([ones, extended])
+    sums = affinity.kernel @ weighted
+    bandwidth = affinity.bandwidth.value
+    settings = diffusion.settings
+    samples = diffusion.samples[graph.distinct]
+    # Leaf by leaf of a tree: the neighbours of a sample then take few pages of memory, which saves
+    # a third of the time.
+    order = KDTree(samples).indices
+    search = nearest_samples(
+        samples[order],
+        graph.search.n_neighbors + 1,
+        dimension=diffusion.dimension,
+        n_new=n_new,
+        reach=reach,
+    )
+    return CombinedFunctions(
+        order=order,
+        search=search,
+        weighted=weighted[order],
+        known=(sums[:, 1:] / sums[:, :1])[order],
+        bandwidth=bandwidth,
+        reach=reach,
+        # The weight of a sample so near is 1 but for this.
+        coincident=-bandwidth * np.log1p(-settings.kernel.coincident),
+    )

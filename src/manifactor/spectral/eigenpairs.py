@@ -1,8 +1,7 @@
 """Eigenpairs of a symmetric normalised affinity, and the accuracy asked of them.
 
-All eigenvalues lie in [-1, 1]. What counts is their distance from 1, which becomes an
-eigenvalue of the Laplacian: a pair is accurate if its residual is below `tolerance`
-times that distance.
+All eigenvalues lie in [-1, 1]. What counts is their distance from 1, which becomes an eigenvalue of
+the Laplacian: a pair is accurate if its residual is below `tolerance` times that distance.
 """
 
 from dataclasses import dataclass
@@ -10,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-# The residual that products in single precision reach. What is left is noise from
-# sample to sample. A property of the floating-point format, hence no setting.
+# The residual that products in single precision reach. What is left is noise from sample to sample.
+# A property of the floating-point format, hence no setting.
 SINGLE_PRECISION_RESIDUAL = 3e-6
 
 
@@ -21,48 +20,24 @@ class EigenpairWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Pairs:
-    """Eigenpairs in descending order of the eigenvalue.
+    """Eigenpairs in descending order of the eigenvalue."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_pairs,)
-    vectors : ndarray or Tensor of shape (n, n_pairs)
-        Orthonormal columns.
-    residuals : ndarray of shape (n_pairs,)
-        Norms of matrix @ vector - value * vector.
-    products : int
-        Number of products of the matrix with a block of vectors that filters took.
-    """
-
-    values: np.ndarray
-    vectors: Any
-    residuals: np.ndarray
-    products: int = 0
+    values: np.ndarray  # (n_pairs,)
+    vectors: Any  # (n, n_pairs): orthonormal columns
+    residuals: np.ndarray  # (n_pairs,): norms of matrix @ vector - value * vector
+    products: int = 0  # number of products of the matrix with a block of vectors that filters took
 
 
 @dataclass(frozen=True)
 class Start:
-    """An approximation of the wanted pairs on some of the samples.
+    """An approximation of the wanted pairs on some of the samples."""
 
-    Attributes
-    ----------
-    rows : ndarray of int of shape (n_rows,)
-        The samples.
-    vectors : ndarray of shape (n_rows, width)
-        Values of the vectors there, more of them than pairs are wanted.
-    values : ndarray of shape (width,)
-        Their eigenvalues, descending.
-    first : ndarray of shape (n,) or None
-        The first vector on all samples, if it is known.
-    n_accurate : int
-        Vectors that are accurate on `rows`. Of those beyond, half are of use.
-    """
-
-    rows: np.ndarray
+    rows: np.ndarray  # (n_rows,): the samples
+    # (n_rows, width): values of the vectors there, more of them than pairs are wanted
     vectors: np.ndarray
-    values: np.ndarray
-    first: np.ndarray | None = None
-    n_accurate: int = 0
+    values: np.ndarray  # (width,): their eigenvalues, descending
+    first: np.ndarray | None = None  # (n,): the first vector on all samples, if it is known
+    n_accurate: int = 0  # vectors that are accurate on `rows`. Of those beyond, half are of use.
 
     @property
     def n_useful(self) -> int:

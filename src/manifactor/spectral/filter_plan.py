@@ -1,107 +1,206 @@
-"""A Chebyshev filter: its interval, its degree, the error that it leaves."""
+"""The density of a matrix's spectrum, from Lanczos processes of random vectors."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
+from scipy.linalg import eigh_tridiagonal
 
-from manifactor._support.arithmetic import quotient
-from manifactor.spectral.eigenpairs import (
-    SINGLE_PRECISION_RESIDUAL,
-    Start,
-    required,
-)
-from manifactor.spectral.lanczos import DensitySettings, spectral_density
+from manifactor._support.values import quotient
+from manifactor.spectral.eigenpairs import SINGLE_PRECISION_RESIDUAL, Start, required
 from manifactor.spectral.operators import Operator
+
+
+@dataclass(frozen=True)
+class DensitySettings:
+    """Settings of `spectral_density`."""
+
+    # Random vectors. The standard error of a count of eigenvalues is about sqrt(2 * count /
+    # probes).
+    probes: int = 8
+
+    # Lanczos steps with each vector, before the density is looked at for the first time and every
+    # further time, and in all.
+    steps: int = 40
+    most_steps: int = 200
+
+    # Quadrature nodes above the level in question that each probe must have on average; with fewer
+    # the density is not resolved there.
+    resolved_nodes: int = 6
+
+
+def spectral_density(
+    operator: Operator,
+    count: float,
+    *,
+    rng: Generator,
+    settings: DensitySettings = DensitySettings(),
+) -> tuple[np.ndarray, np.ndarray]:
+    """Estimate how many eigenvalues lie above a level.
+
+    Every random vector's Lanczos process is a Gauss quadrature of the spectrum's density (Lin, Saad
+    and Yang, 2016).
+
+    Returns values (n_nodes,), counts (n_nodes,).
+    """
+    process = _Lanczos.started(operator, settings.probes, rng)
+    while True:
+        process.advance(settings.steps)
+        values, weights = process.quadrature()
+        # Half of a node's own weight lies above it.
+        above = np.cumsum(weights) - weights / 2
+        counts = above * operator.n / settings.probes
+        n_nodes = (counts < count).sum()
+        resolved = n_nodes >= settings.resolved_nodes * settings.probes
+        if resolved or process.n_steps >= settings.most_steps:
+            return values, counts
+
+
+class _Lanczos:
+    """Lanczos processes of several vectors, one beside the other.
+
+    Vectors are not orthogonalised again: that multiplies nodes, but leaves the sums of their
+    weights, which are all that counts here.
+    """
+
+    def __init__(self, operator: Operator, block: Any, norm: Any) -> None:
+        self.operator = operator
+        self.now, self.before = block, 0 * block
+        self.beta = 0 * norm
+        self.alphas: list[Any] = []
+        self.betas: list[Any] = []
+
+    @classmethod
+    def started(cls, operator: Operator, width: int, rng: Generator) -> "_Lanczos":
+        """Start from random unit vectors."""
+        block = operator.random(width, rng)
+        norm = operator.dots(block, block) ** 0.5
+        operator.scale(block, 1 / norm)
+        return cls(operator, block, norm)
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps taken."""
+        return len(self.alphas)
+
+    def advance(self, steps: int) -> None:
+        """Take some steps of the three-term recurrence."""
+        operator = self.operator
+        for _ in range(steps):
+            after = operator.product(self.now)
+            alpha = operator.dots(self.now, after)
+            operator.add(after, self.now, -alpha)
+            operator.add(after, self.before, -self.beta)
+            # An invariant subspace ends a process with a norm of 0.
+            square = operator.dots(after, after)
+            self.beta = square.clip(1e-30) ** 0.5
+            operator.scale(after, 1 / self.beta)
+            self.alphas.append(alpha)
+            self.betas.append(self.beta)
+            self.before, self.now = self.now, after
+
+    def quadrature(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the nodes of all processes, descending, and their weights."""
+        diagonals = self.operator.stacked(self.alphas)
+        beside = self.operator.stacked(self.betas)[:-1]
+        nodes, weights = [], []
+        for alpha, beta in zip(diagonals.T, beside.T, strict=True):
+            # Weights of a Gauss quadrature are squared first components.
+            values, vectors = eigh_tridiagonal(alpha, beta)
+            nodes.append(values)
+            weights.append(vectors[0] ** 2)
+        all_nodes = np.concatenate(nodes)
+        all_weights = np.concatenate(weights)
+        order = np.argsort(-all_nodes)
+        return all_nodes[order], all_weights[order]
+
+
+# A Chebyshev filter: its interval, its degree, the error that it leaves.
 
 
 @dataclass(frozen=True)
 class FilterSettings:
     """Settings of `filtered`.
 
-    Gains are natural logarithms of how much a polynomial amplifies one vector over
-    another; errors are those of the last wanted vector, relative to its length.
+    Gains are natural logarithms of how much a polynomial amplifies one vector over another; errors
+    are those of the last wanted vector, relative to its length.
     """
 
-    # Products of the matrix with the block, after which the accurate pairs are
-    # returned and the others given up.
+    # Products of the matrix with the block, after which the accurate pairs are returned and the
+    # others given up.
     budget: int = 4000
 
-    # Spare vectors beyond those wanted, as a share of them. While blocks are narrow,
-    # more of them cost little and save degrees: up to twice the share, or `easy_spare`.
+    # Spare vectors beyond those wanted, as a share of them. While blocks are narrow, more of them
+    # cost little and save degrees: up to twice the share, or `easy_spare`.
     spare_share: float = 0.4
     fewest_spare: int = 16
     easy_spare: int = 80
-    # The same on an operator to which wide blocks cost hardly more: the cut then lies
-    # twice as far from 1 as the last wanted eigenvalue, its farthest with a start.
+    # The same on an operator to which wide blocks cost hardly more: the cut then lies twice as far
+    # from 1 as the last wanted eigenvalue, its farthest with a start.
     wide_spare: float = 1.24
 
     density: DensitySettings = field(default_factory=DensitySettings)
 
     # The same where only the bottom of the spectrum is to be known.
-    bottom: DensitySettings = field(
-        default_factory=lambda: DensitySettings(probes=4, steps=20)
-    )
+    bottom: DensitySettings = field(default_factory=lambda: DensitySettings(probes=4, steps=20))
 
-    # Standard errors of the spectrum's density by which the cut lies above the last
-    # spare vector: the block surely holds whatever lies above the cut.
+    # Standard errors of the spectrum's density by which the cut lies above the last spare vector:
+    # the block surely holds whatever lies above the cut.
     cut_deviations: float = 2.5
 
-    # The probes' lowest node lies inside the spectrum; the filter must be bounded on
-    # all of it, so the interval goes on below that node.
+    # The probes' lowest node lies inside the spectrum; the filter must be bounded on all of it, so
+    # the interval goes on below that node.
     bottom_margin: float = 0.02
     narrowest_interval: float = 0.05
 
-    # Distances that keep a plan defined where eigenvalues coincide: of the last wanted
-    # one from 1, from the cut, and from the first cut, which is a rough one.
+    # Distances that keep a plan defined where eigenvalues coincide: of the last wanted one from 1,
+    # from the cut, and from the first cut, which is a rough one.
     nearest_to_one: float = 1e-9
     nearest_to_cut: float = 1e-7
     nearest_to_first_cut: float = 1e-6
 
-    # A random vector is nearly all rough. What lies farther from 1 than the cut by
-    # these factors is first damped by this gain, the roughest first, which takes a few
-    # degrees only.
+    # A random vector is nearly all rough. What lies farther from 1 than the cut by these factors is
+    # first damped by this gain, the roughest first, which takes a few degrees only.
     rough_distances: tuple[float, ...] = (100.0, 10.0)
     rough_gain: float = 4.0
     narrowest_rough_interval: float = 0.1
 
-    # How much the first vector may gain over the last in one polynomial. In mixtures
-    # of both more than that drowns the last one in rounding errors. Blocks that are
-    # wide are taken apart rarely, and risk more.
+    # How much the first vector may gain over the last in one polynomial. In mixtures of both more
+    # than that drowns the last one in rounding errors. Blocks that are wide are taken apart rarely,
+    # and risk more.
     mixed_gain: float = 6.5
     wide_gain: float = 7.5
     # The same where vectors were taken apart before, and in double precision.
     separate_gain: float = 5.5
     double_gain: float = 12.0
 
-    # Width of a block, over the entries in a row of the matrix, from which on taking
-    # it apart costs more than filtering, and is done at the end only.
+    # Width of a block, over the entries in a row of the matrix, from which on taking it apart costs
+    # more than filtering, and is done at the end only.
     wide_block: float = 4.0
 
-    # Errors to begin with: of random vectors, over the root of their number, and of
-    # vectors that are known on some of the samples. What is left of those lies near the
-    # cut, and is the sampling error: this over the root of the number of those samples,
-    # times the distance of the cut from 1. With 12,500 of 100,000 samples and 37,500 of
-    # 300,000 residuals came out at half of those asked for.
+    # Errors to begin with: of random vectors, over the root of their number, and of vectors that
+    # are known on some of the samples. What is left of those lies near the cut, and is the sampling
+    # error: this over the root of the number of those samples, times the distance of the cut from
+    # 1. With 12,500 of 100,000 samples and 37,500 of 300,000 residuals came out at half of those
+    # asked for.
     random_error: float = 0.12
     start_error: float = 6.0
 
-    # Samples around each one, on average, at which the vectors of a start are known:
-    # so many steps of the walk reach as far. Three or six times as many are no better.
+    # Samples around each one, on average, at which the vectors of a start are known: so many steps
+    # of the walk reach as far. Three or six times as many are no better.
     known_around: float = 8.0
 
-    # Relative error that a degree adds in single precision, to mixtures and to
-    # orthonormal vectors.
+    # Relative error that a degree adds in single precision, to mixtures and to orthonormal vectors.
     mixed_rounding: float = 4e-7
     orthonormal_rounding: float = 1e-8
 
-    # Single precision is used while the error is more than so many times the residual
-    # that it reaches, even if the target lies below that.
+    # Single precision is used while the error is more than so many times the residual that it
+    # reaches, even if the target lies below that.
     double_within: float = 20.0
 
-    # Where a residual below this is asked for, one step of the walk smooths the noise
-    # of single precision before pairs are read. Saves products at a tolerance of 3e-6.
+    # Where a residual below this is asked for, one step of the walk smooths the noise of single
+    # precision before pairs are read. Saves products at a tolerance of 3e-6.
     smoothed_below: float = 10 * SINGLE_PRECISION_RESIDUAL
 
     # Error that a polynomial aims at, over the residual asked for.
@@ -109,38 +208,28 @@ class FilterSettings:
     # The same after pairs were read, if there was a start: residuals are known then.
     refined_aim: float = 0.5
 
-    # Error, over what is asked for, at which pairs are read: most are accurate then,
-    # and few are left to do.
+    # Error, over what is asked for, at which pairs are read: most are accurate then, and few are
+    # left to do.
     read_within: float = 16.0
 
-    # Factor by which the worst residual is multiplied to estimate the error after pairs
-    # were read.
+    # Factor by which the worst residual is multiplied to estimate the error after pairs were read.
     error_margin: float = 2.0
 
     # Number of times that residuals may fail to halve before the iteration ends.
     most_stalls: int = 3
 
-    # Error, over the distance from the cut, below which Ritz values tell more about
-    # the spectrum than its density does.
+    # Error, over the distance from the cut, below which Ritz values tell more about the spectrum
+    # than its density does.
     settled_error: float = 0.3
 
 
 @dataclass(frozen=True)
 class FilterPlan:
-    """The interval that a filter damps, and the last eigenvalue that it has to lift.
+    """The interval that a filter damps, and the last eigenvalue that it has to lift."""
 
-    Attributes
-    ----------
-    bottom, cut : float
-        The damped interval, from the lower end of the spectrum.
-    last : float
-        The last wanted eigenvalue.
-    settings : FilterSettings
-    """
-
-    bottom: float
-    cut: float
-    last: float
+    bottom: float  # the damped interval, from the lower end of the spectrum
+    cut: float  # the damped interval, from the lower end of the spectrum
+    last: float  # the last wanted eigenvalue
     settings: FilterSettings
 
     @property
@@ -210,8 +299,8 @@ class FilterPlan:
     def settled(self, last: float, safe: float) -> "FilterPlan":
         """Return the plan for a last eigenvalue that is known well.
 
-        Ritz values lie below the eigenvalues, so `safe`, that of the last vector
-        which surely belongs to the block, can only raise the cut.
+        Ritz values lie below the eigenvalues, so `safe`, that of the last vector which surely
+        belongs to the block, can only raise the cut.
         """
         cut = min(max(self.cut, safe), last - self.settings.nearest_to_cut)
         return replace(self, cut=cut, last=last)
@@ -235,11 +324,7 @@ class FilterPlan:
 
 
 def block_width(
-    n: int,
-    n_pairs: int,
-    *,
-    wide: int = 0,
-    settings: FilterSettings = FilterSettings(),
+    n: int, n_pairs: int, *, wide: int = 0, settings: FilterSettings = FilterSettings()
 ) -> int:
     """Return the number of vectors that are filtered: those wanted and spare ones.
 
@@ -284,8 +369,8 @@ def first_plan(
         last, cut = np.interp([n_pairs, safe], counts, values)
     else:
         last = start.values[n_pairs - 1]
-        # What lies beyond the wanted eigenvalues is less accurate in a start, so the
-        # cut is put as far beyond the last one as `safe` of them lie within.
+        # What lies beyond the wanted eigenvalues is less accurate in a start, so the cut is put as
+        # far beyond the last one as `safe` of them lie within.
         within = max(0, 2 * n_pairs - int(safe))
         cut = last**2 / start.values[within]
     lowest_node = float(values[-1])
@@ -296,13 +381,11 @@ def first_plan(
     return FilterPlan(bottom, cut, last, settings)
 
 
-def chebyshev_filter(
-    operator: Operator, block: Any, plan: FilterPlan, degree: int
-) -> Any:
+def chebyshev_filter(operator: Operator, block: Any, plan: FilterPlan, degree: int) -> Any:
     """Apply a Chebyshev polynomial of the matrix to a block, which is overwritten.
 
-    The polynomial is at most 1 on [bottom, cut] and grows fast above. The recurrence
-    is scaled to the value 1 at the eigenvalue 1, which keeps single precision in range.
+    The polynomial is at most 1 on [bottom, cut] and grows fast above. The recurrence is scaled to
+    the value 1 at the eigenvalue 1, which keeps single precision in range.
     """
     centre = (plan.cut + plan.bottom) / 2
     half = (plan.cut - plan.bottom) / 2

@@ -1,36 +1,123 @@
-"""Affinity to spectrum: the lowest eigenvalues and functions of the Laplacian."""
+"""Samples that the random walk hardly reaches: left out, or warned of."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.random import Generator
+from scipy.sparse.csgraph import connected_components
 
-from manifactor._support.choices import Choice
+from manifactor._support.errors import warn_caller
+from manifactor._support.parameters import Choice
 from manifactor._support.threads import map_panels
-from manifactor._support.warning import warn_caller
 from manifactor.spectral.eigenpairs import EigenpairWarning, Pairs, Start, required
-from manifactor.spectral.kernel import Affinity
-from manifactor.spectral.resident import from_tensor, functions_there, is_tensor
+from manifactor.spectral.gpu import ResidentMatrix, from_tensor, functions_there, is_tensor
+from manifactor.spectral.kernel import Affinity, KernelSettings, affinity
+from manifactor.spectral.neighbors import DisconnectedGraphWarning, NeighborGraph
 from manifactor.spectral.solvers import SOLVERS, SolverSettings, choose_solver
 from manifactor.spectral.spectrum import SAMPLING_ERROR, Spectrum
+
+
+@dataclass(frozen=True)
+class OutlierSettings:
+    """Settings of `without_outliers`."""
+
+    # Kernel weight of all neighbours, at most 1 each, below which a sample is an outlier.
+    least_company: float = 1.5
+
+    # Share of the samples that may be outliers; more are a part of the data.
+    most_outliers: float = 0.05
+
+    # Leaving some samples out may leave others alone.
+    rounds: int = 3
+
+
+def isolated(walk: Affinity, *, settings: OutlierSettings = OutlierSettings()) -> np.ndarray:
+    """Return which samples the walk hardly leaves, (n_distinct,)."""
+    weight = walk.kernel @ np.ones(len(walk.degree))
+    # A sample's own weight is 1.
+    return weight < 1 + settings.least_company
+
+
+def without_outliers(
+    X: np.ndarray,
+    graph: NeighborGraph,
+    walk: Affinity,
+    *,
+    walk_of: Callable[[NeighborGraph], Affinity] = affinity,
+    settings: OutlierSettings = OutlierSettings(),
+) -> tuple[NeighborGraph, Affinity]:
+    """Return graph and walk without the samples that the walk hardly leaves.
+
+    Functions would be peaks on them.
+
+    Shapes: X (n_samples, n_features).
+    """
+    for _ in range(settings.rounds):
+        alone = isolated(walk, settings=settings)
+        if not alone.any() or alone.mean() > settings.most_outliers:
+            break
+        graph = graph.without(alone, X)
+        walk = walk_of(graph)
+    return graph, walk
+
+
+def outlier_choice(
+    graph: NeighborGraph, *, settings: OutlierSettings = OutlierSettings()
+) -> Choice:
+    """Return the number of outliers that were left out of a graph, and the rule."""
+    count = int(graph.outliers.sum())
+    if not count:
+        return Choice(0, "no sample is isolated")
+    return Choice(
+        count,
+        "left out: all their neighbours together weigh less than "
+        f"{settings.least_company:g} in the kernel",
+    )
+
+
+def warn_of_weak_links(walk: Affinity, *, settings: KernelSettings = KernelSettings()) -> None:
+    """Warn if samples are connected by links of negligible weight only."""
+    # A full kernel has a link between any two samples.
+    dense = isinstance(walk.kernel, np.ndarray)
+    if dense or _entries(walk.kernel).min() > settings.least_weight:
+        return
+    kernel = sp.csr_array(walk.settled().kernel)
+    strong = kernel > settings.least_weight
+    count, label = connected_components(strong, directed=False)
+    if count > 1:
+        warn_caller(
+            f"at this bandwidth the samples fall into {count} components, the largest "
+            f"of {np.bincount(label).max()} samples, joined by links of negligible "
+            "weight only: there are outliers, or the bandwidth is too small. The "
+            "lowest eigenfunctions tell the components apart; remove the outliers or "
+            "raise `bandwidth`.",
+            DisconnectedGraphWarning,
+        )
+
+
+def _entries(kernel: Any) -> Any:
+    return kernel.entries if isinstance(kernel, ResidentMatrix) else kernel.data
+
+
+# Affinity to spectrum: the lowest eigenvalues and functions of the Laplacian.
 
 
 @dataclass(frozen=True)
 class SpectrumSettings:
     """Settings of `laplacian_spectrum`."""
 
-    # Error of the solver as a share of the error that finitely many samples make
-    # anyway.
+    # Error of the solver as a share of the error that finitely many samples make anyway.
     accuracy: float = 0.01
 
-    # Eigenvalue of the walk below which it cannot see a function: at new samples the
-    # function would be all residual.
+    # Eigenvalue of the walk below which it cannot see a function: at new samples the function would
+    # be all residual.
     smallest_resolved: float = 1e-6
 
-    # Share of the constant function in others up to which it is the solver's error,
-    # and subtracted. More is a mixture of eigenvectors of the eigenvalue 1.
+    # Share of the constant function in others up to which it is the solver's error, and subtracted.
+    # More is a mixture of eigenvectors of the eigenvalue 1.
     constant_share: float = 1e-3
 
     # Ratio of residual to tolerance above which a warning is issued.
@@ -50,29 +137,9 @@ def laplacian_spectrum(
     rng: Generator,
     settings: SpectrumSettings = SpectrumSettings(),
 ) -> Spectrum:
-    """Compute the lowest eigenvalues and functions on the distinct samples.
-
-    Parameters
-    ----------
-    affinity : Affinity
-    n_functions : int
-        Fewer are returned where the walk resolves no more.
-    solver : "auto" or one of `SOLVERS`
-    start : pair of ndarray and Spectrum, or None
-        Some of the distinct samples, and the spectrum of those alone: an iterative
-        solver starts from it.
-    spare : bool
-        Keep the functions that an iterative solver has beyond those asked for, whose
-        residuals are infinite.
-    progress : callable or None
-        Called with the share of the work that is done.
-    rng : Generator
-    settings : SpectrumSettings
-    """
+    """Compute the lowest eigenvalues and functions on the distinct samples."""
     matrix = affinity.normalized()
-    chosen = choose_solver(
-        matrix, n_functions, solver=solver, settings=settings.solvers
-    )
+    chosen = choose_solver(matrix, n_functions, solver=solver, settings=settings.solvers)
     n_samples = len(affinity.degree)
     tolerance = settings.accuracy * SAMPLING_ERROR / np.sqrt(n_samples)
     pairs = SOLVERS[chosen.value](
@@ -85,9 +152,7 @@ def laplacian_spectrum(
         rng=rng,
         settings=settings.solvers,
     )
-    pairs = _checked(
-        pairs, n_functions, tolerance=tolerance, solver=chosen, settings=settings
-    )
+    pairs = _checked(pairs, n_functions, tolerance=tolerance, solver=chosen, settings=settings)
     return _spectrum(pairs, affinity, solver=chosen, settings=settings)
 
 
@@ -120,12 +185,7 @@ def _start_vectors(rows: np.ndarray, spectrum: Spectrum, affinity: Affinity) -> 
 
 
 def _checked(
-    pairs: Pairs,
-    n_functions: int,
-    *,
-    tolerance: float,
-    solver: Choice,
-    settings: SpectrumSettings,
+    pairs: Pairs, n_functions: int, *, tolerance: float, solver: Choice, settings: SpectrumSettings
 ) -> Pairs:
     """Return the pairs that the walk can see; warn of missing and of poor ones."""
     if len(pairs.values) < n_functions:
@@ -144,10 +204,7 @@ def _resolved(pairs: Pairs, smallest: float) -> Pairs:
     """Return the pairs that the walk can see."""
     count = int((pairs.values > smallest).sum())
     return Pairs(
-        pairs.values[:count],
-        pairs.vectors[:, :count],
-        pairs.residuals[:count],
-        pairs.products,
+        pairs.values[:count], pairs.vectors[:, :count], pairs.residuals[:count], pairs.products
     )
 
 
@@ -158,14 +215,11 @@ def _laplacian_eigenvalues(values: np.ndarray, step: float) -> np.ndarray:
     return np.maximum(0.0, -np.log(relative)) / step
 
 
-def _functions(
-    vectors: Any, weights: np.ndarray, constant_share: float
-) -> tuple[np.ndarray, Any]:
+def _functions(vectors: Any, weights: np.ndarray, constant_share: float) -> tuple[np.ndarray, Any]:
     """Return vectors of the walk as functions, the constant first.
 
-    No other function has a constant part, and the largest value of each is positive.
-    The second result is the same on a device, where the vectors are there; None
-    elsewhere.
+    No other function has a constant part, and the largest value of each is positive. The second
+    result is the same on a device, where the vectors are there; None elsewhere.
     """
     if is_tensor(vectors):
         functions = functions_there(vectors, weights, constant_share)
@@ -181,9 +235,7 @@ def _functions(
     return _divided(vectors, root, constant_parts), None
 
 
-def _divided(
-    vectors: np.ndarray, root: np.ndarray, constant_parts: np.ndarray
-) -> np.ndarray:
+def _divided(vectors: np.ndarray, root: np.ndarray, constant_parts: np.ndarray) -> np.ndarray:
     """Return vectors over the root of the weights, with signs and constant set."""
     functions = np.empty_like(vectors)
 
@@ -205,12 +257,10 @@ def _divided(
 def _beside_constant(vectors: np.ndarray, constant: np.ndarray) -> np.ndarray:
     """Return eigenvectors with the constant first and taken out of the others.
 
-    Where weak bridges make the eigenvalue 1 double to rounding, solvers return a
-    mixture.
+    Where weak bridges make the eigenvalue 1 double to rounding, solvers return a mixture.
     """
     beside = np.column_stack([constant, vectors])
-    # The vector that adds least to those before it is the one that the constant
-    # replaces.
+    # The vector that adds least to those before it is the one that the constant replaces.
     sizes = np.linalg.qr(beside, mode="r")
     added = np.abs(np.diag(sizes))
     superfluous = 1 + int(added[1:].argmin())

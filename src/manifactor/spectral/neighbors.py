@@ -1,81 +1,251 @@
-"""Samples to neighbour graph: which samples are near each other, and how far apart."""
+"""The graph of nearest neighbours: distances, copies among the samples, symmetry, components."""
 
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
-from manifactor._support.choices import Choice
-from manifactor._support.threads import map_panels
-from manifactor.spectral.components import join_components
-from manifactor.spectral.copies import (
-    DistinctSamples,
-    copy_groups,
-    shortest_between,
-)
-from manifactor.spectral.edges import symmetric
-from manifactor.spectral.resident import ResidentMatrix, require_device, resident
-from manifactor.spectral.search.choice import (
-    SEARCHES,
-    NeighborSettings,
-    choose_search,
-    make_search,
-)
-from manifactor.spectral.search.interface import (
-    CustomSearch,
-    NeighborSearch,
-    require_distances,
-)
+from manifactor._support.errors import warn_caller
+from manifactor._support.parameters import Choice
+from manifactor._support.threads import cores, map_panels
+from manifactor.spectral.gpu import ResidentMatrix, require_device, resident
+from manifactor.spectral.search.choice import SEARCHES, NeighborSettings, choose_search, make_search
+from manifactor.spectral.search.device import NeighborTable
+from manifactor.spectral.search.exact import CustomSearch, NeighborSearch, require_distances
+
+# Distances of samples to their neighbours as a symmetric graph.
+
+
+def symmetric(distances: sp.csr_array | NeighborTable) -> sp.csr_array | ResidentMatrix:
+    """Return an entry wherever either sample is a neighbour, none on the diagonal."""
+    if isinstance(distances, NeighborTable):
+        return distances.symmetric()
+    distances = _with_short_indices(distances)
+    # Both directions of an edge have the same distance, or one of them none.
+    distances = distances.maximum(distances.T)
+    diagonal = distances.diagonal()
+    if diagonal.any():  # only a matrix of the caller's has one
+        distances = sp.csr_array(distances - sp.diags_array(diagonal))
+    distances.eliminate_zeros()
+    distances.sort_indices()
+    return distances
+
+
+def _with_short_indices(matrix: sp.csr_array) -> sp.csr_array:
+    """Return a matrix with indices of 4 bytes, where its symmetric form allows it."""
+    most = np.iinfo(np.int32).max
+    if max(2 * matrix.nnz, *matrix.shape) > most:
+        return matrix
+    indices = matrix.indices.astype(np.int32, copy=False)
+    indptr = matrix.indptr.astype(np.int32, copy=False)
+    return sp.csr_array((matrix.data, indices, indptr), shape=matrix.shape)
+
+
+# Connected components of a neighbour graph, and the edges that join them.
+
+
+class DisconnectedGraphWarning(UserWarning):
+    """The neighbour graph had several components, which were joined."""
+
+
+@dataclass(frozen=True)
+class Components:
+    """Components of a neighbour graph."""
+
+    # (n_distinct,): the component of each distinct sample; 0 is the one with the most given samples
+    label: np.ndarray
+    bridges: np.ndarray  # (n_components - 1, 2): pairs of distinct samples that join the components
+
+
+def join_components(
+    distances: sp.csr_array | ResidentMatrix, samples: np.ndarray | None, inverse: np.ndarray
+) -> Components:
+    """Find the components and the shortest edges that join them.
+
+    Shapes: distances (n_distinct, n_distinct), samples (n_distinct, n_features), inverse
+    (n_samples,).
+    """
+    none = np.empty((0, 2), dtype=int)
+    if isinstance(distances, ResidentMatrix):
+        # Counted on the device first: the graph is copied to the host only if it is disconnected,
+        # which is rare.
+        if distances.components() == 1:
+            return Components(np.zeros(distances.shape[0], dtype=int), none)
+        distances = distances.tocsr()
+    count, label = connected_components(distances, directed=False)
+    size = np.bincount(label[inverse])
+    label = _rank(size)[label]
+    if count == 1:
+        return Components(label, none)
+    found = _description(np.sort(size)[::-1])
+    if samples is None:
+        raise ValueError(
+            f"a precomputed graph must be connected; {found}. Give more neighbours to "
+            "each sample, or pass the samples themselves so that the components can "
+            "be joined."
+        )
+    warn_caller(
+        f"{found}; they were joined by the shortest edges between them, so the lowest "
+        "eigenfunctions tell the components apart. Raise `n_neighbors`, or work on the "
+        "largest component: fit X[estimator.components_ == 0].",
+        DisconnectedGraphWarning,
+    )
+    return Components(label, _shortest_edges(samples, label))
+
+
+def _rank(size: np.ndarray) -> np.ndarray:
+    """Return the place of each component, the largest first."""
+    return np.argsort(np.argsort(-size, kind="stable"), kind="stable")
+
+
+def _description(sizes: np.ndarray) -> str:
+    """Return the number of components and the sizes of the largest."""
+    shown = ", ".join(str(size) for size in sizes[:5])
+    more = ", ..." if len(sizes) > 5 else ""
+    return f"the neighbour graph has {len(sizes)} components of {shown}{more} samples"
+
+
+def _shortest_edges(X: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """Return the edges of the shortest tree over the components, (n_components - 1, 2).
+
+    Boruvka's algorithm: in each round every component but the largest is joined to its nearest
+    neighbour.
+    """
+    edges: list[tuple[int, int]] = []
+    merged = label.copy()
+    while merged.any():
+        nearest = [_nearest_outside(X, merged == c) for c in range(1, merged.max() + 1)]
+        for _, a, b in sorted(nearest):
+            # Two components may choose the same edge, or edges that close a circle.
+            if merged[a] != merged[b]:
+                edges.append((a, b))
+                merged[merged == merged[a]] = merged[b]
+        merged = np.unique(merged, return_inverse=True)[1]
+        # The largest becomes 0 again: it is the one whose edge would cost the most.
+        merged = _rank(np.bincount(merged))[merged]
+    return np.array(edges)
+
+
+def _nearest_outside(X: np.ndarray, component: np.ndarray) -> tuple[float, int, int]:
+    """Return the shortest edge from a component to other samples: length and ends."""
+    inside, outside = np.flatnonzero(component), np.flatnonzero(~component)
+    search = NearestNeighbors(n_neighbors=1, n_jobs=cores()).fit(X[outside])
+    distances, neighbors = search.kneighbors(X[inside])
+    best = int(np.argmin(distances))
+    end = int(outside[neighbors[best, 0]])
+    return float(distances[best, 0]), int(inside[best]), end
+
+
+# Copies among the samples: found by distances of 0, and merged.
+
+FEWEST_DISTINCT = 3  # two samples have one distance, which shows no geometry
+
+
+@dataclass(frozen=True)
+class DistinctSamples:
+    """The distinct ones among the given samples."""
+
+    rows: np.ndarray  # (n_distinct,): the given sample that each distinct sample is
+    inverse: np.ndarray  # (n_samples,): the distinct sample that each given sample is a copy of
+
+    @classmethod
+    def ordered(cls, order: np.ndarray) -> "DistinctSamples":
+        """Return all samples as distinct ones in a given order, (n_samples,)."""
+        inverse = np.empty_like(order)
+        inverse[order] = np.arange(len(order))
+        return cls(order, inverse)
+
+    def merge(self, copy_of: np.ndarray) -> "DistinctSamples":
+        """Return one distinct sample for each group of copies.
+
+        Shapes: copy_of (n_distinct,).
+        """
+        first = np.unique(copy_of, return_index=True)[1]
+        if len(first) < FEWEST_DISTINCT:
+            raise ValueError(
+                f"at least {FEWEST_DISTINCT} samples must differ; got "
+                f"{len(self.inverse)} samples of which {len(first)} are distinct. "
+                "Check that the right columns were read."
+            )
+        return DistinctSamples(self.rows[first], copy_of[self.inverse])
+
+
+def copy_groups(distances: sp.csr_array | NeighborTable) -> np.ndarray | None:
+    """Return the group of copies of each sample, (n,); None if all samples differ."""
+    if isinstance(distances, NeighborTable):
+        edges = distances.copies()
+    else:
+        zero = np.flatnonzero(distances.data == 0)
+        row = np.searchsorted(distances.indptr, zero, side="right") - 1
+        column = distances.indices[zero]
+        # On the diagonal, 0 is the distance of a sample to itself.
+        others = row != column
+        pairs = (row[others], column[others])
+        edges = sp.csr_array((np.ones(others.sum()), pairs), shape=distances.shape)
+    return connected_components(edges, directed=False)[1] if edges.nnz else None
+
+
+def shortest_between(
+    distances: sp.csr_array, row_group: np.ndarray, column_group: np.ndarray
+) -> sp.csr_array:
+    """Return the shortest distances between groups of rows and groups of columns.
+
+    The distance of a group to itself stays 0.
+
+    Shapes: distances (n_rows, n_columns), row_group (n_rows,), column_group (n_columns,).
+    """
+    row = row_group[row_of(distances)]
+    column = column_group[distances.indices]
+    order = np.lexsort((distances.data, column, row))
+    row = row[order]
+    column = column[order]
+    data = distances.data[order]
+    # Sorted by pair of groups and then by distance: the first of each pair is shortest.
+    changes = (np.diff(row) != 0) | (np.diff(column) != 0)
+    first = np.r_[True, changes][: len(row)]
+    # `initial`: a matrix of no rows has no largest group.
+    n_rows = row_group.max(initial=-1) + 1
+    n_columns = column_group.max() + 1
+    pairs = (row[first], column[first])
+    return sp.csr_array((data[first], pairs), shape=(n_rows, n_columns))
+
+
+def row_of(matrix: sp.csr_array) -> np.ndarray:
+    """Return the row of every stored entry, (n_entries,)."""
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+
+# Samples to neighbour graph: which samples are near each other, and how far apart.
 
 
 @dataclass(frozen=True)
 class NeighborGraph:
-    """Neighbours of the distinct samples, and how the given samples map onto them.
+    """Neighbours of the distinct samples, and how the given samples map onto them."""
 
-    Attributes
-    ----------
-    distances : csr_array or ResidentMatrix of shape (n_distinct, n_distinct)
-        Symmetric; an entry for every pair of which one is a neighbour of the other;
-        never zero.
-    bridges : ndarray of shape (n_components - 1, 2)
-        Pairs of distinct samples that join the components.
-    distinct : ndarray of shape (n_distinct,)
-        The given sample that each distinct sample is.
-    inverse : ndarray of shape (n_samples,)
-        The distinct sample that each given sample is a copy of.
-    components : ndarray of shape (n_samples,)
-        The component of each given sample before joining, the largest first.
-    search : NeighborSearch or None
-        Its ``transform`` finds the neighbours of new samples; None if distances were
-        given.
-    method : Choice of str
-        The search: "kd_tree", "brute", "faiss", "cells", "custom" or "precomputed".
-    n_neighbors : int or None
-        Neighbours that an exact search finds for each sample.
-    recall : float
-        Fraction of the nearest neighbours that was found, measured; 1 for exact
-        searches, nan for a search of the caller.
-    outliers : ndarray of bool of shape (n_samples,)
-        Given samples that were left out of the graph; `inverse` maps them to their
-        nearest neighbour.
-    undrawn : ndarray of bool of shape (n_samples,)
-        Given samples that were not drawn for the graph; functions are extended to
-        them, and `inverse` maps them to their nearest neighbour.
-    """
-
+    # (n_distinct, n_distinct): symmetric; an entry for every pair of which one is a neighbour of
+    # the other; never zero
     distances: Any
-    bridges: np.ndarray
-    distinct: np.ndarray
-    inverse: np.ndarray
+    bridges: np.ndarray  # (n_components - 1, 2): pairs of distinct samples that join the components
+    distinct: np.ndarray  # (n_distinct,): the given sample that each distinct sample is
+    inverse: np.ndarray  # (n_samples,): the distinct sample that each given sample is a copy of
+    # (n_samples,): the component of each given sample before joining, the largest first
     components: np.ndarray
+    # Its ``transform`` finds the neighbours of new samples; None if distances were given
     search: Any
-    method: Choice
-    n_neighbors: int | None
+    method: Choice  # the search: "kd_tree", "brute", "faiss", "cells", "custom" or "precomputed"
+    n_neighbors: int | None  # neighbours that an exact search finds for each sample
+    # Fraction of the nearest neighbours that was found, measured; 1 for exact searches, nan for a
+    # search of the caller
     recall: float
+    # (n_samples,): given samples that were left out of the graph; `inverse` maps them to their
+    # nearest neighbour
     outliers: np.ndarray
+    # (n_samples,): given samples that were not drawn for the graph; functions are extended to them,
+    # and `inverse` maps them to their nearest neighbour
     undrawn: np.ndarray
 
     @property
@@ -116,8 +286,8 @@ class NeighborGraph:
     def with_search(self, samples: np.ndarray, n_jobs: int | None) -> "NeighborGraph":
         """Return the graph with its search, built again if it was not kept.
 
-        Archives hold no search. One of the caller, and precomputed distances, cannot be
-        built again.
+        Archives hold no search. One of the caller, and precomputed distances, cannot be built
+        again.
         """
         method = self.method.value
         if self.search is not None or method not in (*SEARCHES, "cells"):
@@ -133,11 +303,7 @@ class NeighborGraph:
 
         In `inverse` they become copies of their nearest neighbour.
 
-        Parameters
-        ----------
-        isolated : ndarray of bool of shape (n_distinct,)
-        X : ndarray of shape (n_samples, n_features)
-            The given samples.
+        Shapes: isolated (n_distinct,), X (n_samples, n_features).
         """
         kept = np.flatnonzero(~isolated)
         samples = X[self.distinct[kept]]
@@ -193,23 +359,7 @@ def neighbor_graph(
 
     The graph is symmetric and connected; copies of a sample are merged.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features) or sparse
-        Samples, or with ``method="precomputed"`` the distances of each to its
-        neighbours, (n_samples, n_samples).
-    n_neighbors : int
-        Neighbours of each sample, itself not counted; ignored for precomputed
-        distances.
-    method : "auto", "kd_tree", "brute", "faiss", "precomputed" or an object
-        An object like KNeighborsTransformer is used as it is: its own number of
-        neighbours holds.
-    n_jobs : int or None
-        Threads of the search, as in `thread_count`.
-    device : str
-        Where to search if "auto": on the CPU, or on a device that torch knows, where
-        the graph then stays.
-    settings : NeighborSettings
+    Shapes: X (n_samples, n_features).
     """
     choice = choose_search(*X.shape, method=method, device=device, settings=settings)
     if choice.value == "precomputed":
@@ -217,9 +367,7 @@ def neighbor_graph(
     if choice.value == "custom":
         custom = CustomSearch(clone(method, safe=False))
         return _searched_graph(X, custom, None, choice)
-    search = make_search(
-        choice.value, n_neighbors, n_jobs=n_jobs, device=device, settings=settings
-    )
+    search = make_search(choice.value, n_neighbors, n_jobs=n_jobs, device=device, settings=settings)
     return _searched_graph(X, search, n_neighbors, choice)
 
 
@@ -237,10 +385,7 @@ def chosen(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _searched_graph(
-    X: np.ndarray,
-    search: NeighborSearch,
-    n_neighbors: int | None,
-    method: Choice,
+    X: np.ndarray, search: NeighborSearch, n_neighbors: int | None, method: Choice
 ) -> NeighborGraph:
     """Return the graph of samples: search, merge copies, search again until none."""
     samples = DistinctSamples.ordered(search.sample_order(X))
@@ -253,9 +398,7 @@ def _searched_graph(
             break
         # Copies took the places of other neighbours, and more copies may lie beyond.
         samples = samples.merge(copy_of)
-    return _assembled(
-        symmetric(distances), distinct, samples, search, n_neighbors, method
-    )
+    return _assembled(symmetric(distances), distinct, samples, search, n_neighbors, method)
 
 
 def _precomputed_graph(distances: sp.csr_array, method: Choice) -> NeighborGraph:
@@ -295,11 +438,7 @@ def _assembled(
     )
 
 
-def _limit_neighbors(
-    search: NeighborSearch,
-    n_neighbors: int | None,
-    n_samples: int,
-) -> int | None:
+def _limit_neighbors(search: NeighborSearch, n_neighbors: int | None, n_samples: int) -> int | None:
     """Lower the number of neighbours if merging copies left too few samples."""
     if n_neighbors is None or n_neighbors < n_samples:
         return n_neighbors
@@ -307,29 +446,18 @@ def _limit_neighbors(
     return n_samples - 1
 
 
-def _edges_of(
-    search: NeighborSearch,
-    samples: np.ndarray,
-    rows: np.ndarray,
-) -> sp.csr_array:
+def _edges_of(search: NeighborSearch, samples: np.ndarray, rows: np.ndarray) -> sp.csr_array:
     """Return symmetric distances between some rows of the samples and neighbours."""
     if not len(rows):
         return sp.csr_array((len(samples), len(samples)))
     found = search.transform(samples[rows])
     # A selection matrix puts the rows where they belong among all samples.
     pairs = (rows, np.arange(len(rows)))
-    place = sp.csr_array(
-        (np.ones(len(rows)), pairs),
-        shape=(len(samples), len(rows)),
-    )
+    place = sp.csr_array((np.ones(len(rows)), pairs), shape=(len(samples), len(rows)))
     return symmetric(sp.csr_array(place @ found))
 
 
-def _places_without(
-    isolated: np.ndarray,
-    kept: np.ndarray,
-    left_out: np.ndarray,
-) -> np.ndarray:
+def _places_without(isolated: np.ndarray, kept: np.ndarray, left_out: np.ndarray) -> np.ndarray:
     """Return where each distinct sample is among those kept, or its nearest one is."""
     search = NearestNeighbors(n_neighbors=1).fit(kept)
     place = np.empty(len(isolated), dtype=int)

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from numpy.random import Generator
 
-from manifactor._support.warning import held_warnings
+from manifactor._support.errors import held_warnings
 from manifactor.spectral.filter_plan import block_width
 from manifactor.spectral.kernel import Affinity, affinity
 from manifactor.spectral.laplacian import SpectrumSettings, laplacian_spectrum
@@ -22,8 +22,7 @@ from manifactor.spectral.spectrum import Spectrum
 class PartSettings:
     """Settings of `draw_parts`."""
 
-    # Above so many samples two parts tell as much about noise as two halves, and cost
-    # less.
+    # Above so many samples two parts tell as much about noise as two halves, and cost less.
     parted_above: int = 60_000
 
     # A part is the eighth part of the samples, within these limits.
@@ -31,47 +30,29 @@ class PartSettings:
     smallest: int = 10_000
     largest: int = 100_000
 
-    # A part of more samples starts from the spectrum of a part of its own, which takes
-    # a third of the products that random vectors take.
+    # A part of more samples starts from the spectrum of a part of its own, which takes a third of
+    # the products that random vectors take.
     nested_above: int = 30_000
 
-    # Spectra of parts and halves serve as noise estimates and starting vectors only: a
-    # tenth of the sampling error is accurate enough.
-    spectrum: SpectrumSettings = field(
-        default_factory=lambda: SpectrumSettings(accuracy=0.1)
-    )
+    # Spectra of parts and halves serve as noise estimates and starting vectors only: a tenth of the
+    # sampling error is accurate enough.
+    spectrum: SpectrumSettings = field(default_factory=lambda: SpectrumSettings(accuracy=0.1))
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some of the distinct samples, the walk between them, and its spectrum.
+    """Some of the distinct samples, the walk between them, and its spectrum."""
 
-    Attributes
-    ----------
-    rows : ndarray of int of shape (n_rows,)
-        The samples.
-    affinity : Affinity
-    spectrum : Spectrum
-    """
-
-    rows: np.ndarray
+    rows: np.ndarray  # (n_rows,): the samples
     affinity: Affinity
     spectrum: Spectrum
 
     def settled(self) -> "Part":
         """Return the same with its kernel on the host."""
-        return replace(
-            self,
-            affinity=self.affinity.settled(),
-            spectrum=self.spectrum.settled(),
-        )
+        return replace(self, affinity=self.affinity.settled(), spectrum=self.spectrum.settled())
 
     def with_functions(
-        self,
-        count: int,
-        *,
-        rng: Generator,
-        settings: PartSettings = PartSettings(),
+        self, count: int, *, rng: Generator, settings: PartSettings = PartSettings()
     ) -> "Part":
         """Return the same with `count` functions and some to spare."""
         more = with_spare(count, len(self.rows))
@@ -98,22 +79,12 @@ def draw_parts(
 
     The first has more functions, since the solver of the whole starts from them.
 
-    Parameters
-    ----------
-    samples : ndarray of shape (n_distinct, n_features)
-    n_functions : int
-    search : callable
-        Computes the neighbour graph of a part's samples.
-    walk_of : callable
-        Computes the walk of a part's graph.
-    rng : Generator
-    settings : PartSettings
+    Shapes: samples (n_distinct, n_features).
     """
     drawn = rng.permutation(len(samples))
     size = part_size(len(samples), settings=settings)
     solved = partial(_part, search=search, walk_of=walk_of, rng=rng, settings=settings)
-    # Warnings about a part are not shown; the same problem in the whole sample is
-    # reported there.
+    # Warnings about a part are not shown; the same problem in the whole sample is reported there.
     with held_warnings():
         first = solved(samples, np.sort(drawn[:size]), with_spare(n_functions, size))
         second = solved(samples, np.sort(drawn[size : 2 * size]), n_functions)
@@ -170,10 +141,5 @@ def _rough_spectrum(
     """Compute a spectrum with spare functions, for a solver that starts from them."""
     most = len(walk.degree) // 2
     return laplacian_spectrum(
-        walk,
-        min(count, most),
-        start=start,
-        spare=True,
-        rng=rng,
-        settings=settings.spectrum,
+        walk, min(count, most), start=start, spare=True, rng=rng, settings=settings.spectrum
     )

@@ -1,28 +1,27 @@
-"""The whole way from samples to a Diffusion, on one page."""
+"""Keys of the stages of `diffuse`: fingerprints of all that a stage depends on."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import scipy.sparse as sp
 
-from manifactor._support.choices import Choice, given
 from manifactor._support.errors import NothingFoundError
-from manifactor._support.stages import Stages
-from manifactor.spectral.device_forecast import forecast_on_device, is_gpu
+from manifactor._support.parameters import Choice, given
+from manifactor._support.stages import Stages, fingerprint
 from manifactor.spectral.diffusion import Diffusion, first_look
-from manifactor.spectral.forecast import Forecast, forecast
+from manifactor.spectral.forecast import Forecast, forecast, forecast_on_device, is_gpu
 from manifactor.spectral.kernel import Affinity, affinity, dense_affinity
-from manifactor.spectral.keys import stage_keys
-from manifactor.spectral.laplacian import laplacian_spectrum
-from manifactor.spectral.neighbors import NeighborGraph, chosen, neighbor_graph
-from manifactor.spectral.outliers import (
+from manifactor.spectral.laplacian import (
+    laplacian_spectrum,
     outlier_choice,
     warn_of_weak_links,
     without_outliers,
 )
+from manifactor.spectral.neighbors import NeighborGraph, chosen, neighbor_graph
 from manifactor.spectral.parts import Part, draw_parts
 from manifactor.spectral.preparation import choose_preparation
 from manifactor.spectral.settings import (
@@ -32,6 +31,47 @@ from manifactor.spectral.settings import (
     require_diffusion,
 )
 from manifactor.spectral.spectrum import Spectrum
+
+
+def stage_keys(X, settings: DiffusionSettings, stages: Stages) -> dict[str, str]:
+    """Return the key of every stage: a fingerprint of all that it depends on."""
+    preparation = fingerprint(
+        X, settings.precomputed, settings.own_search, settings.preparation, settings.preparing
+    )
+    neighbours = fingerprint(
+        preparation,
+        number_of_neighbors(settings, X.shape[0]).value,
+        _search_key(settings.neighbors),
+        settings.device,
+        settings.searching,
+    )
+    # The number of functions both as asked for and as chosen: "auto" is settled only when copies
+    # are known.
+    spectrum = stages.random_key(
+        neighbours,
+        settings.bandwidth,
+        settings.density_correction,
+        settings.n_functions,
+        settings.solver,
+        settings.counts,
+        settings.kernel,
+        settings.outliers,
+        settings.parts,
+        settings.spectrum,
+    )
+    return {"preparation": preparation, "neighbours": neighbours, "spectrum": spectrum}
+
+
+def _search_key(search: Any) -> str:
+    """Return a key of a search: its parameters; a new one where those are unknown."""
+    if isinstance(search, str):
+        return search
+    if hasattr(search, "get_params"):
+        return f"{type(search).__qualname__} {search.get_params()}"
+    return uuid4().hex
+
+
+# The whole way from samples to a Diffusion, on one page.
 
 
 @dataclass(frozen=True)
@@ -62,19 +102,7 @@ def diffuse(
 ) -> Diffusion:
     """Return the diffusion process on samples and its spectrum.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features) or sparse (n_samples, n_samples)
-        Finite samples, or distances with ``neighbors="precomputed"``.
-    settings : DiffusionSettings
-    stages : Stages or None
-        Results of an earlier computation; a stage whose key is the same is not
-        computed again. It also takes the timings and reports progress.
-    rng : Generator
-
-    Returns
-    -------
-    Diffusion
+    Shapes: X (n_samples, n_features).
     """
     require_diffusion(settings, X.shape[0])
     stages = stages or Stages()
@@ -105,8 +133,8 @@ def diffuse(
 def kept_stages(diffusion: Diffusion) -> Stages:
     """Return the stages from which another computation can start.
 
-    The neighbours are left out where outliers were removed from the graph, since the
-    graph before that is gone. A diffusion without keys is none to start from.
+    The neighbours are left out where outliers were removed from the graph, since the graph before
+    that is gone. A diffusion without keys is none to start from.
     """
     if not diffusion.keys:
         return Stages()
@@ -191,11 +219,7 @@ def _affinity(
     if sp.issparse(samples):  # without points there is no nearest neighbour to join
         return graph, walk
     return without_outliers(
-        samples,
-        graph,
-        walk,
-        walk_of=partial(affinity, **options),
-        settings=settings.outliers,
+        samples, graph, walk, walk_of=partial(affinity, **options), settings=settings.outliers
     )
 
 
@@ -233,11 +257,7 @@ def _parts(
 
 
 def _diffusion(
-    samples,
-    preparation: Choice,
-    walk: Walk,
-    settings: DiffusionSettings,
-    keys: dict[str, str],
+    samples, preparation: Choice, walk: Walk, settings: DiffusionSettings, keys: dict[str, str]
 ) -> Diffusion:
     """Return the record, with every choice that was made on the way."""
     n_distinct = len(walk.graph.distinct)
@@ -279,9 +299,7 @@ def _density_choice(settings: DiffusionSettings) -> Choice:
     value = settings.density_correction
     if value != DiffusionSettings.density_correction:
         return given(value)
-    return Choice(
-        value, "eigenfunctions of the manifold, whatever the sampling density"
-    )
+    return Choice(value, "eigenfunctions of the manifold, whatever the sampling density")
 
 
 def _require_distinct(n_functions: int, n_distinct: int) -> None:
@@ -314,18 +332,14 @@ def _require_resolved(
 
 
 def forecast_diffusion(
-    settings: DiffusionSettings,
-    n_samples: int,
-    n_features: int,
-    *,
-    n_cores: int | None = None,
+    settings: DiffusionSettings, n_samples: int, n_features: int, *, n_cores: int | None = None
 ) -> Forecast:
     """Return the memory and time that so many samples of so many columns take.
 
     They are those of a GPU for a fit there, else those of the CPU.
 
-    Of many columns, principal components are expected to be kept: how many, only the
-    samples can tell.
+    Of many columns, principal components are expected to be kept: how many, only the samples can
+    tell.
     """
     preparing = settings.preparing
     chosen_by_caller = settings.preparation == "none" or settings.own_search

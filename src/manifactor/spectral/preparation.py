@@ -1,8 +1,8 @@
 """Samples to prepared samples: principal components that are noise are removed.
 
-In many components of noise, all distances are nearly equal. From samples in many
-columns, such as images, components that distances between neighbours do not depend on
-are removed, too, since each column costs time.
+In many components of noise, all distances are nearly equal. From samples in many columns, such as
+images, components that distances between neighbours do not depend on are removed, too, since each
+column costs time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from manifactor._support.choices import Choice
-from manifactor.spectral.noise_tail import (
+from manifactor._support.parameters import Choice
+from manifactor.spectral.noise import (
     NoiseSettings,
+    UnevenNoiseSettings,
+    components_beside_noise,
     first_noise_component,
     noise_components,
 )
@@ -25,10 +27,6 @@ from manifactor.spectral.principal import (
     leading_axes,
     over_blocks,
 )
-from manifactor.spectral.uneven_noise import (
-    UnevenNoiseSettings,
-    components_beside_noise,
-)
 
 PREPARATIONS = ("auto", "none")
 
@@ -40,28 +38,28 @@ class PreparationSettings:
     # Fewer samples cannot tell noise from signal.
     fewest_samples: int = 150
 
-    # In more columns, the covariance costs more than all that follows: the leading
-    # components are computed without it.
+    # In more columns, the covariance costs more than all that follows: the leading components are
+    # computed without it.
     most_columns: int = 1000
 
-    # Distances in so few columns cost little: there only noise is removed, which so
-    # many samples tell from signal.
+    # Distances in so few columns cost little: there only noise is removed, which so many samples
+    # tell from signal.
     few_columns: int = 64
     most_samples: int = 250_000
 
-    # Leading components that are computed first; their number is doubled until they
-    # are enough. More than the most would cost about as much as they save.
+    # Leading components that are computed first; their number is doubled until they are enough.
+    # More than the most would cost about as much as they save.
     first_components: int = 32
     most_components: int = 128
 
-    # As many components are kept as it takes for the others to change squared distances
-    # between neighbours by less than this share. The kernel then changes by 0.001,
-    # where the sampling error of its sums is 0.1, and what is lost of a factor is 30
-    # times smaller than the distance between neighbours.
+    # As many components are kept as it takes for the others to change squared distances between
+    # neighbours by less than this share. The kernel then changes by 0.001, where the sampling error
+    # of its sums is 0.1, and what is lost of a factor is 30 times smaller than the distance between
+    # neighbours.
     distance_share: float = 1e-3
 
-    # The share if that takes too many components, as for images with sharp edges: the
-    # squared distance to the 8th neighbour varies by 1/sqrt(8) from sample to sample.
+    # The share if that takes too many components, as for images with sharp edges: the squared
+    # distance to the 8th neighbour varies by 1/sqrt(8) from sample to sample.
     coarse_share: float = 0.2
 
     # The neighbour whose distance is measured, and the number of samples for which.
@@ -78,20 +76,11 @@ class PreparationSettings:
 
 @dataclass(frozen=True)
 class Preparation:
-    """The principal components that are kept.
+    """The principal components that are kept."""
 
-    Attributes
-    ----------
-    mean : ndarray of shape (n_features,)
-    components : ndarray of shape (n_features, n_kept)
-        Principal axes.
-    reason : str
-        Which components were dropped, and why.
-    """
-
-    mean: np.ndarray
-    components: np.ndarray
-    reason: str
+    mean: np.ndarray  # (n_features,)
+    components: np.ndarray  # (n_features, n_kept): principal axes
+    reason: str  # which components were dropped, and why
 
     def __repr__(self) -> str:
         n_columns, n_kept = self.components.shape
@@ -102,10 +91,7 @@ class Preparation:
         return f"{kept} principal component{'' if kept == 1 else 's'}"
 
     def __call__(
-        self,
-        X: np.ndarray,
-        *,
-        settings: PreparationSettings = PreparationSettings(),
+        self, X: np.ndarray, *, settings: PreparationSettings = PreparationSettings()
     ) -> np.ndarray:
         """Return prepared samples, (n, n_kept)."""
         prepared = np.empty((len(X), self.components.shape[1]))
@@ -119,22 +105,12 @@ class Preparation:
 
 
 def choose_preparation(
-    X: np.ndarray,
-    *,
-    settings: PreparationSettings = PreparationSettings(),
+    X: np.ndarray, *, settings: PreparationSettings = PreparationSettings()
 ) -> Choice:
     """Choose the preparation of samples, (n_samples, n_features).
 
     Samples of any width are read in blocks of rows; a memory map is never read whole.
 
-    Returns
-    -------
-    Choice
-        Its value is a Preparation, or None if nothing is removed; its reason is given
-        in both cases.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> line = np.c_[np.linspace(-5, 5, 2000), np.zeros((2000, 9))]
     >>> choose_preparation(line)
@@ -145,9 +121,7 @@ def choose_preparation(
     n_samples, n_columns = X.shape
     if n_samples < settings.fewest_samples:
         fewest = settings.fewest_samples
-        return Choice(
-            None, f"fewer than {fewest} samples cannot tell noise from signal"
-        )
+        return Choice(None, f"fewer than {fewest} samples cannot tell noise from signal")
     if n_columns <= settings.noise.shortest_tail:
         return Choice(None, f"noise cannot be told from signal in {n_columns} columns")
     if n_columns > settings.most_columns:
@@ -159,9 +133,7 @@ def choose_preparation(
     return _choose_from_all(X, all_axes(X, settings.principal), settings)
 
 
-def _choose_from_all(
-    X: np.ndarray, found: PrincipalAxes, settings: PreparationSettings
-) -> Choice:
+def _choose_from_all(X: np.ndarray, found: PrincipalAxes, settings: PreparationSettings) -> Choice:
     """Return the choice from all components of samples in few columns."""
     without = Choice(None, "no principal components are isotropic Gaussian noise")
     if X.shape[1] > settings.few_columns:
@@ -173,10 +145,7 @@ def _choose_from_all(
 
 
 def _choose_without_noise(
-    X: np.ndarray,
-    found: PrincipalAxes,
-    otherwise: Choice,
-    settings: PreparationSettings,
+    X: np.ndarray, found: PrincipalAxes, otherwise: Choice, settings: PreparationSettings
 ) -> Choice:
     """Return the choice without noise, isotropic or uneven; else `otherwise`."""
     n_found, n_columns = len(found.variance), X.shape[1]
@@ -236,9 +205,7 @@ def _choose_from_leading(
     )
 
 
-def _among_needed(
-    X: np.ndarray, needed: PrincipalAxes, settings: PreparationSettings
-) -> Choice:
+def _among_needed(X: np.ndarray, needed: PrincipalAxes, settings: PreparationSettings) -> Choice:
     """Return the choice from the components that distances depend on.
 
     Noise may have few dimensions, such as that of few columns rotated into many.
@@ -247,15 +214,10 @@ def _among_needed(
     return _choose_without_noise(X, needed, negligible, settings)
 
 
-def _isotropic_tail(
-    X: np.ndarray, found: PrincipalAxes, settings: PreparationSettings
-) -> int:
+def _isotropic_tail(X: np.ndarray, found: PrincipalAxes, settings: PreparationSettings) -> int:
     """Return how many of the last components are isotropic Gaussian noise."""
     return noise_components(
-        found.scores(X, settings.principal),
-        found.variance,
-        len(X),
-        settings=settings.noise,
+        found.scores(X, settings.principal), found.variance, len(X), settings=settings.noise
     )
 
 
@@ -276,21 +238,17 @@ def _first_noise_component(
 
 
 def _components_of_distances(
-    X: np.ndarray,
-    found: PrincipalAxes,
-    share: float,
-    settings: PreparationSettings,
+    X: np.ndarray, found: PrincipalAxes, share: float, settings: PreparationSettings
 ) -> int | None:
     """Return how many components distances between neighbours depend on.
 
-    None if they are more than were found. The squared distance of two samples in the
-    other components is twice the variance of those on average, and hardly more for
-    neighbours.
+    None if they are more than were found. The squared distance of two samples in the other
+    components is twice the variance of those on average, and hardly more for neighbours.
     """
     rest = 2 * found.rest
     rounding = settings.principal.rank_tolerance * found.total
-    # Twice the total variance is the mean squared distance of any two samples, and
-    # neighbours are nearer: no need to measure their distance.
+    # Twice the total variance is the mean squared distance of any two samples, and neighbours are
+    # nearer: no need to measure their distance.
     if rest[-1] > max(rounding, share * 2 * found.total):
         return None
     near = _neighbor_distance(X, found, settings)
@@ -298,9 +256,7 @@ def _components_of_distances(
     return int(np.argmax(enough)) if enough.any() else None
 
 
-def _neighbor_distance(
-    X: np.ndarray, found: PrincipalAxes, settings: PreparationSettings
-) -> float:
+def _neighbor_distance(X: np.ndarray, found: PrincipalAxes, settings: PreparationSettings) -> float:
     """Return the median squared distance to the 8th neighbour in the components."""
     rng = np.random.default_rng(0)
     some = centred_rows(X, found.mean, settings.measured_samples, rng) @ found.axes
@@ -309,9 +265,9 @@ def _neighbor_distance(
     nearest = np.full((len(some), n_nearest), np.inf)
     for block in found.scores(X, settings.principal):
         squares = _squared_distances(some, block)
-        nearest = np.partition(
-            np.column_stack([nearest, squares]), n_nearest - 1, axis=1
-        )[:, :n_nearest]
+        nearest = np.partition(np.column_stack([nearest, squares]), n_nearest - 1, axis=1)[
+            :, :n_nearest
+        ]
     return float(np.median(nearest.max(axis=1)))
 
 
@@ -324,18 +280,14 @@ def _squared_distances(some: np.ndarray, others: np.ndarray) -> np.ndarray:
 def _without_noise(found: PrincipalAxes, noise: int, n_columns: int) -> Choice:
     n_found = len(found.variance)
     of = f"{n_columns}" if n_columns <= n_found else f"{n_found} relevant"
-    reason = (
-        f"{noise} of {of} principal components are isotropic Gaussian noise and were "
-        "dropped"
-    )
+    reason = f"{noise} of {of} principal components are isotropic Gaussian noise and were dropped"
     return _kept(found.leading(n_found - noise), reason)
 
 
 def _without(found: PrincipalAxes, n_columns: int, *, because: str) -> Choice:
     dropped = n_columns - len(found.variance)
     reason = (
-        f"{dropped:,} of {n_columns:,} principal components are noise and were "
-        f"dropped: {because}"
+        f"{dropped:,} of {n_columns:,} principal components are noise and were dropped: {because}"
     )
     return _kept(found, reason)
 

@@ -16,41 +16,32 @@ T = TypeVar("T")
 class PrincipalSettings:
     """Settings of `all_axes` and `leading_axes`."""
 
-    # Numbers in a block of rows, 32 MB: the samples are never copied as a whole, and
-    # blocks of 100,000 columns still have 40 rows.
+    # Numbers in a block of rows, 32 MB: the samples are never copied as a whole, and blocks of
+    # 100,000 columns still have 40 rows.
     numbers_per_step: int = 2**22
 
     # Components of less variance, relative to the first, are rounding.
     rank_tolerance: float = 1e-12
 
-    # The iteration starts from the principal components of a few samples, so many for
-    # each component asked for. They are nearly right. A few random directions are
-    # added for what those samples do not show.
+    # The iteration starts from the principal components of a few samples, so many for each
+    # component asked for. They are nearly right. A few random directions are added for what those
+    # samples do not show.
     start_samples: int = 4
     spare: int = 10
 
-    # Products with the covariance. An error shrinks in each by the ratio of the first
-    # variance left out to that of the component, 4/5 or less where it matters.
+    # Products with the covariance. An error shrinks in each by the ratio of the first variance left
+    # out to that of the component, 4/5 or less where it matters.
     rounds: int = 4
 
 
 @dataclass(frozen=True)
 class PrincipalAxes:
-    """Principal components of samples, descending.
+    """Principal components of samples, descending."""
 
-    Attributes
-    ----------
-    mean : ndarray of shape (n_features,)
-    axes : ndarray of shape (n_features, n_components)
-    variance : ndarray of shape (n_components,)
-    total : float
-        Variance in all columns together.
-    """
-
-    mean: np.ndarray
-    axes: np.ndarray
-    variance: np.ndarray
-    total: float
+    mean: np.ndarray  # (n_features,)
+    axes: np.ndarray  # (n_features, n_components)
+    variance: np.ndarray  # (n_components,)
+    total: float  # variance in all columns together
 
     @property
     def rest(self) -> np.ndarray:
@@ -74,9 +65,7 @@ class PrincipalAxes:
         return over_blocks(lambda rows: (X[rows] - self.mean) @ self.axes, X, settings)
 
 
-def all_axes(
-    X: np.ndarray, settings: PrincipalSettings = PrincipalSettings()
-) -> PrincipalAxes:
+def all_axes(X: np.ndarray, settings: PrincipalSettings = PrincipalSettings()) -> PrincipalAxes:
     """Return all components of samples, (n_samples, n_features), from the covariance.
 
     Components that are rounding are left out.
@@ -97,24 +86,18 @@ def all_axes(
 
 
 def leading_axes(
-    X: np.ndarray,
-    count: int,
-    settings: PrincipalSettings = PrincipalSettings(),
+    X: np.ndarray, count: int, settings: PrincipalSettings = PrincipalSettings()
 ) -> PrincipalAxes:
     """Return the first components of samples, (n_samples, n_features).
 
-    They are computed by subspace iteration: no matrix is larger than the samples,
-    which are read a few times in blocks. The same samples give the same result.
-
-    References
-    ----------
-    Halko, Martinsson, Tropp (2011). Finding structure with randomness.
+    They are computed by subspace iteration: no matrix is larger than the samples, which are read a
+    few times in blocks. The same samples give the same result.
     """
     rng = np.random.default_rng(0)
     mean = X.mean(axis=0, dtype=np.float64)
     axes = _first_guess(X, mean, count, settings, rng)
-    # The iteration may be in the precision of the samples; the variances, computed
-    # last, are in double precision.
+    # The iteration may be in the precision of the samples; the variances, computed last, are in
+    # double precision.
     for _ in range(settings.rounds - 1):
         axes = np.linalg.qr(axes)[0]
         axes = _covariance_times(X, mean, axes, settings, precision=X.dtype)[0]

@@ -1,10 +1,9 @@
 """Diffusion in other senses of a product than the geometry of the samples.
 
-With p the density of the samples, g the metric of the manifold and d its dimension,
-three spaces may be a product: the manifold itself (geometry: g), the manifold weighted
-by the density (density: g and p), and the manifold with lengths in units of the local
-distance between samples (volume: p^(2/d) g). Each has a diffusion of its own, whose
-functions are products if the space is one.
+With p the density of the samples, g the metric of the manifold and d its dimension, three spaces
+may be a product: the manifold itself (geometry: g), the manifold weighted by the density (density:
+g and p), and the manifold with lengths in units of the local distance between samples (volume:
+p^(2/d) g). Each has a diffusion of its own, whose functions are products if the space is one.
 """
 
 from collections.abc import Callable
@@ -15,53 +14,44 @@ import numpy as np
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 
-from manifactor._support.choices import Choice
-from manifactor.spectral.bandwidth import local_scale
+from manifactor._support.parameters import Choice
 from manifactor.spectral.diffusion import Diffusion
-from manifactor.spectral.kernel import Affinity, affinity
-from manifactor.spectral.laplacian import laplacian_spectrum
+from manifactor.spectral.kernel import Affinity, affinity, local_scale
+from manifactor.spectral.laplacian import laplacian_spectrum, outlier_choice, without_outliers
 from manifactor.spectral.neighbors import NeighborGraph, neighbor_graph
-from manifactor.spectral.outliers import outlier_choice, without_outliers
 
 
 @dataclass(frozen=True)
 class SenseSettings:
     """Settings of `in_volume` and `in_density`."""
 
-    # Samples that are drawn at most; functions are extended to all others. Time and
-    # memory of a kernel that is not cut are then bounded, whatever the number of
-    # samples.
+    # Samples that are drawn at most; functions are extended to all others. Time and memory of a
+    # kernel that is not cut are then bounded, whatever the number of samples.
     drawn_in_volume: int = 6000
     drawn_in_density: int = 3000
-    # "density": eps of the kernel over the squared distance to the 8th neighbour that
-    # 95 % of the samples have. Where squared distances of the factors add up, as in
-    # boxes and tori, a Gaussian kernel is a product at any width, and a wider one
-    # reaches more of the tails.
+    # "density": eps of the kernel over the squared distance to the 8th neighbour that 95 % of the
+    # samples have. Where squared distances of the factors add up, as in boxes and tori, a Gaussian
+    # kernel is a product at any width, and a wider one reaches more of the tails.
     widening: float = 2.0
-    # The kernel is cut where its weight is below this, for all but a share of the
-    # samples.
+    # The kernel is cut where its weight is below this, for all but a share of the samples.
     cut_weight: float = 0.01
     cut_share: float = 0.01
     # Most neighbours of a sample, as a share of the samples drawn: it bounds memory.
     most_neighbors: float = 0.25
     # Samples on which the number of neighbours above that weight is measured.
     counted: int = 500
-    # With alpha = 1/2 the walk's generator is the Laplacian plus the drift along
-    # grad log p (Coifman and Lafon, 2006).
+    # With alpha = 1/2 the walk's generator is the Laplacian plus the drift along grad log p
+    # (Coifman and Lafon, 2006).
     alpha: float = 0.5
 
 
 def in_volume(
-    diffusion: Diffusion,
-    *,
-    settings: SenseSettings = SenseSettings(),
-    rng: np.random.Generator,
+    diffusion: Diffusion, *, settings: SenseSettings = SenseSettings(), rng: np.random.Generator
 ) -> Diffusion:
     """Return the diffusion with lengths in units of the distance between samples.
 
-    The unit of length at a sample is the distance to its 8th neighbour. A metric that
-    is a product up to a common stretch then becomes a product, if places on the factors
-    are independent.
+    The unit of length at a sample is the distance to its 8th neighbour. A metric that is a product
+    up to a common stretch then becomes a product, if places on the factors are independent.
     """
     rows = _drawn(diffusion, settings.drawn_in_volume, rng)
     samples = diffusion.samples[rows]
@@ -72,17 +62,14 @@ def in_volume(
 
 
 def in_density(
-    diffusion: Diffusion,
-    *,
-    settings: SenseSettings = SenseSettings(),
-    rng: np.random.Generator,
+    diffusion: Diffusion, *, settings: SenseSettings = SenseSettings(), rng: np.random.Generator
 ) -> Diffusion:
     """Return the diffusion whose drift is the gradient of the log density.
 
-    If the factors are orthogonal and places on them are independent, its generator is a
-    sum over the factors, for any density. The kernel must not be cut: a walk between
-    nearest neighbours has another generator, whatever alpha is. Samples that the
-    kernel hardly reaches are left out, since functions would be peaks on them.
+    If the factors are orthogonal and places on them are independent, its generator is a sum over
+    the factors, for any density. The kernel must not be cut: a walk between nearest neighbours has
+    another generator, whatever alpha is. Samples that the kernel hardly reaches are left out, since
+    functions would be peaks on them.
     """
     rows = _drawn(diffusion, settings.drawn_in_density, rng)
     samples = diffusion.samples[rows]
@@ -112,9 +99,7 @@ def _drawn(diffusion: Diffusion, most: int, rng: np.random.Generator) -> np.ndar
     return np.sort(rows)
 
 
-def _graph(
-    samples: np.ndarray, n_neighbors: int, diffusion: Diffusion
-) -> NeighborGraph:
+def _graph(samples: np.ndarray, n_neighbors: int, diffusion: Diffusion) -> NeighborGraph:
     return neighbor_graph(
         samples,
         min(n_neighbors, len(samples) - 1),
@@ -146,11 +131,7 @@ def _diffuse(
     """Return the diffusion of drawn samples by another random walk."""
     given = diffusion.settings
     graph, walk = without_outliers(
-        diffusion.samples[rows],
-        graph,
-        walk_of(graph),
-        walk_of=walk_of,
-        settings=given.outliers,
+        diffusion.samples[rows], graph, walk_of(graph), walk_of=walk_of, settings=given.outliers
     )
     count = given.counts.automatic(len(graph.distinct))
     spectrum = laplacian_spectrum(walk, count, settings=given.spectrum, rng=rng)
@@ -178,9 +159,7 @@ def _diffuse(
     )
 
 
-def _graph_of_all(
-    diffusion: Diffusion, graph: NeighborGraph, rows: np.ndarray
-) -> NeighborGraph:
+def _graph_of_all(diffusion: Diffusion, graph: NeighborGraph, rows: np.ndarray) -> NeighborGraph:
     """Return the graph of drawn samples as one of all samples.
 
     `inverse` maps samples that were not drawn to the nearest of those that were.

@@ -4,19 +4,19 @@ from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
-from manifactor._support.choices import Choice, given
 from manifactor._support.parameters import (
+    Choice,
+    given,
     require_choice,
     require_count,
     require_number,
 )
+from manifactor.spectral.gpu import require_device
 from manifactor.spectral.kernel import KernelSettings
-from manifactor.spectral.laplacian import SpectrumSettings
+from manifactor.spectral.laplacian import OutlierSettings, SpectrumSettings
 from manifactor.spectral.neighbors import NeighborSettings
-from manifactor.spectral.outliers import OutlierSettings
 from manifactor.spectral.parts import PartSettings
 from manifactor.spectral.preparation import PREPARATIONS, PreparationSettings
-from manifactor.spectral.resident import require_device
 from manifactor.spectral.search.choice import SEARCHES
 from manifactor.spectral.solvers import SOLVERS
 
@@ -33,12 +33,11 @@ class FunctionCounts:
     samples_per_function: int = 8
     # The constant function and two others: less shows nothing.
     smallest: int = 3
-    # A spectrum of the walk that ends below this eigenvalue ended because the kernel
-    # resolves no more, not because the solver stopped.
+    # A spectrum of the walk that ends below this eigenvalue ended because the kernel resolves no
+    # more, not because the solver stopped.
     exhausted: float = 1e-3
     why: str = (
-        "one for every 8 samples, 100 at most; more only where a dimension of the data "
-        "is missing"
+        "one for every 8 samples, 100 at most; more only where a dimension of the data is missing"
     )
 
     def automatic(self, n_samples: int) -> int:
@@ -124,9 +123,7 @@ def require_diffusion(settings: DiffusionSettings, n_samples: int) -> None:
         require_choice("n_functions", settings.n_functions, ["auto"], "or a number")
     else:
         most = n_samples - 1
-        require_count(
-            "n_functions", settings.n_functions, low=2, high=most, n_samples=n_samples
-        )
+        require_count("n_functions", settings.n_functions, low=2, high=most, n_samples=n_samples)
 
 
 def _require_solver(settings: DiffusionSettings) -> None:
@@ -163,9 +160,7 @@ def _require_bandwidth(settings: DiffusionSettings) -> None:
 def _require_neighbors(settings: DiffusionSettings, n_samples: int) -> None:
     count = settings.n_neighbors
     if not isinstance(count, str):
-        require_count(
-            "n_neighbors", count, low=1, high=n_samples - 1, n_samples=n_samples
-        )
+        require_count("n_neighbors", count, low=1, high=n_samples - 1, n_samples=n_samples)
         _require_own_count(settings)
         return
     require_choice("n_neighbors", count, ["auto", "all"], "or a number")

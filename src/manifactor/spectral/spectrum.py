@@ -6,18 +6,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from manifactor._support.choices import Choice
+from manifactor._support.parameters import Choice
 from manifactor._support.threads import map_panels
+from manifactor.spectral.gpu import combined, from_tensor, local_products, triple_products
 from manifactor.spectral.neighbors import NeighborGraph
-from manifactor.spectral.resident import (
-    combined,
-    from_tensor,
-    local_products,
-    triple_products,
-)
 
-# The sampling error of an eigenvalue, relative to it, is about this over the root of
-# the number of samples: a measured property of random samples, no setting.
+# The sampling error of an eigenvalue, relative to it, is about this over the root of the number of
+# samples: a measured property of random samples, no setting.
 SAMPLING_ERROR = 4.0
 
 
@@ -68,9 +63,7 @@ class Spectrum:
             f"to {self.eigenvalues[-1]:.4g})"
         )
 
-    def triple_products(
-        self, left: np.ndarray, right: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def triple_products(self, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return inner products of all functions with products of combinations.
 
         Parameters
@@ -181,9 +174,9 @@ class Spectrum:
     def clusters(self) -> tuple[np.ndarray, ...]:
         """Indices of eigenvalues that cannot be told apart, cluster by cluster.
 
-        Neighbours belong together when their gap is below their sampling error,
-        4/sqrt(n_samples) of the eigenvalue, or below their residuals. Inside a cluster
-        the functions are known up to a rotation only.
+        Neighbours belong together when their gap is below their sampling error, 4/sqrt(n_samples)
+        of the eigenvalue, or below their residuals. Inside a cluster the functions are known up to
+        a rotation only.
         """
         upper = self.eigenvalues[1:]
         n_samples = len(self.weights)

@@ -21,17 +21,7 @@ def stylesheet(name: str) -> str:
 
 
 def page(title: str, body: str, *, style: str = "", footer: str = "") -> str:
-    """Return a whole page.
-
-    Parameters
-    ----------
-    title : str
-        Plain text.
-    body, footer : str
-        HTML.
-    style : str
-        CSS that follows the style sheets of all pages.
-    """
+    """Return a whole page."""
     # Inside the page, which is one file that can be sent by mail.
     sheets = ("colours.css", "page.css", "tables.css")
     styles = "".join(map(stylesheet, sheets)) + style
@@ -49,10 +39,7 @@ def page(title: str, body: str, *, style: str = "", footer: str = "") -> str:
 
 def contents(sections: Mapping[str, str]) -> str:
     """Return links to the sections of a page, by their ids."""
-    links = [
-        f'<li><a href="#{name}">{escape(title)}</a></li>'
-        for name, title in sections.items()
-    ]
+    links = [f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in sections.items()]
     return f'<nav aria-label="Contents"><ol>{"".join(links)}</ol></nav>\n'
 
 
@@ -76,20 +63,7 @@ def table(
     kind: str = "",
     marked: Collection[int] = (),
 ) -> str:
-    """Return a table of plain text that scrolls in a box of its own.
-
-    Parameters
-    ----------
-    caption : str
-    header : sequence of str
-    rows : sequence of sequence of str
-    named : bool
-        Whether the first cell of a row is its name.
-    kind : str
-        Class of the table.
-    marked : collection of int
-        Rows of the class "marked".
-    """
+    """Return a table of plain text that scrolls in a box of its own."""
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
     body = "".join(
         f"<tr{_class('marked' if number in marked else '')}>{_cells(row, named)}</tr>"
@@ -126,31 +100,15 @@ def image(png: bytes, alt: str) -> str:
 
 @dataclass(frozen=True)
 class ScaleBar:
-    """A bar of a round length, drawn into an image.
+    """A bar of a round length, drawn into an image."""
 
-    Attributes
-    ----------
-    length : float
-        Angstrom.
-    share : float
-        Of the image's width.
-    """
-
-    length: float
-    share: float
+    length: float  # angstrom
+    share: float  # of the image's width
 
 
 def scale_bar(width: float, *, most: float = 0.4) -> ScaleBar:
     """Return the longest bar of 1, 2 or 5 times a power of ten, up to a share.
 
-    Parameters
-    ----------
-    width : float
-        Of the image, in Angstrom.
-    most : float
-
-    Examples
-    --------
     >>> scale_bar(264.0)
     ScaleBar(length=100.0, share=0.3787878787878788)
     """
@@ -160,25 +118,11 @@ def scale_bar(width: float, *, most: float = 0.4) -> ScaleBar:
 
 
 def tiles(
-    pngs: Sequence[bytes],
-    captions: Sequence[str],
-    *,
-    label: str,
-    bar: ScaleBar | None = None,
+    pngs: Sequence[bytes], captions: Sequence[str], *, label: str, bar: ScaleBar | None = None
 ) -> str:
     """Return images side by side, as many as the page is wide, with captions.
 
     A box to tick enlarges them.
-
-    Parameters
-    ----------
-    pngs : sequence of bytes
-    captions : sequence of str
-        One for each image.
-    label : str
-        Describes all images.
-    bar : ScaleBar or None
-        Drawn into the first image.
     """
     drawn = "" if bar is None else _bar(bar)
     cells = ""

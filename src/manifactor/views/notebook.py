@@ -9,10 +9,10 @@ from html import escape
 
 import numpy as np
 
-from manifactor._support.arithmetic import ceil_div
+from manifactor._support.values import ceil_div
 from manifactor.views import words
-from manifactor.views.plots.appearance import colour
 from manifactor.views.plots.fits import length
+from manifactor.views.plots.style import colour
 
 # Text and lines take the colours of the notebook, light or dark.
 STYLE = (
@@ -41,13 +41,7 @@ class DrawingSettings:
 
 
 def result_html(fit, *, settings: DrawingSettings = DrawingSettings()) -> str:
-    """Return verdict and factors of a fitted ManifoldFactorizer as HTML.
-
-    Parameters
-    ----------
-    fit : ManifoldFactorizer
-    settings : DrawingSettings
-    """
+    """Return verdict and factors of a fitted ManifoldFactorizer as HTML."""
     evidence = fit.evidence_
     said = [words.verdict_sentence({}, fit)]
     if evidence.verdict != "product":

@@ -1,7 +1,7 @@
 """The report of a run: one self-contained page of HTML.
 
-It has the verdict, the factors, the evidence, diagnostics, choices, and the command
-that makes the run again. Every function but `write_report` returns HTML.
+It has the verdict, the factors, the evidence, diagnostics, choices, and the command that makes the
+run again. Every function but `write_report` returns HTML.
 """
 
 import shlex
@@ -11,15 +11,15 @@ from itertools import combinations
 from pathlib import Path
 
 from manifactor._support.files import write_bytes
+from manifactor.cryoem.all_views.shown import Shown
+from manifactor.cryoem.all_views.volumes import open_motions
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.folder import read_run
-from manifactor.runs.motions import open_motions
 from manifactor.runs.run import Run, open_run
-from manifactor.runs.shown import Shown
-from manifactor.views import figures, motion_figures, tables, words
-from manifactor.views.figures import FigureSettings
+from manifactor.views import figures, tables, words
+from manifactor.views import figures as motion_figures
+from manifactor.views.figures import FigureSettings, MotionFigureSettings
 from manifactor.views.markup import contents, page, paragraph, section, stylesheet
-from manifactor.views.motion_figures import MotionFigureSettings
 
 REPORT_NAME = "report.html"
 # The run folder that the page's command writes.
@@ -52,19 +52,7 @@ def write_report(
     shown: Shown | None = None,
     settings: ReportSettings = ReportSettings(),
 ) -> Path:
-    """Write the page of a run, whole or not at all; return its path.
-
-    Parameters
-    ----------
-    folder : Path
-    fit : ManifoldFactorizer or None
-        The run's own fit, if it was read already.
-    out : Path or None
-        The file to write; None for report.html in the run folder.
-    shown : Shown or None
-        What to show of particles of all views; None for what the run folder has.
-    settings : ReportSettings
-    """
+    """Write the page of a run, whole or not at all; return its path."""
     run = open_run(folder, some=True)
     if fit is None:
         fit = read_run(folder)[1]
@@ -84,22 +72,7 @@ def write_movies(
     shown: Shown | None = None,
     settings: ReportSettings = ReportSettings(),
 ) -> list[Path]:
-    """Write a movie along every interval and circle of a run beside its report.
-
-    Parameters
-    ----------
-    folder : Path
-    page : Path or None
-        The report; None for report.html in the folder.
-    shown : Shown or None
-        What to show of particles of all views; None for what the run folder has.
-    settings : ReportSettings
-
-    Returns
-    -------
-    list of Path
-        GIF files, and MP4 files if an encoder is installed.
-    """
+    """Write a movie along every interval and circle of a run beside its report."""
     run = open_run(folder, some=True)
     shown = shown or Shown(open_motions(run, read_run(folder)[1]))
     page = page or folder / REPORT_NAME
@@ -114,16 +87,11 @@ def write_movies(
     return written
 
 
-def _movies(
-    run: Run, shown: Shown, number: int, settings: ReportSettings
-) -> dict[str, bytes]:
+def _movies(run: Run, shown: Shown, number: int, settings: ReportSettings) -> dict[str, bytes]:
     """Return movies along a factor, counted from 1, by the ending of their files."""
     if shown.motions is not None:
         return motion_figures.movies(
-            shown.motions,
-            number - 1,
-            view=shown.view(number - 1),
-            settings=settings.motions,
+            shown.motions, number - 1, view=shown.view(number - 1), settings=settings.motions
         )
     return figures.averages_along(run, number, settings=settings.figures).movies
 
@@ -183,11 +151,7 @@ def verdict_section(run: Run, fit: ManifoldFactorizer, shown: Shown) -> str:
 
 
 def factors_section(
-    run: Run,
-    fit: ManifoldFactorizer,
-    settings: ReportSettings,
-    *,
-    shown: Shown = Shown(),
+    run: Run, fit: ManifoldFactorizer, settings: ReportSettings, *, shown: Shown = Shown()
 ) -> str:
     """Return every factor with its pictures, then the pairs of factors."""
     body = ""
@@ -215,11 +179,7 @@ def factors_section(
 
 
 def _factor(
-    run: Run,
-    fit: ManifoldFactorizer,
-    f: int,
-    settings: ReportSettings,
-    shown: Shown,
+    run: Run, fit: ManifoldFactorizer, f: int, settings: ReportSettings, shown: Shown
 ) -> str:
     factor, motions = fit.factors_[f], shown.motions
     line = factor.coordinate is not None
@@ -285,12 +245,7 @@ def evidence_section(record: dict, fit: ManifoldFactorizer) -> str:
     return tests + tables.leakage_table(fit).as_html()
 
 
-def diagnostics_section(
-    record: dict,
-    fit: ManifoldFactorizer,
-    *,
-    picture: str = "",
-) -> str:
+def diagnostics_section(record: dict, fit: ManifoldFactorizer, *, picture: str = "") -> str:
     """Return how well the computation went, and what else may explain the factors."""
     computation = tables.computation_table(fit).as_html()
     # The explorer has the tables only.
@@ -304,9 +259,7 @@ def diagnostics_section(
 def reproduce_section(record: dict, fit: ManifoldFactorizer) -> str:
     """Return the command of the run, and what its result depends on."""
     command = record.get("reproduce")
-    body = paragraph(
-        "The run has no record of its command; run.json has its arguments."
-    )
+    body = paragraph("The run has no record of its command; run.json has its arguments.")
     if command:
         # Into another folder: a run is never overwritten by itself.
         typed = f"{command} --out {shlex.quote(NEW_RUN)}"

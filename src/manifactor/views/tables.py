@@ -8,32 +8,20 @@ from typing import Any
 import numpy as np
 
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.judging.criterion import Test
+from manifactor.factoring.judging.criteria import Test
 from manifactor.runs.verdict import run_evidence
 from manifactor.views import markup
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under a header.
-
-    Attributes
-    ----------
-    caption : str
-    header : sequence of str
-    rows : sequence of sequence of str
-        The first cell of a row is its name.
-    kind : str
-        Class of the HTML element.
-    marked : collection of int
-        Rows that are to be seen first.
-    """
+    """Rows of text under a header."""
 
     caption: str
     header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    kind: str = ""
-    marked: Sequence[int] = ()
+    rows: Sequence[Sequence[str]]  # the first cell of a row is its name
+    kind: str = ""  # class of the HTML element
+    marked: Sequence[int] = ()  # rows that are to be seen first
 
     def as_html(self) -> str:
         """Return the table as HTML; "" if it has no rows."""
@@ -51,8 +39,6 @@ class Table:
     def as_text(self, width: int) -> str:
         """Return the table as lines of text; the last column is wrapped.
 
-        Examples
-        --------
         >>> print(Table("Sizes", ("what", "size"), [("a", "one two")]).as_text(14))
         Sizes:
           what  size
@@ -66,9 +52,7 @@ class Table:
         lines = [f"{self.caption}:"]
         for row in (self.header, *self.rows):
             *cells, last = row
-            padded = [
-                cell.ljust(size) for cell, size in zip(cells, widths, strict=True)
-            ]
+            padded = [cell.ljust(size) for cell, size in zip(cells, widths, strict=True)]
             wrapped = _wrapped(last, width - left)
             line = "  ".join(["", *padded, wrapped[0]])
             lines.append(line.rstrip())
@@ -133,10 +117,7 @@ def leakage_table(fit: ManifoldFactorizer) -> Table:
             # A factor says nothing about itself.
             cells = ["" if np.isnan(r2) else f"{r2:.2f}" for r2 in row]
             rows.append((name, *cells))
-    caption = (
-        "Leakage: R^2 with which a place (coordinate) on one factor (row) predicts "
-        "another"
-    )
+    caption = "Leakage: R^2 with which a place (coordinate) on one factor (row) predicts another"
     return Table(caption, ("", *names), rows)
 
 
@@ -155,10 +136,7 @@ def computation_table(fit: ManifoldFactorizer) -> Table:
         ),
         ("neighbours found", recall),
         ("outliers", f"{int(fit.outliers_.sum()):,} of {len(fit.outliers_):,}"),
-        (
-            "pieces of the neighbour graph",
-            f"{len(sizes)}, the largest of {sizes.max():,} samples",
-        ),
+        ("pieces of the neighbour graph", f"{len(sizes)}, the largest of {sizes.max():,} samples"),
         *_unjudged(fit),
     ]
     return Table("Computation", ("what", "value"), rows)
@@ -168,8 +146,7 @@ def _unjudged(fit: ManifoldFactorizer) -> list[tuple[str, str]]:
     """Return numbers of the evidence that no test judges, where they are measured."""
     measured = [
         (
-            "noise of the indivisibility score q (0: eigenfunctions divide, 1: they do "
-            "not)",
+            "noise of the indivisibility score q (0: eigenfunctions divide, 1: they do not)",
             fit.evidence_.null,
         ),
         ("p-value of independent coordinates", fit.evidence_.dependence),
@@ -207,9 +184,7 @@ def confounders_table(record: dict) -> Table:
         rows.append((name, *row))
     # Number 0 stands for what the factors leave unexplained.
     columns = [f"factor {number}" if number else "the rest" for number in numbers]
-    caption = (
-        "Confounders: R^2 with which a property of the particles predicts a factor"
-    )
+    caption = "Confounders: R^2 with which a property of the particles predicts a factor"
     return Table(caption, ("property", *columns), rows)
 
 
@@ -232,8 +207,6 @@ def choices_table(record: dict, fit: ManifoldFactorizer) -> Table:
 def value_in_words(value: Any) -> str:
     """Return the value of a choice as people read it.
 
-    Examples
-    --------
     >>> value_in_words(None), value_in_words(8.975116), value_in_words(83)
     ('none', '8.975', '83')
     """

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill
 
+from manifactor.cryoem.all_views.shown import Shown
+from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors.factor import Factor
-from manifactor.runs.motions import is_of_all_views
-from manifactor.runs.shown import Shown
 from manifactor.runs.verdict import run_evidence
 from manifactor.views import tables
 
@@ -22,22 +22,14 @@ NO_PRODUCT = {
         "as one factor, {shapes}."
     ),
     "cannot tell": (
-        "It cannot be told whether the data are a product; they are taken as one "
-        "factor, {shapes}."
+        "It cannot be told whether the data are a product; they are taken as one factor, {shapes}."
     ),
 }
 NUMERALS = ("no", "one", "two", "three", "four", "five", "six")
 
 
 def report_text(record: dict, fit: ManifoldFactorizer) -> str:
-    """Return the report of a run as plain text.
-
-    Parameters
-    ----------
-    record : dict
-        What run.json says.
-    fit : ManifoldFactorizer
-    """
+    """Return the report of a run as plain text."""
     command = record.get("command", "run")
     introduction = [
         f"{command} of {record.get('input', 'unknown input')}",
@@ -183,7 +175,7 @@ def all_views_sentences(record: dict) -> list[str]:
     sentences = [
         "Particles of all views, one coordinate for all: "
         f"{_count(rank, 'principal volume')}, on which two half sets of images agree "
-        f"(correlations {correlations}).",
+        f"(correlations {correlations})."
     ]
     consistency = enumerate(found.get("consistency", []), start=1)
     each = [f"{r:.2f} on factor {f}" for f, r in consistency if r is not None]
@@ -216,8 +208,7 @@ def _motion_sentences(motions: Sequence[dict]) -> list[str]:
     if not motions:
         return []
     medians = [
-        f"{deviation_in_words(motion['median_deviation'], motion['topology'])} on "
-        f"factor {number}"
+        f"{deviation_in_words(motion['median_deviation'], motion['topology'])} on factor {number}"
         for number, motion in enumerate(motions, start=1)
     ]
     seen = [_visibility(motion, number) for number, motion in enumerate(motions, 1)]
@@ -242,10 +233,7 @@ def _visibility(motion: dict, number: int) -> str:
     axis = motion["axis"]
     around = f", around rot {axis[0]:.0f}°, tilt {axis[1]:.0f}°," if axis else ""
     share, particles = motion["blind"], motion["blind_particles"]
-    return (
-        f"{shown}; {share:.0%}{around} are blind to it, with {particles:.0%} of the "
-        "particles."
-    )
+    return f"{shown}; {share:.0%}{around} are blind to it, with {particles:.0%} of the particles."
 
 
 def _count(number: int, noun: str) -> str:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from manifactor.cryoem.all_views.consistency import view_consistency
 from manifactor.cryoem.all_views.motions import Motions
+from manifactor.cryoem.all_views.placing import view_consistency
 from manifactor.cryoem.all_views.regression import Features
 
 from .molecules import BODY, random_rotations, transforms_of, turning

@@ -14,16 +14,9 @@ from manifactor.cryoem.all_views.principal import (
     compared_spaces,
     principal_volumes,
 )
-from manifactor.cryoem.all_views.symmetry import point_group
+from manifactor.cryoem.all_views.slices import point_group
 
-from .molecules import (
-    BODY,
-    random_rotations,
-    shifting,
-    symmetric,
-    transforms_of,
-    turning,
-)
+from .molecules import BODY, random_rotations, shifting, symmetric, transforms_of, turning
 
 # So coarse volumes have some hundred coefficients, of which spaces of eight volumes have
 # much in common by chance.
@@ -118,12 +111,7 @@ def test_places_that_drift_with_the_view_are_found_out():
     settings = PlacingSettings(rounds=0)
     right, wrong = (
         place_particles(
-            images,
-            motions,
-            rows,
-            given,
-            rng=np.random.default_rng(0),
-            settings=settings,
+            images, motions, rows, given, rng=np.random.default_rng(0), settings=settings
         )
         for given in (places, drifting(places, rotations))
     )
@@ -159,9 +147,7 @@ def moving_ring(count):
     points[:, :2] = points[:, :2] @ turn.transpose(0, 2, 1)
     outward = shifting(points, 0.16 * places[:, 1] - 0.06)
     molecule = symmetric(outward, point_group("C4"))
-    return transforms_of(
-        molecule, random_rotations(count), noise=1.0, scale=2.0
-    ), places
+    return transforms_of(molecule, random_rotations(count), noise=1.0, scale=2.0), places
 
 
 def factored_ring(images, symmetry):

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.all_views.known_places import model_of_places
-from manifactor.cryoem.all_views.motions import Motions
-from manifactor.cryoem.all_views.place_features import PlaceFeatures
-from manifactor.cryoem.particles import euler_matrices
+from manifactor.cryoem.all_views.learning import model_of_places
+from manifactor.cryoem.all_views.motions import Motions, PlaceFeatures
+from manifactor.cryoem.files.particles import euler_matrices
 
 from .molecules import random_rotations, shifting, transforms_of, turning
 
@@ -40,9 +39,7 @@ def likeness(one, other):
 
 def true_image(shift, turn, view):
     """The image of the molecule without noise, from volumes that know the truth."""
-    points = shifting(
-        turning(np.array([2 * np.pi * turn])), np.array([0.3 * (shift - 0.5)])
-    )
+    points = shifting(turning(np.array([2 * np.pi * turn])), np.array([0.3 * (shift - 0.5)]))
     return transforms_of(points, view).values[0]
 
 
@@ -101,8 +98,7 @@ def test_features_of_intervals_and_circles_are_those_of_motions():
     assert our_values.shape == their_values.shape
     for factor in (0, 1):
         np.testing.assert_allclose(
-            our_values[:, mine.own_columns(factor)],
-            their_values[:, theirs.own_columns(factor)],
+            our_values[:, mine.own_columns(factor)], their_values[:, theirs.own_columns(factor)]
         )
     # Once around a circle, sqrt(2) cos(2 pi k t) has the mean squared slope (2 pi k)^2.
     slopes = np.diag(mine.slopes(1))

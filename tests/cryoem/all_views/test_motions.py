@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from manifactor.cryoem.all_views.likelihoods import Likelihood
 from manifactor.cryoem.all_views.motions import Motions, MotionSettings
+from manifactor.cryoem.all_views.regression import Likelihood
 
 BOTH = Motions(("circle", "interval")).grown()
 N_FEATURES = 9  # constant; cosine, sine, twice; x, x^2; x cosine, x sine
@@ -63,9 +63,7 @@ def test_deviations_are_the_size_of_the_errors(strength):
 
 
 def test_an_image_that_shows_nothing_has_the_deviation_of_even_places():
-    nothing = Likelihood(
-        np.zeros((1, N_FEATURES)), np.zeros((1, N_FEATURES, N_FEATURES))
-    )
+    nothing = Likelihood(np.zeros((1, N_FEATURES)), np.zeros((1, N_FEATURES, N_FEATURES)))
     found = BOTH.posterior(nothing)
     np.testing.assert_allclose(found.deviations, np.sqrt(1 / 12), rtol=0.01)
     np.testing.assert_allclose(found.features.mean[0], np.eye(N_FEATURES)[0], atol=0.01)
@@ -75,9 +73,7 @@ def test_blocks_do_not_change_the_posterior():
     rng = np.random.default_rng(2)
     terms = noisy_likelihood(rng.uniform(size=(25, 2)), 10.0, rng)
     small = replace(BOTH, settings=MotionSettings(block=7, fine_block=3))
-    np.testing.assert_allclose(
-        small.posterior(terms).places, BOTH.posterior(terms).places
-    )
+    np.testing.assert_allclose(small.posterior(terms).places, BOTH.posterior(terms).places)
 
 
 def test_the_grid_of_many_motions_stays_small():

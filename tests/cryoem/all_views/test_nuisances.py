@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from manifactor.cryoem.all_views.nuisances import rigid_motions, without_nuisances
+from manifactor.cryoem.all_views.transforms import rigid_motions, without_nuisances
 
 from .molecules import BODY, GRID, volume_of
 

@@ -13,15 +13,12 @@ import pytest
 from manifactor._support.workers import Here
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.placing import PlacingSettings, place_particles
-from manifactor.cryoem.all_views.principal import (
-    PrincipalSettings,
-    principal_volumes,
-)
+from manifactor.cryoem.all_views.principal import PrincipalSettings, principal_volumes
 from manifactor.cryoem.all_views.regression import RegressionSettings
 from manifactor.cryoem.all_views.slices import VolumeGrid
 from manifactor.cryoem.all_views.transforms import read_transforms
-from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.stacks import stack_images
+from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.files.stacks import stack_images
 from manifactor.runs.checkpoints import Checkpoints
 
 from ...conftest import PickledWorkers
@@ -120,8 +117,7 @@ def test_a_part_of_a_stack_is_read_from_any_folder(stack, tmp_path, monkeypatch)
     source, _ = stack
     monkeypatch.chdir(tmp_path)
     parts = [
-        pickle.dumps(replace(source, files=(Path("a.mrcs"),))[rows])
-        for rows in source.block_rows()
+        pickle.dumps(replace(source, files=(Path("a.mrcs"),))[rows]) for rows in source.block_rows()
     ]
     monkeypatch.chdir(tmp_path.parent)
     assert max(map(len, parts)) < 2000

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.all_views.likelihoods import likelihood
-from manifactor.cryoem.all_views.regression import Features, volumes_from
+from manifactor.cryoem.all_views.regression import Features, likelihood, volumes_from
 
 from .molecules import BODY, GRID, random_rotations, transforms_of, volume_of
 
@@ -60,18 +59,14 @@ def test_the_likelihood_is_highest_at_the_true_features():
     slices = (GRID.slices(rotations) @ sharp.T).reshape(50, -1, 2)
     images = transforms_of(np.repeat(BODY[None], 50, axis=0), rotations)
     values = np.einsum("nmf,nf->nm", slices, weights).astype(np.complex64)
-    terms = likelihood(
-        type(images)(GRID, values, rotations, box=100.0), np.stack([first, second])
-    )
+    terms = likelihood(type(images)(GRID, values, rotations, box=100.0), np.stack([first, second]))
     best = np.linalg.solve(terms.quadratic, terms.linear[..., None])[..., 0]
     np.testing.assert_allclose(best, weights, rtol=1e-3)
 
 
 @pytest.mark.parametrize("count", [1, 300])
 def test_any_number_of_images_is_a_share_of_threads(count):
-    images = transforms_of(
-        np.repeat(BODY[None], count, axis=0), random_rotations(count)
-    )
+    images = transforms_of(np.repeat(BODY[None], count, axis=0), random_rotations(count))
     terms = likelihood(images, volume_of(BODY)[None])
     assert np.isfinite(terms.linear).all()
     assert terms.linear.shape == (count, 1)

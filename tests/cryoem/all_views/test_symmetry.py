@@ -6,13 +6,11 @@ from scipy.constants import golden
 from scipy.spatial import KDTree
 from scipy.spatial.transform import Rotation
 
-from manifactor.cryoem.all_views.symmetry import point_group
+from manifactor.cryoem.all_views.slices import point_group
 
 from .molecules import BODY, random_rotations, symmetric, transforms_of
 
-ORDERS = {"C1": 1, "c7": 7, "D3": 6, "T": 12, "O": 24} | dict.fromkeys(
-    ("I1", "I2", "I3", "I4"), 60
-)
+ORDERS = {"C1": 1, "c7": 7, "D3": 6, "T": 12, "O": 24} | dict.fromkeys(("I1", "I2", "I3", "I4"), 60)
 
 
 def turned_by(axis, turns):

@@ -20,9 +20,7 @@ def circle_spectrum(n=800):
     )
     spectrum, _ = box_spectrum([1.0], 7, n_samples=n)
     return replace(
-        spectrum,
-        eigenvalues=np.array([0.0, 1, 1, 4, 4, 9, 9]),
-        functions=np.c_[np.ones(n), waves],
+        spectrum, eigenvalues=np.array([0.0, 1, 1, 4, 4, 9, 9]), functions=np.c_[np.ones(n), waves]
     ), angle
 
 
@@ -69,9 +67,7 @@ def test_a_sphere_is_neither_interval_nor_circle():
     assert factor.embedding.shape[1] >= 3
 
 
-@pytest.mark.parametrize(
-    ("lengths", "dimension"), [([1.3, 1.0], 2), ([1.3, 1.1, 1.0], 3)]
-)
+@pytest.mark.parametrize(("lengths", "dimension"), [([1.3, 1.0], 2), ([1.3, 1.1, 1.0], 3)])
 def test_a_box_has_the_dimension_of_its_sides(lengths, dimension):
     spectrum, _ = box_spectrum(lengths, 10, n_samples=2000)
     factor = make_factors(spectrum, [selection(spectrum, range(1, 9))])[0]
@@ -128,13 +124,9 @@ def test_the_other_factor_s_modulation_is_taken_out_of_a_circle_s_radius():
     functions[:, 3] = other
     eigenvalues = np.array([0.0, 1, 1, 1.2, 4, 9, 9])
     spectrum = replace(spectrum, eigenvalues=eigenvalues, functions=functions)
-    chart = make_factors(
-        spectrum, [selection(spectrum, [1, 2]), selection(spectrum, [3])]
-    )[0].chart
+    chart = make_factors(spectrum, [selection(spectrum, [1, 2]), selection(spectrum, [3])])[0].chart
     raw, freed = functions[:, 1:3], chart(functions)
-    np.testing.assert_allclose(
-        chart.read(functions @ chart.combinations), freed, atol=1e-12
-    )
+    np.testing.assert_allclose(chart.read(functions @ chart.combinations), freed, atol=1e-12)
     assert predictability(raw, other[:, None])[0] > 0.5
     assert predictability(freed, other[:, None])[0] < 0.1
 
@@ -142,7 +134,5 @@ def test_the_other_factor_s_modulation_is_taken_out_of_a_circle_s_radius():
 def test_a_factor_is_shown_in_one_line_without_arrays():
     spectrum, _ = box_spectrum([2.0], 6, n_samples=800)
     factor = make_factors(spectrum, [selection(spectrum, [1, 2, 3, 4])])[0]
-    assert repr(factor) == (
-        "Factor(interval, dimension=1, n_functions=4, lowest_eigenvalue=2.467)"
-    )
+    assert repr(factor) == ("Factor(interval, dimension=1, n_functions=4, lowest_eigenvalue=2.467)")
     assert str(factor) == "an interval, 4 eigenfunctions, eigenvalues from 2.467"

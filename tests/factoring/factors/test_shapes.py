@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from manifactor import Spectrum
-from manifactor._support.choices import given as chosen
+from manifactor._support.parameters import given as chosen
 from manifactor.factoring.factors.charts import make_chart
 from manifactor.factoring.factors.factor import make_factors, selection
 from manifactor.factoring.factors.shapes import chart_functions
@@ -125,9 +125,7 @@ def test_a_circle_stays_one_where_another_factor_changes_its_radius(rng):
     angle = 2 * np.pi * turn
     plane = [radius * np.cos(angle), radius * np.sin(angle)]
     spectrum = spectrum_of([1, 1.1, 2], *plane, np.cos(np.pi * height))
-    factor, _ = make_factors(
-        spectrum, [selection(spectrum, [1, 2]), selection(spectrum, [3])]
-    )
+    factor, _ = make_factors(spectrum, [selection(spectrum, [1, 2]), selection(spectrum, [3])])
     assert factor.topology == "circle"
     assert np.cos(factor.coordinate - angle).mean() > 0.98
 

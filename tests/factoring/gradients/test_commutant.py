@@ -1,11 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.gradients.commutant import (
-    commutant,
-    squared_cosine,
-    unit_energy,
-)
+from manifactor.factoring.gradients.division import commutant, squared_cosine, unit_energy
 
 
 def test_the_commutant_of_orthogonal_blocks_has_one_zero_for_each(rng):
@@ -54,9 +50,7 @@ def test_cosines_are_one_for_parallel_and_zero_for_orthogonal_blocks(rng):
     weights = np.full(300, 1 / 300)
     labels = np.array([0, 1])
     parallel = np.ones((300, 2, 2)) * (along[:, :1] ** 2)[:, :, None]
-    assert squared_cosine(
-        unit_energy(parallel, weights), weights, labels
-    ) == pytest.approx(1)
+    assert squared_cosine(unit_energy(parallel, weights), weights, labels) == pytest.approx(1)
     orthogonal = along[:, :, None] * along[:, None] * np.eye(2)
     assert squared_cosine(unit_energy(orthogonal, weights), weights, labels) == 0
 

@@ -1,6 +1,6 @@
 import pytest
 
-from manifactor.factoring.gradients.dimensions import FEWER, MORE, Dimensions
+from manifactor.factoring.gradients.looks import FEWER, MORE, Dimensions
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,7 @@ def square():
 
 
 @pytest.mark.parametrize("turn", [0.0, 0.4, np.pi / 4])
-def test_a_square_s_lowest_pair_divides_into_its_sides_however_it_is_turned(
-    square, turn
-):
+def test_a_square_s_lowest_pair_divides_into_its_sides_however_it_is_turned(square, turn):
     geometry, truth = square
     c, s = np.cos(turn), np.sin(turn)
     batch = lowest(geometry, 2) @ np.array([[c, -s], [s, c]])

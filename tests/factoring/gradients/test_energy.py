@@ -1,16 +1,14 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.gradients.energy import count_directions, energy_along
+from manifactor.factoring.gradients.purity import count_directions, energy_along
 
 from ..looks import geometry_of
 
 
 @pytest.fixture(scope="module", params=["samples", "distances only"])
 def geometry(request, rectangle):
-    return geometry_of(
-        rectangle[0], 60, distances_only=request.param == "distances only"
-    )
+    return geometry_of(rectangle[0], 60, distances_only=request.param == "distances only")
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +19,7 @@ def sides(geometry, rectangle):
     for place in rectangle[1]:
         wave = np.cos(np.pi * place).ravel()
         correlation = np.corrcoef(np.c_[wave, functions].T)[0, 1:]
-        units.append(
-            np.eye(len(geometry.eigenvalues))[:, [np.abs(correlation).argmax()]]
-        )
+        units.append(np.eye(len(geometry.eigenvalues))[:, [np.abs(correlation).argmax()]])
     return units
 
 

@@ -11,9 +11,7 @@ from ..looks import geometry_of
 
 @pytest.fixture(scope="module", params=["samples", "distances only"])
 def geometry(request, rectangle):
-    return geometry_of(
-        rectangle[0], 60, distances_only=request.param == "distances only"
-    )
+    return geometry_of(rectangle[0], 60, distances_only=request.param == "distances only")
 
 
 def unit(geometry, *indices):
@@ -37,9 +35,7 @@ def test_the_carre_du_champ_of_a_cosine_is_a_squared_sine():
 
 
 def test_gradients_carry_the_energy_of_their_functions(geometry):
-    energy = np.einsum(
-        "x,xpa,xpa->a", geometry.row_weights, geometry.gradients, geometry.gradients
-    )
+    energy = np.einsum("x,xpa,xpa->a", geometry.row_weights, geometry.gradients, geometry.gradients)
     np.testing.assert_allclose(energy, geometry.eigenvalues)
 
 

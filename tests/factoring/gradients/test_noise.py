@@ -1,6 +1,6 @@
 import numpy as np
 
-from manifactor.factoring.gradients.noise import deficit_in_halves, excess_in_halves
+from manifactor.factoring.gradients.division import deficit_in_halves, excess_in_halves
 
 
 def test_noise_is_what_halves_add_to_a_number_that_noise_raises():

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifactor import datasets
-from manifactor.factoring.gradients.energy import count_directions
 from manifactor.factoring.gradients.peeling import PeelingSettings, peel
-from manifactor.factoring.gradients.products import ProductSettings, product_share
+from manifactor.factoring.gradients.purity import ProductSettings, count_directions, product_share
 from manifactor.scores import regression_r2
 
 from ..looks import look_at, look_of, looks_at_halves
@@ -68,9 +67,7 @@ def test_factors_that_are_asked_for_are_taken_whatever_their_products_are():
 
 
 def test_a_square_is_refused_where_products_must_be_perfect(square):
-    found = peeled(
-        square[0], settings=PeelingSettings(products=ProductSettings(min_share=1.0))
-    )
+    found = peeled(square[0], settings=PeelingSettings(products=ProductSettings(min_share=1.0)))
     assert len(found.looks[0].blocks) == 1
 
 
@@ -126,20 +123,10 @@ def test_noise_of_the_products_is_taken_off_up_to_a_limit():
     strict = ProductSettings(min_share=1.0, max_noise=0.0)
     lenient = ProductSettings(min_share=1.0, max_noise=1.0)
     assert (
-        len(
-            peeled(whole, *halves, settings=PeelingSettings(products=strict))
-            .looks[0]
-            .blocks
-        )
-        == 1
+        len(peeled(whole, *halves, settings=PeelingSettings(products=strict)).looks[0].blocks) == 1
     )
     assert (
-        len(
-            peeled(whole, *halves, settings=PeelingSettings(products=lenient))
-            .looks[0]
-            .blocks
-        )
-        == 2
+        len(peeled(whole, *halves, settings=PeelingSettings(products=lenient)).looks[0].blocks) == 2
     )
 
 

@@ -51,9 +51,7 @@ def test_what_has_no_energy_along_one_side_is_a_function_of_the_other(square):
     geometry, blocks, (_, other) = square
     found = without_energy(geometry, blocks[:1])
     assert found.shape[1] >= 3
-    assert all(
-        regression_r2(other, geometry.values(found[:, [j]])) > 0.9 for j in range(3)
-    )
+    assert all(regression_r2(other, geometry.values(found[:, [j]])) > 0.9 for j in range(3))
 
 
 def test_what_has_no_energy_is_orthonormal_enough_and_ascending(square):
@@ -81,9 +79,7 @@ def test_functions_of_the_other_side_are_left_out_of_a_factor(square):
     mixed = mixed[:, np.argsort(geometry.rayleigh(mixed))]
     kept = one_factor(geometry, mixed)
     assert kept.shape[1] == 3
-    assert all(
-        regression_r2(side, geometry.values(kept[:, [j]])) > 0.9 for j in range(3)
-    )
+    assert all(regression_r2(side, geometry.values(kept[:, [j]])) > 0.9 for j in range(3))
 
 
 @pytest.mark.slow

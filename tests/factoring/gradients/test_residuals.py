@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.edges import EdgeSettings
-from manifactor.factoring.gradients.residuals import ResidualSettings, leaves_noise
+from manifactor.factoring.gradients.looks import ResidualSettings, leaves_noise
+from manifactor.factoring.prediction import EdgeSettings
 
 
 @pytest.mark.parametrize("radius", [0.05, 0.1])

@@ -1,8 +1,7 @@
 from dataclasses import fields, replace
 from pathlib import Path
 
-from manifactor.factoring.judging.criteria import criteria, judges
-from manifactor.factoring.judging.limits import EvidenceSettings
+from manifactor.factoring.judging.criteria import EvidenceSettings, criteria, judges
 
 METHOD_PAGE = Path(__file__).parents[3] / "docs" / "method.md"
 
@@ -14,8 +13,7 @@ def table_of_the_page():
 
 def test_the_page_on_the_method_has_the_table_of_all_tests():
     rows = [
-        f"| {criterion.name} | {criterion.meaning} | {criterion.rule} |"
-        for criterion in criteria()
+        f"| {criterion.name} | {criterion.meaning} | {criterion.rule} |" for criterion in criteria()
     ]
     header = ["| test | what it measures | passed if |", "|---|---|---|"]
     assert table_of_the_page() == "\n".join([*header, *rows]) + "\n"
@@ -66,15 +64,7 @@ def test_a_score_is_told_with_what_is_allowed():
 
 
 # Limits that are no choice: a number of factors, pieces or products.
-FIXED = {
-    "triplets",
-    "connected",
-    "groups",
-    "terms",
-    "factors asked for",
-    "directions",
-    "blocks",
-}
+FIXED = {"triplets", "connected", "groups", "terms", "factors asked for", "directions", "blocks"}
 # Settings that are compared with numbers elsewhere than in a criterion.
 ELSEWHERE = {"strict_leakage", "oblique", "voids", "weak_leakage"}
 

@@ -3,7 +3,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from manifactor.factoring.judging.criterion import Criterion, Test
+from manifactor.factoring.judging.criteria import Criterion, Test
 
 AT_LEAST = Criterion("share", 0.8, True, "a share", "only {value:.0%}, not {limit:.0%}")
 AT_MOST = Criterion("energy", 0.5, False, "an energy", "{net:.2f} of {owner}")
@@ -19,9 +19,7 @@ def test_a_value_at_the_limit_passes_where_it_must_be_at_least_the_limit(value, 
     assert AT_LEAST.judge(value).passed is passed
 
 
-@pytest.mark.parametrize(
-    ("value", "passed"), [(0.49, True), (0.5, True), (0.51, False)]
-)
+@pytest.mark.parametrize(("value", "passed"), [(0.49, True), (0.5, True), (0.51, False)])
 def test_a_value_at_the_limit_passes_where_it_must_be_at_most_the_limit(value, passed):
     assert AT_MOST.judge(value, owner="it").passed is passed
 

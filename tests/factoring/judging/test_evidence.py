@@ -8,7 +8,7 @@ from manifactor import (
     SampleWarning,
     datasets,
 )
-from manifactor.factoring.from_functions import TESTS_OF_LENGTHS
+from manifactor.factoring.factorize import TESTS_OF_PLACES
 from manifactor.factoring.judging.advice import (
     ADVICE,
     ANSWERS,
@@ -20,7 +20,7 @@ from manifactor.factoring.judging.advice import (
     advise,
 )
 from manifactor.factoring.judging.criteria import criteria
-from manifactor.factoring.senses import TESTS_OF_PLACES
+from manifactor.factoring.methods import TESTS_OF_LENGTHS
 
 JUDGE = {criterion.name: criterion.judge for criterion in criteria()}
 TWO_FACTORS = np.array([[np.nan, 0.15], [0.1, np.nan]])
@@ -107,16 +107,7 @@ def test_every_test_that_can_fail_has_an_advice():
 
 
 @pytest.mark.parametrize(
-    "names",
-    [
-        UNSURE,
-        ONE_FACTOR,
-        UNCERTAIN,
-        USABLE,
-        ANSWERS,
-        TESTS_OF_PLACES,
-        TESTS_OF_LENGTHS,
-    ],
+    "names", [UNSURE, ONE_FACTOR, UNCERTAIN, USABLE, ANSWERS, TESTS_OF_PLACES, TESTS_OF_LENGTHS]
 )
 def test_every_test_that_advice_and_choices_depend_on_exists(names):
     assert set(names) <= set(JUDGE)
@@ -199,8 +190,7 @@ def test_a_product_is_called_one_and_the_reason_reads_as_prose():
     assert fit.verdict_ == "product"
     text = str(fit.evidence_)
     assert text.startswith(
-        "The data are samples of a product of independent factors. All tests were "
-        "passed."
+        "The data are samples of a product of independent factors. All tests were passed."
     )
     assert "The factors found in half of the samples agree" in text
     assert "The places show no clear dependence" in text
@@ -213,11 +203,7 @@ def test_a_product_is_called_one_and_the_reason_reads_as_prose():
 @pytest.mark.parametrize(
     ("shape", "reason", "last"),
     [
-        (
-            "sphere",
-            "in all directions of the data and do not divide into blocks",
-            "blocks",
-        ),
+        ("sphere", "in all directions of the data and do not divide into blocks", "blocks"),
         ("parallelogram", "look irreducible", "further product"),
     ],
 )
@@ -234,9 +220,7 @@ def test_irreducible_data_are_called_so(shape, reason, last):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings(
-    "ignore::manifactor.factoring.judging.evidence.SampleWarning"
-)
+@pytest.mark.filterwarnings("ignore::manifactor.factoring.judging.evidence.SampleWarning")
 @pytest.mark.parametrize("shape", ["moebius", "klein_bottle"])
 def test_twisted_products_are_never_called_products(shape):
     X, _ = datasets.sample(shape, 800, random_state=0)
@@ -258,10 +242,7 @@ def test_a_dimension_that_is_noise_is_no_missing_factor():
 @pytest.mark.slow
 def test_a_short_spectrum_is_given_as_the_reason():
     X, _ = datasets.sample("strip10", 1500, random_state=0)
-    with pytest.warns(
-        NoProductStructureWarning,
-        match="the spectrum is too short",
-    ):
+    with pytest.warns(NoProductStructureWarning, match="the spectrum is too short"):
         fit = ManifoldFactorizer(n_functions=8, sense="geometry", random_state=0).fit(X)
     assert "Raise `n_functions`" in fit.evidence_.advice
     lacking = fit.evidence_.tests[-1]
@@ -272,8 +253,7 @@ def test_a_short_spectrum_is_given_as_the_reason():
 def test_too_few_samples_are_said_with_the_number_that_would_help():
     X, _ = datasets.sample("strip10", 600, random_state=0)
     with pytest.warns(
-        SampleWarning,
-        match="neither half shows the same factors. About 1200 samples would help",
+        SampleWarning, match="neither half shows the same factors. About 1200 samples would help"
     ):
         ManifoldFactorizer(2, sense="geometry", random_state=0).fit(X)
 

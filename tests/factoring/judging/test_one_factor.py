@@ -1,9 +1,9 @@
 import pytest
 
 from manifactor import SampleWarning
-from manifactor.factoring.judging.limits import EvidenceSettings
-from manifactor.factoring.judging.one_factor import warn_of_few_samples
-from manifactor.factoring.measures.evenness import evenness
+from manifactor.factoring.judging.criteria import EvidenceSettings
+from manifactor.factoring.judging.weighing import warn_of_few_samples
+from manifactor.factoring.measures.density import evenness
 
 
 def test_more_samples_are_advised_only_where_samples_are_even(rng):

@@ -2,11 +2,7 @@ import numpy as np
 
 from manifactor.factoring.judging.advice import SENSES
 from manifactor.factoring.judging.criteria import criteria
-from manifactor.factoring.judging.places import (
-    TESTS_OF_SENSES,
-    clusters_of_factors,
-    judge_places,
-)
+from manifactor.factoring.judging.weighing import TESTS_OF_SENSES, clusters_of_factors, judge_places
 from manifactor.factoring.settings import SENSE_NAMES
 
 from ..places import interval
@@ -45,6 +41,5 @@ def test_clusters_are_told_with_their_factor_and_their_sizes(rng):
     two = interval(np.concatenate([left, right]))
     assert clusters_of_factors([even, even]) == ""
     assert clusters_of_factors([even, two]) == (
-        "the samples fall into 2 clusters, of 70 % and 30 % of the samples, along "
-        "factor 2"
+        "the samples fall into 2 clusters, of 70 % and 30 % of the samples, along factor 2"
     )

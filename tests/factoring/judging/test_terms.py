@@ -4,7 +4,7 @@ import numpy as np
 
 from manifactor import Evidence
 from manifactor.factoring.judging.criteria import criteria
-from manifactor.factoring.judging.terms import weigh_terms
+from manifactor.factoring.judging.weighing import weigh_terms
 
 JUDGE = {criterion.name: criterion.judge for criterion in criteria()}
 

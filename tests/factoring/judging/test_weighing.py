@@ -3,14 +3,14 @@ import pytest
 
 from manifactor import Evidence, ManifoldFactorizer, datasets
 from manifactor.factoring.judging.criteria import criteria
-from manifactor.factoring.judging.places import judge_places
 from manifactor.factoring.judging.weighing import (
+    judge_places,
     weigh_asked,
     weigh_no_groups,
     weigh_noise,
     weigh_sum,
 )
-from manifactor.factoring.sums.directions import Directions
+from manifactor.factoring.sums.independence import Directions
 from manifactor.factoring.sums.sheets import Sheet
 from manifactor.factoring.sums.summands import Sum, Summand
 from manifactor.factoring.triplets.grouping import Grouping
@@ -111,9 +111,7 @@ def test_a_sum_alone_never_proves_a_product(rng, samples, failed):
 )
 def test_each_number_of_a_sum_is_judged(rng, numbers, failed):
     factors = [interval(t) for t in rng.uniform(size=(2, 800))]
-    evidence = weigh_sum(
-        some_sum(**numbers), factors, agreed=0.9, of_places=(), rng=rng
-    )
+    evidence = weigh_sum(some_sum(**numbers), factors, agreed=0.9, of_places=(), rng=rng)
     assert failed in [test.name for test in evidence.failed]
 
 
@@ -138,9 +136,6 @@ def test_triplets_are_tested_for_connection_number_completeness_and_leakage():
 def test_the_random_state_decides_no_verdict():
     # The noise of `undivided` in random halves lies on either side of its limit.
     X, _ = datasets.sample("sphere_interval", 1000, random_state=0)
-    fits = [
-        ManifoldFactorizer(sense="geometry", random_state=state).fit(X)
-        for state in range(3)
-    ]
+    fits = [ManifoldFactorizer(sense="geometry", random_state=state).fit(X) for state in range(3)]
     noise = [[test.noise for test in fit.evidence_.tests] for fit in fits]
     np.testing.assert_allclose(noise[1:], [noise[0]] * 2, atol=1e-3)

@@ -1,8 +1,7 @@
 import numpy as np
 
 from manifactor.factoring.factors.factor import make_factors, selection
-from manifactor.factoring.measures.dependence import dependence, leakage
-from manifactor.factoring.measures.settings import MeasureSettings
+from manifactor.factoring.measures.dependence import MeasureSettings, dependence, leakage
 
 from ...conftest import box_spectrum
 from ..places import interval

@@ -2,12 +2,8 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer
-from manifactor.factoring.judging.limits import EvidenceSettings
-from manifactor.factoring.measures.evenness import (
-    clusters,
-    clusters_of_function,
-    evenness,
-)
+from manifactor.factoring.judging.criteria import EvidenceSettings
+from manifactor.factoring.measures.density import clusters, clusters_of_function, evenness
 
 LIMIT = EvidenceSettings().evenness
 
@@ -49,9 +45,7 @@ def test_a_step_shows_clusters_and_a_cosine_does_not(rng):
     t = rng.uniform(size=1500)
     assert clusters_of_function(np.cos(np.pi * t)) == (1.0,)
     assert clusters_of_function(np.zeros(1500)) == (1.0,)
-    shares = clusters_of_function(
-        np.tanh(20 * (t - 0.3)) + 0.02 * rng.normal(size=1500)
-    )
+    shares = clusters_of_function(np.tanh(20 * (t - 0.3)) + 0.02 * rng.normal(size=1500))
     assert shares == pytest.approx((0.7, 0.3), abs=0.08)
 
 

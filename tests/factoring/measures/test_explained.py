@@ -1,7 +1,7 @@
 import numpy as np
 
 from manifactor.factoring.factors.factor import make_factors, selection
-from manifactor.factoring.measures.explained import explained, least_explained_part
+from manifactor.factoring.measures.dependence import explained, least_explained_part
 
 from ...conftest import box_spectrum
 from ..places import interval
@@ -10,9 +10,7 @@ from ..places import interval
 def test_a_direction_of_the_data_that_no_factor_explains_is_noticed(rng):
     spectrum, waves = box_spectrum([1.3, 1.0], 20, n_samples=1000)
     x, y = (waves.tolist().index(w) for w in ([1, 0], [0, 1]))
-    factors = make_factors(
-        spectrum, [selection(spectrum, [x]), selection(spectrum, [y])]
-    )
+    factors = make_factors(spectrum, [selection(spectrum, [x]), selection(spectrum, [y])])
     places = np.hstack([factor.embedding for factor in factors])
     all_of_them = np.ones(len(places), dtype=bool)
     unknown = np.c_[places, 2 * rng.uniform(size=len(places))]

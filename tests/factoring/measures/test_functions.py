@@ -3,7 +3,7 @@ import numpy as np
 from manifactor.factoring.factors.factor import make_factors, selection
 from manifactor.factoring.gradients.division import Split
 from manifactor.factoring.measures.functions import completeness, undivided
-from manifactor.factoring.measures.measurement import Measurement
+from manifactor.factoring.measures.placed_samples import Measurement
 
 from ...conftest import box_spectrum
 from ..places import pure
@@ -21,9 +21,7 @@ def test_missing_functions_lower_the_completeness():
 def test_products_that_are_too_many_lower_the_completeness_as_those_that_lack():
     spectrum, waves = box_spectrum([1.3, 1.0], 30, n_samples=2000)
     x, y = (sorted(pure(waves, side)) for side in (0, 1))
-    doubled = make_factors(
-        spectrum, [selection(spectrum, g) for g in (x, sorted([*y, *y]))]
-    )
+    doubled = make_factors(spectrum, [selection(spectrum, g) for g in (x, sorted([*y, *y]))])
     assert completeness(spectrum, doubled) < 0.75
 
 

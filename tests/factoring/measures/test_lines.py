@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.measures.lines import along_line
+from manifactor.factoring.measures.placed_samples import along_line
 
 
 @pytest.mark.parametrize("direction", [[1], [1, 2, 3], [0, 1], [-2, 1e-9]])
@@ -24,6 +24,4 @@ def test_samples_that_do_not_count_may_lie_anywhere(rng):
     X = rng.uniform(size=(300, 1)) * [1.0, 2.0]
     X[7] = 5.0
     rows = np.delete(np.arange(300), 7)
-    np.testing.assert_allclose(
-        np.abs(along_line(X, rows)), np.linalg.norm(X[rows] - X[0], axis=1)
-    )
+    np.testing.assert_allclose(np.abs(along_line(X, rows)), np.linalg.norm(X[rows] - X[0], axis=1))

@@ -3,16 +3,10 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.measures.filling import filling
-from manifactor.factoring.measures.folding import folds
-from manifactor.factoring.measures.gaussianity import gaussian_factors
-from manifactor.factoring.measures.metric import (
-    crossing,
-    metric_halves,
-    modulation_in_data,
-    skew,
-)
+from manifactor.factoring.measures.density import gaussian_factors
+from manifactor.factoring.measures.metric import crossing, metric_halves, modulation_in_data, skew
 from manifactor.factoring.measures.placed_samples import place_samples
+from manifactor.factoring.measures.places import filling, folds
 
 
 def ring(turn):
@@ -184,12 +178,7 @@ def test_numbers_do_not_depend_on_units_or_on_a_rotation(rng):
     ("draw", "n_gaussian"),
     [
         (lambda rng, n: rng.normal(size=(n, 3)) * [1, 2, 5], 3),
-        (
-            lambda rng, n: np.column_stack(
-                [rng.normal(size=(n, 1)), rng.uniform(size=(n, 2))]
-            ),
-            1,
-        ),
+        (lambda rng, n: np.column_stack([rng.normal(size=(n, 1)), rng.uniform(size=(n, 2))]), 1),
         (lambda rng, n: rng.laplace(size=(n, 3)), 0),
         (lambda rng, n: rng.beta(2, 2, size=(n, 3)), 0),
         (lambda rng, n: rng.exponential(size=(n, 3)), 0),
@@ -200,19 +189,13 @@ def test_gaussian_factors_are_counted(rng, draw, n_gaussian):
     # Columns are turned, and places are ranks: only the data's own units tell.
     ranks = [np.argsort(np.argsort(x))[:, None] / 3000 for x in samples.T]
     turned = samples @ np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    assert (
-        gaussian_factors(place_samples(ranks, [1] * 3, turned), turned).value
-        == n_gaussian
-    )
+    assert gaussian_factors(place_samples(ranks, [1] * 3, turned), turned).value == n_gaussian
 
 
 def test_a_bent_factor_is_identified_by_its_bend(rng):
     angle, height = rng.normal(size=(2, 3000, 1))
     samples = np.hstack([np.cos(angle), np.sin(angle), height])
-    assert (
-        gaussian_factors(place_samples([angle, height], [1, 1], samples), samples).value
-        == 1
-    )
+    assert gaussian_factors(place_samples([angle, height], [1, 1], samples), samples).value == 1
 
 
 def test_copies_of_one_sample_are_finite():

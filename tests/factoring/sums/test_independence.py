@@ -32,9 +32,7 @@ def test_the_sides_of_a_rectangle_are_told_apart_whatever_their_lengths(rng, wid
 
 
 def test_parts_add_up_to_the_samples(rng):
-    X = principal(
-        np.hstack([ring(rng.uniform(0, 7, 1000)), rng.uniform(size=(1000, 2))])
-    )
+    X = principal(np.hstack([ring(rng.uniform(0, 7, 1000)), rng.uniform(size=(1000, 2))]))
     parts = independent_parts(X)
     np.testing.assert_allclose(sum(part(X) for part in parts), X, atol=1e-9)
     strength = [part.variance for part in parts]
@@ -58,9 +56,7 @@ def test_gaussians_are_parts_along_their_principal_axes(rng):
     first, second = independent_parts(X)
     assert first.gaussian
     assert second.gaussian
-    np.testing.assert_allclose(
-        np.abs(first.reading[:, 0]), [1 / X[:, 0].std(), 0], atol=1e-9
-    )
+    np.testing.assert_allclose(np.abs(first.reading[:, 0]), [1 / X[:, 0].std(), 0], atol=1e-9)
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1e5, 1e9])

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from manifactor import datasets
-from manifactor.factoring.sums.directions import far_off
 from manifactor.factoring.sums.fitting import Fitted
+from manifactor.factoring.sums.independence import far_off
 from manifactor.factoring.sums.peeling import axes_error, is_noise, peel_samples
 from manifactor.factoring.sums.sheets import lay_sheet
 from manifactor.scores import score

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.sums.fitting import Fitter, FittingSettings
-from manifactor.factoring.sums.reading import Reading, read_factor
+from manifactor.factoring.sums.fitting import Fitter, FittingSettings, Reading, read_factor
 
 from ..places import ring
 

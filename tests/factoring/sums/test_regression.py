@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.sums.regression import choose_neighbors, local_fit
+from manifactor.factoring.sums.sheets import choose_neighbors, local_fit
 
 
 def test_a_straight_line_is_fitted_without_error_up_to_its_ends():

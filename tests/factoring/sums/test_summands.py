@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
+from scipy.sparse.linalg import ArpackNoConvergence
 
 from manifactor import ManifoldFactorizer, datasets, load, save
-from manifactor.factoring.sums.agreement import agreement
-from manifactor.factoring.sums.peeling import peel_samples
+from manifactor.factoring.sums.peeling import agreement, peel_samples
 from manifactor.scores import coordinate_correlation
 
 
@@ -58,9 +58,38 @@ def test_turning_objects_are_a_product_in_the_sense_of_a_sum(objects):
     assert (fit.verdict_, fit.evidence_.sense) == ("product", "sum")
 
 
+@pytest.mark.slow
+def test_objects_are_a_sum_of_as_many_factors_as_were_asked_for_and_no_more(objects):
+    X = objects[1][:700]
+    fit = ManifoldFactorizer(n_factors=2, random_state=0).fit(X)
+    assert (fit.verdict_, fit.evidence_.sense) == ("product", "sum")
+    assert len(fit.factors_) == 2
+    with pytest.raises(ValueError, match="3 were asked for"):
+        fit.set_params(n_factors=3).fit(X)
+
+
+@pytest.mark.slow
+def test_a_sum_whose_solver_does_not_converge_is_an_error(objects, monkeypatch):
+    def fail(*_, **__):
+        raise ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))
+
+    monkeypatch.setattr("manifactor.spectral.solvers.eigsh", fail)
+    with pytest.raises(ValueError, match="ARPACK did not converge"):
+        ManifoldFactorizer(random_state=0).fit(objects[1][:700])
+
+
+def test_an_earlier_name_of_the_method_warns_and_finds_the_same(rng):
+    X, _ = strip(rng)
+    fit = ManifoldFactorizer(method="sum", random_state=0).fit(X)
+    before = fit.coordinates()
+    with pytest.warns(FutureWarning, match="use `method='sum'`"):
+        fit.set_params(method="deflation").fit(X)
+    np.testing.assert_array_equal(fit.coordinates(), before)
+
+
 def test_confidence_falls_with_the_distance_from_the_sum(rng):
     X, _ = strip(rng)
-    fit = ManifoldFactorizer(method="deflation", random_state=0).fit(
+    fit = ManifoldFactorizer(method="sum", random_state=0).fit(
         np.column_stack([X, 0.05 * rng.normal(size=len(X))])
     )
     near, far = np.array([[4, 0.5, 0.0]]), np.array([[4, 0.5, 5.0]])
@@ -73,9 +102,7 @@ def test_confidence_falls_with_the_distance_from_the_sum(rng):
 def test_functions_of_an_interval_are_its_own_cosines(rng):
     X, t = strip(rng)
     long, short = peel(X).factors(X)
-    np.testing.assert_allclose(
-        long.eigenvalues, (np.pi * np.arange(1, 7) / 8) ** 2, rtol=0.05
-    )
+    np.testing.assert_allclose(long.eigenvalues, (np.pi * np.arange(1, 7) / 8) ** 2, rtol=0.05)
     assert abs(np.corrcoef(short.functions[:, 0], np.cos(np.pi * t[:, 1]))[0, 1]) > 0.99
     np.testing.assert_allclose((short.functions**2).mean(axis=0), 1)
 

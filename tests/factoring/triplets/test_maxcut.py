@@ -62,9 +62,7 @@ def relaxed_cut(weights, least):
 def test_the_bound_of_two_groups_is_the_value_of_the_semidefinite_program(seed):
     weights = random_graph(20, seed)
     program = relaxed_cut(weights, -1.0) / 2
-    assert max_cut(weights, rng=np.random.default_rng(0)).bound == pytest.approx(
-        program, rel=1e-4
-    )
+    assert max_cut(weights, rng=np.random.default_rng(0)).bound == pytest.approx(program, rel=1e-4)
 
 
 @pytest.mark.slow
@@ -77,14 +75,10 @@ def test_the_bound_of_three_groups_is_near_the_value_of_the_semidefinite_program
 
 
 @pytest.mark.slow
-@given(
-    sizes=st.lists(st.integers(1, 6), min_size=2, max_size=4), seed=st.integers(0, 99)
-)
+@given(sizes=st.lists(st.integers(1, 6), min_size=2, max_size=4), seed=st.integers(0, 99))
 @settings(max_examples=25)
 def test_a_graph_with_edges_between_groups_only_is_cut_completely(sizes, seed):
-    label = np.random.default_rng(seed).permutation(
-        np.repeat(np.arange(len(sizes)), sizes)
-    )
+    label = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
     weights = (label[:, None] != label).astype(float)
     cut = max_cut(weights, len(sizes), rng=np.random.default_rng(seed))
     assert cut.objective == weights.sum() / 2
@@ -118,10 +112,7 @@ def test_more_steps_of_the_multipliers_never_loosen_the_bound():
     weights = random_graph(12, 0)
     bounds = [
         max_cut(
-            weights,
-            3,
-            settings=CutSettings(n_multiplier_steps=steps),
-            rng=np.random.default_rng(0),
+            weights, 3, settings=CutSettings(n_multiplier_steps=steps), rng=np.random.default_rng(0)
         ).bound
         for steps in (1, 10, 60)
     ]

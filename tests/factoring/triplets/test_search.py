@@ -38,8 +38,7 @@ def textbook(spectrum, tolerance, threshold, max_parts):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("tolerance", "threshold"),
-    [(2.0, 0.85), (1.0, 0.5), (50.0, 0.6), (np.linspace(0, 8, 60), 0.5)],
+    ("tolerance", "threshold"), [(2.0, 0.85), (1.0, 0.5), (50.0, 0.6), (np.linspace(0, 8, 60), 0.5)]
 )
 def test_pairs_equal_the_textbook_loop(rectangle_spectrum, tolerance, threshold):
     expected = textbook(rectangle_spectrum, tolerance, threshold, 2)
@@ -47,18 +46,16 @@ def test_pairs_equal_the_textbook_loop(rectangle_spectrum, tolerance, threshold)
     assert {k: tuple(p) for k, p in zip(found.products, found.parts, strict=True)} == {
         k: parts for k, (parts, _) in expected.items()
     }
-    np.testing.assert_allclose(
-        found.similarity, [s for _, s in expected.values()], atol=1e-5
-    )
+    np.testing.assert_allclose(found.similarity, [s for _, s in expected.values()], atol=1e-5)
 
 
 def test_combinations_of_three_equal_the_textbook_loop():
     spectrum, _ = box_spectrum([1.0, 1.3, 1.7], 25)
     expected = textbook(spectrum, 3.0, 0.7, 3)
     found = find_triplets(spectrum, tolerance=3.0, threshold=0.7, max_parts=3)
-    assert {
-        k: tuple(p[p >= 0]) for k, p in zip(found.products, found.parts, strict=True)
-    } == {k: parts for k, (parts, _) in expected.items()}
+    assert {k: tuple(p[p >= 0]) for k, p in zip(found.products, found.parts, strict=True)} == {
+        k: parts for k, (parts, _) in expected.items()
+    }
 
 
 def test_on_exact_functions_every_product_is_found_and_nothing_else():
@@ -71,19 +68,12 @@ def test_on_exact_functions_every_product_is_found_and_nothing_else():
 
 def test_exact_eigenvalues_keep_apart_what_similarity_confuses():
     angle = np.random.default_rng(0).uniform(0, 2 * np.pi, size=1000)
-    circle = (
-        np.sqrt(2)
-        * np.c_[np.cos(angle), np.sin(angle), np.cos(2 * angle), np.sin(2 * angle)]
-    )
+    circle = np.sqrt(2) * np.c_[np.cos(angle), np.sin(angle), np.cos(2 * angle), np.sin(2 * angle)]
     spectrum, _ = box_spectrum([1.0], 5, n_samples=1000)
     spectrum = replace(
-        spectrum,
-        eigenvalues=np.array([0.0, 1, 1, 4, 4]),
-        functions=np.c_[np.ones(1000), circle],
+        spectrum, eigenvalues=np.array([0.0, 1, 1, 4, 4]), functions=np.c_[np.ones(1000), circle]
     )
-    assert (
-        len(find_triplets(spectrum, tolerance=5.0, threshold=0.9)) == 1
-    )  # sin cos = sin(2 t) / 2
+    assert len(find_triplets(spectrum, tolerance=5.0, threshold=0.9)) == 1  # sin cos = sin(2 t) / 2
     assert len(find_triplets(spectrum, tolerance=0.5, threshold=0.9)) == 0
 
 
@@ -103,9 +93,7 @@ def test_no_tolerance_leaves_no_triplet(rectangle_spectrum):
 def test_signs_of_the_functions_do_not_matter(signs):
     spectrum, _ = box_spectrum([1.0, 1.3], 25)
     flipped = replace(spectrum, functions=spectrum.functions * signs)
-    one, two = (
-        find_triplets(s, tolerance=1.0, threshold=0.8) for s in (spectrum, flipped)
-    )
+    one, two = (find_triplets(s, tolerance=1.0, threshold=0.8) for s in (spectrum, flipped))
     np.testing.assert_array_equal(one.parts, two.parts)
 
 
@@ -141,9 +129,7 @@ def test_the_size_of_a_block_of_products_does_not_matter(rectangle_spectrum):
     arguments = {"tolerance": 2.0, "threshold": 0.7}
     one = find_triplets(rectangle_spectrum, **arguments)
     other = find_triplets(
-        rectangle_spectrum,
-        **arguments,
-        settings=TripletSettings(block_bytes=1, min_block=3),
+        rectangle_spectrum, **arguments, settings=TripletSettings(block_bytes=1, min_block=3)
     )
     np.testing.assert_array_equal(one.parts, other.parts)
     np.testing.assert_allclose(one.similarity, other.similarity, rtol=1e-5)
@@ -158,9 +144,7 @@ def test_the_best_similarity_is_that_of_the_best_triplet(rectangle_spectrum):
 
 def test_triplets_are_printed_in_one_short_line(rectangle_spectrum):
     found = find_triplets(rectangle_spectrum, tolerance=50.0, threshold=0.3)
-    assert repr(found).startswith(
-        f"Triplets({len(found)} products of up to 2 functions"
-    )
+    assert repr(found).startswith(f"Triplets({len(found)} products of up to 2 functions")
     assert len(repr(found)) < 80
     none = find_triplets(rectangle_spectrum, tolerance=np.zeros(60), threshold=0.0)
     assert repr(none) == "Triplets(no products)"

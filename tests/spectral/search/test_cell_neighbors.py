@@ -5,9 +5,8 @@ import pytest
 from scipy.spatial import KDTree
 
 from manifactor.spectral.search import cell_neighbors
-from manifactor.spectral.search.candidates import Batch
 from manifactor.spectral.search.cell_neighbors import nearest
-from manifactor.spectral.search.cells import CellSettings
+from manifactor.spectral.search.cells import Batch, CellSettings
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -44,9 +43,7 @@ def single(samples):
 
 def torus(rng, n):
     one, other = rng.uniform(0, 2 * np.pi, (2, n))
-    return single(
-        np.c_[3 * np.cos(one), 3 * np.sin(one), 2 * np.cos(other), 2 * np.sin(other)]
-    )
+    return single(np.c_[3 * np.cos(one), 3 * np.sin(one), 2 * np.cos(other), 2 * np.sin(other)])
 
 
 def assert_nearest(samples, k, *, rtol=1e-6, settings=CellSettings()):
@@ -88,9 +85,7 @@ def test_neighbours_are_exact_where_density_is_very_uneven(rng):
     assert_nearest(single(np.concatenate(parts)), 16)
 
 
-def test_neighbours_in_knots_much_smaller_than_a_cell_are_told_apart_by_differences(
-    rng, searches
-):
+def test_neighbours_in_knots_much_smaller_than_a_cell_are_told_apart_by_differences(rng, searches):
     knots = np.concatenate(
         [point + 1e-4 * rng.normal(size=(90, 3)) for point in rng.normal(size=(5, 3))]
     )
@@ -141,9 +136,7 @@ def test_more_neighbours_may_be_asked_for_than_the_first_cells_hold(rng):
 @pytest.mark.parametrize(("columns", "n"), [(1, 3000), (40, 1500)])
 def test_neighbours_are_exact_with_one_column_and_with_many(rng, columns, n):
     assert_nearest(
-        single(rng.normal(size=(n, columns))),
-        10,
-        settings=replace(SMALL, queries_per_block=128),
+        single(rng.normal(size=(n, columns))), 10, settings=replace(SMALL, queries_per_block=128)
     )
 
 
@@ -162,12 +155,8 @@ def test_samples_of_double_precision_are_centred_before_they_are_rounded(rng):
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_squares_neither_vanish_nor_overflow(rng, scale):
     samples = single(rng.normal(size=(300, 3)))
-    unit, scaled = (
-        nearest(torch.tensor(samples * np.float32(by)), 5) for by in (1, scale)
-    )
-    np.testing.assert_allclose(
-        scaled[0].numpy(), unit[0].numpy() * np.float32(scale), rtol=1e-4
-    )
+    unit, scaled = (nearest(torch.tensor(samples * np.float32(by)), 5) for by in (1, scale))
+    np.testing.assert_allclose(scaled[0].numpy(), unit[0].numpy() * np.float32(scale), rtol=1e-4)
     assert torch.equal(scaled[1], unit[1])
 
 
@@ -187,9 +176,7 @@ def test_the_memory_of_a_step_does_not_change_the_answer(rng, monkeypatch, colum
     starts, widths = [], []
     candidates, measured = Batch.candidates, cell_neighbors._measured
     monkeypatch.setattr(
-        Batch,
-        "candidates",
-        lambda *args: starts.append(args[2]) or candidates(*args),
+        Batch, "candidates", lambda *args: starts.append(args[2]) or candidates(*args)
     )
     monkeypatch.setattr(
         cell_neighbors,
@@ -239,11 +226,8 @@ def test_a_device_too_full_for_the_smallest_step_says_what_to_do(monkeypatch):
 
 def test_products_of_fewer_digits_are_refused(monkeypatch):
     bmm = torch.bmm
-    monkeypatch.setattr(
-        torch, "bmm", lambda *two: bmm(*(each.bfloat16() for each in two)).float()
-    )
+    monkeypatch.setattr(torch, "bmm", lambda *two: bmm(*(each.bfloat16() for each in two)).float())
     with pytest.raises(
-        ValueError,
-        match=r"full single precision.*set_float32_matmul_precision\('highest'\)",
+        ValueError, match=r"full single precision.*set_float32_matmul_precision\('highest'\)"
     ):
         nearest(torch.zeros(10, 2), 3)

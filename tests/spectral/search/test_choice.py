@@ -3,11 +3,7 @@ import pytest
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
 from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.search.choice import (
-    NeighborSettings,
-    choose_search,
-    make_search,
-)
+from manifactor.spectral.search.choice import NeighborSettings, choose_search, make_search
 
 FEW = NeighborSettings(approximate_above=200)
 
@@ -33,9 +29,7 @@ def test_many_samples_in_many_dimensions_are_sought_by_faiss(rng):
 def test_without_faiss_many_samples_are_sought_exactly_and_the_extra_is_named(
     rng, monkeypatch, caplog
 ):
-    monkeypatch.setattr(
-        "manifactor.spectral.search.choice.find_spec", lambda name: None
-    )
+    monkeypatch.setattr("manifactor.spectral.search.choice.find_spec", lambda name: None)
     graph = neighbor_graph(rng.normal(size=(300, 6)), 10, settings=FEW)
     assert (graph.method.value, graph.recall) == ("kd_tree", 1.0)
     assert "faiss is not installed" in graph.method.why
@@ -50,9 +44,7 @@ def test_on_a_device_the_search_runs_there():
 def test_what_the_caller_decided_is_no_automatic_choice(rng):
     points = rng.normal(size=(60, 3))
     own = neighbor_graph(points, 3, method=KNeighborsTransformer(n_neighbors=10))
-    given = neighbor_graph(
-        kneighbors_graph(points, 10, mode="distance"), 3, method="precomputed"
-    )
+    given = neighbor_graph(kneighbors_graph(points, 10, mode="distance"), 3, method="precomputed")
     named = neighbor_graph(points, 3, method="brute")
     choices = [graph.method for graph in (own, given, named)]
     assert [choice.value for choice in choices] == ["custom", "precomputed", "brute"]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.spatial import KDTree
 
-from manifactor.spectral.search.nearest import nearest_samples
+from manifactor.spectral.search.device import nearest_samples
 
 
 def torus(n, rng):
@@ -11,10 +11,7 @@ def torus(n, rng):
 
 
 def neighbours(around):
-    return [
-        row[inside].tolist()
-        for row, inside in zip(around.indices, around.inside, strict=True)
-    ]
+    return [row[inside].tolist() for row, inside in zip(around.indices, around.inside, strict=True)]
 
 
 @pytest.mark.parametrize("n_new", [100, 10**6])
@@ -37,9 +34,7 @@ def test_lists_do_not_change_a_bit_even_where_they_do_not_reach(rng):
     few, many = (nearest_samples(known, 30, dimension=2.0, n_new=n) for n in (1, 10**6))
     by_tree, by_lists = few.around(new), many.around(new)
     assert neighbours(by_tree) == neighbours(by_lists)
-    np.testing.assert_array_equal(
-        by_tree.squared.ravel(), by_lists.squared[by_lists.inside]
-    )
+    np.testing.assert_array_equal(by_tree.squared.ravel(), by_lists.squared[by_lists.inside])
 
 
 def test_of_samples_at_equal_distances_the_same_are_taken(rng):

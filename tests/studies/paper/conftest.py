@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import pytest
 
 from manifactor._support.workers import Here
-from manifactor.studies.paper.finding import WAYS, Job, find
-from manifactor.studies.paper.lab import COMPARED, Lab
-from manifactor.studies.paper.section import Settings
+from studies.paper.finding import WAYS, Job, find
+from studies.paper.lab import COMPARED, Lab
+from studies.paper.section import Settings
 
 
 class Small(Settings):
@@ -37,9 +37,7 @@ def small():
 @pytest.fixture(scope="session")
 def lab():
     jobs = {method: Job("torus", method, 250, 0) for method in WAYS}
-    return StandIn(
-        workers=Here(), by_method={method: find(job) for method, job in jobs.items()}
-    )
+    return StandIn(workers=Here(), by_method={method: find(job) for method, job in jobs.items()})
 
 
 @pytest.fixture(scope="session")
@@ -51,14 +49,10 @@ def torus_found():
 @pytest.fixture(scope="session")
 def rectangles():
     jobs = {method: Job("rectangle_z", method, 250, 0) for method in COMPARED}
-    return StandIn(
-        workers=Here(), by_method={method: find(job) for method, job in jobs.items()}
-    )
+    return StandIn(workers=Here(), by_method={method: find(job) for method, job in jobs.items()})
 
 
 @pytest.fixture(scope="session")
 def cubes():
     jobs = {method: Job("cube", method, 250, 0) for method in COMPARED}
-    return StandIn(
-        workers=Here(), by_method={method: find(job) for method, job in jobs.items()}
-    )
+    return StandIn(workers=Here(), by_method={method: find(job) for method, job in jobs.items()})

@@ -3,14 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from manifactor.studies.paper.beyond import (
-    BEYOND_METHODS,
-    BeyondSettings,
-    angle_error,
-    beyond,
-    joint_angles,
-)
-from manifactor.studies.paper.cases import BEYOND
+from studies.paper.beyond import BEYOND_METHODS, BeyondSettings, angle_error, beyond, joint_angles
+from studies.paper.cases import BEYOND
 
 
 def ring(angle):
@@ -19,9 +13,7 @@ def ring(angle):
 
 def test_joint_angles_are_the_first_link_and_the_difference_of_both(torus_found, rng):
     first, second = rng.uniform(0, 2 * np.pi, size=(2, 500))
-    circles = tuple(
-        replace(factor, topology="circle") for factor in torus_found.factors
-    )
+    circles = tuple(replace(factor, topology="circle") for factor in torus_found.factors)
     found = replace(
         torus_found,
         truth=(ring(first), ring(second)),
@@ -35,9 +27,7 @@ def test_joint_angles_are_the_first_link_and_the_difference_of_both(torus_found,
 
 
 def test_links_that_are_no_circles_have_no_angles(torus_found):
-    intervals = tuple(
-        replace(factor, topology="interval") for factor in torus_found.factors
-    )
+    intervals = tuple(replace(factor, topology="interval") for factor in torus_found.factors)
     assert joint_angles(replace(torus_found, factors=intervals)) == {}
 
 

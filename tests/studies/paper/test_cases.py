@@ -3,12 +3,10 @@ from operator import attrgetter
 import numpy as np
 import pytest
 
-from manifactor.studies.paper.cases import BEYOND, CASES, Data
+from studies.paper.cases import BEYOND, CASES, Data
 
 
-@pytest.mark.parametrize(
-    "case", [*CASES.values(), *BEYOND.values()], ids=attrgetter("name")
-)
+@pytest.mark.parametrize("case", [*CASES.values(), *BEYOND.values()], ids=attrgetter("name"))
 def test_every_data_set_is_drawn_with_its_factors(case):
     data = case.draw(12, 0)
     assert len(data.samples) == 12

@@ -4,15 +4,9 @@ import numpy as np
 import pytest
 
 from manifactor.scores import column_r2
-from manifactor.studies.paper.cases import CASES
-from manifactor.studies.paper.fig4 import (
-    Fig4Settings,
-    across_factors,
-    best_pair,
-    fig4,
-    product_functions,
-)
-from manifactor.studies.paper.pairs import best_similarities, pair_scores
+from studies.paper.cases import CASES
+from studies.paper.fig4 import Fig4Settings, across_factors, best_pair, fig4, product_functions
+from studies.paper.pairs import best_similarities, pair_scores
 
 
 def test_the_best_pair_lies_within_delta(torus_found):
@@ -28,9 +22,7 @@ def test_the_best_pair_lies_within_delta(torus_found):
     assert (limited <= best_similarities(torus_found.spectrum, np.inf)).all()
 
 
-def test_the_first_function_with_a_pair_has_no_second_and_none_passes_no_delta(
-    torus_found,
-):
+def test_the_first_function_with_a_pair_has_no_second_and_none_passes_no_delta(torus_found):
     case = CASES["torus"]
     first = best_pair(torus_found, replace(case, delta=1e3), 3)
     assert (first.pair.tolist(), first.second) == ([1, 2], 0.0)
@@ -49,10 +41,7 @@ def test_products_and_functions_of_one_factor_are_told_by_the_truth(torus_found)
 
 
 def test_a_function_of_each_circle_is_a_pair_across_factors(torus_found):
-    r2 = [
-        column_r2(true, torus_found.spectrum.functions[:, :9])
-        for true in torus_found.truth
-    ]
+    r2 = [column_r2(true, torus_found.spectrum.functions[:, :9]) for true in torus_found.truth]
     pair = np.array([1 + r2[0][1:].argmax(), 1 + r2[1][1:].argmax()])
     assert across_factors(torus_found, pair)
     assert not across_factors(torus_found, pair, pure_r2=1.1)

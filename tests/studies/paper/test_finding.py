@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 
 from manifactor.runs.fitting import PlanSettings
-from manifactor.studies.paper.cases import CASES
-from manifactor.studies.paper.finding import found_in_images
-from manifactor.studies.paper.panels import lowest_functions
+from studies.paper.cases import CASES
+from studies.paper.finding import found_in_images
+from studies.paper.panels import lowest_functions
 
 
 @pytest.mark.slow
@@ -22,9 +22,7 @@ def test_images_are_fitted_in_part_and_functions_belong_to_the_fitted_ones():
 
 
 def test_a_true_factor_that_was_not_found_counts_as_nothing(torus_found):
-    half = replace(
-        torus_found, places=torus_found.places[:1], factors=torus_found.factors[:1]
-    )
+    half = replace(torus_found, places=torus_found.places[:1], factors=torus_found.factors[:1])
     matched = [half.matching(true) for true in range(2)]
     assert sorted(matched, key=str) == [0, None]
     assert half.numbers["own"] == half.score.own / 2

@@ -1,9 +1,9 @@
 import numpy as np
 
-from manifactor.studies.paper.cases import CASES
-from manifactor.studies.paper.finding import WAYS
-from manifactor.studies.paper.rates import by_label, in_words, measured, table_of
-from manifactor.studies.paper.trials import trials
+from studies.paper.cases import CASES
+from studies.paper.finding import WAYS
+from studies.paper.rates import by_label, in_words, measured, table_of
+from studies.paper.trials import trials
 
 SOLVED = {
     "solved": True,
@@ -25,10 +25,7 @@ FAILED = {
 
 
 def test_rates_count_what_was_solved_by_case_and_method():
-    records = {
-        ("torus", "published"): [SOLVED, FAILED],
-        ("torus", "default"): [SOLVED, SOLVED],
-    }
+    records = {("torus", "published"): [SOLVED, FAILED], ("torus", "default"): [SOLVED, SOLVED]}
     words = "Published: solved in 1 of 2 runs; not always: torus (1 of 2)."
     assert in_words("published", CASES, records) == words
     assert in_words("default", CASES, records) == "Default: solved in 2 of 2 runs."

@@ -59,9 +59,7 @@ def drag(page, plot, corners):
     """Drag along corners given as parts of a picture's width and height."""
     plot.scroll_into_view_if_needed()
     box = plot.bounding_box()
-    at = [
-        (box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in corners
-    ]
+    at = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in corners]
     page.mouse.move(*at[0])
     page.mouse.down()
     for corner in at[1:]:
@@ -72,9 +70,7 @@ def drag(page, plot, corners):
 def colours(page, number):
     """How many colours, no greys, a picture of samples shows."""
     seen = np.asarray(
-        Image.open(io.BytesIO(page.locator(".plot").nth(number).screenshot())).convert(
-            "RGB"
-        )
+        Image.open(io.BytesIO(page.locator(".plot").nth(number).screenshot())).convert("RGB")
     )
     vivid = np.ptp(seen.astype(int), axis=2) > 60
     return len(np.unique(seen[vivid] // 16, axis=0))
@@ -125,15 +121,9 @@ def test_a_lasso_selects_and_its_star_file_reads_back(explorer, scene, tmp_path)
     page.wait_for_function("() => location.hash.includes('lasso=')")
     pair, *_ = parse_qs(page.evaluate("location.hash.slice(1)"))["lasso"]
     x, y, corners = pair.split("~")
-    polygon = [
-        [float(value) for value in corner.split("_")] for corner in corners.split(",")
-    ]
-    chosen = np.flatnonzero(
-        inside(scene.columns, [{"x": x, "y": y, "polygon": polygon}])
-    )
-    assert [
-        int(name.partition("@")[0]) - 1 for name in table["rlnImageName"]
-    ] == chosen.tolist()
+    polygon = [[float(value) for value in corner.split("_")] for corner in corners.split(",")]
+    chosen = np.flatnonzero(inside(scene.columns, [{"x": x, "y": y, "polygon": polygon}]))
+    assert [int(name.partition("@")[0]) - 1 for name in table["rlnImageName"]] == chosen.tolist()
     page.get_by_role("button", name="Clear").click()
     page.wait_for_selector("#selected:has-text('All 400 samples')")
 
@@ -157,13 +147,10 @@ def test_the_chosen_place_is_marked_and_plays_along(explorer):
     before = marks.first.get_attribute("d")
     page.get_by_role("button", name="Play").first.click()
     page.wait_for_function(
-        "before => document.querySelector('.plot .mark').getAttribute('d') !== before",
-        arg=before,
+        "before => document.querySelector('.plot .mark').getAttribute('d') !== before", arg=before
     )
     page.get_by_role("button", name="Pause").click()
-    assert (
-        float(page.get_by_label("place on factor 1", exact=True).input_value()) > 0.25
-    )
+    assert float(page.get_by_label("place on factor 1", exact=True).input_value()) > 0.25
 
 
 def test_zoom_looks_closer_and_back(explorer):
@@ -173,22 +160,18 @@ def test_zoom_looks_closer_and_back(explorer):
     page.get_by_label("Zoom").check()
     drag(page, joint, [(0.4, 0.3), (0.6, 0.5)])
     page.wait_for_function(
-        "whole => document.querySelector('.joint .plot > svg').textContent !== whole",
-        arg=whole,
+        "whole => document.querySelector('.joint .plot > svg').textContent !== whole", arg=whole
     )
     drag(page, joint, [(0.4, 0.3), (0.4, 0.6)])  # no width, no zoom
     assert "Infinity" not in joint.inner_html()
     page.get_by_role("button", name="Show all").click()
     page.wait_for_function(
-        "whole => document.querySelector('.joint .plot > svg').textContent === whole",
-        arg=whole,
+        "whole => document.querySelector('.joint .plot > svg').textContent === whole", arg=whole
     )
     assert page.locator("#selected strong").count() == 0  # zoom selects nothing
 
 
-def test_a_selection_is_saved_in_the_folder_of_the_command_line(
-    scene, window, tmp_path
-):
+def test_a_selection_is_saved_in_the_folder_of_the_command_line(scene, window, tmp_path):
     with serving(scene, folder=tmp_path) as port:
         page = window()
         page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}#range=factor1~0~0.5")
@@ -231,17 +214,12 @@ def test_half_a_range_selects_nothing_and_says_so(explorer):
 
 def test_a_new_address_changes_the_view(explorer):
     page = explorer()
-    page.evaluate(
-        "location.hash = '#xy=factor2~factor1_confidence&at=0.9,10&range=factor1~0.5~1'"
-    )
+    page.evaluate("location.hash = '#xy=factor2~factor1_confidence&at=0.9,10&range=factor1~0.5~1'")
     page.wait_for_function(
         "() => document.querySelector('.joint svg').ariaLabel.includes('confidence on factor 1 upwards')"
     )
     page.wait_for_function("() => document.body.dataset.near === '[[0.9],[10]]'")
-    assert (
-        page.get_by_role("slider", name="factor 2").get_attribute("aria-valuenow")
-        == "10"
-    )
+    assert page.get_by_role("slider", name="factor 2").get_attribute("aria-valuenow") == "10"
     assert selected(page) < N
 
 
@@ -326,18 +304,12 @@ def test_a_narrow_dark_window_needs_no_scrolling_sideways(explorer):
 def test_spectrum_angles_and_evidence_have_their_pages(explorer, scene):
     page = explorer(view="#page=spectrum")
     page.wait_for_selector("#spectrum circle")
-    assert (
-        page.locator("#spectrum circle").count()
-        == len(scene.fit.spectrum_.eigenvalues) - 1
-    )
+    assert page.locator("#spectrum circle").count() == len(scene.fit.spectrum_.eigenvalues) - 1
     page.get_by_role("button", name="Angles").click()
     page.wait_for_selector("#angles rect.cell")
     page.get_by_role("button", name="Evidence").click()
     page.wait_for_selector("#evidence table")
-    assert (
-        "The factors found in half of the samples"
-        in page.locator("#evidence").inner_text()
-    )
+    assert "The factors found in half of the samples" in page.locator("#evidence").inner_text()
     tests = page.locator("#evidence table.tests tbody tr")
     assert tests.count() == len(scene.fit.evidence_.tests)
     assert "passed" in tests.first.inner_text()
@@ -374,9 +346,7 @@ def test_columns_have_their_names_wherever_they_are_shown(tmp_path, window):
         assert all(name in drawing.get_attribute("aria-label") for name in names)
         assert drawing.locator("circle title").all_text_contents() == names
         below = drawing.locator("text:has(title)").all_text_contents()
-        shown = [
-            text.removesuffix(name) for text, name in zip(below, names, strict=True)
-        ]
+        shown = [text.removesuffix(name) for text, name in zip(below, names, strict=True)]
         assert shown == ["alpha", "beta", "a long n…", "x"]
         assert page.locator("#samples th").all_inner_texts()[3:7] == names
         page.close()  # before the server
@@ -403,10 +373,7 @@ def test_nothing_is_asked_of_other_machines(port, window):
     page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}")
     page.wait_for_selector(READY)
     assert len(asked) > 10
-    assert all(
-        re.match(rf"http://127\.0\.0\.1:{port}/|data:|blob:", address)
-        for address in asked
-    )
+    assert all(re.match(rf"http://127\.0\.0\.1:{port}/|data:|blob:", address) for address in asked)
 
 
 def test_a_stopped_explorer_is_named_on_the_page(scene, browser):
@@ -447,9 +414,7 @@ def test_a_link_in_another_site_leads_to_the_page(browser, port, opened_before):
     context.close()
 
 
-def test_a_link_without_the_token_is_explained_in_a_browser_that_has_none(
-    browser, port
-):
+def test_a_link_without_the_token_is_explained_in_a_browser_that_has_none(browser, port):
     context = browser.new_context()
     page = context.new_page()
     asked = []

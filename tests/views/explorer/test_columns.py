@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.path import Path as Outline
 
-from manifactor.cryoem.particles import Particles
+from manifactor.cryoem.files.particles import Particles
 from manifactor.runs.places import Place
 from manifactor.views.explorer.columns import (
     Column,
@@ -23,24 +23,21 @@ def test_points_in_a_polygon_are_those_that_matplotlib_finds(rng):
     star = corners[np.argsort(np.arctan2(*(corners - 0.5).T))]
     assert 500 < in_polygon(*points.T, star).sum() < 4500
     assert (
-        in_polygon(*points.T, star)
-        == Outline(star, closed=False).contains_points(points)
+        in_polygon(*points.T, star) == Outline(star, closed=False).contains_points(points)
     ).all()
 
 
 def test_the_middle_of_a_pentagram_is_outside():
     turn = np.radians(90 + 144 * np.arange(5))
     pentagram = np.column_stack([np.cos(turn), np.sin(turn)])
-    assert in_polygon(
-        np.array([0.0, 0.0]), np.array([0.0, 0.8]), pentagram
-    ).tolist() == [False, True]
+    assert in_polygon(np.array([0.0, 0.0]), np.array([0.0, 0.8]), pentagram).tolist() == [
+        False,
+        True,
+    ]
 
 
 def test_conditions_hold_together():
-    columns = {
-        "a": Column("a", np.arange(10.0)),
-        "b": Column("b", np.arange(10.0)[::-1]),
-    }
+    columns = {"a": Column("a", np.arange(10.0)), "b": Column("b", np.arange(10.0)[::-1])}
     box = {"x": "a", "y": "b", "polygon": [[1.5, -1], [8.5, -1], [8.5, 11], [1.5, 11]]}
     found = inside(columns, [box, {"column": "b", "low": 3, "high": 20}])
     assert np.flatnonzero(found).tolist() == [2, 3, 4, 5, 6]
@@ -49,10 +46,7 @@ def test_conditions_hold_together():
 
 def test_a_sample_without_a_number_is_in_no_range():
     columns = {"a": Column("a", np.array([1.0, np.nan]))}
-    assert inside(columns, [{"column": "a", "low": -9, "high": 9}]).tolist() == [
-        True,
-        False,
-    ]
+    assert inside(columns, [{"column": "a", "low": -9, "high": 9}]).tolist() == [True, False]
     assert columns["a"].limits() == (1.0, 1.0)
 
 
@@ -85,17 +79,13 @@ def test_what_is_the_same_for_all_particles_is_no_column():
         "voltage": np.array([300.0, 300.0]),
         "group": np.array(["b", "a"]),
     }
-    found = particle_columns(
-        Particles(Path("p.star"), np.arange(2), microscope=microscope)
-    )
+    found = particle_columns(Particles(Path("p.star"), np.arange(2), microscope=microscope))
     assert list(found) == ["particle defocus u", "particle group"]
     assert found["particle group"].values.tolist() == [1, 0]
 
 
 def test_of_a_wide_table_only_the_first_columns_are_offered():
     samples = np.arange(12.0).reshape(3, 4)
-    found = feature_columns(
-        samples, ["a", "b", "c", "d"], settings=ColumnSettings(most_features=2)
-    )
+    found = feature_columns(samples, ["a", "b", "c", "d"], settings=ColumnSettings(most_features=2))
     assert [column.label for column in found.values()] == ["a", "b"]
     assert list(feature_columns(samples)) == [f"column {j}" for j in (1, 2, 3, 4)]

@@ -13,11 +13,7 @@ from types import SimpleNamespace
 import pytest
 from starlette.responses import StreamingResponse
 
-from manifactor.views.explorer.connections import (
-    Connections,
-    ConnectionSettings,
-    Listener,
-)
+from manifactor.views.explorer.connections import Connections, ConnectionSettings, Listener
 from manifactor.views.explorer.server import ServerSettings, listening
 
 from ..conftest import running
@@ -94,9 +90,7 @@ HALF_SENT = {
 
 def test_requests_that_do_not_end_are_closed():
     with server(HASTY) as port, ExitStack() as stack:
-        clients = [
-            stack.enter_context(connected(port, sent)) for sent in HALF_SENT.values()
-        ]
+        clients = [stack.enter_context(connected(port, sent)) for sent in HALF_SENT.values()]
         for client in clients:
             ended(client)
         assert hello(port) == (200, b"hello")
@@ -165,8 +159,7 @@ class Client:
         self.loop, self.unread, self.open = loop, unread, True
         self.cycle = SimpleNamespace(more_body=False, response_complete=not answering)
         self.transport = SimpleNamespace(
-            get_write_buffer_size=lambda: self.unread,
-            abort=lambda: setattr(self, "open", False),
+            get_write_buffer_size=lambda: self.unread, abort=lambda: setattr(self, "open", False)
         )
 
 

@@ -27,9 +27,7 @@ def test_matched_samples_are_spread_over_the_other_factor_as_all_samples_are(dep
         rows, weights = strata.nearest(point_of(dependent, [[where], [0]], 0), 240)
         nearest = np.argsort(np.abs(dependent[0].coordinate - where))[:240]
         even = np.linalg.norm(spread(dependent[1], rows, weights) - everywhere)
-        uneven = np.linalg.norm(
-            spread(dependent[1], nearest, np.full(240, 1 / 240)) - everywhere
-        )
+        uneven = np.linalg.norm(spread(dependent[1], nearest, np.full(240, 1 / 240)) - everywhere)
         assert even < 0.1 < 0.2 < uneven
         assert weights.sum() == pytest.approx(1)
         assert len(set(rows.tolist())) == len(rows)
@@ -47,9 +45,7 @@ def test_held_samples_are_near_on_all_factors_across_0_too(dependent):
 
 
 def test_the_nearest_sample_comes_first(dependent):
-    rows, _ = matched(dependent, 0, count=100).nearest(
-        point_of(dependent, [[0.3], [0]], 0), 100
-    )
+    rows, _ = matched(dependent, 0, count=100).nearest(point_of(dependent, [[0.3], [0]], 0), 100)
     away = np.abs(dependent[0].coordinate - 0.3)
     assert away[rows[0]] == away.min()
     assert (np.diff(away[rows]) >= 0).all()
@@ -63,23 +59,15 @@ def test_one_factor_alone_is_matched_with_nothing(rng):
 
 
 def test_a_surface_is_searched_in_all_its_dimensions(rng):
-    surface = (
-        Place(rng.normal(size=(500, 3)), "other"),
-        Place(rng.uniform(size=500), "interval"),
-    )
+    surface = (Place(rng.normal(size=(500, 3)), "other"), Place(rng.uniform(size=500), "interval"))
     at = [surface[0].coordinate[7].tolist(), [0.5]]
     rows, _ = matched(surface, 0, count=10).nearest(point_of(surface, at, 0), 10)
     assert rows[0] == 7
 
 
 def test_more_samples_than_there_are_gives_all_of_them(rng):
-    line = (
-        Place(rng.uniform(size=30), "interval"),
-        Place(rng.uniform(size=30), "interval"),
-    )
-    rows, weights = matched(line, 0, count=400).nearest(
-        point_of(line, [[0.5], [0.5]], 0), 400
-    )
+    line = (Place(rng.uniform(size=30), "interval"), Place(rng.uniform(size=30), "interval"))
+    rows, weights = matched(line, 0, count=400).nearest(point_of(line, [[0.5], [0.5]], 0), 400)
     assert sorted(rows) == list(range(30))
     assert weights.sum() == pytest.approx(1)
 
@@ -92,9 +80,7 @@ def test_unequal_parts_of_the_other_factors_count_by_their_size(rng):
         Place(line, "interval"),
         Place(near, "interval"),
     )
-    rows, weights = matched(places, 0, count=2000).nearest(
-        point_of(places, [[0.5]] * 3, 0), 2000
-    )
+    rows, weights = matched(places, 0, count=2000).nearest(point_of(places, [[0.5]] * 3, 0), 2000)
     apart = np.abs(line - near)
     assert weights.sum() == pytest.approx(1)
     assert weights @ apart[rows] == pytest.approx(apart.mean(), rel=0.05)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from manifactor.cryoem.mrc import write_volume
+from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.pictures import as_grey, each_as_grey
 from manifactor.runs.task import Task
 from manifactor.views import plots
@@ -47,9 +47,7 @@ def test_the_mean_image_is_that_of_the_samples_named(scene):
 def test_the_image_changes_along_each_factor_and_not_across(scene):
     def image(stretch, turn, factor):
         return picture(
-            near(scene, [[stretch], [turn]], factor=factor, mode="held", count=9)[
-                "image"
-            ]
+            near(scene, [[stretch], [turn]], factor=factor, mode="held", count=9)["image"]
         ).astype(float)
 
     here = image(0.2, 90.0, 0)
@@ -73,9 +71,7 @@ def test_a_run_of_numbers_shows_its_features(torus_run):
 
 def test_columns_keep_the_names_that_a_table_gives_them(torus_run, tmp_path):
     X = open_scene(torus_run).run.samples()
-    np.savetxt(
-        tmp_path / "named.csv", X, delimiter=",", header="a,b,c,tilt of d", comments=""
-    )
+    np.savetxt(tmp_path / "named.csv", X, delimiter=",", header="a,b,c,tilt of d", comments="")
     task = Task(tmp_path / "named.csv")
     task.fit(task.read(), tmp_path / "run")
     assert open_scene(tmp_path / "run").columns["column 4"].label == "tilt of d"
@@ -109,17 +105,11 @@ def test_volumes_are_shown_by_slices(tmp_path, rng):
     assert [cut["slice"] for cut in cuts] == [4, 5, 5]
 
 
-@pytest.mark.parametrize(
-    ("field", "kind"), [("input", "nothing"), ("particles", "features")]
-)
-def test_what_is_gone_is_named_and_the_places_stay(
-    run, torus_run, tmp_path, field, kind
-):
+@pytest.mark.parametrize(("field", "kind"), [("input", "nothing"), ("particles", "features")])
+def test_what_is_gone_is_named_and_the_places_stay(run, torus_run, tmp_path, field, kind):
     shutil.copytree(run if field == "particles" else torus_run, tmp_path / "run")
     record = json.loads((tmp_path / "run" / "run.json").read_text())
-    (tmp_path / "run" / "run.json").write_text(
-        json.dumps({**record, field: "gone/file.star"})
-    )
+    (tmp_path / "run" / "run.json").write_text(json.dumps({**record, field: "gone/file.star"}))
     scene = open_scene(tmp_path / "run")
     assert scene.preview.kind == kind
     assert "gone/file.star" in scene.preview.why
@@ -134,9 +124,9 @@ def scene_start(scene):
 def test_many_samples_are_thinned_for_drawing_and_counted_all(run):
     scene = open_scene(run, settings=SceneSettings(most_shown=100))
     found = scene.selected([{"column": "factor1", "low": 0, "high": 0.5}])
-    shown = np.unpackbits(
-        np.frombuffer(base64.b64decode(found["shown"]), dtype=np.uint8)
-    )[:100].astype(bool)
+    shown = np.unpackbits(np.frombuffer(base64.b64decode(found["shown"]), dtype=np.uint8))[
+        :100
+    ].astype(bool)
     inside = scene.run.places[0].coordinate <= 0.5
     assert len(scene.shown) == 100
     assert found["count"] == inside.sum() > 100
@@ -156,16 +146,10 @@ def test_spectrum_angles_and_evidence_are_those_of_the_fit(scene):
 
 
 def test_report_and_explorer_use_the_same_colours():
-    script = (
-        resources.files("manifactor.views.explorer")
-        .joinpath("page", "colours.js")
-        .read_text()
-    )
+    script = resources.files("manifactor.views.explorer").joinpath("page", "colours.js").read_text()
     listed = {
         name: re.findall(r'"(#\w+)"', colours)
         for name, colours in re.findall(r"const (\w+) = (\[[^\]]*\]);", script)
     }
     assert tuple(listed["CYCLE"]) == plots.CYCLE
-    assert (
-        tuple(listed["FACTORS"]) == plots.CATEGORIES[:-1]
-    )  # black is lost in the dark
+    assert tuple(listed["FACTORS"]) == plots.CATEGORIES[:-1]  # black is lost in the dark

@@ -19,9 +19,8 @@ import pytest
 
 from manifactor.command.main import main
 from manifactor.views.explorer import requests
-from manifactor.views.explorer.guard import HEADERS
-from manifactor.views.explorer.saving import save_new
-from manifactor.views.explorer.server import listening
+from manifactor.views.explorer.columns import save_new
+from manifactor.views.explorer.server import HEADERS, listening
 
 from ..conftest import TOKEN, N, serving
 
@@ -110,14 +109,7 @@ def test_who_is_refused_loses_the_connection(port):
 
 
 @pytest.mark.parametrize(
-    "path",
-    [
-        "/api/about",
-        "/api/column/factor1",
-        "/api/spectrum",
-        "/api/angles",
-        "/api/evidence",
-    ],
+    "path", ["/api/about", "/api/column/factor1", "/api/spectrum", "/api/angles", "/api/evidence"]
 )
 def test_nothing_of_the_run_is_told_without_the_token(port, path):
     assert answer(port, path, token="")[0] == 403
@@ -127,23 +119,12 @@ def test_nothing_of_the_run_is_told_without_the_token(port, path):
 @pytest.mark.parametrize("name", ["near", "select", "export", "save"])
 def test_nothing_is_done_without_the_token(port, name):
     assert (
-        answer(
-            port, f"/api/{name}", {**ALL, **PLACE, "suffix": ".csv"}, token="a-tokem"
-        )[0]
-        == 403
+        answer(port, f"/api/{name}", {**ALL, **PLACE, "suffix": ".csv"}, token="a-tokem")[0] == 403
     )
 
 
 @pytest.mark.parametrize(
-    "host",
-    [
-        "example.org",
-        "example.org:80",
-        "127.0.0.1.example.org",
-        "0.0.0.0",
-        "",
-        "169.254.1.1",
-    ],
+    "host", ["example.org", "example.org:80", "127.0.0.1.example.org", "0.0.0.0", "", "169.254.1.1"]
 )
 def test_other_names_for_this_machine_are_refused(port, host):
     assert answer(port, "/api/about", Host=host)[0] == 403
@@ -155,24 +136,13 @@ def test_a_tunnel_may_end_at_another_port(port):
 
 
 @pytest.mark.parametrize(
-    "origin",
-    [
-        "http://example.org",
-        "null",
-        "http://127.0.0.1:1",
-        "http://localhost",
-        "http://[",
-    ],
+    "origin", ["http://example.org", "null", "http://127.0.0.1:1", "http://localhost", "http://["]
 )
 def test_requests_of_other_sites_are_refused(port, origin):
     assert answer(port, "/api/select", ALL, Origin=origin)[0] == 403
     assert (
         answer(
-            port,
-            "/api/select",
-            ALL,
-            Origin=f"http://127.0.0.1:{port}",
-            Host=f"127.0.0.1:{port}",
+            port, "/api/select", ALL, Origin=f"http://127.0.0.1:{port}", Host=f"127.0.0.1:{port}"
         )[0]
         == 200
     )
@@ -195,8 +165,7 @@ def test_every_answer_is_fenced_in(port):
         ("/", "wrong"),
     ):
         headers = {
-            name.lower(): value
-            for name, value in answer(port, path, token=token)[2].items()
+            name.lower(): value for name, value in answer(port, path, token=token)[2].items()
         }
         assert HEADERS.items() <= headers.items()
     assert "unsafe" not in HEADERS["content-security-policy"]
@@ -265,9 +234,7 @@ def test_pictures_arrive_as_they_were_made(port, scene):
 
 
 def test_places_beyond_a_factor_are_those_at_its_end(port):
-    far, end = (
-        asked(port, "near", {"at": [[x], [40]], "mode": "held"})[1] for x in (1e99, 1.0)
-    )
+    far, end = (asked(port, "near", {"at": [[x], [40]], "mode": "held"})[1] for x in (1e99, 1.0))
     assert far["samples"] == end["samples"]
 
 
@@ -294,11 +261,7 @@ def test_counts_are_exact(port, scene):
             {"conditions": [{"column": "factor1", "low": "a", "high": 1}]},
             "finite numbers",
         ),
-        (
-            "select",
-            {"conditions": [{"column": "factor2", "low": 0, "high": 1000}]},
-            "degrees",
-        ),
+        ("select", {"conditions": [{"column": "factor2", "low": 0, "high": 1000}]}, "degrees"),
         (
             "select",
             {"conditions": [{"x": "factor1", "y": "factor2", "polygon": [[0, 0]]}]},
@@ -306,11 +269,7 @@ def test_counts_are_exact(port, scene):
         ),
         (
             "select",
-            {
-                "conditions": [
-                    {"x": "factor1", "y": "factor2", "polygon": [[0, 0], [1], [2, 2]]}
-                ]
-            },
+            {"conditions": [{"x": "factor1", "y": "factor2", "polygon": [[0, 0], [1], [2, 2]]}]},
             "2 to 2",
         ),
         ("near", {}, "`at` must be given"),
@@ -324,10 +283,7 @@ def test_counts_are_exact(port, scene):
         ("export", {**ALL, "suffix": "../../x.csv"}, "must be one of .star"),
         (
             "export",
-            {
-                "conditions": [{"column": "factor1", "low": 2, "high": 3}],
-                "suffix": ".csv",
-            },
+            {"conditions": [{"column": "factor1", "low": 2, "high": 3}], "suffix": ".csv"},
             "must hold some",
         ),
     ],
@@ -347,24 +303,18 @@ def test_a_request_that_is_no_json_or_too_long_is_refused(port):
 
 def test_a_selection_leaves_as_files_that_other_programs_read(port, scene):
     chosen = np.flatnonzero(scene.run.places[0].coordinate <= 0.5)
-    table = (
-        answer(port, "/api/export", {**HALF, "suffix": ".csv"})[1].decode().splitlines()
-    )
+    table = answer(port, "/api/export", {**HALF, "suffix": ".csv"})[1].decode().splitlines()
     assert table[0].startswith("sample,factor1,")
     assert [int(float(row.split(",")[0])) for row in table[1:]] == chosen.tolist()
     assert (
-        pickle.loads(
-            answer(port, "/api/export", {**HALF, "suffix": ".pkl"})[1]
-        ).tolist()
+        pickle.loads(answer(port, "/api/export", {**HALF, "suffix": ".pkl"})[1]).tolist()
         == chosen.tolist()
     )
     assert b"_mfFactor1 " in answer(port, "/api/export", {**HALF, "suffix": ".star"})[1]
 
 
 def test_saved_files_get_new_names_and_nothing_else_is_left(port):
-    first, second = (
-        asked(port, "save", {**HALF, "suffix": ".star"})[1]["saved"] for _ in range(2)
-    )
+    first, second = (asked(port, "save", {**HALF, "suffix": ".star"})[1]["saved"] for _ in range(2))
     first, second = Path(first), Path(second)
     assert set(first.parent.iterdir()) == {first, second}
     assert first.read_bytes() == second.read_bytes()
@@ -418,9 +368,7 @@ def test_many_who_save_at_once_get_a_name_each(tmp_path, monkeypatch, links):
         monkeypatch.setattr("manifactor._support.files.os.link", none)
     contents = [str(number).encode() for number in range(40)]
     with ThreadPoolExecutor(8) as pool:
-        paths = list(
-            pool.map(lambda content: save_new(tmp_path, ".csv", content), contents)
-        )
+        paths = list(pool.map(lambda content: save_new(tmp_path, ".csv", content), contents))
     assert len(set(paths)) == 40
     assert [path.read_bytes() for path in paths] == contents
     assert set(tmp_path.iterdir()) == set(paths)
@@ -450,15 +398,7 @@ def test_a_folder_that_is_no_run_is_one_line(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_the_command_prints_its_address_and_stops_on_interrupt(run):
-    command = [
-        sys.executable,
-        "-m",
-        "manifactor.__main__",
-        "explore",
-        str(run),
-        "--port",
-        "0",
-    ]
+    command = [sys.executable, "-m", "manifactor.__main__", "explore", str(run), "--port", "0"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -471,9 +411,7 @@ def test_the_command_prints_its_address_and_stops_on_interrupt(run):
         assert f"ssh -L {port}:127.0.0.1:{port} " in lines[1]
         assert answer(int(port), "/api/about", token=token)[0] == 200
         waiting = HTTPConnection("127.0.0.1", int(port), timeout=300)
-        waiting.putrequest(
-            "POST", "/api/select"
-        )  # a request that never ends holds nothing up
+        waiting.putrequest("POST", "/api/select")  # a request that never ends holds nothing up
         for name, value in {
             "X-Manifactor-Token": token,
             "Content-Type": "application/json",
@@ -508,9 +446,7 @@ def test_few_descriptors_and_many_connections_do_not_stop_the_answers(run):
         ExitStack() as stack,
     ):
         stack.callback(process.kill)
-        port, token = re.search(
-            r":(\d+)/\?token=(\S+)", process.stdout.readline()
-        ).groups()
+        port, token = re.search(r":(\d+)/\?token=(\S+)", process.stdout.readline()).groups()
         for _ in range(300):
             client = socket.create_connection(("127.0.0.1", int(port)), timeout=300)
             stack.enter_context(client).sendall(b"GET / HTTP/1.1\r\n")

@@ -65,9 +65,7 @@ def test_few_pure_functions_are_seen_among_many(ax, torus):
 def test_an_eigenvalue_of_0_is_drawn(ax, torus):
     spectrum = torus.spectrum_
     lowest = np.where(np.arange(len(spectrum.eigenvalues)) < 2, 0, spectrum.eigenvalues)
-    fit = SimpleNamespace(
-        spectrum_=replace(spectrum, eigenvalues=lowest), factors_=torus.factors_
-    )
+    fit = SimpleNamespace(spectrum_=replace(spectrum, eigenvalues=lowest), factors_=torus.factors_)
     plots.spectrum(ax, fit)
     drawn = np.concatenate([line.get_ydata() for line in ax.lines])
     assert drawn.min() > 0
@@ -91,9 +89,7 @@ def test_factors_of_a_sum_have_no_functions_of_the_spectrum(ax, torus):
 def test_a_factor_without_a_single_coordinate_says_so():
     X, _ = datasets.sample("sphere_interval", 1500, random_state=0)
     fit = ManifoldFactorizer(random_state=0).fit(X)
-    sphere = next(
-        f for f, factor in enumerate(fit.factors_) if factor.coordinate is None
-    )
+    sphere = next(f for f, factor in enumerate(fit.factors_) if factor.coordinate is None)
     ax = plots.coordinate(plots.new_figure(3, 3).subplots(), fit, sphere)
     assert "no single coordinate" in ax.texts[0].get_text()
     ax = plots.joint(plots.new_figure(3, 3).subplots(), fit, 0, 1)

@@ -76,7 +76,5 @@ def test_no_drawing_package_is_needed():
         "html = ManifoldFactorizer(1, random_state=0).fit(X)._repr_html_(); "
         "print('<svg' in html, 'matplotlib' in sys.modules)"
     )
-    found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["True", "False"]

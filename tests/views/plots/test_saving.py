@@ -8,9 +8,7 @@ from PIL import Image
 from manifactor.views import plots
 
 
-def test_a_drawing_for_a_page_shares_no_names_with_another_and_is_the_same_each_time(
-    torus,
-):
+def test_a_drawing_for_a_page_shares_no_names_with_another_and_is_the_same_each_time(torus):
     def drawing(name):
         with plots.style(plots.PAGE):
             figure = plots.new_figure(3, 3)
@@ -24,15 +22,7 @@ def test_a_drawing_for_a_page_shares_no_names_with_another_and_is_the_same_each_
     assert not set(names) & set(re.findall(r' id="([^"]+)"', other))
     assert one == drawing("one")
     assert one.startswith("<svg viewBox=")
-    for gone in (
-        "<?xml",
-        "DOCTYPE",
-        "metadata",
-        "xmlns",
-        "<style",
-        "#000000",
-        plots.INK,
-    ):
+    for gone in ("<?xml", "DOCTYPE", "metadata", "xmlns", "<style", "#000000", plots.INK):
         assert gone not in one
     assert one.count("data:image/png;base64,") == 1  # the cloud
 

@@ -22,9 +22,7 @@ def test_cells_have_equal_areas_on_the_map():
 
 def test_a_direction_lies_in_the_outline_of_its_cell(rng):
     cells = sphere_cells(12)
-    for rot, height in zip(
-        rng.uniform(-180, 180, 20), rng.uniform(-1, 1, 20), strict=True
-    ):
+    for rot, height in zip(rng.uniform(-180, 180, 20), rng.uniform(-1, 1, 20), strict=True):
         radius = np.sqrt(1 - height**2)
         turn = np.radians(rot)
         direction = [radius * np.cos(turn), radius * np.sin(turn), height]
@@ -47,9 +45,7 @@ def test_empty_cells_are_not_drawn_and_marks_are_numbered(suffix):
     values[3] = 7
     with plots.style(plots.CLEAR):
         figure = plots.new_figure(4, 2)
-        ax = plots.sphere(
-            figure.subplots(), cells, values, marks=[np.array([0.0, 1, 0])]
-        )
+        ax = plots.sphere(figure.subplots(), cells, values, marks=[np.array([0.0, 1, 0])])
         assert len(ax.collections[0].get_paths()) == 1
         assert [text.get_text() for text in ax.texts] == ["1"]
         assert len(plots.clear_picture(figure, suffix)) > 1000

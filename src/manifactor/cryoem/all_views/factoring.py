@@ -32,30 +32,20 @@ class AllViewsSettings:
     principal: PrincipalSettings = field(default_factory=PrincipalSettings)
     motions: MotionSettings = field(default_factory=MotionSettings)
     placing: PlacingSettings = field(default_factory=PlacingSettings)
-    # Particles that are factored: those of the surest coordinates, whose views show all
-    # motions. The others are placed.
+    # Particles that are factored: those of the surest coordinates, whose views show all motions.
+    # The others are placed.
     fitted_share: float = 0.4
     max_fitted: int = 6000
 
 
 @dataclass(frozen=True)
 class AllViews:
-    """What was found in images of all views.
+    """What was found in images of all views."""
 
-    Attributes
-    ----------
-    fit : ManifoldFactorizer
-        Fitted to the principal coordinates of some particles.
-    rows : ndarray of int
-        These particles.
-    principal : PrincipalVolumes
-    placed : Placed or None
-        All particles on the motions; None if a factor is no interval and no circle.
-    """
-
-    fit: ManifoldFactorizer
-    rows: np.ndarray
+    fit: ManifoldFactorizer  # fitted to the principal coordinates of some particles
+    rows: np.ndarray  # these particles
     principal: PrincipalVolumes
+    # All particles on the motions; None if a factor is no interval and no circle
     placed: Placed | None
 
 
@@ -69,22 +59,7 @@ def factor_all_views(
     workers: Workers = Here(),
     settings: AllViewsSettings = AllViewsSettings(),
 ) -> AllViews:
-    """Find the independent motions of a molecule, and place all particles on them.
-
-    Parameters
-    ----------
-    transforms : Transforms
-    seed : int
-    symmetry : str
-        Point group of the molecule, in all its states.
-    parameters : mapping or None
-        Parameters of the factorizer.
-    stages : Stages or None
-        Times, reports and keeps the stages.
-    workers : Workers
-        Images are divided among them.
-    settings : AllViewsSettings
-    """
+    """Find the independent motions of a molecule, and place all particles on them."""
     stages = stages or Stages()
     principal = _principal(transforms, seed, symmetry, stages, workers, settings)
     require_motion(principal)

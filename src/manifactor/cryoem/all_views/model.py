@@ -1,4 +1,4 @@
-"""A molecule in any state, from any direction: what a run of all views keeps."""
+"""How many particles each view has, and how well it shows the motions."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -6,38 +6,67 @@ from functools import cached_property
 import numpy as np
 from scipy import fft
 
-from manifactor.cryoem.all_views.motions import Motions
-from manifactor.cryoem.all_views.place_features import PlaceFeatures
+from manifactor.cryoem.all_views.motions import Motions, PlaceFeatures
 from manifactor.cryoem.all_views.slices import VolumeGrid
-from manifactor.cryoem.all_views.view_map import ViewMap
+from manifactor.cryoem.directions import SphereCells, half_sphere_cells
+
+
+@dataclass(frozen=True)
+class ViewMap:
+    """How well views show the motions."""
+
+    cells: SphereCells  # cells of equal area on half of the sphere
+    counts: np.ndarray  # (n_cells,): particles in each cell
+    # (n_cells, n_motions): root mean square of their deviations; nan in an empty cell
+    deviations: np.ndarray
+
+    @property
+    def directions(self) -> np.ndarray:
+        """The directions of the cells' centres, (n_cells, 3)."""
+        return self.cells.centres
+
+    @property
+    def populated(self) -> np.ndarray:
+        """Cells with at least half of the usual number of particles, (n_cells,).
+
+        The deviation of a few particles is accidental.
+        """
+        seen = self.counts > 0
+        return seen & (self.counts >= np.median(self.counts[seen]) / 2)
+
+
+def view_map(rotations: np.ndarray, deviations: np.ndarray, *, n_bands: int = 10) -> ViewMap:
+    """Count particles by viewing direction, and average their deviations.
+
+    Shapes: rotations (n, 3, 3), deviations (n, n_motions).
+    """
+    cells = half_sphere_cells(n_bands)
+    cell = cells.index(rotations[:, 2])
+    counts = np.bincount(cell, minlength=len(cells))
+    squares = [np.bincount(cell, values**2, len(cells)) for values in deviations.T]
+    with np.errstate(invalid="ignore"):
+        mean = np.reshape(squares, (-1, len(cells))).T / counts[:, None]
+    return ViewMap(cells, counts, np.sqrt(mean))
+
+
+# A molecule in any state, from any direction: what a run of all views keeps.
 
 
 @dataclass(frozen=True)
 class MotionModel:
-    """Volumes of a molecule that moves, and how well views show its motions.
-
-    Attributes
-    ----------
-    grid : VolumeGrid
-    box : float
-        Width of an image in Angstrom.
-    motions : Motions or PlaceFeatures
-        Features of places; the latter if another program told the places.
-    volumes : complex64 ndarray of shape (n_features, grid.size)
-    views : ViewMap
-    consistency : ndarray of shape (n_motions,)
-        How much of a motion in some views the other views predict; if another program
-        told the places, the correlation of volumes from two half sets of images.
-    quantiles : ndarray of shape (n_motions, n_levels) or None
-        Of the places of all particles, from 0 to 1; None if another program told them.
-    """
+    """Volumes of a molecule that moves, and how well views show its motions."""
 
     grid: VolumeGrid
-    box: float
+    box: float  # width of an image in Angstrom
+    # Features of places; the latter if another program told the places
     motions: Motions | PlaceFeatures
-    volumes: np.ndarray
+    volumes: np.ndarray  # (n_features, grid.size)
     views: ViewMap
+    # (n_motions,): how much of a motion in some views the other views predict; if another program
+    # told the places, the correlation of volumes from two half sets of images
     consistency: np.ndarray
+    # (n_motions, n_levels): of the places of all particles, from 0 to 1; None if another program
+    # told them
     quantiles: np.ndarray | None = None
 
     def state(self, places: np.ndarray) -> np.ndarray:
@@ -45,18 +74,10 @@ class MotionModel:
         features = self.motions.features(np.atleast_2d(places))
         return features[0] @ self.volumes
 
-    def images(
-        self, places: np.ndarray, rotations: np.ndarray, *, size: int = 64
-    ) -> np.ndarray:
+    def images(self, places: np.ndarray, rotations: np.ndarray, *, size: int = 64) -> np.ndarray:
         """Return mean images of the molecule, without CTF, (n, size, size).
 
-        Parameters
-        ----------
-        places : ndarray of shape (n_motions,)
-        rotations : ndarray of shape (n, 3, 3)
-            They take the molecule to the image.
-        size : int
-            Pixels; the box keeps its width.
+        Shapes: places (n_motions,), rotations (n, 3, 3).
         """
         features = self.motions.features(np.atleast_2d(places))
         sharp = features[0] @ self._sharpened

@@ -20,20 +20,17 @@ import numpy as np
 from manifactor._support.stages import Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.workers import Here, Workers
-from manifactor.cryoem.all_views.likelihoods import (
+from manifactor.cryoem.all_views.regression import (
+    Features,
     Likelihood,
+    RegressionSettings,
     likelihood_jobs,
     likelihood_piece,
     map_likelihoods,
-)
-from manifactor.cryoem.all_views.nuisances import without_nuisances
-from manifactor.cryoem.all_views.regression import (
-    Features,
-    RegressionSettings,
     volumes_from,
 )
-from manifactor.cryoem.all_views.symmetry import point_group
-from manifactor.cryoem.all_views.transforms import Transforms
+from manifactor.cryoem.all_views.slices import point_group
+from manifactor.cryoem.all_views.transforms import Transforms, without_nuisances
 
 
 @dataclass(frozen=True)
@@ -41,15 +38,15 @@ class PrincipalSettings:
     """Settings of `principal_volumes`."""
 
     regression: RegressionSettings = field(default_factory=RegressionSettings)
-    # Volumes that are looked for at first: a circle shows in two or four, an interval
-    # in one to three.
+    # Volumes that are looked for at first: a circle shows in two or four, an interval in one to
+    # three.
     max_rank: int = 10
-    # Images of each half set that decides how many volumes there are, and of the final
-    # volumes, symmetry mates included. Some thousand show the motions of a molecule.
+    # Images of each half set that decides how many volumes there are, and of the final volumes,
+    # symmetry mates included. Some thousand show the motions of a molecule.
     half_set: int = 6000
     learned: int = 20_000
-    # Rounds of expectation maximisation, from random coordinates and from volumes of a
-    # half set: the strongest volumes are found in three.
+    # Rounds of expectation maximisation, from random coordinates and from volumes of a half set:
+    # the strongest volumes are found in three.
     rounds: int = 7
     final_rounds: int = 3
     # Least correlation of volumes of two half sets, as for maps.
@@ -58,26 +55,15 @@ class PrincipalSettings:
 
 @dataclass(frozen=True)
 class PrincipalVolumes:
-    """Volumes in which particles differ, and the coordinates of all particles.
+    """Volumes in which particles differ, and the coordinates of all particles."""
 
-    Attributes
-    ----------
-    volumes : complex ndarray of shape (rank + 1, grid.size)
-        The mean volume, then the principal ones, the best visible first.
-    coordinates : ndarray of shape (n, rank)
-    covariance : ndarray of shape (n, rank, rank)
-        Uncertainty of the coordinates. It depends on the view.
-    information : ndarray of shape (rank,)
-        Signal to noise of the coordinates, the mean of all images.
-    agreement : ndarray of shape (max_rank,)
-        Correlations of volumes found in two half sets, descending.
-    """
-
+    # (rank + 1, grid.size): the mean volume, then the principal ones, the best visible first
     volumes: np.ndarray
-    coordinates: np.ndarray
+    coordinates: np.ndarray  # (n, rank)
+    # (n, rank, rank): uncertainty of the coordinates. It depends on the view.
     covariance: np.ndarray
-    information: np.ndarray
-    agreement: np.ndarray
+    information: np.ndarray  # (rank,): signal to noise of the coordinates, the mean of all images
+    agreement: np.ndarray  # (max_rank,): correlations of volumes found in two half sets, descending
 
     @property
     def rank(self) -> int:
@@ -99,22 +85,6 @@ def principal_volumes(
     """Find the volumes in which particles differ, and the coordinates of each.
 
     The volumes are those that two half sets of images agree about.
-
-    Parameters
-    ----------
-    transforms : Transforms
-    rng : Generator
-        Draws the half sets, and the coordinates that the search starts from.
-    symmetry : str
-        Point group of the molecule.
-    report : callable
-        Called with the fraction that is done.
-    stages : Stages or None
-        Keeps the volumes, and the coordinates piece by piece.
-    key : str
-        Of everything that the result depends on, for `stages`.
-    workers : Workers
-    settings : PrincipalSettings
     """
     stages = stages or Stages()
 
@@ -123,9 +93,7 @@ def principal_volumes(
 
     volumes, agreement = stages.recall("volumes", key, search)
     report(0.8)
-    jobs = likelihood_jobs(
-        _described, transforms, volumes, settings=settings.regression
-    )
+    jobs = likelihood_jobs(_described, transforms, volumes, settings=settings.regression)
     found = stages.pieces(
         "principal volumes",
         key,
@@ -198,20 +166,16 @@ def _maximised(
             coordinates_of, transforms, volumes, workers=workers, settings=regression
         )
         features = _features(mean, covariance)
-        volumes = volumes_from(
-            transforms, features, workers=workers, settings=regression
-        )
+        volumes = volumes_from(transforms, features, workers=workers, settings=regression)
         volumes = _normalised(volumes, mean, covariance)
     return volumes
 
 
-def _normalised(
-    volumes: np.ndarray, mean: np.ndarray, covariance: np.ndarray
-) -> np.ndarray:
+def _normalised(volumes: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     """Return volumes for which the coordinates are centred and of unit covariance.
 
-    What the coordinates have in common belongs to the mean volume; else a share of it
-    would look like a motion in which all particles have the same place.
+    What the coordinates have in common belongs to the mean volume; else a share of it would look
+    like a motion in which all particles have the same place.
     """
     centre = mean.mean(axis=0)
     spread = np.cov(mean, rowvar=False, bias=True) + covariance.mean(axis=0)
@@ -235,21 +199,10 @@ def _features(mean: np.ndarray, covariance: np.ndarray) -> Features:
     return Features(known.mean, products)
 
 
-def compared_spaces(
-    first: np.ndarray, second: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def compared_spaces(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Compare the spaces that principal volumes of two half sets span.
 
-    Parameters
-    ----------
-    first, second : complex ndarray of shape (rank + 1, size)
-
-    Returns
-    -------
-    agreement : ndarray of shape (rank,)
-        Canonical correlations, descending.
-    mixing : ndarray of shape (rank, rank)
-        It combines the volumes of `first` into those that agree in this order.
+    Shapes: first, second (rank + 1, size) -> agreement (rank,), mixing (rank, rank).
     """
     ours, yours = first[1:], second[1:]
     # Volumes are real, so products of their transforms are, too.

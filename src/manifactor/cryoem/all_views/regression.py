@@ -1,25 +1,130 @@
-"""Volumes from images and their features by least squares.
+"""Normal equations of volumes, one small system for each frequency."""
 
-The image of a particle is a slice of ``sum_j f_j V_j``, times its CTF, and noise: the
-features f describe the particle, the volumes V are common to all.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
-from manifactor._support.threads import one_blas_thread, over_cores
+from manifactor._support.threads import map_panels, one_blas_thread, over_cores
 from manifactor._support.workers import Here, Workers
-from manifactor.cryoem.all_views.equations import (
-    Equations,
-    folded_images,
-    folded_products,
-)
 from manifactor.cryoem.all_views.slices import VolumeGrid
 from manifactor.cryoem.all_views.transforms import Transforms
+
+
+@dataclass(frozen=True)
+class Equations:
+    """Normal equations of volumes at every frequency, sums over images.
+
+    A real volume's coefficients at opposite frequencies are conjugates, and the grid is symmetric:
+    reversed, it holds the opposites. Half of the frequencies are enough.
+    """
+
+    grid: VolumeGrid
+    # (m, n_features * (n_features + 1): of two features, the upper triangle, at the first half of
+    # the frequencies ``grid.inside``
+    products: np.ndarray
+    # (m, 2 * n_features): features times images, real parts and then imaginary parts
+    images: np.ndarray
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.images.shape[1] // 2
+
+    def __add__(self, other: "Equations") -> "Equations":
+        return Equations(self.grid, self.products + other.products, self.images + other.images)
+
+    def of(self, columns: np.ndarray) -> "Equations":
+        """Return the equations of some of the features, ascending."""
+        chosen = np.isin(np.arange(self.n_features), columns)
+        first, second = np.triu_indices(self.n_features)
+        return Equations(
+            self.grid,
+            self.products[:, chosen[first] & chosen[second]],
+            self.images[:, np.tile(chosen, 2)],
+        )
+
+    @property
+    def coverage(self) -> np.ndarray:
+        """Sum of the squared CTFs of images that show each frequency, (grid.size,).
+
+        The first feature must be the constant 1.
+        """
+        seen = self.products[:, 0]
+        first, opposite = self._halves
+        coverage = np.zeros(self.grid.size)
+        coverage[first] = seen
+        coverage[opposite] = seen
+        return coverage
+
+    @property
+    def _halves(self) -> tuple[np.ndarray, np.ndarray]:
+        """Indices of the first half of the frequencies, and of their opposites."""
+        inside = np.flatnonzero(self.grid.inside)
+        half = (len(inside) + 1) // 2
+        return inside[:half], inside[::-1][:half]
+
+    def solved(
+        self, *, prior_variance: np.ndarray | float, about: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the volumes, complex, (n_features, grid.size), inside the ball.
+
+        Shapes: prior_variance (n_features, grid.size), about (n_features, grid.size).
+        """
+        grid, count = self.grid, self.n_features
+        first, opposite = self._halves
+        spread = np.broadcast_to(prior_variance, (count, grid.size))
+        precision = 1 / spread[:, first].T
+        known = None if about is None else about[:, first].T
+
+        def solve(rows: slice) -> np.ndarray:
+            return self._solution(rows, precision[rows], None if known is None else known[rows])
+
+        # Every system by itself, so that results do not depend on the panels.
+        panels = map_panels(solve, len(first), smallest=2000, largest=5000)
+        real, imaginary = np.moveaxis(np.concatenate(panels), 2, 0)
+        volumes = np.zeros((grid.size, count), complex)
+        volumes[first] = real + 1j * imaginary
+        volumes[opposite] = real - 1j * imaginary
+        return grid.bounded(volumes.T)
+
+    def _solution(self, rows: slice, precision: np.ndarray, about: np.ndarray | None) -> np.ndarray:
+        """Return real and imaginary parts at some frequencies, (m, n_features, 2)."""
+        count = self.n_features
+        products, images = self.products[rows], self.images[rows]
+        right = images.reshape(-1, 2, count).transpose(0, 2, 1).astype(float)
+        left = np.empty((len(products), count, count))
+        first, second = np.triu_indices(count)
+        left[:, first, second] = products
+        left[:, second, first] = products
+        left[:, np.arange(count), np.arange(count)] += precision
+        if about is not None:
+            known = about * precision
+            right -= np.stack([known.real, known.imag], axis=2)
+        return np.linalg.solve(left, right)
+
+
+def folded_products(sums: np.ndarray) -> np.ndarray:
+    """Return products of `Equations`, given sums at all frequencies ``grid.inside``."""
+    half = (len(sums) + 1) // 2
+    return sums[:half] + sums[::-1][:half]
+
+
+def folded_images(sums: np.ndarray) -> np.ndarray:
+    """Return images of `Equations`, given sums at all frequencies ``grid.inside``."""
+    half, count = (len(sums) + 1) // 2, sums.shape[1] // 2
+    # The imaginary part of a conjugate has the opposite sign.
+    sign = np.repeat(np.array([1, -1], sums.dtype), count)
+    return sums[:half] + sign * sums[::-1][:half]
+
+
+# Volumes from images and their features by least squares.
+#
+# The image of a particle is a slice of ``sum_j f_j V_j``, times its CTF, and noise: the features f
+# describe the particle, the volumes V are common to all.
 
 Arrays = tuple[np.ndarray, ...]
 
@@ -28,20 +133,20 @@ Arrays = tuple[np.ndarray, ...]
 class RegressionSettings:
     """Settings of `volumes_from` and of likelihoods.
 
-    Images are divided by numbers that do not depend on the machine, and sums are taken
-    in a fixed order: results are the same on any number of cores and workers.
+    Images are divided by numbers that do not depend on the machine, and sums are taken in a fixed
+    order: results are the same on any number of cores and workers.
     """
 
-    # Prior variance of a volume's coefficients, in units of the noise of an image. It
-    # matters only at frequencies that hardly any image shows.
+    # Prior variance of a volume's coefficients, in units of the noise of an image. It matters only
+    # at frequencies that hardly any image shows.
     prior_variance: float = 1.0
     # Images at a time: their slices take some 10 MB.
     block: int = 256
-    # Images whose normal equations a thread sums, of some 25 MB. Adding the sums of 512
-    # takes a twentieth of the time that it takes to compute them.
+    # Images whose normal equations a thread sums, of some 25 MB. Adding the sums of 512 takes a
+    # twentieth of the time that it takes to compute them.
     share: int = 512
-    # Images of a piece of work: a second or more for one core, in which 9 MB of images
-    # and some 10 MB of volumes go to a worker. Eight threads share it at most.
+    # Images of a piece of work: a second or more for one core, in which 9 MB of images and some 10
+    # MB of volumes go to a worker. Eight threads share it at most.
     piece: int = 4096
 
     @property
@@ -52,17 +157,10 @@ class RegressionSettings:
 
 @dataclass(frozen=True)
 class Features:
-    """What is known of the features of particles.
+    """What is known of the features of particles."""
 
-    Attributes
-    ----------
-    mean : ndarray of shape (n, n_features)
-    products : ndarray of shape (n, n_features, n_features)
-        Means of the products of two features.
-    """
-
-    mean: np.ndarray
-    products: np.ndarray
+    mean: np.ndarray  # (n, n_features)
+    products: np.ndarray  # (n, n_features, n_features): means of the products of two features
 
     @classmethod
     def known(cls, values: np.ndarray) -> "Features":
@@ -74,9 +172,7 @@ class Features:
 
     def of(self, columns: np.ndarray) -> "Features":
         """Return some of the features."""
-        return Features(
-            self.mean[:, columns], self.products[:, columns[:, None], columns]
-        )
+        return Features(self.mean[:, columns], self.products[:, columns[:, None], columns])
 
     def repeated(self, times: int) -> "Features":
         """Return the features with every particle some times in a row."""
@@ -94,16 +190,7 @@ def volumes_from(
 ) -> np.ndarray:
     """Compute the volumes that explain images best, given their features.
 
-    Parameters
-    ----------
-    transforms : Transforms
-    features : Features
-    workers : Workers
-    settings : RegressionSettings
-
-    Returns
-    -------
-    complex ndarray of shape (n_features, grid.size)
+    Returns (n_features, grid.size).
     """
     ((equations, _),) = normal_equations(
         [(transforms, features)], workers=workers, settings=settings
@@ -120,23 +207,10 @@ def normal_equations(
 ) -> list[tuple[Equations, Equations]]:
     """Return the equations of volumes, and those of what they leave, of sets of images.
 
-    Frequencies of the grid are solved for one by one, as if an image showed each at the
-    place of the grid. That is exact for what is left of images by volumes that explain
-    them well.
+    Frequencies of the grid are solved for one by one, as if an image showed each at the place of
+    the grid. That is exact for what is left of images by volumes that explain them well.
 
-    Parameters
-    ----------
-    sets : sequence of (Transforms, Features)
-    volumes : complex ndarray of shape (n_features, grid.size) or None
-        Volumes that explain the images; None for none.
-    workers : Workers
-    settings : RegressionSettings
-
-    Returns
-    -------
-    list of (Equations, Equations)
-        Of each set, those that `volumes_from` solves, and those whose solution is to
-        be added to `volumes`.
+    Shapes: volumes (n_features, grid.size).
     """
     grid = sets[0][0].grid
     columns = None if volumes is None else grid.columns(volumes)
@@ -152,10 +226,7 @@ def normal_equations(
 
 
 def _both_equations(
-    grid: VolumeGrid,
-    products: np.ndarray,
-    images: np.ndarray,
-    left: np.ndarray | None = None,
+    grid: VolumeGrid, products: np.ndarray, images: np.ndarray, left: np.ndarray | None = None
 ) -> tuple[Equations, Equations]:
     whole = Equations(grid, products, images)
     return whole, whole if left is None else Equations(grid, products, left)
@@ -203,13 +274,11 @@ def _share_sums(
     return folded_products(products), *map(folded_images, images)
 
 
-def _block_sums(
-    block: Transforms, features: Features, columns: np.ndarray | None
-) -> Arrays:
+def _block_sums(block: Transforms, features: Features, columns: np.ndarray | None) -> Arrays:
     """Return sums over a block of images at the frequencies ``grid.inside``.
 
-    Products of features, features times images, and the same of what volumes leave of
-    the images, unless there are none.
+    Products of features, features times images, and the same of what volumes leave of the images,
+    unless there are none.
     """
     first, second = np.triu_indices(features.mean.shape[1])
     inserted = block.grid.inner_slices(block.rotations).T
@@ -232,9 +301,7 @@ def _parts(values: np.ndarray) -> np.ndarray:
     return parts.reshape(-1, parts.shape[2])
 
 
-def _expected(
-    block: Transforms, columns: np.ndarray, products: np.ndarray
-) -> np.ndarray:
+def _expected(block: Transforms, columns: np.ndarray, products: np.ndarray) -> np.ndarray:
     """Return the expected features times images, (n, n_pixels, n_features)."""
     shown = block.shown(columns)
     products = products[:, None].astype(np.float32)
@@ -252,13 +319,7 @@ def residuals(
 ) -> np.ndarray:
     """Return the mean square of what volumes leave of images, by frequency, (m,).
 
-    Parameters
-    ----------
-    transforms : Transforms
-        A few thousand: all of them at a time.
-    volumes : complex ndarray of shape (n_features, grid.size)
-    features : ndarray of shape (n, n_features)
-    settings : RegressionSettings
+    Shapes: volumes (n_features, grid.size), features (n, n_features).
     """
     sharp = transforms.grid.sharpened(volumes).T.astype(np.complex64)
     squares = np.zeros(transforms.values.shape[1])
@@ -274,11 +335,111 @@ def residuals(
 def image_blocks(n_images: int, size: int) -> list[slice]:
     """Divide images into blocks of this size, and a smaller last one.
 
-    Examples
-    --------
     >>> image_blocks(5, 3)
     [slice(0, 3, None), slice(3, 5, None)]
     """
     # No images are one block of none.
     starts = range(0, max(n_images, 1), size)
     return [slice(start, min(start + size, n_images)) for start in starts]
+
+
+# Likelihoods of the features of images, and functions of them mapped over images.
+#
+# Likelihoods of all images may take more memory than the images: what a function makes of those of
+# some images is kept, and they are not.
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """The log-likelihood ``linear @ f - f @ quadratic @ f / 2`` of features f."""
+
+    linear: np.ndarray  # (n, n_features)
+    # (n, n_features, n_features): it depends on the view and on the CTF, not on the image
+    quadratic: np.ndarray
+
+    def __getitem__(self, rows) -> "Likelihood":
+        return Likelihood(self.linear[rows], self.quadratic[rows])
+
+
+def likelihood(
+    transforms: Transforms,
+    volumes: np.ndarray,
+    *,
+    settings: RegressionSettings = RegressionSettings(),
+) -> Likelihood:
+    """Return the log-likelihood of the features of every image.
+
+    Shapes: volumes (n_features, grid.size).
+    """
+    return Likelihood(*map_likelihoods(_both_terms, transforms, volumes, settings=settings))
+
+
+def _both_terms(terms: Likelihood) -> Arrays:
+    return terms.linear, terms.quadratic
+
+
+def map_likelihoods(
+    work: Callable[..., Arrays],
+    transforms: Transforms,
+    volumes: np.ndarray,
+    *more: Any,
+    workers: Workers = Here(),
+    settings: RegressionSettings = RegressionSettings(),
+) -> Arrays:
+    """Map `work` over the likelihoods of images, a block at a time.
+
+    Shapes: volumes (n_features, grid.size).
+    """
+    jobs = likelihood_jobs(work, transforms, volumes, *more, settings=settings)
+    return joined(workers.map(likelihood_piece, jobs))
+
+
+def likelihood_jobs(
+    work: Callable[..., Arrays],
+    transforms: Transforms,
+    volumes: np.ndarray,
+    *more: Any,
+    settings: RegressionSettings = RegressionSettings(),
+) -> list[tuple]:
+    """Return arguments of `likelihood_piece`; see `map_likelihoods`."""
+    columns = transforms.grid.columns(volumes)
+    return [
+        (work, transforms[rows], columns, more, settings)
+        for rows in image_blocks(len(transforms), settings.piece)
+    ]
+
+
+def likelihood_piece(
+    work: Callable[..., Arrays],
+    transforms: Transforms,
+    columns: np.ndarray,
+    more: tuple,
+    settings: RegressionSettings,
+) -> Arrays:
+    """Return what `work` makes of the likelihoods of a piece of the images."""
+
+    def done(rows: slice) -> Arrays:
+        return work(_compared(transforms[rows], columns), *more)
+
+    with one_blas_thread():
+        blocks = image_blocks(len(transforms), settings.block)
+        return joined(over_cores(done, blocks))
+
+
+def joined(parts: Iterable[Arrays]) -> Arrays:
+    """Return arrays of several parts, each joined along the first axis."""
+    return tuple(map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _compared(block: Transforms, columns: np.ndarray) -> Likelihood:
+    """Return the likelihood of a block of images."""
+    values, _ = block.weighted
+    n_images, n_pixels = values.shape
+    shown = block.shown(columns)
+    shown = shown.reshape(n_images, 2 * n_pixels, shown.shape[-1])
+    seen = np.stack([values.real, values.imag], axis=2)
+    seen = seen.reshape(n_images, 1, 2 * n_pixels)
+    # The noise of a coefficient has variance 1, half of it in each part.
+    linear = 2 * (seen @ shown)[:, 0]
+    quadratic = 2 * (shown.transpose(0, 2, 1) @ shown)
+    return Likelihood(linear.astype(float), quadratic.astype(float))

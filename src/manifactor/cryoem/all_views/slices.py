@@ -1,15 +1,19 @@
 """A volume's Fourier transform on a grid, and the slices of it that images show."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 from scipy import fft
+from scipy.constants import golden
+from scipy.spatial.transform import Rotation
 
-from manifactor._support.arithmetic import quotient
-from manifactor._support.pickling import PickledFields
 from manifactor._support.threads import cores
+from manifactor._support.values import quotient
+from manifactor._support.workers import PickledFields
 
 
 @dataclass(frozen=True)
@@ -17,25 +21,14 @@ class VolumeGrid(PickledFields):
     """Frequencies on which the Fourier transform of a volume is known.
 
     The grid is finer than that of the images, since slices are interpolated on it.
-
-    Attributes
-    ----------
-    cut : float
-        Highest frequency in cycles per box.
-    radius : float
-        Radius of the ball that holds the molecule, in units of the box.
-    padding : int
-        Steps of the grid for each cycle per box.
-    edge : float
-        Width of the ball's soft edge, in units of the box.
     """
 
-    cut: float
-    radius: float = 0.48
-    # Twice as fine: slices are exact to one or two percent after the envelope of the
-    # interpolation has been divided out.
-    padding: int = 2
-    edge: float = 0.06
+    cut: float  # highest frequency in cycles per box
+    radius: float = 0.48  # radius of the ball that holds the molecule, in units of the box
+    # Twice as fine: slices are exact to one or two percent after the envelope of the interpolation
+    # has been divided out.
+    padding: int = 2  # steps of the grid for each cycle per box
+    edge: float = 0.06  # width of the ball's soft edge, in units of the box
 
     @cached_property
     def half(self) -> int:
@@ -62,13 +55,11 @@ class VolumeGrid(PickledFields):
     def plane(self) -> np.ndarray:
         """Frequencies (x, y) of an image, in cycles per box, (m, 2).
 
-        Of a frequency and its opposite, which are conjugates, one is here. Frequency 0
-        is not: an image's offset is arbitrary.
+        Of a frequency and its opposite, which are conjugates, one is here. Frequency 0 is not: an
+        image's offset is arbitrary.
         """
         highest = int(self.cut)
-        x, y = np.meshgrid(
-            np.arange(highest + 1), np.arange(-highest, highest + 1), indexing="ij"
-        )
+        x, y = np.meshgrid(np.arange(highest + 1), np.arange(-highest, highest + 1), indexing="ij")
         inside = x**2 + y**2 <= self.cut**2
         one_of_two = (x > 0) | (y > 0)
         keep = inside & one_of_two
@@ -94,31 +85,20 @@ class VolumeGrid(PickledFields):
     def slices(self, rotations: np.ndarray) -> sp.csr_array:
         """Return the matrix that interpolates a volume's transform on slices.
 
-        Parameters
-        ----------
-        rotations : ndarray of shape (n, 3, 3)
-            They take the molecule to the image.
-
-        Returns
-        -------
-        csr_array of shape (n * m, size)
+        Shapes: rotations (n, 3, 3) -> (n * m, size).
         """
         in_plane = rotations[:, :2].transpose(0, 2, 1) @ self.plane.T
         points = in_plane.transpose(0, 2, 1).reshape(-1, 3) * self.padding + self.half
         low = np.floor(points).astype(np.int32)
         above = (points - low).astype(np.float32)
         shares = np.stack([1 - above, above], axis=1)
-        weights = np.einsum(
-            "pi,pj,pk->pijk", shares[..., 0], shares[..., 1], shares[..., 2]
-        )
+        weights = np.einsum("pi,pj,pk->pijk", shares[..., 0], shares[..., 1], shares[..., 2])
         strides = np.array([self.side**2, self.side, 1], dtype=np.int32)
         corners = np.indices((2, 2, 2), dtype=np.int32).reshape(3, 8).T @ strides
         columns = (low @ strides)[:, None] + corners
         n_points = len(points)
         rows = np.arange(0, 8 * n_points + 1, 8, dtype=np.int32)
-        return sp.csr_array(
-            (weights.ravel(), columns.ravel(), rows), shape=(n_points, self.size)
-        )
+        return sp.csr_array((weights.ravel(), columns.ravel(), rows), shape=(n_points, self.size))
 
     def inner_slices(self, rotations: np.ndarray) -> sp.csr_array:
         """Return `slices` without the columns of frequencies that are not `inside`."""
@@ -130,12 +110,10 @@ class VolumeGrid(PickledFields):
     def bounded(self, volumes: np.ndarray) -> np.ndarray:
         """Return the nearest transforms of volumes that are real and inside the ball.
 
-        Volumes that were inserted by interpolation are dim towards the edge of the box;
-        that is undone.
+        Volumes that were inserted by interpolation are dim towards the edge of the box; that is
+        undone.
 
-        Parameters
-        ----------
-        volumes : complex ndarray of shape (n, size)
+        Shapes: volumes (n, size).
         """
         return self._transformed(self._real(volumes) * self._ball / self._envelope)
 
@@ -146,14 +124,7 @@ class VolumeGrid(PickledFields):
     def columns(self, volumes: np.ndarray) -> np.ndarray:
         """Return real and imaginary parts of volumes for `inner_slices`, as columns.
 
-        Parameters
-        ----------
-        volumes : complex ndarray of shape (n, size)
-
-        Returns
-        -------
-        float32 ndarray of shape (number of frequencies inside, 2 * n)
-            All real parts, then all imaginary parts.
+        Shapes: volumes (n, size) -> (number of frequencies inside, 2 * n).
         """
         sharp = self.sharpened(volumes)[:, self.inside]
         return np.concatenate([sharp.real, sharp.imag]).T.astype(np.float32)
@@ -211,3 +182,57 @@ def volume_correlation(first: np.ndarray, second: np.ndarray) -> float:
     ours, yours = first.ravel(), second.ravel()
     lengths = float(np.linalg.norm(ours) * np.linalg.norm(yours))
     return float(quotient(float(np.vdot(ours, yours).real), lengths))
+
+
+# Point groups: the rotations after which a symmetric molecule looks the same.
+
+# An axis of rotation: in how many turns the circle is divided, and its direction.
+Axis = tuple[int, tuple[float, float, float]]
+X, Z = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
+# Two axes that all others follow from, in RELION's orientations; other programs orient T and I in
+# other ways. I1 and I2 have two-fold axes along x, y and z, and I3 and I4 a five-fold axis along z.
+GENERATORS: dict[str, tuple[Axis, Axis]] = {
+    "T": ((3, Z), (2, (0.0, np.sqrt(2), 1.0))),
+    "O": ((4, Z), (3, (1.0, 1.0, 1.0))),
+    "I1": ((2, X), (5, (golden, 0.0, -1.0))),
+    "I2": ((2, Z), (5, (1.0, 0.0, golden))),
+    "I3": ((5, Z), (2, (-1.0, 0.0, golden))),
+    "I4": ((5, Z), (2, (1.0, 0.0, golden))),
+}
+
+
+def point_group(name: str) -> np.ndarray:
+    """Return the rotations of a point group, (order, 3, 3), the identity first.
+
+    >>> [len(point_group(name)) for name in ("C4", "D2", "T", "O", "I1")]
+    [4, 4, 12, 24, 60]
+    """
+    symbol = name.upper()
+    if symbol in GENERATORS:
+        return _generated(GENERATORS[symbol])
+    turns = re.fullmatch(r"([CD])([1-9]\d{0,2})", symbol)
+    if turns is None:
+        raise ValueError(
+            "`symmetry` must be a point group Cn, Dn, T, O, or I1 to I4 as RELION "
+            f"orients them, such as C4; got {name!r}."
+        )
+    main = (int(turns[2]), Z)
+    return _generated((main,) if turns[1] == "C" else (main, (2, X)))
+
+
+def _generated(axes: Sequence[Axis]) -> np.ndarray:
+    """Return all products of rotations about some axes."""
+    steps = [_rotation(*axis) for axis in axes]
+    found = [np.eye(3)]
+    # The list grows while it is gone through, until every product is in it.
+    for rotation in found:
+        for step in steps:
+            product = step @ rotation
+            if np.abs(np.stack(found) - product).max(axis=(1, 2)).min() > 1e-6:
+                found.append(product)
+    return np.stack(found)
+
+
+def _rotation(turns: int, direction: tuple[float, float, float]) -> np.ndarray:
+    unit = np.array(direction) / np.linalg.norm(direction)
+    return Rotation.from_rotvec(2 * np.pi / turns * unit).as_matrix()

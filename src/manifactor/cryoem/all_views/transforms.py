@@ -1,4 +1,4 @@
-"""Low Fourier coefficients of images of all views, in units of the noise."""
+"""Changes of images that are no motion: errors of poses, and contrast."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -11,13 +11,54 @@ from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.threads import cores
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.slices import VolumeGrid
-from manifactor.cryoem.boxes import square_side
 from manifactor.cryoem.directions import known_directions
-from manifactor.cryoem.images import circular_mask
-from manifactor.cryoem.particles import Particles, euler_matrices
-from manifactor.cryoem.spectra import SurveySettings, survey
-from manifactor.cryoem.stacks import ImageArray, ImageSource
-from manifactor.cryoem.views import View, particle_ctf_at
+from manifactor.cryoem.files.particles import Particles, euler_matrices
+from manifactor.cryoem.files.stacks import ImageArray, ImageSource
+from manifactor.cryoem.one_view.images import circular_mask
+from manifactor.cryoem.one_view.spectra import SurveySettings, square_side, survey
+from manifactor.cryoem.one_view.views import View, particle_ctf_at
+
+
+def rigid_motions(volume: np.ndarray, grid: VolumeGrid) -> np.ndarray:
+    """Return how a volume changes if it is shifted along or rotated about each axis.
+
+    Shapes: volume (grid.size,) -> (6, grid.size).
+    """
+    cube = volume.reshape(3 * (grid.side,))
+    frequency = np.stack(np.meshgrid(*3 * (grid.axis,), indexing="ij"))
+    # A shift multiplies by a phase; a rotation moves along circles about the axis.
+    shifts = 1j * frequency * cube
+    slopes = np.stack(np.gradient(cube))
+    rotations = np.cross(frequency, slopes, axis=0)
+    return np.concatenate([shifts, rotations]).reshape(6, -1) * grid.inside
+
+
+def contrasts(volume: np.ndarray, grid: VolumeGrid, *, degree: int = 3) -> np.ndarray:
+    """Return how a volume changes with contrast, resolution and defocus.
+
+    Shapes: volume (grid.size,) -> (degree + 1, grid.size).
+    """
+    squared = sum(axis**2 for axis in np.meshgrid(*3 * (grid.axis,), indexing="ij"))
+    relative = (squared / grid.cut**2).ravel()
+    return np.stack([volume * relative**power for power in range(degree + 1)])
+
+
+def without_nuisances(volumes: np.ndarray, grid: VolumeGrid) -> np.ndarray:
+    """Return the mean volume, and the others less what changes the mean as a whole.
+
+    Shapes: volumes (rank + 1, grid.size).
+    """
+    mean, others = volumes[0], volumes[1:]
+    changes = np.concatenate([rigid_motions(mean, grid), contrasts(mean, grid)])
+    changes /= np.linalg.norm(changes, axis=1, keepdims=True)
+    # Volumes are real, so the products of their transforms are, too.
+    products = (changes @ changes.conj().T).real
+    along = (changes @ others.conj().T).real
+    shares = np.linalg.lstsq(products, along, rcond=None)[0]
+    return np.concatenate([volumes[:1], others - shares.T @ changes])
+
+
+# Low Fourier coefficients of images of all views, in units of the noise.
 
 
 @dataclass(frozen=True)
@@ -25,39 +66,24 @@ class TransformSettings:
     """Settings of `read_transforms`."""
 
     survey: SurveySettings = field(default_factory=SurveySettings)
-    # Cycles per box: motions of a molecule show at a tenth of its size. Each image has
-    # some 250 coefficients below, and the cost grows with their number.
+    # Cycles per box: motions of a molecule show at a tenth of its size. Each image has some 250
+    # coefficients below, and the cost grows with their number.
     cycles: float = 12.5
-    # Radius of the ball that holds the molecule, in units of the box. Noise is measured
-    # outside.
+    # Radius of the ball that holds the molecule, in units of the box. Noise is measured outside.
     radius: float = 0.48
 
 
 @dataclass(frozen=True)
 class Transforms:
-    """Fourier coefficients of images, centred, with their poses and CTF.
-
-    Attributes
-    ----------
-    grid : VolumeGrid
-    values : complex64 ndarray of shape (n, m)
-        Coefficients at the frequencies ``grid.plane``. Noise has variance 1.
-    rotations : ndarray of shape (n, 3, 3)
-        They take the molecule to the image.
-    box : float
-        Angstrom.
-    optics : Particles or None
-        Particles whose CTF the images have; None if they have none.
-    noise : ndarray of shape (m,) or None
-        Variance of all that volumes cannot explain, at least that of the noise, 1;
-        None for 1.
-    """
+    """Fourier coefficients of images, centred, with their poses and CTF."""
 
     grid: VolumeGrid
+    # (n, m): coefficients at the frequencies ``grid.plane``. Noise has variance 1.
     values: np.ndarray
-    rotations: np.ndarray
-    box: float
-    optics: Particles | None = None
+    rotations: np.ndarray  # (n, 3, 3): they take the molecule to the image
+    box: float  # angstrom
+    optics: Particles | None = None  # particles whose CTF the images have; None if they have none
+    # (m,): variance of all that volumes cannot explain, at least that of the noise, 1; None for 1
     noise: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -100,10 +126,7 @@ class Transforms:
 
         Real parts, then imaginary parts.
 
-        Parameters
-        ----------
-        columns : ndarray of shape (number of frequencies inside, 2 * n_volumes)
-            As `VolumeGrid.columns` returns them.
+        Shapes: columns (number of frequencies inside, 2 * n_volumes).
         """
         _, transfer = self.weighted
         shown = self.grid.inner_slices(self.rotations) @ columns
@@ -113,10 +136,7 @@ class Transforms:
     def with_mates(self, mates: np.ndarray) -> "Transforms":
         """Return every image once for each way in which a symmetric molecule shows it.
 
-        Parameters
-        ----------
-        mates : ndarray of shape (order, 3, 3)
-            Rotations of the molecule, as `point_group` returns them.
+        Shapes: mates (order, 3, 3).
         """
         if len(mates) == 1:
             return self
@@ -136,30 +156,12 @@ def read_transforms(
     workers: Workers = Here(),
     settings: TransformSettings = TransformSettings(),
 ) -> Transforms:
-    """Read all images once and keep their low Fourier coefficients.
-
-    Parameters
-    ----------
-    source : ImageSource or ImageArray
-    particles : Particles
-        With angles; shifts and a CTF are taken into account where they are known.
-    rng : Generator
-        Draws the images that noise is measured in.
-    low_pass, mask_radius : float or None
-        Angstrom. None for a twelfth of the box, and for a ball that fills the box.
-    stages : Stages or None
-        Times and reports the reading, and keeps its result.
-    workers : Workers
-        Each reads its own blocks of the stacks.
-    settings : TransformSettings
-    """
+    """Read all images once and keep their low Fourier coefficients."""
     stages = stages or Stages()
     angles = known_angles(particles)
     require_pixel_size(source, particles)
     shift = particles.shift_at(source.pixel_size)
-    grid = transform_grid(
-        source, low_pass=low_pass, mask_radius=mask_radius, settings=settings
-    )
+    grid = transform_grid(source, low_pass=low_pass, mask_radius=mask_radius, settings=settings)
     # Images that noise is measured in are drawn: the seed belongs to the key.
     key = stages.random_key(
         particles.fingerprint,
@@ -196,17 +198,9 @@ def _read_values(
 ) -> np.ndarray:
     """Return the coefficients of all images, centred, in units of the noise."""
     blocks = source.block_rows()
-    jobs = [
-        (source[rows], None if shift is None else shift[rows], grid, noise)
-        for rows in blocks
-    ]
+    jobs = [(source[rows], None if shift is None else shift[rows], grid, noise) for rows in blocks]
     found = stages.pieces(
-        "images",
-        key,
-        _coefficients,
-        jobs,
-        workers=workers,
-        report=partial(stages.report, "images"),
+        "images", key, _coefficients, jobs, workers=workers, report=partial(stages.report, "images")
     )
     values = np.empty((len(source), len(grid.plane)), np.complex64)
     for rows, part in zip(blocks, found, strict=True):
@@ -215,10 +209,7 @@ def _read_values(
 
 
 def _coefficients(
-    source: ImageSource | ImageArray,
-    shift: np.ndarray | None,
-    grid: VolumeGrid,
-    noise: np.ndarray,
+    source: ImageSource | ImageArray, shift: np.ndarray | None, grid: VolumeGrid, noise: np.ndarray
 ) -> np.ndarray:
     """Read one block of images, and return their coefficients."""
     ((_, images),) = source.blocks()
@@ -256,7 +247,7 @@ def require_pixel_size(source: ImageSource | ImageArray, particles: Particles) -
     if _has_ctf(particles) and not source.pixel_size_stated:
         raise ValueError(
             f"images with a CTF need a pixel size; neither {particles.path} nor its "
-            "stacks state it. Give it in Angstrom with --pixel-size."
+            "stacks state it. Fit with --pixel-size, in Angstrom."
         )
 
 

@@ -8,8 +8,14 @@ from itertools import combinations
 import numpy as np
 
 from manifactor._support.threads import map_panels, map_threads
-from manifactor.factoring.factors.charts import Chart, ChartSettings, make_chart
-from manifactor.factoring.factors.clouds import Cloud, cloud_dimension, make_cloud
+from manifactor.factoring.factors.charts import (
+    Chart,
+    ChartSettings,
+    Cloud,
+    cloud_dimension,
+    make_chart,
+    make_cloud,
+)
 from manifactor.factoring.factors.shapes import (
     ShapeSettings,
     chart_functions,
@@ -17,12 +23,8 @@ from manifactor.factoring.factors.shapes import (
     interval_ends,
     place_on_shape,
 )
-from manifactor.factoring.gradients.energy import count_directions
-from manifactor.factoring.gradients.geometry import (
-    Geometry,
-    GradientSettings,
-    champ_of_pairs,
-)
+from manifactor.factoring.gradients.geometry import Geometry, GradientSettings, champ_of_pairs
+from manifactor.factoring.gradients.purity import count_directions
 from manifactor.spectral.spectrum import Spectrum
 
 
@@ -30,11 +32,11 @@ from manifactor.spectral.spectrum import Spectrum
 class FactorSettings:
     """Settings of `make_factors`."""
 
-    # Functions of each other factor that a chart is freed from: a modulation is smooth,
-    # and every function of the regression adds its error.
+    # Functions of each other factor that a chart is freed from: a modulation is smooth, and every
+    # function of the regression adds its error.
     corrected_functions: int = 6
-    # Lowest functions of each factor whose gradients tell the confidence, and which
-    # tell impure functions: cosine and sine on a circle.
+    # Lowest functions of each factor whose gradients tell the confidence, and which tell impure
+    # functions: cosine and sine on a circle.
     lowest_functions: int = 2
     # Share of its mean that a vanishing gradient counts as, at an interval's end.
     least_energy: float = 0.5
@@ -90,9 +92,7 @@ class Factor:
     cloud: Cloud | None
     ends: np.ndarray | None
 
-    def place(
-        self, spectrum_functions: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray | None]:
+    def place(self, spectrum_functions: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Return embedding and coordinate of samples.
 
         Parameters
@@ -156,32 +156,17 @@ def make_factors(
 ) -> tuple[Factor, ...]:
     """Return the factors whose functions are combinations of the spectrum's.
 
-    Parameters
-    ----------
-    spectrum : Spectrum
-    blocks : sequence of ndarray of shape (n_spectrum_functions, n_functions)
-        Unit columns, one block for each factor, whatever method found them.
-    geometry : Geometry or None
-        Gradients of the functions, where they were measured.
-
-    Returns
-    -------
-    tuple of Factor
-        The one with the smallest eigenvalue first.
+    Shapes: blocks (n_spectrum_functions, n_functions).
     """
     blocks = _ascending(spectrum, blocks)
     making = [
         partial(_make_factor, spectrum, blocks, f, geometry, settings=settings)
         for f in range(len(blocks))
     ]
-    measuring = partial(
-        _confidence, spectrum, blocks, settings=settings, gradients=gradients
-    )
+    measuring = partial(_confidence, spectrum, blocks, settings=settings, gradients=gradients)
     # Concurrently: none of them needs another.
     confidence, *factors = map_threads(lambda task: task(), [measuring, *making])
-    return tuple(
-        replace(f, confidence=c) for f, c in zip(factors, confidence, strict=True)
-    )
+    return tuple(replace(f, confidence=c) for f, c in zip(factors, confidence, strict=True))
 
 
 def _ascending(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -208,16 +193,13 @@ def _make_factor(
     lowest = _others(blocks, but=f, most=settings.lowest_functions)
     columns = chart_functions(spectrum, block, lowest, settings=settings.shapes)
     corrected = _others(blocks, but=f, most=settings.corrected_functions)
-    chart, places = make_chart(
-        spectrum, block[:, columns], corrected, settings=settings.charts
-    )
+    chart, places = make_chart(spectrum, block[:, columns], corrected, settings=settings.charts)
     topology = find_topology(spectrum, block, lowest, places, settings=settings.shapes)
     dimension = 1
     if topology == "other":
         dimension = _dimension(places, block[:, columns], geometry, settings.charts)
     cloud = None
-    # More functions than dimensions leave the surface by their errors, which pulling
-    # takes out.
+    # More functions than dimensions leave the surface by their errors, which pulling takes out.
     if topology == "other" and places.shape[1] > dimension:
         cloud = make_cloud(places, dimension, settings=settings.charts)
     ends = interval_ends(topology, places, settings.shapes.stray)
@@ -238,15 +220,12 @@ def _make_factor(
 
 
 def _dimension(
-    places: np.ndarray,
-    functions: np.ndarray,
-    geometry: Geometry | None,
-    settings: ChartSettings,
+    places: np.ndarray, functions: np.ndarray, geometry: Geometry | None, settings: ChartSettings
 ) -> int:
     """Dimension of a surface of places, (n, m), where the chart's functions are known.
 
-    A bent surface fills more dimensions of the chart than its own, and an average of
-    gradients around a bend points in more directions; the lesser number is right.
+    A bent surface fills more dimensions of the chart than its own, and an average of gradients
+    around a bend points in more directions; the lesser number is right.
     """
     dimension = cloud_dimension(places, settings=settings)
     if geometry is None:
@@ -276,8 +255,8 @@ def _confidence(
 ) -> np.ndarray:
     """One less the cosine between each factor's gradients and all others'.
 
-    At every sample, (n_factors, n_samples). Where a gradient vanishes, at an
-    interval's end, it counts as half its mean.
+    At every sample, (n_factors, n_samples). Where a gradient vanishes, at an interval's end, it
+    counts as half its mean.
     """
     lowest = [block[:, : settings.lowest_functions] for block in blocks]
     counts = [low.shape[1] for low in lowest]

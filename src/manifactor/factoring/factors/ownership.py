@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from manifactor._support.arithmetic import quotient
+from manifactor._support.values import quotient
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.gradients.geometry import carre_du_champ
 from manifactor.factoring.prediction import thinned
@@ -16,9 +16,8 @@ from manifactor.spectral.spectrum import Spectrum
 class OwnershipSettings:
     """Settings of `owners` and `angle_matrix`."""
 
-    # A function belongs to a factor if more than this share of it lies in the span of
-    # the factor's functions. Factors are orthogonal, so that no function has more than
-    # half in two of them.
+    # A function belongs to a factor if more than this share of it lies in the span of the factor's
+    # functions. Factors are orthogonal, so that no function has more than half in two of them.
     own: float = 0.5
     # Functions of a factor in the matrix of angles, so that it can be drawn.
     compared_functions: int = 8
@@ -34,8 +33,8 @@ def owners(
 ) -> np.ndarray:
     """Return the factor that each of the spectrum's functions belongs to.
 
-    For the most part; -1 where there is none. Factors of a sum have functions of
-    their own, and own none.
+    For the most part; -1 where there is none. Factors of a sum have functions of their own, and own
+    none.
     """
     shares = np.zeros((len(factors), len(spectrum.eigenvalues)))
     for share, factor in zip(shares, factors, strict=True):
@@ -52,20 +51,15 @@ def angles(
 ) -> np.ndarray:
     """Return mean squared cosines between gradients of combinations of functions.
 
-    0 where two functions belong to different factors of a product, 1 where their
-    gradients are parallel.
+    0 where two functions belong to different factors of a product, 1 where their gradients are
+    parallel.
 
-    Returns
-    -------
-    ndarray of shape (r, r)
-        Of the combinations of all blocks, block after block.
+    Returns (r, r).
     """
     thin = thinned(len(spectrum.weights), settings.samples)
     weights = spectrum.weights[thin] / spectrum.weights[thin].sum()
     # What a device holds belongs to all samples.
-    some = replace(
-        spectrum, functions=spectrum.functions[thin], weights=weights, resident=None
-    )
+    some = replace(spectrum, functions=spectrum.functions[thin], weights=weights, resident=None)
     champ = carre_du_champ(some, np.hstack(blocks))
     energy = np.einsum("xaa->xa", champ)
     across = np.einsum("x,xab->ab", weights, champ**2)

@@ -1,39 +1,157 @@
-"""Division of a batch of functions into blocks with orthogonal gradients."""
+"""Noise of a number that all samples show, read from halves of the samples.
+
+The same kernel between a random half of the samples has the same bias and twice the variance, so a
+half shows about twice the noise of the whole. What the halves add to a number, on average, is
+therefore about the noise in the number itself. Structure, which the halves show as the whole does,
+cancels in the difference. Near 0 the estimate is too large: on a square of 1,500 samples q is 0.01,
+and halves add 0.23 to it.
+
+Both functions return 0 where there are no halves to compare with, and where the halves differ in
+the direction in which noise does not push the number.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
 from manifactor._support.threads import map_threads
-from manifactor.factoring.gradients.commutant import (
-    commutant,
-    squared_cosine,
-    unit_energy,
-)
 from manifactor.factoring.gradients.geometry import Geometry
-from manifactor.factoring.gradients.noise import excess_in_halves
+
+Numbers: TypeAlias = float | np.ndarray  # one, or several of them
+
+
+def excess_in_halves(value: Numbers, in_halves: Sequence[Numbers]) -> np.ndarray:
+    """Return the noise of a number that noise raises: what halves add to it.
+
+    >>> float(excess_in_halves(0.25, [0.5, 1.0]))
+    0.5
+    >>> float(excess_in_halves(0.25, [])), float(excess_in_halves(0.25, [0.125]))
+    (0.0, 0.0)
+    """
+    if not len(in_halves):
+        return np.zeros_like(value)
+    mean = np.mean(np.asarray(in_halves), axis=0)
+    return np.maximum(mean - value, 0)
+
+
+def deficit_in_halves(value: Numbers, in_halves: Sequence[Numbers]) -> np.ndarray:
+    """Return the noise of a number that noise lowers: what halves lose of it.
+
+    >>> float(deficit_in_halves(1.0, [0.5, 0.25])), float(deficit_in_halves(0.5, [1.0]))
+    (0.625, 0.0)
+    """
+    if not len(in_halves):
+        return np.zeros_like(value)
+    mean = np.mean(np.asarray(in_halves), axis=0)
+    return np.maximum(value - mean, 0)
+
+
+# The commutant of the carre du champ: how many blocks of functions are orthogonal.
+#
+# A carre du champ is a symmetric matrix of inner products of gradients at every sample. If the
+# gradients of two blocks of functions are orthogonal everywhere, one rotation of the functions
+# makes all these matrices block-diagonal.
+
+
+def commutant(champ: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Compute the symmetric matrices that nearly commute with a carre du champ.
+
+    Q(X) = mean |[X, G]|^2 over its mean on traceless X: near 0 where blocks of functions have
+    orthogonal gradients everywhere, 1 for a sphere of any dimension and for structureless noise.
+
+    Shapes: champ (n_rows, r, r), weights (n_rows,) -> q (r (r + 1), elements (r (r + 1).
+    """
+    n_rows, r, _ = champ.shape
+    basis = _symmetric_basis(r)
+    flat = champ.reshape(n_rows, -1)
+    # Q needs G only through its second moments, so its cost does not grow with the rows.
+    weighted = flat * weights[:, None]
+    moments = (weighted.T @ flat).reshape(r, r, r, r)
+    q, vectors = np.linalg.eigh(_commutator_form(basis, moments))
+    # A unit matrix of trace sqrt(r) is the identity; rounding may hide it among other elements with
+    # Q near 0.
+    traces = np.abs(np.einsum("pq,paa->q", vectors, basis))
+    identity_first = np.argsort(traces < 0.99 * np.sqrt(r), kind="stable")
+    q, vectors = q[identity_first], vectors[:, identity_first]
+    elements = np.einsum("pq,pab->qab", vectors, basis)
+    return q / q[1:].mean(), elements
+
+
+def _commutator_form(basis: np.ndarray, moments: np.ndarray) -> np.ndarray:
+    """Return the matrix of mean |[X, G]|^2 = 2 tr(X X G G) - 2 tr(X G X G)."""
+    square = np.einsum("abbc->ac", moments)
+    form = 2 * np.einsum("pab,qbc,ca->pq", basis, basis, square, optimize=True)
+    sandwich = np.einsum("pab,bcda->pcd", basis, moments, optimize=True)
+    flat = basis.reshape(len(basis), -1)
+    form -= 2 * sandwich.reshape(len(basis), -1) @ flat.T
+    return (form + form.T) / 2
+
+
+def _symmetric_basis(r: int) -> np.ndarray:
+    """Return an orthonormal basis of the symmetric matrices, (r (r + 1) / 2, r, r)."""
+    i, j = np.triu_indices(r)
+    element = np.arange(len(i))
+    basis = np.zeros((len(i), r, r))
+    size = np.where(i == j, 1.0, 0.5**0.5)
+    basis[element, i, j] = size
+    basis[element, j, i] = size
+    return basis
+
+
+def squared_cosine(champ: np.ndarray, weights: np.ndarray, labels: np.ndarray) -> float:
+    """Return the largest mean squared cosine between the gradients of two blocks.
+
+    Shapes: champ (n_rows, r, r), weights (n_rows,), labels (r,).
+    """
+    n_blocks = labels.max() + 1
+    inside = [champ[:, labels == a][:, :, labels == a] for a in range(n_blocks)]
+    longest = [np.linalg.eigvalsh(block)[:, -1] for block in inside]
+    largest = 0.0
+    for a in range(n_blocks):
+        for b in range(a):
+            between = champ[:, labels == a][:, :, labels == b]
+            across = (between**2).sum(axis=(1, 2))
+            lengths = weights @ (longest[a] * longest[b])
+            largest = max(largest, float(weights @ across / lengths))
+    return largest
+
+
+def unit_energy(
+    champ: np.ndarray, weights: np.ndarray, *, least_energy: float = 1e-9
+) -> np.ndarray:
+    """Return the carre du champ scaled to mean energy 1 of every function.
+
+    Shapes: champ (n_rows, r, r), weights (n_rows,).
+    """
+    energy = np.einsum("x,xaa->a", weights, champ)
+    floor = least_energy * np.abs(energy).max()
+    scale = np.maximum(energy, floor) ** -0.5
+    return champ * scale[:, None] * scale
+
+
+# Division of a batch of functions into blocks with orthogonal gradients.
 
 
 @dataclass(frozen=True)
 class DivisionSettings:
     """Settings of `divide`."""
 
-    # Largest q, its noise taken off, that counts as 0: q is 0 for orthogonal blocks and
-    # 1 for a sphere of any dimension and for structureless noise.
+    # Largest q, its noise taken off, that counts as 0: q is 0 for orthogonal blocks and 1 for a
+    # sphere of any dimension and for structureless noise.
     max_q: float = 0.45
-    # Largest mean squared cosine between blocks, its noise taken off. Different factors
-    # show 0.01 to 0.04 at 4,000 samples, functions of one sphere 0.17 to 0.21.
+    # Largest mean squared cosine between blocks, its noise taken off. Different factors show 0.01
+    # to 0.04 at 4,000 samples, functions of one sphere 0.17 to 0.21.
     max_cosine: float = 0.12
-    # Most that is taken off a squared cosine as noise, so that poor halves cannot
-    # excuse any angle.
+    # Most that is taken off a squared cosine as noise, so that poor halves cannot excuse any angle.
     max_cosine_noise: float = 0.15
-    # Least share of the products of functions inside the spectrum for their carre du
-    # champ to be read from it; with less the local regression is the better one.
+    # Least share of the products of functions inside the spectrum for their carre du champ to be
+    # read from it; with less the local regression is the better one.
     min_captured: float = 0.9
-    # Random elements of the commutant's kernel: one has an eigenvalue for each block,
-    # but two of them may be close by chance.
+    # Random elements of the commutant's kernel: one has an eigenvalue for each block, but two of
+    # them may be close by chance.
     n_draws: int = 30
     # How many of those with the clearest gaps are compared by the angles they lead to.
     n_compared: int = 5
@@ -41,62 +159,34 @@ class DivisionSettings:
 
 @dataclass(frozen=True)
 class Split:
-    """How a batch of functions, pure up to a rotation, fell into blocks.
-
-    Attributes
-    ----------
-    n_blocks : int
-    q : ndarray of shape (n_functions - 1,)
-        The commutant's lowest values beyond the identity's 0; near 0 as often as there
-        are further blocks.
-    noise : ndarray of shape (n_functions - 1,)
-        Noise of `q`: what half of the samples adds.
-    """
+    """How a batch of functions, pure up to a rotation, fell into blocks."""
 
     n_blocks: int
+    # (n_functions - 1,): the commutant's lowest values beyond the identity's 0; near 0 as often as
+    # there are further blocks
     q: np.ndarray
-    noise: np.ndarray
+    noise: np.ndarray  # (n_functions - 1,): noise of `q`: what half of the samples adds
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of functions and the commutant of its carre du champ.
+    """A batch of functions and the commutant of its carre du champ."""
 
-    Attributes
-    ----------
-    functions : ndarray of shape (n_functions, r)
-        Unit columns of coefficients.
-    champ : ndarray of shape (n_rows, r, r)
-        Carre du champ with mean energy 1 of every function.
-    weights : ndarray of shape (n_rows,)
-    q : ndarray of shape (r (r + 1) / 2,)
-    elements : ndarray of shape (r (r + 1) / 2, r, r)
-        The commutant, as `commutant` gives it.
-    """
-
-    functions: np.ndarray
-    champ: np.ndarray
-    weights: np.ndarray
-    q: np.ndarray
-    elements: np.ndarray
+    functions: np.ndarray  # (n_functions, r): unit columns of coefficients
+    champ: np.ndarray  # (n_rows, r, r): carre du champ with mean energy 1 of every function
+    weights: np.ndarray  # (n_rows,)
+    q: np.ndarray  # (r (r + 1)
+    elements: np.ndarray  # (r (r + 1): the commutant, as `commutant` gives it
 
 
 @dataclass(frozen=True)
 class BlockBasis:
-    """A basis of a batch and the block that each of its functions belongs to.
+    """A basis of a batch and the block that each of its functions belongs to."""
 
-    Attributes
-    ----------
-    rotation : ndarray of shape (r, r)
-        Columns are the basis.
-    labels : ndarray of shape (r,)
-    clearness : float
-        Narrowest gap between blocks in the eigenvalues that the blocks were read from,
-        as a share of their range.
-    """
-
-    rotation: np.ndarray
-    labels: np.ndarray
+    rotation: np.ndarray  # (r, r): columns are the basis
+    labels: np.ndarray  # (r,)
+    # Narrowest gap between blocks in the eigenvalues that the blocks were read from, as a share of
+    # their range
     clearness: float
 
     def cosine(self, batch: Batch) -> float:
@@ -121,22 +211,10 @@ def divide(
 ) -> tuple[list[list[np.ndarray]], Split]:
     """Divide a batch of functions into blocks with orthogonal gradients.
 
-    The largest number of blocks is taken that the commutant allows and whose gradients
-    are orthogonal, both after their noise is taken off.
+    The largest number of blocks is taken that the commutant allows and whose gradients are
+    orthogonal, both after their noise is taken off.
 
-    Parameters
-    ----------
-    geometries : sequence of Geometry
-        Of all samples first, which decide, then of halves, which tell the noise.
-    batches : sequence of ndarray of shape (n_functions, r)
-        The batch in each geometry, unit columns of coefficients.
-    max_blocks : int
-
-    Returns
-    -------
-    blocks : list of list of ndarray
-        For each geometry as many blocks, unit columns of coefficients.
-    split : Split
+    Shapes: batches (n_functions, r).
     """
     undivided = [[functions] for functions in batches]
     size = batches[0].shape[1]
@@ -158,11 +236,7 @@ def divide(
     return undivided, Split(1, in_all, noise)
 
 
-def _measured(
-    geometry: Geometry,
-    functions: np.ndarray,
-    settings: DivisionSettings,
-) -> Batch:
+def _measured(geometry: Geometry, functions: np.ndarray, settings: DivisionSettings) -> Batch:
     """Measure the commutant of a batch."""
     weights = geometry.row_weights
     champ = unit_energy(_inner_products(geometry, functions, settings), weights)
@@ -170,14 +244,12 @@ def _measured(
 
 
 def _inner_products(
-    geometry: Geometry,
-    functions: np.ndarray,
-    settings: DivisionSettings,
+    geometry: Geometry, functions: np.ndarray, settings: DivisionSettings
 ) -> np.ndarray:
     """Return the inner products of gradients at the rows, (n_rows, r, r).
 
-    The carre du champ is less noisy, but needs a spectrum that reaches to the products;
-    else they are those of the gradients by local regression.
+    The carre du champ is less noisy, but needs a spectrum that reaches to the products; else they
+    are those of the gradients by local regression.
     """
     if geometry.captured(functions) > settings.min_captured:
         return geometry.champ(functions)
@@ -186,9 +258,7 @@ def _inner_products(
 
 
 def _orthogonal(
-    batches: Sequence[Batch],
-    bases: Sequence[BlockBasis],
-    settings: DivisionSettings,
+    batches: Sequence[Batch], bases: Sequence[BlockBasis], settings: DivisionSettings
 ) -> bool:
     """Return whether the blocks' gradients are orthogonal, up to their noise."""
     in_all, *in_halves = map(BlockBasis.cosine, bases, batches)
@@ -197,16 +267,12 @@ def _orthogonal(
 
 
 def _block_basis(
-    count: int,
-    batch: Batch,
-    rng: np.random.Generator,
-    *,
-    settings: DivisionSettings,
+    count: int, batch: Batch, rng: np.random.Generator, *, settings: DivisionSettings
 ) -> BlockBasis:
     """Find the basis in which the commutant's lowest elements are diagonal.
 
-    Of many random elements the clearest are compared, and of those the basis with the
-    most orthogonal blocks wins.
+    Of many random elements the clearest are compared, and of those the basis with the most
+    orthogonal blocks wins.
     """
     kernel = batch.elements[:count]
     bases = [_random_basis(kernel, rng) for _ in range(settings.n_draws)]

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from scipy.spatial import KDTree
 from sklearn.utils import gen_batches
 
-from manifactor._support.arithmetic import quotient
+from manifactor._support.values import quotient
 from manifactor.spectral.kernel import Affinity
 from manifactor.spectral.spectrum import Spectrum
 
@@ -16,15 +16,15 @@ from manifactor.spectral.spectrum import Spectrum
 class GradientSettings:
     """Settings of `measure_geometry`, and of what is read from a `Geometry`."""
 
-    # Samples at which gradients are taken: the mean over 1,000 is accurate to a few
-    # percent, whatever the number of samples.
+    # Samples at which gradients are taken: the mean over 1,000 is accurate to a few percent,
+    # whatever the number of samples.
     n_rows: int = 1000
-    # Directions of the smoothed data that gradients may point in: as many as hold this
-    # share of its variance, up to a limit that bounds the cost of a local regression.
+    # Directions of the smoothed data that gradients may point in: as many as hold this share of its
+    # variance, up to a limit that bounds the cost of a local regression.
     kept_variance: float = 0.999
     max_coordinates: int = 20
-    # Where only distances are known, functions are the coordinates. They are damped by
-    # diffusion over the time after which this one has fallen to 1/e.
+    # Where only distances are known, functions are the coordinates. They are damped by diffusion
+    # over the time after which this one has fallen to 1/e.
     damping_function: int = 40
     # Of the local spread: directions across the manifold are noise and get no gradient.
     ridge: float = 0.1
@@ -32,17 +32,17 @@ class GradientSettings:
     n_averaged: int = 12
     # Least share of a block's energy in one of the directions that it points in.
     min_direction_share: float = 0.12
-    # Of a direction's mean strength: where the gradients of a block vanish it points
-    # nowhere, and energy along it counts less.
+    # Of a direction's mean strength: where the gradients of a block vanish it points nowhere, and
+    # energy along it counts less.
     vanishing_strength: float = 0.05
-    # Of the highest function's own time, at which the carre du champ is taken. A short
-    # time has little bias; at time 0 the highest functions of the spectrum, which are
-    # the least accurate, would count the most.
+    # Of the highest function's own time, at which the carre du champ is taken. A short time has
+    # little bias; at time 0 the highest functions of the spectrum, which are the least accurate,
+    # would count the most.
     heat_time: float = 0.1
     # Largest exponent eigenvalue * step of the walk that the kernel resolves.
     max_exponent: float = 0.5
-    # Least eigenvalue, of the largest: weak links between pieces of the data make
-    # eigenvalues 0 to rounding.
+    # Least eigenvalue, of the largest: weak links between pieces of the data make eigenvalues 0 to
+    # rounding.
     least_eigenvalue: float = 1e-9
     # Numbers of the samples that are worked on at a time: 8 MiB in double precision.
     block_size: int = 2**20
@@ -52,30 +52,19 @@ class GradientSettings:
 class Geometry:
     """A spectrum with the gradients of its functions at some of the samples.
 
-    Functions are given by their coefficients, (n_functions - 1, r): the constant
-    function has no gradient.
-
-    Attributes
-    ----------
-    spectrum : Spectrum
-        On the distinct samples.
-    rows : ndarray of shape (n_rows,)
-        The samples at which gradients were taken.
-    gradients : ndarray of shape (n_rows, n_coordinates, n_functions - 1)
-        Scaled so that the mean square of each is the function's eigenvalue.
-    average : csr_array of shape (n_rows, n_rows)
-        Mean over neighbouring rows.
-    settings : GradientSettings
-    measured : dict
-        Energies along blocks that were measured, by the bytes of the block: `peel` asks
-        for each several times, and they cost more than all else there.
+    Functions are given by their coefficients, (n_functions - 1, r): the constant function has no
+    gradient.
     """
 
-    spectrum: Spectrum
-    rows: np.ndarray
+    spectrum: Spectrum  # on the distinct samples
+    rows: np.ndarray  # (n_rows,): the samples at which gradients were taken
+    # (n_rows, n_coordinates, n_functions - 1): scaled so that the mean square of each is the
+    # function's eigenvalue
     gradients: np.ndarray
-    average: sp.csr_array
+    average: sp.csr_array  # (n_rows, n_rows): mean over neighbouring rows
     settings: GradientSettings = GradientSettings()
+    # Energies along blocks that were measured, by the bytes of the block: `peel` asks for each
+    # several times, and they cost more than all else there
     measured: dict[bytes, np.ndarray] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -84,9 +73,7 @@ class Geometry:
     def eigenvalues(self) -> np.ndarray:
         """Eigenvalues of the functions, the constant left out; all are positive."""
         eigenvalues = self.spectrum.eigenvalues
-        return np.maximum(
-            eigenvalues[1:], self.settings.least_eigenvalue * eigenvalues[-1]
-        )
+        return np.maximum(eigenvalues[1:], self.settings.least_eigenvalue * eigenvalues[-1])
 
     @property
     def resolution(self) -> float:
@@ -109,9 +96,7 @@ class Geometry:
     def champ(self, coefficients: np.ndarray) -> np.ndarray:
         """Return their carre du champ at the rows, (n_rows, r, r)."""
         combinations = beside_constant(coefficients)
-        return carre_du_champ(
-            self.spectrum, combinations, self.rows, settings=self.settings
-        )
+        return carre_du_champ(self.spectrum, combinations, self.rows, settings=self.settings)
 
     def captured(self, coefficients: np.ndarray) -> float:
         """Return the smallest share of a product of two of them in the spectrum."""
@@ -120,15 +105,9 @@ class Geometry:
         inside = (found**2).sum(axis=0)
         return float((inside / squares).min())
 
-    def products(
-        self,
-        left: np.ndarray,
-        right: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def products(self, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """As `Spectrum.triple_products`."""
-        return self.spectrum.triple_products(
-            beside_constant(left), beside_constant(right)
-        )
+        return self.spectrum.triple_products(beside_constant(left), beside_constant(right))
 
 
 def beside_constant(coefficients: np.ndarray) -> np.ndarray:
@@ -147,15 +126,7 @@ def measure_geometry(
 ) -> Geometry:
     """Compute gradients by local regression of the functions on the smoothed samples.
 
-    Parameters
-    ----------
-    spectrum : Spectrum
-        On the distinct samples.
-    affinity : Affinity
-        The walk whose steps are the neighbourhoods.
-    samples : ndarray of shape (n_distinct, n_features) or None
-        None where only distances are known: the functions themselves, damped by
-        diffusion, then serve as coordinates.
+    Shapes: samples (n_distinct, n_features).
     """
     rows = _drawn_rows(len(spectrum.weights), settings.n_rows, rng)
     coordinates = _coordinates(spectrum, samples, settings)
@@ -178,22 +149,12 @@ def carre_du_champ(
 ) -> np.ndarray:
     """Compute inner products of the gradients of functions without derivatives.
 
-    Gamma(f, g) = (f Lg + g Lf - L(fg)) / 2 taken at a small positive time: zero where
-    the product of f and g is an eigenfunction whose eigenvalue is the sum of theirs. No
-    derivative is taken, so it is less noisy than gradients for low functions; it needs
-    a spectrum that reaches to the products.
+    Gamma(f, g) = (f Lg + g Lf - L(fg)) / 2 taken at a small positive time: zero where the product
+    of f and g is an eigenfunction whose eigenvalue is the sum of theirs. No derivative is taken, so
+    it is less noisy than gradients for low functions; it needs a spectrum that reaches to the
+    products.
 
-    Parameters
-    ----------
-    spectrum : Spectrum
-    coefficients : ndarray of shape (n_functions, r)
-        Combinations of functions.
-    rows : ndarray of int or None
-        The samples to compute it at, all if None.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, r, r)
+    Shapes: coefficients (n_functions, r) -> (n_rows, r, r).
     """
     inner, pair = champ_of_pairs(spectrum, coefficients, rows, settings=settings)
     return inner[:, pair]
@@ -208,11 +169,7 @@ def champ_of_pairs(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute `carre_du_champ` for each pair of functions once.
 
-    Returns
-    -------
-    inner : ndarray of shape (n_rows, r * (r + 1) / 2)
-    pair : ndarray of int of shape (r, r)
-        The column of `inner` that belongs to two functions.
+    Returns inner (n_rows, r * (r + 1), pair (r, r).
     """
     i, j = np.triu_indices(coefficients.shape[1])
     eigenvalues = spectrum.eigenvalues @ coefficients**2
@@ -242,9 +199,7 @@ def _share(weights: np.ndarray) -> np.ndarray:
 
 
 def _coordinates(
-    spectrum: Spectrum,
-    samples: np.ndarray | None,
-    settings: GradientSettings,
+    spectrum: Spectrum, samples: np.ndarray | None, settings: GradientSettings
 ) -> np.ndarray:
     """Return smooth coordinates in which gradients are taken, (n, n_coordinates)."""
     if samples is None:
@@ -290,11 +245,7 @@ def _steps(affinity: Affinity, rows: np.ndarray) -> sp.csr_array:
 
 
 def _regression(
-    coordinates: np.ndarray,
-    spectrum: Spectrum,
-    steps: sp.csr_array,
-    *,
-    ridge: float,
+    coordinates: np.ndarray, spectrum: Spectrum, steps: sp.csr_array, *, ridge: float
 ) -> np.ndarray:
     """Return slopes along the coordinates, (n_rows, n_coordinates, n_functions - 1)."""
     near, weight = _padded(steps)

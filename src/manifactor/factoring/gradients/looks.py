@@ -1,18 +1,65 @@
-"""Looks at all samples and at parts of them, which tell structure from noise."""
+"""Dimensions of the data, and of the blocks of functions found in them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
+from manifactor._support.regression import neighbour_means
 from manifactor._support.threads import map_threads
 from manifactor.factoring.gradients.geometry import GradientSettings, measure_geometry
-from manifactor.factoring.gradients.proposals import Look
+from manifactor.factoring.gradients.peeling import Look, Peeling
+from manifactor.factoring.prediction import EdgeSettings, PredictionSettings, has_edge, thinned
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import chosen
 from manifactor.spectral.parts import Part
+
+MORE = "more dimensions than the data, so they overlap"
+FEWER = "fewer dimensions than the data, so a small one may be missing"
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """How far the factors' dimensions miss the data's."""
+
+    dimensions: float
+    difference: str = ""  # in which way, as a phrase; "" where they fit
+
+
+@dataclass(frozen=True)
+class Dimensions:
+    """Dimensions of the data, and of the blocks of functions that were found."""
+
+    data: float  # as the kernel's bandwidth curve has it
+    found: int  # directions that the gradients of the blocks span together
+    missing: bool  # whether the blocks lack a dimension that is no noise
+
+    def misfit(self, of_factors: int, limit: float) -> Misfit:
+        """Return how far the dimensions of all factors together miss the data's.
+
+        A surplus of dimensions up to `limit` is not reported.
+        """
+        surplus = of_factors - self.data
+        if surplus > limit:
+            return Misfit(surplus, MORE)
+        if self.missing:
+            return Misfit(self.data - self.found, FEWER)
+        # Dimensions that only noise fills are not missing.
+        return Misfit(max(0.0, surplus))
+
+
+@dataclass(frozen=True)
+class Peeled:
+    """A peeling with what it was made of."""
+
+    diffusion: Diffusion  # whose functions were peeled; it may have more of them than the one given
+    peeling: Peeling
+    dimensions: Dimensions  # of the data and of the blocks that were found
+
+
+# Looks at all samples and at parts of them, which tell structure from noise.
 
 
 @dataclass(frozen=True)
@@ -21,8 +68,8 @@ class LookSettings:
 
     # A half with fewer functions than these has no two factors to show.
     fewest_functions: int = 4
-    # With more samples for each function than this, the block solver is faster than the
-    # dense one at the low accuracy that halves need.
+    # With more samples for each function than this, the block solver is faster than the dense one
+    # at the low accuracy that halves need.
     samples_per_function: int = 6
 
 
@@ -49,9 +96,7 @@ def take_looks(
     def look(part: Part, rng: np.random.Generator) -> Look:
         some = None if samples is None else chosen(samples, part.rows)
         spectrum = part.spectrum.lowest(count)
-        geometry = measure_geometry(
-            spectrum, part.affinity, some, settings=gradients, rng=rng
-        )
+        geometry = measure_geometry(spectrum, part.affinity, some, settings=gradients, rng=rng)
         return Look(part.rows, geometry)
 
     # A generator for each, so that results do not depend on the order of threads.
@@ -59,10 +104,7 @@ def take_looks(
 
 
 def _halves(
-    diffusion: Diffusion,
-    n_functions: int,
-    settings: LookSettings,
-    rng: np.random.Generator,
+    diffusion: Diffusion, n_functions: int, settings: LookSettings, rng: np.random.Generator
 ) -> Iterator[Part]:
     """Random halves with their spectra under the same kernel.
 
@@ -81,9 +123,53 @@ def _halves(
             continue
         many = len(rows) > settings.samples_per_function * count
         solver = "chebyshev" if many else "auto"
-        spectrum = laplacian_spectrum(
-            walk, count, solver=solver, settings=rough, rng=rng
-        )
+        spectrum = laplacian_spectrum(walk, count, solver=solver, settings=rough, rng=rng)
         if len(spectrum.eigenvalues) < settings.fewest_functions:
             continue
         yield Part(rows, walk, spectrum)
+
+
+# Whether what factors leave of the samples is noise, or a factor that was missed.
+
+
+@dataclass(frozen=True)
+class ResidualSettings:
+    """Settings of `leaves_noise`."""
+
+    # Length of what is left, relative to the samples', up to which it is rounding.
+    rounding: float = 1e-9
+    # What an edge or a hole of it is.
+    edges: EdgeSettings = field(default_factory=EdgeSettings)
+
+
+def leaves_noise(
+    places: np.ndarray,
+    samples: np.ndarray,
+    *,
+    settings: ResidualSettings = ResidualSettings(),
+    prediction: PredictionSettings = PredictionSettings(),
+) -> bool:
+    """Return whether what places leave of the samples has no edge and no hole.
+
+    Noise has none. Samples, (n, d), are predicted from their neighbours on the factors, (n, c). A
+    small factor that was missed, an interval or a circle, shows in the rest as a direction of low
+    kurtosis, which `has_edge` finds. At 4,000 samples an interval blurred by noise of a quarter of
+    its width looks like noise.
+
+    >>> rng = np.random.default_rng(0)
+    >>> line = rng.uniform(size=(2000, 1))
+    >>> noise = 0.1 * rng.normal(size=(2000, 1))
+    >>> strip = 0.3 * rng.uniform(size=(2000, 1))
+    >>> leaves_noise(line, np.hstack([line, noise]))
+    True
+    >>> leaves_noise(line, np.hstack([line, strip]))
+    False
+    """
+    thin = thinned(len(samples), prediction.samples)
+    places, samples = places[thin], samples[thin]
+    k = min(prediction.n_neighbors, len(places) - 1)
+    rest = samples - neighbour_means(places, k)(samples)
+    size = np.linalg.norm(samples - samples.mean(axis=0))
+    if np.linalg.norm(rest - rest.mean(axis=0)) <= settings.rounding * size:
+        return True
+    return not has_edge(rest, settings=settings.edges)

@@ -1,11 +1,4 @@
-"""Peeling: blocks of pure functions, found factor after factor.
-
-Functions below twice the lowest eigenvalue are no products, hence pure up to a
-rotation, and divide into blocks of orthogonal gradients. What has no energy along any
-block belongs to further factors, and its lowest functions are again pure. `peel`
-repeats this step: propose new blocks, judge them by their products with the others,
-then accept them, merge two blocks, or stop.
-"""
+"""Proposals: blocks that may belong to factors not found yet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -14,19 +7,95 @@ from itertools import combinations
 import numpy as np
 
 from manifactor._support.threads import map_threads
-from manifactor.factoring.gradients.division import DivisionSettings, Split
-from manifactor.factoring.gradients.noise import deficit_in_halves
-from manifactor.factoring.gradients.products import ProductSettings, product_share
-from manifactor.factoring.gradients.proposals import Look, Proposal, propose
-from manifactor.factoring.gradients.purity import PuritySettings, refine
+from manifactor.factoring.gradients.division import (
+    DivisionSettings,
+    Split,
+    deficit_in_halves,
+    divide,
+)
+from manifactor.factoring.gradients.geometry import Geometry
+from manifactor.factoring.gradients.purity import (
+    ProductSettings,
+    PuritySettings,
+    batch_size,
+    product_share,
+    refine,
+    without_energy,
+)
+
+
+@dataclass(frozen=True)
+class Look:
+    """The blocks of pure functions that a part of the samples shows."""
+
+    part: np.ndarray  # the samples
+    geometry: Geometry
+    # (n_functions, r): unit columns of coefficients, ascending eigenvalue; one block for each
+    # factor
+    blocks: tuple[np.ndarray, ...] = ()
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Blocks that may belong to further factors, in each look that shows them."""
+
+    looks: tuple[Look, ...]  # with the blocks accepted so far
+    batches: list[np.ndarray]  # (n_functions, r): the functions that were divided into blocks
+    blocks: list[list[np.ndarray]]  # the proposed blocks of each look
+    split: Split
+
+    def undivided(self) -> "Proposal":
+        """Return the proposal that the whole batch is one block."""
+        blocks = [[batch] for batch in self.batches]
+        split = replace(self.split, n_blocks=1)
+        return replace(self, blocks=blocks, split=split)
+
+
+def propose(
+    looks: Sequence[Look],
+    *,
+    max_blocks: int,
+    purity: PuritySettings = PuritySettings(),
+    division: DivisionSettings = DivisionSettings(),
+    rng: np.random.Generator,
+) -> Proposal | None:
+    """Divide the lowest functions without energy along the blocks found into blocks."""
+
+    def rest_of(look: Look) -> np.ndarray:
+        return without_energy(look.geometry, look.blocks, settings=purity)
+
+    rests = map_threads(rest_of, looks)
+    eigenvalues = looks[0].geometry.rayleigh(rests[0])
+    size = batch_size(eigenvalues, settings=purity)
+    if size == 0:
+        return None
+    pairs = zip(looks, rests, strict=True)
+    shown = [(look, rest[:, :size]) for look, rest in pairs if rest.shape[1] >= size]
+    batches = [batch for _, batch in shown]
+    blocks, split = divide(
+        [look.geometry for look, _ in shown],
+        batches,
+        max_blocks=max_blocks,
+        settings=division,
+        rng=rng,
+    )
+    return Proposal(tuple(look for look, _ in shown), batches, blocks, split)
+
+
+# Peeling: blocks of pure functions, found factor after factor.
+#
+# Functions below twice the lowest eigenvalue are no products, hence pure up to a rotation, and
+# divide into blocks of orthogonal gradients. What has no energy along any block belongs to further
+# factors, and its lowest functions are again pure. `peel` repeats this step: propose new blocks,
+# judge them by their products with the others, then accept them, merge two blocks, or stop.
 
 
 @dataclass(frozen=True)
 class PeelingSettings:
     """Settings of `peel`."""
 
-    # The number of functions below an eigenvalue grows as a power of the dimension
-    # (Weyl), so that a few hundred functions do not show more factors than this.
+    # The number of functions below an eigenvalue grows as a power of the dimension (Weyl), so that
+    # a few hundred functions do not show more factors than this.
     max_factors: int = 6
     products: ProductSettings = field(default_factory=ProductSettings)
     purity: PuritySettings = field(default_factory=PuritySettings)
@@ -35,53 +104,29 @@ class PeelingSettings:
 
 @dataclass(frozen=True)
 class Peeling:
-    """The blocks that were found, and how.
+    """The blocks that were found, and how."""
 
-    Attributes
-    ----------
-    looks : tuple of Look
-        All samples first, then the halves that showed as many functions at every step.
-    splits : tuple of Split
-        One for each step.
-    refused : Refusal or None
-        A further factor that was refused, None if no function was left to propose one.
-    """
-
+    # All samples first, then the halves that showed as many functions at every step
     looks: tuple[Look, ...]
-    splits: tuple[Split, ...]
+    splits: tuple[Split, ...]  # one for each step
+    # A further factor that was refused, None if no function was left to propose one
     refused: "Refusal | None" = None
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Blocks whose products with the others are no eigenfunctions.
+    """Blocks whose products with the others are no eigenfunctions."""
 
-    Attributes
-    ----------
-    product_share : float
-        Of the products of all blocks.
-    peeling : Peeling
-        As if the blocks had been accepted.
-    """
-
-    product_share: float
-    peeling: Peeling
+    product_share: float  # of the products of all blocks
+    peeling: Peeling  # as if the blocks had been accepted
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Looks with all blocks refined, not accepted yet.
+    """Looks with all blocks refined, not accepted yet."""
 
-    Attributes
-    ----------
-    looks : tuple of Look
-        Without blocks where refining left one of them empty.
-    product_share : float
-        `product_share` of all samples, its noise taken off; 0 where they have no
-        blocks.
-    """
-
-    looks: tuple[Look, ...]
+    looks: tuple[Look, ...]  # without blocks where refining left one of them empty
+    # `product_share` of all samples, its noise taken off; 0 where they have no blocks
     product_share: float
 
     @property
@@ -92,18 +137,11 @@ class Trial:
 
 @dataclass(frozen=True)
 class State:
-    """What was accepted so far.
-
-    Attributes
-    ----------
-    looks : tuple of Look
-    splits : tuple of Split
-    before_merging : Peeling or None
-        The result without merged blocks, None while no blocks were merged.
-    """
+    """What was accepted so far."""
 
     looks: tuple[Look, ...]
     splits: tuple[Split, ...] = ()
+    # The result without merged blocks, None while no blocks were merged
     before_merging: Peeling | None = None
 
     @property
@@ -132,8 +170,8 @@ class State:
     def stop(self, refused: Refusal | None = None) -> Peeling:
         """Return the result, given what was refused, if anything.
 
-        A merged block beside which no factor was found is all of the data: then the
-        merging did not help, and the result is the one without.
+        A merged block beside which no factor was found is all of the data: then the merging did not
+        help, and the result is the one without.
         """
         if self.before_merging is not None and self.n_factors == 1:
             return self.before_merging
@@ -149,18 +187,10 @@ def peel(
 ) -> Peeling:
     """Find blocks of pure functions of all samples and of their halves.
 
-    The step is repeated until no function is left, or until the products of what is
-    left with what was found are no eigenfunctions. Then the two blocks that do not go
-    together are merged, once, and a further factor is looked for beside them: two
-    motions that are coupled with each other, but not with the rest, are one factor of
-    two dimensions.
-
-    Parameters
-    ----------
-    looks : sequence of Look
-        All samples first, then halves, which tell noise from structure; without blocks.
-    at_least : int
-        Number of factors that are accepted whatever their products are.
+    The step is repeated until no function is left, or until the products of what is left with what
+    was found are no eigenfunctions. Then the two blocks that do not go together are merged, once,
+    and a further factor is looked for beside them: two motions that are coupled with each other,
+    but not with the rest, are one factor of two dimensions.
     """
     state = State(tuple(looks))
     while state.n_factors < settings.max_factors:
@@ -192,10 +222,7 @@ def peel(
 
 
 def _judge(
-    state: State,
-    proposal: Proposal,
-    at_least: int,
-    settings: PeelingSettings,
+    state: State, proposal: Proposal, at_least: int, settings: PeelingSettings
 ) -> tuple[Proposal, Trial]:
     """Try the proposed blocks, or their union where their products do not pass.
 
@@ -225,10 +252,7 @@ def _try(
 
     def refined(look: Look, new: Sequence[np.ndarray]) -> Look:
         blocks = refine(
-            look.geometry,
-            (*look.blocks, *new),
-            unions=unions,
-            settings=settings.purity,
+            look.geometry, (*look.blocks, *new), unions=unions, settings=settings.purity
         )
         return replace(look, blocks=blocks)
 
@@ -248,9 +272,7 @@ def _merge_worst_pair(trial: Trial, settings: PeelingSettings) -> Trial:
     pairs = list(combinations(range(len(whole.blocks)), 2))
     shares = [
         product_share(
-            whole.geometry,
-            [whole.blocks[a], whole.blocks[b]],
-            settings=settings.products,
+            whole.geometry, [whole.blocks[a], whole.blocks[b]], settings=settings.products
         )
         for a, b in pairs
     ]

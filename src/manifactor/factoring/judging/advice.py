@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from manifactor.factoring.measures.measurement import NOT_MEASURED
+from manifactor.factoring.measures.placed_samples import NOT_MEASURED
 
 # The sense in which data are a product, where all tests were passed.
 SENSES = {
@@ -26,8 +26,7 @@ SENSES = {
 }
 # A sum some of whose terms have several factors.
 SUM_OF_TERMS = (
-    "They are a sum: each term moves the samples by a function of its own, whatever "
-    "the others do."
+    "They are a sum: each term moves the samples by a function of its own, whatever the others do."
 )
 
 # What a failure of a test means for one factor.
@@ -44,29 +43,15 @@ ANSWERS = {
 
 @dataclass(frozen=True)
 class DataKnown:
-    """What is known of the data beside the tests, as far as advice depends on it.
+    """What is known of the data beside the tests, as far as advice depends on it."""
 
-    Attributes
-    ----------
-    n_samples : int or None
-        Distinct samples; None where it is not known.
-    n_columns : int
-        Columns as given, before any preparation.
-    noise : float
-        Share of the variance of prepared samples that is noise; nan if not known.
-    uneven : bool
-        Whether the density varies so much that more samples may not help.
-    circles : bool
-        Whether a factor is a circle, which a twisted product needs.
-    columns : str
-        What to do about columns that are likely no measurement; "" if there are none.
-    """
-
-    n_samples: int | None = None
-    n_columns: int = 0
+    n_samples: int | None = None  # distinct samples; None where it is not known
+    n_columns: int = 0  # columns as given, before any preparation
+    # Share of the variance of prepared samples that is noise; nan if not known
     noise: float = NOT_MEASURED
-    uneven: bool = False
-    circles: bool = True
+    uneven: bool = False  # whether the density varies so much that more samples may not help
+    circles: bool = True  # whether a factor is a circle, which a twisted product needs
+    # What to do about columns that are likely no measurement; "" if there are none
     columns: str = ""
 
 
@@ -76,8 +61,8 @@ class AdviceSettings:
 
     # Fewer samples are few: a thousand show most products of two curves.
     few_samples: int = 1000
-    # Share of the variance from which noise counts: a twentieth moves places by a fifth
-    # of their standard deviation.
+    # Share of the variance from which noise counts: a twentieth moves places by a fifth of their
+    # standard deviation.
     noise: float = 0.05
     # More columns are likely pixels or other neighbours of each other.
     many_columns: int = 64
@@ -136,9 +121,7 @@ ADVICE = {
     "samples": "Add samples: a thousand show most products of two curves.",
     "agreement": "Add samples, or remove noise: average, or leave out noisy columns.",
     "uncertainty": "Add samples, or remove noise: average, or leave out noisy columns.",
-    "reliability": (
-        "Average, or leave out noisy columns: single coordinates are uncertain."
-    ),
+    "reliability": ("Average, or leave out noisy columns: single coordinates are uncertain."),
     "clusters": "Fit each cluster by itself, or add samples between them.",
     "evenness": UNEVEN,
     "triplets": "Leave `method` at its default.",
@@ -153,9 +136,7 @@ ADVICE = {
         "show a product."
     ),
     "lowest functions": "Add samples, or ask for one factor more with `n_factors`.",
-    "parts": (
-        "Scale up the columns of a small factor: it is too small beside the others."
-    ),
+    "parts": ("Scale up the columns of a small factor: it is too small beside the others."),
     "folds": (
         "Use the other factors, but not the coordinate of the folded one: samples of "
         "several kinds share it. More samples where they are few along it would help."
@@ -165,9 +146,7 @@ ADVICE = {
         "has no coordinate there."
     ),
     "sum": "Use the factors with care: much of the data is no function of them.",
-    "own share": (
-        "Use the other factors: one of them explains little that the others do not."
-    ),
+    "own share": ("Use the other factors: one of them explains little that the others do not."),
     "structured rest": (
         "Use the factors, and look at what they leave: it is no noise, and may be a "
         "factor of its own."
@@ -177,9 +156,7 @@ ADVICE = {
         "and standardised columns give others. Columns in which the factors have "
         "edges would fix the axes."
     ),
-    "axes": (
-        "Take the factors together: other axes explain the samples nearly as well."
-    ),
+    "axes": ("Take the factors together: other axes explain the samples nearly as well."),
     "leakage": "Use the coordinates together: each tells something of the other.",
     "completeness": (
         "Ask for one factor more with `n_factors`, and compare: the data vary in ways "
@@ -190,16 +167,13 @@ ADVICE = {
         "along each other."
     ),
     "product": (
-        "Fit a part of the samples, such as one range of a column: a product may hold "
-        "there."
+        "Fit a part of the samples, such as one range of a column: a product may hold there."
     ),
     "modulation in data": (
         "Use the coordinates, they are right; but steps along one factor have other "
         "lengths where the other factor has another coordinate."
     ),
-    "filling": (
-        "Use the coordinates, they are right; but not every combination of them occurs."
-    ),
+    "filling": ("Use the coordinates, they are right; but not every combination of them occurs."),
     "skew": (
         "Use the coordinates, they tell samples apart; but moving along one factor "
         "moves a sample along the other, too."
@@ -219,9 +193,7 @@ ADVICE = {
     "terms": "Take the data as one factor: its embedding tells samples apart.",
 }
 # Coordinates that can be used as they are; not where a graver test failed, too.
-USABLE = frozenset(
-    {"modulation in data", "filling", "skew", "crossing", "independence"}
-)
+USABLE = frozenset({"modulation in data", "filling", "skew", "crossing", "independence"})
 
 
 def advise(
@@ -232,18 +204,9 @@ def advise(
 ) -> str:
     """Return what to do next, in sentences; "" where nothing follows.
 
-    Columns that are no measurement come before all else, since every test rests on
-    them. Noise and too few samples come next, then what the failed tests mean.
+    Columns that are no measurement come before all else, since every test rests on them. Noise and
+    too few samples come next, then what the failed tests mean.
 
-    Parameters
-    ----------
-    failed : iterable of str
-        Names of the tests that failed.
-    known : DataKnown
-    settings : AdviceSettings
-
-    Examples
-    --------
     >>> advise(["filling"])
     'Use the coordinates, they are right; but not every combination of them occurs.'
     """
@@ -251,8 +214,8 @@ def advise(
         return known.columns
     names = set(failed)
     cause = _of_data(names, known, settings)
-    # What noise or few samples may cause is no sign of anything else, and more samples
-    # are advised once.
+    # What noise or few samples may cause is no sign of anything else, and more samples are advised
+    # once.
     if cause:
         names -= (UNSURE | {"samples"}) - ONE_FACTOR
     # Tests that fail for the same reason have the same advice.
@@ -293,8 +256,8 @@ def _of_tests(failed: set[str], known: DataKnown, unsure: bool) -> list[str]:
             # A twist reverses samples, but all lengths stay as they are.
             lengths = "modulation in data" in failed
             return [ADVICE["modulation"] if lengths else TWISTED]
-        # Without a circle to follow, all that is left of a twist is that the whole of
-        # the samples is no product.
+        # Without a circle to follow, all that is left of a twist is that the whole of the samples
+        # is no product.
         failed = failed - {"twist"} or {"product"}
     grave = failed - USABLE
     # Coordinates that may be wrong are none to use.

@@ -4,16 +4,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from manifactor.factoring.judging.advice import (
-    ANSWERS,
-    SENSES,
-    SUM_OF_TERMS,
-    DataKnown,
-    advise,
-)
-from manifactor.factoring.judging.criterion import Test
-from manifactor.factoring.judging.limits import EvidenceSettings
-from manifactor.factoring.measures.measurement import NOT_MEASURED
+from manifactor.factoring.judging.advice import ANSWERS, SENSES, SUM_OF_TERMS, DataKnown, advise
+from manifactor.factoring.judging.criteria import EvidenceSettings, Test
+from manifactor.factoring.measures.placed_samples import NOT_MEASURED
 
 
 class NoProductStructureWarning(UserWarning):
@@ -26,9 +19,7 @@ class SampleWarning(UserWarning):
 
 VERDICTS = {
     "product": "The data are samples of a product of independent factors.",
-    "partial": (
-        "Several factors were found, but not every test of a product was passed."
-    ),
+    "partial": ("Several factors were found, but not every test of a product was passed."),
     "none": "No product structure was found.",
 }
 
@@ -36,13 +27,9 @@ VERDICTS = {
 # Sentences for tests that were passed; failed tests are described by `reason`.
 SENTENCES = {
     "completeness": (
-        "Eigenfunctions of single factors and their products make up {:.0%} of the "
-        "low spectrum."
+        "Eigenfunctions of single factors and their products make up {:.0%} of the low spectrum."
     ),
-    "leakage": (
-        "A sample's place (coordinate) on one factor predicts at most {:.0%} of "
-        "another."
-    ),
+    "leakage": ("A sample's place (coordinate) on one factor predicts at most {:.0%} of another."),
     "agreement": "The factors found in half of the samples agree to {:.0%}.",
 }
 
@@ -80,7 +67,7 @@ class Evidence:
 
     Examples
     --------
-    >>> from manifactor.factoring.judging.criterion import Criterion
+    >>> from manifactor.factoring.judging.criteria import Criterion
     >>> size = Criterion("size", 10, True, "samples", "{value:.0f} are too few")
     >>> Evidence((size.judge(3),)).verdict, Evidence((size.judge(3),)).reason
     ('none', '3 are too few')
@@ -105,8 +92,7 @@ class Evidence:
     def verdict(self) -> str:
         """Either "product", "partial" or "none".
 
-        "none" if there is one factor, "product" if there are several and all tests
-        were passed.
+        "none" if there is one factor, "product" if there are several and all tests were passed.
         """
         # No test of one factor proves that there is no second one.
         if self.n_factors == 1:
@@ -128,8 +114,8 @@ class Evidence:
     def answer(self) -> str:
         """The verdict, with three answers in place of "none".
 
-        "one factor"; "no product" if there are several directions, but no product of
-        them; "cannot tell" if samples are too few, too noisy or too uneven.
+        "one factor"; "no product" if there are several directions, but no product of them; "cannot
+        tell" if samples are too few, too noisy or too uneven.
         """
         if self.verdict != "none":
             return self.verdict
@@ -243,10 +229,7 @@ class Evidence:
         """Whether places are statistically dependent, which a product allows."""
         p = self.dependence
         if p > self.settings.significance:
-            return (
-                "The places show no clear dependence on each other (permutation p = "
-                f"{p:.3f})."
-            )
+            return f"The places show no clear dependence on each other (permutation p = {p:.3f})."
         if np.nanmax(self.leakage) < self.settings.weak_leakage:
             return (
                 "The places are nearly independent: what one tells of another is "

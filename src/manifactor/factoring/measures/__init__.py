@@ -1,7 +1,7 @@
 """Numbers that speak for or against a product of the factors that were found.
 
-None of them has a limit: `judging` compares them with limits. Some look at functions,
-or at functions and places together:
+None of them has a limit: `judging` compares them with limits. Some look at functions, or at
+functions and places together:
 
 functions
     Completeness, agreement of halves, twist, modulation, undivided blocks.

@@ -7,29 +7,24 @@ from scipy.optimize import linear_sum_assignment
 
 from manifactor._support.threads import map_threads
 from manifactor.factoring.factors.factor import Factor
-from manifactor.factoring.gradients.division import Split
-from manifactor.factoring.gradients.noise import excess_in_halves
-from manifactor.factoring.gradients.proposals import Look
+from manifactor.factoring.gradients.division import Split, excess_in_halves
+from manifactor.factoring.gradients.peeling import Look
 from manifactor.factoring.gradients.purity import PuritySettings, batch_size, impurity
-from manifactor.factoring.measures.measurement import Measurement
-from manifactor.factoring.measures.settings import MeasureSettings
+from manifactor.factoring.measures.dependence import MeasureSettings
+from manifactor.factoring.measures.placed_samples import Measurement
 from manifactor.factoring.prediction import thinned
 from manifactor.spectral.spectrum import Spectrum
 
 
 def completeness(
-    spectrum: Spectrum,
-    factors: Sequence[Factor],
-    *,
-    settings: MeasureSettings = MeasureSettings(),
+    spectrum: Spectrum, factors: Sequence[Factor], *, settings: MeasureSettings = MeasureSettings()
 ) -> float:
     """Return how far pure functions and their products are the low eigenfunctions.
 
-    The least of three numbers: the share of low eigenfunctions that lie, for the most
-    part, in the span of the products, and the ratio of the numbers of both either way
-    round. On a twisted product the sums of the factors' eigenvalues are too many or
-    too few. Low is what lies below the products of the factors' lowest functions, and
-    the first 16 functions at least.
+    The least of three numbers: the share of low eigenfunctions that lie, for the most part, in the
+    span of the products, and the ratio of the numbers of both either way round. On a twisted
+    product the sums of the factors' eigenvalues are too many or too few. Low is what lies below the
+    products of the factors' lowest functions, and the first 16 functions at least.
     """
     top = _top_of_low_spectrum(spectrum, factors, settings)
     low = (spectrum.eigenvalues <= top) & (spectrum.eigenvalues > 0)
@@ -89,8 +84,8 @@ def agreement(
 ) -> float:
     """Return the smallest share of a factor's lowest functions that a half finds again.
 
-    The share of the function in the span of the same factor's functions in half of the
-    samples; both ways round, after the best matching of the factors.
+    The share of the function in the span of the same factor's functions in half of the samples;
+    both ways round, after the best matching of the factors.
     """
     thin = thinned(len(half.part), settings.compared_samples)
     root = np.sqrt(half.geometry.spectrum.weights[thin])[:, None]
@@ -116,9 +111,7 @@ def best_agreement(
     purity: PuritySettings = PuritySettings(),
 ) -> float:
     """Return the `agreement` of the better half, 0 where no half shows factors."""
-    shares = [
-        agreement(full, half, settings=settings, purity=purity) for half in halves
-    ]
+    shares = [agreement(full, half, settings=settings, purity=purity) for half in halves]
     return max(shares, default=0.0)
 
 
@@ -152,19 +145,14 @@ def twist(looks: Sequence[Look]) -> Measurement:
 
     Its noise is what halves of the samples add to it.
     """
-    full, *halves = map_threads(
-        lambda look: impurity(look.geometry, look.blocks), looks
-    )
+    full, *halves = map_threads(lambda look: impurity(look.geometry, look.blocks), looks)
     if not halves:
         return Measurement(full)
     return Measurement(full, float(excess_in_halves(full, halves)))
 
 
 def modulation(
-    factors: Sequence[Factor],
-    spectrum: Spectrum,
-    *,
-    settings: MeasureSettings = MeasureSettings(),
+    factors: Sequence[Factor], spectrum: Spectrum, *, settings: MeasureSettings = MeasureSettings()
 ) -> float:
     """Return the largest change of a factor's variance along the others."""
     samples = settings.modulation_samples
@@ -175,8 +163,8 @@ def modulation(
 def undivided(splits: Sequence[Split]) -> Measurement:
     """Return the smallest q, less its noise, of functions that were not divided.
 
-    A batch that fell into n blocks has n - 1 values of q near 0; the next one says
-    whether one of the blocks might be divided once more. 1 where no batch has another.
+    A batch that fell into n blocks has n - 1 values of q near 0; the next one says whether one of
+    the blocks might be divided once more. 1 where no batch has another.
     """
     following = [
         Measurement(float(s.q[s.n_blocks - 1]), float(s.noise[s.n_blocks - 1]))

@@ -1,9 +1,9 @@
 """Metric of the samples in the factors' places: block by block on a product.
 
-Samples that move with their places have a metric in them. On a Riemannian product,
-directions of different factors are orthogonal, and lengths along one factor depend on
-the place on this factor alone. Both departures are products of two estimates, from
-halves of the samples: errors of the halves are independent, so they cancel on average.
+Samples that move with their places have a metric in them. On a Riemannian product, directions of
+different factors are orthogonal, and lengths along one factor depend on the place on this factor
+alone. Both departures are products of two estimates, from halves of the samples: errors of the
+halves are independent, so they cancel on average.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,11 +13,10 @@ from itertools import combinations
 import numpy as np
 from scipy.spatial import KDTree
 
-from manifactor._support.arithmetic import quotient
 from manifactor._support.regression import without_itself
 from manifactor._support.threads import map_threads
-from manifactor.factoring.measures.measurement import Measurement
-from manifactor.factoring.measures.placed_samples import LocalFits, PlacedSamples
+from manifactor._support.values import quotient
+from manifactor.factoring.measures.placed_samples import LocalFits, Measurement, PlacedSamples
 
 
 @dataclass(frozen=True)
@@ -32,8 +31,8 @@ class MetricSettings:
     largest_ratio: float = 4.0
     # Standard errors that are taken off a measured number as its noise.
     sure: float = 1.0
-    # The same of the mean cosine's error by chance: places on two independent factors
-    # have correlations of 1/sqrt(n), which tilt the directions of the smaller factor.
+    # The same of the mean cosine's error by chance: places on two independent factors have
+    # correlations of 1/sqrt(n), which tilt the directions of the smaller factor.
     sure_of_axes: float = 2.0
 
 
@@ -56,9 +55,7 @@ def metric_halves(placed: PlacedSamples) -> MetricHalves:
     rng = np.random.default_rng(0)
     halves = np.array_split(rng.permutation(placed.n_samples), 2)
     count = max(placed.n_near // 2, _fewest(placed))
-    first, second = map_threads(
-        lambda half: placed.fits(placed.neighbours(half, count)), halves
-    )
+    first, second = map_threads(lambda half: placed.fits(placed.neighbours(half, count)), halves)
     return MetricHalves(placed, (first, second))
 
 
@@ -67,43 +64,34 @@ def _fewest(placed: PlacedSamples) -> int:
     return placed.settings.samples_per_coefficient * (1 + sum(placed.dimensions))
 
 
-def skew(
-    halves: MetricHalves, *, settings: MetricSettings = MetricSettings()
-) -> Measurement:
+def skew(halves: MetricHalves, *, settings: MetricSettings = MetricSettings()) -> Measurement:
     """Return the mean cosine between directions of different factors, 0 on a product.
 
-    The largest over pairs of factors that are curves. A torus whose lattice has an
-    angle of 80 degrees has .17, a parallelogram of 60 degrees .5.
+    The largest over pairs of factors that are curves. A torus whose lattice has an angle of 80
+    degrees has .17, a parallelogram of 60 degrees .5.
     """
     return _largest_over_pairs(_mean_cosine, halves, settings)
 
 
-def crossing(
-    halves: MetricHalves, *, settings: MetricSettings = MetricSettings()
-) -> Measurement:
+def crossing(halves: MetricHalves, *, settings: MetricSettings = MetricSettings()) -> Measurement:
     """Return the root mean square cosine that depends on the places on both factors.
 
-    The largest over pairs of factors; 0 on a product, .14 where the ends of a
-    rectangle of 2.5 : 1 are rounded. A cosine that depends on one place alone is an
-    error of the coordinates, not of the product: a product with places f and g is still
-    one if f is replaced by f + h(g).
+    The largest over pairs of factors; 0 on a product, .14 where the ends of a rectangle of 2.5 : 1
+    are rounded. A cosine that depends on one place alone is an error of the coordinates, not of the
+    product: a product with places f and g is still one if f is replaced by f + h(g).
     """
     return _largest_over_pairs(_joint_cosine, halves, settings)
 
 
 def _largest_over_pairs(
-    measure: Callable[..., Measurement],
-    halves: MetricHalves,
-    settings: MetricSettings,
+    measure: Callable[..., Measurement], halves: MetricHalves, settings: MetricSettings
 ) -> Measurement:
     pairs = combinations(range(len(halves.placed.places)), 2)
     found = [measure(halves, f, g, settings) for f, g in pairs]
     return max(found, key=lambda cosine: cosine.value)
 
 
-def _mean_cosine(
-    halves: MetricHalves, f: int, g: int, settings: MetricSettings
-) -> Measurement:
+def _mean_cosine(halves: MetricHalves, f: int, g: int, settings: MetricSettings) -> Measurement:
     """Mean cosine of two factors; 0 where one of them is no curve."""
     first, second = (_cosines(halves, half, f, g, settings) for half in (0, 1))
     if first.shape[1:] != (1, 1):
@@ -118,9 +106,9 @@ def _mean_cosine(
 def _tilt_by_chance(placed: PlacedSamples, f: int, g: int) -> float:
     """Standard error of the mean cosine of two factors by their chance correlation.
 
-    A share c of one place in the other, c = 1/sqrt(n), moves samples along the longer
-    factor by c times its length where they move along the shorter one. An angle has no
-    share of another place in it, since it must come back after a turn.
+    A share c of one place in the other, c = 1/sqrt(n), moves samples along the longer factor by c
+    times its length where they move along the shorter one. An angle has no share of another place
+    in it, since it must come back after a turn.
     """
     if any(placed.places[i].shape[1] > 1 for i in (f, g)):
         return 0.0
@@ -129,14 +117,11 @@ def _tilt_by_chance(placed: PlacedSamples, f: int, g: int) -> float:
     return float(ratio / np.sqrt(placed.n_samples))
 
 
-def _joint_cosine(
-    halves: MetricHalves, f: int, g: int, settings: MetricSettings
-) -> Measurement:
+def _joint_cosine(halves: MetricHalves, f: int, g: int, settings: MetricSettings) -> Measurement:
     """Root mean square of the cosine's part that depends on both places."""
     near = [_nodes_near(halves.placed, factor, settings) for factor in (f, g)]
     first, second = (
-        _interaction(_cosines(halves, half, f, g, settings), near, settings)
-        for half in (0, 1)
+        _interaction(_cosines(halves, half, f, g, settings), near, settings) for half in (0, 1)
     )
     # The inner product of the two estimates, whatever frames they are written in.
     squares = np.clip((first * second).sum(axis=(1, 2)), -1.0, 1.0)
@@ -148,8 +133,8 @@ def _interaction(
 ) -> np.ndarray:
     """Values at nodes without what depends on the place on one of two factors alone.
 
-    The means over nodes of one place are taken off in turn (backfitting): those on one
-    factor still have, by chance, a part of what depends on the other.
+    The means over nodes of one place are taken off in turn (backfitting): those on one factor still
+    have, by chance, a part of what depends on the other.
     """
     for _ in range(settings.rounds):
         for nodes in near:
@@ -157,9 +142,7 @@ def _interaction(
     return values
 
 
-def _nodes_near(
-    placed: PlacedSamples, factor: int, settings: MetricSettings
-) -> np.ndarray:
+def _nodes_near(placed: PlacedSamples, factor: int, settings: MetricSettings) -> np.ndarray:
     """Nodes of about the same place on a factor as each node, (m, k)."""
     place = placed.places[factor][placed.nodes]
     count = min(settings.compared_nodes + 1, len(place))
@@ -172,8 +155,8 @@ def _cosines(
 ) -> np.ndarray:
     """Cosines between two factors' directions, as matrices.
 
-    (m, 1, 1) where both factors are curves. The directions of a surface have no common
-    frame, so that they are written as directions among its places.
+    (m, 1, 1) where both factors are curves. The directions of a surface have no common frame, so
+    that they are written as directions among its places.
     """
     fits = halves.fits[half]
     of_f, of_g = (np.sqrt(_squared_length(fits, h, settings)) for h in (f, g))
@@ -187,8 +170,7 @@ def _cosines(
 def _written(placed: PlacedSamples, fits: LocalFits, factor: int) -> np.ndarray:
     """Matrices, (m, r, d), from a factor's directions to a frame common to all nodes.
 
-    Signs that make directions go one way around a circle; else the directions among
-    the places.
+    Signs that make directions go one way around a circle; else the directions among the places.
     """
     frame = fits.frames[factor]
     if frame.shape[1:] != (2, 1):
@@ -216,19 +198,16 @@ def modulation_in_data(
 ) -> Measurement:
     """Return the relative spread of lengths along one factor over the others.
 
-    Lengths are compared at the same place on the factor. The largest over the factors;
-    0 on a product, .27 on a cone frustum whose radius falls to .4 of its own.
+    Lengths are compared at the same place on the factor. The largest over the factors; 0 on a
+    product, .27 on a cone frustum whose radius falls to .4 of its own.
     """
     factors = range(len(halves.placed.places))
     return max(
-        (_modulation_of(halves, f, settings) for f in factors),
-        key=lambda found: found.value,
+        (_modulation_of(halves, f, settings) for f in factors), key=lambda found: found.value
     )
 
 
-def _modulation_of(
-    halves: MetricHalves, f: int, settings: MetricSettings
-) -> Measurement:
+def _modulation_of(halves: MetricHalves, f: int, settings: MetricSettings) -> Measurement:
     """Modulation of one factor."""
     near = _nodes_near(halves.placed, f, settings)
     changes = []
@@ -240,9 +219,7 @@ def _modulation_of(
     return _root(squares, halves, settings)
 
 
-def _root(
-    squares: np.ndarray, halves: MetricHalves, settings: MetricSettings
-) -> Measurement:
+def _root(squares: np.ndarray, halves: MetricHalves, settings: MetricSettings) -> Measurement:
     """Root of the mean of squares.
 
     Its noise is how much smaller the root is if the mean is smaller by its error.

@@ -1,8 +1,4 @@
-"""Samples with their places on all factors, and local fits of samples on places.
-
-Every method ends with places of the samples on the factors. Measures that need nothing
-but places and samples judge all methods alike.
-"""
+"""Samples with their places on all factors, and what is measured of them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,28 +10,63 @@ from scipy.spatial import KDTree
 from manifactor._support.regression import neighbour_sums
 from manifactor._support.threads import cores
 from manifactor.factoring.prediction import thinned
+from manifactor.spectral.neighbors import chosen
+
+# A measured number and its noise.
+
+NOT_MEASURED = float("nan")
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A number, and the part of it that is noise.
+
+    >>> Measurement(0.5, 0.2).net, Measurement(0.5).net
+    (0.3, 0.5)
+    >>> str(Measurement(0.1234, 0.031)), str(Measurement(0.5))
+    ('0.123 +- 0.031', '0.5')
+    """
+
+    value: float
+    noise: float = NOT_MEASURED  # nan where none is measured
+
+    @property
+    def net(self) -> float:
+        """The value less its noise; the value itself where no noise is measured."""
+        return self.value if np.isnan(self.noise) else self.value - self.noise
+
+    def __str__(self) -> str:
+        if np.isnan(self.noise):
+            return f"{self.value:.3g}"
+        return f"{self.value:.3f} +- {self.noise:.3f}"
+
+
+# Samples with their places on all factors, and local fits of samples on places.
+#
+# Every method ends with places of the samples on the factors. Measures that need nothing but places
+# and samples judge all methods alike.
 
 
 @dataclass(frozen=True)
 class PlacedSettings:
     """Settings of `place_samples` and of the local fits."""
 
-    # Samples that are looked at: neighbours among so many lie nearer to each other
-    # than places on factors are accurate.
+    # Samples that are looked at: neighbours among so many lie nearer to each other than places on
+    # factors are accurate.
     samples: int = 10_000
     # Samples at which fits are made, drawn at random.
     nodes: int = 300
-    # Share of the samples that one fit takes: wide enough to average errors of places
-    # over more than the kernel's bandwidth, and narrow enough for a straight line. It
-    # is fixed, so that the error of a fit falls as samples are added.
+    # Share of the samples that one fit takes: wide enough to average errors of places over more
+    # than the kernel's bandwidth, and narrow enough for a straight line. It is fixed, so that the
+    # error of a fit falls as samples are added.
     neighbourhood: float = 1 / 20
     # Samples for each coefficient of a fit, at least.
     samples_per_coefficient: int = 5
-    # Principal components of wide samples that are kept: what they leave out moves no
-    # sample by a length that counts.
+    # Principal components of wide samples that are kept: what they leave out moves no sample by a
+    # length that counts.
     columns: int = 64
-    # Rounds in which places are given the samples' unit of length, and one of how many
-    # nodes they look at: a median needs no more.
+    # Rounds in which places are given the samples' unit of length, and one of how many nodes they
+    # look at: a median needs no more.
     rounds: int = 2
     nodes_per_round: int = 3
     # Relative size of the ridge that keeps a fit to copies of one sample finite.
@@ -44,24 +75,14 @@ class PlacedSettings:
 
 @dataclass(frozen=True)
 class LocalFits:
-    """Linear fits of samples on places, one for each of m neighbourhoods.
+    """Linear fits of samples on places, one for each of m neighbourhoods."""
 
-    Attributes
-    ----------
-    slopes : ndarray of shape (m, D, p)
-        Change of the samples along each direction of the factors' tangent planes.
-    noise : ndarray of shape (m, D, D)
-        Expected inner products of the slopes' errors.
-    frames : tuple of ndarray of shape (m, c, d)
-        Orthonormal directions of each factor's tangent plane among its places.
-    directions : tuple of slice
-        Rows of the slopes that belong to each factor.
-    """
-
+    # (m, D, p): change of the samples along each direction of the factors' tangent planes
     slopes: np.ndarray
-    noise: np.ndarray
+    noise: np.ndarray  # (m, D, D): expected inner products of the slopes' errors
+    # (m, c, d): orthonormal directions of each factor's tangent plane among its places
     frames: tuple[np.ndarray, ...]
-    directions: tuple[slice, ...]
+    directions: tuple[slice, ...]  # rows of the slopes that belong to each factor
 
     @property
     def metric(self) -> np.ndarray:
@@ -71,31 +92,14 @@ class LocalFits:
 
 @dataclass(frozen=True)
 class PlacedSamples:
-    """Samples and their places on all factors, in the samples' unit of length.
+    """Samples and their places on all factors, in the samples' unit of length."""
 
-    Attributes
-    ----------
-    places : tuple of ndarray of shape (n, c)
-        One for each factor.
-    dimensions : tuple of int
-        Intrinsic dimension of each factor.
-    samples : ndarray of shape (n, q)
-        In the main principal components, where they are wide.
-    axes : ndarray of shape (p, q)
-        Orthonormal axes of the samples among the given columns.
-    nodes : ndarray of int
-        Samples at which fits are made.
-    n_near : int
-        Samples that one fit takes.
-    settings : PlacedSettings
-    """
-
-    places: tuple[np.ndarray, ...]
-    dimensions: tuple[int, ...]
-    samples: np.ndarray
-    axes: np.ndarray
-    nodes: np.ndarray
-    n_near: int
+    places: tuple[np.ndarray, ...]  # (n, c): one for each factor
+    dimensions: tuple[int, ...]  # intrinsic dimension of each factor
+    samples: np.ndarray  # (n, q): in the main principal components, where they are wide
+    axes: np.ndarray  # (p, q): orthonormal axes of the samples among the given columns
+    nodes: np.ndarray  # samples at which fits are made
+    n_near: int  # samples that one fit takes
     settings: PlacedSettings
 
     @property
@@ -163,16 +167,7 @@ def place_samples(
 ) -> PlacedSamples:
     """Return thinned samples with places in the samples' unit of length.
 
-    Parameters
-    ----------
-    places : sequence of ndarray of shape (n, c)
-        Places on each factor: an interval's coordinate, a circle's cosine and sine, or
-        any embedding.
-    dimensions : sequence of int
-        Intrinsic dimension of each factor.
-    samples : ndarray of shape (n, p)
-    inliers : ndarray of bool of shape (n,) or None
-        Samples that are no outliers; None for all.
+    Shapes: places (n, c), samples (n, p), inliers (n,).
     """
     if inliers is None:
         inliers = np.ones(len(samples), dtype=bool)
@@ -256,3 +251,94 @@ def _slices(dimensions: Sequence[int]) -> Iterator[slice]:
     for dimension in dimensions:
         yield slice(start, start + dimension)
         start += dimension
+
+
+# Samples on a straight line: one column, or columns that are multiples of one.
+
+
+@dataclass(frozen=True)
+class LineSettings:
+    """Settings of `along_line`."""
+
+    # Distance from the line, as a share of its length, that is rounding: of columns that were
+    # computed from each other, or of float32 no farther from 0 than the line is long.
+    rounding: float = 1e-6
+    # Samples that tell nearly always that there is no line.
+    screened: int = 100
+
+
+def along_line(
+    X: np.ndarray, rows: np.ndarray, *, settings: LineSettings = LineSettings()
+) -> np.ndarray | None:
+    """Return where samples lie along a straight line; None if they are on none.
+
+    >>> X = np.array([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0], [6.0, 0.0]])
+    >>> along_line(X, np.arange(3)).tolist()
+    [0.0, 5.0, 10.0]
+    >>> along_line(X, np.arange(4)) is None
+    True
+
+    Shapes: X (n, p), rows (n_rows,) -> (n_rows,).
+    """
+    few = thinned(rows, settings.screened)
+    if _along(np.asarray(X[few]), settings) is None:
+        return None
+    return _along(np.asarray(chosen(X, rows)), settings)
+
+
+def _along(samples: np.ndarray, settings: LineSettings) -> np.ndarray | None:
+    from_first = samples - samples[0]
+    distances = np.linalg.norm(from_first, axis=1)
+    farthest = int(distances.argmax())
+    length = distances[farthest]
+    direction = from_first[farthest] / max(length, np.finfo(float).tiny)
+    along = from_first @ direction
+    beside = from_first - np.outer(along, direction)
+    on_line = np.abs(beside).max(initial=0) <= settings.rounding * length
+    return along if on_line else None
+
+
+# Whether a factor shrinks to a point somewhere, and has no places there.
+
+
+@dataclass(frozen=True)
+class PoleSettings:
+    """Settings of `poles`."""
+
+    # Samples that are looked at.
+    samples: int = 10_000
+    # Neighbours of each: few, so that a circle is told from a point however short.
+    n_neighbors: int = 10
+    # Share of a factor's variance from which on neighbours lie all over it.
+    all_over: float = 0.5
+
+
+def poles(
+    places: Sequence[np.ndarray], samples: np.ndarray, *, settings: PoleSettings = PoleSettings()
+) -> Measurement:
+    """Return how many samples have neighbours all over a factor, per neighbour.
+
+    The largest number over the factors. Around the pole of a sphere meridians have all directions,
+    and the angle tells no place. About as many samples as a neighbourhood holds have the pole in
+    theirs.
+
+    >>> turn, height = np.random.default_rng(0).uniform(size=(2, 1000))
+    >>> ring = np.column_stack([np.cos(2 * np.pi * turn), np.sin(2 * np.pi * turn)])
+    >>> places = [ring, height[:, None]]
+    >>> poles(places, np.column_stack([ring, height])).value
+    0.0
+    >>> poles(places, np.column_stack([height[:, None] * ring, height])).value > 0.5
+    True
+
+    Shapes: places (n, c), samples (n, p).
+    """
+    thin = thinned(len(samples), settings.samples)
+    some = np.asarray(samples[thin], dtype=float)
+    k = min(settings.n_neighbors, len(some) - 1)
+    near = KDTree(some).query(some, k + 1)[1]
+    counts = []
+    for place in places:
+        around = place[thin][near].var(axis=1, ddof=1).sum(axis=1)
+        whole = place[thin].var(axis=0).sum()
+        counts.append(int((around > settings.all_over * whole).sum()))
+    return Measurement(max(counts) / k)

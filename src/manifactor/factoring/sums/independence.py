@@ -1,4 +1,4 @@
-"""Linear parts of samples that are independent of each other."""
+"""Main directions of samples: what a sum is looked for in."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -7,42 +7,119 @@ from itertools import combinations
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
+from sklearn.utils.extmath import randomized_svd
 
-from manifactor._support.arithmetic import quotient
+from manifactor._support.values import quotient
+from manifactor.factoring.prediction import thinned
+
+
+@dataclass(frozen=True)
+class DirectionSettings:
+    """Settings of `main_directions`."""
+
+    # Directions that are kept at most. The curve of a moving object in an image winds through some
+    # 30; a distance in more is mostly noise.
+    most: int = 40
+    # Least variance of a direction, relative to the first. A factor thirty times smaller than
+    # another has a thousandth of its variance.
+    thin: float = 1e-4
+    # Samples that directions are read from.
+    samples: int = 3000
+    # Columns up to which all directions are computed.
+    few_columns: int = 600
+    # A sample is far off beyond this number of deviations: among 10^8 Gaussian ones none is.
+    far: float = 6.0
+
+
+@dataclass(frozen=True)
+class Directions:
+    """The mean of samples and their principal axes."""
+
+    mean: np.ndarray  # (n_features,)
+    axes: np.ndarray  # (n_features, q): orthonormal columns, the one of the largest variance first
+
+    def __call__(self, samples: np.ndarray) -> np.ndarray:
+        """Return samples in their main directions, (n, q)."""
+        return (samples - self.mean) @ self.axes
+
+
+def main_directions(
+    samples: np.ndarray,
+    *,
+    settings: DirectionSettings = DirectionSettings(),
+    rng: np.random.Generator,
+) -> Directions:
+    """Return the main directions of samples, (n, n_features)."""
+    some = samples[thinned(len(samples), settings.samples)]
+    # The mean of equal numbers is off by rounding, which those of 1e20 would make the main
+    # direction.
+    constant = (some == some[0]).all(axis=0)
+    mean = np.where(constant, some[0], some.mean(axis=0))
+    variance, axes = _principal_axes(some - mean, settings, rng)
+    kept = variance > settings.thin * variance[0]
+    return Directions(mean, axes[:, : settings.most][:, kept[: settings.most]])
+
+
+def far_off(
+    samples: np.ndarray, *, settings: DirectionSettings = DirectionSettings()
+) -> np.ndarray:
+    """Return which samples, (n, n_features), lie far from all others in a column.
+
+    Measured by the median and the median absolute deviation, which no outlier moves.
+    """
+    off = np.abs(samples - np.median(samples, axis=0))
+    # 1.4826 median absolute deviations are a Gaussian's standard deviation.
+    deviation = 1.4826 * np.median(off, axis=0)
+    return (off > settings.far * deviation).any(axis=1)
+
+
+def _principal_axes(
+    centred: np.ndarray, settings: DirectionSettings, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Variances, descending, and axes as columns."""
+    if centred.shape[1] <= settings.few_columns:
+        variance, axes = np.linalg.eigh(centred.T @ centred)
+        return variance[::-1], axes[:, ::-1]
+    count = min(settings.most, len(centred))
+    seed = int(rng.integers(2**31))
+    _, strength, axes = randomized_svd(centred, count, random_state=seed)
+    return strength**2, axes.T
+
+
+# Linear parts of samples that are independent of each other.
 
 
 @dataclass(frozen=True)
 class IndependenceSettings:
     """Settings of `independent_parts`."""
 
-    # Main directions that are looked at: their fourth cumulants number a twelfth of the
-    # fourth power of this, and every one of them has its noise.
+    # Main directions that are looked at: their fourth cumulants number a twelfth of the fourth
+    # power of this, and every one of them has its noise.
     most_directions: int = 12
-    # Largest cumulant between components of different parts, its noise taken off. It is
-    # .25 and more between two directions of a ball or sphere of up to three dimensions,
-    # .33 of a disk, .5 of a circle; .05 and less between independent ones at 3,000
-    # samples. A rectangle whose corner is cut off has .13.
+    # Largest cumulant between components of different parts, its noise taken off. It is .25 and
+    # more between two directions of a ball or sphere of up to three dimensions, .33 of a disk, .5
+    # of a circle; .05 and less between independent ones at 3,000 samples. A rectangle whose corner
+    # is cut off has .13.
     max_cumulant: float = 0.15
-    # Times that components are shuffled to measure the noise, which is large where they
-    # have tails: its mean is accurate to a tenth.
+    # Times that components are shuffled to measure the noise, which is large where they have tails:
+    # its mean is accurate to a tenth.
     n_shuffles: int = 4
     # Standard errors up to which a column has the cumulants of a Gaussian.
     standard_errors: float = 4.0
-    # The same of components that were rotated until their cumulants are diagonal, for
-    # skewness, kurtosis and low kurtosis: the rotation makes cumulants of Gaussian
-    # noise large. Low kurtosis has no tail.
+    # The same of components that were rotated until their cumulants are diagonal, for skewness,
+    # kurtosis and low kurtosis: the rotation makes cumulants of Gaussian noise large. Low kurtosis
+    # has no tail.
     rotated_errors: tuple[float, float, float] = (5.0, 5.0, 3.5)
-    # Multiple of the errors in Gaussian noise of as many directions and samples that is
-    # allowed, too, and the draws of noise: in 12 directions errors are up to 8.
+    # Multiple of the errors in Gaussian noise of as many directions and samples that is allowed,
+    # too, and the draws of noise: in 12 directions errors are up to 8.
     noise_multiple: float = 1.7
     n_draws: int = 3
-    # Two Gaussian components are one part if the standard error of their axes, in
-    # radians, is larger: then more than a fiftieth of one leaks into the other. It is
-    # smaller in 1 of 500 draws of equal variances.
+    # Two Gaussian components are one part if the standard error of their axes, in radians, is
+    # larger: then more than a fiftieth of one leaks into the other. It is smaller in 1 of 500 draws
+    # of equal variances.
     max_axes_error: float = 0.14
-    # Difference of two variances, over their geometric mean, below which they are
-    # equal but for rounding. Whatever the number of samples, axes of such variances
-    # are not known.
+    # Difference of two variances, over their geometric mean, below which they are equal but for
+    # rounding. Whatever the number of samples, axes of such variances are not known.
     equal_variances: float = 1e-12
     # Deviation along a principal axis, of the first, below which it is rounding.
     rounding: float = 1e-6
@@ -53,21 +130,11 @@ class IndependenceSettings:
 
 @dataclass(frozen=True)
 class IndependentPart:
-    """Some components of samples that are independent of all others.
+    """Some components of samples that are independent of all others."""
 
-    Attributes
-    ----------
-    reading : ndarray of shape (q, r)
-        From samples to components of variance 1.
-    writing : ndarray of shape (r, q)
-        From components to what they add to the samples.
-    gaussian : bool
-        Whether all components have a Gaussian's cumulants.
-    """
-
-    reading: np.ndarray
-    writing: np.ndarray
-    gaussian: bool
+    reading: np.ndarray  # (q, r): from samples to components of variance 1
+    writing: np.ndarray  # (r, q): from components to what they add to the samples
+    gaussian: bool  # whether all components have a Gaussian's cumulants
 
     @property
     def n_components(self) -> int:
@@ -89,12 +156,7 @@ def principal_coordinates(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return samples, (n, q) of mean 0, along their principal axes, and the axes.
 
-    Returns
-    -------
-    coordinates : ndarray of shape (n, r)
-        The one of the largest variance first.
-    axes : ndarray of shape (r, q)
-        Orthonormal rows, without those along which the samples are rounding.
+    Returns coordinates (n, r), axes (r, q).
     """
     _, strength, axes = np.linalg.svd(samples, full_matrices=False)
     axes = axes[strength > settings.rounding * strength[0]]
@@ -106,12 +168,11 @@ def independent_parts(
 ) -> list[IndependentPart]:
     """Return the independent parts of samples, (n, q), the strongest first.
 
-    Samples must have mean 0 and be given in their principal axes. Components of equal
-    variance are turned until their third and fourth cumulants are as diagonal as they
-    can be (Cardoso and Souloumiac, 1993); components that still depend on each other
-    are one part (Cardoso, 1998). Whitening makes all scales equal, so that a weak
-    factor shows as well as a strong one, and the cumulants ask for no neighbours, so
-    that density, gaps and wells do not matter.
+    Samples must have mean 0 and be given in their principal axes. Components of equal variance are
+    turned until their third and fourth cumulants are as diagonal as they can be (Cardoso and
+    Souloumiac, 1993); components that still depend on each other are one part (Cardoso, 1998).
+    Whitening makes all scales equal, so that a weak factor shows as well as a strong one, and the
+    cumulants ask for no neighbours, so that density, gaps and wells do not matter.
     """
     q = min(settings.most_directions, samples.shape[1])
     deviation = samples[:, :q].std(axis=0)
@@ -155,8 +216,7 @@ def dependence(
     # A fixed seed, so that parts are a function of the samples.
     rng = np.random.default_rng(0)
     shuffled = [
-        _largest_cumulants(rng.permuted(components, axis=0))
-        for _ in range(settings.n_shuffles)
+        _largest_cumulants(rng.permuted(components, axis=0)) for _ in range(settings.n_shuffles)
     ]
     return np.maximum(_largest_cumulants(components) - np.mean(shuffled, axis=0), 0)
 
@@ -182,9 +242,7 @@ def _diagonalizer(white: np.ndarray, settings: IndependenceSettings) -> np.ndarr
         for a, b in combinations(range(r), 2):
             angle = _angle(matrices, a, b)
             widest = max(widest, abs(angle))
-            plane = np.array(
-                [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
-            )
+            plane = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
             pair = [a, b]
             matrices[:, :, pair] = matrices[:, :, pair] @ plane
             matrices[:, pair] = plane.T @ matrices[:, pair]
@@ -204,10 +262,7 @@ def _angle(matrices: np.ndarray, a: int, b: int) -> float:
 
 
 def _with_principal_axes(
-    samples: np.ndarray,
-    deviation: np.ndarray,
-    rotation: np.ndarray,
-    settings: IndependenceSettings,
+    samples: np.ndarray, deviation: np.ndarray, rotation: np.ndarray, settings: IndependenceSettings
 ) -> tuple[np.ndarray, np.ndarray]:
     """The rotation with Gaussian components along their principal axes, and which.
 
@@ -227,9 +282,7 @@ def _with_principal_axes(
 
 
 @lru_cache(maxsize=64)
-def _errors_by_chance(
-    n: int, r: int, settings: IndependenceSettings
-) -> tuple[float, ...]:
+def _errors_by_chance(n: int, r: int, settings: IndependenceSettings) -> tuple[float, ...]:
     """Largest `_standard_errors` of Gaussian noise with diagonal cumulants.
 
     The mean over some draws of n samples in r directions.
@@ -274,12 +327,10 @@ def axes_errors(
 ) -> np.ndarray:
     """Return standard errors of the angles of principal axes, in radians, (r, r).
 
-    Of two variances a and b it is sqrt(a b / n) / |a - b| (Anderson, 1963), and 0 on
-    the diagonal. Gaussians of equal variance may be turned at will; all other
-    independent components are unique (Darmois, Skitovich).
+    Of two variances a and b it is sqrt(a b / n) / |a - b| (Anderson, 1963), and 0 on the diagonal.
+    Gaussians of equal variance may be turned at will; all other independent components are unique
+    (Darmois, Skitovich).
 
-    Examples
-    --------
     >>> axes_errors(np.array([4.0, 1.0]), 400)[0, 1].round(4)
     np.float64(0.0333)
     """

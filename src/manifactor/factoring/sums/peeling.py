@@ -1,64 +1,120 @@
-"""Peeling in sample space: samples as a sum of functions of independent factors."""
+"""Whether half of the samples show the same factors of a sum."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
-from manifactor.factoring.edges import EdgeSettings, has_edge
-from manifactor.factoring.factors.circles import on_circle
-from manifactor.factoring.sums.directions import DirectionSettings, main_directions
+from manifactor.factoring.factors.shapes import on_circle
+from manifactor.factoring.prediction import (
+    EdgeSettings,
+    PredictionSettings,
+    has_edge,
+    predictability,
+    thinned,
+)
 from manifactor.factoring.sums.fitting import (
     Fitted,
     Fitter,
     FittingSettings,
+    Reading,
     rest_of,
     share_left,
 )
 from manifactor.factoring.sums.independence import (
+    DirectionSettings,
     IndependenceSettings,
     IndependentPart,
     axes_errors,
     dependence,
     independent_parts,
     is_gaussian,
+    main_directions,
     principal_coordinates,
 )
-from manifactor.factoring.sums.reading import Reading
 from manifactor.factoring.sums.summands import Sum, Summand
+
+
+@dataclass(frozen=True)
+class AgreementSettings:
+    """Settings of `agreement`."""
+
+    # Samples whose places on the factors of both are compared.
+    samples: int = 1000
+    # The other half is not peeled if the first agrees better than this.
+    enough: float = 0.9
+    prediction: PredictionSettings = field(default_factory=PredictionSettings)
+
+
+def agreement(
+    found: Sum,
+    samples: np.ndarray,
+    peel: Callable[[np.ndarray], Sum],
+    *,
+    settings: AgreementSettings = AgreementSettings(),
+    rng: np.random.Generator,
+) -> float:
+    """Return the least R^2 with which half of the samples gives the same places.
+
+    Shapes: samples (n_samples, n_features).
+    """
+    shown = samples[thinned(len(samples), settings.samples)]
+    best = 0.0
+    for rows in np.array_split(rng.permutation(len(samples)), 2):
+        half = peel(samples[rows])
+        best = max(best, _agreed(found, half, shown, settings))
+        if best > settings.enough:
+            break
+    return best
+
+
+def _agreed(first: Sum, second: Sum, samples: np.ndarray, settings: AgreementSettings) -> float:
+    """Least R^2 between the factors of two sums, matched one to one."""
+    if len(first.summands) != len(second.summands):
+        return 0.0
+    ours, theirs = first.explain(samples).places, second.explain(samples).places
+    table = np.array([[_alike(a, b, settings) for b in theirs] for a in ours])
+    return float(table[linear_sum_assignment(-table)].min())
+
+
+def _alike(a: np.ndarray, b: np.ndarray, settings: AgreementSettings) -> float:
+    """R^2 with which two arrays of places predict each other, the lesser one."""
+    there = predictability(a, b, settings=settings.prediction).mean()
+    back = predictability(b, a, settings=settings.prediction).mean()
+    return float(min(there, back))
+
+
+# Peeling in sample space: samples as a sum of functions of independent factors.
 
 
 @dataclass(frozen=True)
 class SumSettings:
     """Settings of `peel_samples`."""
 
-    # Samples that the sum is fitted to, drawn where there are more; the others are
-    # placed on it.
+    # Samples that the sum is fitted to, drawn where there are more; the others are placed on it.
     samples: int = 3000
     # Share of what is left that a further factor explains at least.
     own_share: float = 0.5
-    # Share of the samples' variance below which what is left is the bending of sheets
-    # between their nodes.
+    # Share of the samples' variance below which what is left is the bending of sheets between their
+    # nodes.
     floor: float = 1e-4
-    # A Gaussian part is no noise if its variance is larger than this, in units of the
-    # weakest part that is not Gaussian: a quarter of its width.
+    # A Gaussian part is no noise if its variance is larger than this, in units of the weakest part
+    # that is not Gaussian: a quarter of its width.
     gaussian_share: float = 1 / 16
-    # What an edge or a hole of the rest is. The regression leaves noise of its own in
-    # many thin directions, which do not count.
-    edges: EdgeSettings = field(
-        default_factory=lambda: EdgeSettings(thick=0.04, most_directions=6)
-    )
-    # Functions of the samples' own spectrum that are computed beside a sum. It needs
-    # none; reports show them.
+    # What an edge or a hole of the rest is. The regression leaves noise of its own in many thin
+    # directions, which do not count.
+    edges: EdgeSettings = field(default_factory=lambda: EdgeSettings(thick=0.04, most_directions=6))
+    # Functions of the samples' own spectrum that are computed beside a sum. It needs none; reports
+    # show them.
     n_functions: int = 9
     # Directions of a part up to which it is a curve or a surface, but no sum of curves.
     simple_directions: int = 3
-    # What curves may leave, in units of the weakest of them, to be preferred to
-    # surfaces.
+    # What curves may leave, in units of the weakest of them, to be preferred to surfaces.
     curves_leave: float = 0.3
-    # Two curves are one surface if the mean squared cosine between the directions in
-    # which they move samples is larger: any disk is a sum of two circles, with .5.
+    # Two curves are one surface if the mean squared cosine between the directions in which they
+    # move samples is larger: any disk is a sum of two circles, with .5.
     curves_cross: float = 0.3
     directions: DirectionSettings = field(default_factory=DirectionSettings)
     independence: IndependenceSettings = field(default_factory=IndependenceSettings)
@@ -75,12 +131,7 @@ def peel_samples(
 ) -> Sum:
     """Return samples as a sum of one function of each of several factors.
 
-    Parameters
-    ----------
-    samples : ndarray of shape (n_samples, n_features)
-    max_factors : int
-    n_neighbors : int
-        Neighbours in the graphs of what is left of the samples.
+    Shapes: samples (n_samples, n_features).
     """
     n = len(samples)
     rows = np.arange(n)
@@ -102,16 +153,12 @@ def peel_samples(
 
 
 def _curves_or_surfaces(
-    samples: np.ndarray,
-    max_factors: int,
-    fitter: Fitter,
-    settings: SumSettings,
+    samples: np.ndarray, max_factors: int, fitter: Fitter, settings: SumSettings
 ) -> list[Fitted]:
     """Factors of samples: curves, or also surfaces where curves do not add up.
 
-    Curves do not where they leave too much, depend on each other, or are tangled. A
-    curve that fills a surface explains it as well, but only after many fits, not as it
-    was first read.
+    Curves do not where they leave too much, depend on each other, or are tangled. A curve that
+    fills a surface explains it as well, but only after many fits, not as it was first read.
     """
     first = _first_factors(samples, max_factors, fitter, settings)
     curves = peel(samples, first, max_factors, fitter, settings=settings)
@@ -145,8 +192,8 @@ def peel(
 ) -> list[Fitted]:
     """Return the factors of samples, (n, q), given the first of them.
 
-    The strongest independent part of what the factors leave is a further one, until
-    noise is left, or something that no further factor explains.
+    The strongest independent part of what the factors leave is a further one, until noise is left,
+    or something that no further factor explains.
     """
     factors = _pruned(samples, fitter.polish(samples, factors), fitter, settings)
     left = share_left(samples, factors)
@@ -168,10 +215,7 @@ def peel(
 
 
 def _first_factors(
-    samples: np.ndarray,
-    max_factors: int,
-    fitter: Fitter,
-    settings: SumSettings,
+    samples: np.ndarray, max_factors: int, fitter: Fitter, settings: SumSettings
 ) -> list[Fitted]:
     """The factors of the independent parts of samples, one of each."""
     parts = _parts(samples, settings)[:max_factors]
@@ -181,8 +225,8 @@ def _first_factors(
 def _first_reading(part: np.ndarray, fitter: Fitter, settings: SumSettings) -> Fitted:
     """The factor of an independent part of samples, (n, q).
 
-    Independent curves that add up in so few directions would be parts of their own,
-    unless the samples have more directions than were looked at.
+    Independent curves that add up in so few directions would be parts of their own, unless the
+    samples have more directions than were looked at.
     """
     independence = settings.independence
     strength = np.linalg.svd(part, compute_uv=False)
@@ -194,10 +238,7 @@ def _first_reading(part: np.ndarray, fitter: Fitter, settings: SumSettings) -> F
 
 
 def _pruned(
-    samples: np.ndarray,
-    factors: list[Fitted],
-    fitter: Fitter,
-    settings: SumSettings,
+    samples: np.ndarray, factors: list[Fitted], fitter: Fitter, settings: SumSettings
 ) -> list[Fitted]:
     """Factors without those that depend on a stronger one.
 
@@ -213,9 +254,7 @@ def _pruned(
 
 def _parts(rest: np.ndarray, settings: SumSettings) -> list[np.ndarray]:
     """Independent parts of a rest, (n, q) each, without those that are noise."""
-    turned, axes = principal_coordinates(
-        rest - rest.mean(axis=0), settings=settings.independence
-    )
+    turned, axes = principal_coordinates(rest - rest.mean(axis=0), settings=settings.independence)
     parts = independent_parts(turned, settings=settings.independence)
     structured = [part.variance for part in parts if not part.gaussian]
     least = settings.gaussian_share * min(structured, default=0.0)
@@ -236,9 +275,7 @@ def is_noise(rest: np.ndarray, *, settings: SumSettings = SumSettings()) -> bool
     return not has_edge(rest, settings=settings.edges)
 
 
-def _add_up(
-    samples: np.ndarray, factors: Sequence[Fitted], settings: SumSettings
-) -> bool:
+def _add_up(samples: np.ndarray, factors: Sequence[Fitted], settings: SumSettings) -> bool:
     """Whether factors explain samples and are independent of each other."""
     rest = rest_of(samples, factors)
     weakest = min(factor.variance for factor in factors)
@@ -253,16 +290,12 @@ def _add_up(
 def crossing(factors: Sequence[Fitted]) -> float:
     """Return the largest mean squared cosine between the directions of two factors."""
     pairs = combinations([factor.at.tangents for factor in factors], 2)
-    cosines = [
-        np.linalg.norm(a @ b.transpose(0, 2, 1), ord=2, axis=(1, 2)) for a, b in pairs
-    ]
+    cosines = [np.linalg.norm(a @ b.transpose(0, 2, 1), ord=2, axis=(1, 2)) for a, b in pairs]
     return max((float((c**2).mean()) for c in cosines), default=0.0)
 
 
 def cumulant_between(
-    factors: Sequence[Fitted],
-    *,
-    settings: IndependenceSettings = IndependenceSettings(),
+    factors: Sequence[Fitted], *, settings: IndependenceSettings = IndependenceSettings()
 ) -> float:
     """Return the largest cumulant between places on different factors.
 
@@ -293,9 +326,7 @@ def _white(places: np.ndarray) -> np.ndarray:
     return left * np.sqrt(len(left))
 
 
-def axes_error(
-    factors: Sequence[Fitted], *, settings: SumSettings = SumSettings()
-) -> float:
+def axes_error(factors: Sequence[Fitted], *, settings: SumSettings = SumSettings()) -> float:
     """Return the largest standard error of the axes of Gaussian factors, in radians.
 
     0 where fewer than two factors are Gaussian.

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor._support.arithmetic import ceil_div, quotient
-from manifactor.factoring.factors.circles import angle_of
+from manifactor._support.values import ceil_div, quotient
 from manifactor.factoring.factors.factor import Factor
-from manifactor.factoring.sums.directions import Directions
+from manifactor.factoring.factors.shapes import angle_of
+from manifactor.factoring.sums.independence import Directions
 from manifactor.factoring.sums.sheets import Sheet
 
 
@@ -16,9 +16,9 @@ from manifactor.factoring.sums.sheets import Sheet
 class PlacingSettings:
     """Settings of `Sum.explain`."""
 
-    # Times that each factor's place is read from what the others leave. Where factors
-    # move samples in orthogonal directions one would do; at a cosine of .5 each of them
-    # leaves a quarter of the error.
+    # Times that each factor's place is read from what the others leave. Where factors move samples
+    # in orthogonal directions one would do; at a cosine of .5 each of them leaves a quarter of the
+    # error.
     rounds: int = 6
     # Samples that are placed at a time.
     block: int = 20_000
@@ -28,24 +28,12 @@ class PlacingSettings:
 
 @dataclass(frozen=True)
 class Summand:
-    """A function of one factor, one term of a sum.
+    """A function of one factor, one term of a sum."""
 
-    Attributes
-    ----------
-    sheet : Sheet
-        The curve or surface that the function traces out.
-    start : ndarray of shape (q, q)
-        Linear estimate of the term: samples times this.
-    variance : float
-        Of the samples, that the term explains.
-    explained : float
-        Share of what the other terms leave of the samples that this one explains.
-    """
-
-    sheet: Sheet
-    start: np.ndarray
-    variance: float
-    explained: float
+    sheet: Sheet  # the curve or surface that the function traces out
+    start: np.ndarray  # (q, q): linear estimate of the term: samples times this
+    variance: float  # of the samples, that the term explains
+    explained: float  # share of what the other terms leave of the samples that this one explains
 
     @property
     def topology(self) -> str:
@@ -68,24 +56,13 @@ class Summand:
 
 @dataclass(frozen=True)
 class Explained:
-    """Samples as a sum.
+    """Samples as a sum."""
 
-    Attributes
-    ----------
-    places : tuple of ndarray of shape (n, c)
-        On each factor.
-    means : tuple of ndarray of shape (n, q)
-        The terms, in the main directions of the samples.
-    tangents : tuple of ndarray of shape (n, d, q)
-        Orthonormal directions in which each factor moves the samples.
-    rest : ndarray of shape (n, q)
-        What the terms leave.
-    """
-
-    places: tuple[np.ndarray, ...]
-    means: tuple[np.ndarray, ...]
+    places: tuple[np.ndarray, ...]  # (n, c): on each factor
+    means: tuple[np.ndarray, ...]  # (n, q): the terms, in the main directions of the samples
+    # (n, d, q): orthonormal directions in which each factor moves the samples
     tangents: tuple[np.ndarray, ...]
-    rest: np.ndarray
+    rest: np.ndarray  # (n, q): what the terms leave
 
     @property
     def off(self) -> np.ndarray:
@@ -95,27 +72,14 @@ class Explained:
 
 @dataclass(frozen=True)
 class Sum:
-    """Samples as a sum of one function of each factor, and noise.
+    """Samples as a sum of one function of each factor, and noise."""
 
-    Attributes
-    ----------
-    directions : Directions
-        The main directions of the samples, in which the terms are given.
-    summands : tuple of Summand
-        The strongest first.
-    left : float
-        Share of the samples' variance that all terms together leave.
-    noise_left : bool
-        Whether what is left looks like noise: no direction of it has an edge or a hole.
-    axes_error : float
-        Standard error of the axes of Gaussian factors, in radians; 0 where there are
-        fewer than two.
-    """
-
-    directions: Directions
-    summands: tuple[Summand, ...]
-    left: float
+    directions: Directions  # the main directions of the samples, in which the terms are given
+    summands: tuple[Summand, ...]  # the strongest first
+    left: float  # share of the samples' variance that all terms together leave
+    # Whether what is left looks like noise: no direction of it has an edge or a hole
     noise_left: bool
+    # Standard error of the axes of Gaussian factors, in radians; 0 where there are fewer than two
     axes_error: float = 0.0
 
     @property
@@ -137,8 +101,8 @@ class Sum:
     ) -> Explained:
         """Return samples, (n, n_features), as a sum.
 
-        All of them at a time; blocks are for the caller to make. Every place is the
-        nearest one to what the other terms leave, in turn; linear estimates come first.
+        All of them at a time; blocks are for the caller to make. Every place is the nearest one to
+        what the other terms leave, in turn; linear estimates come first.
         """
         shown = self.directions(samples)
         at = [term.sheet.project(shown @ term.start) for term in self.summands]
@@ -155,9 +119,7 @@ class Sum:
             rest,
         )
 
-    def _blocks(
-        self, samples: np.ndarray, settings: PlacingSettings
-    ) -> Iterator[Explained]:
+    def _blocks(self, samples: np.ndarray, settings: PlacingSettings) -> Iterator[Explained]:
         """Samples as a sum, a block of them at a time."""
         count = ceil_div(max(1, len(samples)), settings.block)
         for block in np.array_split(samples, count):
@@ -178,11 +140,7 @@ class Sum:
         return joined, np.concatenate(off)
 
     def points(
-        self,
-        samples: np.ndarray,
-        term: int,
-        *,
-        settings: PlacingSettings = PlacingSettings(),
+        self, samples: np.ndarray, term: int, *, settings: PlacingSettings = PlacingSettings()
     ) -> np.ndarray:
         """Return the values of one term at samples, (n, q), in their own units."""
         blocks = self._blocks(samples, settings)
@@ -202,19 +160,12 @@ class Sum:
 def confidence(term: Summand, off: np.ndarray) -> np.ndarray:
     """Return the confidence in places on a factor, (n,), from 0 to 1.
 
-    Parameters
-    ----------
-    term : Summand
-    off : ndarray of shape (n,)
-        Squared distances of samples from the sum. What a sample is off may be an error
-        of its place; it counts in units of the factor's own size.
+    Shapes: off (n,).
     """
     return 1 / (1 + off / term.variance)
 
 
-def _factor(
-    term: Summand, places: np.ndarray, sure: np.ndarray, n_functions: int
-) -> Factor:
+def _factor(term: Summand, places: np.ndarray, sure: np.ndarray, n_functions: int) -> Factor:
     """The factor of a term, with samples at places and the confidence in them."""
     functions, eigenvalues = _functions(term, places, n_functions)
     return Factor(

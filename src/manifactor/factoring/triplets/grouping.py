@@ -20,11 +20,10 @@ from manifactor.spectral.spectrum import Spectrum
 class GroupingSettings:
     """Settings of `group_functions`."""
 
-    # Eigenvalue of a product may miss the sum of its parts' by this share of its own,
-    # where no tolerance is given.
+    # Eigenvalue of a product may miss the sum of its parts' by this share of its own, where no
+    # tolerance is given.
     relative_tolerance: float = 0.1
-    # Least similarity of a function with a product, where no threshold is given: the
-    # paper's gamma.
+    # Least similarity of a function with a product, where no threshold is given: the paper's gamma.
     similarity: float = 0.7
     # Groups that "auto" looks for at most.
     most_groups: int = 5
@@ -36,25 +35,15 @@ class GroupingSettings:
 
 @dataclass(frozen=True)
 class Grouping:
-    """Groups of functions, one for each factor.
-
-    Attributes
-    ----------
-    triplets : Triplets
-    groups : tuple of ndarray of int
-        Indices of functions; empty where nothing can be separated.
-    cut : Cut or None
-    n_pieces : int
-        Unconnected pieces of the graph of functions that occur in a product together.
-    why_none : str
-        Why nothing can be separated, "" if there are groups.
-    """
+    """Groups of functions, one for each factor."""
 
     triplets: Triplets
+    # Indices of functions; empty where nothing can be separated
     groups: tuple[np.ndarray, ...] = ()
     cut: Cut | None = None
+    # Unconnected pieces of the graph of functions that occur in a product together
     n_pieces: int = 0
-    why_none: str = ""
+    why_none: str = ""  # why nothing can be separated, "" if there are groups
 
 
 def group_functions(
@@ -67,21 +56,7 @@ def group_functions(
     settings: GroupingSettings = GroupingSettings(),
     rng: np.random.Generator,
 ) -> Grouping:
-    """Return groups of functions whose products are functions, too.
-
-    Parameters
-    ----------
-    spectrum : Spectrum
-    n_groups : int or None
-        None for the fewest that separate nearly all that is separable.
-    tolerance : float or None
-        How far the eigenvalue of a product may lie from the sum of its parts'; None
-        for a tenth of the product's eigenvalue.
-    threshold : float or None
-        Least similarity of a function with a product; None for .7.
-    exclude : sequence of int
-        Functions that are not to be put into a group.
-    """
+    """Return groups of functions whose products are functions, too."""
     relative = settings.relative_tolerance * spectrum.eigenvalues
     allowed = relative if tolerance is None else np.asarray(tolerance)
     similar = settings.similarity if threshold is None else threshold

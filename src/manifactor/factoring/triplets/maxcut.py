@@ -16,40 +16,31 @@ class CutSettings:
     n_searched: int = 8
     # Moves of the local search for each vertex.
     turns_per_vertex: int = 10
-    # Relative gain that is rounding: sums of many gains carry errors, and a walk in
-    # circles is no progress.
+    # Relative gain that is rounding: sums of many gains carry errors, and a walk in circles is no
+    # progress.
     rounding: float = 1e-12
-    # Turns in which a vertex that has moved stays where it is: one for every so many
-    # vertices, for a small graph must leave most of its vertices free, up to a limit.
+    # Turns in which a vertex that has moved stays where it is: one for every so many vertices, for
+    # a small graph must leave most of its vertices free, up to a limit.
     vertices_per_tenure: int = 3
     max_tenure: int = 10
-    # Sweeps of the coordinate method over all vectors, which ends before when no entry
-    # moves by more than the tolerance.
+    # Sweeps of the coordinate method over all vectors, which ends before when no entry moves by
+    # more than the tolerance.
     max_sweeps: int = 300
     sweep_tolerance: float = 1e-7
-    # For more than two groups: steps of the multipliers, and the sweeps between them,
-    # which start from the vectors of the step before and need not converge.
+    # For more than two groups: steps of the multipliers, and the sweeps between them, which start
+    # from the vectors of the step before and need not converge.
     n_multiplier_steps: int = 60
     sweeps_per_step: int = 20
 
 
 @dataclass(frozen=True, repr=False)
 class Cut:
-    """Groups of vertices and how good they are.
+    """Groups of vertices and how good they are."""
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n_vertices,)
-        The group of each vertex; groups are numbered by their first vertex.
-    objective : float
-        Weight of the edges between groups.
-    bound : float
-        No grouping has more: the dual value of the relaxation.
-    """
-
+    # (n_vertices,): the group of each vertex; groups are numbered by their first vertex
     labels: np.ndarray
-    objective: float
-    bound: float
+    objective: float  # weight of the edges between groups
+    bound: float  # no grouping has more: the dual value of the relaxation
 
     def __repr__(self) -> str:
         sizes = np.bincount(self.labels).tolist()
@@ -72,35 +63,25 @@ def max_cut(
 ) -> Cut:
     """Divide vertices into groups with as much weight between groups as possible.
 
-    The relaxation of Goemans and Williamson (1995), for more than two groups that of
-    Frieze and Jerrum (1997), is solved by the coordinate method on low-rank factors
-    (Wang, Chang and Kolter, 2017). Of many random roundings the best are improved by a
-    tabu search over single moves.
+    The relaxation of Goemans and Williamson (1995), for more than two groups that of Frieze and
+    Jerrum (1997), is solved by the coordinate method on low-rank factors (Wang, Chang and Kolter,
+    2017). Of many random roundings the best are improved by a tabu search over single moves.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_vertices, n_vertices)
-        Symmetric, not negative, zero diagonal.
-    n_groups : int
-        At least 2.
-
-    Examples
-    --------
     >>> square = np.array([[0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0]])
     >>> cut = max_cut(square, rng=np.random.default_rng(0))
     >>> cut
     Cut(sizes=[2, 2], objective=4, bound=4)
     >>> cut.labels
     array([0, 1, 0, 1])
+
+    Shapes: weights (n_vertices, n_vertices).
     """
     weights = np.asarray(weights, dtype=float)
     if not weights.any():
         return Cut(np.zeros(len(weights), dtype=int), 0.0, 0.0)
     vectors, bound = _relax(weights, n_groups, settings, rng)
     rounded = _roundings(vectors, n_groups, settings.n_roundings, rng)
-    best_first = np.argsort(
-        [-cut_weight(weights, labels) for labels in rounded], kind="stable"
-    )
+    best_first = np.argsort([-cut_weight(weights, labels) for labels in rounded], kind="stable")
     searched = [
         _tabu_search(weights, rounded[i], n_groups, settings)
         for i in best_first[: settings.n_searched]
@@ -118,10 +99,7 @@ def cut_weight(weights: np.ndarray, labels: np.ndarray) -> float:
 
 
 def _roundings(
-    vectors: np.ndarray,
-    n_groups: int,
-    count: int,
-    rng: np.random.Generator,
+    vectors: np.ndarray, n_groups: int, count: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Return different random groupings, (n_different, n_vertices).
 
@@ -136,24 +114,15 @@ def _roundings(
 
 
 def _relax(
-    weights: np.ndarray,
-    n_groups: int,
-    settings: CutSettings,
-    rng: np.random.Generator,
+    weights: np.ndarray, n_groups: int, settings: CutSettings, rng: np.random.Generator
 ) -> tuple[np.ndarray, float]:
     """Solve the relaxation.
 
-    Returns
-    -------
-    vectors : ndarray of shape (n_vertices, rank)
-        Unit vectors that minimise the sum of weights times inner products, of which
-        none is below -1/(n_groups - 1).
-    bound : float
-        Dual bound of the cut.
+    Returns vectors (n_vertices, rank).
     """
     n = len(weights)
-    # A solution of rank sqrt(2 n) exists (Barvinok 1995, Pataki 1998); a few more
-    # dimensions keep the coordinate method out of local minima.
+    # A solution of rank sqrt(2 n) exists (Barvinok 1995, Pataki 1998); a few more dimensions keep
+    # the coordinate method out of local minima.
     rank = min(n, int(np.ceil(np.sqrt(2 * n))) + n_groups)
     vectors = rng.standard_normal((n, rank))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -165,10 +134,7 @@ def _relax(
 
 
 def _climb(
-    weights: np.ndarray,
-    vectors: np.ndarray,
-    n_groups: int,
-    settings: CutSettings,
+    weights: np.ndarray, vectors: np.ndarray, n_groups: int, settings: CutSettings
 ) -> tuple[np.ndarray, float]:
     """Enforce the lower limit of inner products by multipliers.
 
@@ -190,10 +156,7 @@ def _climb(
 
 
 def _descend(
-    weights: np.ndarray,
-    vectors: np.ndarray,
-    sweeps: int,
-    settings: CutSettings,
+    weights: np.ndarray, vectors: np.ndarray, sweeps: int, settings: CutSettings
 ) -> np.ndarray:
     """Set each vector against the weighted sum of the others until nothing moves."""
     vectors = vectors.copy()
@@ -213,16 +176,13 @@ def _descend(
 
 
 def _dual_bound(
-    weights: np.ndarray,
-    vectors: np.ndarray,
-    multipliers: np.ndarray,
-    n_groups: int,
+    weights: np.ndarray, vectors: np.ndarray, multipliers: np.ndarray, n_groups: int
 ) -> float:
     """Return a value that no grouping exceeds.
 
-    It holds for any vectors and any multipliers that are not negative. With
-    A = weights - multipliers, <A, X> >= sum y for all feasible X once A - diag(y) is
-    positive semidefinite; y is read off the vectors and lowered until that holds.
+    It holds for any vectors and any multipliers that are not negative. With A = weights -
+    multipliers, <A, X> >= sum y for all feasible X once A - diag(y) is positive semidefinite; y is
+    read off the vectors and lowered until that holds.
     """
     shifted = weights - multipliers
     y = -np.linalg.norm(shifted @ vectors, axis=1)
@@ -235,15 +195,12 @@ def _dual_bound(
 
 
 def _tabu_search(
-    weights: np.ndarray,
-    labels: np.ndarray,
-    n_groups: int,
-    settings: CutSettings,
+    weights: np.ndarray, labels: np.ndarray, n_groups: int, settings: CutSettings
 ) -> np.ndarray:
     """Return the best grouping on a walk of single moves.
 
-    Each move is the best one of a vertex that has not moved lately, also where it makes
-    the cut worse: so the walk leaves local maxima.
+    Each move is the best one of a vertex that has not moved lately, also where it makes the cut
+    worse: so the walk leaves local maxima.
     """
     labels = labels.copy()
     n = len(labels)

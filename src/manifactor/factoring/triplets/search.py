@@ -16,8 +16,8 @@ class TripletSettings:
 
     # Bytes of products that are formed at a time: they stay in the cache.
     block_bytes: int = 4 * 2**20
-    # Least number of products at a time, whatever their size: a matrix product of fewer
-    # rows is slow.
+    # Least number of products at a time, whatever their size: a matrix product of fewer rows is
+    # slow.
     min_block: int = 8
 
 
@@ -25,23 +25,14 @@ class TripletSettings:
 class Triplets:
     """Functions recognised as products of lower functions, and how similar they are.
 
-    Attributes
-    ----------
-    products : ndarray of shape (n_triplets,)
-        Index of the product function in the spectrum.
-    parts : ndarray of shape (n_triplets, max_parts)
-        Indices of the functions it is the product of, padded with -1.
-    similarity : ndarray of shape (n_triplets,)
-        Absolute cosine between the product function and the product of its parts.
-
-    Examples
-    --------
     >>> Triplets(np.array([3]), np.array([[1, 2]]), np.array([0.9]))
     Triplets(1 product of up to 2 functions, similarity 0.900 to 0.900)
     """
 
-    products: np.ndarray
+    products: np.ndarray  # (n_triplets,): index of the product function in the spectrum
+    # (n_triplets, max_parts): indices of the functions it is the product of, padded with -1
     parts: np.ndarray
+    # (n_triplets,): absolute cosine between the product function and the product of its parts
     similarity: np.ndarray
 
     def __len__(self) -> int:
@@ -57,19 +48,10 @@ class Triplets:
             f"similarity {low:.3f} to {high:.3f})"
         )
 
-    def separability(
-        self, *, exclude: Sequence[int] = ()
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def separability(self, *, exclude: Sequence[int] = ()) -> tuple[np.ndarray, np.ndarray]:
         """Return the evidence that two functions belong to different factors.
 
-        Returns
-        -------
-        functions : ndarray of shape (n_parts,)
-            Ascending indices of the functions that occur as parts, without those in
-            `exclude` and those that occur with excluded ones only.
-        separability : ndarray of shape (n_parts, n_parts)
-            Symmetric; the similarity of the product in which the two occur together, 0
-            if there is none.
+        Returns functions (n_parts,), separability (n_parts, n_parts).
         """
         size = int(self.parts.max(initial=0)) + 1
         matrix = np.zeros((size, size))
@@ -89,18 +71,11 @@ class Triplets:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Combinations of functions whose product may be a function.
+    """Combinations of functions whose product may be a function."""
 
-    Attributes
-    ----------
-    products : ndarray of shape (n_candidates,)
-    parts : ndarray of shape (n_candidates, max_parts)
-    similarity : ndarray of shape (n_candidates,)
-        As in `Triplets`, but with any number of candidates for each product.
-    """
-
-    products: np.ndarray
-    parts: np.ndarray
+    products: np.ndarray  # (n_candidates,)
+    parts: np.ndarray  # (n_candidates, max_parts)
+    # (n_candidates,): as in `Triplets`, but with any number of candidates for each product
     similarity: np.ndarray
 
 
@@ -114,23 +89,10 @@ def find_triplets(
 ) -> Triplets:
     """Find for every function the most similar product of lower ones, if any.
 
-    A product has 2 to `max_parts` parts and passes both criteria. A function that is
-    itself recognised as a product is never a part.
+    A product has 2 to `max_parts` parts and passes both criteria. A function that is itself
+    recognised as a product is never a part.
 
-    Parameters
-    ----------
-    spectrum : Spectrum
-    tolerance : float or ndarray of shape (n_functions,)
-        delta: the parts' eigenvalues must add up to the product's within this; an array
-        has one for each product.
-    threshold : float
-        gamma: the least similarity.
-    max_parts : int
-        The most functions in a product: the number of factors.
-
-    References
-    ----------
-    Zhang, Moscovich, Singer, *Product Manifold Learning*, AISTATS 2021, Algorithm 1.
+    Shapes: tolerance (n_functions,).
     """
     found = _candidates(spectrum, tolerance, threshold, max_parts, settings)
     return _best_of_each(found)
@@ -180,15 +142,9 @@ def _candidates(
     n_samples = functions.shape[1]
     # One thread for each block: its matrix products are too small for threads of BLAS.
     with one_blas_thread(), ThreadPoolExecutor(cores()) as pool:
-        blocks = _blocks(
-            eigenvalues, max_parts, limit, _block_length(n_samples, settings)
-        )
+        blocks = _blocks(eigenvalues, max_parts, limit, _block_length(n_samples, settings))
         found = list(pool.map(similar, blocks))
-    none = (
-        np.empty(0, dtype=int),
-        np.empty((0, max_parts), dtype=int),
-        np.empty(0),
-    )
+    none = (np.empty(0, dtype=int), np.empty((0, max_parts), dtype=int), np.empty(0))
     columns = zip(none, *found, strict=True)
     return Candidates(*(np.concatenate(column) for column in columns))
 
@@ -204,23 +160,12 @@ def _band(eigenvalues: np.ndarray, total: np.ndarray, tolerance: np.ndarray) -> 
 
 
 def _similarity(
-    functions: np.ndarray,
-    rooted: np.ndarray,
-    block: np.ndarray,
-    band: slice,
+    functions: np.ndarray, rooted: np.ndarray, block: np.ndarray, band: slice
 ) -> np.ndarray:
     """Return the absolute cosine of each product of a block with each function.
 
-    Parameters
-    ----------
-    functions, rooted : ndarray of shape (n_functions, n_samples)
-    block : ndarray of shape (n_products, n_parts)
-    band : slice
-        The functions to compare with.
-
-    Returns
-    -------
-    ndarray of shape (n_products, n_band)
+    Shapes: functions, rooted (n_functions, n_samples), block (n_products, n_parts) -> (n_products,
+    n_band).
     """
     product = rooted[block[:, 0]]
     for column in block.T[1:]:
@@ -234,10 +179,7 @@ def _similarity(
 def _combinations_below(eigenvalues: np.ndarray, size: int, limit: float) -> np.ndarray:
     """Return combinations of functions whose eigenvalues sum to less than `limit`.
 
-    Returns
-    -------
-    ndarray of shape (n_combinations, size)
-        Ascending indices of functions that are not constant.
+    Returns (n_combinations, size).
     """
     combinations = np.arange(1, len(eigenvalues))[:, None]
     for _ in range(size - 1):
@@ -248,9 +190,7 @@ def _combinations_below(eigenvalues: np.ndarray, size: int, limit: float) -> np.
         offset = np.cumsum(count) - count
         start = np.repeat(last + 1 - offset, count)
         following = start + np.arange(count.sum())
-        combinations = np.column_stack(
-            [np.repeat(combinations, count, axis=0), following]
-        )
+        combinations = np.column_stack([np.repeat(combinations, count, axis=0), following])
     return combinations
 
 
@@ -260,10 +200,7 @@ def _block_length(n_samples: int, settings: TripletSettings) -> int:
 
 
 def _blocks(
-    eigenvalues: np.ndarray,
-    max_parts: int,
-    limit: float,
-    length: int,
+    eigenvalues: np.ndarray, max_parts: int, limit: float, length: int
 ) -> Iterator[np.ndarray]:
     """Yield combinations in order of their eigenvalue sums, a few at a time.
 
@@ -290,6 +227,4 @@ def _best_of_each(found: Candidates) -> Triplets:
             continue
         matched[product] = int(candidate)
     chosen = np.array(list(matched.values()), dtype=int)
-    return Triplets(
-        found.products[chosen], found.parts[chosen], found.similarity[chosen]
-    )
+    return Triplets(found.products[chosen], found.parts[chosen], found.similarity[chosen])

@@ -1,18 +1,16 @@
 """Exact nearest neighbours by torch, on a GPU or on the CPU: far cells are ruled out.
 
-Samples lie in the cells of landmarks, which are samples chosen at random. A query is
-compared with all samples of the cells within its reach: those whose lower bound, the
-distance of their landmark from the query's less their radius, is smaller. By the
-triangle inequality no other sample is nearer to the query than the reach less the
-query's distance from its landmark, so a query with all its neighbours that near is
-done. At first the reach takes in a fixed number of cells; a query that is not done then
-knows which reach is sufficient.
+Samples lie in the cells of landmarks, which are samples chosen at random. A query is compared with
+all samples of the cells within its reach: those whose lower bound, the distance of their landmark
+from the query's less their radius, is smaller. By the triangle inequality no other sample is nearer
+to the query than the reach less the query's distance from its landmark, so a query with all its
+neighbours that near is done. At first the reach takes in a fixed number of cells; a query that is
+not done then knows which reach is sufficient.
 
-Distances come from matrix products in coordinates relative to the landmark. Their
-rounding can swap neighbours, so more candidates than neighbours are chosen, and
-measured again by differences of coordinates. Queries for which that is not conclusive,
-in clusters of samples much smaller than their cell, are ambiguous: they are searched
-once more, by differences alone.
+Distances come from matrix products in coordinates relative to the landmark. Their rounding can swap
+neighbours, so more candidates than neighbours are chosen, and measured again by differences of
+coordinates. Queries for which that is not conclusive, in clusters of samples much smaller than
+their cell, are ambiguous: they are searched once more, by differences alone.
 """
 
 import math
@@ -22,17 +20,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from manifactor._support.extras import extra
-from manifactor.spectral.search.candidates import (
+from manifactor._support.errors import extra
+from manifactor.spectral.search.cells import (
+    Cells,
+    CellSettings,
     QueryBlocks,
     SearchPass,
+    StepMemory,
     choose_candidates,
     end_of_batch,
     make_batch,
+    make_cells,
     query_blocks,
 )
-from manifactor.spectral.search.cells import Cells, CellSettings, make_cells
-from manifactor.spectral.search.memory import StepMemory
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -40,63 +40,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Answers:
-    """Neighbours of some queries within their reach.
+    """Neighbours of some queries within their reach."""
 
-    Attributes
-    ----------
-    rows : Tensor of shape (m,)
-        The queries, counted in the order of the cells, as the columns are.
-    distances, columns : Tensor of shape (m, n_neighbors)
-        Ascending; infinite where there were fewer candidates.
-    needed_reach : Tensor of shape (m,)
-        The reach that proves them the nearest of all.
-    ambiguous : Tensor of bool of shape (m,)
-        Whether rounding may have hidden nearer samples within reach.
-    """
-
-    rows: "Tensor"
-    distances: "Tensor"
-    columns: "Tensor"
-    needed_reach: "Tensor"
-    ambiguous: "Tensor"
+    rows: "Tensor"  # (m,): the queries, counted in the order of the cells, as the columns are
+    distances: "Tensor"  # (m, n_neighbors): ascending; infinite where there were fewer candidates
+    columns: "Tensor"  # (m, n_neighbors): ascending; infinite where there were fewer candidates
+    needed_reach: "Tensor"  # (m,): the reach that proves them the nearest of all
+    ambiguous: "Tensor"  # (m,): whether rounding may have hidden nearer samples within reach
 
 
 def nearest(
-    X: "Tensor",
-    n_neighbors: int,
-    *,
-    settings: CellSettings = CellSettings(),
+    X: "Tensor", n_neighbors: int, *, settings: CellSettings = CellSettings()
 ) -> tuple["Tensor", "Tensor"]:
     """Return distances and indices of every sample's nearest other samples.
 
     A sample is never its own neighbour; a copy of it is one, at distance 0.
 
-    Parameters
-    ----------
-    X : Tensor of shape (n, d)
-        Samples in single or double precision, on any device; double ones are centred
-        and rounded to single.
-    n_neighbors : int
-        Neighbours of each sample, at most n - 1.
-    settings : CellSettings
-
-    Returns
-    -------
-    distances : Tensor of float32 of shape (n, n_neighbors)
-        Ascending along each row.
-    indices : Tensor of int64 of shape (n, n_neighbors)
-        In the order of the given samples.
-
-    Examples
-    --------
     >>> X = torch.tensor([[0.0], [1.0], [3.0]])  # doctest: +SKIP
     >>> distances, indices = nearest(X, 1)  # doctest: +SKIP
     >>> distances[:, 0], indices[:, 0]  # doctest: +SKIP
     (tensor([1., 1., 2.]), tensor([1, 0, 1]))
+
+    Shapes: X (n, d) -> distances (n, n_neighbors), indices (n, n_neighbors).
     """
     _require_full_precision(X)
-    # The error is suppressed and raised anew outside: its traceback would hold on to
-    # the memory of the device.
+    # The error is suppressed and raised anew outside: its traceback would hold on to the memory of
+    # the device.
     with suppress(extra("torch").OutOfMemoryError):
         return _nearest(X.detach(), n_neighbors, settings)
     raise MemoryError(
@@ -107,11 +76,7 @@ def nearest(
     )
 
 
-def _nearest(
-    X: "Tensor",
-    n_neighbors: int,
-    settings: CellSettings,
-) -> tuple["Tensor", "Tensor"]:
+def _nearest(X: "Tensor", n_neighbors: int, settings: CellSettings) -> tuple["Tensor", "Tensor"]:
     """Return the result of `nearest` if memory suffices."""
     torch = extra("torch")
     memory = settings.step_memory(X.device.type)
@@ -187,10 +152,7 @@ def _landmark_copies(cells: Cells, n_neighbors: int) -> "Tensor":
 
 
 def _answers_for_copies(
-    cells: Cells,
-    rows: "Tensor",
-    n_neighbors: int,
-    memory: StepMemory,
+    cells: Cells, rows: "Tensor", n_neighbors: int, memory: StepMemory
 ) -> Iterator[Answers]:
     """Yield answers for copies of their landmark: the copies that follow, in a circle.
 
@@ -209,11 +171,7 @@ def _answers_for_copies(
         zeros = torch.zeros_like(columns, dtype=torch.float32)
         zero = zeros[:, 0]
         yield Answers(
-            rows=rows[some],
-            distances=zeros,
-            columns=columns,
-            needed_reach=zero,
-            ambiguous=zero > 0,
+            rows=rows[some], distances=zeros, columns=columns, needed_reach=zero, ambiguous=zero > 0
         )
 
 
@@ -236,11 +194,7 @@ def _first_reach(cells: Cells, n_neighbors: int, memory: StepMemory) -> "Tensor"
     return reach[cells.home]
 
 
-def _searched(
-    search: SearchPass,
-    rows: "Tensor",
-    memory: StepMemory,
-) -> Iterator[Answers]:
+def _searched(search: SearchPass, rows: "Tensor", memory: StepMemory) -> Iterator[Answers]:
     """Yield answers for some queries, those of a cell side by side."""
     if not len(rows):
         return
@@ -252,11 +206,7 @@ def _searched(
 
 
 def _next_answers(
-    search: SearchPass,
-    rows: "Tensor",
-    blocks: QueryBlocks,
-    start: int,
-    step_bytes: int,
+    search: SearchPass, rows: "Tensor", blocks: QueryBlocks, start: int, step_bytes: int
 ) -> tuple[Answers, int]:
     """Return answers for as many blocks as fit, and where the next batch begins."""
     stop = end_of_batch(search, blocks, start, step_bytes)
@@ -264,21 +214,13 @@ def _next_answers(
     value, columns = choose_candidates(search, batch, step_bytes)
     present = batch.present
     answers = _measured(
-        search,
-        batch.queries[present],
-        columns[present],
-        value[present],
-        step_bytes,
+        search, batch.queries[present], columns[present], value[present], step_bytes
     )
     return answers, stop
 
 
 def _measured(
-    search: SearchPass,
-    rows: "Tensor",
-    columns: "Tensor",
-    value: "Tensor",
-    step_bytes: int,
+    search: SearchPass, rows: "Tensor", columns: "Tensor", value: "Tensor", step_bytes: int
 ) -> Answers:
     """Return the nearest of the candidates of each query, and what they prove."""
     torch = extra("torch")
@@ -303,10 +245,7 @@ def _measured(
 
 
 def _exact_squares(
-    samples: "Tensor",
-    rows: "Tensor",
-    columns: "Tensor",
-    step_bytes: int,
+    samples: "Tensor", rows: "Tensor", columns: "Tensor", step_bytes: int
 ) -> "Tensor":
     """Return squared distances of queries to their candidates, (m, n_chosen)."""
     row_bytes = 12 * columns.shape[1] * samples.shape[1]
@@ -318,27 +257,13 @@ def _exact_squares(
     return extra("torch").cat(squares)
 
 
-def _ambiguous(
-    cells: Cells,
-    offset: "Tensor",
-    last: "Tensor",
-    farthest: "Tensor",
-) -> "Tensor":
+def _ambiguous(cells: Cells, offset: "Tensor", last: "Tensor", farthest: "Tensor") -> "Tensor":
     """Return whether a sample that was not chosen may be a nearer neighbour.
 
-    Parameters
-    ----------
-    cells : Cells
-    offset : Tensor of shape (m,)
-        Distance of the query from its landmark.
-    last : Tensor of shape (m,)
-        Distance of its last neighbour.
-    farthest : Tensor of shape (m,)
-        The largest value among its candidates: the squared distance of every sample
-        that was not chosen is at least this one's, up to rounding.
+    Shapes: offset (m,), last (m,), farthest (m,).
     """
-    # The query lies `offset` from the landmark, and a sample nearer than the last
-    # neighbour at most `offset` + `last`. The square of the sum bounds the error.
+    # The query lies `offset` from the landmark, and a sample nearer than the last neighbour at most
+    # `offset` + `last`. The square of the sum bounds the error.
     rounding = cells.rounding * (2 * offset + last).square()
     others = farthest + offset.square() - rounding
     tie = 1 - cells.settings.tie_tolerance

@@ -7,15 +7,12 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-from manifactor._support.choices import Choice, given
-from manifactor._support.parameters import require_choice
-from manifactor.spectral.resident import require_device
-from manifactor.spectral.search.approximate import ApproximateSearch
+from manifactor._support.parameters import Choice, given, require_choice
+from manifactor.spectral.gpu import require_device
+from manifactor.spectral.search.approximate import ApproximateSearch, FaissSettings
 from manifactor.spectral.search.cells import CellSettings
 from manifactor.spectral.search.device import DeviceSearch
-from manifactor.spectral.search.exact import BruteSearch, TreeSearch
-from manifactor.spectral.search.faiss_lists import FaissSettings
-from manifactor.spectral.search.interface import NeighborSearch
+from manifactor.spectral.search.exact import BruteSearch, NeighborSearch, TreeSearch
 
 log = logging.getLogger("manifactor")
 
@@ -30,23 +27,23 @@ EXACT_REASONS = {
 class NeighborSettings:
     """Settings of `neighbor_graph` and of the choice of a search."""
 
-    # Default number of neighbours: the lowest 30 functions of flat 2-D and 3-D shapes
-    # were most accurate between 64 and 128.
+    # Default number of neighbours: the lowest 30 functions of flat 2-D and 3-D shapes were most
+    # accurate between 64 and 128.
     n_neighbors: int = 64
 
-    # Above, scikit-learn's fused brute force is faster than a tree at every size that
-    # was measured (3,000 to 50,000 samples).
+    # Above, scikit-learn's fused brute force is faster than a tree at every size that was measured
+    # (3,000 to 50,000 samples).
     tree_dimensions: int = 8
 
-    # Samples above which faiss costs half of a tree in 6 dimensions, and a fifth of
-    # brute force in 16 and 64.
+    # Samples above which faiss costs half of a tree in 6 dimensions, and a fifth of brute force in
+    # 16 and 64.
     approximate_above: int = 50_000
 
     # Up to so many dimensions a tree is fastest for any number of samples.
     few_dimensions: int = 5
 
-    # Samples above which a tree puts those of a leaf next to each other; fewer stay in
-    # the caches whatever their order. The search of 100,000 then takes .6 of the time.
+    # Samples above which a tree puts those of a leaf next to each other; fewer stay in the caches
+    # whatever their order. The search of 100,000 then takes .6 of the time.
     ordered_above: int = 50_000
 
     faiss: FaissSettings = field(default_factory=FaissSettings)
@@ -72,13 +69,6 @@ def choose_search(
 ) -> Choice:
     """Choose the search for so many samples and columns.
 
-    Returns
-    -------
-    Choice of str
-        "kd_tree", "brute", "faiss", "cells", "custom" or "precomputed".
-
-    Examples
-    --------
     >>> choose_search(1000, 3)
     Choice(value='kd_tree', why='exact; a tree is fastest in few dimensions')
     >>> choose_search(1000, 3, method="brute")

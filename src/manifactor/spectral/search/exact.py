@@ -1,41 +1,110 @@
-"""Exact neighbour searches on the CPU: a k-d tree, and brute force."""
+"""The interface of the neighbour searches, the adapter for a caller's own, and the exact search."""
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import KDTree
+from sklearn.base import BaseEstimator
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.neighbors import KNeighborsTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from manifactor._support.threads import cores, thread_count
-from manifactor.spectral.search.interface import NeighborSearch
+
+# The interface of the neighbour searches, and the adapter for a caller's own.
+
+
+class NeighborSearch(BaseEstimator):
+    """Base class of the searches, modelled on scikit-learn's KNeighborsTransformer."""
+
+    n_neighbors: int  # neighbours of each sample, itself not counted; a `CustomSearch` has none
+    recall_: float = 1.0  # fraction of the true neighbours that is found; 1 for exact searches
+
+    def fit(self, X, y=None) -> "NeighborSearch":
+        """Index the samples, (n_samples, n_features)."""
+        raise NotImplementedError
+
+    def transform(self, X) -> sp.csr_array:
+        """Return distances of queries to their neighbours, (n_queries, n_samples)."""
+        raise NotImplementedError
+
+    def fit_transform(self, X, y=None) -> Any:
+        """Index the samples and return the distances of each to its neighbours.
+
+        Returns (n_samples, n_samples).
+        """
+        return self.fit(X).transform(X)
+
+    def sample_order(self, X) -> np.ndarray:
+        """Return the order in which the search prefers the samples, (n_samples,)."""
+        return np.arange(X.shape[0])
+
+
+class CustomSearch(NeighborSearch):
+    """A search of the caller: its own metric and number of neighbours hold."""
+
+    def __init__(self, search: Any) -> None:
+        """Store the search."""
+        self.search = search
+
+    @property
+    def recall_(self) -> float:  # type: ignore[override]
+        """Recall that the search reports; nan if it reports none."""
+        return getattr(self.search, "recall_", np.nan)
+
+    def fit(self, X, y=None) -> "CustomSearch":
+        """Fit the search of the caller."""
+        self.search.fit(X)
+        return self
+
+    def transform(self, X) -> sp.csr_array:
+        """Return the distances that the search of the caller finds."""
+        return sp.csr_array(self.search.transform(X))
+
+    def fit_transform(self, X, y=None) -> sp.csr_array:
+        """Return the distances between the samples, checked."""
+        distances = sp.csr_array(self.search.fit(X).transform(X))
+        _require_square(distances, len(X))
+        require_distances(distances)
+        return distances
+
+
+def require_distances(graph: sp.csr_array) -> None:
+    """Raise ValueError if a neighbour graph holds nothing but ones."""
+    # Ones are what scikit-learn stores with mode="connectivity", which is its default in
+    # kneighbors_graph.
+    if graph.nnz and (graph.data == 1).all():
+        raise ValueError(
+            "the neighbour graph must hold distances; got ones only, which looks like "
+            "connectivities. Use mode='distance'."
+        )
+
+
+def _require_square(distances: sp.csr_array, n_samples: int) -> None:
+    expected = (n_samples, n_samples)
+    if distances.shape != expected:
+        raise ValueError(
+            f"`neighbors` must give distances of shape {expected} for its own training "
+            f"samples; got {distances.shape}. Use an object like "
+            "sklearn.neighbors.KNeighborsTransformer(mode='distance')."
+        )
+
+
+# Exact neighbour searches on the CPU: a k-d tree, and brute force.
 
 
 class TreeSearch(NeighborSearch):
     """Exact search in few dimensions by SciPy's k-d tree.
 
     It takes two thirds of the time of KNeighborsTransformer.
-
-    Parameters
-    ----------
-    n_neighbors : int
-        Neighbours of each sample, itself not counted.
-    n_jobs : int or None
-        Threads, as in `thread_count`.
-    ordered_above : int
-        Samples above which those of a leaf of the tree are put next to each other.
     """
 
     def __init__(
-        self,
-        n_neighbors: int = 64,
-        *,
-        n_jobs: int | None = -1,
-        ordered_above: int = 50_000,
+        self, n_neighbors: int = 64, *, n_jobs: int | None = -1, ordered_above: int = 50_000
     ) -> None:
         """Store the parameters."""
         self.n_neighbors = n_neighbors
@@ -50,8 +119,8 @@ class TreeSearch(NeighborSearch):
 
     def fit(self, X, y=None) -> "TreeSearch":
         """Build the tree."""
-        # Midpoint splits answer queries as fast as median splits if the samples are
-        # evenly spread, and the tree is built sooner.
+        # Midpoint splits answer queries as fast as median splits if the samples are evenly spread,
+        # and the tree is built sooner.
         self.tree_ = KDTree(X, balanced_tree=False, compact_nodes=False)
         return self
 
@@ -74,8 +143,8 @@ def nearest_point(
 ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """Return a function from samples to distance and index of the nearest point.
 
-    In more than `tree_dimensions` columns a tree compares a sample with nearly all
-    points, one by one; products of matrices are faster.
+    In more than `tree_dimensions` columns a tree compares a sample with nearly all points, one by
+    one; products of matrices are faster.
     """
     if points.shape[1] <= tree_dimensions:
         return partial(_nearest_in_tree, KDTree(points))
@@ -95,26 +164,15 @@ def _nearest_of_all(
 
 
 class BruteSearch(NeighborSearch):
-    """Exact search by comparing all pairs of centred samples.
-
-    Parameters
-    ----------
-    n_neighbors : int
-        Neighbours of each sample, itself not counted.
-    n_jobs : int or None
-        Threads, as in `thread_count`.
-    recomputed_below : float
-        Distances below this fraction of the largest centred coordinate are computed
-        again from differences of coordinates, see `fit_transform`.
-    """
+    """Exact search by comparing all pairs of centred samples."""
 
     def __init__(
         self,
         n_neighbors: int = 64,
         *,
         n_jobs: int | None = -1,
-        # Far above the square root of the rounding of double precision, 1.5e-8, by
-        # which distances from inner products are wrong for copies.
+        # Far above the square root of the rounding of double precision, 1.5e-8, by which distances
+        # from inner products are wrong for copies.
         recomputed_below: float = 1e-6,
     ) -> None:
         """Store the parameters."""
@@ -125,12 +183,10 @@ class BruteSearch(NeighborSearch):
     def fit(self, X, y=None) -> "BruteSearch":
         """Centre and store the samples."""
         knn = KNeighborsTransformer(
-            n_neighbors=self.n_neighbors,
-            algorithm="brute",
-            n_jobs=thread_count(self.n_jobs),
+            n_neighbors=self.n_neighbors, algorithm="brute", n_jobs=thread_count(self.n_jobs)
         )
-        # Brute force expands the square of a difference, which cancels most digits of
-        # samples that lie far from the origin.
+        # Brute force expands the square of a difference, which cancels most digits of samples that
+        # lie far from the origin.
         self.pipeline_ = make_pipeline(StandardScaler(with_std=False), knn).fit(X)
         return self
 

@@ -1,20 +1,30 @@
 """Everything known about every sample as named columns, and selections in them."""
 
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
 
 import numpy as np
 
-from manifactor.cryoem.particles import Particles
+from manifactor._support.errors import one_line
+from manifactor._support.files import write_new
+from manifactor.cryoem.all_views.volumes import is_of_all_views
+from manifactor.cryoem.files.particles import Particles
 from manifactor.runs.places import Place, in_range
+from manifactor.runs.run import Run
+from manifactor.views.explorer.molecule import Molecule
+from manifactor.views.explorer.previews import Features, Preview
 
 
 @dataclass(frozen=True)
 class ColumnSettings:
     """Settings of `place_columns` and `feature_columns`."""
 
-    # Radius at which a circle's samples of no confidence are drawn; those of full
-    # confidence have 1. The hole shows that it is a circle.
+    # Radius at which a circle's samples of no confidence are drawn; those of full confidence have
+    # 1. The hole shows that it is a circle.
     inner_radius: float = 0.4
 
     # Columns of the samples themselves in the page's lists.
@@ -23,23 +33,12 @@ class ColumnSettings:
 
 @dataclass(frozen=True)
 class Column:
-    """A number for every sample.
+    """A number for every sample."""
 
-    Attributes
-    ----------
-    label : str
-        What people call it.
-    values : ndarray of shape (n,)
-    group : str
-        Heading in the page's lists; "" for a column that only places points.
-    cyclic : bool
-        Whether the values are degrees, 360 being 0.
-    """
-
-    label: str
-    values: np.ndarray
-    group: str = ""
-    cyclic: bool = False
+    label: str  # what people call it
+    values: np.ndarray  # (n,)
+    group: str = ""  # heading in the page's lists; "" for a column that only places points
+    cyclic: bool = False  # whether the values are degrees, 360 being 0
 
     def limits(self) -> tuple[float, float]:
         """Return the smallest and the largest number; fixed ones where they are known.
@@ -56,9 +55,7 @@ class Column:
 
 
 def place_columns(
-    places: Sequence[Place],
-    *,
-    settings: ColumnSettings = ColumnSettings(),
+    places: Sequence[Place], *, settings: ColumnSettings = ColumnSettings()
 ) -> dict[str, Column]:
     """Return places on every factor, how sure they are, and where to draw them."""
     columns: dict[str, Column] = {}
@@ -67,11 +64,7 @@ def place_columns(
     return columns
 
 
-def _columns_of_factor(
-    number: int,
-    place: Place,
-    settings: ColumnSettings,
-) -> dict[str, Column]:
+def _columns_of_factor(number: int, place: Place, settings: ColumnSettings) -> dict[str, Column]:
     name, label = f"factor{number}", f"factor {number}"
     values, circle = place.displayed, place.topology == "circle"
     if values.ndim > 1:
@@ -141,10 +134,7 @@ def _numbers(values: np.ndarray) -> np.ndarray:
 
 
 def feature_columns(
-    samples: np.ndarray,
-    names: Sequence[str] = (),
-    *,
-    settings: ColumnSettings = ColumnSettings(),
+    samples: np.ndarray, names: Sequence[str] = (), *, settings: ColumnSettings = ColumnSettings()
 ) -> dict[str, Column]:
     """Return the first columns of the samples themselves.
 
@@ -154,24 +144,12 @@ def feature_columns(
     numbered = [f"column {j + 1}" for j in range(count)]
     # Some names, as of an index column that was dropped, would be out of step.
     labels = names if len(names) == samples.shape[1] else numbered
-    return {
-        name: Column(labels[j], samples[:, j], "samples")
-        for j, name in enumerate(numbered)
-    }
+    return {name: Column(labels[j], samples[:, j], "samples") for j, name in enumerate(numbered)}
 
 
 def inside(columns: Mapping[str, Column], conditions: Sequence[Mapping]) -> np.ndarray:
     """Return which samples, (n,) bool, meet all conditions.
 
-    Parameters
-    ----------
-    columns : mapping of str to Column
-    conditions : sequence of mapping
-        Ranges, ``{"column": name, "low": a, "high": b}``, across 0 if cyclic and `a` is
-        above `b`; and lassos, ``{"x": name, "y": name, "polygon": [[x, y], ...]}``.
-
-    Examples
-    --------
     >>> columns = {"turn": Column("turn", np.array([5.0, 180.0, 355.0]), cyclic=True)}
     >>> inside(columns, [{"column": "turn", "low": 350, "high": 10}]).tolist()
     [True, False, True]
@@ -210,8 +188,6 @@ def in_polygon(x: np.ndarray, y: np.ndarray, polygon: np.ndarray) -> np.ndarray:
 
     These are the points from which a ray crosses the edges an odd number of times.
 
-    Examples
-    --------
     >>> square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
     >>> in_polygon(np.array([0.5, 1.5]), np.array([0.5, 0.5]), square).tolist()
     [True, False]
@@ -232,3 +208,61 @@ def in_polygon(x: np.ndarray, y: np.ndarray, polygon: np.ndarray) -> np.ndarray:
     found = np.empty_like(crossed)
     found[order] = crossed
     return found
+
+
+# All columns of a run's samples, and why some are missing.
+
+
+def run_columns(
+    run: Run, preview: Preview, *, settings: ColumnSettings = ColumnSettings()
+) -> tuple[dict[str, Column], tuple[str, ...]]:
+    """Return places, particles and input as columns, and sentences on what is missing."""
+    columns = place_columns(run.places, settings=settings)
+    missing = []
+    sources = {
+        "particles": lambda: _of_particles(run),
+        "the input": lambda: _of_input(run, preview, settings),
+    }
+    for name, read in sources.items():
+        try:
+            columns |= read()
+        except (ValueError, OSError) as error:
+            problem = one_line(error)
+            if problem not in preview.why:
+                missing.append(f"There are no columns of {name}: {problem}")
+    return columns, tuple(missing)
+
+
+def _of_particles(run: Run) -> dict[str, Column]:
+    return particle_columns(run.particles) if "particles" in run.record else {}
+
+
+def _of_input(run: Run, preview: Preview, settings: ColumnSettings) -> dict[str, Column]:
+    """Return the numbers that were fitted: images have too many pixels to list."""
+    if isinstance(preview, Features):
+        samples = preview.samples
+    elif isinstance(preview, Molecule) and not is_of_all_views(run.record):
+        samples = run.samples()
+    else:
+        return {}
+    return feature_columns(samples, run.column_names, settings=settings)
+
+
+# Selections saved as new files: no file and no link is ever replaced.
+
+
+def save_new(folder: Path, suffix: str, content: bytes) -> Path:
+    """Write a file whole under the first free name, and return its path.
+
+    The names are selection-001, selection-002, ... . Other explorers may save into the same folder
+    at the same time.
+    """
+    paths = (folder / f"selection-{number:03d}{suffix}" for number in count(1))
+    # A link is taken, too, even one that leads nowhere.
+    free = (path for path in paths if not os.path.lexists(path))
+    for path in free:
+        # Somebody else may have taken the name meanwhile.
+        with suppress(FileExistsError):
+            write_new(path, lambda file: file.write(content))
+            return path
+    raise AssertionError("there is always another name")

@@ -1,7 +1,7 @@
 """Limits of connections: how many there are, and how long each may keep us waiting.
 
-uvicorn closes connections between two requests, but waits for ever for the rest of a
-request, and until an answer is read.
+uvicorn closes connections between two requests, but waits for ever for the rest of a request, and
+until an answer is read.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from manifactor._support.extras import extra
+from manifactor._support.errors import extra
 
 # What `accept` fails with while no descriptor or memory is left.
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -32,16 +32,16 @@ class Waiting(Enum):
 class ConnectionSettings:
     """Limits of connections."""
 
-    # Seconds in which a request must have come whole: one of the largest size takes ten
-    # through a tunnel of 100 kB/s.
+    # Seconds in which a request must have come whole: one of the largest size takes ten through a
+    # tunnel of 100 kB/s.
     request_seconds: float = 20.0
 
-    # Seconds in which a browser must have read something of an answer. A tunnel hands
-    # on megabytes at a time.
+    # Seconds in which a browser must have read something of an answer. A tunnel hands on megabytes
+    # at a time.
     reading_seconds: float = 60.0
 
-    # Seconds between two looks at the connections, and the age from which one without a
-    # request is closed before others.
+    # Seconds between two looks at the connections, and the age from which one without a request is
+    # closed before others.
     interval: float = 1.0
 
     # Browsers have six for each page: these are of 85 pages.
@@ -50,12 +50,12 @@ class ConnectionSettings:
     # Descriptors for the files of a run and of Python.
     files: int = 64
 
-    # Connections that are accepted before the first of them is counted or closed: in
-    # four rounds of the event loop.
+    # Connections that are accepted before the first of them is counted or closed: in four rounds of
+    # the event loop.
     ahead: int = 64
 
-    # Connections that wait until they are accepted. One that does not find room there
-    # tries again after a second.
+    # Connections that wait until they are accepted. One that does not find room there tries again
+    # after a second.
     queue: int = 1024
 
     @property
@@ -75,8 +75,6 @@ class ConnectionSettings:
     def affordable(self, descriptors: float) -> int:
         """Return the number of connections with a limit of open descriptors.
 
-        Examples
-        --------
         >>> ConnectionSettings().affordable(256)
         128
         """
@@ -95,13 +93,7 @@ def open_descriptors() -> float:
 
 
 class Listener(socket.socket):
-    """A listening socket whose queue is longer than what is accepted at a time.
-
-    Parameters
-    ----------
-    queue : int
-        Connections that wait until they are accepted.
-    """
+    """A listening socket whose queue is longer than what is accepted at a time."""
 
     def __init__(self, *, queue: int) -> None:
         """Make a socket for TCP that is bound to no address yet."""
@@ -115,32 +107,18 @@ class Listener(socket.socket):
 
 @dataclass(frozen=True)
 class Wait:
-    """What a connection waits for, and since when.
-
-    Attributes
-    ----------
-    waiting : Waiting
-    progress : object
-        Changes when the client makes progress: the number of unread bytes, or the last
-        request whose headers came.
-    since : float
-        When the last progress was seen, in seconds of the event loop's clock.
-    """
+    """What a connection waits for, and since when."""
 
     waiting: Waiting
+    # Changes when the client makes progress: the number of unread bytes, or the last request whose
+    # headers came
     progress: object
+    # When the last progress was seen, in seconds of the event loop's clock
     since: float = field(compare=False)
 
 
 class Connections:
-    """The open connections of a server.
-
-    Parameters
-    ----------
-    settings : ConnectionSettings
-    most : int
-        Beyond this number, those that wait for a request are closed.
-    """
+    """The open connections of a server."""
 
     def __init__(self, settings: ConnectionSettings, most: int) -> None:
         """Start without connections."""
@@ -154,12 +132,7 @@ class Connections:
         return len(self._waits)
 
     def add(self, connection: Any) -> None:
-        """Count a new connection; close another one that waits if it is one too many.
-
-        Parameters
-        ----------
-        connection : uvicorn's protocol for HTTP
-        """
+        """Count a new connection; close another one that waits if it is one too many."""
         if len(self) >= self.most:
             self._close_waiting(len(self) + 1 - self.most, connection.loop.time())
         self._waits[connection] = _wait(connection, connection.loop.time())
@@ -202,8 +175,8 @@ class Connections:
     def _rank(self, now: float) -> Callable[[Any], tuple[int, float]]:
         """Return who is closed first: the oldest of the first group.
 
-        Whoever asked for nothing; then those between two requests, whose browsers
-        connect again when needed; then those who have only just come.
+        Whoever asked for nothing; then those between two requests, whose browsers connect again
+        when needed; then those who have only just come.
         """
 
         def rank(connection: Any) -> tuple[int, float]:

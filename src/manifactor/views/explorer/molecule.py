@@ -1,30 +1,128 @@
-"""Particles of all views, as the sliders and the direction say.
+"""Images of particles seen from about one direction: searched and averaged."""
 
-Three things can be shown: the molecule, of which all images together gave volumes; the
-mean of the images near the direction; and volumes of another program.
-"""
-
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
 
 from manifactor._support.errors import one_line
-from manifactor.cryoem.all_views.known_places import counted_views
-from manifactor.cryoem.all_views.view_map import ViewMap
-from manifactor.runs.averaging import place_captions
-from manifactor.runs.motions import UNKNOWN
+from manifactor.cryoem.all_views.learning import counted_views
+from manifactor.cryoem.all_views.model import ViewMap
+from manifactor.cryoem.all_views.shown import Shown
+from manifactor.cryoem.all_views.volumes import UNKNOWN, Cone, given_cone
+from manifactor.cryoem.averages.averaging import place_captions
+from manifactor.cryoem.directions import known_directions
+from manifactor.cryoem.files.stacks import ImageSource
+from manifactor.cryoem.one_view.views import View, can_weigh
+from manifactor.runs.places import Place
 from manifactor.runs.run import Run
-from manifactor.runs.shown import Shown
-from manifactor.views.explorer.directed import Directed, Directions, open_directions
+from manifactor.views.explorer.neighbourhoods import Strata, held, matched, point_of, reach
 from manifactor.views.explorer.previews import (
     Look,
     Preview,
     PreviewSettings,
     data_url,
+    mean_and_first,
     open_preview,
+    pictures,
 )
 from manifactor.views.markup import scale_bar
+
+
+@dataclass(frozen=True)
+class Directed:
+    """Particles seen from about one direction."""
+
+    cone: Cone
+    rows: np.ndarray  # these particles among all samples of the run
+    images: View  # their images, in the frame of the direction
+    places: tuple[Place, ...]
+
+    @property
+    def described(self) -> dict:
+        """What the page says of the direction."""
+        return {
+            "width": self.cone.width,
+            "images": self.cone.n_images,
+            "corrected": self.images.weigh,
+        }
+
+    def near(self, at: Sequence[Sequence[float]], *, factor: int, mode: str, count: int) -> "Near":
+        """Return about `count` of the particles near a place, as `Scene.near` does."""
+        count = min(count, len(self.rows))
+        matches = mode == "matched"
+        point = point_of(self.places, at, factor if matches else None)
+        strata = self._strata(factor if matches else None, count)
+        found, weights = strata.nearest(point, count)
+        measured = [factor] if matches else range(len(at))
+        reached = {f: reach(self.places[f], at[f], found) for f in measured}
+        return Near(self, found, weights, reached)
+
+    def _strata(self, factor: int | None, count: int) -> Strata:
+        # A cone has few samples: built faster than an image is read.
+        if factor is None:
+            return held(self.places)
+        return matched(self.places, factor, count=count)
+
+
+@dataclass(frozen=True)
+class Near:
+    """Particles of one direction near a place."""
+
+    directed: Directed
+    found: np.ndarray  # among those of the direction, the nearest first
+    weights: np.ndarray  # they sum to 1
+    reach: dict[int, float]  # by factor, the distance within which nine in ten lie
+
+    @property
+    def rows(self) -> np.ndarray:
+        """These particles among all samples of the run."""
+        return self.directed.rows[self.found]
+
+    def pictures(self, singles: int, *, settings: PreviewSettings = PreviewSettings()) -> dict:
+        """Return the mean image and the nearest single ones, ready for JSON."""
+        mean, first = mean_and_first(
+            self.directed.images, self.found, self.weights, singles=singles
+        )
+        return pictures(mean, first, settings=settings)
+
+
+@dataclass(frozen=True)
+class Directions:
+    """The images of a run of all views, by direction."""
+
+    run: Run
+    source: ImageSource  # all images, in the order of the samples
+    vectors: np.ndarray  # (n, 3): the directions from which they are seen
+    width: float | None = None  # degrees around a direction; None for enough images
+
+    def from_view(self, view: tuple[float, float]) -> Directed:
+        """Return the particles seen from about a view, rot and tilt in degrees."""
+        cone = given_cone(self.vectors, view, self.width)
+        everyone = self.run.particles
+        near = everyone.near_view(*view, width=cone.width, or_opposite=True)
+        rows = np.flatnonzero(near)
+        source = replace(self.source, file=self.source.file[rows], slice=self.source.slice[rows])
+        particles, mirrored = everyone[rows].facing(view)
+        images = View(
+            source, particles, frame=view, weigh=can_weigh(source, particles), mirrored=mirrored
+        )
+        places = tuple(place[rows] for place in self.run.places)
+        return Directed(cone, rows, images, places)
+
+
+def open_directions(run: Run, *, width: float | None = None) -> Directions:
+    """Return the images of a run by direction; no image is read yet."""
+    particles = run.particles
+    source = run.choice.images(particles)
+    return Directions(run, source, known_directions(particles), width)
+
+
+# Particles of all views, as the sliders and the direction say.
+#
+# Three things can be shown: the molecule, of which all images together gave volumes; the mean of
+# the images near the direction; and volumes of another program.
 
 
 @dataclass(frozen=True)
@@ -34,8 +132,8 @@ class MoleculeSettings:
     # Width of an image of the molecule: its volumes have no finer detail.
     pixels: int = 192
 
-    # Images of a mean: at least so many, for the noise, and else a share of those seen
-    # from a direction, to be near the place.
+    # Images of a mean: at least so many, for the noise, and else a share of those seen from a
+    # direction, to be near the place.
     fewest_images: int = 20
     share: float = 0.1
 
@@ -47,24 +145,12 @@ class MoleculeSettings:
 
 @dataclass(frozen=True)
 class Molecule:
-    """What is shown of particles of all views, from any direction.
-
-    Attributes
-    ----------
-    what : Shown
-    map : ViewMap
-        Particles by direction, and how well each shows the factors.
-    directions : Directions or None
-        The images by direction; None if they cannot be read.
-    why : str
-        Why something is not shown.
-    settings : MoleculeSettings
-    """
+    """What is shown of particles of all views, from any direction."""
 
     what: Shown
-    map: ViewMap
-    directions: Directions | None = None
-    why: str = ""
+    map: ViewMap  # particles by direction, and how well each shows the factors
+    directions: Directions | None = None  # the images by direction; None if they cannot be read
+    why: str = ""  # why something is not shown
     settings: MoleculeSettings = field(default_factory=MoleculeSettings)
     kind: str = "molecule"
 
@@ -168,9 +254,7 @@ class Molecule:
         return lru_cache(maxsize=self.settings.kept_directions)(opened)
 
 
-def preview_of(
-    run: Run, what: Shown, *, settings: PreviewSettings = PreviewSettings()
-) -> Preview:
+def preview_of(run: Run, what: Shown, *, settings: PreviewSettings = PreviewSettings()) -> Preview:
     """Return what the explorer shows of a run's samples.
 
     Of particles of all views, and of given volumes, it is a `Molecule`.

@@ -6,34 +6,24 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from manifactor._support.arithmetic import ceil_div
-from manifactor.runs.matching import joint_cells
+from manifactor._support.values import ceil_div
+from manifactor.cryoem.averages.matching import joint_cells
 from manifactor.runs.places import Place
 
 
 @dataclass(frozen=True)
 class Strata:
-    """Samples in cells, each searched by itself, so that every cell is represented.
+    """Samples in cells, each searched by itself, so that every cell is represented."""
 
-    Attributes
-    ----------
-    trees : tuple of cKDTree
-        Of the features of each cell's samples.
-    rows : tuple of ndarray of int
-        These samples.
-    unit : ndarray of shape (d,)
-        What the features were divided by.
-    """
-
-    trees: tuple[cKDTree, ...]
-    rows: tuple[np.ndarray, ...]
-    unit: np.ndarray
+    trees: tuple[cKDTree, ...]  # of the features of each cell's samples
+    rows: tuple[np.ndarray, ...]  # these samples
+    unit: np.ndarray  # (d,): what the features were divided by
 
     def nearest(self, point: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Return about `count` samples near a point, the nearest first, and weights.
 
-        Each cell gives as many samples as any other, at least one, and has a weight in
-        proportion to its size.
+        Each cell gives as many samples as any other, at least one, and has a weight in proportion
+        to its size.
         """
         point = point / self.unit
         each = ceil_div(count, len(self.trees))
@@ -66,17 +56,9 @@ def strata(features: np.ndarray, unit: np.ndarray, cell: np.ndarray) -> Strata:
 def matched(places: Sequence[Place], factor: int, *, count: int) -> Strata:
     """Return samples by their place on one factor, in cells of the others.
 
-    The nearest of every cell together are near on the factor and spread over the others
-    as all samples are. What changes along the factor is then the factor's own, even
-    where the factors depend on each other.
-
-    Parameters
-    ----------
-    places : sequence of Place
-    factor : int
-        Counted from 0.
-    count : int
-        Samples that will be asked for; there are cells for about eight in each.
+    The nearest of every cell together are near on the factor and spread over the others as all
+    samples are. What changes along the factor is then the factor's own, even where the factors
+    depend on each other.
     """
     others = [place for i, place in enumerate(places) if i != factor]
     n_samples = len(places[factor])
@@ -106,21 +88,11 @@ def _unit(features: np.ndarray) -> np.ndarray:
 
 
 def point_of(
-    places: Sequence[Place],
-    at: Sequence[Sequence[float]],
-    factor: int | None = None,
+    places: Sequence[Place], at: Sequence[Sequence[float]], factor: int | None = None
 ) -> np.ndarray:
     """Return the point at which to search `matched` strata of a factor.
 
     Of `held` strata if no factor is given.
-
-    Parameters
-    ----------
-    places : sequence of Place
-    at : sequence of sequence of float
-        A displayed coordinate on every factor: one number on an interval or, in
-        degrees, on a circle; d numbers on another shape.
-    factor : int or None
     """
     pairs = zip(places, at, strict=True)
     points = [_single(place, where) for place, where in pairs]
@@ -128,13 +100,7 @@ def point_of(
     return np.concatenate(features) if factor is None else features[factor]
 
 
-def reach(
-    place: Place,
-    at: Sequence[float],
-    rows: np.ndarray,
-    *,
-    share: float = 0.9,
-) -> float:
+def reach(place: Place, at: Sequence[float], rows: np.ndarray, *, share: float = 0.9) -> float:
     """Return the distance from a place within which a share of samples lies.
 
     In the unit that is displayed: degrees on a circle.

@@ -9,14 +9,13 @@ from typing import Protocol
 
 import numpy as np
 
-from manifactor._support.arithmetic import ceil_div
-from manifactor._support.errors import one_line
-from manifactor._support.extras import extra
+from manifactor._support.errors import extra, one_line
+from manifactor._support.values import ceil_div
+from manifactor.cryoem.all_views.volumes import is_of_all_views
+from manifactor.cryoem.averages.means import correction
+from manifactor.cryoem.files.stacks import ImageSource
+from manifactor.cryoem.one_view.views import View
 from manifactor.cryoem.pictures import as_grey, each_as_grey
-from manifactor.cryoem.stacks import ImageSource
-from manifactor.cryoem.views import View
-from manifactor.cryoem.wiener import correction
-from manifactor.runs.motions import is_of_all_views
 from manifactor.runs.run import Run
 
 
@@ -24,22 +23,21 @@ from manifactor.runs.run import Run
 class PreviewSettings:
     """Settings of `open_preview`."""
 
-    # Longest sides in pixels of single images, and of a mean. Particles are often
-    # fitted with 128 pixels: these need not be shrunk.
+    # Longest sides in pixels of single images, and of a mean. Particles are often fitted with 128
+    # pixels: these need not be shrunk.
     thumbnail: int = 128
     largest_picture: int = 4096
 
-    # A mean follows a slider only if it is read in a tenth of a second: so many images,
-    # and bytes of them in single precision. A user may ask for more.
+    # A mean follows a slider only if it is read in a tenth of a second: so many images, and bytes
+    # of them in single precision. A user may ask for more.
     most_images: int = 128
     most_bytes: int = 2**26
 
-    # Of all samples, a mean takes at most one in so many: else it is not of samples
-    # near the place.
+    # Of all samples, a mean takes at most one in so many: else it is not of samples near the place.
     samples_per_mean: int = 20
 
-    # Columns whose means are drawn, samples in such a mean, and samples that the scale
-    # of the drawing is read from.
+    # Columns whose means are drawn, samples in such a mean, and samples that the scale of the
+    # drawing is read from.
     most_features: int = 400
     most_samples: int = 50
     ranged_samples: int = 5000
@@ -49,8 +47,8 @@ class PreviewSettings:
 class Look:
     """How a volume is cut, and how many single samples are shown beside the mean.
 
-    Particles of all views are seen from ``view``, rot and tilt in degrees, at the
-    displayed coordinates ``at`` on all factors; ``source`` says what is shown of them.
+    Particles of all views are seen from ``view``, rot and tilt in degrees, at the displayed
+    coordinates ``at`` on all factors; ``source`` says what is shown of them.
     """
 
     axis: int = 0
@@ -83,15 +81,7 @@ class Preview(Protocol):
 def open_preview(
     run: Run, *, problem: str = "", settings: PreviewSettings = PreviewSettings()
 ) -> Preview:
-    """Return images or volumes of a run's samples, else features, else nothing.
-
-    Parameters
-    ----------
-    run : Run
-    problem : str
-        Why there are no images, if that is known already.
-    settings : PreviewSettings
-    """
+    """Return images or volumes of a run's samples, else features, else nothing."""
     try:
         if not problem:
             return _pictures(run, settings)
@@ -123,11 +113,7 @@ def _pictures(run: Run, settings: PreviewSettings) -> "Images | Volumes":
     return make(images, count, settings=settings)
 
 
-def affordable(
-    n_images: int,
-    shape: tuple[int, ...],
-    settings: PreviewSettings,
-) -> int:
+def affordable(n_images: int, shape: tuple[int, ...], settings: PreviewSettings) -> int:
     """Return the number of images that a mean reads unless the user sets another."""
     single_precision = 4 * int(np.prod(shape))
     readable = settings.most_bytes // single_precision
@@ -251,11 +237,7 @@ class Nothing:
 
 
 def mean_and_first(
-    images: View | ImageSource,
-    rows: np.ndarray,
-    weights: np.ndarray,
-    *,
-    singles: int,
+    images: View | ImageSource, rows: np.ndarray, weights: np.ndarray, *, singles: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the weighted mean of images or volumes, and the first of them.
 
@@ -281,10 +263,7 @@ def mean_and_first(
 
 
 def _corrected(
-    images: View | ImageSource,
-    mean: np.ndarray,
-    rows: np.ndarray,
-    weights: np.ndarray,
+    images: View | ImageSource, mean: np.ndarray, rows: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
     """Return a mean with the CTF of its images divided out, if it is known."""
     if not isinstance(images, View) or images.particles is None:
@@ -299,8 +278,8 @@ def pictures(
 ) -> dict[str, str | list[int]]:
     """Return a mean image and thumbnails of single ones, ready for JSON.
 
-    Thumbnails are grey levels, which the page draws: files of pictures would take a
-    fifth of the time of the whole answer.
+    Thumbnails are grey levels, which the page draws: files of pictures would take a fifth of the
+    time of the whole answer.
     """
     greys = each_as_grey(singles)
     if max(greys.shape[1:]) > settings.thumbnail:
@@ -326,7 +305,7 @@ def _shrunk(grey: np.ndarray, largest: int):
 
 def _address(picture) -> str:
     buffer = io.BytesIO()
-    # Sent to this machine only: small matters less than soon, and noise cannot be
-    # compressed. Rows are not filtered either if the greys are a palette.
+    # Sent to this machine only: small matters less than soon, and noise cannot be compressed. Rows
+    # are not filtered either if the greys are a palette.
     picture.convert("P").save(buffer, format="PNG", compress_level=0)
     return f"data:image/png;base64,{b64encode(buffer.getvalue()).decode()}"

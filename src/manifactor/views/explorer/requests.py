@@ -69,12 +69,7 @@ def _inside(where: Any, limits: Sequence[Sequence[float]]) -> tuple[float, ...]:
     return tuple(min(max(number, low), high) for number, (low, high) in pairs)
 
 
-def conditions(
-    body: Any,
-    scene: Scene,
-    *,
-    limits: RequestLimits = RequestLimits(),
-) -> list[dict]:
+def conditions(body: Any, scene: Scene, *, limits: RequestLimits = RequestLimits()) -> list[dict]:
     """Return the conditions of a selection, as `columns.inside` takes them."""
     given = _entry(body, "conditions")
     listed = _listed("conditions", given, 0, limits.most_conditions)
@@ -108,9 +103,7 @@ def _range(each: Mapping, columns: Mapping[str, Column]) -> dict:
     # Otherwise 1000 would silently be 280.
     degrees = -360 <= low <= 360 and -360 <= high <= 360
     if columns[name].cyclic and not degrees:
-        raise ValueError(
-            f"a range of degrees must lie in [-360, 360]; got {low:g} to {high:g}."
-        )
+        raise ValueError(f"a range of degrees must lie in [-360, 360]; got {low:g} to {high:g}.")
     return {"column": name, "low": low, "high": high}
 
 
@@ -140,17 +133,10 @@ def _listed(name: str, value: Any, least: int, most: int) -> list:
         return value
     else:
         size = str(len(value))
-    raise ValueError(
-        f"`{name}` must be a list of {least} to {most} entries; got {size}."
-    )
+    raise ValueError(f"`{name}` must be a list of {least} to {most} entries; got {size}.")
 
 
-def _number(
-    name: str,
-    value: Any,
-    *,
-    limits: RequestLimits = RequestLimits(),
-) -> float:
+def _number(name: str, value: Any, *, limits: RequestLimits = RequestLimits()) -> float:
     # JSON's true is an int for Python.
     number = isinstance(value, int | float) and not isinstance(value, bool)
     # Written so that nan fails, too.
@@ -162,9 +148,7 @@ def _number(
 def _whole(name: str, value: Any, low: int, high: int) -> int:
     whole = isinstance(value, int) and not isinstance(value, bool)
     if not (whole and low <= value <= high):
-        raise ValueError(
-            f"`{name}` must be a whole number in [{low}, {high}]; got {value!r:.40}."
-        )
+        raise ValueError(f"`{name}` must be a whole number in [{low}, {high}]; got {value!r:.40}.")
     return value
 
 

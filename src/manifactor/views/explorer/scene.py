@@ -1,48 +1,85 @@
-"""A run as the page sees it: what to draw, what lies near a place, what is selected."""
+"""A run in JSON: what the page needs to know of factors, columns and previews."""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
 
 import numpy as np
 
-from manifactor.cryoem.formats import WRITERS
+from manifactor.cryoem.all_views.shown import Shown
+from manifactor.cryoem.all_views.volumes import open_motions
+from manifactor.cryoem.files.formats import WRITERS
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors import ownership
 from manifactor.runs.folder import read_run
-from manifactor.runs.motions import open_motions
+from manifactor.runs.places import Place
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.selection import SELECTIONS, selection
-from manifactor.runs.shown import Shown
 from manifactor.views import tables, words
-from manifactor.views.explorer.columns import (
-    Column,
-    ColumnSettings,
-    inside,
-    view_of,
-)
-from manifactor.views.explorer.descriptions import (
-    belongs_to,
-    described_column,
-    described_preview,
-    displayed_deviations,
-    extent,
-)
+from manifactor.views.explorer.columns import Column, ColumnSettings, inside, run_columns, view_of
 from manifactor.views.explorer.molecule import Molecule, preview_of
-from manifactor.views.explorer.neighbourhoods import (
-    Strata,
-    held,
-    matched,
-    point_of,
-    reach,
-)
+from manifactor.views.explorer.neighbourhoods import Strata, held, matched, point_of, reach
 from manifactor.views.explorer.previews import Look, Preview, PreviewSettings
-from manifactor.views.explorer.run_columns import run_columns
-from manifactor.views.markup import paragraph
+from manifactor.views.markup import paragraph, scale_bar
 from manifactor.views.report import diagnostics_section, evidence_section
+
+
+def belongs_to(name: str, number: int) -> bool:
+    """Return whether a column is one of a factor, counted from 1."""
+    return name == f"factor{number}" or name.startswith(f"factor{number}_")
+
+
+def extent(place: Place) -> dict:
+    """Return the limits of a factor's displayed coordinates, and where to start.
+
+    In the middle; at a sample where a surface may have none there.
+    """
+    if place.coordinate.ndim == 1:
+        # The whole range, not that of the samples: places between them exist.
+        high = 360 if place.topology == "circle" else 1
+        return {"limits": [[0, high]], "start": [high / 2]}
+    low, high = place.coordinate.min(axis=0), place.coordinate.max(axis=0)
+    limits = np.column_stack([low, high])
+    return {"limits": limits.tolist(), "start": place.coordinate[0].tolist()}
+
+
+def displayed_deviations(place: Place, rows: np.ndarray) -> list[float] | None:
+    """Return the displayed deviations of samples, None if they are unknown."""
+    deviation = place.displayed_deviation
+    return None if deviation is None else np.round(deviation[rows], 4).tolist()
+
+
+def described_preview(preview: Preview) -> dict:
+    """Return what the page needs to show samples."""
+    width = getattr(preview, "width", None)
+    return {
+        "kind": preview.kind,
+        "count": preview.count,
+        "why": preview.why,
+        "limits": getattr(preview, "limits", None),
+        "bar": asdict(scale_bar(width)) if width else None,
+        "bars": getattr(preview, "bars", {}),
+        "views": getattr(preview, "views", None),
+        "sources": getattr(preview, "sources", {}),
+    }
+
+
+def described_column(column: Column) -> dict:
+    """Return what the page needs to list a column."""
+    low, high = column.limits()
+    return {
+        "label": column.label,
+        "group": column.group,
+        "cyclic": column.cyclic,
+        "low": low,
+        "high": high,
+    }
+
+
+# A run as the page sees it: what to draw, what lies near a place, what is selected.
 
 MODES = ("matched", "held")
 
@@ -51,8 +88,8 @@ MODES = ("matched", "held")
 class SceneSettings:
     """Settings of `open_scene`."""
 
-    # Points drawn: browsers without a graphics card still follow the mouse. Selections
-    # count all samples.
+    # Points drawn: browsers without a graphics card still follow the mouse. Selections count all
+    # samples.
     most_shown: int = 50_000
 
     # Samples of a mean that a user may ask for.
@@ -67,29 +104,15 @@ class SceneSettings:
 
 @dataclass(frozen=True)
 class Scene:
-    """A run, opened for looking.
-
-    Attributes
-    ----------
-    run : Run
-    fit : ManifoldFactorizer
-    columns : dict of str to Column
-    shown : ndarray of int
-        The samples that are drawn, ascending.
-    preview : Preview
-        What is shown of samples.
-    settings : SceneSettings
-    missing : tuple of str
-        Sentences on what could not be read.
-    """
+    """A run, opened for looking."""
 
     run: Run
     fit: ManifoldFactorizer
     columns: dict[str, Column]
-    shown: np.ndarray
-    preview: Preview
+    shown: np.ndarray  # the samples that are drawn, ascending
+    preview: Preview  # what is shown of samples
     settings: SceneSettings = field(default_factory=SceneSettings)
-    missing: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # sentences on what could not be read
     lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     @property
@@ -163,28 +186,9 @@ class Scene:
         return own_format + [each for each in SELECTIONS if each not in WRITERS]
 
     def near(
-        self,
-        at: Sequence[Sequence[float]],
-        *,
-        factor: int,
-        mode: str,
-        count: int,
-        look: Look,
+        self, at: Sequence[Sequence[float]], *, factor: int, mode: str, count: int, look: Look
     ) -> dict:
-        """Return the mean of about `count` samples near a place, and the nearest.
-
-        Parameters
-        ----------
-        at : sequence of sequence of float
-            A displayed coordinate on every factor: degrees on a circle.
-        factor : int
-            Counted from 0; the one whose neighbours are matched.
-        mode : "matched" or "held"
-            Whether the other factors are spread as over all samples, or held at their
-            places.
-        count : int
-        look : Look
-        """
+        """Return the mean of about `count` samples near a place, and the nearest."""
         places = self.run.places
         look = replace(look, at=tuple(at))
         if isinstance(self.preview, Molecule) and look.source == "images":
@@ -212,12 +216,7 @@ class Scene:
         }
 
     def _near_direction(
-        self,
-        at: Sequence[Sequence[float]],
-        factor: int,
-        mode: str,
-        count: int,
-        look: Look,
+        self, at: Sequence[Sequence[float]], factor: int, mode: str, count: int, look: Look
     ) -> dict:
         """Return the mean of images near a place that are seen from a direction."""
         assert isinstance(self.preview, Molecule)
@@ -259,10 +258,7 @@ class Scene:
         """
         spectrum = self.fit.spectrum_
         owner = ownership.owners(spectrum, self.fit.factors_)
-        return {
-            "eigenvalues": spectrum.eigenvalues[1:].tolist(),
-            "owners": owner[1:].tolist(),
-        }
+        return {"eigenvalues": spectrum.eigenvalues[1:].tolist(), "owners": owner[1:].tolist()}
 
     def angles(self) -> dict:
         """Return mean squared cosines between gradients of the factors' functions.
@@ -298,15 +294,7 @@ class Scene:
 def open_scene(
     folder, *, shown: Shown | None = None, settings: SceneSettings = SceneSettings()
 ) -> Scene:
-    """Return a run folder, opened for looking.
-
-    Parameters
-    ----------
-    folder : path
-    shown : Shown or None
-        What to show of particles of all views; None for what the run folder has.
-    settings : SceneSettings
-    """
+    """Return a run folder, opened for looking."""
     run = open_run(folder, some=True)
     _, fit = read_run(run.folder)
     shown = shown or Shown(open_motions(run, fit))
@@ -314,11 +302,7 @@ def open_scene(
 
 
 def scene_of(
-    run: Run,
-    fit: ManifoldFactorizer,
-    shown: Shown,
-    *,
-    settings: SceneSettings = SceneSettings(),
+    run: Run, fit: ManifoldFactorizer, shown: Shown, *, settings: SceneSettings = SceneSettings()
 ) -> Scene:
     """Return the scene of a run and its fit, which were read before."""
     preview = preview_of(run, shown, settings=settings.preview)

@@ -1,12 +1,35 @@
 """Drawings of fits and arrays on the caller's axes, all in one style.
 
-The colours can be told apart in print and by colour-blind readers: purple to orange
-through white for functions, viridis for intervals, a cyclic map for circles, and the
-palette of Okabe and Ito for categories.
+The colours can be told apart in print and by colour-blind readers: purple to orange through white
+for functions, viridis for intervals, a cyclic map for circles, and the palette of Okabe and Ito for
+categories.
 """
 
 from manifactor.cryoem.movies import write_movie
-from manifactor.views.plots.appearance import (
+from manifactor.views.plots.arrays import (
+    Rate,
+    averages,
+    drawn,
+    function,
+    matrix,
+    nothing,
+    place,
+    points,
+    reliability,
+)
+from manifactor.views.plots.fits import (
+    angles,
+    bandwidth,
+    confidence,
+    coordinate,
+    deviation,
+    embedding,
+    joint,
+    overview,
+    spectrum,
+)
+from manifactor.views.plots.sphere import sphere
+from manifactor.views.plots.style import (
     CATEGORIES,
     CLEAR,
     CYCLE,
@@ -19,43 +42,12 @@ from manifactor.views.plots.appearance import (
     STYLE,
     PlotSettings,
     circle_map,
+    clear_picture,
     colour,
     new_figure,
-    style,
-)
-from manifactor.views.plots.arrays import (
-    averages,
-    drawn,
-    function,
-    matrix,
-    nothing,
-    place,
-    points,
-)
-from manifactor.views.plots.fits import (
-    angles,
-    bandwidth,
-    confidence,
-    coordinate,
-    deviation,
-    embedding,
-    joint,
-    spectrum,
-)
-from manifactor.views.plots.overview import (
-    overview,
-)
-from manifactor.views.plots.rates import (
-    Rate,
-    reliability,
-)
-from manifactor.views.plots.saving import (
-    clear_picture,
     picture,
+    style,
     svg,
-)
-from manifactor.views.plots.sphere import (
-    sphere,
 )
 
 __all__ = [

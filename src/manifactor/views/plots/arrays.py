@@ -1,11 +1,12 @@
 """Drawings of arrays: clouds of points, functions, matrices, images."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor._support.arithmetic import ceil_div
-from manifactor.views.plots.appearance import (
+from manifactor._support.values import ceil_div
+from manifactor.views.plots.style import (
     CATEGORIES,
     FUNCTION_MAP,
     GREY,
@@ -13,6 +14,7 @@ from manifactor.views.plots.appearance import (
     SHARE_MAP,
     PlotSettings,
     circle_map,
+    colour,
 )
 
 
@@ -172,8 +174,8 @@ def matrix(
 
 def _write_numbers(ax, values: np.ndarray, settings: PlotSettings) -> None:
     for (row, column), value in np.ndenumerate(values):
-        # Not plain black and white, which `svg` would replace by the page's colours:
-        # the cell is the background here, not the page.
+        # Not plain black and white, which `svg` would replace by the page's colours: the cell is
+        # the background here, not the page.
         colour = "#fefefe" if value > settings.dark_cell else "#111111"
         text = {"ha": "center", "va": "center", "fontsize": 6, "color": colour}
         ax.text(column, row, f"{value:.2f}", **text)
@@ -218,4 +220,55 @@ def averages(ax, images: np.ndarray, *, labels: Sequence[str] = ()):
         ax.axvline(edge * width - 0.5, color="white", linewidth=1)
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
+    return ax
+
+
+# Drawings of rates: how often answers are right.
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The share of answers that are right, at some confidence.
+
+    Attributes
+    ----------
+    confidence : float
+        Mean over the answers.
+    rate : float
+    low, high : float
+        Ends of the confidence interval of the rate.
+    """
+
+    confidence: float
+    rate: float
+    low: float
+    high: float
+
+
+def reliability(ax, curves: Mapping[str, Sequence[Rate]]):
+    """Draw the share of right answers over their confidence; return the Axes.
+
+    Parameters
+    ----------
+    ax : Axes
+    curves : mapping of str to sequence of Rate
+        One curve for each name, in the colours of factors.
+    """
+    if not curves:
+        return nothing(ax, "too few answers to draw")
+    ends = (0, 1)
+    # On the diagonal, the confidence is the probability of a right answer.
+    label = "probability"
+    ax.plot(ends, ends, color=GREY, linewidth=0.6, linestyle="--", label=label)
+    for number, (name, rates) in enumerate(curves.items()):
+        x, y, low, high = np.array(
+            [(one.confidence, one.rate, one.low, one.high) for one in rates]
+        ).T
+        # At a rate of 0 or 1, rounding may leave the rate outside of its interval.
+        beyond = np.clip([y - low, high - y], 0, None)
+        drawn = {"marker": "o", "ms": 3, "lw": 1, "elinewidth": 0.6, "capsize": 2}
+        ax.errorbar(x, y, yerr=beyond, color=colour(number), label=name, **drawn)
+    limits = (-0.03, 1.03)
+    ax.set(xlabel="confidence", ylabel="share that is right", xlim=limits, ylim=limits)
+    ax.legend(frameon=False)
     return ax

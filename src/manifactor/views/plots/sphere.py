@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from manifactor._support.extras import extra
+from manifactor._support.errors import extra
 from manifactor.cryoem.directions import SphereCells
-from manifactor.views.plots.appearance import LINE_MAP, MIDDLE
+from manifactor.views.plots.style import LINE_MAP, MIDDLE
 
 TILTS = np.arange(0, 181, 30)
 ROTS = np.arange(-180, 181, 60)
@@ -57,15 +57,10 @@ def sphere(
 def mollweide(rot: np.ndarray, height: np.ndarray) -> np.ndarray:
     """Return places on the map, (n, 2).
 
-    Parameters
-    ----------
-    rot : ndarray of shape (n,)
-        Degrees, in [-180, 180].
-    height : ndarray of shape (n,)
-        cos(tilt).
+    Shapes: rot (n,), height (n,).
     """
-    # The auxiliary angle t has 2 t + sin 2 t = pi cos(tilt), which a table inverts to
-    # 1e-8 of the map's height.
+    # The auxiliary angle t has 2 t + sin 2 t = pi cos(tilt), which a table inverts to 1e-8 of the
+    # map's height.
     table = np.linspace(-np.pi / 2, np.pi / 2, 20_001)
     heights = (2 * table + np.sin(2 * table)) / np.pi
     auxiliary = np.interp(height, heights, table)
@@ -84,16 +79,11 @@ def _bounds(cells: SphereCells, chosen: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def _outlines(
-    left: np.ndarray,
-    right: np.ndarray,
-    bottom: np.ndarray,
-    top: np.ndarray,
-    *,
-    n_points: int = 7,
+    left: np.ndarray, right: np.ndarray, bottom: np.ndarray, top: np.ndarray, *, n_points: int = 7
 ) -> np.ndarray:
     """Return the outlines of cells on the map, (n_cells, n_corners, 2)."""
-    # Meridians are curved; parallels are straight, and need their ends only. Points
-    # are even in tilt, as heights hardly change near the poles.
+    # Meridians are curved; parallels are straight, and need their ends only. Points are even in
+    # tilt, as heights hardly change near the poles.
     tilts = np.linspace(np.arccos(bottom), np.arccos(top), n_points, axis=1)
     rots = np.repeat(np.column_stack([left, right]), n_points, axis=1)
     heights = np.cos(np.hstack([tilts, tilts[:, ::-1]]))
@@ -110,9 +100,7 @@ def _draw_grid(ax) -> None:
         ax.plot(*line.T, color=MIDDLE, linewidth=0.8 if edge else 0.3)
     for tilt in TILTS[1:-1]:
         height = np.cos(np.radians([tilt, tilt]))
-        ax.plot(
-            *mollweide(np.array([-180, 180]), height).T, color=MIDDLE, linewidth=0.3
-        )
+        ax.plot(*mollweide(np.array([-180, 180]), height).T, color=MIDDLE, linewidth=0.3)
     x = mollweide(ROTS, np.zeros(len(ROTS)))[:, 0]
     y = mollweide(np.zeros(len(TILTS)), np.cos(np.radians(TILTS)))[:, 1]
     ax.set_xticks(x, ROTS)

@@ -1,0 +1,67 @@
+"""The memory that this process may still take."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+# Forecasts are exact to some percent, and other programs need memory, too.
+SHARE = 0.9
+
+# Control groups of version 2 and 1: their folder, and the names of limit, use, and of the cache of
+# files, which is counted as used and given back when it is needed.
+CGROUP_2 = ("sys/fs/cgroup", "memory.max", "memory.current", ("active_file", "inactive_file"))
+CGROUP_1 = (
+    "sys/fs/cgroup/memory",
+    "memory.limit_in_bytes",
+    "memory.usage_in_bytes",
+    ("total_active_file", "total_inactive_file"),
+)
+
+
+def available_memory() -> float:
+    """Return the bytes that this process may take beyond those that it has.
+
+    That is what is free on the machine, and within the limits of its job: batch systems, systemd
+    and containers set them by control groups.
+    """
+    left = (psutil.virtual_memory().available, *left_in_groups(Path("/")))
+    return SHARE * max(0.0, min(left))
+
+
+def held_memory() -> float:
+    """Return the bytes that this process has."""
+    return float(psutil.Process().memory_info().rss)
+
+
+def left_in_groups(root: Path) -> Iterator[float]:
+    """Yield the bytes left in the control group of this process and in those above."""
+    groups = root / "proc/self/cgroup"
+    lines = groups.read_text().splitlines() if groups.is_file() else []
+    for line in lines:
+        _, controllers, own = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        folder, limit, use, cache = CGROUP_1 if controllers else CGROUP_2
+        top = root / folder
+        group = top / own.lstrip("/")
+        # A container may not show the groups above its own, nor its own name.
+        for each in (group, *group.parents):
+            if (each / limit).is_file() and (each / use).is_file():
+                yield _left(each, limit, use, cache)
+            if each == top:
+                break
+
+
+def _left(group: Path, limit: str, use: str, cache: tuple[str, ...]) -> float:
+    """Return the bytes left in one group."""
+    most = (group / limit).read_text().strip()
+    if most == "max":
+        return float("inf")
+    counts = dict(line.split() for line in _lines(group / "memory.stat"))
+    reclaimable = sum(int(counts.get(name, 0)) for name in cache)
+    return float(most) - int((group / use).read_text()) + reclaimable
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.is_file() else []

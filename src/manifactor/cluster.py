@@ -1,0 +1,508 @@
+"""Whether the workers of a Dask cluster run what this process runs."""
+
+import json
+import logging
+import os
+import pickle
+import pkgutil
+import re
+import sys
+import uuid
+import warnings
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from manifactor._support.errors import extra, first_sentence
+from manifactor._support.threads import cores, interrupts_held, start_trackers
+from manifactor._support.version import __version__
+from manifactor._support.workers import (
+    AT_ONCE,
+    Outcome,
+    PieceLost,
+    WorkersLost,
+    ignored,
+    in_order,
+    outcome,
+)
+
+# Packages that must agree in their first two numbers for equal results.
+NUMERICAL = ("numpy", "scipy", "scikit-learn")
+
+
+def check_workers(client: Any) -> None:
+    """Raise an error if the workers of a client do not run what this process runs."""
+    versions = client.get_versions(packages=NUMERICAL)
+    ours = versions["client"]["packages"]
+    theirs = [each["packages"] for each in versions["workers"].values()]
+    if not theirs:
+        warnings.warn("the cluster has no workers yet; pieces wait for the first.", stacklevel=2)
+    check_versions(ours, theirs)
+    if sys.version_info < (3, 12):
+        _warn_of_profilers(client)
+    found = client.run(
+        pkgutil.resolve_name, "manifactor._support.version:__version__", on_error="return"
+    )
+    for answer in found.values():
+        if isinstance(answer, OSError):  # the worker has left meanwhile
+            continue
+        if isinstance(answer, Exception):
+            raise ValueError(not_installed(answer))
+        if answer != __version__:
+            raise ValueError(
+                f"the workers must have manifactor {__version__}, as this process; got "
+                f"{answer}. Install one version everywhere."
+            )
+
+
+def _warn_of_profilers(client: Any) -> None:
+    """Warn of workers whose profiler may stop them for ever.
+
+    It looks at all threads 100 times a second, which in Python 3.11 ends in a deadlock if memory is
+    cleaned up while a thread starts.
+    """
+    look = extra("dask").config.get
+    found = client.run(look, "distributed.worker.profile.enabled", on_error="return")
+    if any(enabled is True for enabled in found.values()):
+        warnings.warn(
+            "Dask's profiler can stop workers of Python 3.11 for ever; start them with "
+            "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False, or use Python 3.12.",
+            stacklevel=2,
+        )
+
+
+def check_versions(
+    ours: Mapping[str, str | None], theirs: Sequence[Mapping[str, str | None]]
+) -> None:
+    """Raise if a worker has another Python; warn if its packages may differ in results."""
+    for package in ("python", *NUMERICAL):
+        here = _release(ours.get(package))
+        there = {_release(each.get(package)) for each in theirs} - {here}
+        if not there:
+            continue
+        found = f"the workers have {package} {', '.join(sorted(there))}, this process has {here}"
+        if package == "python":
+            raise ValueError(f"{found}. Use one version everywhere.")
+        warnings.warn(f"{found}: results may differ in the last digits.", stacklevel=2)
+
+
+def _release(version: str | None) -> str:
+    """Return the first two numbers of a version."""
+    return ".".join(version.split(".")[:2]) if version else "no version"
+
+
+def not_installed(error: Exception) -> str:
+    """Return what to do about a worker that cannot import manifactor."""
+    return (
+        f"manifactor cannot be used on a worker ({first_sentence(error)}). Install it "
+        "with `pip install 'manifactor[cluster]'` in the environment of the workers."
+    )
+
+
+# Pieces of work as tasks of Dask.
+
+
+@dataclass(frozen=True)
+class ClusterSettings:
+    """How a cluster is used."""
+
+    # Seconds. A scheduler that runs answers within one, on a busy machine within five.
+    connect_timeout: float = 10.0
+    # Pieces under way for each worker: one that it does and one that waits for it, so that no
+    # worker waits for this process. All at once would fill the scheduler's memory, as each brings
+    # its arguments.
+    pieces_ahead: int = 2
+    # Cores of each worker of this machine; None for an equal share of all.
+    cores_each: int | None = None
+
+
+@dataclass(frozen=True)
+class ClusterWorkers:
+    """The workers of a Dask cluster.
+
+    A piece whose worker dies is done again by another one.
+
+    Attributes
+    ----------
+    client : distributed.Client
+    settings : ClusterSettings
+    """
+
+    client: Any
+    settings: ClusterSettings = ClusterSettings()
+
+    @property
+    def count(self) -> int:
+        """How many pieces are done at the same time."""
+        with lost_named():
+            return max(1, sum(self.client.nthreads().values()))
+
+    @property
+    def dashboard(self) -> str | None:
+        """Address of the page that shows the work; None if the scheduler has none."""
+        with lost_named():
+            versions = self.client.get_versions(packages=["bokeh"])
+        served = versions["scheduler"]["packages"]["bokeh"] is not None
+        return self.client.dashboard_link if served else None
+
+    def map(
+        self,
+        work: Callable[..., Any],
+        jobs: Sequence[tuple],
+        *,
+        report: Callable[[float], None] = ignored,
+    ) -> Iterator[Any]:
+        """Yield ``work(*job)`` of each job, in input order."""
+        return in_order(self.outcomes(work, jobs, report=report))
+
+    def outcomes(
+        self,
+        work: Callable[..., Any],
+        jobs: Sequence[tuple],
+        *,
+        report: Callable[[float], None] = ignored,
+    ) -> Generator[Outcome, None, None]:
+        """Yield the outcome of each job as soon as it is done."""
+        waiting = enumerate(jobs)
+        under_way: dict[Any, int] = {}
+        completed = extra("distributed").as_completed(loop=self.client.loop)
+        try:
+            for done in range(1, len(jobs) + 1):
+                wanted = self.settings.pieces_ahead * self.count
+                for index, job in islice(waiting, max(0, wanted - len(under_way))):
+                    future = self._submitted(index, work, job)
+                    under_way[future] = index
+                    completed.add(future)
+                future = next(completed)
+                found = _outcome(future, under_way.pop(future), len(jobs))
+                report(done / len(jobs))
+                yield found
+        finally:
+            with suppress(Exception):  # a scheduler that is gone cancels nothing
+                self.client.cancel(list(under_way))
+
+    def _submitted(self, index: int, work: Callable[..., Any], job: tuple) -> Any:
+        """Return the future of one piece."""
+        # As bytes: Dask would look into the arguments for tasks of its own, and a worker that
+        # cannot load a function hangs up instead of saying why.
+        piece = extra("cloudpickle").dumps(_Piece(index, work, job))
+        key = f"{getattr(work, '__name__', 'piece')}-{index}-{uuid.uuid4().hex}"
+        with lost_named(), warnings.catch_warnings():
+            # It advises to scatter the arguments, which dies with their holder.
+            warnings.filterwarnings("ignore", message="Sending large graph")
+            return self.client.submit(pickle.loads, piece, key=key, pure=False)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A piece of work that is done, and becomes its outcome, when it is unpickled."""
+
+    index: int
+    work: Callable[..., Any]
+    job: tuple
+
+    def __reduce__(self) -> tuple:
+        return outcome, (self.index, self.work, self.job)
+
+
+def _outcome(future: Any, index: int, total: int) -> Outcome:
+    """Return what a finished future holds."""
+    with lost_named():
+        if future.status != "error":
+            return future.result()
+        error = future.exception()
+    # The errors of a piece are outcomes; this one comes from before it.
+    if isinstance(error, extra("distributed").KilledWorker):
+        deaths = error.allowed_failures + 1
+        problem = PieceLost(
+            f"piece {index + 1} of {total} ended its worker {deaths} times, probably "
+            "because the memory was full. Give the workers more memory, or the piece "
+            "fewer samples."
+        )
+        return Outcome(index, error=problem)
+    if isinstance(error, ImportError) and "manifactor" in str(error):
+        raise ValueError(not_installed(error)) from error
+    return Outcome(index, error=error)
+
+
+@contextmanager
+def lost_named() -> Iterator[None]:
+    """Raise `WorkersLost` for all that a lost scheduler raises."""
+    try:
+        yield
+    except WorkersLost:
+        raise
+    except (OSError, TimeoutError, CancelledError) as error:
+        raise WorkersLost(
+            "the connection to the Dask scheduler is lost. Start it again, and repeat "
+            "the command, a fit with --resume: what is finished is kept."
+        ) from error
+
+
+# A Dask cluster of processes on this machine.
+
+
+@contextmanager
+def local_client(
+    number: int | None, device: str | None, cores_each: int | None = None
+) -> Iterator[Any]:
+    """Start a scheduler and workers on this machine, and connect to them."""
+    dask, distributed = extra("dask"), extra("distributed")
+    gpus = _gpus() if device == "cuda" else []
+    number = number or len(gpus) or cores()
+    share = cores_each or max(1, cores() // number)
+    with ExitStack() as stack:
+        stack.enter_context(_environment_kept())
+        stack.enter_context(dask.config.set(_configuration(share)))
+        # Before interrupts are held: they let them through when they start.
+        start_trackers()
+        # Ctrl-C reaches all processes of a terminal; only this one must answer it. One that comes
+        # while the workers start is answered when they can be ended.
+        with interrupts_held():
+            cluster = _local_cluster(number, gpus)
+            stack.callback(_end, cluster)
+            client = distributed.Client(cluster, set_as_default=False)
+            stack.callback(_close, client)
+        yield client
+
+
+def _local_cluster(number: int, gpus: Sequence[str]) -> Any:
+    """Start a scheduler in this process, and processes that work."""
+    distributed = extra("distributed")
+    own = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    scheduler = {"cls": distributed.Scheduler, "options": {**own, "dashboard": True}}
+    options = {
+        **own,
+        "dashboard": False,
+        # Pieces use threads themselves.
+        "nthreads": 1,
+        # A share of the memory would end pieces that the machine can hold.
+        "memory_limit": 0,
+        "silence_logs": logging.CRITICAL,
+    }
+    workers = {
+        index: {"cls": distributed.Nanny, "options": {**options, "env": _visible(gpus, index)}}
+        for index in range(number)
+    }
+    with warnings.catch_warnings():
+        # On a busy machine, it warns that directories are made slowly.
+        warnings.filterwarnings("ignore", message="Creating scratch directories")
+        try:
+            return distributed.SpecCluster(
+                workers=workers, scheduler=scheduler, silence_logs=logging.CRITICAL
+            )
+        # Nothing but Dask is inside, which raises what a process did that never began.
+        except Exception as error:
+            raise WorkersLost(
+                f"the workers did not start ({first_sentence(error)}). Ask for fewer."
+            ) from error
+
+
+def _configuration(share: int) -> dict[str, Any]:
+    """Return Dask's settings for workers that have so many cores each."""
+    limits = ("OMP", "MKL", "OPENBLAS")
+    environment = {f"{library}_NUM_THREADS": str(share) for library in limits}
+    return {
+        # What `cores` reads in the worker.
+        "distributed.nanny.pre-spawn-environ": {**environment, "LOKY_MAX_CPU_COUNT": str(share)},
+        # A piece that waits at a worker that dies would be blamed for it as well.
+        "distributed.scheduler.worker-saturation": 1.0,
+        # Its nanny sees when a worker of this machine dies. One that computes in a library for
+        # minutes does not answer, and lives.
+        "distributed.scheduler.worker-ttl": None,
+        # Dask's profiler looks at all threads 100 times a second. In Python 3.11 that stops a
+        # worker for ever if memory is cleaned up while a thread starts.
+        "distributed.worker.profile.enabled": False,
+        # On a busy machine a worker takes long to start, and to start anew.
+        "distributed.comm.timeouts.connect": "1 minute",
+        "distributed.deploy.lost-worker-timeout": "5 minutes",
+    }
+
+
+def _gpus() -> list[str]:
+    """Return what CUDA_VISIBLE_DEVICES calls the GPUs that this process may use."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return [name for name in visible.split(",") if name]
+    return [str(number) for number in range(extra("torch").cuda.device_count())]
+
+
+def _visible(gpus: Sequence[str], index: int) -> dict[str, str]:
+    """Return the environment in which a worker sees its GPU only."""
+    return {"CUDA_VISIBLE_DEVICES": gpus[index % len(gpus)]} if gpus else {}
+
+
+def _end(cluster: Any) -> None:
+    """End a cluster of this machine and its processes, whatever they do."""
+    for nanny in list(cluster.workers.values()):
+        nanny.close_gracefully()  # starts no other process
+        with suppress(ProcessLookupError):
+            if nanny.pid:
+                os.kill(nanny.pid, AT_ONCE)
+    _close(cluster)
+
+
+def _close(connection: Any) -> None:
+    """Close a client or a cluster; not for long, whatever the machine does besides."""
+    with suppress(TimeoutError):
+        connection.close(timeout=5)
+
+
+@contextmanager
+def _environment_kept() -> Iterator[None]:
+    """Undo what Dask sets for its workers in the environment of this process."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        for name in set(os.environ) - set(before):
+            del os.environ[name]
+        os.environ.update(before)
+
+
+# A Dask cluster from its address, its file or a client, or a new one.
+
+
+@contextmanager
+def cluster_workers(
+    where: Any, *, device: str | None = None, settings: ClusterSettings = ClusterSettings()
+) -> Iterator[ClusterWorkers]:
+    """Connect to a Dask cluster, or start one on this machine, and yield its workers.
+
+    A cluster that was started here ends with the context, within a second.
+
+    Parameters
+    ----------
+    where : str or distributed.Client
+        "local" for one worker on each core, or for each GPU if `device` is "cuda";
+        "local:4" for four; the address of a scheduler, such as "tcp://node1:8786"; the
+        path of its scheduler file, which ends in .json; or a client, which stays open.
+    device : str or None
+        "cuda": every worker of this machine uses one GPU, in turn.
+    settings : ClusterSettings
+
+    Raises
+    ------
+    ValueError
+        If `where` is none of these, if Dask is not installed, or if workers have
+        another Python or another manifactor, or none.
+    WorkersLost
+        If no scheduler answers.
+
+    Examples
+    --------
+    >>> with cluster_workers("local:2") as workers:  # doctest: +SKIP
+    ...     results = list(workers.map(work, jobs))
+    """
+    extra("distributed")
+    if not isinstance(where, str):
+        yield _checked(ClusterWorkers(where, settings))
+        return
+    with _quiet_logs():
+        if local := re.fullmatch(r"local(?::([1-9]\d*))?", where):
+            number = int(local[1]) if local[1] else None
+            client = local_client(number, device, settings.cores_each)
+        else:
+            client = _remote_client(where, settings)
+        with client as connected:
+            yield _checked(ClusterWorkers(connected, settings))
+
+
+@contextmanager
+def _remote_client(where: str, settings: ClusterSettings) -> Iterator[Any]:
+    """Connect to a scheduler at an address or of a scheduler file."""
+    distributed = extra("distributed")
+    address = _address(where)
+    try:
+        with warnings.catch_warnings():
+            # A table of all packages; `_checked` says what matters.
+            mismatch = distributed.versions.VersionMismatchWarning
+            warnings.simplefilter("ignore", mismatch)
+            client = distributed.Client(
+                address, timeout=settings.connect_timeout, set_as_default=False
+            )
+    except (OSError, TimeoutError) as error:
+        raise WorkersLost(_no_answer(where, address, settings)) from error
+    try:
+        yield client
+    finally:
+        with suppress(Exception):  # a scheduler that is gone closes nothing
+            client.close(timeout=1)
+
+
+def _no_answer(where: str, address: str, settings: ClusterSettings) -> str:
+    """Return what to do if no scheduler answers at an address."""
+    silent = f"no Dask scheduler answers at {address}"
+    if where == address:
+        return (
+            f"{silent} within {settings.connect_timeout:g} s. Start one with "
+            "`dask scheduler`, or check the address."
+        )
+    return (
+        f"{silent}, which {where} names. The file may be left from a scheduler that "
+        f"has ended; start another with `dask scheduler --scheduler-file {where}`."
+    )
+
+
+def _address(where: str) -> str:
+    """Return the address of a scheduler, given that or its scheduler file."""
+    if where.endswith(".json"):
+        return _address_in(Path(where))
+    if re.fullmatch(r"(?!(?i:local):)[^:/\s]+:\d+|[a-z]+://\S+", where):
+        return where
+    raise ValueError(
+        "a cluster must be local, local:WORKERS, the address of a Dask scheduler such "
+        "as tcp://node1:8786, or the path of its scheduler file (.json); got "
+        f"{where!r}."
+    )
+
+
+def _address_in(file: Path) -> str:
+    """Return the address that a scheduler file names."""
+    if not file.is_file():
+        raise FileNotFoundError(2, "no such scheduler file", str(file))
+    try:
+        address = json.loads(file.read_text(encoding="utf-8"))["address"]
+    except (ValueError, TypeError, LookupError):  # no text, no JSON, no such entry
+        address = None
+    if not isinstance(address, str):
+        raise ValueError(
+            f"a scheduler file must name the address of a Dask scheduler; {file} does "
+            f"not. Write one with `dask scheduler --scheduler-file {file}`."
+        )
+    return address
+
+
+@contextmanager
+def _quiet_logs() -> Iterator[None]:
+    """Silence Dask's loggers; what the user must know is raised."""
+    names = ("distributed", "distributed.client", "tornado.application", "asyncio")
+    loggers = [logging.getLogger(name) for name in names]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+
+
+def _checked(workers: ClusterWorkers) -> ClusterWorkers:
+    """Return the workers if they run what this process runs."""
+    with lost_named():
+        check_workers(workers.client)
+    return workers
+
+
+# The same pieces of work on the workers of a Dask cluster.
+#
+# connecting `cluster_workers`: a cluster from its address, its file, a client, or none yet local A
+# cluster of processes on this machine versions Whether the workers run what this process runs
+# workers `ClusterWorkers`: pieces of work as tasks of Dask, and how they fail
+
+__all__ = ["ClusterSettings", "ClusterWorkers", "cluster_workers"]

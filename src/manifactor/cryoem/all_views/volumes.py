@@ -1,0 +1,461 @@
+"""The molecule at any place on the motions of a run, from any side."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from manifactor._support.stages import Stages
+from manifactor._support.threads import cores
+from manifactor._support.workers import Here, Workers
+from manifactor.cryoem.all_views.learning import KnownPlaceSettings, counted_views, model_of_places
+from manifactor.cryoem.all_views.model import MotionModel
+from manifactor.cryoem.all_views.placing import even_places
+from manifactor.cryoem.all_views.transforms import read_transforms
+from manifactor.cryoem.averages.averaging import Averages, binned, places_along
+from manifactor.cryoem.averages.matching import match
+from manifactor.cryoem.directions import populated_views
+from manifactor.cryoem.files.particles import euler_matrices, matrix_angles, view_directions
+from manifactor.estimators import ManifoldFactorizer
+from manifactor.factoring.factors.factor import Factor
+from manifactor.runs.archive import read_tree, write_tree
+from manifactor.runs.places import Place
+from manifactor.runs.rules import require
+from manifactor.runs.run import Run
+from manifactor.tables.images import is_one_view
+
+# The motions of particles of all views: the molecule at any place, from any side.
+
+MODEL_FILE = "motions.npz"
+# Standard deviation of even places: that of an image which shows nothing of a motion.
+UNKNOWN = float(np.sqrt(1 / 12))
+
+
+@dataclass(frozen=True)
+class EvenScale:
+    """A factor's coordinate against places that are spread evenly over [0, 1]."""
+
+    even: np.ndarray  # (n,): both ascending; of three turns of a circle
+    coordinate: np.ndarray  # (n,): both ascending; of three turns of a circle
+    topology: str
+
+    def coordinates(self, even: np.ndarray) -> np.ndarray:
+        """Return the coordinates of even places, beyond 0 and 2 pi on a circle."""
+        return np.interp(even, self.even, self.coordinate)
+
+    def even_places(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return the even places of coordinates."""
+        found = np.interp(coordinates, self.coordinate, self.even)
+        return found % 1 if self.topology == "circle" else found
+
+    def even_at(self, displayed: np.ndarray) -> np.ndarray:
+        """Return the even places of coordinates as people read them."""
+        return self.even_places(Place.from_displayed(displayed, self.topology).coordinate)
+
+    @property
+    def middle(self) -> np.ndarray:
+        """The place in the middle, (1,)."""
+        return np.array([0.5])
+
+    def columns(self, place: Place) -> np.ndarray:
+        """Return the places of samples as columns, (n, 1)."""
+        return self.even_places(place.coordinate)[:, None]
+
+
+@dataclass(frozen=True)
+class EmbeddedScale:
+    """Places on a factor of more dimensions: its embedding, or the first part of it."""
+
+    middle: np.ndarray  # (d,): mean place
+    topology: str = "other"
+
+    def even_at(self, displayed: np.ndarray) -> np.ndarray:
+        """Return the place of an embedding's coordinates."""
+        return displayed[: len(self.middle)]
+
+    def columns(self, place: Place) -> np.ndarray:
+        """Return the places of samples as columns, (n, d)."""
+        return place.coordinate[:, : len(self.middle)]
+
+
+Scale = EvenScale | EmbeddedScale
+
+
+def even_scale(factor: Factor, reached: np.ndarray | None = None) -> EvenScale:
+    """Return the scale of an interval or a circle, from the samples fitted.
+
+    Shapes: reached (n_levels,).
+    """
+    coordinate = np.sort(np.asarray(factor.coordinate))
+    even = even_places(coordinate)
+    if reached is not None and factor.topology == "interval":
+        even = np.interp(even, np.linspace(0, 1, len(reached)), reached)
+    if factor.topology == "circle":
+        even = np.concatenate([even - 1, even, even + 1])
+        turns = [coordinate - 2 * np.pi, coordinate, coordinate + 2 * np.pi]
+        coordinate = np.concatenate(turns)
+    return EvenScale(even, coordinate, factor.topology)
+
+
+@dataclass(frozen=True)
+class ImagesAlong:
+    """Mean images of the molecule along one of its motions."""
+
+    images: np.ndarray  # (n, size, size)
+    places: Place  # on the motion
+    view: tuple[float, float]  # rot and tilt in degrees
+
+
+@dataclass(frozen=True)
+class RunMotions:
+    """The motions of a run, in the coordinates of its factors."""
+
+    model: MotionModel
+    scales: tuple[Scale, ...]  # one for each motion
+    # Whether another program told the places: then deviations are those expected of a place that a
+    # single image tells
+    expected: bool = False
+
+    def image(self, at: Sequence, view: tuple[float, float], *, size: int) -> np.ndarray:
+        """Return the mean image at displayed coordinates, (size, size)."""
+        pairs = zip(self.scales, at, strict=True)
+        places = [
+            scale.even_at(np.atleast_1d(np.asarray(value, dtype=float))) for scale, value in pairs
+        ]
+        whole = np.concatenate(places)
+        return self.model.images(whole, rotation(view), size=size)[0]
+
+    def along(
+        self, motion: int, *, count: int, size: int, view: tuple[float, float] | None = None
+    ) -> ImagesAlong:
+        """Return mean images along a motion, the others in their middle."""
+        view = self.best_view(motion) if view is None else view
+        scale = self._line(motion)
+        circle = scale.topology == "circle"
+        shares = (np.arange(count) + (0 if circle else 0.5)) / count
+        coordinates = shares * 2 * np.pi if circle else shares
+        places = self._with([motion], scale.even_places(coordinates)[:, None])
+        images = [self.model.images(place, rotation(view), size=size)[0] for place in places]
+        return ImagesAlong(np.stack(images), Place(coordinates, scale.topology), view)
+
+    def volumes(self, motions: Sequence[int], at: Sequence[np.ndarray]) -> np.ndarray:
+        """Return volumes on the grid of some motions, the others in their middle.
+
+        Returns (n, z, y, x).
+        """
+        even = [self._line(k).even_at(along) for k, along in zip(motions, at, strict=True)]
+        grid = np.stack(np.meshgrid(*even, indexing="ij"), -1)
+        places = self._with(motions, grid.reshape(-1, len(motions)))
+        found = [self.model.density(place) for place in places]
+        return np.stack(found).astype(np.float32)
+
+    def _line(self, motion: int) -> EvenScale:
+        scale = self.scales[motion]
+        assert isinstance(scale, EvenScale), "only an interval or a circle has a line"
+        return scale
+
+    def _with(self, motions: Sequence[int], values: np.ndarray) -> np.ndarray:
+        """Return places with these columns on some motions, the others in the middle.
+
+        Of a model that is a sum over motions, the mean of a surface is as good as any place on it.
+        """
+        middles = [scale.middle for scale in self.scales]
+        starts = np.cumsum([0, *map(len, middles)])
+        places = np.tile(np.concatenate(middles), (len(values), 1))
+        places[:, [starts[motion] for motion in motions]] = values
+        return places
+
+    def best_view(self, motion: int) -> tuple[float, float]:
+        """Return rot and tilt, in whole degrees, of the view that shows a motion best.
+
+        Only populated cells count.
+        """
+        views = self.model.views
+        deviations = np.where(views.populated, views.deviations[:, motion], np.inf)
+        return angles_of(views.directions[[deviations.argmin()]])[0]
+
+
+def rotation(view: tuple[float, float]) -> np.ndarray:
+    """Return the rotation of a view, (1, 3, 3), without a turn in its plane."""
+    return euler_matrices(np.array([[*view, 0.0]]))
+
+
+def angles_of(directions: np.ndarray) -> list[tuple[float, float]]:
+    """Return rot and tilt of directions, in whole degrees."""
+    frames = np.zeros((len(directions), 3, 3))
+    frames[:, 2] = directions
+    # Zero is added to turn -0 into 0.
+    angles = np.round(matrix_angles(frames)[:, :2]) + 0.0
+    return [(float(rot), float(tilt)) for rot, tilt in angles]
+
+
+def open_motions(run: Run, fit: ManifoldFactorizer) -> RunMotions | None:
+    """Return the motions of a run, as far as its folder has them.
+
+    A run of all views has them if its factors are intervals and circles. For a run of another
+    program's coordinates they are computed when they are first shown.
+    """
+    path = run.folder / MODEL_FILE
+    if not path.exists():
+        return None
+    model = read_tree(path, check=_require_model)
+    if len(model.motions.topologies) != len(fit.factors_):
+        raise ValueError(
+            f"{path} must have the {len(fit.factors_)} factors of the run; it has "
+            f"{len(model.motions.topologies)}. Fit again."
+        )
+    scales = scales_of(fit, quantiles=model.quantiles)
+    return RunMotions(model, scales, not is_of_all_views(run.record))
+
+
+def _require_model(value) -> None:
+    require(isinstance(value, MotionModel), "it holds no motions")
+
+
+def scales_of(
+    fit: ManifoldFactorizer,
+    *,
+    quantiles: np.ndarray | None = None,
+    settings: KnownPlaceSettings = KnownPlaceSettings(),
+) -> tuple[Scale, ...]:
+    """Return the scale of every factor.
+
+    Shapes: quantiles (n_factors, n_levels).
+    """
+    reached = len(fit.factors_) * [None] if quantiles is None else quantiles
+    return tuple(
+        EmbeddedScale(factor.embedding.mean(axis=0)[: settings.columns])
+        if factor.coordinate is None
+        else even_scale(factor, own)
+        for factor, own in zip(fit.factors_, reached, strict=True)
+    )
+
+
+def is_of_all_views(record: dict) -> bool:
+    """Return whether run.json is that of particles of all views."""
+    return "all_views" in record
+
+
+# The direction from which images along a factor are averaged.
+
+
+@dataclass(frozen=True)
+class ConeSettings:
+    """Settings of `choose_cone`."""
+
+    # Degrees around a direction, the narrowest first: the first at which there are enough images is
+    # taken. Images more than 30 degrees off show another view.
+    widths: tuple[float, ...] = (10.0, 15.0, 20.0, 30.0)
+    enough: int = 150
+
+    # A direction must have this share of the images of the fullest one.
+    populated: float = 0.5
+
+
+@dataclass(frozen=True)
+class Cone:
+    """Images seen from about one direction, or, mirrored, from the opposite one."""
+
+    view: tuple[float, float]  # degrees
+    width: float  # largest angle to it, in degrees
+    n_images: int
+
+    def __str__(self) -> str:
+        rot, tilt = self.view
+        return (
+            f"{self.n_images:,} images within {self.width:g}° of rot {rot:g}°, tilt "
+            f"{tilt:g}° (mirrored from behind)"
+        )
+
+
+def has_all_views(run: Run) -> bool:
+    """Return whether a run's particles are seen from many directions."""
+    if "particles" not in run.record or "components" in run.record:
+        return False
+    return not is_one_view(run.particles)
+
+
+def given_cone(
+    directions: np.ndarray,
+    view: tuple[float, float],
+    width: float | None,
+    *,
+    settings: ConeSettings = ConeSettings(),
+) -> Cone:
+    """Return the images around a view; without a width, enough of them.
+
+    Shapes: directions (n, 3).
+    """
+    centre = view_directions(np.array([[*view, 0.0]]))[0]
+    cosines = np.abs(directions @ centre)
+    for angle in settings.widths if width is None else (width,):
+        # Rounding must not drop an image at exactly this angle.
+        count = int((cosines >= np.cos(np.radians(angle)) - 1e-12).sum())
+        if count >= settings.enough:
+            break
+    return Cone(view, angle, count)
+
+
+def choose_cone(
+    directions: np.ndarray,
+    motions: RunMotions | None,
+    motion: int,
+    *,
+    width: float | None = None,
+    settings: ConeSettings = ConeSettings(),
+) -> Cone:
+    """Return a well populated direction that shows a motion best.
+
+    Shapes: directions (n, 3).
+    """
+    # A view and the one from behind are one.
+    tree = KDTree(np.concatenate([directions, -directions]))
+    for angle in settings.widths if width is None else (width,):
+        cone = _best_cone(tree, motions, motion, angle, settings)
+        if cone.n_images >= settings.enough:
+            break
+    return cone
+
+
+def _best_cone(
+    tree: KDTree, motions: RunMotions | None, motion: int, width: float, settings: ConeSettings
+) -> Cone:
+    if motions is None:
+        (found,) = populated_views(np.asarray(tree.data), width=width, n_views=1)
+        return Cone((found.rot, found.tilt), width, found.n_particles)
+    views = motions.model.views
+    angles = angles_of(views.directions)
+    centres = view_directions(np.array([[*view, 0.0] for view in angles]))
+    chord = 2 * np.sin(np.radians(width) / 2)
+    counts = tree.query_ball_point(centres, chord, return_length=True, workers=cores())
+    populated = counts >= settings.populated * counts.max()
+    shown = np.where(populated, views.deviations[:, motion], np.inf)
+    # The deviation of a cell without particles is not known.
+    best = int(np.nanargmin(shown))
+    return Cone(angles[best], width, int(counts[best]))
+
+
+# The molecule along the factors of another program's coordinates.
+#
+# Such a run has places of particles of all views. Volumes along the factors are computed from
+# images when they are first shown, and kept in the run folder.
+
+
+def needs_volumes(run: Run) -> bool:
+    """Return whether volumes along a run's factors are still to be computed.
+
+    That is so for coordinates of particles of all views.
+    """
+    if (run.folder / MODEL_FILE).exists() or is_of_all_views(run.record):
+        return False
+    try:
+        return has_all_views(run)
+    except (ValueError, OSError):
+        # Particles that cannot be read are reported where they are averaged.
+        return False
+
+
+def known_motions(
+    run: Run,
+    fit: ManifoldFactorizer,
+    *,
+    stages: Stages | None = None,
+    workers: Workers = Here(),
+    settings: KnownPlaceSettings = KnownPlaceSettings(),
+) -> RunMotions | None:
+    """Return the motions of a run, computed from its images if there are none yet."""
+    if not needs_volumes(run):
+        return open_motions(run, fit)
+    scales = scales_of(fit, settings=settings)
+    model = _model(run, scales, stages or Stages(), workers, settings)
+    # In a folder that cannot be written, they are computed again each time.
+    with suppress(OSError):
+        write_tree(run.folder / MODEL_FILE, model)
+    return RunMotions(model, scales, expected=True)
+
+
+def _model(
+    run: Run,
+    scales: Sequence[Scale],
+    stages: Stages,
+    workers: Workers,
+    settings: KnownPlaceSettings,
+) -> MotionModel:
+    # Drawn, not the first: particles are often in an order. The same ones every time.
+    rng = np.random.default_rng(0)
+    drawn = np.sort(rng.permutation(len(run.rows))[: settings.learned])
+    particles = run.particles[drawn]
+    source = run.choice.images(particles)
+    transforms = read_transforms(source, particles, rng=rng, stages=stages, workers=workers)
+    pairs = zip(scales, run.places, strict=True)
+    with stages.timed("volumes"):
+        model = model_of_places(
+            transforms,
+            [scale.topology for scale in scales],
+            [scale.columns(place[drawn]) for scale, place in pairs],
+            rng=rng,
+            report=lambda done: stages.report("volumes", done),
+            workers=workers,
+            settings=settings,
+        )
+    # Directions of all particles, not only of those that were read.
+    views = replace(model.views, counts=counted_views(run.particles).counts)
+    return replace(model, views=views)
+
+
+# Volumes along the motions of a run of all views.
+
+
+@dataclass(frozen=True)
+class ModelVolumes(Averages):
+    """Volumes of the model of all particles, at the centres of bins of them."""
+
+    @property
+    def filled(self) -> np.ndarray:
+        """All bins: a model has a volume everywhere."""
+        return np.arange(len(self.means))
+
+    def __str__(self) -> str:
+        counts = self.matching.counts
+        return (
+            f"{len(counts)} volumes of the model that all {counts.sum()} particles "
+            f"gave, at the centres of bins of {counts.min()} to {counts.max()} "
+            "particles"
+        )
+
+
+def volumes_along(
+    run: Run, motions: RunMotions, factors: Sequence[int], *, n_bins: int
+) -> ModelVolumes:
+    """Return volumes along one motion or two, the others in their middle.
+
+    They are of the model that all particles together gave, at the centres of the bins; the counts
+    are those of the particles of each bin.
+    """
+    places = places_along(run, factors)
+    labels, centres = binned(places, n_bins)
+    shape = (n_bins,) * len(places)
+    return ModelVolumes(
+        means=motions.volumes([factor - 1 for factor in factors], centres),
+        shape=shape,
+        centres=centres,
+        places=places,
+        matching=match(labels, [], n_bins=n_bins ** len(places)),
+        pixel_size=motions.model.voxel_size,
+    )
+
+
+def require_plain(*, matched: bool, halves: bool) -> None:
+    """Refuse what means of images have and a model has not."""
+    if matched:
+        raise ValueError(
+            "--match is for means of images; volumes of all views have the other "
+            "factors held in their middle. Leave it out, or give a --view ROT,TILT."
+        )
+    if halves:
+        raise ValueError(
+            "--halves is for means of images; the volumes of all views are of all "
+            "particles. Leave it out, or give a --view ROT,TILT."
+        )

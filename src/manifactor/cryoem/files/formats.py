@@ -1,0 +1,172 @@
+"""Particles of any program: readers and writers, and which particles are used."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from manifactor._support.files import require_regular_file
+from manifactor._support.parameters import require_number
+from manifactor.cryoem.files.cryosparc import read_cryosparc, read_joined, write_cryosparc
+from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.files.relion import read_relion, write_relion
+from manifactor.cryoem.files.stacks import ImageSource, particle_images
+
+# Particles of any program: tables of readers and writers.
+
+Reader = Callable[..., Particles]
+Writer = Callable[[Particles, Mapping[str, np.ndarray]], bytes]
+
+# By suffix; a new format is one line in each table.
+READERS: dict[str, Reader] = {".star": read_relion, ".cs": read_cryosparc}
+WRITERS: dict[str, Writer] = {".star": write_relion, ".cs": write_cryosparc}
+
+
+def read_particles(path, *, pixel_size: float | None = None) -> Particles:
+    """Read the particles of a STAR or .cs file."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in READERS:
+        raise ValueError(f"particles must come as one of {', '.join(READERS)}; got {path.name}.")
+    require_regular_file(path, "the particles")
+    return READERS[suffix](path, pixel_size=pixel_size)
+
+
+def particles_with(particles: Particles, columns: Mapping[str, np.ndarray]) -> bytes:
+    """Return the file of these particles with columns added, and without other rows.
+
+    Everything else stays as it was, in the order of the file.
+
+    Shapes: columns (n,).
+    """
+    order = np.argsort(particles.rows)
+    ordered = {name: np.asarray(column)[order] for name, column in columns.items()}
+    return WRITERS[particles.path.suffix.lower()](particles[order], ordered)
+
+
+# Which particles of a file are used, and what the file itself does not state.
+
+# What states the class and the optics group, in RELION's and in cryoSPARC's files.
+GROUP_LABELS = {
+    "class": "rlnClassNumber, alignments3D/class or alignments2D/class",
+    "optics group": "rlnOpticsGroup or ctf/exp_group_id",
+}
+
+
+@dataclass(frozen=True)
+class ParticleChoice:
+    """Which particles are used, where their images are, and their pixel size."""
+
+    datadir: str | None = None  # folder that holds the stacks; None for the project's folder
+    pixel_size: float | None = None  # angstrom; None for what the files state
+    classes: tuple[int, ...] = ()  # numbers of the classes and optics groups to use; all if empty
+    # Numbers of the classes and optics groups to use; all if empty
+    optics_groups: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.pixel_size is not None:
+            require_number("pixel_size", self.pixel_size, above=0)
+
+    def require_folder(self) -> None:
+        """Refuse a folder of stacks that does not exist."""
+        if self.datadir is not None and not Path(self.datadir).is_dir():
+            raise ValueError(
+                f"--datadir must be the folder that holds the stacks; {self.datadir} is none."
+            )
+
+    @classmethod
+    def from_record(cls, record: Mapping) -> "ParticleChoice":
+        """Return the choice that run.json describes."""
+        given = record.get("particle_choice", {})
+        return cls(
+            given.get("datadir"),
+            given.get("pixel_size"),
+            tuple(given.get("classes", ())),
+            tuple(given.get("optics_groups", ())),
+        )
+
+    @property
+    def record(self) -> dict:
+        """The entry of run.json."""
+        return {
+            "datadir": self._absolute_datadir,
+            "pixel_size": self.pixel_size,
+            "classes": list(self.classes),
+            "optics_groups": list(self.optics_groups),
+        }
+
+    @property
+    def options(self) -> dict[str, list]:
+        """The options of `fit` that make this choice, each with its values."""
+        folder = self._absolute_datadir
+        return {
+            "--datadir": [] if folder is None else [folder],
+            "--pixel-size": [] if self.pixel_size is None else [self.pixel_size],
+            "--class": list(self.classes),
+            "--optics-group": list(self.optics_groups),
+        }
+
+    @property
+    def _absolute_datadir(self) -> str | None:
+        return None if self.datadir is None else str(Path(self.datadir).absolute())
+
+    @property
+    def of_some(self) -> bool:
+        """Whether only some of the particles are used."""
+        return bool(self.classes or self.optics_groups)
+
+    def read(self, path: Path, results: Path | None = None) -> Particles:
+        """Read all particles of a file."""
+        if results is None:
+            return read_particles(path, pixel_size=self.pixel_size)
+        return read_joined(path, results, pixel_size=self.pixel_size)
+
+    def chosen(self, particles: Particles) -> Particles:
+        """Return the particles of the chosen classes and optics groups."""
+        inside = np.ones(len(particles), dtype=bool)
+        wanted = {"class": self.classes, "optics group": self.optics_groups}
+        for name, numbers in wanted.items():
+            if numbers:
+                inside &= _members(particles, name, numbers)
+        if not inside.any():
+            raise ValueError(
+                f"the chosen classes and optics groups must share particles; those of "
+                f"{particles.path} share none."
+            )
+        return particles[inside]
+
+    def images(self, particles: Particles) -> ImageSource:
+        """Return the images of particles."""
+        self.require_folder()
+        folder = None if self.datadir is None else Path(self.datadir)
+        return particle_images(particles, folder=folder)
+
+
+def _members(particles: Particles, name: str, numbers: tuple[int, ...]) -> np.ndarray:
+    """Return which particles are in one of some groups."""
+    option = f"--{name.replace(' ', '-')}"
+    groups = particles.microscope.get(name)
+    if groups is None:
+        raise ValueError(
+            f"{option} needs the {name} of every particle ({GROUP_LABELS[name]}); "
+            f"{particles.path} has none."
+        )
+    for number in numbers:
+        if number not in groups:
+            raise ValueError(f"{option} must be one of {group_sizes(groups)}; got {number}.")
+    return np.isin(groups, numbers)
+
+
+def group_sizes(groups: np.ndarray, *, most: int = 8) -> str:
+    """Return the numbers of groups with their sizes, in words, the largest first.
+
+    >>> group_sizes(np.array([3, 3, 1]))
+    '3 (2 particles), 1 (1)'
+    """
+    numbers, counts = np.unique(groups, return_counts=True)
+    largest = np.argsort(-counts, kind="stable")
+    shown = [f"{numbers[k]} ({counts[k]})" for k in largest[:most]]
+    shown[0] = f"{numbers[largest[0]]} ({counts[largest[0]]} particles)"
+    more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
+    return ", ".join(shown) + more

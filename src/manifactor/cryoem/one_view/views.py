@@ -1,0 +1,212 @@
+"""Images of one view in one frame: CTF treated, centred, turned in plane."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy import fft, ndimage
+
+from manifactor._support.threads import cores
+from manifactor.cryoem.ctf import Optics, contrast_transfer_at
+from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.files.stacks import ImageArray, ImageSource
+
+OPTICS = ("voltage", "spherical_aberration", "amplitude_contrast")
+CORRECTED = ("flipped", "premultiplied")
+
+
+@dataclass(frozen=True)
+class View:
+    """Images of one view, brought into one frame.
+
+    Their CTF phases are flipped, or they are multiplied by their CTF, if asked for; they are
+    centred, and turned in plane to a common orientation.
+    """
+
+    source: ImageSource | ImageArray
+    particles: Particles | None = None  # in the order of the source; None for a bare stack
+    flip: bool = False  # whether to flip the phases
+    # The view to whose orientation images are turned; None for that of the first
+    frame: tuple[float, float] | None = None
+    weigh: bool = False  # whether to multiply by the CTF, as means need it that `wiener` restores
+    # (n,): images to turn upside down, as `Particles.facing` says
+    mirrored: np.ndarray | None = None
+    # (n,): in-plane angle of each image in degrees; None for that of the particles relative to
+    # `frame`
+    turns: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        if not self.flip:
+            return
+        known = {} if self.particles is None else self.particles.microscope
+        if "defocus_u" not in known:
+            raise ValueError(
+                "phases can be flipped where the defocus is known; the particles have none."
+            )
+        if not self.source.pixel_size_stated:
+            raise ValueError(
+                "phases can be flipped where the pixel size is known; no file states "
+                "it. Give it in Angstrom with --pixel-size."
+            )
+        if _is_corrected(known):
+            raise ValueError(
+                "the CTF of these images is corrected already, as their STAR file "
+                "says. Do not flip it."
+            )
+
+    def __getitem__(self, rows: np.ndarray) -> "View":
+        """Return some of the images, turned as among all of them."""
+
+        def part(values: np.ndarray | None) -> np.ndarray | None:
+            return None if values is None else values[rows]
+
+        particles = self.particles
+        if particles is not None:
+            particles = particles[rows].without_images()
+        return replace(
+            self,
+            source=self.source[rows],
+            particles=particles,
+            mirrored=part(self.mirrored),
+            turns=part(self._turned),
+        )
+
+    def block_rows(self, rows: np.ndarray | None = None, *, n_blocks: int = 1) -> list[np.ndarray]:
+        """Return the rows of each block, or of so many blocks in a row."""
+        return self.source.block_rows(rows, n_blocks=n_blocks)
+
+    def blocks(self, rows: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield pairs (rows, images)."""
+        for here, images in self.source.blocks(rows):
+            filtered = self._filtered(images, here)
+            yield here, self._aligned(self._faced(filtered, here), here)
+
+    def _filtered(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        if self.particles is None or not (self.flip or self.weigh):
+            return images
+        size, pixel_size = images.shape[-1], self.source.pixel_size
+        here = self.particles[rows]
+        if self.weigh:
+            factor = applied_transfer(here, size, pixel_size)
+        else:
+            # The phases only: multiplying by the CTF itself would weight the spectrum, and the
+            # noise would no longer be the same in all images.
+            factor = np.sign(particle_ctf(here, size, pixel_size))
+        transformed = fft.rfft2(images, workers=cores()) * factor
+        return fft.irfft2(transformed, s=images.shape[1:], workers=cores())
+
+    def _faced(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        if self.mirrored is None or not self.mirrored[rows].any():
+            return images
+        # About the row of the centre, which stays: row k becomes row -k.
+        flipped = np.roll(images[:, ::-1], 1 - images.shape[1] % 2, axis=1)
+        return np.where(self.mirrored[rows][:, None, None], flipped, images)
+
+    def _aligned(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        if self.particles is None:
+            return images
+        turn = self._turned
+        shift = self.particles.shift_at(self.source.pixel_size)
+        psi = np.zeros(len(rows)) if turn is None else turn[rows]
+        shifts = np.zeros((len(rows), 2)) if shift is None else shift[rows]
+        return aligned(images, psi, shifts)
+
+    # Computed once, not for every block: it needs the rotations of all particles.
+    @cached_property
+    def _turned(self) -> np.ndarray | None:
+        if self.particles is None or self.turns is not None:
+            return self.turns
+        return self.particles.turned(self.frame)
+
+
+def can_weigh(source: ImageSource | ImageArray, particles: Particles | None) -> bool:
+    """Return whether means of images can be corrected for their CTF."""
+    known = {} if particles is None else particles.microscope
+    return "defocus_u" in known and source.pixel_size_stated
+
+
+def applied_transfer(particles: Particles, size: int, pixel_size: float) -> np.ndarray | float:
+    """Return what to multiply images by, so that each has its CTF twice.
+
+    That is the CTF; without its signs if phases are flipped already; 1 if the images were
+    multiplied by their CTF before.
+    """
+    known = particles.microscope
+    if np.any(known.get("premultiplied", 0)):
+        return 1.0
+    ctf = particle_ctf(particles, size, pixel_size)
+    flipped = np.asarray(known.get("flipped", 0), bool).reshape(-1, 1, 1)
+    return np.where(flipped, np.abs(ctf), ctf)
+
+
+def can_flip(particles: Particles) -> bool:
+    """Return whether the CTF of particles is known, and not corrected yet."""
+    known = particles.microscope
+    return "defocus_u" in known and not _is_corrected(known)
+
+
+def _is_corrected(known: dict[str, np.ndarray]) -> bool:
+    """Return whether the STAR file says that the CTF of images is corrected."""
+    # Flipping twice would bring the wrong phases back.
+    return any(np.any(known.get(name, 0)) for name in CORRECTED)
+
+
+def aligned(
+    images: np.ndarray, psi: np.ndarray, shift: np.ndarray, *, tolerance: float = 1e-3
+) -> np.ndarray:
+    """Return images shifted and then turned back in plane.
+
+    Pixels beyond the edge are taken from the opposite side: empty corners would look like a stack
+    without noise.
+
+    Shapes: images (n, rows, columns), psi (n,), shift (n, 2).
+    """
+    turned = np.abs(psi) > tolerance
+    shifted = (np.abs(shift) > tolerance).any(axis=1)
+    moved = turned | shifted
+    # Interpolation blurs, so images that need none are not touched.
+    if not moved.any():
+        return images
+    out = images.copy()
+    centre = np.array(images.shape[1:]) // 2
+
+    def align(i: int) -> None:
+        angle = np.radians(psi[i])
+        cosine, sine = np.cos(angle), np.sin(angle)
+        # Rows and columns of the aligned image to those of the image as it is.
+        matrix = np.array([[cosine, -sine], [sine, cosine]])
+        # Turned about the centre pixel; shifts are (x, y), arrays (row, column).
+        offset = centre - matrix @ centre - shift[i, ::-1]
+        ndimage.affine_transform(
+            images[i], matrix, offset, output=out[i], order=1, mode="grid-wrap"
+        )
+
+    # Threads are enough: scipy releases the interpreter lock while it interpolates.
+    with ThreadPoolExecutor(cores()) as pool:
+        list(pool.map(align, np.flatnonzero(moved)))
+    return out
+
+
+def particle_ctf(particles: Particles, size: int, pixel_size: float) -> np.ndarray:
+    """Compute the contrast transfer function of each particle on ``rfft2``'s grid."""
+    rows, columns = np.fft.fftfreq(size, pixel_size), np.fft.rfftfreq(size, pixel_size)
+    x, y = np.meshgrid(columns, rows)
+    return particle_ctf_at(particles, x, y)
+
+
+def particle_ctf_at(particles: Particles, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Compute the CTF of each particle at frequencies (x, y) in 1 / Angstrom."""
+    known = particles.microscope
+    # What is not known of the microscope is that of most of today.
+    optics = Optics(**{name: known[name] for name in OPTICS if name in known})
+    return contrast_transfer_at(
+        x,
+        y,
+        known["defocus_u"],
+        known.get("defocus_v", known["defocus_u"]),
+        angle=known.get("defocus_angle", 0.0),
+        phase_shift=known.get("phase_shift", 0.0),
+        optics=optics,
+    )

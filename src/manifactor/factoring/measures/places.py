@@ -1,0 +1,256 @@
+"""Places on the factors: whether they fill their ranges, and fold."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from math import ceil
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from manifactor._support.regression import without_itself
+from manifactor._support.threads import map_threads, over_cores
+from manifactor._support.values import ceil_div
+from manifactor.factoring.measures.placed_samples import Measurement, PlacedSamples
+from manifactor.factoring.prediction import thinned
+
+# Whether the samples fill the product of the factors' ranges.
+
+
+@dataclass(frozen=True)
+class FillingSettings:
+    """Settings of `filling`."""
+
+    # Samples that are counted. Of 4,000, neighbourhoods of `least_share` on two factors hold the
+    # `expected` number, so that more samples would tell nothing new.
+    samples: int = 4000
+    # Combinations of places around which samples are counted.
+    asked: int = 1000
+    # Fewest samples that a neighbourhood would have if the factors were independent: by chance it
+    # has a tenth of them or fewer in 1 of 10^7.
+    expected: float = 24.0
+    # Smallest share of the samples that are near on one factor. Places are in error by up to .08 of
+    # a factor's length near its ends, where functions are flat.
+    least_share: float = 0.08
+    # Share of the expected samples below which a neighbourhood is empty: dependent samples of
+    # density 1 + .6 u v have .4 of them where they are fewest.
+    empty: float = 0.1
+
+
+def filling(placed: PlacedSamples, *, settings: FillingSettings = FillingSettings()) -> Measurement:
+    """Return the share of the product of the factors' ranges without any samples.
+
+    Places on one factor are combined with those of other samples on another. Around each
+    combination, samples are counted that are near on each factor, and compared with the number that
+    independent factors would have there. A density that is a product, or moderately dependent,
+    leaves no combination empty; a corner cut off or a hole does. The share is the largest over
+    pairs of factors, and over all of them together.
+
+    >>> from manifactor.factoring.measures.placed_samples import place_samples
+    >>> square = np.random.default_rng(0).uniform(size=(4000, 2))
+    >>> filling(place_samples(np.hsplit(square, 2), [1, 1], square)).value
+    0.0
+    >>> triangle = square[square.sum(axis=1) < 1]
+    >>> filling(place_samples(np.hsplit(triangle, 2), [1, 1], triangle)).value > 0.05
+    True
+    """
+    thin = thinned(placed.n_samples, settings.samples)
+    places = [place[thin] for place in placed.places]
+    n_asked = min(settings.asked, len(places[0]))
+    # Always the same combinations, whatever the caller's random state.
+    rng = np.random.default_rng(0)
+    asked = [place[rng.permutation(len(place))[:n_asked]] for place in places]
+    shares = []
+    for size in {2, len(places)}:
+        count = _count_near(len(places[0]), size, settings)
+        near = [_near(p, at, count) for p, at in zip(places, asked, strict=True)]
+        groups = combinations(near, size)
+        shares += [_empty_share(group, settings) for group in groups]
+    share = max(shares)
+    return Measurement(share, float(np.sqrt(share * (1 - share) / n_asked)))
+
+
+def _count_near(n: int, size: int, settings: FillingSettings) -> int:
+    """Samples near on each of some factors, so that enough are near on all of them."""
+    share = (settings.expected / n) ** (1 / size)
+    return min(n, ceil(max(share, settings.least_share) * n))
+
+
+def _empty_share(near: Sequence[np.ndarray], settings: FillingSettings) -> float:
+    """Share of combinations around which no samples lie.
+
+    `near` tells the samples, (m, n), that are near on each factor.
+    """
+    common = np.logical_and.reduce(near)
+    n = common.shape[1]
+    expected = n * np.prod([one.mean(axis=1) for one in near], axis=0)
+    return float((common.sum(axis=1) <= settings.empty * expected).mean())
+
+
+def _near(place: np.ndarray, asked: np.ndarray, count: int) -> np.ndarray:
+    """Whether samples are among the nearest of each place that is asked for, (m, n).
+
+    More than `count` of them where several are as near: an interval's coordinate ends at 0 and 1.
+    """
+    # Squared distances in one product, less what all samples have in common.
+    left = np.column_stack([-2 * asked, np.ones(len(asked))])
+    right = np.column_stack([place, (place**2).sum(axis=1)])
+    # Single precision tells places apart far better than their errors allow.
+    squares = left.astype(np.float32) @ right.astype(np.float32).T
+    radius = np.partition(squares, count - 1, axis=1)[:, count - 1]
+    return squares <= radius[:, None]
+
+
+# Whether samples of equal place lie near each other in the data.
+
+
+@dataclass(frozen=True)
+class FoldSettings:
+    """Settings of `folds`."""
+
+    # Samples whose neighbours are compared: a share of 1 % is then known to .3 %.
+    asked: int = 1000
+    # Samples of nearly the same place that each is compared with.
+    n_neighbors: int = 20
+    # A sample of the same place lies elsewhere beyond this distance, in units of the spread of the
+    # samples along the factor: folds of a circle are 2 apart at most.
+    elsewhere: float = 0.5
+    # A sample is folded if more than this share of its neighbours lie elsewhere. The share is a
+    # half where two branches are equally dense; by chance, it is rarely below a third there.
+    folded: float = 1 / 3
+    # A neighbour by place is near, whatever the factor's spread, up to this multiple of the
+    # distance to the neighbour of the same rank in the data: images that share no pixels are all
+    # equally far apart.
+    largest_distance_ratio: float = 1.5
+    # Noise is read from this quantile of the squared distances to the neighbours of a sample: with
+    # two branches, half of the neighbours lie on its own.
+    noise_quantile: float = 0.2
+    # Distances in memory at a time; it steers no result.
+    distances_at_once: int = 2**21
+
+
+def folds(placed: PlacedSamples, *, settings: FoldSettings = FoldSettings()) -> Measurement:
+    """Return the share of samples whose neighbours by place lie elsewhere in the data.
+
+    It is the largest over the factors. For each factor, the directions of all others are taken off
+    the distances first, since errors of their places move samples along them. Then the noise is
+    taken off, which all distances have in common.
+
+    >>> from manifactor.factoring.measures.placed_samples import place_samples
+    >>> turn, height = np.random.default_rng(0).uniform(size=(2, 1000))
+    >>> ring = np.column_stack([np.cos(2 * np.pi * turn), np.sin(2 * np.pi * turn)])
+    >>> samples = np.column_stack([ring, height])
+    >>> folds(place_samples([ring, height[:, None]], [1, 1], samples)).value
+    0.0
+    >>> folded = place_samples([ring[:, :1], height[:, None]], [1, 1], samples)
+    >>> folds(folded).value > 0.5
+    True
+    """
+    compared, fits = map_threads(
+        lambda work: work(), [partial(_compare, placed, settings), lambda: placed.local_fits]
+    )
+    # The fit that each sample takes its directions from.
+    joint = placed.joint
+    fit_of = KDTree(joint[placed.nodes]).query(joint[compared.asked])[1]
+
+    def folded(factor: int) -> float:
+        others = np.delete(fits.slopes, fits.directions[factor], axis=1)
+        planes = np.linalg.qr(others.transpose(0, 2, 1))[0][fit_of]
+        return _folded_share(placed, factor, compared, planes, settings)
+
+    share = max(map_threads(folded, range(len(fits.directions))))
+    error = np.sqrt(share * (1 - share) / len(compared.asked))
+    return Measurement(share, float(error))
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Some samples, and their neighbours by place."""
+
+    asked: np.ndarray  # (m,): the samples
+    near: np.ndarray  # (m, k): their nearest neighbours by their places on all factors
+    far: np.ndarray  # (m, k): whether a neighbour by place lies far away in the data
+
+
+def _compare(placed: PlacedSamples, settings: FoldSettings) -> Compared:
+    """Samples drawn at random, and their neighbours by place."""
+    n, samples = placed.n_samples, placed.samples
+    asked = thinned(n, settings.asked)
+    joint = placed.joint
+    near = KDTree(joint).query(joint[asked], min(settings.n_neighbors + 1, n))[1]
+    near = without_itself(near, asked)
+    reach = _reach(samples, asked, near.shape[1], settings)
+    distances = ((samples[near] - samples[asked][:, None]) ** 2).sum(axis=2)
+    largest = settings.largest_distance_ratio**2 * reach
+    return Compared(asked, near, distances > largest[:, None])
+
+
+def _folded_share(
+    placed: PlacedSamples,
+    factor: int,
+    compared: Compared,
+    planes: np.ndarray,
+    settings: FoldSettings,
+) -> float:
+    """Share of the samples asked that are folded along one factor.
+
+    `planes`, (m, p, d), are the directions of the other factors.
+    """
+    samples, place = placed.samples, placed.places[factor]
+    asked, near = compared.asked, compared.near
+    moves = _across(samples[near] - samples[asked][:, None], planes)
+    stride = place[near] - place[asked][:, None]
+    # Twice, since places have errors of their own.
+    excess = (moves**2).sum(axis=2) - 2 * (stride**2).sum(axis=2)
+    usual = np.quantile(excess, settings.noise_quantile, axis=1)
+    noise = max(0.0, float(np.median(usual)))
+    # A difference of two samples has twice the noise of one.
+    extent = max(0.0, _extent(placed, factor, asked, planes, settings) - noise / 2)
+    far = compared.far
+    elsewhere = far & (excess > 2 * noise + settings.elsewhere**2 * extent)
+    return float((elsewhere.mean(axis=1) > settings.folded).mean())
+
+
+def _reach(
+    samples: np.ndarray, asked: np.ndarray, count: int, settings: FoldSettings
+) -> np.ndarray:
+    """Squared distance of some samples to a nearest neighbour in the data, (m,)."""
+    centred = samples - samples.mean(axis=0)
+    squares = (centred**2).sum(axis=1)
+    # In one product: squares less twice the inner products.
+    left = np.column_stack([-2 * centred, np.ones(len(centred))])
+    right = np.column_stack([centred, squares])
+    n_blocks = ceil_div(len(asked) * len(samples), settings.distances_at_once)
+
+    def reached(rows: np.ndarray) -> np.ndarray:
+        distances = left[rows] @ right.T
+        # The nearest is the sample itself.
+        distances.partition(count, axis=1)
+        return distances[:, count] + squares[rows]
+
+    blocks = np.array_split(asked, n_blocks)
+    return np.concatenate(list(over_cores(reached, blocks)))
+
+
+def _extent(
+    placed: PlacedSamples,
+    factor: int,
+    asked: np.ndarray,
+    planes: np.ndarray,
+    settings: FoldSettings,
+) -> float:
+    """Mean square spread of the samples along a factor: what the others leave."""
+    others = placed.without(factor)
+    count = min(settings.n_neighbors + 1, placed.n_samples)
+    near = KDTree(others).query(others[asked], count)[1]
+    near = without_itself(near, asked)
+    rest = placed.samples[asked] - placed.samples[near].mean(axis=1)
+    rest = _across(rest[:, None], planes)
+    # The mean of k neighbours has a k-th of their variance itself.
+    return float((rest**2).sum(axis=2).mean()) / (1 + 1 / near.shape[1])
+
+
+def _across(moves: np.ndarray, planes: np.ndarray) -> np.ndarray:
+    """Moves, (m, k, p), without their parts in the planes, (m, p, d)."""
+    return moves - (moves @ planes) @ planes.transpose(0, 2, 1)

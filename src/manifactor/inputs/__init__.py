@@ -1,1 +1,0 @@
-"""Files of any supported format, read as samples."""

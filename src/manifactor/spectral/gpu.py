@@ -1,0 +1,473 @@
+"""Matrices and functions on a device of torch's."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.random import Generator
+from sklearn.utils import gen_batches
+
+from manifactor._support.errors import extra, first_sentence
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+# The seam to torch: matrices and functions that stay on a device.
+#
+# The neighbour graph, its kernel and the eigenfunctions are resident on a GPU, or on the CPU
+# through the same functions, and only results come back to the host.
+
+
+@dataclass(frozen=True)
+class ResidentSettings:
+    """Settings of products of resident functions: how much is on the device at once."""
+
+    # Samples whose products are formed at a time.
+    samples_per_step: int = 2**20
+
+    # Neighbourhoods whose function values are gathered at a time.
+    neighborhoods_per_step: int = 256
+
+
+_beta_notice = Lock()
+
+
+@cache
+def _silence_beta_notice() -> None:
+    """Make torch warn here, unheard, that sparse tensors are a beta feature.
+
+    It warns once in a process. The lock lets one thread at a time change the filters of warnings,
+    which belong to the process.
+    """
+    torch = extra("torch")
+    one = torch.zeros(1, dtype=torch.int64)
+    with _beta_notice, warnings.catch_warnings(action="ignore", category=UserWarning):
+        torch.sparse_csr_tensor(torch.arange(2), one, one, (1, 1))
+
+
+@dataclass(frozen=True)
+class ResidentMatrix:
+    """A symmetric sparse matrix of tensors, compressed by rows."""
+
+    starts: "Tensor"  # (n + 1,): where the entries of each row begin
+    columns: "Tensor"  # (n_entries,)
+    entries: "Tensor"  # (n_entries,): in single precision
+    diagonal: "Tensor | None" = None  # (n,): added to the diagonal, in double precision
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return len(self.starts) - 1, len(self.starts) - 1
+
+    def rows(self) -> "Tensor":
+        """Return the row of every entry, (n_entries,)."""
+        return extra("torch").repeat_interleave(self.starts.diff())
+
+    def compressed(self, *, double: bool) -> "Tensor":
+        """Return the entries without `diagonal` as a sparse tensor of torch."""
+        entries = self.entries.double() if double else self.entries
+        _silence_beta_notice()
+        return extra("torch").sparse_csr_tensor(
+            self.starts, self.columns, entries, self.shape, check_invariants=False
+        )
+
+    def __matmul__(self, vector: np.ndarray) -> np.ndarray:
+        lifted = self.lift(vector)
+        product = self.compressed(double=True) @ lifted
+        if self.diagonal is not None:
+            product = product + self.diagonal * lifted
+        return product.cpu().numpy()
+
+    def lift(self, vector: np.ndarray) -> "Tensor":
+        """Return a vector in double precision on the device of the matrix."""
+        double = np.asarray(vector, dtype=np.float64)
+        return extra("torch").as_tensor(double).to(self.entries.device)
+
+    def gaussian(self, eps: float, least: float) -> "ResidentMatrix":
+        """Return exp(-entry^2/eps), raised to at least `least`."""
+        exponent = self.entries**2 / -eps
+        # In place: a second array of entries might not fit on the device.
+        return replace(self, entries=exponent.exp_().clamp_(min=least))
+
+    def times_squares(self, other: "ResidentMatrix") -> "ResidentMatrix":
+        """Return entries times the squares of those of a matrix of the same pattern."""
+        return replace(self, entries=self.entries * other.entries**2)
+
+    def with_unit_diagonal(self) -> "ResidentMatrix":
+        """Return the matrix with ones on its diagonal."""
+        return replace(self, diagonal=self.lift(np.ones(self.shape[0])))
+
+    def scaled(self, scale: np.ndarray) -> "ResidentMatrix":
+        """Return the matrix with rows and columns multiplied by a scale, (n,)."""
+        lifted = self.lift(scale)
+        single = lifted.float()
+        entries = self.entries * single.repeat_interleave(self.starts.diff())
+        entries *= single[self.columns]
+        diagonal = None if self.diagonal is None else self.diagonal * lifted**2
+        return replace(self, entries=entries, diagonal=diagonal)
+
+    def take(self, rows: np.ndarray) -> sp.csr_array:
+        """Return some rows on the host, (n_rows, n)."""
+        torch = extra("torch")
+        which = torch.as_tensor(rows, device=self.starts.device)
+        count = self.starts.diff()[which]
+        ends = count.cumsum(0)
+        shift = self.starts[which] - ends + count
+        place = torch.arange(int(ends[-1]), device=ends.device)
+        place = place + shift.repeat_interleave(count)
+        data = self.entries[place].double().cpu().numpy()
+        columns = self.columns[place].cpu().numpy()
+        starts = np.r_[0, ends.cpu().numpy()]
+        shape = len(rows), self.shape[1]
+        taken = sp.csr_array((data, columns, starts), shape=shape)
+        if self.diagonal is None:
+            return taken
+        diagonal = self.diagonal[which].cpu().numpy()
+        one_a_row = np.arange(len(rows) + 1)
+        return taken + sp.csr_array((diagonal, rows, one_a_row), shape=shape)
+
+    def tocsr(self) -> sp.csr_array:
+        """Return the whole matrix on the host, in double precision."""
+        if self.diagonal is not None:
+            return self._with_diagonal_inside().tocsr()
+        data = from_tensor(self.entries.double())
+        indices = from_tensor(self.columns)
+        starts = self.starts.cpu().numpy()
+        return sp.csr_array((data, indices, starts), shape=self.shape)
+
+    def _with_diagonal_inside(self) -> "ResidentMatrix":
+        """Return the matrix with the diagonal as the last entry of each row."""
+        torch = extra("torch")
+        device = self.starts.device
+        steps = torch.arange(len(self.starts), dtype=torch.int32, device=device)
+        starts = self.starts + steps
+        place = torch.arange(len(self.entries), device=device) + self.rows()
+        last = starts[1:] - 1
+        columns = self.columns.new_empty(len(self.columns) + self.shape[0])
+        entries = self.entries.new_empty(len(columns), dtype=torch.float64)
+        columns[place] = self.columns
+        entries[place] = self.entries.double()
+        columns[last] = steps[:-1]
+        entries[last] = self.diagonal  # type: ignore[assignment]
+        return ResidentMatrix(starts, columns, entries)
+
+    def components(self) -> int:
+        """Return the number of connected components of the graph of the entries."""
+        torch = extra("torch")
+        label = torch.arange(self.shape[0], device=self.starts.device)
+        rows, columns = self.rows(), self.columns.long()
+        # Hooking and pointer jumping: the roots of two components that touch are hooked together,
+        # then every sample looks up its root.
+        while True:
+            joined = label.scatter_reduce(0, label[rows], label[columns], "amin")
+            while not torch.equal(root := joined[joined], joined):
+                joined = root
+            if torch.equal(joined, label):
+                return int(label.unique().numel())
+            label = joined
+
+
+def resident(matrix: sp.csr_array, device) -> ResidentMatrix:
+    """Return a symmetric sparse matrix of the host on a device."""
+    torch = extra("torch")
+    parts = (
+        matrix.indptr.astype(np.int32),
+        matrix.indices.astype(np.int32),
+        matrix.data.astype(np.float32),
+    )
+    return ResidentMatrix(*(torch.as_tensor(part).to(device) for part in parts))
+
+
+def require_device(device: str) -> str:
+    """Return torch's own name of a device; raise ValueError if it cannot be used."""
+    torch = extra("torch")
+    name = str(device).removeprefix("torch:")
+    # Only an allocation shows whether a device works, and each kind of failure has an exception of
+    # its own. Nothing but torch is inside.
+    try:
+        torch.empty(1, device=name).item()
+    except Exception as error:
+        # A device that torch finds may still fail, as one without free memory does.
+        found = ", ".join(repr(each) for each in _devices_found())
+        raise ValueError(
+            "`device` must be 'cpu' or a device that torch can use; got "
+            f"{device!r}: {first_sentence(error)}. On this machine torch finds "
+            f"{found}."
+        ) from error
+    return name
+
+
+def _devices_found() -> list[str]:
+    """Return the names of the devices that torch finds, that of the CPU first."""
+    torch = extra("torch")
+    found = ["cpu"]
+    if torch.cuda.is_available():
+        found.append("cuda")
+    if torch.backends.mps.is_available():
+        found.append("mps")
+    return found
+
+
+def is_tensor(X) -> bool:
+    """Return whether X is a tensor of torch, without importing torch."""
+    return type(X).__module__.partition(".")[0] == "torch"
+
+
+def from_tensor(X):
+    """Return a tensor as an array on the host, anything else as it is."""
+    if not is_tensor(X):
+        return X
+    if X.device.type == "cpu":
+        return X.detach().numpy()
+    # Pages are touched first: the driver takes 8 times as long to copy into new ones.
+    touched = extra("torch").empty_like(X, device="cpu").fill_(0)
+    return touched.copy_(X.detach()).numpy()
+
+
+def like(X, array: np.ndarray):
+    """Return an array as a tensor on the device of X if X is a tensor."""
+    return extra("torch").as_tensor(array).to(X.device) if is_tensor(X) else array
+
+
+def to_device_of(tensor: "Tensor", array: np.ndarray) -> "Tensor":
+    """Return an array as a tensor on the device of another tensor."""
+    contiguous = np.ascontiguousarray(array)
+    return extra("torch").as_tensor(contiguous).to(tensor.device)
+
+
+def functions_there(vectors: "Tensor", weights: np.ndarray, nearly: float) -> "Tensor | None":
+    """Return eigenvectors of a walk as functions orthogonal to the constant.
+
+    Shapes: vectors (n, n_functions), weights (n,) -> (n, n_functions).
+    """
+    torch = extra("torch")
+    root = torch.as_tensor(np.sqrt(weights)).to(vectors.device)
+    mixed = root @ vectors
+    if mixed[1:].abs().gt(nearly).any():
+        return None
+    functions = vectors / root[:, None] - mixed
+    # An eigenvector has no sign: the larger extreme is made positive.
+    flipped = functions.amax(0) < -functions.amin(0)
+    functions *= torch.where(flipped, -1.0, 1.0)
+    functions[:, 0] = 1.0
+    return functions
+
+
+def triple_products(
+    functions: "Tensor",
+    weights: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    *,
+    settings: ResidentSettings = ResidentSettings(),
+) -> tuple[np.ndarray, np.ndarray]:
+    """Compute `Spectrum.triple_products` on the device of the functions."""
+    step = settings.samples_per_step
+    one = to_device_of(functions, left)
+    other = to_device_of(functions, right)
+    weight = to_device_of(functions, weights)
+    found, squares = 0.0, 0.0
+    for some, w in zip(functions.split(step), weight.split(step), strict=True):
+        product = (some @ one) * (some @ other)
+        weighted = w[:, None] * product
+        found = found + some.T @ weighted
+        squares = squares + (weighted * product).sum(0)
+    return from_tensor(found), from_tensor(squares)
+
+
+def local_products(
+    functions: "Tensor",
+    near: np.ndarray,
+    weights: np.ndarray,
+    *,
+    settings: ResidentSettings = ResidentSettings(),
+) -> np.ndarray:
+    """Compute `Spectrum.local_products` on the device of the functions."""
+    step = settings.neighborhoods_per_step
+    rows = to_device_of(functions, near).split(step)
+    weight = to_device_of(functions, weights).split(step)
+    blocks = zip(weight, rows, strict=True)
+    products = [some @ functions[these] for some, these in blocks]
+    return from_tensor(extra("torch").cat(products))
+
+
+def combined(functions: "Tensor", coefficients: np.ndarray) -> np.ndarray:
+    """Return linear combinations of functions on the host, (n, p)."""
+    return from_tensor(functions @ to_device_of(functions, coefficients))
+
+
+@contextmanager
+def device_memory() -> Iterator[None]:
+    """Raise MemoryError with advice if the device runs out of memory inside."""
+    try:
+        yield
+    except RuntimeError as error:
+        # By name, since torch is not imported for this.
+        if type(error).__name__ != "OutOfMemoryError":
+            raise
+        reason = str(error).splitlines()[0]
+    else:
+        return
+    # Raised outside of the handler: the traceback of torch's error would hold on to the memory of
+    # the device.
+    raise MemoryError(
+        "the graph and its functions must fit into the device's memory; it is full "
+        f"({reason}) Free some, lower `n_functions` or `n_neighbors`, fit fewer "
+        "samples, or use `device='cpu'`."
+    )
+
+
+# A symmetric matrix as an operator on blocks of vectors, on a device of torch's.
+
+
+class DeviceOperator:
+    """A matrix on a device that torch can use; blocks are tensors there.
+
+    Shapes: matrix (n, n).
+    """
+
+    def __init__(
+        self,
+        matrix: ResidentMatrix,
+        *,
+        panel_rows: int = 2**20,
+        fewest_columns: int = 8,
+        wide: int = 256,
+    ) -> None:
+        self.n = matrix.shape[0]
+        self.entries = len(matrix.entries) / self.n
+        self._matrix = {
+            "single": matrix.compressed(double=False),
+            "double": matrix.compressed(double=True),
+        }
+        self._diagonal = matrix.diagonal
+        self._device = matrix.starts.device
+        self.wide = wide if self._device.type == "cuda" else 0
+        self._panels = list(gen_batches(self.n, panel_rows))
+        self._fewest_columns = fewest_columns
+
+    def random(self, width: int, rng: Generator) -> "Tensor":
+        torch = extra("torch")
+        # Torch draws on the device itself; its generator follows the caller's.
+        seed = int(rng.integers(2**62))
+        generator = torch.Generator(device=self._device).manual_seed(seed)
+        shape = (self.n, width)
+        block = torch.randn(shape, generator=generator, device=self._device)
+        return block.div_(self.n**0.5)
+
+    def filled(self, rows: np.ndarray, vectors: np.ndarray) -> "Tensor":
+        torch = extra("torch")
+        shape = (self.n, vectors.shape[1])
+        block = torch.zeros(shape, dtype=torch.float32, device=self._device)
+        there = torch.as_tensor(rows, device=self._device)
+        block[there] = self._there(vectors).float()
+        return block
+
+    def vectors(self, block: "Tensor", which: np.ndarray) -> "Tensor":
+        return self.columns(block, which).double()
+
+    def cast(self, block: "Tensor", *, single: bool) -> "Tensor":
+        return block.float() if single else block.double()
+
+    def product(self, block: "Tensor") -> "Tensor":
+        torch = extra("torch")
+        # Suppressed, not caught: the traceback would hold on to the memory.
+        with suppress(torch.OutOfMemoryError):
+            return self._whole_product(block)
+        if block.shape[1] < self._fewest_columns:
+            raise torch.OutOfMemoryError("no room for a product with a few vectors.")
+        # The caller's block stays whole; only what a product needs beside it halves.
+        halves = block.chunk(2, dim=1)
+        products = [self.product(half.contiguous()) for half in halves]
+        return torch.cat(products, dim=1)
+
+    def _whole_product(self, block: "Tensor") -> "Tensor":
+        out = self._of_precision(block) @ block
+        if self._diagonal is None:
+            return out
+        diagonal = self._diagonal.to(block.dtype)
+        return out.addcmul_(diagonal[:, None], block)
+
+    def _of_precision(self, block: "Tensor") -> "Tensor":
+        """Return the matrix, without `diagonal`, in the precision of a block."""
+        single = block.dtype == extra("torch").float32
+        return self._matrix["single" if single else "double"]
+
+    def recur(
+        self, now: "Tensor", before: "Tensor", centre: float, forward: float, back: float
+    ) -> None:
+        torch = extra("torch")
+        matrix = self._of_precision(now)
+        # In place: neither time nor memory for a block between.
+        torch.addmm(before, matrix, now, beta=-back, alpha=forward, out=before)
+        if self._diagonal is None:
+            before.add_(now, alpha=-forward * centre)
+        else:
+            shifted = (self._diagonal - centre).to(now.dtype)
+            before.addcmul_(shifted[:, None], now, value=forward)
+
+    def inner(self, one: "Tensor", other: "Tensor") -> np.ndarray:
+        out = np.zeros((one.shape[1], other.shape[1]))
+        # Panel by panel, so that no whole block is converted to double precision.
+        for rows in self._panels:
+            left, right = one[rows].double(), other[rows].double()
+            out += from_tensor(left.T @ right)
+        return out
+
+    def dots(self, one: "Tensor", other: "Tensor") -> "Tensor":
+        return (one.double() * other.double()).sum(0)
+
+    def stacked(self, numbers: "Sequence[Tensor]") -> np.ndarray:
+        # One transfer for all of them: each would wait for the device.
+        together = extra("torch").stack(list(numbers))
+        return from_tensor(together)
+
+    def add(self, block: "Tensor", other: "Tensor", factors: "Tensor") -> None:
+        block.addcmul_(other, factors.to(block.dtype))
+
+    def scale(self, block: "Tensor", factors: "Tensor") -> None:
+        block.mul_(factors.to(block.dtype))
+
+    def scale_rows(self, block: "Tensor", factors: np.ndarray) -> None:
+        block.mul_(self._there(factors)[:, None].to(block.dtype))
+
+    def clear(self, block: "Tensor", known: "Tensor") -> None:
+        block.addmm_(known, known.T @ block, alpha=-1)
+
+    def rotate(self, block: "Tensor", rotation: np.ndarray) -> None:
+        there = self._there(rotation).to(block.dtype)
+        for rows in self._panels:
+            block[rows] = block[rows] @ there
+
+    def residual_norms(
+        self, image: "Tensor", block: "Tensor", rotation: np.ndarray, values: np.ndarray
+    ) -> np.ndarray:
+        there, scale = self._there(rotation), self._there(values)
+        square = np.zeros(len(values))
+        for rows in self._panels:
+            first = block[rows, : len(values)]
+            off = image[rows] @ there - first * scale
+            square += from_tensor((off**2).sum(0))
+        return np.sqrt(square)
+
+    def columns(self, block: "Tensor", which: np.ndarray) -> "Tensor":
+        there = extra("torch").as_tensor(which, device=self._device)
+        return block[:, there]
+
+    def beside(self, one: "Tensor", other: "Tensor") -> "Tensor":
+        if not one.shape[1]:
+            return other
+        blocks = [one.to(other.dtype), other]
+        return extra("torch").cat(blocks, dim=1)
+
+    def _there(self, array: np.ndarray) -> "Tensor":
+        """Return an array in double precision on the device."""
+        contiguous = np.ascontiguousarray(array, dtype=np.float64)
+        return extra("torch").as_tensor(contiguous).to(self._device)

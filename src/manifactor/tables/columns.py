@@ -1,0 +1,172 @@
+"""The columns of a table: which are used, their names, and their scale."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import numpy as np
+
+from manifactor._support.values import REMEDIES, ValueSettings
+
+# What to do about columns of a file with bad values.
+COLUMN_REMEDIES = (*REMEDIES, "leave columns out with --drop")
+# A number, or the first and the last of several.
+RANGE = re.compile(r"(\d+)(?:-(\d+))?")
+
+
+@dataclass(frozen=True)
+class ColumnChoice:
+    """Which columns to use."""
+
+    # As typed: names, numbers from 0 and ranges such as 3-8, separated by commas; None for all
+    columns: str | None = None
+    drop: str | None = None  # columns to leave out, in the same form
+    # Columns to use, as a sequence: names may have commas. Given instead of `columns`.
+    labels: tuple[str | int, ...] | None = None
+
+    @property
+    def named(self) -> bool:
+        """Whether the caller chose the columns to use."""
+        return self.columns is not None or self.labels is not None
+
+    def numbers(self, names: Sequence[str] | None, total: int) -> tuple[int, ...]:
+        """Return the numbers of the columns to use, ascending.
+
+        >>> ColumnChoice("x,2-3", drop="3").numbers(["x", "y", "z", "t"], 4)
+        (0, 2)
+        """
+        used = set(range(total))
+        if self.columns is not None:
+            used = _numbers("--columns", self.columns.split(","), names, total)
+        if self.labels is not None:
+            used = _numbers("the columns of the run", self.labels, names, total)
+        if self.drop is not None:
+            used -= _numbers("--drop", self.drop.split(","), names, total)
+        if not used:
+            raise ValueError("--drop must leave at least one column; it leaves none. Drop fewer.")
+        return tuple(sorted(used))
+
+
+def _numbers(
+    option: str, labels: Sequence[str | int], names: Sequence[str] | None, total: int
+) -> set[int]:
+    """Return the numbers of columns given by names, numbers and ranges."""
+    found: set[int] = set()
+    for label in (str(label).strip() for label in labels):
+        if names is not None and label in names:
+            found.add(list(names).index(label))
+            continue
+        ends = RANGE.fullmatch(label)
+        if ends is None:
+            raise ValueError(f"{option}: {_unknown(label, names, total)}")
+        low, high = int(ends[1]), int(ends[2] or ends[1])
+        if low > high:
+            raise ValueError(
+                f"{option}: a range goes from the lower number to the higher one; got "
+                f"{label}. Write {high}-{low}."
+            )
+        if high >= total:
+            raise ValueError(f"{option}: columns are numbered from 0 to {total - 1}; got {label}.")
+        found |= set(range(low, high + 1))
+    return found
+
+
+def _unknown(label: str, names: Sequence[str] | None, total: int) -> str:
+    """Return a message that there is no such column, and which columns there are."""
+    if names is None:
+        return (
+            f"there is no column {label!r}, as the columns have no names; give numbers "
+            f"from 0 to {total - 1}."
+        )
+    near = get_close_matches(label, names, n=3, cutoff=0.5)
+    if near:
+        return f"there is no column {label!r}; the nearest are {listed(near)}."
+    return f"there is no column {label!r}; there are {listed(names)}."
+
+
+def listed(names: Sequence[str], *, most: int = 8) -> str:
+    """Return the first names, and how many more there are."""
+    shown = ", ".join(repr(name) for name in names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table that are used, and how they are scaled."""
+
+    numbers: Sequence[int]  # numbers of the columns in the table, counted from 0, ascending
+    total: int  # number of columns of the table
+    # Names of the columns used; None if the table has no names
+    names: tuple[str, ...] | None = None
+    # (n_used,): what is subtracted from the columns, and what they are then divided by; None if
+    # they are not scaled
+    mean: np.ndarray | None = None
+    # (n_used,): what is subtracted from the columns, and what they are then divided by; None if
+    # they are not scaled
+    scale: np.ndarray | None = None
+
+    @property
+    def labels(self) -> list[str | int]:
+        """Names of the columns, or numbers if they have no names."""
+        return list(self.numbers if self.names is None else self.names)
+
+    @property
+    def choice(self) -> ColumnChoice:
+        """The choice of the same columns in another table, by their labels."""
+        if self.names is None and len(self.numbers) == self.total:
+            return ColumnChoice(labels=(f"0-{self.total - 1}",))
+        return ColumnChoice(labels=tuple(self.labels))
+
+    @property
+    def record(self) -> dict:
+        """The entry of run.json; the numbers are None for all columns."""
+        return {
+            "total": self.total,
+            "numbers": list(self.numbers) if len(self.numbers) < self.total else None,
+            "names": None if self.names is None else list(self.names),
+            "mean": None if self.mean is None else self.mean.tolist(),
+            "scale": None if self.scale is None else self.scale.tolist(),
+        }
+
+    @classmethod
+    def from_record(cls, record: dict) -> "Columns":
+        """Return the columns that `record` describes."""
+        names, mean, scale = (record[key] for key in ("names", "mean", "scale"))
+        total = record["total"]
+        return cls(
+            range(total) if record["numbers"] is None else tuple(record["numbers"]),
+            total,
+            None if names is None else tuple(names),
+            None if mean is None else np.array(mean),
+            None if scale is None else np.array(scale),
+        )
+
+    def scaled(self, samples: np.ndarray) -> np.ndarray:
+        """Return samples of these columns, scaled; as they are without a scale."""
+        if self.mean is None or self.scale is None:
+            return samples
+        return (samples - self.mean) / self.scale
+
+
+def unit_scale(
+    samples: np.ndarray, labels: Sequence[str | int], *, settings: ValueSettings = ValueSettings()
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and standard deviation of every column, 1 for constant ones.
+
+    Columns whose deviation vanishes in its square are refused by their label.
+    """
+    mean = samples.mean(axis=0, dtype=np.float64)
+    scale = samples.std(axis=0, dtype=np.float64)
+    spread = samples.max(axis=0) - samples.min(axis=0)
+    vanishes = (spread > 0) & (spread < settings.least_spread)
+    if vanishes.any():
+        column = int(vanishes.argmax())
+        raise ValueError(
+            "values of a column must be equal, or differ by more than "
+            f"{settings.least_spread:.0e}, to be standardised; those of column "
+            f"{labels[column]!r} differ by {spread[column]:.1e}. Leave it out with "
+            "--drop, or multiply it by a large number."
+        )
+    # The deviation of equal numbers is rounding, not always 0.
+    return mean, np.where(spread == 0, 1.0, scale)

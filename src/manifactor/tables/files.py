@@ -1,0 +1,239 @@
+"""Samples from a file: .npy, .npz, .csv, .tsv, .txt, .parquet, .pkl, .cs, .zarr."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from manifactor._support.array_files import open_archive
+from manifactor._support.files import require_regular_file
+from manifactor._support.memory import available_memory
+from manifactor.cryoem.files.formats import ParticleChoice
+from manifactor.cryoem.files.particles import Particles
+from manifactor.tables.columns import ColumnChoice, Columns
+from manifactor.tables.pickles import read_pickled_array, read_pickled_numbers
+from manifactor.tables.stores import is_stored, read_npy, require_table, sample_array, stored_table
+from manifactor.tables.text import DELIMITERS, Table, read_parquet, read_text
+
+# The fields of cryoSPARC's 3D variability analysis, one for each mode.
+MODE = re.compile(r"components_mode_(\d+)/value")
+
+
+def read_samples(path) -> np.ndarray:
+    """Read the samples in a file, one a row, as floats; all columns of numbers.
+
+    Floats of an .npy are not loaded: they are memory-mapped and read when needed. A table may start
+    with a line of column names, and its columns of text are left out. An .npz and a Zarr group must
+    hold an array ``X``, or one array only. A .pkl must be a plain array, such as cryoDRGN's z; a
+    .cs must hold the components of a variability analysis. The files of a folder of .parquet files
+    are read one after the other.
+
+    Returns (n_samples, n_features).
+    """
+    return read_table(path).samples
+
+
+def read_table(path, choice: ColumnChoice = ColumnChoice()) -> Table:
+    """Read the chosen columns of a file."""
+    path = Path(path)
+    if is_stored(path):
+        stored = stored_table(path, choice)
+        columns = stored.columns
+        samples = stored.read(0, stored.n_samples)
+        return Table(samples, columns.numbers, columns.total, columns.names)
+    _require_readable(path)
+    suffix = path.suffix.lower()
+    if suffix in TABLES:
+        found = TABLES[suffix](path, choice)
+        return replace(found, samples=found.samples.astype(np.float64, copy=False))
+    X = _as_floats(path, READERS[suffix](path))
+    if suffix == ".pkl":
+        _require_no_ctf(path, X)
+    total = X.shape[1]
+    used = choice.numbers(None, total)
+    # Without a selection, a memory-mapped file is not read.
+    return Table(X if len(used) == total else X[:, used], used, total)
+
+
+def read_like(path, columns: Columns) -> np.ndarray:
+    """Return the samples of another file in the same columns and scale."""
+    table = read_table(path, columns.choice)
+    samples = table.samples
+    # By name: another file may have them in another order.
+    if columns.names is not None and table.names is not None:
+        samples = samples[:, [table.names.index(name) for name in columns.names]]
+    return columns.scaled(samples)
+
+
+def _as_floats(path: Path, X: np.ndarray) -> np.ndarray:
+    """Return a table of real numbers as floats."""
+    require_table(path, X)
+    if isinstance(X, np.memmap) and X.dtype in (np.float32, np.float64):
+        return X
+    # Single precision holds the integers of images, of 16 bits at most, as they are.
+    small = isinstance(X, np.memmap) and X.dtype.kind != "f" and X.itemsize <= 2
+    return X.astype(np.float32 if small else np.float64)
+
+
+def _require_no_ctf(path: Path, X: np.ndarray) -> None:
+    """Refuse the CTF parameters of cryoDRGN, which are a pickled array, too.
+
+    Their nine columns are box size, pixel size, two defoci, their angle, voltage, spherical
+    aberration, amplitude contrast and phase shift.
+    """
+    if X.shape[1] != 9 or not len(X):
+        return
+    box, pixel, voltage, contrast = X[:, [0, 1, 5, 7]].T
+    whole_box = (box == box[0]).all() and box[0] >= 2 and box[0] % 1 == 0
+    # In kV; microscopes have 80 to 300, and no coordinate has such a mean.
+    in_kilovolts = voltage.min() >= 50 and voltage.max() <= 1500
+    if whole_box and in_kilovolts and pixel.min() > 0 and 0 <= contrast.min() <= 1:
+        raise ValueError(
+            f"{path} holds the CTF of every image, as cryoDRGN's ctf.pkl does, and no "
+            "coordinates. Give z.N.pkl of the training folder, where N is the last "
+            "epoch."
+        )
+
+
+def _require_readable(path: Path) -> None:
+    """Refuse what is missing, a folder, of an unknown format or empty."""
+    require_regular_file(path)
+    known = [*READERS, *TABLES]
+    if path.suffix.lower() not in known:
+        raise ValueError(
+            f"the input must end in one of {', '.join(known)}, be particles (.star, "
+            ".cs, .mrcs, .mrc), a Zarr store, a folder of .parquet files, or a folder "
+            f"of .mrc volumes; got {path.name}."
+        )
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty; it must hold samples, one a row.")
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise ValueError(
+            f"the input must be a file that you may read; {path}: {error.strerror}. "
+            "Change its permissions, or give a copy that you own."
+        ) from error
+
+
+def array_name(path: Path) -> str | None:
+    """Return the name of the array in an .npz that holds the samples.
+
+    It is ``X``, or that of the only array; None if there are several others.
+    """
+    with open_archive(path) as archive:
+        return sample_array(list(archive.members))
+
+
+def _read_npz(path: Path) -> np.ndarray:
+    # Half of the memory: numbers may be converted to another precision.
+    with open_archive(path, most_bytes=available_memory() / 2) as archive:
+        names = list(archive.members)
+        chosen = sample_array(names)
+        if chosen is not None:
+            return archive.read(chosen)[chosen]
+    held = ", ".join([*names, *archive.others]) or "none"
+    raise ValueError(
+        f"{path} must hold an array `X`, or one array; it holds {held:.200}. Save the "
+        "samples under the name X, with numpy.savez."
+    )
+
+
+def _read_components(path: Path) -> np.ndarray:
+    """Return the components of a 3D variability analysis, one column a mode."""
+    table = read_npy(path)
+    fields = {}
+    for name in table.dtype.names or ():
+        if found := MODE.fullmatch(name):
+            fields[int(found[1])] = name
+    if not fields:
+        raise ValueError(
+            f"{path} must hold fields components_mode_0/value, "
+            "components_mode_1/value, ... of a 3D variability analysis; it holds none."
+        )
+    # By number: as text, mode 10 would come before mode 2.
+    return np.column_stack([table[fields[mode]] for mode in sorted(fields)])
+
+
+READERS: dict[str, Callable[[Path], np.ndarray]] = {
+    ".npy": read_npy,
+    ".npz": _read_npz,
+    ".pkl": read_pickled_array,
+    ".cs": _read_components,
+}
+
+# Of these, columns are read one by one, and may have names.
+TABLES: dict[str, Callable[[Path, ColumnChoice], Table]] = {
+    **{suffix: partial(read_text, delimiter=delimiter) for suffix, delimiter in DELIMITERS.items()},
+    ".parquet": read_parquet,
+}
+
+
+# The particles that rows of coordinates belong to.
+
+
+def paired_particles(
+    path: Path,
+    n_samples: int,
+    *,
+    particles=None,
+    indices=None,
+    choice: ParticleChoice = ParticleChoice(),
+) -> Particles | None:
+    """Return the particles of coordinates, in the same order."""
+    is_cs = path.suffix.lower() == ".cs"
+    if particles is None and is_cs:
+        return choice.read(path)
+    # Indices alone name nothing; ignoring them would hide the missing option.
+    if particles is None:
+        if indices is not None:
+            raise ValueError(
+                "--ind says which of the particles were used; give them with --particles."
+            )
+        return None
+    particles = Path(particles)
+    if is_cs and particles.suffix.lower() == ".cs":
+        if indices is not None:
+            raise ValueError(
+                f"--ind is not needed: {path} and {particles} are joined by uid. Leave it out."
+            )
+        return choice.read(particles, results=path)
+    found = choice.read(particles)
+    if indices is not None:
+        found = found[_checked_indices(Path(indices), len(found))]
+    if len(found) != n_samples:
+        named = "" if indices is None else f" named by {indices}"
+        raise ValueError(
+            "there must be one particle for each row of coordinates; "
+            f"{particles} has {len(found)}{named} and {path} has {n_samples}. If some "
+            "were left out, give cryoDRGN's ind.pkl of just these with --ind."
+        )
+    return found
+
+
+def _checked_indices(path: Path, count: int) -> np.ndarray:
+    """Return row numbers that name each of `count` particles at most once."""
+    require_regular_file(path, "--ind")
+    # cryoDRGN pickles its indices, whatever the name of the file.
+    is_npy = path.suffix.lower() == ".npy"
+    indices = read_npy(path) if is_npy else read_pickled_numbers(path)
+    is_flat = indices.ndim == 1 and indices.dtype.kind in "iu"
+    if not is_flat or (len(indices) and not indices.min() >= 0):
+        raise ValueError(
+            f"{path} must hold row numbers from 0; got an array of {indices.dtype}, "
+            f"shape {indices.shape}."
+        )
+    if len(indices) and indices.max() >= count:
+        raise ValueError(
+            f"{path} names particle {indices.max()}, but there are {count}, counted from 0."
+        )
+    numbers, counts = np.unique(indices, return_counts=True)
+    if len(numbers) < len(indices):
+        raise ValueError(
+            f"{path} must name each particle once; it names particle "
+            f"{numbers[counts.argmax()]} {counts.max()} times."
+        )
+    return indices

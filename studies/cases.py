@@ -1,0 +1,48 @@
+"""Cases of the accuracy benchmark: a data set and the method that factors it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from manifactor import datasets
+from manifactor.datasets.problems import EVEN_PROBLEMS
+from manifactor.datasets.sampling import rotated_into
+
+
+@dataclass(frozen=True)
+class Case:
+    """One data set of the benchmark and the method that factors it."""
+
+    group: str  # row of the table that the case is counted in
+    shape: str  # A name of `datasets.SHAPES`, or "random" for an even random problem
+    n: int = 3000  # number of samples; random problems choose their own
+    sampling: str = "uniform"
+    noise: float = 0.0  # standard deviation in every column, relative to the shape's diameter
+    # Number of columns that the samples are rotated into; None keeps the shape's
+    columns: int | None = None
+    scale: float = 1.0
+    method: str = "gradients"  # A name of `METHODS`
+
+    def draw(self, seed: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+        """Return the samples and the true factors."""
+        if self.shape == "random":
+            problem = datasets.random_problem(seed, settings=EVEN_PROBLEMS)
+            return problem.X, problem.truth
+        X, truth = datasets.sample(self.shape, self.n, sampling=self.sampling, random_state=seed)
+        rng = np.random.default_rng(seed)
+        # The diameter is taken before the rotation, which would widen the bounding box.
+        diameter = np.linalg.norm(X.max(axis=0) - X.min(axis=0))
+        if self.columns is not None:
+            X = rotated_into(X, self.columns, rng)
+        noise = self.noise * diameter * rng.normal(size=X.shape)
+        return self.scale * (X + noise), truth
+
+
+# A case and its number of seeds.
+Row = tuple[Case, int]
+
+
+def rows_of(group: str, shapes: Iterable[str], seeds: int, **changes) -> list[Row]:
+    """Return a case for each shape, with its number of seeds."""
+    return [(Case(group, shape, **changes), seeds) for shape in shapes]
