@@ -1,4 +1,8 @@
-"""Matrices and functions on a device of torch's."""
+"""The seam to torch: matrices, functions and blocks of vectors that stay on a device.
+
+The neighbour graph, its kernel and the eigenfunctions are resident on a GPU, or on the CPU through
+the same functions, and only results come back to the host.
+"""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -18,23 +22,8 @@ from manifactor._support.errors import extra, first_sentence
 if TYPE_CHECKING:
     from torch import Tensor
 
-
-# The seam to torch: matrices and functions that stay on a device.
-#
-# The neighbour graph, its kernel and the eigenfunctions are resident on a GPU, or on the CPU
-# through the same functions, and only results come back to the host.
-
-
-@dataclass(frozen=True)
-class ResidentSettings:
-    """Settings of products of resident functions: how much is on the device at once."""
-
-    # Samples whose products are formed at a time.
-    samples_per_step: int = 2**20
-
-    # Neighbourhoods whose function values are gathered at a time.
-    neighborhoods_per_step: int = 256
-
+# Rows of a block that are worked on at a time: none is converted to double precision as a whole.
+PANEL_ROWS = 2**20
 
 _beta_notice = Lock()
 
@@ -261,20 +250,14 @@ def functions_there(vectors: "Tensor", weights: np.ndarray, nearly: float) -> "T
 
 
 def triple_products(
-    functions: "Tensor",
-    weights: np.ndarray,
-    left: np.ndarray,
-    right: np.ndarray,
-    *,
-    settings: ResidentSettings = ResidentSettings(),
+    functions: "Tensor", weights: np.ndarray, left: np.ndarray, right: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute `Spectrum.triple_products` on the device of the functions."""
-    step = settings.samples_per_step
     one = to_device_of(functions, left)
     other = to_device_of(functions, right)
     weight = to_device_of(functions, weights)
     found, squares = 0.0, 0.0
-    for some, w in zip(functions.split(step), weight.split(step), strict=True):
+    for some, w in zip(functions.split(PANEL_ROWS), weight.split(PANEL_ROWS), strict=True):
         product = (some @ one) * (some @ other)
         weighted = w[:, None] * product
         found = found + some.T @ weighted
@@ -282,17 +265,11 @@ def triple_products(
     return from_tensor(found), from_tensor(squares)
 
 
-def local_products(
-    functions: "Tensor",
-    near: np.ndarray,
-    weights: np.ndarray,
-    *,
-    settings: ResidentSettings = ResidentSettings(),
-) -> np.ndarray:
+def local_products(functions: "Tensor", near: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Compute `Spectrum.local_products` on the device of the functions."""
-    step = settings.neighborhoods_per_step
-    rows = to_device_of(functions, near).split(step)
-    weight = to_device_of(functions, weights).split(step)
+    # The functions of so many neighbourhoods are gathered at a time.
+    rows = to_device_of(functions, near).split(256)
+    weight = to_device_of(functions, weights).split(256)
     blocks = zip(weight, rows, strict=True)
     products = [some @ functions[these] for some, these in blocks]
     return from_tensor(extra("torch").cat(products))
@@ -330,17 +307,12 @@ def device_memory() -> Iterator[None]:
 class DeviceOperator:
     """A matrix on a device that torch can use; blocks are tensors there.
 
+    The methods are those of `HostOperator`.
+
     Shapes: matrix (n, n).
     """
 
-    def __init__(
-        self,
-        matrix: ResidentMatrix,
-        *,
-        panel_rows: int = 2**20,
-        fewest_columns: int = 8,
-        wide: int = 256,
-    ) -> None:
+    def __init__(self, matrix: ResidentMatrix) -> None:
         self.n = matrix.shape[0]
         self.entries = len(matrix.entries) / self.n
         self._matrix = {
@@ -349,9 +321,8 @@ class DeviceOperator:
         }
         self._diagonal = matrix.diagonal
         self._device = matrix.starts.device
-        self.wide = wide if self._device.type == "cuda" else 0
-        self._panels = list(gen_batches(self.n, panel_rows))
-        self._fewest_columns = fewest_columns
+        self.wide = 256 if self._device.type == "cuda" else 0
+        self._panels = list(gen_batches(self.n, PANEL_ROWS))
 
     def random(self, width: int, rng: Generator) -> "Tensor":
         torch = extra("torch")
@@ -381,7 +352,7 @@ class DeviceOperator:
         # Suppressed, not caught: the traceback would hold on to the memory.
         with suppress(torch.OutOfMemoryError):
             return self._whole_product(block)
-        if block.shape[1] < self._fewest_columns:
+        if block.shape[1] < 8:
             raise torch.OutOfMemoryError("no room for a product with a few vectors.")
         # The caller's block stays whole; only what a product needs beside it halves.
         halves = block.chunk(2, dim=1)

@@ -1,6 +1,12 @@
-"""The graph of nearest neighbours: distances, copies among the samples, symmetry, components."""
+"""The graph of nearest neighbours: which samples are near each other, and how far apart.
 
+A search is chosen, copies among the samples are merged, distances are made symmetric, and
+components are joined.
+"""
+
+import logging
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -10,12 +16,95 @@ from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
 from manifactor._support.errors import warn_caller
-from manifactor._support.parameters import Choice
+from manifactor._support.parameters import Choice, given, require_choice
 from manifactor._support.threads import cores, map_panels
 from manifactor.spectral.gpu import ResidentMatrix, require_device, resident
-from manifactor.spectral.search.choice import SEARCHES, NeighborSettings, choose_search, make_search
-from manifactor.spectral.search.device import NeighborTable
-from manifactor.spectral.search.exact import CustomSearch, NeighborSearch, require_distances
+from manifactor.spectral.search.approximate import ApproximateSearch
+from manifactor.spectral.search.cell_neighbors import DeviceSearch, NeighborTable
+from manifactor.spectral.search.exact import (
+    TREE_DIMENSIONS,
+    BruteSearch,
+    CustomSearch,
+    NeighborSearch,
+    TreeSearch,
+    require_distances,
+)
+
+log = logging.getLogger("manifactor")
+
+SEARCHES = ("kd_tree", "brute", "faiss")
+
+# Default number of neighbours: the lowest 30 functions of flat 2-D and 3-D shapes were most
+# accurate between 64 and 128.
+N_NEIGHBORS = 64
+
+# Samples above which faiss costs half of a tree in 6 dimensions, and a fifth of brute force in 16
+# and 64.
+APPROXIMATE_ABOVE = 50_000
+
+# Up to this number of dimensions a tree is fastest for any number of samples.
+FEW_DIMENSIONS = 5
+
+
+# The choice of a search, and the search of a given name.
+
+
+def exact_search(n_features: int) -> str:
+    """Return the name of the fastest exact search."""
+    return "kd_tree" if n_features <= TREE_DIMENSIONS else "brute"
+
+
+def prefers_approximate(n_samples: int, n_features: int) -> bool:
+    """Return whether an approximate search is faster than the exact ones."""
+    return n_samples > APPROXIMATE_ABOVE and n_features > FEW_DIMENSIONS
+
+
+def choose_search(
+    n_samples: int, n_features: int, *, method: Any = "auto", device: str = "cpu"
+) -> Choice:
+    """Choose the search for samples of this shape.
+
+    >>> choose_search(1000, 3)
+    Choice(value='kd_tree', why='exact; a tree is fastest in few dimensions')
+    >>> choose_search(1000, 3, method="brute")
+    Choice(value='brute', why='set by the caller')
+    """
+    if not isinstance(method, str):
+        return given("custom")
+    require_choice("neighbors", method, ["auto", "precomputed", *SEARCHES])
+    if method != "auto":
+        return given(method)
+    if device != "cpu":
+        return Choice("cells", "exact; it runs on the device")
+    exact = exact_search(n_features)
+    if not prefers_approximate(n_samples, n_features):
+        if exact == "kd_tree":
+            return Choice(exact, "exact; a tree is fastest in few dimensions")
+        return Choice(exact, "exact; comparing all pairs is fastest in many dimensions")
+    many = f"there are more than {APPROXIMATE_ABOVE:,} samples"
+    # Not imported here: loading faiss is left to the fit of the search.
+    if find_spec("faiss") is not None:
+        return Choice("faiss", f"approximate, as {many}; its recall is measured")
+    log.warning(
+        "the exact search (%s) of %d samples in %d dimensions takes time that grows "
+        "with the square of the number of samples; faiss would save most of it: "
+        "pip install 'manifactor[ann]'.",
+        exact,
+        n_samples,
+        n_features,
+    )
+    return Choice(exact, f"exact; {many}, but the package faiss is not installed")
+
+
+def make_search(
+    method: str, n_neighbors: int, *, n_jobs: int | None = -1, device: str = "cpu"
+) -> NeighborSearch:
+    """Return a Euclidean search by name: "kd_tree", "brute", "faiss" or "cells"."""
+    if method == "cells":
+        return DeviceSearch(n_neighbors, device=require_device(device))
+    searches = {"kd_tree": TreeSearch, "brute": BruteSearch, "faiss": ApproximateSearch}
+    return searches[method](n_neighbors, n_jobs=n_jobs)
+
 
 # Distances of samples to their neighbours as a symmetric graph.
 
@@ -347,13 +436,7 @@ class NeighborGraph:
 
 
 def neighbor_graph(
-    X,
-    n_neighbors: int,
-    *,
-    method: Any = "auto",
-    n_jobs: int | None = -1,
-    device: str = "cpu",
-    settings: NeighborSettings = NeighborSettings(),
+    X, n_neighbors: int, *, method: Any = "auto", n_jobs: int | None = -1, device: str = "cpu"
 ) -> NeighborGraph:
     """Return the graph of the `n_neighbors` nearest neighbours of every sample.
 
@@ -361,13 +444,13 @@ def neighbor_graph(
 
     Shapes: X (n_samples, n_features).
     """
-    choice = choose_search(*X.shape, method=method, device=device, settings=settings)
+    choice = choose_search(*X.shape, method=method, device=device)
     if choice.value == "precomputed":
         return _precomputed_graph(sp.csr_array(X), choice)
     if choice.value == "custom":
         custom = CustomSearch(clone(method, safe=False))
         return _searched_graph(X, custom, None, choice)
-    search = make_search(choice.value, n_neighbors, n_jobs=n_jobs, device=device, settings=settings)
+    search = make_search(choice.value, n_neighbors, n_jobs=n_jobs, device=device)
     return _searched_graph(X, search, n_neighbors, choice)
 
 

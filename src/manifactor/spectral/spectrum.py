@@ -12,7 +12,7 @@ from manifactor.spectral.gpu import combined, from_tensor, local_products, tripl
 from manifactor.spectral.neighbors import NeighborGraph
 
 # The sampling error of an eigenvalue, relative to it, is about this over the root of the number of
-# samples: a measured property of random samples, no setting.
+# samples, as was measured on random samples.
 SAMPLING_ERROR = 4.0
 
 
@@ -103,9 +103,7 @@ class Spectrum:
 
         return np.concatenate(map_panels(work, len(self.weights)))
 
-    def local_products(
-        self, near: np.ndarray, weights: np.ndarray, *, gathered: int = 2**13
-    ) -> np.ndarray:
+    def local_products(self, near: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return weighted sums of all functions over neighbourhoods.
 
         Parameters
@@ -113,8 +111,6 @@ class Spectrum:
         near : ndarray of int of shape (n_rows, k)
             The samples of each neighbourhood.
         weights : ndarray of shape (n_rows, p, k)
-        gathered : int
-            Neighbours whose functions are gathered at a time.
 
         Returns
         -------
@@ -122,13 +118,9 @@ class Spectrum:
         """
         if self.resident is not None:
             return local_products(self.resident, near, weights)
-        # In batches: k rows of functions are gathered for each neighbourhood.
-        at_a_time = max(1, gathered // near.shape[1])
-        sums = []
-        for rows in gen_batches(len(near), at_a_time):
-            functions = self.functions[near[rows]]
-            sums.append(weights[rows] @ functions)
-        return np.concatenate(sums)
+        # k rows of functions are gathered for each neighbourhood, 8,192 in all at a time.
+        batches = gen_batches(len(near), max(1, 2**13 // near.shape[1]))
+        return np.concatenate([weights[rows] @ self.functions[near[rows]] for rows in batches])
 
     def with_copies(self, graph: NeighborGraph) -> "Spectrum":
         """Return the spectrum on the given samples, from that on the distinct ones."""
@@ -172,7 +164,7 @@ class Spectrum:
 
     @property
     def clusters(self) -> tuple[np.ndarray, ...]:
-        """Indices of eigenvalues that cannot be told apart, cluster by cluster.
+        """Indices of eigenvalues that cannot be distinguished, cluster by cluster.
 
         Neighbours belong together when their gap is below their sampling error, 4/sqrt(n_samples)
         of the eigenvalue, or below their residuals. Inside a cluster the functions are known up to

@@ -1,4 +1,3 @@
-import logging
 import pickle
 import sys
 import tracemalloc
@@ -11,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KNeighborsTransformer
 
 from manifactor.spectral.search import approximate as faiss_lists
-from manifactor.spectral.search.approximate import ApproximateSearch, FaissSettings
+from manifactor.spectral.search.approximate import ApproximateSearch
 
 with warnings.catch_warnings(
     action="ignore", category=DeprecationWarning
@@ -64,15 +63,6 @@ def test_the_neighbours_on_a_torus_are_found(torus):
     assert search.recall_ >= 0.99
     assert share_found(X, search.transform(X), 20) == pytest.approx(search.recall_, abs=0.003)
     assert search.effort_ < search.n_lists_ == 31
-
-
-@pytest.mark.slow
-def test_the_neighbours_near_a_manifold_in_many_columns_are_found(rng):
-    X = sheet(rng, 6000)
-    search = ApproximateSearch(20).fit(X)
-    assert search.recall_ >= 0.99
-    assert share_found(X, search.transform(X), 20) == pytest.approx(search.recall_, abs=0.003)
-    assert search.effort_ < search.n_lists_
 
 
 def test_more_lists_are_searched_for_more_recall(torus):
@@ -179,18 +169,6 @@ def test_samples_whose_lists_hold_too_few_find_as_many_neighbours(rng):
 
 
 @pytest.mark.slow
-def test_blocks_do_not_matter(torus):
-    X, search = torus
-    small = FaissSettings(numbers_per_step=2000)
-    again = ApproximateSearch(20, settings=small).fit(X)
-    assert again.effort_ == search.effort_
-    assert again.recall_ == pytest.approx(search.recall_, abs=1e-3)
-    assert (
-        parts(again.transform(X[:500]))[1] == parts(search.transform(X[:500]))[1]
-    ).mean() > 0.999
-
-
-@pytest.mark.slow
 def test_samples_in_a_file_are_never_copied_whole(rng, tmp_path):
     X = sheet(rng, 8000, dimension=2, columns=640, noise=0).astype(np.float32)
     np.save(tmp_path / "X.npy", X)
@@ -205,21 +183,13 @@ def test_samples_in_a_file_are_never_copied_whole(rng, tmp_path):
     assert (found[:1000] != ApproximateSearch(10, n_jobs=2).fit(X).transform(X[:1000])).nnz == 0
 
 
-@pytest.mark.slow
-def test_rows_and_columns_may_be_stored_in_either_order(torus):
-    X, search = torus
-    turned = np.asfortranarray(X)
-    _, neighbors = parts(ApproximateSearch(20).fit(turned).transform(turned))
-    assert (neighbors == parts(search.transform(X))[1]).mean() > 0.999
-
-
 def test_a_clone_remembers_the_parameters_and_nothing_else(torus):
     X, search = torus
     copy = clone(search, safe=False)
     assert (
         copy.get_params()
         == search.get_params()
-        == {"n_neighbors": 20, "least_recall": 0.99, "n_jobs": -1, "settings": FaissSettings()}
+        == {"n_neighbors": 20, "least_recall": 0.99, "n_jobs": -1}
     )
     with pytest.raises(NotFittedError):
         copy.transform(X)
@@ -243,12 +213,6 @@ def test_threads_are_as_many_as_asked_for_and_given_back(torus, monkeypatch):
     ApproximateSearch(5, n_jobs=1).fit(X).transform(X)
     assert set(seen) == {1}
     assert faiss.omp_get_max_threads() == before
-
-
-def test_recall_and_effort_are_logged(rng, caplog):
-    with caplog.at_level(logging.INFO, logger="manifactor"):
-        ApproximateSearch(5).fit(rng.normal(size=(100, 3)))
-    assert caplog.messages == ["approximate neighbours: recall 1.0000 with 1 of 1 lists"]
 
 
 @pytest.mark.parametrize(
@@ -281,19 +245,6 @@ def test_a_missing_package_is_named(rng, monkeypatch):
         ApproximateSearch(5).fit(rng.normal(size=(100, 3)))
 
 
-def test_a_mistake_in_our_own_code_is_not_taken_for_one_of_faiss(rng, monkeypatch):
-    whole = faiss_lists._scaled
-
-    def mistaken(X, mean, scale):
-        if mean.any() and len(X) == 100:
-            raise RuntimeError("ours")
-        return whole(X, mean, scale)
-
-    monkeypatch.setattr(faiss_lists, "_scaled", mistaken)
-    with pytest.raises(RuntimeError, match="ours"):
-        ApproximateSearch(5).fit(rng.normal(size=(100, 3)))
-
-
 @pytest.mark.parametrize("call", ["train", "add", "search"])
 def test_a_call_that_fails_is_said_in_one_line(rng, monkeypatch, call):
     def broken(*arguments, **options):
@@ -305,3 +256,14 @@ def test_a_call_that_fails_is_said_in_one_line(rng, monkeypatch, call):
         match=r"faiss \(RuntimeError: Error in faiss\)\. Install .* 'brute' or 'kd_tree'\.$",
     ):
         ApproximateSearch(5).fit(rng.normal(size=(100, 3)))
+
+
+@pytest.mark.slow
+def test_blocks_do_not_matter(torus, monkeypatch):
+    X, search = torus
+    expected = parts(search.transform(X[:500]))[1]
+    monkeypatch.setattr(faiss_lists, "NUMBERS_PER_STEP", 2000)
+    again = ApproximateSearch(20).fit(X)
+    assert again.effort_ == search.effort_
+    assert again.recall_ == pytest.approx(search.recall_, abs=1e-3)
+    assert (parts(again.transform(X[:500]))[1] == expected).mean() > 0.999

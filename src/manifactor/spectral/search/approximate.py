@@ -1,4 +1,4 @@
-"""Samples in the inverted lists of faiss, and the nearest candidates in them.
+"""An approximate search by faiss that measures its recall and ensures a minimum.
 
 Samples lie in lists around centres; a query is compared with the lists of the nearest centres only.
 The lists hold the samples as codes of half precision, relative to their centre. Distances of the
@@ -27,46 +27,16 @@ from manifactor._support.parameters import require_count, require_number
 from manifactor._support.threads import cores, thread_count
 from manifactor.spectral.search.exact import NeighborSearch
 
+log = logging.getLogger("manifactor")
 
-@dataclass(frozen=True)
-class FaissSettings:
-    """Settings of `ApproximateSearch`."""
+# Numbers of the samples per step of the work: the samples are never copied whole.
+NUMBERS_PER_STEP = 2**19
 
-    # Numbers of the samples per step of the work: the samples are never copied whole.
-    numbers_per_step: int = 2**19
+# More and smaller lists cost more to assign and to select than they save.
+SAMPLES_PER_LIST = 256
 
-    # More and smaller lists cost more to assign and to select than they save.
-    samples_per_list: int = 256
-    most_lists: int = 8192
-
-    # Of k-means; 64 samples for each list and 10 iterations gain at most .005 of recall.
-    training_samples_per_list: int = 16
-    kmeans_iterations: int = 4
-
-    # To which samples are scaled: well within half precision, which ends at 2**16 and at 2**-24.
-    largest_code: float = 2.0**12
-
-    # Where the lists of a query hold too few samples, it looks through so many times as many lists.
-    short_list_growth: int = 4
-
-    # Samples whose exact neighbours measure the recall.
-    recall_samples: int = 1000
-
-    # Distances that differ by less, relatively, are ties, and either one is right.
-    tie_tolerance: float = 1e-6
-
-    # Candidates for each neighbour, tried in this order; more than one is needed where the codes
-    # cannot tell close samples apart.
-    candidates_per_neighbor: tuple[int, ...] = (1, 2, 4)
-
-    # Lists in which candidates are compared hold so many times the most candidates.
-    list_margin: int = 4
-
-    # Fraction of the allowed misses that the rounding of the codes may cause.
-    rounding_misses: float = 0.25
-
-    # The number of searched lists grows by one and by one in so many.
-    effort_growth: int = 4
+# To which samples are scaled: well within half precision, which ends at 2**16 and at 2**-24.
+LARGEST_CODE = 2.0**12
 
 
 @dataclass(frozen=True)
@@ -75,10 +45,8 @@ class Codes:
 
     samples: np.ndarray  # (n_samples, n_features): as given
     mean: np.ndarray  # (n_features,)
-    # A power of two that takes the largest centred number to about `FaissSettings.largest_code`
-    scale: float
+    scale: float  # a power of two that takes the largest centred number to about `LARGEST_CODE`
     lists: Any
-    settings: FaissSettings = FaissSettings()
 
     @property
     def n_lists(self) -> int:
@@ -94,29 +62,28 @@ class Codes:
         # faiss fills up with -1 if the lists hold fewer samples than were asked for.
         short = np.flatnonzero(found[:, -1] < 0)
         if len(short) and effort < self.n_lists:
-            more = min(self.settings.short_list_growth * effort, self.n_lists)
-            found[short] = self.candidates(X[short], width, more)
+            found[short] = self.candidates(X[short], width, min(4 * effort, self.n_lists))
         return found
 
 
-def encode(X: np.ndarray, *, settings: FaissSettings = FaissSettings()) -> Codes:
+def encode(X: np.ndarray) -> Codes:
     """Return samples, (n_samples, n_features), in lists of codes."""
     n_samples, n_features = X.shape
-    n_lists = n_samples // settings.samples_per_list
-    n_lists = int(np.clip(n_lists, 1, settings.most_lists))
-    mean, scale = _mean_and_scale(X, settings)
-    training = _training_samples(X, n_lists, mean, scale, settings)
+    n_lists = int(np.clip(n_samples // SAMPLES_PER_LIST, 1, 8192))
+    mean, scale = _mean_and_scale(X)
+    training = _training_samples(X, n_lists, mean, scale)
     with faiss_package() as faiss:
         lists = faiss.index_factory(n_features, f"IVF{n_lists},SQfp16")
-        lists.cp.niter = settings.kmeans_iterations
+        # 10 iterations, and 64 samples for each list, gain at most .005 of recall.
+        lists.cp.niter = 4
         # faiss prints a warning if there are fewer samples than its usual minimum.
         lists.cp.min_points_per_centroid = 1
         lists.train(training)
-    for part in row_blocks(n_samples, n_features, settings):
+    for part in row_blocks(n_samples, n_features):
         scaled = _scaled(X[part], mean, scale)
         with faiss_package():
             lists.add(scaled)
-    return Codes(X, mean, scale, lists, settings)
+    return Codes(X, mean, scale, lists)
 
 
 def nearest_candidates(
@@ -132,7 +99,7 @@ def nearest_candidates(
     neighbors = np.empty((len(X), n_found), dtype=np.int32 if small else np.int64)
     distances = np.empty((len(X), n_found))
     with ThreadPoolExecutor(n_threads) as pool:
-        for queries in row_blocks(len(X), max(n_features, width), codes.settings):
+        for queries in row_blocks(len(X), max(n_features, width)):
             found = codes.candidates(X[queries], width, effort)
             fill = partial(
                 fill_nearest,
@@ -142,7 +109,7 @@ def nearest_candidates(
                 X[queries],
                 found,
             )
-            blocks = row_blocks(len(found), width * n_features, codes.settings)
+            blocks = row_blocks(len(found), width * n_features)
             list(pool.map(fill, blocks))
     return distances, neighbors
 
@@ -160,9 +127,9 @@ def fill_nearest(distances, neighbors, samples, X, candidates, part: slice) -> N
     neighbors[part] = np.take_along_axis(candidates[part], order, axis=1)
 
 
-def row_blocks(n_rows: int, n_columns: int, settings: FaissSettings) -> Iterator[slice]:
-    """Return slices of rows that hold about `numbers_per_step` numbers."""
-    return gen_batches(n_rows, max(1, settings.numbers_per_step // n_columns))
+def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Return slices of rows that hold about `NUMBERS_PER_STEP` numbers."""
+    return gen_batches(n_rows, max(1, NUMBERS_PER_STEP // n_columns))
 
 
 @contextmanager
@@ -181,22 +148,20 @@ def faiss_package() -> Iterator[ModuleType]:
         ) from error
 
 
-def _training_samples(
-    X: np.ndarray, n_lists: int, mean: np.ndarray, scale: float, settings: FaissSettings
-) -> np.ndarray:
+def _training_samples(X: np.ndarray, n_lists: int, mean: np.ndarray, scale: float) -> np.ndarray:
     """Return scaled samples for k-means, drawn at random, always the same."""
     n_samples, n_features = X.shape
-    count = min(n_samples, settings.training_samples_per_list * n_lists)
+    count = min(n_samples, 16 * n_lists)
     rows = np.random.default_rng(0).choice(n_samples, count, replace=False)
     rows = np.sort(rows)
-    blocks = row_blocks(count, n_features, settings)
+    blocks = row_blocks(count, n_features)
     return np.concatenate([_scaled(X[rows[part]], mean, scale) for part in blocks])
 
 
-def _mean_and_scale(X: np.ndarray, settings: FaissSettings) -> tuple[np.ndarray, float]:
+def _mean_and_scale(X: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the mean, (n_features,), and the scale of `Codes`."""
     total, low, high = np.zeros(X.shape[1]), np.inf, -np.inf
-    for part in row_blocks(len(X), X.shape[1], settings):
+    for part in row_blocks(len(X), X.shape[1]):
         total += X[part].sum(axis=0, dtype=np.float64)
         low = np.minimum(low, X[part].min(axis=0))
         high = np.maximum(high, X[part].max(axis=0))
@@ -205,7 +170,7 @@ def _mean_and_scale(X: np.ndarray, settings: FaissSettings) -> tuple[np.ndarray,
     if largest == 0:
         return mean, 1.0
     # A power of two: scaling rounds nothing.
-    return mean, settings.largest_code / 2.0 ** np.frexp(largest)[1]
+    return mean, LARGEST_CODE / 2.0 ** np.frexp(largest)[1]
 
 
 def _scaled(X: np.ndarray, mean: np.ndarray, scale: float) -> np.ndarray:
@@ -213,9 +178,7 @@ def _scaled(X: np.ndarray, mean: np.ndarray, scale: float) -> np.ndarray:
     return ((X - mean) * scale).astype(np.float32, order="C")
 
 
-# An approximate search by faiss that measures its recall and ensures a minimum.
-
-log = logging.getLogger("manifactor")
+# The search, and the effort that it takes.
 
 FLOATS = (np.float64, np.float32)
 
@@ -236,19 +199,11 @@ class ApproximateSearch(NeighborSearch):
     n_features_in_: int  # columns of the fitted samples
     codes_: Codes  # the fitted samples in lists
 
-    def __init__(
-        self,
-        n_neighbors=64,
-        *,
-        least_recall=0.99,
-        n_jobs=-1,
-        settings: FaissSettings = FaissSettings(),
-    ):
+    def __init__(self, n_neighbors=64, *, least_recall=0.99, n_jobs=-1):
         """Store the parameters."""
         self.n_neighbors = n_neighbors
         self.least_recall = least_recall
         self.n_jobs = n_jobs
-        self.settings = settings
 
     def fit(self, X, y=None) -> "ApproximateSearch":
         """Put the samples into lists, and find how many of these to search.
@@ -262,7 +217,7 @@ class ApproximateSearch(NeighborSearch):
         )
         require_number("least_recall", self.least_recall, low=0, high=1)
         with _threads(self.n_jobs) as n_threads:
-            self.codes_ = encode(X, settings=self.settings)
+            self.codes_ = encode(X)
             effort = _least_effort(
                 self.codes_, self.n_found_, least_recall=self.least_recall, n_threads=n_threads
             )
@@ -319,13 +274,13 @@ def _least_effort(codes: Codes, n_found: int, *, least_recall: float, n_threads:
     First the number of candidates is chosen: the rounding of the codes may cause a quarter of the
     allowed misses. Then the number of lists is raised step by step.
     """
-    settings = codes.settings
-    queries = _recall_samples(codes.samples, settings)
+    queries = _recall_samples(codes.samples)
     recall = partial(
         _recall,
         codes,
         queries,
-        _exact_radius(codes, queries, n_found) * (1 + settings.tie_tolerance),
+        # Distances that differ by less are ties, and either one is right.
+        _exact_radius(codes, queries, n_found) * (1 + 1e-6),
         n_found,
         n_threads,
     )
@@ -340,22 +295,18 @@ def _least_effort(codes: Codes, n_found: int, *, least_recall: float, n_threads:
                 "with all lists searched, as many samples are almost copies. Lower it, "
                 "or search exactly: set `neighbors` to 'brute' or 'kd_tree'."
             )
-        n_lists += 1 + n_lists // settings.effort_growth
-        n_lists = min(codes.n_lists, n_lists)
+        n_lists = min(codes.n_lists, n_lists + 1 + n_lists // 4)
     return Effort(n_candidates, n_lists, reached)
 
 
 def _fewest_candidates(codes: Codes, n_found: int, recall, least_recall: float) -> int:
     """Return the fewest candidates of a query that lose little to rounding."""
-    settings = codes.settings
-    n_samples = len(codes.samples)
-    ratios = settings.candidates_per_neighbor
-    *fewer, most = (min(n_found * ratio, n_samples) for ratio in ratios)
+    # More than one for each neighbour are needed where the codes cannot tell close samples apart.
+    *fewer, most = (min(n_found * ratio, len(codes.samples)) for ratio in (1, 2, 4))
     # So many lists hold the most candidates and more: what is missed is not due to the number of
     # lists.
-    plenty = 1 + settings.list_margin * most // settings.samples_per_list
-    plenty = min(codes.n_lists, plenty)
-    enough = recall(most, plenty) - settings.rounding_misses * (1 - least_recall)
+    plenty = min(codes.n_lists, 1 + 4 * most // SAMPLES_PER_LIST)
+    enough = recall(most, plenty) - 0.25 * (1 - least_recall)
     return next((few for few in fewer if recall(few, plenty) >= enough), most)
 
 
@@ -376,20 +327,19 @@ def _recall(
     return float((distances[:, 1:] <= radius[:, None]).mean())
 
 
-def _recall_samples(X: np.ndarray, settings: FaissSettings) -> np.ndarray:
+def _recall_samples(X: np.ndarray) -> np.ndarray:
     """Return some of the samples, drawn at random."""
-    count = min(len(X), settings.recall_samples)
     # Not the seed that drew the training samples of the lists.
-    rows = np.random.default_rng(1).choice(len(X), count, replace=False)
+    rows = np.random.default_rng(1).choice(len(X), min(len(X), 1000), replace=False)
     return X[np.sort(rows)]
 
 
 def _exact_radius(codes: Codes, queries: np.ndarray, n_found: int) -> np.ndarray:
     """Return the exact distance of each query's last neighbour, (n_queries,)."""
-    samples, settings = codes.samples, codes.settings
+    samples = codes.samples
     distances = np.empty((len(queries), 0))
     neighbors = np.empty((len(queries), 0), dtype=np.int64)
-    for part in row_blocks(len(samples), samples.shape[1], settings):
+    for part in row_blocks(len(samples), samples.shape[1]):
         # In double precision, and centred: inner products lose fewer digits.
         block = samples[part] - codes.mean
         search = NearestNeighbors(n_neighbors=min(n_found, len(block)), algorithm="brute").fit(
@@ -401,7 +351,7 @@ def _exact_radius(codes: Codes, queries: np.ndarray, n_found: int) -> np.ndarray
         order = np.argsort(distances, axis=1, kind="stable")[:, :n_found]
         distances = np.take_along_axis(distances, order, axis=1)
         neighbors = np.take_along_axis(neighbors, order, axis=1)
-    for part in row_blocks(len(queries), n_found * samples.shape[1], settings):
+    for part in row_blocks(len(queries), n_found * samples.shape[1]):
         fill_nearest(distances, neighbors, samples, queries, neighbors, part)
     return distances[:, -1]
 
