@@ -32,16 +32,6 @@ from manifactor.spectral.spectrum import Spectrum
 log = logging.getLogger("manifactor")
 
 
-@dataclass(frozen=True)
-class _Steps:
-    """One step of the walk from each new sample."""
-
-    # (n_new, n_distinct): weights of the steps to the distinct samples, not normalised
-    weights: sp.csr_array | np.ndarray
-    # (n_new,): the distinct sample on which an outlier is put; -1 for all others
-    nearest: np.ndarray
-
-
 def extend(
     X, spectrum: Spectrum, affinity: Affinity, graph: NeighborGraph, samples: np.ndarray | None
 ) -> np.ndarray:
@@ -52,44 +42,32 @@ def extend(
 
     Shapes: X (n_new, n_features), samples (n_samples, n_features).
     """
+    weights: sp.csr_array | np.ndarray  # of the steps to the distinct samples, not normalised
+    # The distinct sample on which an outlier is put; -1 for all others.
+    nearest = np.full(X.shape[0], -1)
     if isinstance(affinity.kernel, np.ndarray):
-        steps = _dense_steps(X, affinity, samples[graph.distinct])  # type: ignore[index]
+        # A full kernel knows no outliers.
+        known = samples[graph.distinct]  # type: ignore[index]
+        squared = pairwise_distances(X, known, metric="sqeuclidean")
+        weights = np.exp(squared / -affinity.bandwidth.value) * affinity.pull
     else:
-        steps = _sparse_steps(X, affinity, graph, samples)
-    outlier = steps.nearest >= 0
-    reach = steps.weights.sum(axis=1)
+        distances = graph.distances_to(X)
+        kernel = kernel_rows(distances, affinity)
+        weights = sp.csr_array(kernel @ sp.diags_array(affinity.pull))
+        if samples is not None and graph.outliers.any():
+            alone = kernel.sum(axis=1) < LEAST_COMPANY
+            alone &= _within_outliers(distances, graph, samples)
+            rows = np.flatnonzero(alone)
+            nearest[rows] = [_nearest(distances, row) for row in rows]
+    outlier = nearest >= 0
+    reach = weights.sum(axis=1)
     reached = reach > 0
     _require_reached(reached | outlier, affinity.bandwidth.value)
-    functions = spectrum.functions
-    total = np.where(reached, reach, 1)
-    mean = (steps.weights @ functions) / total[:, None]
+    mean = (weights @ spectrum.functions) / np.where(reached, reach, 1)[:, None]
     values = mean * np.exp(spectrum.step * spectrum.eigenvalues)
     # As in the fit, an outlier lies where its nearest neighbour lies.
-    values[outlier] = functions[steps.nearest[outlier]]
+    values[outlier] = spectrum.functions[nearest[outlier]]
     return values
-
-
-def _dense_steps(X, affinity: Affinity, known: np.ndarray) -> _Steps:
-    """Return steps of the full kernel, which knows no outliers."""
-    squared = pairwise_distances(X, known, metric="sqeuclidean")
-    weights = np.exp(squared / -affinity.bandwidth.value) * affinity.pull
-    return _Steps(weights, np.full(len(weights), -1))
-
-
-def _sparse_steps(
-    X, affinity: Affinity, graph: NeighborGraph, samples: np.ndarray | None
-) -> _Steps:
-    """Return steps to the neighbours."""
-    distances = graph.distances_to(X)
-    kernel = kernel_rows(distances, affinity)
-    weights = sp.csr_array(kernel @ sp.diags_array(affinity.pull))
-    nearest = np.full(kernel.shape[0], -1)
-    if samples is not None and graph.outliers.any():
-        alone = kernel.sum(axis=1) < LEAST_COMPANY
-        alone &= _within_outliers(distances, graph, samples)
-        rows = np.flatnonzero(alone)
-        nearest[rows] = [_nearest(distances, row) for row in rows]
-    return _Steps(weights, nearest)
 
 
 def _within_outliers(
@@ -97,7 +75,7 @@ def _within_outliers(
 ) -> np.ndarray:
     """Return which new samples lie no farther off than the fit's outliers, (n_new,)."""
     of_outliers = graph.distances_to(samples[graph.outliers])
-    # Explicit: what is not stored is no distance of 0, but no neighbour.
+    # Explicit: what is not stored is not a neighbour, rather than one at distance 0.
     limit = of_outliers.min(axis=1, explicit=True).toarray().max()
     nearest = distances.min(axis=1, explicit=True)
     return nearest.toarray().ravel() <= limit

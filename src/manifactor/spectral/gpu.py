@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -76,8 +76,7 @@ class ResidentMatrix:
 
     def lift(self, vector: np.ndarray) -> "Tensor":
         """Return a vector in double precision on the device of the matrix."""
-        double = np.asarray(vector, dtype=np.float64)
-        return extra("torch").as_tensor(double).to(self.entries.device)
+        return on_device(self.entries.device, vector, np.float64)
 
     def gaussian(self, eps: float, least: float) -> "ResidentMatrix":
         """Return exp(-entry^2/eps), raised to at least `least`."""
@@ -104,12 +103,12 @@ class ResidentMatrix:
 
     def take(self, rows: np.ndarray) -> sp.csr_array:
         """Return some rows on the host, (n_rows, n)."""
-        torch = extra("torch")
-        which = torch.as_tensor(rows, device=self.starts.device)
+        device = self.starts.device
+        which = on_device(device, rows)
         count = self.starts.diff()[which]
         ends = count.cumsum(0)
         shift = self.starts[which] - ends + count
-        place = torch.arange(int(ends[-1]), device=ends.device)
+        place = extra("torch").arange(int(ends[-1]), device=device)
         place = place + shift.repeat_interleave(count)
         data = self.entries[place].double().cpu().numpy()
         columns = self.columns[place].cpu().numpy()
@@ -165,13 +164,11 @@ class ResidentMatrix:
 
 def resident(matrix: sp.csr_array, device) -> ResidentMatrix:
     """Return a symmetric sparse matrix of the host on a device."""
-    torch = extra("torch")
-    parts = (
-        matrix.indptr.astype(np.int32),
-        matrix.indices.astype(np.int32),
-        matrix.data.astype(np.float32),
+    return ResidentMatrix(
+        on_device(device, matrix.indptr, np.int32),
+        on_device(device, matrix.indices, np.int32),
+        on_device(device, matrix.data, np.float32),
     )
-    return ResidentMatrix(*(torch.as_tensor(part).to(device) for part in parts))
 
 
 def require_device(device: str) -> str:
@@ -184,24 +181,14 @@ def require_device(device: str) -> str:
         torch.empty(1, device=name).item()
     except Exception as error:
         # A device that torch finds may still fail, as one without free memory does.
-        found = ", ".join(repr(each) for each in _devices_found())
+        works = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+        found = ", ".join(repr(each) for each in ["cpu", *filter(works.get, works)])
         raise ValueError(
             "`device` must be 'cpu' or a device that torch can use; got "
             f"{device!r}: {first_sentence(error)}. On this machine torch finds "
             f"{found}."
         ) from error
     return name
-
-
-def _devices_found() -> list[str]:
-    """Return the names of the devices that torch finds, that of the CPU first."""
-    torch = extra("torch")
-    found = ["cpu"]
-    if torch.cuda.is_available():
-        found.append("cuda")
-    if torch.backends.mps.is_available():
-        found.append("mps")
-    return found
 
 
 def is_tensor(X) -> bool:
@@ -222,13 +209,12 @@ def from_tensor(X):
 
 def like(X, array: np.ndarray):
     """Return an array as a tensor on the device of X if X is a tensor."""
-    return extra("torch").as_tensor(array).to(X.device) if is_tensor(X) else array
+    return on_device(X.device, array) if is_tensor(X) else array
 
 
-def to_device_of(tensor: "Tensor", array: np.ndarray) -> "Tensor":
-    """Return an array as a tensor on the device of another tensor."""
-    contiguous = np.ascontiguousarray(array)
-    return extra("torch").as_tensor(contiguous).to(tensor.device)
+def on_device(device: Any, array: np.ndarray, dtype: Any = None) -> "Tensor":
+    """Return an array as a tensor on a device."""
+    return extra("torch").as_tensor(np.ascontiguousarray(array, dtype)).to(device)
 
 
 def functions_there(vectors: "Tensor", weights: np.ndarray, nearly: float) -> "Tensor | None":
@@ -236,15 +222,14 @@ def functions_there(vectors: "Tensor", weights: np.ndarray, nearly: float) -> "T
 
     Shapes: vectors (n, n_functions), weights (n,) -> (n, n_functions).
     """
-    torch = extra("torch")
-    root = torch.as_tensor(np.sqrt(weights)).to(vectors.device)
+    root = on_device(vectors.device, np.sqrt(weights))
     mixed = root @ vectors
     if mixed[1:].abs().gt(nearly).any():
         return None
     functions = vectors / root[:, None] - mixed
     # An eigenvector has no sign: the larger extreme is made positive.
     flipped = functions.amax(0) < -functions.amin(0)
-    functions *= torch.where(flipped, -1.0, 1.0)
+    functions *= extra("torch").where(flipped, -1.0, 1.0)
     functions[:, 0] = 1.0
     return functions
 
@@ -253,9 +238,7 @@ def triple_products(
     functions: "Tensor", weights: np.ndarray, left: np.ndarray, right: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute `Spectrum.triple_products` on the device of the functions."""
-    one = to_device_of(functions, left)
-    other = to_device_of(functions, right)
-    weight = to_device_of(functions, weights)
+    one, other, weight = (on_device(functions.device, each) for each in (left, right, weights))
     found, squares = 0.0, 0.0
     for some, w in zip(functions.split(PANEL_ROWS), weight.split(PANEL_ROWS), strict=True):
         product = (some @ one) * (some @ other)
@@ -268,16 +251,14 @@ def triple_products(
 def local_products(functions: "Tensor", near: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Compute `Spectrum.local_products` on the device of the functions."""
     # The functions of so many neighbourhoods are gathered at a time.
-    rows = to_device_of(functions, near).split(256)
-    weight = to_device_of(functions, weights).split(256)
-    blocks = zip(weight, rows, strict=True)
-    products = [some @ functions[these] for some, these in blocks]
+    steps = (on_device(functions.device, each).split(256) for each in (weights, near))
+    products = [some @ functions[these] for some, these in zip(*steps, strict=True)]
     return from_tensor(extra("torch").cat(products))
 
 
 def combined(functions: "Tensor", coefficients: np.ndarray) -> np.ndarray:
     """Return linear combinations of functions on the host, (n, p)."""
-    return from_tensor(functions @ to_device_of(functions, coefficients))
+    return from_tensor(functions @ on_device(functions.device, coefficients))
 
 
 @contextmanager
@@ -315,10 +296,7 @@ class DeviceOperator:
     def __init__(self, matrix: ResidentMatrix) -> None:
         self.n = matrix.shape[0]
         self.entries = len(matrix.entries) / self.n
-        self._matrix = {
-            "single": matrix.compressed(double=False),
-            "double": matrix.compressed(double=True),
-        }
+        self._matrix = {double: matrix.compressed(double=double) for double in (False, True)}
         self._diagonal = matrix.diagonal
         self._device = matrix.starts.device
         self.wide = 256 if self._device.type == "cuda" else 0
@@ -337,8 +315,7 @@ class DeviceOperator:
         torch = extra("torch")
         shape = (self.n, vectors.shape[1])
         block = torch.zeros(shape, dtype=torch.float32, device=self._device)
-        there = torch.as_tensor(rows, device=self._device)
-        block[there] = self._there(vectors).float()
+        block[on_device(self._device, rows)] = self._there(vectors).float()
         return block
 
     def vectors(self, block: "Tensor", which: np.ndarray) -> "Tensor":
@@ -368,8 +345,7 @@ class DeviceOperator:
 
     def _of_precision(self, block: "Tensor") -> "Tensor":
         """Return the matrix, without `diagonal`, in the precision of a block."""
-        single = block.dtype == extra("torch").float32
-        return self._matrix["single" if single else "double"]
+        return self._matrix[block.dtype == extra("torch").float64]
 
     def recur(
         self, now: "Tensor", before: "Tensor", centre: float, forward: float, back: float
@@ -429,8 +405,7 @@ class DeviceOperator:
         return np.sqrt(square)
 
     def columns(self, block: "Tensor", which: np.ndarray) -> "Tensor":
-        there = extra("torch").as_tensor(which, device=self._device)
-        return block[:, there]
+        return block[:, on_device(self._device, which)]
 
     def beside(self, one: "Tensor", other: "Tensor") -> "Tensor":
         if not one.shape[1]:
@@ -440,5 +415,4 @@ class DeviceOperator:
 
     def _there(self, array: np.ndarray) -> "Tensor":
         """Return an array in double precision on the device."""
-        contiguous = np.ascontiguousarray(array, dtype=np.float64)
-        return extra("torch").as_tensor(contiguous).to(self._device)
+        return on_device(self._device, array, np.float64)

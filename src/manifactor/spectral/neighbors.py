@@ -141,19 +141,13 @@ class DisconnectedGraphWarning(UserWarning):
     """The neighbour graph had several components, which were joined."""
 
 
-@dataclass(frozen=True)
-class Components:
-    """Components of a neighbour graph."""
-
-    # (n_distinct,): the component of each distinct sample; 0 is the one with the most given samples
-    label: np.ndarray
-    bridges: np.ndarray  # (n_components - 1, 2): pairs of distinct samples that join the components
-
-
 def join_components(
     distances: sp.csr_array | ResidentMatrix, samples: np.ndarray | None, inverse: np.ndarray
-) -> Components:
+) -> tuple[np.ndarray, np.ndarray]:
     """Find the components and the shortest edges that join them.
+
+    Returns the component of each distinct sample, 0 for the one with the most given samples, and
+    the pairs of distinct samples that join them, (n_components - 1, 2).
 
     Shapes: distances (n_distinct, n_distinct), samples (n_distinct, n_features), inverse
     (n_samples,).
@@ -163,14 +157,16 @@ def join_components(
         # Counted on the device first: the graph is copied to the host only if it is disconnected,
         # which is rare.
         if distances.components() == 1:
-            return Components(np.zeros(distances.shape[0], dtype=int), none)
+            return np.zeros(distances.shape[0], dtype=int), none
         distances = distances.tocsr()
     count, label = connected_components(distances, directed=False)
     size = np.bincount(label[inverse])
     label = _rank(size)[label]
     if count == 1:
-        return Components(label, none)
-    found = _description(np.sort(size)[::-1])
+        return label, none
+    listed = ", ".join(str(each) for each in np.sort(size)[:-6:-1])
+    more = ", ..." if count > 5 else ""
+    found = f"the neighbour graph has {count} components of {listed}{more} samples"
     if samples is None:
         raise ValueError(
             f"a precomputed graph must be connected; {found}. Give more neighbours to "
@@ -183,19 +179,12 @@ def join_components(
         "largest component: fit X[estimator.components_ == 0].",
         DisconnectedGraphWarning,
     )
-    return Components(label, _shortest_edges(samples, label))
+    return label, _shortest_edges(samples, label)
 
 
 def _rank(size: np.ndarray) -> np.ndarray:
     """Return the place of each component, the largest first."""
     return np.argsort(np.argsort(-size, kind="stable"), kind="stable")
-
-
-def _description(sizes: np.ndarray) -> str:
-    """Return the number of components and the sizes of the largest."""
-    shown = ", ".join(str(size) for size in sizes[:5])
-    more = ", ..." if len(sizes) > 5 else ""
-    return f"the neighbour graph has {len(sizes)} components of {shown}{more} samples"
 
 
 def _shortest_edges(X: np.ndarray, label: np.ndarray) -> np.ndarray:
@@ -290,17 +279,13 @@ def shortest_between(
     row = row_group[row_of(distances)]
     column = column_group[distances.indices]
     order = np.lexsort((distances.data, column, row))
-    row = row[order]
-    column = column[order]
-    data = distances.data[order]
+    row, column = row[order], column[order]
     # Sorted by pair of groups and then by distance: the first of each pair is shortest.
     changes = (np.diff(row) != 0) | (np.diff(column) != 0)
     first = np.r_[True, changes][: len(row)]
     # `initial`: a matrix of no rows has no largest group.
-    n_rows = row_group.max(initial=-1) + 1
-    n_columns = column_group.max() + 1
-    pairs = (row[first], column[first])
-    return sp.csr_array((data[first], pairs), shape=(n_rows, n_columns))
+    shape = (row_group.max(initial=-1) + 1, column_group.max() + 1)
+    return sp.csr_array((distances.data[order][first], (row[first], column[first])), shape=shape)
 
 
 def row_of(matrix: sp.csr_array) -> np.ndarray:
@@ -448,8 +433,7 @@ def neighbor_graph(
     if choice.value == "precomputed":
         return _precomputed_graph(sp.csr_array(X), choice)
     if choice.value == "custom":
-        custom = CustomSearch(clone(method, safe=False))
-        return _searched_graph(X, custom, None, choice)
+        return _searched_graph(X, CustomSearch(clone(method, safe=False)), None, choice)
     search = make_search(choice.value, n_neighbors, n_jobs=n_jobs, device=device)
     return _searched_graph(X, search, n_neighbors, choice)
 
@@ -505,13 +489,13 @@ def _assembled(
     method: Choice,
 ) -> NeighborGraph:
     """Return the graph of symmetric distances, its components joined, no outliers."""
-    components = join_components(distances, distinct, samples.inverse)
+    label, bridges = join_components(distances, distinct, samples.inverse)
     return NeighborGraph(
         distances=distances,
-        bridges=components.bridges,
+        bridges=bridges,
         distinct=samples.rows,
         inverse=samples.inverse,
-        components=components.label[samples.inverse],
+        components=label[samples.inverse],
         search=search,
         method=method,
         n_neighbors=n_neighbors,

@@ -124,7 +124,7 @@ def in_single_precision(strip, *, tiled: bool):
 # samples. Small matrices, such as all inner products of a block's vectors, are numpy arrays of
 # double precision whatever the kind.
 
-Block = np.ndarray  # of shape (n, width), on the host
+Block = Any  # of shape (n, width), an array of the operator's own kind
 
 
 class HostOperator:
@@ -186,7 +186,7 @@ class HostOperator:
         block[place[rows]] = vectors
         return block
 
-    def vectors(self, block: Block, which: np.ndarray) -> np.ndarray:
+    def vectors(self, block: Block, which: np.ndarray) -> Block:
         """Return some vectors of a block in the caller's order of the samples.
 
         They are in double precision, and stay on the block's device.
@@ -255,22 +255,22 @@ class HostOperator:
         upper = np.triu(total)
         return upper + np.triu(upper, 1).T
 
-    def dots(self, one: Block, other: Block) -> np.ndarray:
+    def dots(self, one: Block, other: Block) -> Any:
         """Return the inner product of each vector with its partner, (width,).
 
         The result stays on the block's device.
         """
         return np.einsum("xa,xa->a", one, other, dtype=np.float64)
 
-    def stacked(self, numbers: Sequence[np.ndarray]) -> np.ndarray:
+    def stacked(self, numbers: Sequence[Any]) -> np.ndarray:
         """Return several results of `dots` as the rows of an array."""
         return np.array(numbers)
 
-    def add(self, block: Block, other: Block, factors: np.ndarray) -> None:
+    def add(self, block: Block, other: Block, factors: Any) -> None:
         """Add to each vector its partner in another block times a factor, in place."""
         block += other * factors.astype(block.dtype)
 
-    def scale(self, block: Block, factors: np.ndarray) -> None:
+    def scale(self, block: Block, factors: Any) -> None:
         """Multiply each vector of a block by a factor, in place."""
         block *= factors.astype(block.dtype)
 

@@ -19,11 +19,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import gen_batches
-from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from manifactor._support.errors import extra, one_line
-from manifactor._support.parameters import require_count, require_number
 from manifactor._support.threads import cores, thread_count
 from manifactor.spectral.search.exact import NeighborSearch
 
@@ -71,7 +69,11 @@ def encode(X: np.ndarray) -> Codes:
     n_samples, n_features = X.shape
     n_lists = int(np.clip(n_samples // SAMPLES_PER_LIST, 1, 8192))
     mean, scale = _mean_and_scale(X)
-    training = _training_samples(X, n_lists, mean, scale)
+    # Drawn at random, always the same.
+    count = min(n_samples, 16 * n_lists)
+    rows = np.sort(np.random.default_rng(0).choice(n_samples, count, replace=False))
+    blocks = row_blocks(count, n_features)
+    training = np.concatenate([_scaled(X[rows[part]], mean, scale) for part in blocks])
     with faiss_package() as faiss:
         lists = faiss.index_factory(n_features, f"IVF{n_lists},SQfp16")
         # 10 iterations, and 64 samples for each list, gain at most .005 of recall.
@@ -148,16 +150,6 @@ def faiss_package() -> Iterator[ModuleType]:
         ) from error
 
 
-def _training_samples(X: np.ndarray, n_lists: int, mean: np.ndarray, scale: float) -> np.ndarray:
-    """Return scaled samples for k-means, drawn at random, always the same."""
-    n_samples, n_features = X.shape
-    count = min(n_samples, 16 * n_lists)
-    rows = np.random.default_rng(0).choice(n_samples, count, replace=False)
-    rows = np.sort(rows)
-    blocks = row_blocks(count, n_features)
-    return np.concatenate([_scaled(X[rows[part]], mean, scale) for part in blocks])
-
-
 def _mean_and_scale(X: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the mean, (n_features,), and the scale of `Codes`."""
     total, low, high = np.zeros(X.shape[1]), np.inf, -np.inf
@@ -180,8 +172,6 @@ def _scaled(X: np.ndarray, mean: np.ndarray, scale: float) -> np.ndarray:
 
 # The search, and the effort that it takes.
 
-FLOATS = (np.float64, np.float32)
-
 
 class ApproximateSearch(NeighborSearch):
     """Distances to most of the nearest neighbours.
@@ -189,15 +179,9 @@ class ApproximateSearch(NeighborSearch):
     Like scikit-learn's KNeighborsTransformer with ``mode="distance"``.
 
     `recall_` is the fraction of the true neighbours that is found, measured on 1,000 of the fitted
-    samples; ties count as found.
+    samples; ties count as found. `effort_` is the number of lists that are searched for each query,
+    and `n_candidates_` that of the candidates of which the nearest are returned.
     """
-
-    n_found_: int  # neighbours of each query, a fitted sample itself counted
-    effort_: int  # lists that are searched for each query
-    n_lists_: int  # number of lists
-    n_candidates_: int  # candidates of each query, of which the nearest are returned
-    n_features_in_: int  # columns of the fitted samples
-    codes_: Codes  # the fitted samples in lists
 
     def __init__(self, n_neighbors=64, *, least_recall=0.99, n_jobs=-1):
         """Store the parameters."""
@@ -210,26 +194,16 @@ class ApproximateSearch(NeighborSearch):
 
         Shapes: X (n_samples, n_features).
         """
-        X = np.asarray(validate_data(self, X, dtype=FLOATS))
-        most = len(X) - 1
-        self.n_found_ = 1 + require_count(
-            "n_neighbors", self.n_neighbors, low=1, high=most, n_samples=len(X)
-        )
-        require_number("least_recall", self.least_recall, low=0, high=1)
         with _threads(self.n_jobs) as n_threads:
-            self.codes_ = encode(X)
-            effort = _least_effort(
-                self.codes_, self.n_found_, least_recall=self.least_recall, n_threads=n_threads
+            self.codes_ = codes = encode(np.asarray(X))
+            self.n_candidates_, self.effort_, self.recall_ = _least_effort(
+                codes, self.n_neighbors + 1, least_recall=self.least_recall, n_threads=n_threads
             )
-        self.n_lists_ = self.codes_.n_lists
-        self.n_candidates_ = effort.n_candidates
-        self.effort_ = effort.n_lists
-        self.recall_ = effort.recall
         log.info(
             "approximate neighbours: recall %.4f with %d of %d lists",
             self.recall_,
             self.effort_,
-            self.n_lists_,
+            codes.n_lists,
         )
         return self
 
@@ -241,50 +215,48 @@ class ApproximateSearch(NeighborSearch):
 
         Shapes: X (n_queries, n_features).
         """
-        check_is_fitted(self)
-        X = np.asarray(validate_data(self, X, dtype=FLOATS, reset=False))
-        shape = len(X), len(self.codes_.samples)
+        effort = {"width": self.n_candidates_, "effort": self.effort_}
         with _threads(self.n_jobs) as n_threads:
             distances, neighbors = nearest_candidates(
-                self.codes_,
-                X,
-                self.n_found_,
-                width=self.n_candidates_,
-                effort=self.effort_,
-                n_threads=n_threads,
+                self.codes_, np.asarray(X), self.n_neighbors + 1, **effort, n_threads=n_threads
             )
         # Of the same type as the columns, or SciPy would copy these to the wider one.
-        starts = np.arange(0, neighbors.size + 1, self.n_found_, dtype=neighbors.dtype)
+        starts = np.arange(0, neighbors.size + 1, self.n_neighbors + 1, dtype=neighbors.dtype)
         entries = (distances.ravel(), neighbors.ravel(), starts)
-        return sp.csr_array(entries, shape=shape)
+        return sp.csr_array(entries, shape=(len(X), len(self.codes_.samples)))
 
 
-@dataclass(frozen=True)
-class Effort:
-    """Candidates and lists of each query, and the recall that they reach."""
-
-    n_candidates: int
-    n_lists: int
-    recall: float
-
-
-def _least_effort(codes: Codes, n_found: int, *, least_recall: float, n_threads: int) -> Effort:
+def _least_effort(
+    codes: Codes, n_found: int, *, least_recall: float, n_threads: int
+) -> tuple[int, int, float]:
     """Return the least effort that reaches `least_recall`.
+
+    It is the numbers of candidates and of lists of each query, and the recall that they reach.
 
     First the number of candidates is chosen: the rounding of the codes may cause a quarter of the
     allowed misses. Then the number of lists is raised step by step.
     """
-    queries = _recall_samples(codes.samples)
-    recall = partial(
-        _recall,
-        codes,
-        queries,
-        # Distances that differ by less are ties, and either one is right.
-        _exact_radius(codes, queries, n_found) * (1 + 1e-6),
-        n_found,
-        n_threads,
-    )
-    n_candidates = _fewest_candidates(codes, n_found, recall, least_recall)
+    samples = codes.samples
+    # Not the seed that drew the training samples of the lists.
+    rows = np.random.default_rng(1).choice(len(samples), min(len(samples), 1000), replace=False)
+    queries = samples[np.sort(rows)]
+    # Distances that differ by less are ties, and either one is right.
+    radius = _exact_radius(codes, queries, n_found) * (1 + 1e-6)
+
+    def recall(width: int, effort: int) -> float:
+        distances, _ = nearest_candidates(
+            codes, queries, n_found, width=width, effort=effort, n_threads=n_threads
+        )
+        # The first neighbour of a query is the query itself.
+        return float((distances[:, 1:] <= radius[:, None]).mean())
+
+    # More than one for each neighbour are needed where the codes cannot tell close samples apart.
+    *fewer, most = (min(n_found * ratio, len(samples)) for ratio in (1, 2, 4))
+    # So many lists hold the most candidates and more: what is missed is not due to the number of
+    # lists.
+    plenty = min(codes.n_lists, 1 + 4 * most // SAMPLES_PER_LIST)
+    enough = recall(most, plenty) - 0.25 * (1 - least_recall)
+    n_candidates = next((few for few in fewer if recall(few, plenty) >= enough), most)
     # Geometric growth takes few tries, and the last one searches about a quarter more lists than
     # needed at most.
     n_lists = 1
@@ -296,42 +268,7 @@ def _least_effort(codes: Codes, n_found: int, *, least_recall: float, n_threads:
                 "or search exactly: set `neighbors` to 'brute' or 'kd_tree'."
             )
         n_lists = min(codes.n_lists, n_lists + 1 + n_lists // 4)
-    return Effort(n_candidates, n_lists, reached)
-
-
-def _fewest_candidates(codes: Codes, n_found: int, recall, least_recall: float) -> int:
-    """Return the fewest candidates of a query that lose little to rounding."""
-    # More than one for each neighbour are needed where the codes cannot tell close samples apart.
-    *fewer, most = (min(n_found * ratio, len(codes.samples)) for ratio in (1, 2, 4))
-    # So many lists hold the most candidates and more: what is missed is not due to the number of
-    # lists.
-    plenty = min(codes.n_lists, 1 + 4 * most // SAMPLES_PER_LIST)
-    enough = recall(most, plenty) - 0.25 * (1 - least_recall)
-    return next((few for few in fewer if recall(few, plenty) >= enough), most)
-
-
-def _recall(
-    codes: Codes,
-    queries: np.ndarray,
-    radius: np.ndarray,
-    n_found: int,
-    n_threads: int,
-    n_candidates: int,
-    n_lists: int,
-) -> float:
-    """Return the fraction of the neighbours within the exact radius that is found."""
-    distances, _ = nearest_candidates(
-        codes, queries, n_found, width=n_candidates, effort=n_lists, n_threads=n_threads
-    )
-    # The first neighbour of a query is the query itself.
-    return float((distances[:, 1:] <= radius[:, None]).mean())
-
-
-def _recall_samples(X: np.ndarray) -> np.ndarray:
-    """Return some of the samples, drawn at random."""
-    # Not the seed that drew the training samples of the lists.
-    rows = np.random.default_rng(1).choice(len(X), min(len(X), 1000), replace=False)
-    return X[np.sort(rows)]
+    return n_candidates, n_lists, reached
 
 
 def _exact_radius(codes: Codes, queries: np.ndarray, n_found: int) -> np.ndarray:
