@@ -136,13 +136,13 @@ class Diffusion:
         given = self.distinct.with_copies(self.graph)
         undrawn = np.flatnonzero(self.graph.undrawn)
         if not len(undrawn):
-            return given.on_device_of(self.distinct, self.graph)
+            return given
         functions = given.functions.copy()
         # In steps, to save memory.
         for rows in gen_batches(len(undrawn), 20_000):
             some = undrawn[rows]
             functions[some] = self.extended(self.samples[some])
-        return replace(given, functions=functions)
+        return replace(given, functions=functions, resident=None)
 
     @property
     def preparation(self) -> Preparation | None:

@@ -237,7 +237,12 @@ def laplacian_spectrum(
         rng=rng,
     )
     if len(pairs.values) < n_functions:
-        _warn_of_budget(pairs, n_functions)
+        warn_caller(
+            f"{len(pairs.values)} of {n_functions} eigenpairs are accurate after "
+            f"{pairs.products} products of the matrix with all vectors; the others did not "
+            "converge and were left out. Ask for fewer functions, or raise `n_neighbors`.",
+            EigenpairWarning,
+        )
     # Only those that the walk can see.
     count = int((pairs.values > SMALLEST_RESOLVED).sum())
     values, residuals = pairs.values[:count], pairs.residuals[:count]
@@ -327,13 +332,3 @@ def _warn_of_residuals(residuals: np.ndarray, asked: np.ndarray, solver: str) ->
             "Try another `solver` or fewer functions.",
             EigenpairWarning,
         )
-
-
-def _warn_of_budget(pairs: Pairs, asked: int) -> None:
-    warn_caller(
-        f"{len(pairs.values)} of {asked} eigenpairs are accurate after "
-        f"{pairs.products} products of the matrix with all vectors; the others did "
-        "not converge and were left out. Ask for fewer functions, or raise "
-        "`n_neighbors`.",
-        EigenpairWarning,
-    )

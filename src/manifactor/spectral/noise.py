@@ -111,38 +111,23 @@ def noise_components(scores: Iterable[np.ndarray], variance: np.ndarray, n_sampl
 
     Shapes: scores (n_rows, n_components), variance (n_components,).
     """
-    kurtosis = _tail_kurtosis(scores, variance, n_samples)
+    # Mardia's kurtosis of the last 1, 2, ... components: the mean fourth power of the length in
+    # those components, in units of their standard deviations.
+    kurtosis = np.zeros(len(variance))
+    for block in scores:
+        squares = np.cumsum(block[:, ::-1] ** 2 / variance[::-1], axis=1)
+        kurtosis += (squares**2).sum(axis=0) / n_samples
     longest = 0
     for m in range(SHORTEST_TAIL, len(variance) + 1):
         expected, error = gaussian_kurtosis(m, n_samples)
         # By so many standard errors of its estimate, and by a hundredth of it.
         gaussian = abs(kurtosis[m - 1] - expected) < 3 * error + 0.01 * expected
-        if gaussian and _is_isotropic(variance[-m:], n_samples):
+        tail, ratio = variance[-m:], np.sqrt(m / n_samples)
+        highest = EDGE_SLACK * tail.mean() * (1 + ratio) ** 2
+        lowest = tail.mean() * max(0, 1 - ratio) ** 2 / EDGE_SLACK
+        if gaussian and tail[0] < highest and tail[-1] > lowest:
             longest = m
     return longest
-
-
-def _tail_kurtosis(
-    scores: Iterable[np.ndarray], variance: np.ndarray, n_samples: int
-) -> np.ndarray:
-    """Return Mardia's kurtosis of the last 1, 2, ... components, (n_components,).
-
-    It is the mean fourth power of the samples' length in those components, in units of their
-    standard deviations.
-    """
-    fourth = np.zeros(len(variance))
-    for block in scores:
-        squares = np.cumsum(block[:, ::-1] ** 2 / variance[::-1], axis=1)
-        fourth += (squares**2).sum(axis=0) / n_samples
-    return fourth
-
-
-def _is_isotropic(tail: np.ndarray, n_samples: int) -> bool:
-    """Return whether variances lie within the edges of the Marchenko-Pastur law."""
-    level, ratio = tail.mean(), np.sqrt(len(tail) / n_samples)
-    highest = EDGE_SLACK * level * (1 + ratio) ** 2
-    lowest = level * max(0, 1 - ratio) ** 2 / EDGE_SLACK
-    return bool(tail[0] < highest and tail[-1] > lowest)
 
 
 def gaussian_kurtosis(n_components: int, n_samples: int) -> tuple[float, float]:
@@ -171,55 +156,29 @@ def first_noise_component(
     Shapes: samples (n_compared, n_features), axes (n_features, n_components), variance
     (n_components,), rest (n_components + 1,).
     """
-    for first, (left, share, cosines) in enumerate(_tails(samples, axes)):
-        n_dimensions = _effective_dimensions(cosines)
-        # In fewer dimensions, samples of noise have large cosines by chance.
-        if n_dimensions < 50:
-            continue
-        even = even_edge(rest[first], n_dimensions, n_samples)
-        # Variances of columns in some samples, scaled to the variance in all.
-        scaled = left * (rest[first] / max(left.sum(), np.finfo(float).tiny))
-        uneven = uneven_edge(scaled, share, n_samples=n_samples, n_measured=len(samples))
-        below = variance[first] < EDGE_SLACK * max(even, uneven)
-        if below and _are_uncorrelated(cosines, n_dimensions):
-            return first
-    return None
-
-
-def _tails(
-    samples: np.ndarray, axes: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield what lies beyond the first 0, 1, 2, ... components.
-
-    The mean squares of columns, the share of each column that lies there, and the cosines between
-    samples.
-    """
-    scores = samples @ axes
-    inner = samples @ samples.T
+    scores, inner = samples @ axes, samples @ samples.T
     share = np.ones(len(axes))
-    columns = left_in_columns(samples, scores, axes)
-    for left, axis, score in zip(columns, axes.T, scores.T, strict=True):
-        yield left, share, _cosines_of_others(inner)
-        inner -= np.outer(score, score)
-        share = share - axis**2
-
-
-def _effective_dimensions(cosines: np.ndarray) -> float:
-    """Return the number of dimensions in which random vectors have such cosines.
-
-    The mean square of their cosines is the inverse of the number of dimensions.
-    """
-    n_pairs = len(cosines) * (len(cosines) - 1)
-    square = np.vdot(cosines, cosines) / n_pairs
-    return 1 / square if square > 0 else 0.0
-
-
-def _are_uncorrelated(cosines: np.ndarray, n_dimensions: float) -> bool:
-    """Return whether hardly any sample is similar to another."""
-    # Cosines of noise are normal: among 300 others there is one so large once in 6,000 times.
-    similar = (np.abs(cosines) > 5 / np.sqrt(n_dimensions)).any(axis=1)
-    # A few samples may be nearly copies.
-    return bool(similar.mean() < 0.05)
+    for first, left in enumerate(left_in_columns(samples, scores, axes)):
+        cosines = _cosines_of_others(inner)
+        # The mean square of the cosines of random vectors is the inverse of the number of
+        # dimensions.
+        square = np.vdot(cosines, cosines) / (len(cosines) * (len(cosines) - 1))
+        n_dimensions = 1 / square if square > 0 else 0.0
+        # In fewer dimensions, samples of noise have large cosines by chance.
+        if n_dimensions >= 50:
+            even = even_edge(rest[first], n_dimensions, n_samples)
+            # Variances of columns in some samples, scaled to the variance in all.
+            scaled = left * (rest[first] / max(left.sum(), np.finfo(float).tiny))
+            uneven = uneven_edge(scaled, share, n_samples=n_samples, n_measured=len(samples))
+            # Cosines of noise are normal: among 300 others there is one so large once in 6,000
+            # times. A few samples may be nearly copies.
+            similar = (np.abs(cosines) > 5 / np.sqrt(n_dimensions)).any(axis=1)
+            below = variance[first] < EDGE_SLACK * max(even, uneven)
+            if below and similar.mean() < 0.05:
+                return first
+        inner -= np.outer(scores[:, first], scores[:, first])
+        share = share - axes[:, first] ** 2
+    return None
 
 
 def _cosines_of_others(inner: np.ndarray) -> np.ndarray:

@@ -86,7 +86,10 @@ def automatic_functions(n_samples: int) -> Choice:
 def require_diffusion(settings: DiffusionSettings, n_samples: int) -> None:
     """Raise ValueError for a parameter that is wrong for this number of samples."""
     require_choice("preparation", settings.preparation, PREPARATIONS)
-    _require_solver(settings)
+    require_choice("solver", settings.solver, ["auto", *SOLVERS])
+    if settings.device != "cpu":
+        require_device(settings.device)
+        require_choice("solver", settings.solver, ["auto", "chebyshev"], "on a device")
     _require_search(settings)
     _require_bandwidth(settings)
     require_number("density_correction", settings.density_correction, low=0, high=1)
@@ -97,13 +100,6 @@ def require_diffusion(settings: DiffusionSettings, n_samples: int) -> None:
         require_choice("n_functions", count, ["auto"], "or a number")
     elif not isinstance(count, Choice):
         require_count("n_functions", count, low=2, high=n_samples - 1, n_samples=n_samples)
-
-
-def _require_solver(settings: DiffusionSettings) -> None:
-    require_choice("solver", settings.solver, ["auto", *SOLVERS])
-    if settings.device != "cpu":
-        require_device(settings.device)
-        require_choice("solver", settings.solver, ["auto", "chebyshev"], "on a device")
 
 
 def _require_search(settings: DiffusionSettings) -> None:
@@ -134,29 +130,20 @@ def _require_neighbors(settings: DiffusionSettings, n_samples: int) -> None:
     count = settings.n_neighbors
     if not isinstance(count, str):
         require_count("n_neighbors", count, low=1, high=n_samples - 1, n_samples=n_samples)
-        _require_own_count(settings)
+        if settings.precomputed or settings.own_search:
+            decides, where = "the search given as `neighbors` decides", "in the search"
+            if settings.precomputed:
+                decides, where = "precomputed distances decide", "by the distances of each sample"
+            raise ValueError(
+                f"{decides} the number of neighbours; got `n_neighbors`={count}. Leave it at "
+                f"'auto', and set the number {where}."
+            )
         return
     require_choice("n_neighbors", count, ["auto", "all"], "or a number")
     if settings.dense and (settings.own_search or settings.precomputed):
         raise ValueError(
             "`n_neighbors='all'` measures Euclidean distances; got "
             f"`neighbors`={settings.neighbors!r}. Leave `neighbors` at 'auto'."
-        )
-
-
-def _require_own_count(settings: DiffusionSettings) -> None:
-    """Raise ValueError for a number of neighbours that something else decides."""
-    if settings.precomputed:
-        raise ValueError(
-            "precomputed distances decide the number of neighbours; got "
-            f"`n_neighbors`={settings.n_neighbors}. Leave it at 'auto', and give as "
-            "many distances for each sample."
-        )
-    if settings.own_search:
-        raise ValueError(
-            "the search given as `neighbors` decides their number; got "
-            f"`n_neighbors`={settings.n_neighbors}. Leave it at 'auto', and set the "
-            "number in the search."
         )
 
 

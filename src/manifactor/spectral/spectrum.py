@@ -9,7 +9,7 @@ from sklearn.utils import gen_batches
 from manifactor._support.parameters import Choice
 from manifactor._support.threads import map_panels
 from manifactor.spectral.gpu import combined, from_tensor, local_products, triple_products
-from manifactor.spectral.neighbors import NeighborGraph
+from manifactor.spectral.neighbors import NeighborGraph, chosen
 
 # The sampling error of an eigenvalue, relative to it, is about this over the root of the number of
 # samples, as was measured on random samples.
@@ -128,34 +128,20 @@ class Spectrum:
         each = self.weights / graph.multiplicity
         weights = np.where(graph.weightless, 0.0, each[graph.inverse])
         if self.resident is None:
-            functions = _gathered(self.functions, graph.inverse)
-        else:
-            functions = from_tensor(self.resident[graph.inverse])
-        return replace(self, functions=functions, weights=weights, resident=None)
-
-    def on_device_of(self, distinct: "Spectrum", graph: NeighborGraph) -> "Spectrum":
-        """Return the spectrum on the given samples with functions on a device.
-
-        They are put where those of the `distinct` samples are.
-        """
-        if distinct.resident is None:
-            return self
-        return replace(self, resident=distinct.resident[graph.inverse])
+            return replace(self, functions=chosen(self.functions, graph.inverse), weights=weights)
+        resident = self.resident[graph.inverse]
+        return replace(self, functions=from_tensor(resident), weights=weights, resident=resident)
 
     def lowest(self, count: int) -> "Spectrum":
         """Return the spectrum of the lowest functions only."""
         if count >= len(self.eigenvalues):
             return self
-        few = slice(count)
-        resident = self.resident
-        if resident is not None:
-            resident = resident[:, few]
         return replace(
             self,
-            eigenvalues=self.eigenvalues[few],
-            functions=self.functions[:, few],
-            residuals=self.residuals[few],
-            resident=resident,
+            eigenvalues=self.eigenvalues[:count],
+            functions=self.functions[:, :count],
+            residuals=self.residuals[:count],
+            resident=None if self.resident is None else self.resident[:, :count],
         )
 
     def settled(self) -> "Spectrum":
@@ -183,12 +169,3 @@ class Spectrum:
         starts = np.flatnonzero(apart) + 1
         indices = np.arange(len(self.eigenvalues))
         return tuple(np.split(indices, starts))
-
-
-def _gathered(functions: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return functions at some samples."""
-
-    def work(some: slice) -> np.ndarray:
-        return functions[rows[some]]
-
-    return np.concatenate(map_panels(work, len(rows)))

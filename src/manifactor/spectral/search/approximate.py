@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from manifactor._support.errors import extra, one_line
 from manifactor._support.threads import cores, thread_count
-from manifactor.spectral.search.exact import NeighborSearch
+from manifactor.spectral.search.exact import NeighborSearch, neighbor_rows
 
 log = logging.getLogger("manifactor")
 
@@ -217,13 +217,10 @@ class ApproximateSearch(NeighborSearch):
         """
         effort = {"width": self.n_candidates_, "effort": self.effort_}
         with _threads(self.n_jobs) as n_threads:
-            distances, neighbors = nearest_candidates(
+            found = nearest_candidates(
                 self.codes_, np.asarray(X), self.n_neighbors + 1, **effort, n_threads=n_threads
             )
-        # Of the same type as the columns, or SciPy would copy these to the wider one.
-        starts = np.arange(0, neighbors.size + 1, self.n_neighbors + 1, dtype=neighbors.dtype)
-        entries = (distances.ravel(), neighbors.ravel(), starts)
-        return sp.csr_array(entries, shape=(len(X), len(self.codes_.samples)))
+        return neighbor_rows(*found, len(self.codes_.samples))
 
 
 def _least_effort(

@@ -39,7 +39,7 @@ from manifactor.spectral.search.cells import (
     query_blocks,
     step_memory,
 )
-from manifactor.spectral.search.exact import NeighborSearch
+from manifactor.spectral.search.exact import NeighborSearch, neighbor_rows
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -369,10 +369,7 @@ class DeviceSearch(NeighborSearch):
         ]
         distances = torch.cat([block.values for block in found])
         indices = torch.cat([block.indices for block in found])
-        data = distances.cpu().numpy().ravel().astype(float)
-        columns = indices.cpu().numpy().ravel()
-        starts = np.arange(0, len(data) + 1, count)
-        return sp.csr_array((data, columns, starts), shape=(len(X), n_samples))
+        return neighbor_rows(distances.cpu().numpy(), indices.cpu().numpy(), n_samples)
 
     def _on_device(self, X) -> "Tensor":
         # A copy, since torch warns about arrays that are read-only.

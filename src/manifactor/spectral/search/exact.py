@@ -31,8 +31,12 @@ ROUNDING = 1e-12
 class NeighborSearch(BaseEstimator):
     """Base class of the searches, modelled on scikit-learn's KNeighborsTransformer."""
 
-    n_neighbors: int  # neighbours of each sample, itself not counted; a `CustomSearch` has none
     recall_: float = 1.0  # fraction of the true neighbours that is found; 1 for exact searches
+
+    def __init__(self, n_neighbors: int = 64, *, n_jobs: int | None = -1) -> None:
+        """Store the number of neighbours of each sample, itself not counted, and of threads."""
+        self.n_neighbors = n_neighbors
+        self.n_jobs = n_jobs
 
     def fit(self, X, y=None) -> "NeighborSearch":
         """Index the samples, (n_samples, n_features)."""
@@ -78,7 +82,12 @@ class CustomSearch(NeighborSearch):
     def fit_transform(self, X, y=None) -> sp.csr_array:
         """Return the distances between the samples, checked."""
         distances = sp.csr_array(self.search.fit(X).transform(X))
-        _require_square(distances, len(X))
+        if distances.shape != (len(X), len(X)):
+            raise ValueError(
+                f"`neighbors` must give distances of shape {(len(X), len(X))} for its own training "
+                f"samples; got {distances.shape}. Use an object like "
+                "sklearn.neighbors.KNeighborsTransformer(mode='distance')."
+            )
         require_distances(distances)
         return distances
 
@@ -94,14 +103,12 @@ def require_distances(graph: sp.csr_array) -> None:
         )
 
 
-def _require_square(distances: sp.csr_array, n_samples: int) -> None:
-    expected = (n_samples, n_samples)
-    if distances.shape != expected:
-        raise ValueError(
-            f"`neighbors` must give distances of shape {expected} for its own training "
-            f"samples; got {distances.shape}. Use an object like "
-            "sklearn.neighbors.KNeighborsTransformer(mode='distance')."
-        )
+def neighbor_rows(distances: np.ndarray, indices: np.ndarray, n_known: int) -> sp.csr_array:
+    """Return distances and indices of neighbours, (n_queries, k), as a sparse matrix."""
+    # Starts of the same type as the columns, or SciPy would copy these to the wider one.
+    starts = np.arange(0, indices.size + 1, indices.shape[1], dtype=indices.dtype)
+    entries = (distances.ravel(), indices.ravel(), starts)
+    return sp.csr_array(entries, shape=(len(indices), n_known))
 
 
 # Exact neighbour searches on the CPU: a k-d tree, and brute force.
@@ -112,11 +119,6 @@ class TreeSearch(NeighborSearch):
 
     It takes two thirds of the time of KNeighborsTransformer.
     """
-
-    def __init__(self, n_neighbors: int = 64, *, n_jobs: int | None = -1) -> None:
-        """Store the parameters."""
-        self.n_neighbors = n_neighbors
-        self.n_jobs = n_jobs
 
     def sample_order(self, X) -> np.ndarray:
         """Return the samples leaf by leaf, where there are many, (n_samples,)."""
@@ -137,12 +139,8 @@ class TreeSearch(NeighborSearch):
         The additional one is the sample itself, for queries that are in the tree.
         """
         count = min(self.n_neighbors + 1, self.tree_.n)
-        workers = thread_count(self.n_jobs)
-        distances, indices = self.tree_.query(X, count, workers=workers)
-        starts = np.arange(0, indices.size + 1, count)
-        entries = (distances.ravel(), indices.ravel(), starts)
-        shape = (len(X), self.tree_.n)
-        return sp.csr_array(entries, shape=shape)
+        distances, indices = self.tree_.query(X, count, workers=thread_count(self.n_jobs))
+        return neighbor_rows(distances, indices, self.tree_.n)
 
 
 def nearest_point(points: np.ndarray) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
@@ -166,11 +164,6 @@ def _nearest_of_all(
 
 class BruteSearch(NeighborSearch):
     """Exact search by comparing all pairs of centred samples."""
-
-    def __init__(self, n_neighbors: int = 64, *, n_jobs: int | None = -1) -> None:
-        """Store the parameters."""
-        self.n_neighbors = n_neighbors
-        self.n_jobs = n_jobs
 
     def fit(self, X, y=None) -> "BruteSearch":
         """Centre and store the samples."""
