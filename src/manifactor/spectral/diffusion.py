@@ -62,7 +62,13 @@ def extend(
     outlier = nearest >= 0
     reach = weights.sum(axis=1)
     reached = reach > 0
-    _require_reached(reached | outlier, affinity.bandwidth.value)
+    far = np.flatnonzero(~(reached | outlier))
+    if len(far):
+        raise ValueError(
+            f"new samples must lie near the training samples; {len(far)} of {len(reached)} have "
+            f"none within reach of the bandwidth {affinity.bandwidth.value:.3g}, the first in row "
+            f"{far[0]}. Check that they are in the same units, or leave them out."
+        )
     mean = (weights @ spectrum.functions) / np.where(reached, reach, 1)[:, None]
     values = mean * np.exp(spectrum.step * spectrum.eigenvalues)
     # As in the fit, an outlier lies where its nearest neighbour lies.
@@ -86,17 +92,6 @@ def _nearest(distances: sp.csr_array, row) -> int:
     start, stop = distances.indptr[row : row + 2]
     smallest = distances.data[start:stop].argmin()
     return distances.indices[start + smallest]
-
-
-def _require_reached(reached: np.ndarray, bandwidth: float) -> None:
-    far = np.flatnonzero(~reached)
-    if len(far):
-        raise ValueError(
-            f"new samples must lie near the training samples; {len(far)} of "
-            f"{len(reached)} have none within reach of the bandwidth {bandwidth:.3g}, "
-            f"the first in row {far[0]}. Check that they are in the same units, or "
-            "leave them out."
-        )
 
 
 # The record Diffusion: samples, neighbour graph, random walk and its spectrum.
@@ -194,7 +189,7 @@ class Diffusion:
         return replace(self, distinct=spectrum, parts=parts)
 
     def _affordable(self, n_functions: int) -> bool:
-        """Whether so many functions fit into memory; logs a warning where not."""
+        """Return whether this number of functions fits into memory; log a warning where not."""
         if isinstance(self.affinity.kernel, ResidentMatrix):
             return True  # the forecast is of the host's memory, not of the device's
         n_columns = 0 if self.points is None else self.samples.shape[1]

@@ -62,7 +62,7 @@ def forecast(
     search: str = "auto",
     n_cores: int | None = None,
 ) -> Forecast:
-    """Estimate what fitting so many samples of so many columns costs on the CPU.
+    """Estimate what fitting samples of this shape costs on the CPU.
 
     The time is that of cores at 2.4 GHz, by default of as many as there are.
 
@@ -184,7 +184,7 @@ def is_gpu(device: str) -> bool:
 def forecast_on_device(
     n_samples: int, n_features: int, *, n_neighbors: int, n_functions: int
 ) -> Forecast:
-    """Estimate what fitting so many samples of so many columns costs on a GPU.
+    """Estimate what fitting samples of this shape costs on a GPU.
 
     >>> print(forecast_on_device(1_000_000, 4, n_neighbors=64, n_functions=100))
     about 4.1 GB, 7.5 GB on the device, and 4 s

@@ -250,7 +250,7 @@ def triple_products(
 
 def local_products(functions: "Tensor", near: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Compute `Spectrum.local_products` on the device of the functions."""
-    # The functions of so many neighbourhoods are gathered at a time.
+    # The functions of 256 neighbourhoods are gathered at a time.
     steps = (on_device(functions.device, each).split(256) for each in (weights, near))
     products = [some @ functions[these] for some, these in zip(*steps, strict=True)]
     return from_tensor(extra("torch").cat(products))

@@ -289,7 +289,7 @@ def affinity(
     )
     copies = graph.multiplicity
     kernel = _gaussian(distances, chosen.value)
-    # Moves are measured before bridges join in: those are no distances of the data.
+    # Moves are measured before bridges join in: those are not distances of the data.
     pull, degree = _walk(kernel, copies, density_correction, diagonal=1.0)
     step = _step_of_cut_kernel(graph.distances, kernel, pull, degree, chosen)
     kernel = _with_diagonal_and_bridges(kernel, graph.bridges, distances, chosen.value)

@@ -113,7 +113,12 @@ def symmetric(distances: sp.csr_array | NeighborTable) -> sp.csr_array | Residen
     """Return an entry wherever either sample is a neighbour, none on the diagonal."""
     if isinstance(distances, NeighborTable):
         return distances.symmetric()
-    distances = _with_short_indices(distances)
+    # Indices of 4 bytes, where the symmetric form allows it.
+    if max(2 * distances.nnz, *distances.shape) <= np.iinfo(np.int32).max:
+        pattern = (
+            each.astype(np.int32, copy=False) for each in (distances.indices, distances.indptr)
+        )
+        distances = sp.csr_array((distances.data, *pattern), shape=distances.shape)
     # Both directions of an edge have the same distance, or one of them none.
     distances = distances.maximum(distances.T)
     diagonal = distances.diagonal()
@@ -122,16 +127,6 @@ def symmetric(distances: sp.csr_array | NeighborTable) -> sp.csr_array | Residen
     distances.eliminate_zeros()
     distances.sort_indices()
     return distances
-
-
-def _with_short_indices(matrix: sp.csr_array) -> sp.csr_array:
-    """Return a matrix with indices of 4 bytes, where its symmetric form allows it."""
-    most = np.iinfo(np.int32).max
-    if max(2 * matrix.nnz, *matrix.shape) > most:
-        return matrix
-    indices = matrix.indices.astype(np.int32, copy=False)
-    indptr = matrix.indptr.astype(np.int32, copy=False)
-    return sp.csr_array((matrix.data, indices, indptr), shape=matrix.shape)
 
 
 # Connected components of a neighbour graph, and the edges that join them.
@@ -220,36 +215,25 @@ def _nearest_outside(X: np.ndarray, component: np.ndarray) -> tuple[float, int, 
 
 # Copies among the samples: found by distances of 0, and merged.
 
-FEWEST_DISTINCT = 3  # two samples have one distance, which shows no geometry
 
+def merged(
+    rows: np.ndarray, inverse: np.ndarray, copy_of: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return one distinct sample for each group of copies.
 
-@dataclass(frozen=True)
-class DistinctSamples:
-    """The distinct ones among the given samples."""
+    `rows` are the given samples that the distinct ones are, `inverse` the distinct sample of each
+    given one.
 
-    rows: np.ndarray  # (n_distinct,): the given sample that each distinct sample is
-    inverse: np.ndarray  # (n_samples,): the distinct sample that each given sample is a copy of
-
-    @classmethod
-    def ordered(cls, order: np.ndarray) -> "DistinctSamples":
-        """Return all samples as distinct ones in a given order, (n_samples,)."""
-        inverse = np.empty_like(order)
-        inverse[order] = np.arange(len(order))
-        return cls(order, inverse)
-
-    def merge(self, copy_of: np.ndarray) -> "DistinctSamples":
-        """Return one distinct sample for each group of copies.
-
-        Shapes: copy_of (n_distinct,).
-        """
-        first = np.unique(copy_of, return_index=True)[1]
-        if len(first) < FEWEST_DISTINCT:
-            raise ValueError(
-                f"at least {FEWEST_DISTINCT} samples must differ; got "
-                f"{len(self.inverse)} samples of which {len(first)} are distinct. "
-                "Check that the right columns were read."
-            )
-        return DistinctSamples(self.rows[first], copy_of[self.inverse])
+    Shapes: rows (n_distinct,), inverse (n_samples,), copy_of (n_distinct,).
+    """
+    first = np.unique(copy_of, return_index=True)[1]
+    # Two samples have one distance, which shows no geometry.
+    if len(first) < 3:
+        raise ValueError(
+            f"at least 3 samples must differ; got {len(inverse)} samples of which {len(first)} are "
+            "distinct. Check that the right columns were read."
+        )
+    return rows[first], copy_of[inverse]
 
 
 def copy_groups(distances: sp.csr_array | NeighborTable) -> np.ndarray | None:
@@ -395,7 +379,7 @@ class NeighborGraph:
             distances = self.distances[kept][:, kept].maximum(found)
         if resides and sp.issparse(distances):
             distances = resident(distances, self.distances.entries.device)
-        left = DistinctSamples(self.distinct[kept], place[self.inverse])
+        left = self.distinct[kept], place[self.inverse]
         graph = _assembled(distances, samples, left, search, n_neighbors, self.method)
         # Most edges are those found before, with the recall of then.
         recall = graph.recall if anew else min(self.recall, graph.recall)
@@ -455,27 +439,31 @@ def _searched_graph(
     X: np.ndarray, search: NeighborSearch, n_neighbors: int | None, method: Choice
 ) -> NeighborGraph:
     """Return the graph of samples: search, merge copies, search again until none."""
-    samples = DistinctSamples.ordered(search.sample_order(X))
+    order = search.sample_order(X)
+    inverse = np.empty_like(order)
+    inverse[order] = np.arange(len(order))
+    samples = order, inverse
     while True:
-        distinct = chosen(X, samples.rows)
+        distinct = chosen(X, samples[0])
         n_neighbors = _limit_neighbors(search, n_neighbors, len(distinct))
         distances = search.fit_transform(distinct)
         copy_of = copy_groups(distances)
         if copy_of is None:
             break
         # Copies took the places of other neighbours, and more copies may lie beyond.
-        samples = samples.merge(copy_of)
+        samples = merged(*samples, copy_of)
     return _assembled(symmetric(distances), distinct, samples, search, n_neighbors, method)
 
 
 def _precomputed_graph(distances: sp.csr_array, method: Choice) -> NeighborGraph:
     """Return the graph of given distances."""
     require_distances(distances)
-    samples = DistinctSamples.ordered(np.arange(distances.shape[0]))
+    every = np.arange(distances.shape[0])
+    samples = every, every
     copy_of = copy_groups(distances)
     # Once is enough: all distances of 0 lie inside of the groups.
     if copy_of is not None:
-        samples = samples.merge(copy_of)
+        samples = merged(*samples, copy_of)
         distances = shortest_between(distances, copy_of, copy_of)
     return _assembled(symmetric(distances), None, samples, None, None, method)
 
@@ -483,25 +471,26 @@ def _precomputed_graph(distances: sp.csr_array, method: Choice) -> NeighborGraph
 def _assembled(
     distances: sp.csr_array | ResidentMatrix,
     distinct: np.ndarray | None,
-    samples: DistinctSamples,
+    samples: tuple[np.ndarray, np.ndarray],
     search: NeighborSearch | None,
     n_neighbors: int | None,
     method: Choice,
 ) -> NeighborGraph:
     """Return the graph of symmetric distances, its components joined, no outliers."""
-    label, bridges = join_components(distances, distinct, samples.inverse)
+    rows, inverse = samples
+    label, bridges = join_components(distances, distinct, inverse)
     return NeighborGraph(
         distances=distances,
         bridges=bridges,
-        distinct=samples.rows,
-        inverse=samples.inverse,
-        components=label[samples.inverse],
+        distinct=rows,
+        inverse=inverse,
+        components=label[inverse],
         search=search,
         method=method,
         n_neighbors=n_neighbors,
         recall=np.nan if search is None else search.recall_,
-        outliers=np.zeros(len(samples.inverse), dtype=bool),
-        undrawn=np.zeros(len(samples.inverse), dtype=bool),
+        outliers=np.zeros(len(inverse), dtype=bool),
+        undrawn=np.zeros(len(inverse), dtype=bool),
     )
 
 

@@ -120,7 +120,7 @@ def noise_components(scores: Iterable[np.ndarray], variance: np.ndarray, n_sampl
     longest = 0
     for m in range(SHORTEST_TAIL, len(variance) + 1):
         expected, error = gaussian_kurtosis(m, n_samples)
-        # By so many standard errors of its estimate, and by a hundredth of it.
+        # It may differ by 3 standard errors of its estimate, and by a hundredth of it.
         gaussian = abs(kurtosis[m - 1] - expected) < 3 * error + 0.01 * expected
         tail, ratio = variance[-m:], np.sqrt(m / n_samples)
         highest = EDGE_SLACK * tail.mean() * (1 + ratio) ** 2
@@ -133,7 +133,7 @@ def noise_components(scores: Iterable[np.ndarray], variance: np.ndarray, n_sampl
 def gaussian_kurtosis(n_components: int, n_samples: int) -> tuple[float, float]:
     """Return the kurtosis of a Gaussian (Mardia, 1970), and its standard error.
 
-    The error is that of the estimate from so many samples.
+    The error is that of the estimate from `n_samples` samples.
     """
     of_many = n_components * (n_components + 2)
     # Lengths are measured by the samples' own covariance, which shortens the longest.

@@ -316,7 +316,7 @@ def _require_resolved(
 def forecast_diffusion(
     settings: DiffusionSettings, n_samples: int, n_features: int, *, n_cores: int | None = None
 ) -> Forecast:
-    """Return the memory and time that so many samples of so many columns take.
+    """Return the memory and time that samples of this shape take.
 
     They are those of a GPU for a fit there, else those of the CPU. In many columns, the most
     principal components are expected to be kept: how many are kept, only the samples can tell.

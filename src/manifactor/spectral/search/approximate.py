@@ -68,7 +68,15 @@ def encode(X: np.ndarray) -> Codes:
     """Return samples, (n_samples, n_features), in lists of codes."""
     n_samples, n_features = X.shape
     n_lists = int(np.clip(n_samples // SAMPLES_PER_LIST, 1, 8192))
-    mean, scale = _mean_and_scale(X)
+    total, low, high = np.zeros(n_features), np.inf, -np.inf
+    for part in row_blocks(n_samples, n_features):
+        total += X[part].sum(axis=0, dtype=np.float64)
+        low = np.minimum(low, X[part].min(axis=0))
+        high = np.maximum(high, X[part].max(axis=0))
+    mean = total / n_samples
+    largest = float(max((high - mean).max(), (mean - low).max()))
+    # A power of two: scaling rounds nothing.
+    scale = LARGEST_CODE / 2.0 ** np.frexp(largest)[1] if largest else 1.0
     # Drawn at random, always the same.
     count = min(n_samples, 16 * n_lists)
     rows = np.sort(np.random.default_rng(0).choice(n_samples, count, replace=False))
@@ -148,21 +156,6 @@ def faiss_package() -> Iterator[ModuleType]:
             f"({type(error).__name__}: {message}). Install faiss-cpu again, or search "
             "exactly: set `neighbors` to 'brute' or 'kd_tree'."
         ) from error
-
-
-def _mean_and_scale(X: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the mean, (n_features,), and the scale of `Codes`."""
-    total, low, high = np.zeros(X.shape[1]), np.inf, -np.inf
-    for part in row_blocks(len(X), X.shape[1]):
-        total += X[part].sum(axis=0, dtype=np.float64)
-        low = np.minimum(low, X[part].min(axis=0))
-        high = np.maximum(high, X[part].max(axis=0))
-    mean = total / len(X)
-    largest = float(max((high - mean).max(), (mean - low).max()))
-    if largest == 0:
-        return mean, 1.0
-    # A power of two: scaling rounds nothing.
-    return mean, LARGEST_CODE / 2.0 ** np.frexp(largest)[1]
 
 
 def _scaled(X: np.ndarray, mean: np.ndarray, scale: float) -> np.ndarray:

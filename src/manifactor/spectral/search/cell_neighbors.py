@@ -277,7 +277,7 @@ def _ambiguous(cells: Cells, offset: "Tensor", last: "Tensor", farthest: "Tensor
     # `offset` + `last`. The square of the sum bounds the error.
     rounding = cells.rounding * (2 * offset + last).square()
     others = farthest + offset.square() - rounding
-    # Squared distances that differ by less, relatively, need not be told apart.
+    # Squared distances that differ by less, relatively, need not be distinguished.
     return (last > 0) & (others < (1 - 1e-5) * last.square())
 
 

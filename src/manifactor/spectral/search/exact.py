@@ -285,9 +285,9 @@ def nearest_samples(
 ) -> NearestSamples:
     """Return a search for the `count` nearest of the samples.
 
-    Lists of the samples near each sample are made where so many new samples pay for them: in few
-    dimensions the neighbours of a new sample are near its nearest sample, and comparing it with a
-    list takes a fifth of the time of a tree.
+    Lists of the samples near each sample are made where the number of new samples pays for them: in
+    few dimensions the neighbours of a new sample are near its nearest sample, and comparing it with
+    a list takes a fifth of the time of a tree.
 
     Shapes: samples (n_samples, n_features).
     """
