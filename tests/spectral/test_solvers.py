@@ -13,14 +13,7 @@ from manifactor import datasets
 from manifactor._support.parameters import given
 from manifactor.spectral import operators
 from manifactor.spectral.chebyshev import first_block, merged, orthonormalizer, rayleigh_ritz
-from manifactor.spectral.filter_plan import (
-    SINGLE_PRECISION_RESIDUAL,
-    FilterPlan,
-    Pairs,
-    Start,
-    required,
-    spectral_density,
-)
+from manifactor.spectral.filter_plan import FilterPlan, Pairs, Start, spectral_density
 from manifactor.spectral.gpu import ResidentMatrix
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import SOLVERS, chebyshev, choose_solver
@@ -122,14 +115,6 @@ def test_locked_and_new_pairs_are_put_in_one_order():
     assert pairs.worst == pytest.approx(50)
 
 
-@pytest.mark.parametrize(
-    ("tolerance", "first", "middle"), [(1e-2, SINGLE_PRECISION_RESIDUAL, 5e-3), (1e-7, 1e-7, 1e-7)]
-)
-def test_no_more_is_asked_than_single_precision_or_the_tolerance(tolerance, first, middle):
-    found = required(np.array([1.0, 0.5]), tolerance)
-    np.testing.assert_allclose(found, [first, middle])
-
-
 @pytest.fixture(scope="module", params=["torus", "sphere_sphere"])
 def matrix(request):
     X, _ = datasets.sample(request.param, 1000, random_state=0)
@@ -140,14 +125,6 @@ def matrix(request):
 def exact(matrix):
     """All eigenvalues, the largest first."""
     return eigh(matrix.toarray(), eigvals_only=True)[::-1]
-
-
-@pytest.fixture(scope="module")
-def start(matrix):
-    """The leading eigenvectors at a third of the samples."""
-    known = chebyshev(matrix, 40, tolerance=1e-7, rng=random())
-    rows = np.arange(0, matrix.shape[0], 3)
-    return Start(rows, known.vectors[rows], known.values)
 
 
 @pytest.mark.slow
@@ -176,31 +153,6 @@ def test_every_copy_of_a_repeated_eigenvalue_is_found(solver, count):
     assert pairs.products < 1000
 
 
-@pytest.mark.parametrize(
-    ("n", "pairs", "solver", "reason"),
-    [
-        (1500, 20, "dense", "exact, and as fast as any up to 1,500 samples"),
-        (3000, 1001, "dense", "fastest for 1,001 functions of 3,000 samples"),
-        (3000, 1000, "chebyshev", "fastest beyond 1,500 samples, and miss no repeated"),
-    ],
-)
-def test_the_solver_follows_the_size_and_says_why(n, pairs, solver, reason):
-    choice = choose_solver(sp.csr_array((n, n)), pairs)
-    assert choice.value == solver
-    assert reason in choice.why
-
-
-def test_the_caller_s_solver_is_kept():
-    matrix = sp.csr_array((500, 500))
-    assert choose_solver(matrix, 20, solver="arpack") == given("arpack")
-
-
-def test_few_samples_on_a_device_are_filtered_too():
-    matrix = ResidentMatrix(np.arange(6), np.empty(0), np.empty(0))
-    choice = choose_solver(matrix, 3)
-    assert choice.value == "chebyshev"
-
-
 @pytest.mark.slow
 def test_a_spectrum_that_falls_off_fast_is_solved_to_its_end():
     X, _ = datasets.sample("rectangle_z", 1600, noise=0.1, random_state=0)
@@ -210,12 +162,6 @@ def test_a_spectrum_that_falls_off_fast_is_solved_to_its_end():
     assert exact[-1] < 0.1
     np.testing.assert_allclose(pairs.values, exact, atol=1e-9)
     assert pairs.residuals.max() < 1e-7
-
-
-def test_a_full_kernel_is_solved_by_arpack_since_its_spectrum_falls_too_fast_for_the_filter():
-    choice = choose_solver(np.zeros((2000, 2000)), 20)
-    assert choice.value == "arpack"
-    assert "falls off too fast for the filter" in choice.why
 
 
 def test_no_convergence_is_an_error_that_names_another_solver(matrix, monkeypatch):
@@ -248,13 +194,6 @@ def test_progress_rises_to_the_end(matrix):
     chebyshev(matrix, 40, tolerance=1e-7, progress=heard.append, rng=random())
     assert heard == sorted(heard)
     assert 0 < heard[0] <= heard[-1] <= 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [2, 3, 5, 8, 12])
-def test_few_pairs_are_found_from_a_start(matrix, exact, start, count):
-    pairs = chebyshev(matrix, count, tolerance=1e-5, start=start, rng=np.random.default_rng(1))
-    np.testing.assert_allclose(pairs.values, exact[:count], atol=1e-7)
 
 
 @pytest.mark.slow
@@ -333,3 +272,28 @@ def test_what_is_rough_is_damped_in_steps_where_the_cut_is_near_1():
     near = FilterPlan(-0.05, 0.999, 0.9995)
     assert [round(1 - rough.cut, 6) for rough in near.rough()] == [0.1, 0.01]
     assert replace(near, cut=0.5).rough() == []
+
+
+@pytest.mark.parametrize(
+    ("matrix", "pairs", "solver"),
+    [
+        (sp.csr_array((1500, 1500)), 20, "dense"),
+        (sp.csr_array((3000, 3000)), 1001, "dense"),
+        (sp.csr_array((3000, 3000)), 1000, "chebyshev"),
+        (np.zeros((2000, 2000)), 20, "arpack"),
+        (ResidentMatrix(np.arange(6), np.empty(0), np.empty(0)), 3, "chebyshev"),
+    ],
+)
+def test_the_solver_follows_the_kind_and_the_size_of_the_matrix(matrix, pairs, solver):
+    assert choose_solver(matrix, pairs).value == solver
+    assert choose_solver(matrix, pairs, solver="arpack") == given("arpack")
+
+
+@pytest.mark.slow
+def test_few_pairs_are_found_from_a_start(matrix, exact):
+    known = chebyshev(matrix, 40, tolerance=1e-7, rng=random())
+    rows = np.arange(0, matrix.shape[0], 3)
+    start = Start(rows, known.vectors[rows], known.values)
+    for count in (2, 3, 5, 8, 12):
+        pairs = chebyshev(matrix, count, tolerance=1e-5, start=start, rng=random())
+        np.testing.assert_allclose(pairs.values, exact[:count], atol=1e-7)

@@ -221,8 +221,7 @@ def laplacian_spectrum(
 ) -> Spectrum:
     """Compute the lowest eigenvalues and functions on the distinct samples.
 
-    `accuracy` is the error of the solver as a share of the error that finitely many samples make
-    anyway.
+    `accuracy` is the error of the solver as a share of the sampling error.
     """
     matrix = affinity.normalized()
     chosen = choose_solver(matrix, n_functions, solver=solver)
@@ -237,17 +236,15 @@ def laplacian_spectrum(
         rng=rng,
     )
     if len(pairs.values) < n_functions:
-        warn_caller(
+        said = (
             f"{len(pairs.values)} of {n_functions} eigenpairs are accurate after "
             f"{pairs.products} products of the matrix with all vectors; the others did not "
-            "converge and were left out. Ask for fewer functions, or raise `n_neighbors`.",
-            EigenpairWarning,
+            "converge and were left out. Ask for fewer functions, or raise `n_neighbors`."
         )
-    # Only those that the walk can see.
+        warn_caller(said, EigenpairWarning)
     count = int((pairs.values > SMALLEST_RESOLVED).sum())
     values, residuals = pairs.values[:count], pairs.residuals[:count]
-    asked = required(values[:n_functions], tolerance)
-    _warn_of_residuals(residuals[:n_functions], asked, chosen.value)
+    _warn_of_residuals(residuals, required(values[:n_functions], tolerance), chosen.value)
     weights = affinity.degree / affinity.degree.sum()
     functions, resident = _functions(pairs.vectors[:, :count], weights)
     # The first is 1 but for rounding, which must not make any eigenvalue negative.
@@ -324,6 +321,8 @@ def _beside_constant(vectors: np.ndarray, constant: np.ndarray) -> np.ndarray:
 
 
 def _warn_of_residuals(residuals: np.ndarray, asked: np.ndarray, solver: str) -> None:
+    """Warn if pairs are less accurate than asked for; residuals of spare ones do not count."""
+    residuals = residuals[: len(asked)]
     large = residuals > 10 * asked
     if large.any():
         warn_caller(

@@ -24,11 +24,6 @@ def test_copies_far_from_the_origin_are_exactly_zero_apart(rng, search):
     assert (np.sort(distances.data.reshape(100, 4))[:, 2:] > 0).all()
 
 
-def test_a_tree_of_few_samples_returns_them_all(rng):
-    X = rng.normal(size=(4, 2))
-    assert TreeSearch(9).fit(X).transform(X).nnz == 16
-
-
 @pytest.mark.parametrize("n_columns", [3, 12])
 def test_the_nearest_point_is_that_of_all_pairs_far_from_the_origin_too(rng, n_columns):
     points = 1e4 + rng.normal(size=(200, n_columns))
