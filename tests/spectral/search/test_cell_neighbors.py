@@ -6,7 +6,7 @@ from manifactor import datasets
 from manifactor.spectral.neighbors import neighbor_graph
 from manifactor.spectral.search import cell_neighbors, cells
 from manifactor.spectral.search.cell_neighbors import DeviceSearch, nearest
-from manifactor.spectral.search.cells import Batch
+from manifactor.spectral.search.cells import QueryBatch
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -161,9 +161,9 @@ def test_the_memory_of_a_step_does_not_change_the_answer(rng, monkeypatch):
     samples = torch.tensor(rng.normal(size=(300, 30)))
     whole = nearest(samples, 12)
     starts, widths = [], []
-    candidates, measured = Batch.candidates, cell_neighbors._measured
+    candidates, measured = QueryBatch.candidates, cell_neighbors._measured
     monkeypatch.setattr(
-        Batch, "candidates", lambda *args: starts.append(args[2]) or candidates(*args)
+        QueryBatch, "candidates", lambda *args: starts.append(args[2]) or candidates(*args)
     )
     monkeypatch.setattr(
         cell_neighbors,

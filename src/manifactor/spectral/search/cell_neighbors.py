@@ -28,8 +28,8 @@ from manifactor.spectral.gpu import ResidentMatrix
 from manifactor.spectral.search.cells import (
     LEAST_STEP_BYTES,
     SAMPLES_PER_CELL,
-    Cells,
     QueryBlocks,
+    SampleCells,
     SearchPass,
     StepMemory,
     choose_candidates,
@@ -119,7 +119,7 @@ def _require_full_precision(X: "Tensor") -> None:
         )
 
 
-def _answers(cells: Cells, n_neighbors: int, memory: StepMemory) -> Iterator[Answers]:
+def _answers(cells: SampleCells, n_neighbors: int, memory: StepMemory) -> Iterator[Answers]:
     """Yield answers for all samples; a later answer replaces an earlier one."""
     torch = extra("torch")
     rows = torch.arange(len(cells.home), device=cells.home.device)
@@ -143,7 +143,7 @@ def _answers(cells: Cells, n_neighbors: int, memory: StepMemory) -> Iterator[Ans
         search = replace(search, reach=needed)
 
 
-def _by_cell_and_reach(cells: Cells, rows: "Tensor", reach: "Tensor") -> "Tensor":
+def _by_cell_and_reach(cells: SampleCells, rows: "Tensor", reach: "Tensor") -> "Tensor":
     """Return queries sorted by cell, those of like reach side by side.
 
     They will share a block, whose reach is that of its farthest-reaching query.
@@ -152,7 +152,7 @@ def _by_cell_and_reach(cells: Cells, rows: "Tensor", reach: "Tensor") -> "Tensor
     return rows[cells.home[rows].argsort(stable=True)]
 
 
-def _landmark_copies(cells: Cells, n_neighbors: int) -> "Tensor":
+def _landmark_copies(cells: SampleCells, n_neighbors: int) -> "Tensor":
     """Return which samples are copies of their landmark with enough others, (n,).
 
     They need no search, as nothing is nearer than 0.
@@ -164,7 +164,7 @@ def _landmark_copies(cells: Cells, n_neighbors: int) -> "Tensor":
 
 
 def _answers_for_copies(
-    cells: Cells, rows: "Tensor", n_neighbors: int, memory: StepMemory
+    cells: SampleCells, rows: "Tensor", n_neighbors: int, memory: StepMemory
 ) -> Iterator[Answers]:
     """Yield answers for copies of their landmark: the copies that follow, in a circle.
 
@@ -187,7 +187,7 @@ def _answers_for_copies(
         )
 
 
-def _first_reach(cells: Cells, n_neighbors: int, memory: StepMemory) -> "Tensor":
+def _first_reach(cells: SampleCells, n_neighbors: int, memory: StepMemory) -> "Tensor":
     """Return the reach, (n,), that takes in the first cells of each query."""
     # They hold at least 4 samples for each neighbour that is sought.
     count = max(FIRST_CELLS, 4 * n_neighbors // SAMPLES_PER_CELL)
@@ -268,7 +268,9 @@ def _exact_squares(
     return extra("torch").cat(squares)
 
 
-def _ambiguous(cells: Cells, offset: "Tensor", last: "Tensor", farthest: "Tensor") -> "Tensor":
+def _ambiguous(
+    cells: SampleCells, offset: "Tensor", last: "Tensor", farthest: "Tensor"
+) -> "Tensor":
     """Return whether a sample that was not chosen may be a nearer neighbour.
 
     Shapes: offset (m,), last (m,), farthest (m,).

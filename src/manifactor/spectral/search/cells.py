@@ -66,7 +66,7 @@ def step_memory(device: str) -> StepMemory:
 
 
 @dataclass(frozen=True)
-class Cells:
+class SampleCells:
     """Samples sorted by cell, and within a cell by distance from its landmark."""
 
     samples: "Tensor"  # (n, d): in units of `scale`
@@ -103,7 +103,7 @@ class Cells:
         return extra("torch").where(within, self.count, 0)
 
 
-def make_cells(X: "Tensor", memory: StepMemory) -> Cells:
+def make_cells(X: "Tensor", memory: StepMemory) -> SampleCells:
     """Return samples, (n, d), in the cells of randomly chosen ones.
 
     The choice is always the same. Samples of double precision are centred, then rounded to single
@@ -168,7 +168,7 @@ def _nearest_landmarks(samples: "Tensor", landmarks: "Tensor", memory: StepMemor
 
 def _sorted_cells(
     samples: "Tensor", landmarks: "Tensor", home: "Tensor", offset: "Tensor", scale: float
-) -> Cells:
+) -> SampleCells:
     """Return samples sorted by cell and offset; empty cells are dropped."""
     torch = extra("torch")
     order = offset.argsort(stable=True)
@@ -176,7 +176,7 @@ def _sorted_cells(
     kept, home, count = torch.unique_consecutive(
         home[order], return_inverse=True, return_counts=True
     )
-    return Cells(
+    return SampleCells(
         samples=samples[order],
         order=order,
         home=home,
@@ -198,7 +198,7 @@ def _sorted_cells(
 class SearchPass:
     """A search for neighbours of samples within a reach."""
 
-    cells: Cells
+    cells: SampleCells
     n_neighbors: int
     reach: "Tensor"  # (n,): a sample is compared with all cells that come nearer to its landmark
     # Whether distances are computed from differences of coordinates, slow and exact, or from matrix
@@ -236,7 +236,7 @@ class QueryBlocks:
 
 
 @dataclass(frozen=True)
-class Batch:
+class QueryBatch:
     """Blocks of queries that are searched together."""
 
     cell: "Tensor"  # (b,)
@@ -244,7 +244,7 @@ class Batch:
     present: "Tensor"  # (b, q): false for padding
     counts: "Tensor"  # (b, c): candidates of each block in each cell
 
-    def candidates(self, cells: Cells, start: int, stop: int) -> tuple["Tensor", "Tensor"]:
+    def candidates(self, cells: SampleCells, start: int, stop: int) -> tuple["Tensor", "Tensor"]:
         """Return the candidates `start` to `stop` of each block, and which are real.
 
         Both have shape (b, stop - start); where a block has fewer candidates, the rest is padding.
@@ -314,7 +314,7 @@ def end_of_batch(search: SearchPass, blocks: QueryBlocks, start: int, step_bytes
     return stop
 
 
-def make_batch(search: SearchPass, rows: "Tensor", blocks: QueryBlocks, some: slice) -> Batch:
+def make_batch(search: SearchPass, rows: "Tensor", blocks: QueryBlocks, some: slice) -> QueryBatch:
     """Return some blocks as a batch."""
     torch = extra("torch")
     largest = max(n_queries for n_queries, _ in blocks.load[some])
@@ -323,11 +323,11 @@ def make_batch(search: SearchPass, rows: "Tensor", blocks: QueryBlocks, some: sl
     place = torch.where(present, blocks.first[some, None] + position, 0)
     cell = blocks.cell[some]
     counts = search.cells.candidate_counts(cell, blocks.reach[some])
-    return Batch(cell, rows[place], present, counts)
+    return QueryBatch(cell, rows[place], present, counts)
 
 
 def choose_candidates(
-    search: SearchPass, batch: Batch, step_bytes: int
+    search: SearchPass, batch: QueryBatch, step_bytes: int
 ) -> tuple["Tensor", "Tensor"]:
     """Return the nearest candidates of each query.
 
@@ -376,7 +376,9 @@ def _split(cell: "Tensor", size: "Tensor", most: int) -> tuple["Tensor", "Tensor
     return cell[of], ends - starts
 
 
-def _by_products(cells: Cells, batch: Batch, columns: "Tensor", real: "Tensor") -> "Tensor":
+def _by_products(
+    cells: SampleCells, batch: QueryBatch, columns: "Tensor", real: "Tensor"
+) -> "Tensor":
     """Return squared distances less the square of the query, (b, q, m).
 
     Coordinates are relative to the landmark, which is near: products lose few digits.
@@ -393,7 +395,9 @@ def _by_products(cells: Cells, batch: Batch, columns: "Tensor", real: "Tensor") 
     return torch.baddbmm(squares[:, None], queries, samples, alpha=-2)
 
 
-def _by_differences(cells: Cells, batch: Batch, columns: "Tensor", real: "Tensor") -> "Tensor":
+def _by_differences(
+    cells: SampleCells, batch: QueryBatch, columns: "Tensor", real: "Tensor"
+) -> "Tensor":
     """Return squared distances with all their digits, (b, q, m)."""
     squares = squared_distances(cells.samples[batch.queries], cells.samples[columns])
     return squares.masked_fill_(~real[:, None], math.inf)
