@@ -213,5 +213,3 @@ def test_the_search_follows_the_columns_the_device_and_the_caller():
         choice = choose_search(50, 3, method=method, device="cuda")
         assert choice.value == name
         assert not choice.automatic
-    with pytest.raises(ValueError, match="`neighbors` must be one of"):
-        choose_search(100, 3, method="ball")

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
 from manifactor._support.errors import warn_caller
-from manifactor._support.parameters import Choice, given, require_choice
+from manifactor._support.parameters import Choice, given
 from manifactor._support.threads import cores, map_panels
 from manifactor.spectral.gpu import ResidentMatrix, require_device, resident
 from manifactor.spectral.search.approximate import ApproximateSearch
@@ -71,7 +71,6 @@ def choose_search(
     """
     if not isinstance(method, str):
         return given("custom")
-    require_choice("neighbors", method, ["auto", "precomputed", *SEARCHES])
     if method != "auto":
         return given(method)
     if device != "cpu":
