@@ -12,8 +12,8 @@ from scipy.sparse.linalg import eigsh
 
 from manifactor import datasets
 from manifactor.spectral.kernel import affinity
+from manifactor.spectral.laplacian import chebyshev
 from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.solvers import chebyshev
 
 from record import record
 

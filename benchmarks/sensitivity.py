@@ -3,9 +3,9 @@
     python benchmarks/sensitivity.py                  all settings; 5 min on 16 cores
     python benchmarks/sensitivity.py --only peeling   those with this in their name
 
-Each number among the settings of `factorize`, and of the kernel and neighbours of
-`diffuse`, is multiplied and divided by 1.5, one at a time: counts are rounded, shares
-stay within [0, 1]. Each variation is one line of JSON; a table is printed at the end.
+Each number among the settings of `factorize` is multiplied and divided by 1.5, one at a
+time: counts are rounded, shares stay within [0, 1]. Each variation is one line of JSON; a
+table is printed at the end.
 """
 
 import argparse
@@ -33,7 +33,6 @@ CONTROLS = ("moebius", "disk", "sphere")
 PARTS = [
     *(("factoring", part) for part in ("looks", "gradients", "peeling", "residuals")),
     *(("factoring", part) for part in ("factors", "measures", "evidence")),
-    *(("diffusion", part) for part in ("kernel", "searching", "outliers")),
 ]
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow `_HOMES`
     from manifactor.factoring.judging.evidence import SampleWarning as SampleWarning
     from manifactor.runs.archive import load as load
     from manifactor.runs.archive import save as save
-    from manifactor.spectral.eigenpairs import EigenpairWarning as EigenpairWarning
+    from manifactor.spectral.laplacian import EigenpairWarning as EigenpairWarning
     from manifactor.spectral.neighbors import DisconnectedGraphWarning as DisconnectedGraphWarning
     from manifactor.spectral.spectrum import Spectrum as Spectrum
     from manifactor.views import plots as plots
@@ -30,7 +30,7 @@ _HOMES = {
     "ColumnWarning": "manifactor.estimators.columns",
     "DiffusionMap": "manifactor.estimators",
     "DisconnectedGraphWarning": "manifactor.spectral.neighbors",
-    "EigenpairWarning": "manifactor.spectral.eigenpairs",
+    "EigenpairWarning": "manifactor.spectral.laplacian",
     "Evidence": "manifactor.factoring.judging.evidence",
     "Factor": "manifactor.factoring.factors.factor",
     "ManifoldFactorizer": "manifactor.estimators",

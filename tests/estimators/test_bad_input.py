@@ -70,7 +70,7 @@ BAD = [
     (
         {"neighbors": KNeighborsTransformer(), "n_neighbors": 5},
         X20,
-        "the search given as `neighbors` decides their number; got `n_neighbors`=5",
+        "the search given as `neighbors` decides the number of neighbours; got `n_neighbors`=5",
     ),
     ({"n_jobs": "a"}, X20, "`n_jobs` must be None or a whole number other than 0"),
     ({"n_jobs": 0}, X20, "`n_jobs` must be None or a whole number other than 0"),

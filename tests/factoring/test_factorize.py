@@ -13,8 +13,6 @@ from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import NeighborGraph, neighbor_graph
-from manifactor.spectral.parts import PartSettings
-from manifactor.spectral.settings import DiffusionSettings
 
 from ..conftest import box_spectrum
 from .places import pure
@@ -242,14 +240,17 @@ def test_a_factorization_is_shown_in_one_line(found):
     assert "array" not in repr(found)
 
 
-# Few samples treated as many: two parts stand for two halves.
-SMALL_PARTS = DiffusionSettings(parts=PartSettings(parted_above=2000, smallest=1000))
+@pytest.fixture
+def small_parts(monkeypatch):
+    """Few samples treated as many: two parts stand for two halves."""
+    monkeypatch.setattr(pipeline, "PARTED_ABOVE", 2000)
+    monkeypatch.setattr("manifactor.spectral.parts.SMALLEST_PART", 1000)
 
 
 @pytest.mark.slow
-def test_many_samples_are_factored_with_the_help_of_parts():
+def test_many_samples_are_factored_with_the_help_of_parts(small_parts):
     X, _ = datasets.sample("torus", 3000, random_state=0)
-    diffusion = pipeline.diffuse(X, SMALL_PARTS, rng=np.random.default_rng(0))
+    diffusion = pipeline.diffuse(X, rng=np.random.default_rng(0))
     found = factorize(diffusion, rng=np.random.default_rng(0))
     assert len(diffusion.parts) == 2
     assert found.evidence.verdict == "product"
@@ -257,9 +258,9 @@ def test_many_samples_are_factored_with_the_help_of_parts():
 
 
 @pytest.mark.slow
-def test_a_sphere_of_many_samples_is_no_product():
+def test_a_sphere_of_many_samples_is_no_product(small_parts):
     X, _ = datasets.sample("sphere", 3000, random_state=0)
-    diffusion = pipeline.diffuse(X, SMALL_PARTS, rng=np.random.default_rng(0))
+    diffusion = pipeline.diffuse(X, rng=np.random.default_rng(0))
     with pytest.warns(NoProductStructureWarning, match="No product structure"):
         found = factorize(diffusion, rng=np.random.default_rng(0))
     assert found.evidence.verdict == "none"

@@ -6,9 +6,7 @@ from manifactor import datasets
 from manifactor._support.parameters import Choice
 from manifactor.factoring.factorize import factorize
 from manifactor.runs.archive import read_tree, write_tree
-from manifactor.spectral.parts import PartSettings
 from manifactor.spectral.pipeline import diffuse, kept_stages
-from manifactor.spectral.settings import DiffusionSettings
 
 
 def test_records_arrays_and_plain_values_come_back(tmp_path):
@@ -22,18 +20,18 @@ def test_records_arrays_and_plain_values_come_back(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_diffusion_with_parts_comes_back_and_gives_the_same_factors(tmp_path):
+def test_a_diffusion_with_parts_comes_back_and_gives_the_same_factors(tmp_path, monkeypatch):
     X, _ = datasets.sample("torus", 1500, random_state=0)
-    parts = PartSettings(parted_above=1200, smallest=600)
-    settings = DiffusionSettings(parts=parts)
-    before = diffuse(X, settings, rng=np.random.default_rng(0))
+    monkeypatch.setattr("manifactor.spectral.pipeline.PARTED_ABOVE", 1200)
+    monkeypatch.setattr("manifactor.spectral.parts.SMALLEST_PART", 600)
+    before = diffuse(X, rng=np.random.default_rng(0))
     write_tree(tmp_path / "diffusion.npz", before)
     after = read_tree(tmp_path / "diffusion.npz")
     one, two = (factorize(d, rng=np.random.default_rng(0)) for d in (before, after))
     np.testing.assert_array_equal(one.factors[0].embedding, two.factors[0].embedding)
     # Nothing is computed again from what was kept.
     stages = kept_stages(after)
-    diffuse(X, settings, stages=stages, rng=np.random.default_rng(1))
+    diffuse(X, stages=stages, rng=np.random.default_rng(1))
     assert stages.timings == {}
 
 

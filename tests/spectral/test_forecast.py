@@ -1,6 +1,20 @@
+"""Memory and time of a fit, on the CPU and on a GPU."""
+
+from types import SimpleNamespace
+
 import pytest
 
-from manifactor.spectral.forecast import Forecast, available_memory, forecast, require_memory
+from manifactor import ManifoldFactorizer
+from manifactor.spectral.forecast import (
+    Forecast,
+    available_memory,
+    available_on,
+    forecast,
+    forecast_on_device,
+    is_gpu,
+    require_device_memory,
+    require_memory,
+)
 
 
 def cost(n_samples, n_features, search="auto"):
@@ -28,40 +42,13 @@ def test_all_neighbours_take_memory_that_grows_with_the_square():
     assert small.memory == 2.5 * 8 * 1000**2
 
 
-def test_a_fit_may_take_the_memory_that_is_available(monkeypatch):
-    monkeypatch.setattr("manifactor.spectral.forecast.available_memory", lambda: 5e8)
-    with pytest.raises(MemoryError, match=r"10 samples need about 1\.0 GB and 5 s"):
-        require_memory(Forecast(1e9, 5.0), 10)
-    require_memory(Forecast(4e8, 5.0), 10)
-
-
-def test_less_than_a_tenth_of_a_gigabyte_is_given_in_megabytes():
-    sizes = [str(Forecast(memory, 1.0)) for memory in (2e5, 2.4e6, 99e6, 1e8)]
-    assert [size.partition(" and ")[0] for size in sizes] == [
-        "about 1 MB",
-        "about 2 MB",
-        "about 99 MB",
-        "about 0.1 GB",
-    ]
-
-
-def test_a_forecast_reads_in_seconds_minutes_or_hours():
-    texts = [str(Forecast(1e9, seconds)) for seconds in (0.1, 89, 91, 5399, 5401)]
-    assert [text.partition(" and ")[2] for text in texts] == [
-        "1 s",
-        "89 s",
-        "2 minutes",
-        "90 minutes",
-        "1.5 hours",
-    ]
-
-
 def test_a_forecast_grows_with_the_samples_and_reads_as_prose():
     small, large = (forecast(n, 4, n_neighbors=64, n_functions=100) for n in (10_000, 1_000_000))
     assert 50 < large.memory / small.memory < 200
     assert 100 < large.seconds / small.seconds < 1000
     assert str(Forecast(5.8e9, 540)) == "about 5.8 GB and 9 minutes"
     assert str(Forecast(1e8, 8000)) == "about 0.1 GB and 2.2 hours"
+    assert str(Forecast(2.4e6, 0.1)) == "about 2 MB and 1 s"
 
 
 def test_what_does_not_fit_into_memory_is_refused_with_what_would():
@@ -71,3 +58,56 @@ def test_what_does_not_fit_into_memory_is_refused_with_what_would():
     ):
         require_memory(huge, 10**9)
     require_memory(Forecast(0.5 * available_memory(), 1), 10)
+
+
+def gpu_cost(n_samples, **counts):
+    return forecast_on_device(n_samples, 4, **{"n_neighbors": 64, "n_functions": 100, **counts})
+
+
+# Samples of a torus and seconds on an H200.
+@pytest.mark.parametrize(("n_samples", "seconds"), [(10**5, 0.9), (10**6, 4.5), (10**7, 56)])
+def test_seconds_are_near_those_that_were_measured(n_samples, seconds):
+    assert 0.67 < gpu_cost(n_samples).seconds / seconds < 1.5
+
+
+def test_memory_is_near_that_which_was_measured():
+    assert 0.8 < gpu_cost(10**7).device_memory / 75e9 < 1.25
+
+
+def test_a_fit_beyond_the_device_is_refused_with_what_would_fit():
+    needed = gpu_cost(10**7)
+    require_device_memory(needed, 10**7, 2 * needed.device_memory)
+    with pytest.raises(MemoryError, match=r"device; .* Fit at most 2000000 samples"):
+        require_device_memory(needed, 10**7, 0.2 * needed.device_memory)
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [("cuda", True), ("cuda:1", True), ("torch:cuda", True), ("torch:cpu", False)],
+)
+def test_only_gpus_have_a_cost_of_their_own(device, expected):
+    assert is_gpu(device) == expected
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """A GPU of 8 GB that can only be asked for its memory.
+
+    Torch holds 6 GB, of which tensors use 1.
+    """
+    cuda = SimpleNamespace(
+        mem_get_info=lambda device: (3e9, 8e9),
+        memory_reserved=lambda device: 6e9,
+        memory_allocated=lambda device: 1e9,
+    )
+    torch = SimpleNamespace(cuda=cuda)
+    monkeypatch.setattr("manifactor.spectral.forecast.extra", lambda _: torch)
+    monkeypatch.setattr("manifactor.spectral.settings.require_device", str)
+
+
+def test_a_factorizer_refuses_what_exceeds_its_gpu(gpu):
+    assert available_on("cuda") == pytest.approx(7.2e9)
+    fit = ManifoldFactorizer(device="cuda")
+    assert fit.forecast_shape(100_000, 4).device_memory < 7.2e9
+    with pytest.raises(MemoryError, match="the memory of the device; 2000000 samples"):
+        fit.forecast_shape(2_000_000, 4)

@@ -1,7 +1,93 @@
-import numpy as np
+"""Bandwidth, kernel and random walk, and the samples that the walk hardly reaches."""
 
-from manifactor.spectral.kernel import KernelSettings, affinity, dense_affinity
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from manifactor import DisconnectedGraphWarning, datasets
+from manifactor.spectral import laplacian
+from manifactor.spectral.kernel import (
+    affinity,
+    choose_bandwidth,
+    dense_affinity,
+    dimension_from_slope,
+    kernel_slopes,
+    local_scale,
+    rescale,
+)
+from manifactor.spectral.laplacian import (
+    isolated,
+    outlier_choice,
+    warn_of_weak_links,
+    without_outliers,
+)
 from manifactor.spectral.neighbors import neighbor_graph
+
+
+@pytest.mark.parametrize(
+    ("shape", "dimension"),
+    [
+        ("equal_torus", 2),
+        ("sphere", 2),
+        ("sphere3", 3),
+        ("rectangle", 2),
+        ("sphere_sphere", 4),
+        ("equal_torus3", 3),
+    ],
+)
+def test_the_dimension_is_read_off_the_slope(shape, dimension):
+    X, _ = datasets.sample(shape, 2000, random_state=0)
+    found = choose_bandwidth(neighbor_graph(X, 64).distances).dimension
+    assert found == pytest.approx(dimension, abs=0.3)
+
+
+def test_without_a_cut_the_dimension_is_twice_the_slope():
+    assert dimension_from_slope(1.0, 1e9) == pytest.approx(2.0, rel=0.02)
+
+
+def test_bins_of_distances_give_the_slope_of_the_distances(rng):
+    squared = rng.uniform(size=5000)
+    candidates = np.array([0.05, 0.3, 2.0])
+    u = squared / candidates[:, None]
+    exact = (u * np.exp(-u)).sum(axis=1) / (100 + np.exp(-u).sum(axis=1))
+    np.testing.assert_allclose(kernel_slopes(squared, candidates, 100), exact, rtol=1e-3)
+
+
+def test_bandwidth_scales_with_the_square_of_the_unit(rectangle):
+    X, _ = rectangle
+    one, other = (choose_bandwidth(neighbor_graph(scale * X, 32).distances) for scale in (1.0, 1e6))
+    assert other.value == pytest.approx(1e12 * one.value, rel=1e-9)
+    assert other.dimension == pytest.approx(one.dimension, rel=1e-9)
+
+
+def test_the_bandwidth_reaches_the_neighbours_of_sparse_samples(rng):
+    X = rng.uniform(size=(2000, 2)) ** 2  # a hundred times denser in one corner
+    distances = neighbor_graph(X, 64).distances
+    found = choose_bandwidth(distances)
+    assert np.mean(local_scale(distances) ** 2 <= found.value) >= 0.94
+    assert found.value > found.candidates[np.argmax(found.slopes)]
+    assert found.choice.why.startswith("wider than the steepest point")
+
+
+def test_the_bandwidth_of_even_samples_is_the_steepest_point_of_the_curve():
+    angle = np.linspace(0, 2 * np.pi, 1000, endpoint=False)
+    X = np.c_[np.cos(angle), np.sin(angle)]
+    found = choose_bandwidth(neighbor_graph(X, 64).distances)
+    assert found.value == found.candidates[np.argmax(found.slopes)]
+    assert found.choice.why.startswith("the steepest point of the curve")
+
+
+def test_a_sample_s_scale_is_the_distance_to_one_of_its_neighbours():
+    rows = [[0, 3, 1, 2], [0, 0, 5, 0], [7, 0, 0, 9]]
+    distances = sp.csr_array(np.array(rows, dtype=float))
+    assert local_scale(distances, neighbor=2).tolist() == [2, 5, 9]
+    doubled = rescale(distances, np.full(3, 2.0), np.full(4, 8.0))
+    np.testing.assert_allclose(doubled.data, 2 * distances.data)
+
+
+def test_a_sample_without_neighbours_has_no_scale():
+    with pytest.raises(ValueError, match=r"must have a neighbour .* 1 have none"):
+        local_scale(sp.csr_array(np.array([[0.0, 1.0], [0.0, 0.0]])))
 
 
 def test_the_walk_is_stationary_under_its_weights(rectangle):
@@ -55,9 +141,8 @@ def test_local_bandwidths_even_out_the_neighbourhoods(rng):
 
 def test_no_link_between_neighbours_weighs_nothing(rectangle):
     X, _ = rectangle
-    settings = KernelSettings(least_weight=1e-5)
-    walk = affinity(neighbor_graph(X, 20), bandwidth=1e-6, settings=settings)
-    assert walk.kernel.data.min() == 1e-5
+    walk = affinity(neighbor_graph(X, 20), bandwidth=1e-6)
+    assert walk.kernel.data.min() == 1e-8
 
 
 def test_a_part_of_a_kernel_is_the_kernel_of_the_part(rectangle):
@@ -68,3 +153,56 @@ def test_a_part_of_a_kernel_is_the_kernel_of_the_part(rectangle):
     expected = walk.kernel.toarray()[np.ix_(part, part)]
     np.testing.assert_array_equal(half.kernel.toarray(), expected)
     np.testing.assert_allclose(half.degree, half.pull * (expected @ half.pull))
+
+
+FAR = np.array([[40.0, 0, 0, 0], [0, 40.0, 0, 0]])
+
+
+@pytest.fixture(scope="module")
+def samples():
+    X, _ = datasets.sample("torus", 800, random_state=0)
+    return np.vstack([X, FAR])
+
+
+@pytest.fixture(scope="module")
+def graph(samples):
+    return neighbor_graph(samples, 30)
+
+
+def test_outliers_leave_graph_and_walk(samples, graph):
+    left, walk = without_outliers(samples, graph, affinity(graph))
+    assert np.flatnonzero(left.outliers).tolist() == [800, 801]
+    assert len(walk.degree) == 800
+    assert not isolated(walk).any()
+
+
+def test_the_walk_is_made_anew_as_it_was_made_before(samples, graph):
+    def walk_of(graph):
+        return affinity(graph, bandwidth=0.3, density_correction=0.5)
+
+    left, walk = without_outliers(samples, graph, walk_of(graph), walk_of=walk_of)
+    np.testing.assert_array_equal(walk.degree, walk_of(left).degree)
+    assert walk.bandwidth.value == 0.3
+
+
+def test_weak_links_are_warned_of(graph):
+    with pytest.warns(
+        DisconnectedGraphWarning,
+        match="fall into 3 components, the largest of 800 .* raise `bandwidth`",
+    ):
+        warn_of_weak_links(affinity(graph, bandwidth=0.3))
+    warn_of_weak_links(affinity(graph, bandwidth=1e4))
+
+
+def test_many_samples_far_off_are_a_part_of_the_data(samples, graph, monkeypatch):
+    walk = affinity(graph)
+    monkeypatch.setattr(laplacian, "MOST_OUTLIERS", 1 / 802)
+    assert without_outliers(samples, graph, walk) == (graph, walk)
+
+
+def test_the_number_of_outliers_comes_with_the_rule(samples, graph):
+    assert outlier_choice(graph).value == 0
+    left, _ = without_outliers(samples, graph, affinity(graph))
+    choice = outlier_choice(left)
+    assert choice.value == 2
+    assert "weigh less than 1.5" in choice.why

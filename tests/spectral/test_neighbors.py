@@ -1,8 +1,20 @@
+"""The neighbour graph: its search, copies, components, and samples left out."""
+
+from itertools import pairwise
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
-from manifactor.spectral.neighbors import DisconnectedGraphWarning, NeighborSettings, neighbor_graph
+from manifactor.spectral import neighbors
+from manifactor.spectral.neighbors import (
+    DisconnectedGraphWarning,
+    choose_search,
+    make_search,
+    neighbor_graph,
+    shortest_between,
+)
 
 
 @pytest.fixture
@@ -60,22 +72,144 @@ def test_strays_that_are_neighbours_of_each_other_only_can_be_left_out(points, m
     assert abs(left.distances - neighbor_graph(points, 5, method=method).distances).max() < 1e-11
 
 
-@pytest.mark.parametrize("method", ["kd_tree", "brute"])
-def test_indices_of_a_graph_take_4_bytes(points, method):
-    distances = neighbor_graph(points, 10, method=method).distances
-    assert distances.indices.dtype == distances.indptr.dtype == np.int32
-
-
-def test_the_order_of_a_tree_s_leaves_changes_nothing_but_the_order(points):
-    given, ordered = (
-        neighbor_graph(points, 10, settings=NeighborSettings(ordered_above=above))
-        for above in (300, 299)
-    )
+def test_the_order_of_a_tree_s_leaves_changes_nothing_but_the_order(points, monkeypatch):
+    given = neighbor_graph(points, 10)
+    monkeypatch.setattr("manifactor.spectral.search.exact.ORDERED_ABOVE", 299)
+    ordered = neighbor_graph(points, 10)
     assert (given.distinct == np.arange(300)).all()
     assert (ordered.distinct != np.arange(300)).any()
-    assert (ordered.distinct[ordered.inverse] == np.arange(300)).all()
     back = ordered.distances[ordered.inverse][:, ordered.inverse]
     assert (back != given.distances).nnz == 0
     new = points[:5] + 0.01
     found = ordered.distances_to(new)[:, ordered.inverse]
     np.testing.assert_array_equal(found.toarray(), given.distances_to(new).toarray())
+
+
+def test_components_are_counted_and_joined_by_the_shortest_edges(rng):
+    clouds = [
+        rng.uniform(size=(size, 2)) + np.array([shift, 0])
+        for size, shift in ((30, 0), (80, 3), (50, 10))
+    ]
+    points = np.vstack(clouds)
+    with pytest.warns(DisconnectedGraphWarning, match="3 components of 80, 50, 30 samples"):
+        graph = neighbor_graph(points, 5)
+    assert np.bincount(graph.components).tolist() == [80, 50, 30]
+    lengths = np.sort(
+        np.linalg.norm(points[graph.bridges[:, 0]] - points[graph.bridges[:, 1]], axis=1)
+    )
+    between = [np.linalg.norm(a[:, None] - b, axis=2).min() for a, b in pairwise(clouds)]
+    np.testing.assert_allclose(lengths, np.sort(between))
+
+
+def test_a_precomputed_graph_in_pieces_is_refused(rng):
+    points = np.r_[rng.uniform(size=(20, 2)), rng.uniform(size=(30, 2)) + 9]
+    with pytest.raises(ValueError, match="must be connected"):
+        neighbor_graph(kneighbors_graph(points, 4, mode="distance"), 4, method="precomputed")
+
+
+@pytest.mark.parametrize("columns", [3, 20])
+def test_copies_are_merged_and_counted(rng, columns):
+    points = rng.normal(size=(60, columns))
+    graph = neighbor_graph(np.r_[points, np.repeat(points[:2], 40, axis=0)], 10)
+    assert len(graph.distinct) == 60
+    assert sorted(graph.multiplicity)[-2:] == [41, 41]
+    assert abs(graph.distances - neighbor_graph(points, 10).distances).max() < 1e-11
+
+
+def test_new_distances_to_copies_count_as_distances_to_the_sample(points):
+    given = kneighbors_graph(np.r_[points, points[:5]], 12, mode="distance")
+    graph = neighbor_graph(given, 12, method="precomputed")
+    row = sp.csr_array(([0.5, 0.3], ([0, 0], [2, 302])), shape=(1, 305))
+    found = graph.distances_to(row)
+    assert found.shape == (1, 300)
+    assert (found.indices.tolist(), found.data.tolist()) == ([graph.inverse[2]], [0.3])
+
+
+def test_equal_samples_are_refused():
+    with pytest.raises(ValueError, match="at least 3 samples must differ"):
+        neighbor_graph(np.ones((20, 2)), 5)
+
+
+def test_the_shortest_distance_between_groups_is_kept():
+    distances = sp.csr_array([[0.0, 3.0, 2.0], [3.0, 0.0, 5.0], [2.0, 5.0, 0.0]])
+    group = np.array([0, 1, 1])
+    expected = [[0, 2], [2, 5]]
+    np.testing.assert_array_equal(shortest_between(distances, group, group).toarray(), expected)
+
+
+def test_distances_of_a_search_with_its_own_metric_are_kept(rng):
+    points = 1e7 * rng.uniform(1, 2, size=(100, 3))
+    search = KNeighborsTransformer(n_neighbors=10, metric="cosine")
+    assert neighbor_graph(points, 10, method=search).distances.max() < 2
+
+
+def test_a_search_that_returns_another_shape_is_refused(points):
+    class Broken:
+        def fit(self, X):
+            return self
+
+        def transform(self, X):
+            return sp.csr_array((3, 3))
+
+    with pytest.raises(ValueError, match="`neighbors` must give distances of shape"):
+        neighbor_graph(points, 5, method=Broken())
+
+
+def test_nobody_knows_the_recall_of_the_caller_s_own_search(points):
+    graph = neighbor_graph(points, 3, method=KNeighborsTransformer(n_neighbors=10))
+    assert np.isnan(graph.recall)
+    assert np.isnan(graph.without(np.arange(len(points)) == 5, points).recall)
+
+
+def test_connectivities_are_not_taken_for_distances(points):
+    ones = kneighbors_graph(points, 5)
+    with pytest.raises(ValueError, match=r"must hold distances; got ones only.*mode="):
+        neighbor_graph(ones, 5, method="precomputed")
+    search = KNeighborsTransformer(n_neighbors=5, mode="connectivity")
+    with pytest.raises(ValueError, match="must hold distances; got ones only"):
+        neighbor_graph(points, 5, method=search)
+
+
+@pytest.mark.parametrize("name", ["kd_tree", "brute", "faiss"])
+def test_every_search_finds_the_same_neighbours_behind_one_interface(rng, name):
+    if name == "faiss":
+        pytest.importorskip("faiss")
+    X = rng.normal(size=(300, 4))
+    search = make_search(name, 6)
+    found = search.fit_transform(X).toarray()
+    exact = KNeighborsTransformer(n_neighbors=6).fit(X).transform(X).toarray()
+    np.testing.assert_allclose(found, exact, atol=1e-7)
+    assert search.recall_ == 1
+    np.testing.assert_array_equal(search.sample_order(X), np.arange(300))
+    new = search.transform(X[:9] + 0.01)
+    assert new.shape == (9, 300)
+    assert new.nnz == 63
+
+
+def test_many_samples_in_many_dimensions_are_sought_by_faiss(rng, monkeypatch):
+    pytest.importorskip("faiss")
+    monkeypatch.setattr(neighbors, "APPROXIMATE_ABOVE", 200)
+    assert neighbor_graph(rng.normal(size=(300, 3)), 10).method.value == "kd_tree"
+    graph = neighbor_graph(rng.normal(size=(300, 6)), 10)
+    assert graph.method.value == "faiss"
+    assert "more than 200 samples" in graph.method.why
+    assert graph.recall >= 0.99
+
+
+def test_without_faiss_many_samples_are_sought_exactly_and_the_extra_is_named(monkeypatch, caplog):
+    monkeypatch.setattr(neighbors, "find_spec", lambda name: None)
+    choice = choose_search(60_000, 6)
+    assert choice.value == "kd_tree"
+    assert "faiss is not installed" in choice.why
+    assert "pip install 'manifactor[ann]'" in caplog.text
+
+
+def test_the_search_follows_the_columns_the_device_and_the_caller():
+    own = KNeighborsTransformer(n_neighbors=10)
+    assert choose_search(50, 3).value == "kd_tree"
+    assert choose_search(50, 30).value == "brute"
+    assert choose_search(50, 3, device="cuda").value == "cells"
+    for method, name in ((own, "custom"), ("precomputed", "precomputed"), ("brute", "brute")):
+        choice = choose_search(50, 3, method=method, device="cuda")
+        assert choice.value == name
+        assert not choice.automatic

@@ -1,7 +1,10 @@
+"""What the solvers need of a matrix, on the host and on a device."""
+
 import numpy as np
 import pytest
 
 from manifactor import datasets
+from manifactor.spectral import gpu
 from manifactor.spectral.gpu import DeviceOperator, resident
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.neighbors import neighbor_graph
@@ -15,12 +18,13 @@ def matrix():
 
 
 @pytest.fixture(params=["host", pytest.param("device", marks=pytest.mark.torch)])
-def side(request, matrix):
+def side(request, matrix, monkeypatch):
     """An operator, and what makes a block of an array."""
     if request.param == "host":
-        return HostOperator(matrix, strip_rows=400, column_strips=3), np.array
+        return HostOperator(matrix), np.array
     torch = pytest.importorskip("torch")
-    operator = DeviceOperator(resident(matrix, "cpu"), panel_rows=400)
+    monkeypatch.setattr(gpu, "PANEL_ROWS", 400)
+    operator = DeviceOperator(resident(matrix, "cpu"))
     return operator, torch.tensor
 
 

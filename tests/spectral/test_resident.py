@@ -1,3 +1,5 @@
+"""Graphs, spectra and fits on a device."""
+
 import numpy as np
 import pytest
 from scipy.sparse.csgraph import connected_components
@@ -85,14 +87,6 @@ def test_pieces_of_a_graph_are_counted(graphs, torus):
         assert resident(part, "cpu").components() == connected_components(part, directed=False)[0]
 
 
-def test_two_far_pieces_are_joined_by_a_bridge(torus):
-    apart = np.vstack([torus[:300], torus[:300] + 100])
-    with pytest.warns(UserWarning, match="2 components of 300, 300 samples"):
-        fit = DiffusionMap(4, n_neighbors=20, device=ON_TORCH, random_state=0).fit(apart)
-    assert len(np.unique(np.sign(fit.spectrum_.functions[:300, 1]))) == 1
-    assert fit.spectrum_.eigenvalues[1] < 0.01 * fit.spectrum_.eigenvalues[2]
-
-
 @pytest.mark.slow
 def test_a_fit_on_a_device_factors_places_and_saves_like_any_other(torus, tmp_path):
     from manifactor import load, save
@@ -107,53 +101,6 @@ def test_a_fit_on_a_device_factors_places_and_saves_like_any_other(torus, tmp_pa
     np.testing.assert_allclose(
         load(tmp_path / "fit.npz").transform(torus[:50]), fit.transform(torus[:50]), atol=1e-5
     )
-
-
-def test_a_device_that_is_not_there_is_an_error():
-    with pytest.raises(
-        ValueError, match="`device` must be 'cpu' or a device that torch can use; got 'nonsense'"
-    ):
-        require_device("nonsense")
-    with pytest.raises(ValueError, match="got 'nonsense'"):
-        ManifoldFactorizer(device="nonsense").fit(np.random.default_rng(0).normal(size=(50, 3)))
-
-
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [
-        (RuntimeError("CUDA out of memory. Tried 2 MiB.\nMore"), "CUDA out of memory"),
-        (AssertionError(), "AssertionError"),
-    ],
-)
-def test_a_device_that_fails_says_why(monkeypatch, error, reason):
-    def fail(*_, **__):
-        raise error
-
-    monkeypatch.setattr(torch, "empty", fail)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    with pytest.raises(ValueError, match="got 'cuda'") as refused:
-        require_device("cuda")
-    message = str(refused.value)
-    assert f"got 'cuda': {reason}. On this machine torch finds 'cpu', 'cuda'" in message
-
-
-def test_a_device_without_torch_names_the_extra(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "torch", None)
-    with pytest.raises(
-        ValueError, match=r"this needs the package torch: pip install 'manifactor\[gpu\]'"
-    ):
-        DiffusionMap(device="cuda").fit(np.random.default_rng(0).normal(size=(50, 3)))
-
-
-def test_a_torch_that_does_not_load_says_why(monkeypatch):
-    def broken(name):
-        raise OSError("libtorch.so: no such file")
-
-    monkeypatch.setattr("manifactor._support.errors.import_module", broken)
-    with pytest.raises(
-        ValueError, match=r"the package torch does not load: libtorch\.so: no such file"
-    ):
-        require_device("cuda")
 
 
 def test_a_full_device_is_a_clear_error():
@@ -208,18 +155,6 @@ def test_tensors_in_give_tensors_out(torus):
     assert fit.transform(given[:9].float()).dtype == torch.float32
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("neighbors", ["auto", "kd_tree"])
-def test_outliers_are_left_out_on_a_device_too(torus, neighbors):
-    X = np.vstack([torus, [[40.0, 0, 0, 0], [0, 40.0, 0, 0]]])
-    settings = {"neighbors": neighbors, "random_state": 0}
-    host, device = (
-        DiffusionMap(20, device=device, **settings).fit(X) for device in ("cpu", ON_TORCH)
-    )
-    np.testing.assert_array_equal(device.outliers_, host.outliers_)
-    assert host.outliers_.sum() == 2
-
-
 def test_a_default_fit_gives_the_same_numbers_on_both_sides():
     X, _ = datasets.sample("rectangle", 2500, random_state=0)
     host, device = (
@@ -234,3 +169,31 @@ def test_a_default_fit_gives_the_same_numbers_on_both_sides():
 def test_direct_solvers_are_for_the_host(torus):
     with pytest.raises(ValueError, match="`solver` must be one of 'auto', 'chebyshev'"):
         DiffusionMap(device=ON_TORCH, solver="dense").fit(torus)
+
+
+def test_a_device_that_cannot_be_used_says_why(monkeypatch):
+    with pytest.raises(ValueError, match=r"`device` must be 'cpu' or .* got 'nonsense'"):
+        ManifoldFactorizer(device="nonsense").fit(np.random.default_rng(0).normal(size=(50, 3)))
+
+    def fail(*_, **__):
+        raise RuntimeError("CUDA out of memory. Tried 2 MiB.\nMore")
+
+    monkeypatch.setattr(torch, "empty", fail)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    with pytest.raises(ValueError, match=r"'cuda': CUDA out of memory. On .* finds 'cpu', 'cuda'"):
+        require_device("cuda")
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    with pytest.raises(ValueError, match=r"pip install 'manifactor\[gpu\]'"):
+        require_device("cuda")
+
+
+@pytest.mark.slow
+def test_outliers_are_left_out_and_pieces_joined_on_a_device_too(torus):
+    X = np.vstack([torus, [[40.0, 0, 0, 0], [0, 40.0, 0, 0]]])
+    for neighbors in ("auto", "kd_tree"):
+        fit = DiffusionMap(20, neighbors=neighbors, device=ON_TORCH, random_state=0).fit(X)
+        assert np.flatnonzero(fit.outliers_).tolist() == [2500, 2501]
+    apart = np.vstack([torus[:300], torus[:300] + 100])
+    with pytest.warns(UserWarning, match="2 components of 300, 300 samples"):
+        fit = DiffusionMap(4, n_neighbors=20, device=ON_TORCH, random_state=0).fit(apart)
+    assert fit.spectrum_.eigenvalues[1] < 0.01 * fit.spectrum_.eigenvalues[2]

@@ -1,17 +1,118 @@
+"""The solvers of eigenpairs: operators, the density of a spectrum, filters, and all together."""
+
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.linalg import circulant, eigh
 from scipy.sparse.linalg import ArpackNoConvergence
+from scipy.spatial import KDTree
 
 from manifactor import datasets
 from manifactor._support.parameters import given
-from manifactor.spectral.eigenpairs import Start
-from manifactor.spectral.filter_plan import FilterSettings
+from manifactor.spectral import operators
+from manifactor.spectral.chebyshev import first_block, merged, orthonormalizer, rayleigh_ritz
+from manifactor.spectral.filter_plan import FilterPlan, Pairs, Start, spectral_density
 from manifactor.spectral.gpu import ResidentMatrix
 from manifactor.spectral.kernel import affinity
+from manifactor.spectral.laplacian import SOLVERS, chebyshev, choose_solver
 from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.solvers import SOLVERS, SolverSettings, chebyshev, choose_solver
+from manifactor.spectral.operators import (
+    HostOperator,
+    TiledRows,
+    columns_of_tiles,
+    locally_ordered,
+    strip_of,
+)
+
+
+def random():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def matrices():
+    """A walk on samples in random order, and in the order of the leaves of a tree."""
+    X, _ = datasets.sample("torus", 4000, random_state=0)
+    order = KDTree(X).indices
+    return [affinity(neighbor_graph(some, 64)).normalized() for some in (X, X[order])]
+
+
+def test_tiles_multiply_as_the_rows_do(matrices, rng):
+    block = rng.random((4000, 5), dtype=np.float32)
+    rows = strip_of(matrices[1], slice(700, 1411))
+    product = TiledRows(rows) @ block
+    assert product.dtype == np.float32
+    np.testing.assert_allclose(product, rows @ block, rtol=1e-5)
+
+
+def test_rows_of_a_strip_are_not_copied(matrices):
+    strip = strip_of(matrices[0], slice(100, 200))
+    assert np.shares_memory(strip.data, matrices[0].data)
+    assert (strip != matrices[0][100:200]).nnz == 0
+
+
+def test_samples_in_the_order_of_leaves_have_columns_in_common(matrices):
+    mixed, ordered = map(columns_of_tiles, matrices)
+    assert ordered < 4 < 15 < mixed
+
+
+def test_a_good_order_is_kept_and_a_random_one_is_not(matrices):
+    mixed, ordered = matrices
+    assert (locally_ordered(ordered)[1] == np.arange(4000)).all()
+    band, order = locally_ordered(mixed)
+    assert sorted(order) == list(range(4000))
+    assert columns_of_tiles(band) < columns_of_tiles(mixed) / 2
+
+
+def test_a_recurrence_with_tiles_is_that_with_rows(matrices, rng, monkeypatch):
+    found = []
+    now = rng.random((4000, 6), dtype=np.float32)
+    for most in (4.0, 0.0):
+        monkeypatch.setattr(operators, "MOST_TILE_COLUMNS", most)
+        operator = HostOperator(matrices[1])
+        before = now[::-1].copy()
+        operator.recur(now, before, 0.2, 0.7, 1.3)
+        found.append(before)
+    np.testing.assert_allclose(*found, atol=1e-5)
+
+
+def test_independent_vectors_become_orthonormal(rng):
+    vectors = rng.normal(size=(50, 6)) * 10.0 ** np.arange(-3, 3)
+    found = vectors @ orthonormalizer(vectors.T @ vectors)
+    np.testing.assert_allclose(found.T @ found, np.eye(6), atol=1e-10)
+
+
+def test_of_nearly_dependent_vectors_the_independent_ones_become_orthonormal(rng):
+    vectors = rng.normal(size=(50, 4))
+    vectors[:, 3] = vectors[:, 0] + 1e-9 * vectors[:, 3]
+    found = vectors @ orthonormalizer(vectors.T @ vectors)
+    np.testing.assert_allclose(found[:, :3].T @ found[:, :3], np.eye(3), atol=1e-8)
+
+
+def test_ritz_pairs_of_an_invariant_subspace_are_eigenpairs(rng):
+    exact = np.linspace(1, 0, 30)
+    basis = np.linalg.qr(rng.normal(size=(30, 30)))[0]
+    with HostOperator((basis * exact) @ basis.T) as operator:
+        block = basis[:, 1:6] @ rng.normal(size=(5, 5)) + basis[:, :1]
+        locked = basis[:, :1].copy()
+        values, residuals = rayleigh_ritz(operator, block, locked, 3)
+    np.testing.assert_allclose(values, exact[1:6], atol=1e-12)
+    np.testing.assert_allclose(np.abs(basis[:, 1:6].T @ block), np.eye(5), atol=1e-10)
+    assert residuals[:3].max() < 1e-12
+    assert np.isinf(residuals[3:]).all()
+
+
+def test_locked_and_new_pairs_are_put_in_one_order():
+    locked = Pairs(np.array([1.0, 0.5]), None, np.array([1e-9, 1e-9]))
+    values, residuals = np.array([0.8, 0.5]), np.array([1e-2, np.inf])
+    pairs = merged(locked, values, residuals, n_pairs=3, tolerance=1e-3)
+    assert pairs.values.tolist() == [1.0, 0.8, 0.5, 0.5]
+    assert pairs.order.tolist() == [0, 2, 1, 3]
+    assert pairs.accurate.tolist() == [True, False, True]
+    assert pairs.n_accurate() == 1
+    assert pairs.worst == pytest.approx(50)
 
 
 @pytest.fixture(scope="module", params=["torus", "sphere_sphere"])
@@ -26,18 +127,10 @@ def exact(matrix):
     return eigh(matrix.toarray(), eigvals_only=True)[::-1]
 
 
-@pytest.fixture(scope="module")
-def start(matrix):
-    """The leading eigenvectors at a third of the samples."""
-    known = chebyshev(matrix, 40, tolerance=1e-7, rng=np.random.default_rng(0))
-    rows = np.arange(0, matrix.shape[0], 3)
-    return Start(rows, known.vectors[rows], known.values)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", sorted(SOLVERS))
 def test_all_solvers_agree_with_a_full_decomposition(matrix, exact, solver):
-    pairs = SOLVERS[solver](matrix, 40, tolerance=1e-7, rng=np.random.default_rng(0))
+    pairs = SOLVERS[solver](matrix, 40, tolerance=1e-7, rng=random())
     values, vectors = pairs.values, pairs.vectors
     np.testing.assert_allclose(values, exact[:40], atol=1e-9)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(40), atol=1e-8)
@@ -53,7 +146,7 @@ def test_every_copy_of_a_repeated_eigenvalue_is_found(solver, count):
     row = np.zeros(1200)
     row[1:41] = row[-40:] = 1 / 80  # every sample of a ring steps to any of 40 on either side
     ring = sp.csr_array(circulant(row))
-    pairs = SOLVERS[solver](ring, count, tolerance=1e-7, rng=np.random.default_rng(0))
+    pairs = SOLVERS[solver](ring, count, tolerance=1e-7, rng=random())
     k = np.arange(1200)
     exact = np.sort(np.cos(2 * np.pi * np.outer(k, np.arange(1, 41)) / 1200).mean(axis=1))[::-1]
     np.testing.assert_allclose(pairs.values, exact[:count], atol=1e-9)
@@ -61,91 +154,30 @@ def test_every_copy_of_a_repeated_eigenvalue_is_found(solver, count):
 
 
 @pytest.mark.slow
-def test_a_dense_matrix_has_the_same_eigenpairs(matrix):
-    sparse, dense = (
-        chebyshev(m, 20, tolerance=1e-7, rng=np.random.default_rng(0))
-        for m in (matrix, matrix.toarray())
-    )
-    np.testing.assert_allclose(sparse.values, dense.values, atol=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("solver", sorted(SOLVERS))
-def test_the_same_seed_gives_the_same_vectors(matrix, solver):
-    one, two = (
-        SOLVERS[solver](matrix, 20, tolerance=1e-7, rng=np.random.default_rng(3)) for _ in range(2)
-    )
-    np.testing.assert_array_equal(one.vectors, two.vectors)
-
-
-@pytest.mark.parametrize(
-    ("n", "pairs", "solver", "reason"),
-    [
-        (1500, 20, "dense", "exact, and as fast as any up to 1,500 samples"),
-        (3000, 1001, "dense", "fastest for 1,001 functions of 3,000 samples"),
-        (3000, 1000, "chebyshev", "fastest beyond 1,500 samples, and miss no repeated"),
-    ],
-)
-def test_the_solver_follows_the_size_and_says_why(n, pairs, solver, reason):
-    choice = choose_solver(sp.csr_array((n, n)), pairs)
-    assert choice.value == solver
-    assert reason in choice.why
-
-
-def test_the_caller_s_solver_is_kept():
-    matrix = sp.csr_array((500, 500))
-    assert choose_solver(matrix, 20, solver="arpack") == given("arpack")
-
-
-def test_the_size_that_is_solved_directly_is_a_setting():
-    few = SolverSettings(dense_samples=100)
-    choice = choose_solver(sp.csr_array((500, 500)), 20, settings=few)
-    assert choice.value == "chebyshev"
-    assert "beyond 100 samples" in choice.why
-
-
-def test_few_samples_on_a_device_are_filtered_too():
-    matrix = ResidentMatrix(np.arange(6), np.empty(0), np.empty(0))
-    choice = choose_solver(matrix, 3)
-    assert (choice.value, choice.why) == (
-        "chebyshev",
-        "filtered subspaces are what runs on a device",
-    )
-
-
-@pytest.mark.slow
 def test_a_spectrum_that_falls_off_fast_is_solved_to_its_end():
     X, _ = datasets.sample("rectangle_z", 1600, noise=0.1, random_state=0)
     matrix = affinity(neighbor_graph(X, 64), density_correction=0).normalized()
     exact = eigh(matrix.toarray(), eigvals_only=True)[::-1][:300]
-    pairs = chebyshev(matrix, 300, tolerance=1e-7, rng=np.random.default_rng(0))
+    pairs = chebyshev(matrix, 300, tolerance=1e-7, rng=random())
     assert exact[-1] < 0.1
     np.testing.assert_allclose(pairs.values, exact, atol=1e-9)
     assert pairs.residuals.max() < 1e-7
-
-
-def test_a_full_kernel_is_solved_by_arpack_since_its_spectrum_falls_too_fast_for_the_filter():
-    choice = choose_solver(np.zeros((2000, 2000)), 20)
-    assert choice.value == "arpack"
-    assert "falls off too fast for the filter" in choice.why
 
 
 def test_no_convergence_is_an_error_that_names_another_solver(matrix, monkeypatch):
     def fail(*_, **__):
         raise ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))
 
-    monkeypatch.setattr("manifactor.spectral.solvers.eigsh", fail)
-    with pytest.raises(
-        ValueError, match="did not converge on these samples; choose `solver='chebyshev'`"
-    ):
-        SOLVERS["arpack"](matrix, 5, tolerance=1e-7, rng=np.random.default_rng(0))
+    monkeypatch.setattr("manifactor.spectral.laplacian.eigsh", fail)
+    with pytest.raises(ValueError, match="did not converge"):
+        SOLVERS["arpack"](matrix, 5, tolerance=1e-7, rng=random())
 
 
 @pytest.mark.slow
 def test_a_start_from_some_of_the_samples_saves_products():
     X, _ = datasets.sample("torus", 3000, random_state=0)
     matrix = affinity(neighbor_graph(X, 64)).normalized()
-    exact = chebyshev(matrix, 40, tolerance=1e-7, spare=True, rng=np.random.default_rng(0))
+    exact = chebyshev(matrix, 40, tolerance=1e-7, spare=True, rng=random())
     rows = np.arange(0, 3000, 3)
     start = Start(rows, exact.vectors[rows], exact.values)
     # The same random numbers: others alone change the number of products.
@@ -157,43 +189,111 @@ def test_a_start_from_some_of_the_samples_saves_products():
     assert warm.products < cold.products
 
 
-@pytest.mark.slow
-def test_when_the_budget_is_used_up_the_accurate_pairs_are_returned(matrix, exact):
-    few = chebyshev(
-        matrix,
-        40,
-        tolerance=1e-7,
-        rng=np.random.default_rng(0),
-        settings=SolverSettings(filter=FilterSettings(budget=8)),
-    )
-    assert 2 <= len(few.values) < 40
-    np.testing.assert_allclose(few.values, exact[: len(few.values)], atol=1e-6)
-
-
 def test_progress_rises_to_the_end(matrix):
     heard = []
-    chebyshev(matrix, 40, tolerance=1e-7, progress=heard.append, rng=np.random.default_rng(0))
+    chebyshev(matrix, 40, tolerance=1e-7, progress=heard.append, rng=random())
     assert heard == sorted(heard)
     assert 0 < heard[0] <= heard[-1] <= 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [2, 3, 5, 8, 12])
-def test_few_pairs_are_found_from_a_start(matrix, exact, start, count):
-    pairs = chebyshev(matrix, count, tolerance=1e-5, start=start, rng=np.random.default_rng(1))
-    np.testing.assert_allclose(pairs.values, exact[:count], atol=1e-7)
+def test_when_the_budget_is_used_up_the_accurate_pairs_are_returned(matrix, exact, monkeypatch):
+    monkeypatch.setattr("manifactor.spectral.chebyshev.BUDGET", 8)
+    few = chebyshev(matrix, 40, tolerance=1e-7, rng=random())
+    assert 2 <= len(few.values) < 40
+    np.testing.assert_allclose(few.values, exact[: len(few.values)], atol=1e-6)
 
 
 @pytest.mark.slow
-def test_single_precision_s_noise_is_smoothed_before_pairs_are_read():
+def test_single_precision_s_noise_is_smoothed_before_pairs_are_read(monkeypatch):
     X, _ = datasets.sample("torus", 3000, random_state=0)
     matrix = affinity(neighbor_graph(X, 40)).normalized()
     spent = []
     for smoothed in (1.0, 0.0):
-        settings = SolverSettings(filter=FilterSettings(smoothed_below=smoothed))
-        pairs = chebyshev(
-            matrix, 60, tolerance=3e-6, rng=np.random.default_rng(0), settings=settings
-        )
+        monkeypatch.setattr("manifactor.spectral.chebyshev.SMOOTHED_BELOW", smoothed)
+        pairs = chebyshev(matrix, 60, tolerance=3e-6, rng=random())
         spent.append(pairs.products)
         assert pairs.residuals.max() <= 3.1e-6
     assert spent[0] < spent[1]
+
+
+@pytest.mark.slow
+def test_the_density_of_a_spectrum_counts_its_eigenvalues(matrix, exact):
+    with HostOperator(matrix) as operator:
+        values, counts = spectral_density(operator, 60, rng=random())
+    for count in (20, 60):
+        level = np.interp(count, counts, values)
+        assert abs((exact > level).sum() - count) < 5 * np.sqrt(2 * count / 8)
+
+
+def test_vectors_that_span_an_invariant_subspace_end_the_process():
+    with HostOperator(sp.csr_array(sp.diags_array([1.0, 0.5, 0.5, 0.0]))) as operator:
+        values, counts = spectral_density(operator, 2.0, rng=random())
+    assert np.isfinite(values).all()
+    assert np.isfinite(counts).all()
+
+
+def test_more_steps_are_taken_until_the_level_is_resolved(matrix):
+    nodes = []
+    with HostOperator(matrix) as operator:
+        for count in (np.inf, 0.0):
+            values, _ = spectral_density(operator, count, probes=4, steps=10, rng=random())
+            nodes.append(len(values))
+    assert nodes == [4 * 10, 4 * 200]
+
+
+def error_of(operator, start, exact):
+    """Largest part of an exact vector that the first block does not hold."""
+    rng = np.random.default_rng(0)
+    plan = FilterPlan(-0.05, 0.95, 0.97)
+    block = first_block(operator, 28, plan, start=start, rng=rng)
+    basis, _ = np.linalg.qr(operator.vectors(block, np.arange(28)))
+    return np.linalg.norm(exact - basis @ (basis.T @ exact), axis=0).max()
+
+
+@pytest.mark.slow
+def test_dividing_by_the_known_first_vector_removes_most_of_a_start_s_error():
+    X, _ = datasets.sample("torus", 4000, random_state=0)
+    walk = affinity(neighbor_graph(X, 64))
+    matrix = walk.normalized()
+    rng = np.random.default_rng(0)
+    exact = chebyshev(matrix, 20, tolerance=1e-7, spare=True, rng=rng)
+    rows = np.sort(rng.choice(4000, 800, replace=False))
+    first = np.sqrt(walk.degree / walk.degree.sum())
+    start = Start(rows, exact.vectors[rows], exact.values, first)
+    lowest = exact.vectors[:, 1:5]
+    with HostOperator(matrix) as operator:
+        divided = error_of(operator, start, lowest)
+        plain = error_of(operator, replace(start, first=None), lowest)
+    assert divided < plain / 2
+
+
+def test_what_is_rough_is_damped_in_steps_where_the_cut_is_near_1():
+    near = FilterPlan(-0.05, 0.999, 0.9995)
+    assert [round(1 - rough.cut, 6) for rough in near.rough()] == [0.1, 0.01]
+    assert replace(near, cut=0.5).rough() == []
+
+
+@pytest.mark.parametrize(
+    ("matrix", "pairs", "solver"),
+    [
+        (sp.csr_array((1500, 1500)), 20, "dense"),
+        (sp.csr_array((3000, 3000)), 1001, "dense"),
+        (sp.csr_array((3000, 3000)), 1000, "chebyshev"),
+        (np.zeros((2000, 2000)), 20, "arpack"),
+        (ResidentMatrix(np.arange(6), np.empty(0), np.empty(0)), 3, "chebyshev"),
+    ],
+)
+def test_the_solver_follows_the_kind_and_the_size_of_the_matrix(matrix, pairs, solver):
+    assert choose_solver(matrix, pairs).value == solver
+    assert choose_solver(matrix, pairs, solver="arpack") == given("arpack")
+
+
+@pytest.mark.slow
+def test_few_pairs_are_found_from_a_start(matrix, exact):
+    known = chebyshev(matrix, 40, tolerance=1e-7, rng=random())
+    rows = np.arange(0, matrix.shape[0], 3)
+    start = Start(rows, known.vectors[rows], known.values)
+    for count in (2, 3, 5, 8, 12):
+        pairs = chebyshev(matrix, count, tolerance=1e-5, start=start, rng=random())
+        np.testing.assert_allclose(pairs.values, exact[:count], atol=1e-7)

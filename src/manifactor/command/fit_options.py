@@ -16,8 +16,8 @@ from manifactor.command.options import (
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factorize import METHODS
 from manifactor.factoring.settings import SENSE_NAMES
+from manifactor.spectral.neighbors import SEARCHES
 from manifactor.spectral.preparation import PREPARATIONS
-from manifactor.spectral.search.choice import SEARCHES
 
 # Parameters of `ManifoldFactorizer` that the command line offers, in the order of its help. The
 # defaults are the class's own.

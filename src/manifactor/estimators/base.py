@@ -25,16 +25,16 @@ from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.placement import Placed
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import (
+    BYTES_PER_SAMPLE_VALUE,
     Forecast,
-    ForecastSettings,
     available_on,
     require_device_memory,
     require_memory,
 )
 from manifactor.spectral.gpu import from_tensor, like
-from manifactor.spectral.neighbors import NeighborSettings
+from manifactor.spectral.neighbors import APPROXIMATE_ABOVE
 from manifactor.spectral.pipeline import forecast_diffusion, kept_stages
-from manifactor.spectral.preparation import PreparationSettings
+from manifactor.spectral.preparation import MOST_COLUMNS
 from manifactor.spectral.settings import DiffusionSettings, require_diffusion
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -234,7 +234,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         """
         cost = self.forecast_shape(n_samples, n_features)
         # Samples in many columns are held even where few components are kept.
-        held = ForecastSettings().bytes_per_sample_value * n_samples * n_features
+        held = BYTES_PER_SAMPLE_VALUE * n_samples * n_features
         require_memory(replace(cost, memory=max(cost.memory, held)), n_samples)
 
     @staticmethod
@@ -402,8 +402,8 @@ def _accepted_types(X: Any) -> list[type]:
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) != 2:
         return [np.float64]
-    many = shape[0] > NeighborSettings().approximate_above
-    wide = shape[1] > PreparationSettings().most_columns
+    many = shape[0] > APPROXIMATE_ABOVE
+    wide = shape[1] > MOST_COLUMNS
     dtype = getattr(X, "dtype", None)
     if wide and isinstance(dtype, np.dtype) and dtype.kind in "iub":
         return [np.float32 if dtype.itemsize <= 2 else np.float64]

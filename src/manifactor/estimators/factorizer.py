@@ -5,6 +5,7 @@ from numbers import Integral
 
 import numpy as np
 
+from manifactor._support.parameters import Choice
 from manifactor.estimators.base import blas_threads, given_precision, precision_of, without_weights
 from manifactor.estimators.columns import column_labels
 from manifactor.estimators.drawing import drawn_samples
@@ -15,7 +16,7 @@ from manifactor.factoring.placement import checked_noise
 from manifactor.factoring.settings import SUM_NAMES, FactoringSettings, require_factoring
 from manifactor.factoring.sums.peeling import SumSettings
 from manifactor.spectral.gpu import device_memory
-from manifactor.spectral.settings import DiffusionSettings, FunctionCounts
+from manifactor.spectral.settings import DiffusionSettings
 
 
 class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
@@ -231,10 +232,8 @@ class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
         settings = super()._diffusion_settings()
         if self.method not in SUM_NAMES:
             return settings
-        few = SumSettings().n_functions
         why = "a sum is found in the samples, not in their functions"
-        counts = FunctionCounts(usual=few, largest=few, samples_per_function=1, why=why)
-        return replace(settings, counts=counts)
+        return replace(settings, n_functions=Choice(SumSettings().n_functions, why))
 
     def _require_used(self) -> None:
         """Raise ValueError for a parameter that the method does not use."""

@@ -14,7 +14,7 @@ from manifactor.factoring.settings import FactoringSettings
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.neighbors import DisconnectedGraphWarning
 from manifactor.spectral.pipeline import diffuse
-from manifactor.spectral.preparation import PreparationSettings
+from manifactor.spectral.preparation import MOST_COMPONENTS
 from manifactor.spectral.settings import DiffusionSettings
 
 
@@ -79,5 +79,5 @@ def _blas_threads(diffusion: Diffusion) -> AbstractContextManager[None]:
     Samples of many columns, such as images that were left as they are, are large.
     """
     points = diffusion.points
-    narrow = points is None or points.shape[1] <= PreparationSettings().most_components
+    narrow = points is None or points.shape[1] <= MOST_COMPONENTS
     return one_blas_thread() if narrow else nullcontext()

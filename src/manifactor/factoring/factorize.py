@@ -168,7 +168,7 @@ def _in_functions_of(
     rng: np.random.Generator,
 ) -> Factorization:
     """Factors in the functions of another diffusion of the same samples."""
-    other = other_sense(diffusion, settings=settings.senses, rng=rng)
+    other = other_sense(diffusion, rng=rng)
     eigenvalues = other.distinct.eigenvalues
     # In a graph of several components, functions are constant on each of them.
     if len(eigenvalues) < 2 or eigenvalues[1] <= np.finfo(float).eps * eigenvalues[-1]:

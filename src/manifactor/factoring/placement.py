@@ -23,6 +23,7 @@ from manifactor.spectral.diffusion import (
     combined_functions,
     is_combinable,
 )
+from manifactor.spectral.laplacian import LEAST_COMPANY
 from manifactor.spectral.preparation import Preparation
 from manifactor.spectral.search.exact import nearest_point
 
@@ -192,7 +193,7 @@ def _exceptions(factors: Sequence[Factor], diffusion: Diffusion, reach: float) -
         return None
     return Exceptions(
         KDTree(diffusion.samples[outliers]),
-        diffusion.settings.outliers.least_company,
+        LEAST_COMPANY,
         _general_placer(factors, diffusion, reach),
     )
 

@@ -18,7 +18,6 @@ from manifactor.factoring.measures.dependence import MeasureSettings
 from manifactor.factoring.placement import PlacementSettings
 from manifactor.factoring.sums.peeling import AgreementSettings, SumSettings
 from manifactor.factoring.triplets.grouping import GroupingSettings
-from manifactor.spectral.senses import SenseSettings
 
 # Names only: importing the functions here would be a circular import.
 METHOD_NAMES = ("gradients", "sum", "deflation", "triplets")
@@ -60,8 +59,6 @@ class FactoringSettings:
     grouping: GroupingSettings = field(default_factory=GroupingSettings)
     # Settings of the algorithms; those of shapes and charts lie in `factors`
     placement: PlacementSettings = field(default_factory=PlacementSettings)
-    # Settings of the algorithms; those of shapes and charts lie in `factors`
-    senses: SenseSettings = field(default_factory=SenseSettings)
     # An embedding takes six functions at most; more of them are for the user to see.
     one_factor_functions: int = 24  # functions that describe the data when there is one factor
 

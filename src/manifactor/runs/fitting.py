@@ -21,7 +21,7 @@ from manifactor.runs.archive import load, save
 from manifactor.runs.checkpoints import Checkpoints, other_fit
 from manifactor.runs.parts import FOLDER, place_in_parts
 from manifactor.runs.places import Place, all_places, fitted_places
-from manifactor.spectral.neighbors import NeighborSettings, chosen
+from manifactor.spectral.neighbors import N_NEIGHBORS, chosen
 from manifactor.tables.images import UnreadImages
 from manifactor.tables.reading import Input, LargeInput, UnreadTable
 from manifactor.tables.stores import StoredTable
@@ -95,7 +95,7 @@ def _are_images(samples: Opened) -> bool:
 
 
 def _neighbors_of_images(n_images: int, drawing: PlanSettings) -> Choice:
-    usual = NeighborSettings().n_neighbors
+    usual = N_NEIGHBORS
     wide = n_images // drawing.images_per_neighbor
     if wide <= usual:
         count = min(usual, n_images - 1)

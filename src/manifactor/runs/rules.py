@@ -37,11 +37,10 @@ from manifactor.factoring.triplets.search import Triplets
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import Forecast
 from manifactor.spectral.kernel import Affinity, Bandwidth
-from manifactor.spectral.neighbors import NeighborGraph
+from manifactor.spectral.neighbors import SEARCHES, NeighborGraph
 from manifactor.spectral.parts import Part
 from manifactor.spectral.pipeline import Walk
 from manifactor.spectral.preparation import Preparation
-from manifactor.spectral.search.choice import SEARCHES
 from manifactor.spectral.spectrum import Spectrum
 
 Sizes = Mapping[str, int]

@@ -1,4 +1,4 @@
-"""The block of vectors that a filtered subspace iteration begins with."""
+"""Subspace iteration filtered by Chebyshev polynomials (Zhou, Saad et al., 2006)."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -9,34 +9,47 @@ import numpy as np
 from numpy.random import Generator
 from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 
-from manifactor.spectral.eigenpairs import SINGLE_PRECISION_RESIDUAL, Pairs, Start, required
 from manifactor.spectral.filter_plan import (
+    AIM,
+    ORTHONORMAL_ROUNDING,
+    SINGLE_PRECISION_RESIDUAL,
     FilterPlan,
-    FilterSettings,
+    Operator,
+    Pairs,
+    Start,
     block_width,
     chebyshev_filter,
     first_plan,
+    required,
     safe_count,
 )
 from manifactor.spectral.gpu import from_tensor
-from manifactor.spectral.operators import Operator
+
+# Products of the matrix with the block, after which the accurate pairs are returned and the others
+# given up.
+BUDGET = 4000
+
+# Where a residual below this is asked for, one step of the walk smooths the noise of single
+# precision before pairs are read. Saves products at a tolerance of 3e-6.
+SMOOTHED_BELOW = 10 * SINGLE_PRECISION_RESIDUAL
+
+
+# The block of vectors that the iteration begins with.
 
 
 def first_block(
     operator: Operator, width: int, plan: FilterPlan, *, start: Start | None, rng: Generator
 ) -> Any:
     """Return random vectors, or those of the start, without what is rough in them."""
-    if start is None:
-        block = operator.random(width, rng)
-    else:
-        block = _extended(operator, start, width, settings=plan.settings)
+    block = operator.random(width, rng) if start is None else _extended(operator, start, width)
+    # A random vector is nearly all rough; damping by this gain takes a few degrees only.
     for rough in plan.rough():
-        degree = int(np.ceil(plan.settings.rough_gain / rough.gain))
+        degree = int(np.ceil(4 / rough.gain))
         block = chebyshev_filter(operator, block, rough, max(2, degree))
     return block
 
 
-def _extended(operator: Operator, start: Start, width: int, *, settings: FilterSettings) -> Any:
+def _extended(operator: Operator, start: Start, width: int) -> Any:
     """Return vectors that are known on some samples as vectors on all of them.
 
     Steps of the walk sum the values around each sample. The sums are larger where there are more
@@ -47,7 +60,8 @@ def _extended(operator: Operator, start: Start, width: int, *, settings: FilterS
     if start.first is None:
         return block
     around = operator.entries * len(start.rows) / operator.n
-    for _ in range(int(np.ceil(settings.known_around / around))):
+    # The walk reaches 8 known samples around each one; three or six times as many are no better.
+    for _ in range(int(np.ceil(8 / around))):
         block = operator.product(block)
     found = from_tensor(operator.vectors(block, np.arange(1)))[:, 0]
     # Out of reach of all known samples, vectors stay 0.
@@ -124,7 +138,7 @@ def merged(
     return RitzPairs(values, residuals, order, excess)
 
 
-def orthonormalizer(gram: np.ndarray, *, least_sine: float = 1e-4) -> np.ndarray:
+def orthonormalizer(gram: np.ndarray) -> np.ndarray:
     """Return combinations of vectors with these inner products that are orthonormal.
 
     Shapes: gram (width, width).
@@ -136,7 +150,7 @@ def orthonormalizer(gram: np.ndarray, *, least_sine: float = 1e-4) -> np.ndarray
     # dependent; where any is, Cholesky fails or shows a small diagonal.
     with suppress(LinAlgError):
         triangle = cholesky(gram)
-        if np.diag(triangle).min() > least_sine:
+        if np.diag(triangle).min() > 1e-4:
             inverse = solve_triangular(triangle, np.eye(len(gram)))
             return scale[:, None] * inverse
     values, basis = eigh(gram)
@@ -147,7 +161,7 @@ def orthonormalizer(gram: np.ndarray, *, least_sine: float = 1e-4) -> np.ndarray
     return scale[:, None] * basis / np.sqrt(values)
 
 
-# Subspace iteration filtered by Chebyshev polynomials (Zhou, Saad et al., 2006).
+# The iteration itself.
 
 
 def filtered(
@@ -159,7 +173,6 @@ def filtered(
     start: Start | None = None,
     spare: bool = False,
     progress: Callable[[float], None] | None = None,
-    settings: FilterSettings = FilterSettings(),
 ) -> Pairs:
     """Compute the largest eigenpairs by filtering a block of vectors.
 
@@ -168,10 +181,10 @@ def filtered(
     filtered in single precision, twice as fast, as long as that is accurate enough. Pairs are read
     from them in double precision; those that are accurate are locked and filtered no more.
     """
-    width = block_width(operator.n, n_pairs, wide=operator.wide, settings=settings)
+    width = block_width(operator.n, n_pairs, wide=operator.wide)
     if start is not None and start.vectors.shape[1] < width:
         start = None
-    plan = first_plan(operator, n_pairs, width, start=start, rng=rng, settings=settings)
+    plan = first_plan(operator, n_pairs, width, start=start, rng=rng)
     block = first_block(operator, width, plan, start=start, rng=rng)
     iteration = _begin(operator, n_pairs, tolerance, plan, block, start=start)
     del block  # the iteration replaces its block, and this name would keep the first
@@ -207,27 +220,26 @@ def _begin(
     start: Start | None,
 ) -> "_Iteration":
     """Return the state before the first polynomial."""
-    settings = plan.settings
     width = block.shape[1]
     if start is None:
-        error = settings.random_error * np.sqrt(width)
-        rounding, refined_aim = settings.mixed_rounding, settings.aim
+        # The relative error that a degree adds to mixtures in single precision is 4e-7.
+        error, rounding, refined_aim = 0.12 * np.sqrt(width), 4e-7, AIM
     else:
-        # Vectors of a start are nearly eigenvectors, and no mixtures.
-        error = plan.start_error(len(start.rows))
-        rounding, refined_aim = 0.0, settings.refined_aim
+        # Vectors of a start are nearly eigenvectors, not mixtures, and residuals are known after
+        # pairs were read.
+        error, rounding, refined_aim = plan.start_error(len(start.rows)), 0.0, 0.5
     return _Iteration(
         operator,
         n_pairs,
         tolerance,
-        settings,
-        wide=width > settings.wide_block * operator.entries,
+        # From this width on taking the block apart is done at the end only.
+        wide=width > 4 * operator.entries,
         plan=plan,
         block=block,
         locked=_no_pairs(operator, block),
         error=error,
         rounding=rounding,
-        aim=settings.aim,
+        aim=AIM,
         refined_aim=refined_aim,
     )
 
@@ -250,7 +262,6 @@ class _Iteration:
     operator: Operator
     n_pairs: int
     tolerance: float
-    settings: FilterSettings
     wide: bool  # whether taking the block apart costs more than filtering it
     plan: FilterPlan
     block: Any
@@ -287,17 +298,15 @@ class _Iteration:
         Far from the target it is, whatever the target: rounding is small beside the error that
         there is.
         """
-        nearest = max(self.target, self.error / self.settings.double_within)
+        nearest = max(self.target, self.error / 20)
         return not self.double_only and nearest >= SINGLE_PRECISION_RESIDUAL
 
     def _degree(self) -> int:
         """Return the degree of the next polynomial."""
         if not self.single:
-            gain = self.settings.double_gain
-            return self.plan.degree(self.error, self.target, gain, aim=self.aim)
-        gain = self.settings.separate_gain
-        if self.rounding:
-            gain = self.plan.faithful_gain(wide=self.wide)
+            return self.plan.degree(self.error, self.target, 12.0, aim=self.aim)
+        # The smaller gain is that of vectors that were taken apart before.
+        gain = self.plan.faithful_gain(wide=self.wide) if self.rounding else 5.5
         target = max(self.target, SINGLE_PRECISION_RESIDUAL)
         return self.plan.degree(self.error, target, gain, aim=self.aim)
 
@@ -311,9 +320,8 @@ class _Iteration:
     def needs_more_filtering(self) -> bool:
         """Return whether reading pairs now would find few that are accurate."""
         target = self.target
-        if self.error <= self.settings.read_within * target:
-            return False
-        if self.products >= self.settings.budget:
+        # At this error most pairs are accurate, and few are left to do.
+        if self.error <= 16 * target or self.products >= BUDGET:
             return False
         # If rounding forbids long polynomials, Ritz vectors are the better basis.
         return self.plan.is_faithful(self.error, target, wide=self.wide)
@@ -322,13 +330,13 @@ class _Iteration:
         """Take the vectors of the block apart, so that rounding does not mix them."""
         gram = self.operator.inner(self.block, self.block)
         self.operator.rotate(self.block, orthonormalizer(gram))
-        self.rounding = self.settings.orthonormal_rounding
+        self.rounding = ORTHONORMAL_ROUNDING
 
     def read_pairs(self) -> RitzPairs:
         """Turn the block into the vectors of all pairs, locked ones first."""
         operator = self.operator
         self.block = operator.cast(self.block, single=False)
-        if self.single and self.target < self.settings.smoothed_below:
+        if self.single and self.target < SMOOTHED_BELOW:
             self._smooth()
         known = self.locked.vectors
         values, residuals = rayleigh_ritz(operator, self.block, known, self.n_pairs)
@@ -359,11 +367,7 @@ class _Iteration:
 
     def is_over(self, pairs: RitzPairs) -> bool:
         """Return whether all pairs are accurate, or no more products are worth it."""
-        return bool(
-            pairs.worst <= 1
-            or self.products >= self.settings.budget
-            or self.stalls > self.settings.most_stalls
-        )
+        return bool(pairs.worst <= 1 or self.products >= BUDGET or self.stalls > 3)
 
     def result(self, pairs: RitzPairs, *, spare: bool) -> Pairs:
         """Return the pairs up to the first that is not accurate, or all of them."""
@@ -397,13 +401,12 @@ class _Iteration:
         If they are not known well and come no nearer, the cut was too high; if they are known and
         come no nearer, single precision is too coarse.
         """
-        worst = float(pairs.worst * self.target)
-        self.error = self.settings.error_margin * worst
+        self.error = 2 * float(pairs.worst * self.target)
         self.aim = self.refined_aim
-        # Ritz vectors are no mixtures.
+        # Ritz vectors are not mixtures.
         self.rounding = 0.0
         width = len(pairs.values)
-        n_safe = int(safe_count(self.n_pairs, width, self.settings))
+        n_safe = int(safe_count(self.n_pairs, width))
         safe = float(pairs.values[n_safe - 1])
         last = float(pairs.values[self.n_pairs - 1])
         if self.plan.knows_last(last, self.error):

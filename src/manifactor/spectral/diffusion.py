@@ -1,4 +1,7 @@
-"""The functions of a spectrum at new samples, by one step of the walk (Nyström)."""
+"""The record Diffusion: samples, neighbour graph, random walk and its spectrum.
+
+The functions of the spectrum are extended to new samples by one step of the walk (Nyström).
+"""
 
 import logging
 from collections.abc import Mapping
@@ -17,43 +20,20 @@ from manifactor._support.parameters import Choice
 from manifactor._support.threads import map_panels
 from manifactor.spectral.forecast import forecast
 from manifactor.spectral.gpu import ResidentMatrix
-from manifactor.spectral.kernel import Affinity, KernelSettings, kernel_rows
-from manifactor.spectral.laplacian import OutlierSettings, laplacian_spectrum
-from manifactor.spectral.neighbors import NeighborGraph
+from manifactor.spectral.kernel import COINCIDENT, Affinity, kernel_rows
+from manifactor.spectral.laplacian import LEAST_COMPANY, laplacian_spectrum
+from manifactor.spectral.neighbors import N_NEIGHBORS, NeighborGraph
 from manifactor.spectral.parts import Part
 from manifactor.spectral.preparation import Preparation
-from manifactor.spectral.search.device import NearestSamples, nearest_samples
-from manifactor.spectral.search.exact import TreeSearch
+from manifactor.spectral.search.exact import NearestSamples, TreeSearch, nearest_samples
 from manifactor.spectral.settings import DiffusionSettings
 from manifactor.spectral.spectrum import Spectrum
 
-
-@dataclass(frozen=True)
-class ExtensionSettings:
-    """Settings of `extend`: those that the fit was made with."""
-
-    kernel: KernelSettings = field(default_factory=KernelSettings)
-    outliers: OutlierSettings = field(default_factory=OutlierSettings)
-
-
-@dataclass(frozen=True)
-class _Steps:
-    """One step of the walk from each new sample."""
-
-    # (n_new, n_distinct): weights of the steps to the distinct samples, not normalised
-    weights: sp.csr_array | np.ndarray
-    # (n_new,): the distinct sample on which an outlier is put; -1 for all others
-    nearest: np.ndarray
+log = logging.getLogger("manifactor")
 
 
 def extend(
-    X,
-    spectrum: Spectrum,
-    affinity: Affinity,
-    graph: NeighborGraph,
-    samples: np.ndarray | None,
-    *,
-    settings: ExtensionSettings = ExtensionSettings(),
+    X, spectrum: Spectrum, affinity: Affinity, graph: NeighborGraph, samples: np.ndarray | None
 ) -> np.ndarray:
     """Return the functions at new samples, (n_new, n_functions).
 
@@ -62,48 +42,38 @@ def extend(
 
     Shapes: X (n_new, n_features), samples (n_samples, n_features).
     """
+    weights: sp.csr_array | np.ndarray  # of the steps to the distinct samples, not normalised
+    # The distinct sample on which an outlier is put; -1 for all others.
+    nearest = np.full(X.shape[0], -1)
     if isinstance(affinity.kernel, np.ndarray):
-        steps = _dense_steps(X, affinity, samples[graph.distinct])  # type: ignore[index]
+        # A full kernel knows no outliers.
+        known = samples[graph.distinct]  # type: ignore[index]
+        squared = pairwise_distances(X, known, metric="sqeuclidean")
+        weights = np.exp(squared / -affinity.bandwidth.value) * affinity.pull
     else:
-        steps = _sparse_steps(X, affinity, graph, samples, settings)
-    outlier = steps.nearest >= 0
-    reach = steps.weights.sum(axis=1)
+        distances = graph.distances_to(X)
+        kernel = kernel_rows(distances, affinity)
+        weights = sp.csr_array(kernel @ sp.diags_array(affinity.pull))
+        if samples is not None and graph.outliers.any():
+            alone = kernel.sum(axis=1) < LEAST_COMPANY
+            alone &= _within_outliers(distances, graph, samples)
+            rows = np.flatnonzero(alone)
+            nearest[rows] = [_nearest(distances, row) for row in rows]
+    outlier = nearest >= 0
+    reach = weights.sum(axis=1)
     reached = reach > 0
-    _require_reached(reached | outlier, affinity.bandwidth.value)
-    functions = spectrum.functions
-    total = np.where(reached, reach, 1)
-    mean = (steps.weights @ functions) / total[:, None]
+    far = np.flatnonzero(~(reached | outlier))
+    if len(far):
+        raise ValueError(
+            f"new samples must lie near the training samples; {len(far)} of {len(reached)} have "
+            f"none within reach of the bandwidth {affinity.bandwidth.value:.3g}, the first in row "
+            f"{far[0]}. Check that they are in the same units, or leave them out."
+        )
+    mean = (weights @ spectrum.functions) / np.where(reached, reach, 1)[:, None]
     values = mean * np.exp(spectrum.step * spectrum.eigenvalues)
     # As in the fit, an outlier lies where its nearest neighbour lies.
-    values[outlier] = functions[steps.nearest[outlier]]
+    values[outlier] = spectrum.functions[nearest[outlier]]
     return values
-
-
-def _dense_steps(X, affinity: Affinity, known: np.ndarray) -> _Steps:
-    """Return steps of the full kernel, which knows no outliers."""
-    squared = pairwise_distances(X, known, metric="sqeuclidean")
-    weights = np.exp(squared / -affinity.bandwidth.value) * affinity.pull
-    return _Steps(weights, np.full(len(weights), -1))
-
-
-def _sparse_steps(
-    X,
-    affinity: Affinity,
-    graph: NeighborGraph,
-    samples: np.ndarray | None,
-    settings: ExtensionSettings,
-) -> _Steps:
-    """Return steps to the neighbours."""
-    distances = graph.distances_to(X)
-    kernel = kernel_rows(distances, affinity, settings=settings.kernel)
-    weights = sp.csr_array(kernel @ sp.diags_array(affinity.pull))
-    nearest = np.full(kernel.shape[0], -1)
-    if samples is not None and graph.outliers.any():
-        alone = kernel.sum(axis=1) < settings.outliers.least_company
-        alone &= _within_outliers(distances, graph, samples)
-        rows = np.flatnonzero(alone)
-        nearest[rows] = [_nearest(distances, row) for row in rows]
-    return _Steps(weights, nearest)
 
 
 def _within_outliers(
@@ -111,7 +81,7 @@ def _within_outliers(
 ) -> np.ndarray:
     """Return which new samples lie no farther off than the fit's outliers, (n_new,)."""
     of_outliers = graph.distances_to(samples[graph.outliers])
-    # Explicit: what is not stored is no distance of 0, but no neighbour.
+    # Explicit: what is not stored is not a neighbour, rather than one at distance 0.
     limit = of_outliers.min(axis=1, explicit=True).toarray().max()
     nearest = distances.min(axis=1, explicit=True)
     return nearest.toarray().ravel() <= limit
@@ -124,23 +94,7 @@ def _nearest(distances: sp.csr_array, row) -> int:
     return distances.indices[start + smallest]
 
 
-def _require_reached(reached: np.ndarray, bandwidth: float) -> None:
-    far = np.flatnonzero(~reached)
-    if len(far):
-        raise ValueError(
-            f"new samples must lie near the training samples; {len(far)} of "
-            f"{len(reached)} have none within reach of the bandwidth {bandwidth:.3g}, "
-            f"the first in row {far[0]}. Check that they are in the same units, or "
-            "leave them out."
-        )
-
-
 # The record Diffusion: samples, neighbour graph, random walk and its spectrum.
-
-log = logging.getLogger("manifactor")
-
-# Samples that functions are extended to at a time; it steers no result.
-EXTENDED_AT_ONCE = 20_000
 
 
 @dataclass(frozen=True)
@@ -158,7 +112,7 @@ class Diffusion:
     choices: Mapping[str, Choice] = field(default_factory=dict)
     # Keys of the stages, for a later computation that starts from this one
     keys: Mapping[str, str] = field(default_factory=dict)
-    # Settings of the computation; they serve further spectra and new samples
+    # Parameters of the computation; they serve further spectra
     settings: DiffusionSettings = field(default_factory=DiffusionSettings)
     max_functions: int = 0  # the number of functions up to which a method may ask for more
     n_requested: int = 0  # functions computed at first, before a method asked for more
@@ -177,12 +131,13 @@ class Diffusion:
         given = self.distinct.with_copies(self.graph)
         undrawn = np.flatnonzero(self.graph.undrawn)
         if not len(undrawn):
-            return given.on_device_of(self.distinct, self.graph)
+            return given
         functions = given.functions.copy()
-        for rows in gen_batches(len(undrawn), EXTENDED_AT_ONCE):
+        # In steps, to save memory.
+        for rows in gen_batches(len(undrawn), 20_000):
             some = undrawn[rows]
             functions[some] = self.extended(self.samples[some])
-        return replace(given, functions=functions)
+        return replace(given, functions=functions, resident=None)
 
     @property
     def preparation(self) -> Preparation | None:
@@ -203,7 +158,7 @@ class Diffusion:
     @property
     def n_neighbors(self) -> int:
         """Neighbours of each sample; the usual number for a search of the caller's."""
-        return self.graph.n_neighbors or self.settings.searching.n_neighbors
+        return self.graph.n_neighbors or N_NEIGHBORS
 
     def prepared(self, X):
         """Return new samples prepared as those of the fit were."""
@@ -211,14 +166,7 @@ class Diffusion:
 
     def extended(self, X_prepared) -> np.ndarray:
         """Return the functions at new, prepared samples, (n_new, n_functions)."""
-        return extend(
-            X_prepared,
-            self.distinct,
-            self.affinity,
-            self.graph,
-            self.samples,
-            settings=ExtensionSettings(self.settings.kernel, self.settings.outliers),
-        )
+        return extend(X_prepared, self.distinct, self.affinity, self.graph, self.samples)
 
     def grown(self, rng: np.random.Generator) -> "Diffusion | None":
         """Return the same with twice as many functions.
@@ -232,23 +180,16 @@ class Diffusion:
         more = min(2 * count, self.max_functions)
         if not self._affordable(more):
             return None
-        parts = tuple(
-            part.with_functions(more, settings=self.settings.parts, rng=rng) for part in self.parts
-        )
+        parts = tuple(part.with_functions(more, rng=rng) for part in self.parts)
         spectrum = laplacian_spectrum(
-            self.affinity,
-            more,
-            solver=self.settings.solver,
-            start=first_look(parts),
-            settings=self.settings.spectrum,
-            rng=rng,
+            self.affinity, more, solver=self.settings.solver, start=first_look(parts), rng=rng
         )
         if len(spectrum.eigenvalues) <= count:
             return None
         return replace(self, distinct=spectrum, parts=parts)
 
     def _affordable(self, n_functions: int) -> bool:
-        """Whether so many functions fit into memory; logs a warning where not."""
+        """Return whether this number of functions fits into memory; log a warning where not."""
         if isinstance(self.affinity.kernel, ResidentMatrix):
             return True  # the forecast is of the host's memory, not of the device's
         n_columns = 0 if self.points is None else self.samples.shape[1]
@@ -295,9 +236,6 @@ def first_look(parts: tuple[Part, ...]) -> tuple[np.ndarray, Spectrum] | None:
 
 # Few combinations of a spectrum's functions at many new samples.
 
-# New samples at a time: what is computed of them stays in the cache. It steers no result.
-ROWS_AT_ONCE = 1024
-
 
 @dataclass(frozen=True)
 class Values:
@@ -332,17 +270,11 @@ class CombinedFunctions:
 
     def __call__(self, X: np.ndarray) -> Values:
         """Return the combinations at prepared samples, (n_new, n_features)."""
-        panels = map_panels(
-            lambda rows: self._at(X[rows]), len(X), smallest=ROWS_AT_ONCE, largest=ROWS_AT_ONCE
-        )
-        return Values(
-            np.concatenate([panel.combined for panel in panels]),
-            np.concatenate([panel.nearest for panel in panels]),
-            np.concatenate([panel.distance for panel in panels]),
-            np.concatenate([panel.company for panel in panels]),
-        )
+        # What is computed of 1,024 samples stays in the cache.
+        panels = map_panels(lambda rows: self._at(X[rows]), len(X), smallest=1024, largest=1024)
+        return Values(*(np.concatenate(column) for column in zip(*panels, strict=True)))
 
-    def _at(self, X: np.ndarray) -> Values:
+    def _at(self, X: np.ndarray) -> tuple[np.ndarray, ...]:
         around = self.search.around(X)
         nearest, squared = around.nearest()
         weights = np.exp(around.squared / -self.bandwidth) * around.inside
@@ -356,7 +288,7 @@ class CombinedFunctions:
         total = np.where(own, 1.0, sums[:, 0])
         combined = sums[:, 1:] / total[:, None]
         combined[own] = self.known[nearest[own]]
-        return Values(combined, self.order[nearest], distance, weights.sum(axis=1))
+        return combined, self.order[nearest], distance, weights.sum(axis=1)
 
 
 def is_combinable(diffusion: Diffusion) -> bool:
@@ -388,7 +320,6 @@ def combined_functions(
     weighted = affinity.pull[:, None] * np.hstack([ones, extended])
     sums = affinity.kernel @ weighted
     bandwidth = affinity.bandwidth.value
-    settings = diffusion.settings
     samples = diffusion.samples[graph.distinct]
     # Leaf by leaf of a tree: the neighbours of a sample then take few pages of memory, which saves
     # a third of the time.
@@ -408,5 +339,5 @@ def combined_functions(
         bandwidth=bandwidth,
         reach=reach,
         # The weight of a sample so near is 1 but for this.
-        coincident=-bandwidth * np.log1p(-settings.kernel.coincident),
+        coincident=-bandwidth * np.log1p(-COINCIDENT),
     )

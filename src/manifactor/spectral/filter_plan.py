@@ -1,6 +1,11 @@
-"""The density of a matrix's spectrum, from Lanczos processes of random vectors."""
+"""Plan of a filtered subspace iteration: eigenpairs, density of the spectrum, Chebyshev filter.
 
-from dataclasses import dataclass, field, replace
+All eigenvalues of a symmetric normalised affinity lie in [-1, 1]. What counts is their distance
+from 1, which becomes an eigenvalue of the Laplacian: a pair is accurate if its residual is below
+`tolerance` times that distance.
+"""
+
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -8,52 +13,92 @@ from numpy.random import Generator
 from scipy.linalg import eigh_tridiagonal
 
 from manifactor._support.values import quotient
-from manifactor.spectral.eigenpairs import SINGLE_PRECISION_RESIDUAL, Start, required
-from manifactor.spectral.operators import Operator
+from manifactor.spectral.gpu import DeviceOperator
+from manifactor.spectral.operators import HostOperator
+
+Operator = HostOperator | DeviceOperator
+
+# The residual that products in single precision reach. What is left is noise from sample to sample.
+SINGLE_PRECISION_RESIDUAL = 3e-6
+
+# Random vectors that show the density of a spectrum. The standard error of a count of eigenvalues
+# is about sqrt(2 * count / probes).
+PROBES = 8
+
+# The filter must be bounded on the whole spectrum, so the damped interval is never narrower.
+NARROWEST_INTERVAL = 0.05
+
+# Distance from the cut that keeps a plan defined where eigenvalues coincide.
+NEAREST_TO_CUT = 1e-7
+
+# Error that a polynomial aims at, over the residual asked for.
+AIM = 0.15
+
+# Relative error that a degree adds to orthonormal vectors in single precision.
+ORTHONORMAL_ROUNDING = 1e-8
 
 
 @dataclass(frozen=True)
-class DensitySettings:
-    """Settings of `spectral_density`."""
+class Pairs:
+    """Eigenpairs in descending order of the eigenvalue."""
 
-    # Random vectors. The standard error of a count of eigenvalues is about sqrt(2 * count /
-    # probes).
-    probes: int = 8
+    values: np.ndarray  # (n_pairs,)
+    vectors: Any  # (n, n_pairs): orthonormal columns
+    residuals: np.ndarray  # (n_pairs,): norms of matrix @ vector - value * vector
+    products: int = 0  # number of products of the matrix with a block of vectors that filters took
 
-    # Lanczos steps with each vector, before the density is looked at for the first time and every
-    # further time, and in all.
-    steps: int = 40
-    most_steps: int = 200
 
-    # Quadrature nodes above the level in question that each probe must have on average; with fewer
-    # the density is not resolved there.
-    resolved_nodes: int = 6
+@dataclass(frozen=True)
+class Start:
+    """An approximation of the wanted pairs on some of the samples."""
+
+    rows: np.ndarray  # (n_rows,): the samples
+    # (n_rows, width): values of the vectors there, more of them than pairs are wanted
+    vectors: np.ndarray
+    values: np.ndarray  # (width,): their eigenvalues, descending
+    first: np.ndarray | None = None  # (n,): the first vector on all samples, if it is known
+    n_accurate: int = 0  # vectors that are accurate on `rows`. Half of those beyond are of use.
+
+    @property
+    def n_useful(self) -> int:
+        """Number of vectors that show the span of as many eigenvectors."""
+        return (self.n_accurate + len(self.values)) // 2
+
+
+def required(values: np.ndarray, tolerance: float) -> np.ndarray:
+    """Return the residuals that pairs with these eigenvalues may have.
+
+    They are not smaller than what single precision reaches, unless `tolerance` is.
+    """
+    finest = min(tolerance, SINGLE_PRECISION_RESIDUAL)
+    return np.maximum(finest, tolerance * (1 - values))
+
+
+# The density of a matrix's spectrum, from Lanczos processes of random vectors.
 
 
 def spectral_density(
-    operator: Operator,
-    count: float,
-    *,
-    rng: Generator,
-    settings: DensitySettings = DensitySettings(),
+    operator: Operator, count: float, *, probes: int = PROBES, steps: int = 40, rng: Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Estimate how many eigenvalues lie above a level.
+
+    The density is looked at after every `steps` Lanczos steps with each of `probes` random vectors.
 
     Every random vector's Lanczos process is a Gauss quadrature of the spectrum's density (Lin, Saad
     and Yang, 2016).
 
     Returns values (n_nodes,), counts (n_nodes,).
     """
-    process = _Lanczos.started(operator, settings.probes, rng)
+    process = _Lanczos.started(operator, probes, rng)
     while True:
-        process.advance(settings.steps)
+        process.advance(steps)
         values, weights = process.quadrature()
         # Half of a node's own weight lies above it.
         above = np.cumsum(weights) - weights / 2
-        counts = above * operator.n / settings.probes
-        n_nodes = (counts < count).sum()
-        resolved = n_nodes >= settings.resolved_nodes * settings.probes
-        if resolved or process.n_steps >= settings.most_steps:
+        counts = above * operator.n / probes
+        # With fewer nodes above the level for each probe the density is not resolved there.
+        resolved = (counts < count).sum() >= 6 * probes
+        if resolved or process.n_steps >= 200:
             return values, counts
 
 
@@ -117,120 +162,18 @@ class _Lanczos:
 
 
 # A Chebyshev filter: its interval, its degree, the error that it leaves.
-
-
-@dataclass(frozen=True)
-class FilterSettings:
-    """Settings of `filtered`.
-
-    Gains are natural logarithms of how much a polynomial amplifies one vector over another; errors
-    are those of the last wanted vector, relative to its length.
-    """
-
-    # Products of the matrix with the block, after which the accurate pairs are returned and the
-    # others given up.
-    budget: int = 4000
-
-    # Spare vectors beyond those wanted, as a share of them. While blocks are narrow, more of them
-    # cost little and save degrees: up to twice the share, or `easy_spare`.
-    spare_share: float = 0.4
-    fewest_spare: int = 16
-    easy_spare: int = 80
-    # The same on an operator to which wide blocks cost hardly more: the cut then lies twice as far
-    # from 1 as the last wanted eigenvalue, its farthest with a start.
-    wide_spare: float = 1.24
-
-    density: DensitySettings = field(default_factory=DensitySettings)
-
-    # The same where only the bottom of the spectrum is to be known.
-    bottom: DensitySettings = field(default_factory=lambda: DensitySettings(probes=4, steps=20))
-
-    # Standard errors of the spectrum's density by which the cut lies above the last spare vector:
-    # the block surely holds whatever lies above the cut.
-    cut_deviations: float = 2.5
-
-    # The probes' lowest node lies inside the spectrum; the filter must be bounded on all of it, so
-    # the interval goes on below that node.
-    bottom_margin: float = 0.02
-    narrowest_interval: float = 0.05
-
-    # Distances that keep a plan defined where eigenvalues coincide: of the last wanted one from 1,
-    # from the cut, and from the first cut, which is a rough one.
-    nearest_to_one: float = 1e-9
-    nearest_to_cut: float = 1e-7
-    nearest_to_first_cut: float = 1e-6
-
-    # A random vector is nearly all rough. What lies farther from 1 than the cut by these factors is
-    # first damped by this gain, the roughest first, which takes a few degrees only.
-    rough_distances: tuple[float, ...] = (100.0, 10.0)
-    rough_gain: float = 4.0
-    narrowest_rough_interval: float = 0.1
-
-    # How much the first vector may gain over the last in one polynomial. In mixtures of both more
-    # than that drowns the last one in rounding errors. Blocks that are wide are taken apart rarely,
-    # and risk more.
-    mixed_gain: float = 6.5
-    wide_gain: float = 7.5
-    # The same where vectors were taken apart before, and in double precision.
-    separate_gain: float = 5.5
-    double_gain: float = 12.0
-
-    # Width of a block, over the entries in a row of the matrix, from which on taking it apart costs
-    # more than filtering, and is done at the end only.
-    wide_block: float = 4.0
-
-    # Errors to begin with: of random vectors, over the root of their number, and of vectors that
-    # are known on some of the samples. What is left of those lies near the cut, and is the sampling
-    # error: this over the root of the number of those samples, times the distance of the cut from
-    # 1. With 12,500 of 100,000 samples and 37,500 of 300,000 residuals came out at half of those
-    # asked for.
-    random_error: float = 0.12
-    start_error: float = 6.0
-
-    # Samples around each one, on average, at which the vectors of a start are known: so many steps
-    # of the walk reach as far. Three or six times as many are no better.
-    known_around: float = 8.0
-
-    # Relative error that a degree adds in single precision, to mixtures and to orthonormal vectors.
-    mixed_rounding: float = 4e-7
-    orthonormal_rounding: float = 1e-8
-
-    # Single precision is used while the error is more than so many times the residual that it
-    # reaches, even if the target lies below that.
-    double_within: float = 20.0
-
-    # Where a residual below this is asked for, one step of the walk smooths the noise of single
-    # precision before pairs are read. Saves products at a tolerance of 3e-6.
-    smoothed_below: float = 10 * SINGLE_PRECISION_RESIDUAL
-
-    # Error that a polynomial aims at, over the residual asked for.
-    aim: float = 0.15
-    # The same after pairs were read, if there was a start: residuals are known then.
-    refined_aim: float = 0.5
-
-    # Error, over what is asked for, at which pairs are read: most are accurate then, and few are
-    # left to do.
-    read_within: float = 16.0
-
-    # Factor by which the worst residual is multiplied to estimate the error after pairs were read.
-    error_margin: float = 2.0
-
-    # Number of times that residuals may fail to halve before the iteration ends.
-    most_stalls: int = 3
-
-    # Error, over the distance from the cut, below which Ritz values tell more about the spectrum
-    # than its density does.
-    settled_error: float = 0.3
+#
+# Gains are natural logarithms of how much a polynomial amplifies one vector over another; errors
+# are those of the last wanted vector, relative to its length.
 
 
 @dataclass(frozen=True)
 class FilterPlan:
     """The interval that a filter damps, and the last eigenvalue that it has to lift."""
 
-    bottom: float  # the damped interval, from the lower end of the spectrum
-    cut: float  # the damped interval, from the lower end of the spectrum
+    bottom: float  # lower end of the damped interval and of the spectrum
+    cut: float  # upper end of the damped interval
     last: float  # the last wanted eigenvalue
-    settings: FilterSettings
 
     @property
     def gain(self) -> float:
@@ -244,7 +187,7 @@ class FilterPlan:
 
     def _growth(self, value: float) -> float:
         # The polynomial is cosh(degree * arccosh(x)) where [bottom, cut] is [-1, 1].
-        above = max(value - self.cut, self.settings.nearest_to_cut)
+        above = max(value - self.cut, NEAREST_TO_CUT)
         x = 1 + 2 * above / (self.cut - self.bottom)
         return float(np.arccosh(x))
 
@@ -254,7 +197,9 @@ class FilterPlan:
 
     def faithful_gain(self, *, wide: bool) -> float:
         """Return the gain of the first vector over the last that mixtures stand."""
-        return self.settings.wide_gain if wide else self.settings.mixed_gain
+        # More than that drowns the last vector in rounding errors. Blocks that are wide are taken
+        # apart rarely, and risk more.
+        return 7.5 if wide else 6.5
 
     def degree(self, error: float, target: float, limit: float, *, aim: float) -> int:
         """Return the degree that takes an error to its target times `aim`.
@@ -286,15 +231,14 @@ class FilterPlan:
         A wide block may need several: only rounding counts there.
         """
         limit = self.faithful_gain(wide=wide)
-        degree = self.degree(error, target, limit, aim=self.settings.aim)
-        rounding = self.settings.orthonormal_rounding
+        degree = self.degree(error, target, limit, aim=AIM)
         begin = 0.0 if wide else error
-        after = self.error_after(begin, degree, rounding=rounding)
+        after = self.error_after(begin, degree, rounding=ORTHONORMAL_ROUNDING)
         return after < 2 * target
 
     def knows_last(self, last: float, error: float) -> bool:
         """Return whether a Ritz value with this error tells more than the density."""
-        return error < self.settings.settled_error * (last - self.cut)
+        return error < 0.3 * (last - self.cut)
 
     def settled(self, last: float, safe: float) -> "FilterPlan":
         """Return the plan for a last eigenvalue that is known well.
@@ -302,83 +246,77 @@ class FilterPlan:
         Ritz values lie below the eigenvalues, so `safe`, that of the last vector which surely
         belongs to the block, can only raise the cut.
         """
-        cut = min(max(self.cut, safe), last - self.settings.nearest_to_cut)
+        cut = min(max(self.cut, safe), last - NEAREST_TO_CUT)
         return replace(self, cut=cut, last=last)
 
     def lowered(self, last: float, safe: float) -> "FilterPlan":
         """Return the plan after a cut that was too high for anything to converge."""
-        lowest = self.bottom + self.settings.narrowest_interval
-        cut = max(min(self.cut, safe), lowest)
+        cut = max(min(self.cut, safe), self.bottom + NARROWEST_INTERVAL)
         last = max(last, cut + 1e-3)
         return replace(self, cut=cut, last=last)
 
     def start_error(self, n_known: int) -> float:
-        """Return the error of vectors that are known on so many samples."""
-        return self.settings.start_error * (1 - self.cut) / np.sqrt(n_known)
+        """Return the error of vectors that are known on `n_known` samples.
+
+        What is left of them lies near the cut, and is the sampling error.
+        """
+        # With 12,500 of 100,000 samples and 37,500 of 300,000 residuals came out at half of those
+        # asked for.
+        return 6 * (1 - self.cut) / np.sqrt(n_known)
 
     def rough(self) -> "list[FilterPlan]":
         """Return the plans that damp what is rough, the roughest first."""
-        cuts = [1 - far * (1 - self.cut) for far in self.settings.rough_distances]
-        lowest = self.bottom + self.settings.narrowest_rough_interval
-        return [replace(self, cut=cut) for cut in cuts if cut >= lowest]
+        # What lies farther from 1 than the cut by these factors.
+        cuts = [1 - far * (1 - self.cut) for far in (100.0, 10.0)]
+        return [replace(self, cut=cut) for cut in cuts if cut >= self.bottom + 0.1]
 
 
-def block_width(
-    n: int, n_pairs: int, *, wide: int = 0, settings: FilterSettings = FilterSettings()
-) -> int:
+def block_width(n: int, n_pairs: int, *, wide: int = 0) -> int:
     """Return the number of vectors that are filtered: those wanted and spare ones.
 
     `wide` is that of an `Operator`.
     """
-    usual = int(settings.spare_share * n_pairs)
-    most = int(2 * settings.spare_share * n_pairs)
-    spare = min(most, max(settings.easy_spare, usual))
-    spare = max(spare, min(int(settings.wide_spare * n_pairs), wide - n_pairs))
-    return min(n, n_pairs + max(settings.fewest_spare, spare))
+    # While blocks are narrow, more spare vectors cost little and save degrees.
+    spare = min(int(0.8 * n_pairs), max(80, int(0.4 * n_pairs)))
+    # Where wide blocks cost hardly more, the cut lies twice as far from 1 as the last wanted
+    # eigenvalue, its farthest with a start.
+    spare = max(spare, min(int(1.24 * n_pairs), wide - n_pairs))
+    return min(n, n_pairs + max(16, spare))
 
 
-def safe_count(n_pairs: int, width: int, settings: FilterSettings) -> float:
+def safe_count(n_pairs: int, width: int) -> float:
     """Return how many eigenvalues may lie above the cut.
 
     As many as the block surely holds, given the standard error of the density.
     """
-    deviation = np.sqrt(2 * width / settings.density.probes)
-    surely = width - settings.cut_deviations * deviation
+    surely = width - 2.5 * np.sqrt(2 * width / PROBES)
     # Never so few that the cut comes near the last wanted eigenvalue.
     return max(surely, (n_pairs + width) / 2)
 
 
 def first_plan(
-    operator: Operator,
-    n_pairs: int,
-    width: int,
-    *,
-    start: Start | None,
-    rng: Generator,
-    settings: FilterSettings,
+    operator: Operator, n_pairs: int, width: int, *, start: Start | None, rng: Generator
 ) -> FilterPlan:
     """Return the plan from the spectrum's density, or from the start's eigenvalues."""
-    safe = safe_count(n_pairs, width, settings)
-    density, count = settings.density, safe
-    if start is not None:
-        # Only the bottom of the spectrum is to be known: any probe shows it.
-        density, count = settings.bottom, np.inf
-        safe = max(safe, min(width, start.n_useful))
-    values, counts = spectral_density(operator, count, rng=rng, settings=density)
+    safe = safe_count(n_pairs, width)
     if start is None:
+        values, counts = spectral_density(operator, safe, rng=rng)
         last, cut = np.interp([n_pairs, safe], counts, values)
     else:
+        # Only the bottom of the spectrum is to be known: any probe shows it.
+        values, _ = spectral_density(operator, np.inf, probes=4, steps=20, rng=rng)
+        safe = max(safe, min(width, start.n_useful))
         last = start.values[n_pairs - 1]
         # What lies beyond the wanted eigenvalues is less accurate in a start, so the cut is put as
         # far beyond the last one as `safe` of them lie within.
         within = max(0, 2 * n_pairs - int(safe))
         cut = last**2 / start.values[within]
-    lowest_node = float(values[-1])
-    bottom = max(-1.0, lowest_node - settings.bottom_margin)
-    last = min(float(last), 1 - settings.nearest_to_one)
-    lowest = bottom + settings.narrowest_interval
-    cut = min(max(float(cut), lowest), last - settings.nearest_to_first_cut)
-    return FilterPlan(bottom, cut, last, settings)
+    # The probes' lowest node lies inside the spectrum; the interval goes on below that node.
+    bottom = max(-1.0, float(values[-1]) - 0.02)
+    # A plan stays defined where eigenvalues coincide. The first cut is a rough one.
+    last = min(float(last), 1 - 1e-9)
+    cut = min(max(float(cut), bottom + NARROWEST_INTERVAL), last - 1e-6)
+    return FilterPlan(bottom, cut, last)
 
 
 def chebyshev_filter(operator: Operator, block: Any, plan: FilterPlan, degree: int) -> Any:

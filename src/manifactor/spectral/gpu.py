@@ -1,4 +1,8 @@
-"""Matrices and functions on a device of torch's."""
+"""The seam to torch: matrices, functions and blocks of vectors that stay on a device.
+
+The neighbour graph, its kernel and the eigenfunctions are resident on a GPU, or on the CPU through
+the same functions, and only results come back to the host.
+"""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -6,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,23 +22,8 @@ from manifactor._support.errors import extra, first_sentence
 if TYPE_CHECKING:
     from torch import Tensor
 
-
-# The seam to torch: matrices and functions that stay on a device.
-#
-# The neighbour graph, its kernel and the eigenfunctions are resident on a GPU, or on the CPU
-# through the same functions, and only results come back to the host.
-
-
-@dataclass(frozen=True)
-class ResidentSettings:
-    """Settings of products of resident functions: how much is on the device at once."""
-
-    # Samples whose products are formed at a time.
-    samples_per_step: int = 2**20
-
-    # Neighbourhoods whose function values are gathered at a time.
-    neighborhoods_per_step: int = 256
-
+# Rows of a block that are worked on at a time: none is converted to double precision as a whole.
+PANEL_ROWS = 2**20
 
 _beta_notice = Lock()
 
@@ -87,8 +76,7 @@ class ResidentMatrix:
 
     def lift(self, vector: np.ndarray) -> "Tensor":
         """Return a vector in double precision on the device of the matrix."""
-        double = np.asarray(vector, dtype=np.float64)
-        return extra("torch").as_tensor(double).to(self.entries.device)
+        return on_device(self.entries.device, vector, np.float64)
 
     def gaussian(self, eps: float, least: float) -> "ResidentMatrix":
         """Return exp(-entry^2/eps), raised to at least `least`."""
@@ -115,12 +103,12 @@ class ResidentMatrix:
 
     def take(self, rows: np.ndarray) -> sp.csr_array:
         """Return some rows on the host, (n_rows, n)."""
-        torch = extra("torch")
-        which = torch.as_tensor(rows, device=self.starts.device)
+        device = self.starts.device
+        which = on_device(device, rows)
         count = self.starts.diff()[which]
         ends = count.cumsum(0)
         shift = self.starts[which] - ends + count
-        place = torch.arange(int(ends[-1]), device=ends.device)
+        place = extra("torch").arange(int(ends[-1]), device=device)
         place = place + shift.repeat_interleave(count)
         data = self.entries[place].double().cpu().numpy()
         columns = self.columns[place].cpu().numpy()
@@ -176,13 +164,11 @@ class ResidentMatrix:
 
 def resident(matrix: sp.csr_array, device) -> ResidentMatrix:
     """Return a symmetric sparse matrix of the host on a device."""
-    torch = extra("torch")
-    parts = (
-        matrix.indptr.astype(np.int32),
-        matrix.indices.astype(np.int32),
-        matrix.data.astype(np.float32),
+    return ResidentMatrix(
+        on_device(device, matrix.indptr, np.int32),
+        on_device(device, matrix.indices, np.int32),
+        on_device(device, matrix.data, np.float32),
     )
-    return ResidentMatrix(*(torch.as_tensor(part).to(device) for part in parts))
 
 
 def require_device(device: str) -> str:
@@ -195,24 +181,14 @@ def require_device(device: str) -> str:
         torch.empty(1, device=name).item()
     except Exception as error:
         # A device that torch finds may still fail, as one without free memory does.
-        found = ", ".join(repr(each) for each in _devices_found())
+        works = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+        found = ", ".join(repr(each) for each in ["cpu", *filter(works.get, works)])
         raise ValueError(
             "`device` must be 'cpu' or a device that torch can use; got "
             f"{device!r}: {first_sentence(error)}. On this machine torch finds "
             f"{found}."
         ) from error
     return name
-
-
-def _devices_found() -> list[str]:
-    """Return the names of the devices that torch finds, that of the CPU first."""
-    torch = extra("torch")
-    found = ["cpu"]
-    if torch.cuda.is_available():
-        found.append("cuda")
-    if torch.backends.mps.is_available():
-        found.append("mps")
-    return found
 
 
 def is_tensor(X) -> bool:
@@ -233,13 +209,12 @@ def from_tensor(X):
 
 def like(X, array: np.ndarray):
     """Return an array as a tensor on the device of X if X is a tensor."""
-    return extra("torch").as_tensor(array).to(X.device) if is_tensor(X) else array
+    return on_device(X.device, array) if is_tensor(X) else array
 
 
-def to_device_of(tensor: "Tensor", array: np.ndarray) -> "Tensor":
-    """Return an array as a tensor on the device of another tensor."""
-    contiguous = np.ascontiguousarray(array)
-    return extra("torch").as_tensor(contiguous).to(tensor.device)
+def on_device(device: Any, array: np.ndarray, dtype: Any = None) -> "Tensor":
+    """Return an array as a tensor on a device."""
+    return extra("torch").as_tensor(np.ascontiguousarray(array, dtype)).to(device)
 
 
 def functions_there(vectors: "Tensor", weights: np.ndarray, nearly: float) -> "Tensor | None":
@@ -247,34 +222,25 @@ def functions_there(vectors: "Tensor", weights: np.ndarray, nearly: float) -> "T
 
     Shapes: vectors (n, n_functions), weights (n,) -> (n, n_functions).
     """
-    torch = extra("torch")
-    root = torch.as_tensor(np.sqrt(weights)).to(vectors.device)
+    root = on_device(vectors.device, np.sqrt(weights))
     mixed = root @ vectors
     if mixed[1:].abs().gt(nearly).any():
         return None
     functions = vectors / root[:, None] - mixed
     # An eigenvector has no sign: the larger extreme is made positive.
     flipped = functions.amax(0) < -functions.amin(0)
-    functions *= torch.where(flipped, -1.0, 1.0)
+    functions *= extra("torch").where(flipped, -1.0, 1.0)
     functions[:, 0] = 1.0
     return functions
 
 
 def triple_products(
-    functions: "Tensor",
-    weights: np.ndarray,
-    left: np.ndarray,
-    right: np.ndarray,
-    *,
-    settings: ResidentSettings = ResidentSettings(),
+    functions: "Tensor", weights: np.ndarray, left: np.ndarray, right: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute `Spectrum.triple_products` on the device of the functions."""
-    step = settings.samples_per_step
-    one = to_device_of(functions, left)
-    other = to_device_of(functions, right)
-    weight = to_device_of(functions, weights)
+    one, other, weight = (on_device(functions.device, each) for each in (left, right, weights))
     found, squares = 0.0, 0.0
-    for some, w in zip(functions.split(step), weight.split(step), strict=True):
+    for some, w in zip(functions.split(PANEL_ROWS), weight.split(PANEL_ROWS), strict=True):
         product = (some @ one) * (some @ other)
         weighted = w[:, None] * product
         found = found + some.T @ weighted
@@ -282,25 +248,17 @@ def triple_products(
     return from_tensor(found), from_tensor(squares)
 
 
-def local_products(
-    functions: "Tensor",
-    near: np.ndarray,
-    weights: np.ndarray,
-    *,
-    settings: ResidentSettings = ResidentSettings(),
-) -> np.ndarray:
+def local_products(functions: "Tensor", near: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Compute `Spectrum.local_products` on the device of the functions."""
-    step = settings.neighborhoods_per_step
-    rows = to_device_of(functions, near).split(step)
-    weight = to_device_of(functions, weights).split(step)
-    blocks = zip(weight, rows, strict=True)
-    products = [some @ functions[these] for some, these in blocks]
+    # The functions of 256 neighbourhoods are gathered at a time.
+    steps = (on_device(functions.device, each).split(256) for each in (weights, near))
+    products = [some @ functions[these] for some, these in zip(*steps, strict=True)]
     return from_tensor(extra("torch").cat(products))
 
 
 def combined(functions: "Tensor", coefficients: np.ndarray) -> np.ndarray:
     """Return linear combinations of functions on the host, (n, p)."""
-    return from_tensor(functions @ to_device_of(functions, coefficients))
+    return from_tensor(functions @ on_device(functions.device, coefficients))
 
 
 @contextmanager
@@ -330,28 +288,19 @@ def device_memory() -> Iterator[None]:
 class DeviceOperator:
     """A matrix on a device that torch can use; blocks are tensors there.
 
+    The methods are those of `HostOperator`.
+
     Shapes: matrix (n, n).
     """
 
-    def __init__(
-        self,
-        matrix: ResidentMatrix,
-        *,
-        panel_rows: int = 2**20,
-        fewest_columns: int = 8,
-        wide: int = 256,
-    ) -> None:
+    def __init__(self, matrix: ResidentMatrix) -> None:
         self.n = matrix.shape[0]
         self.entries = len(matrix.entries) / self.n
-        self._matrix = {
-            "single": matrix.compressed(double=False),
-            "double": matrix.compressed(double=True),
-        }
+        self._matrix = {double: matrix.compressed(double=double) for double in (False, True)}
         self._diagonal = matrix.diagonal
         self._device = matrix.starts.device
-        self.wide = wide if self._device.type == "cuda" else 0
-        self._panels = list(gen_batches(self.n, panel_rows))
-        self._fewest_columns = fewest_columns
+        self.wide = 256 if self._device.type == "cuda" else 0
+        self._panels = list(gen_batches(self.n, PANEL_ROWS))
 
     def random(self, width: int, rng: Generator) -> "Tensor":
         torch = extra("torch")
@@ -366,8 +315,7 @@ class DeviceOperator:
         torch = extra("torch")
         shape = (self.n, vectors.shape[1])
         block = torch.zeros(shape, dtype=torch.float32, device=self._device)
-        there = torch.as_tensor(rows, device=self._device)
-        block[there] = self._there(vectors).float()
+        block[on_device(self._device, rows)] = self._there(vectors).float()
         return block
 
     def vectors(self, block: "Tensor", which: np.ndarray) -> "Tensor":
@@ -381,7 +329,7 @@ class DeviceOperator:
         # Suppressed, not caught: the traceback would hold on to the memory.
         with suppress(torch.OutOfMemoryError):
             return self._whole_product(block)
-        if block.shape[1] < self._fewest_columns:
+        if block.shape[1] < 8:
             raise torch.OutOfMemoryError("no room for a product with a few vectors.")
         # The caller's block stays whole; only what a product needs beside it halves.
         halves = block.chunk(2, dim=1)
@@ -397,8 +345,7 @@ class DeviceOperator:
 
     def _of_precision(self, block: "Tensor") -> "Tensor":
         """Return the matrix, without `diagonal`, in the precision of a block."""
-        single = block.dtype == extra("torch").float32
-        return self._matrix["single" if single else "double"]
+        return self._matrix[block.dtype == extra("torch").float64]
 
     def recur(
         self, now: "Tensor", before: "Tensor", centre: float, forward: float, back: float
@@ -458,8 +405,7 @@ class DeviceOperator:
         return np.sqrt(square)
 
     def columns(self, block: "Tensor", which: np.ndarray) -> "Tensor":
-        there = extra("torch").as_tensor(which, device=self._device)
-        return block[:, there]
+        return block[:, on_device(self._device, which)]
 
     def beside(self, one: "Tensor", other: "Tensor") -> "Tensor":
         if not one.shape[1]:
@@ -469,5 +415,4 @@ class DeviceOperator:
 
     def _there(self, array: np.ndarray) -> "Tensor":
         """Return an array in double precision on the device."""
-        contiguous = np.ascontiguousarray(array, dtype=np.float64)
-        return extra("torch").as_tensor(contiguous).to(self._device)
+        return on_device(self._device, array, np.float64)

@@ -1,6 +1,9 @@
-"""Neighbour distances to the kernel's bandwidth and the data's intrinsic dimension."""
+"""Neighbour graph to affinity: a Gaussian kernel, corrected for the density of the samples.
 
-from dataclasses import dataclass, field, replace
+The neighbours' distances give the bandwidth of the kernel and the intrinsic dimension of the data.
+"""
+
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -15,38 +18,17 @@ from manifactor._support.values import quotient
 from manifactor.spectral.gpu import ResidentMatrix
 from manifactor.spectral.neighbors import NeighborGraph, row_of
 
+# A sample's own scale is its distance to this neighbour.
+SCALE_NEIGHBOR = 8
 
-@dataclass(frozen=True)
-class BandwidthSettings:
-    """Settings of `choose_bandwidth` and of local bandwidths."""
+# Share of the samples whose own scale lies within the bandwidth.
+REACHED_SHARE = 0.95
 
-    # Samples, evenly spread, whose distances draw the curve: the cost does not grow with the number
-    # of samples.
-    curve_samples: int = 2000
+# Least weight of a link between neighbours: rounding cuts no sample off.
+LEAST_WEIGHT = 1e-8
 
-    # Candidates for the bandwidth: powers of 2 times the median squared distance, from the lowest
-    # to the highest exponent.
-    lowest_octave: float = -10.0
-    highest_octave: float = 4.0
-    octave_step: float = 0.125
-
-    # Bins for each factor of 2 in the squared distances that draw the curve.
-    bins_per_octave: int = 64
-
-    # A sample's own scale is its distance to this neighbour.
-    scale_neighbor: int = 8
-
-    # Share of the samples whose own scale lies within the bandwidth.
-    reached_share: float = 0.95
-
-    # Squares of smaller distances, and eigenvalues in units of them, lose digits.
-    least_distance: float = 1e-152
-
-    @property
-    def octaves(self) -> np.ndarray:
-        """Exponents of the candidates, ascending."""
-        # The end is included; a hundredth beyond it makes up for rounding.
-        return np.arange(self.lowest_octave, self.highest_octave + 0.01, self.octave_step)
+# A new sample whose weight with a known one is closer to 1 than this coincides with it.
+COINCIDENT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -62,8 +44,8 @@ class Bandwidth:
 
     choice: Choice  # the bandwidth eps, in squared units of the data, and the reason for it
     dimension: float  # intrinsic dimension, corrected for the cut at a finite number of neighbours
-    candidates: np.ndarray  # (n_candidates,): the curve: slope of log S over log eps
-    slopes: np.ndarray  # (n_candidates,): the curve: slope of log S over log eps
+    candidates: np.ndarray  # (n_candidates,): values of eps at which the curve was computed
+    slopes: np.ndarray  # (n_candidates,): slope of log S over log eps
 
     def __repr__(self) -> str:
         return f"Bandwidth({self.value:.4g}, dimension={self.dimension:.2f})"
@@ -79,7 +61,6 @@ def choose_bandwidth(
     *,
     bandwidth: float | str = "auto",
     order: np.ndarray | None = None,
-    settings: BandwidthSettings = BandwidthSettings(),
 ) -> Bandwidth:
     """Choose the bandwidth and estimate the dimension.
 
@@ -87,63 +68,57 @@ def choose_bandwidth(
     without neighbours.
     """
     n_all = distances.shape[0]
-    n = min(n_all, settings.curve_samples)
+    # Evenly spread, so that the cost does not grow with the number of samples.
+    n = min(n_all, 2000)
     rows = np.linspace(0, n_all - 1, n).astype(int)
     if order is not None:
         rows = order[rows]
     distances = rows_of(distances, rows)
     squared = distances.data**2
-    _require_squares(distances.data, settings)
-    candidates = np.median(squared) * 2.0**settings.octaves
-    slopes = kernel_slopes(squared, candidates, n, bins_per_octave=settings.bins_per_octave)
+    _require_squares(distances.data)
+    # Powers of 2 times the median; the end is a hundredth beyond the last, for rounding.
+    candidates = np.median(squared) * 2.0 ** np.arange(-10, 4.01, 0.125)
+    slopes = kernel_slopes(squared, candidates, n)
     best = int(np.argmax(slopes))
     dimension = dimension_from_slope(slopes[best], len(squared) / n)
     if isinstance(bandwidth, str):
-        choice = _automatic(distances, candidates[best], bandwidth == "local", settings)
+        choice = _automatic(distances, candidates[best], bandwidth == "local")
     else:
         choice = given(float(bandwidth))
     return Bandwidth(choice, dimension, candidates, slopes)
 
 
-def _require_squares(distances: np.ndarray, settings: BandwidthSettings) -> None:
+def _require_squares(distances: np.ndarray) -> None:
     """Refuse distances of neighbours whose squares vanish, beside far outliers."""
-    middle = float(np.median(distances))
-    if middle < settings.least_distance:
+    # Squares of smaller distances, and eigenvalues in units of them, lose digits.
+    middle, least = float(np.median(distances)), 1e-152
+    if middle < least:
         raise ValueError(
-            f"neighbours must lie more than {settings.least_distance:.0e} apart, so "
+            f"neighbours must lie more than {least:.0e} apart, so "
             f"that squares of distances are not 0; got {middle:.1e} in the median. "
             "Multiply all columns by a common number, and remove samples far from all "
             "others."
         )
 
 
-def _automatic(
-    distances: sp.csr_array, steepest: float, local: bool, settings: BandwidthSettings
-) -> Choice:
+def _automatic(distances: sp.csr_array, steepest: float, local: bool) -> Choice:
     """Return the steepest point of the curve, or what reaches enough neighbours."""
-    neighbor, share = settings.scale_neighbor, settings.reached_share
-    scales = local_scale(distances, neighbor=neighbor)
-    reach = np.quantile(scales, share) ** 2
+    reach = np.quantile(local_scale(distances), REACHED_SHARE) ** 2
     value = float(max(steepest, reach))
     if local:
-        why = f"distances are scaled by those to the {neighbor}th neighbours, as set by the caller"
+        nth = f"{SCALE_NEIGHBOR}th"
+        why = f"distances are scaled by those to the {nth} neighbours, as set by the caller"
     elif value > steepest:
         why = (
             "wider than the steepest point of the curve, to reach the "
-            f"{neighbor}th neighbour of {share:.0%} of the samples"
+            f"{SCALE_NEIGHBOR}th neighbour of {REACHED_SHARE:.0%} of the samples"
         )
     else:
         why = "the steepest point of the curve, where the kernel sees the manifold best"
     return Choice(value, why)
 
 
-def kernel_slopes(
-    squared: np.ndarray,
-    candidates: np.ndarray,
-    n_samples: int,
-    *,
-    bins_per_octave: int = BandwidthSettings.bins_per_octave,
-) -> np.ndarray:
+def kernel_slopes(squared: np.ndarray, candidates: np.ndarray, n_samples: int) -> np.ndarray:
     """Return the slopes of log S over log eps, (n_candidates,).
 
     A slope is the mean of d^2/eps under the kernel, every sample being its own neighbour at
@@ -153,7 +128,8 @@ def kernel_slopes(
     # Copies have no logarithm of their distance; any so small one has their weight.
     relative = np.maximum(squared / squared.max(), np.finfo(float).tiny)
     octaves = -np.log2(relative)
-    bins = np.floor(octaves * bins_per_octave).astype(int)
+    # 64 bins for each factor of 2.
+    bins = np.floor(octaves * 64).astype(int)
     count = np.bincount(bins)
     total = np.bincount(bins, weights=squared)
     filled = count > 0
@@ -193,9 +169,7 @@ def _sums_over_balls() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return dimensions, weight, moment
 
 
-def local_scale(
-    distances: sp.csr_array, *, neighbor: int = BandwidthSettings.scale_neighbor
-) -> np.ndarray:
+def local_scale(distances: sp.csr_array, *, neighbor: int = SCALE_NEIGHBOR) -> np.ndarray:
     """Return the distance of each row's sample to its `neighbor`-th neighbour.
 
     A sample with fewer neighbours takes its farthest one.
@@ -233,22 +207,6 @@ def rows_of(matrix: Any, which: np.ndarray) -> Any:
     if isinstance(matrix, ResidentMatrix):
         return matrix.take(which)
     return matrix[which]
-
-
-# Neighbour graph to affinity: a Gaussian kernel, corrected for the density.
-
-
-@dataclass(frozen=True)
-class KernelSettings:
-    """Settings of the kernel."""
-
-    bandwidth: BandwidthSettings = field(default_factory=BandwidthSettings)
-
-    # Least weight of a link between neighbours: rounding cuts no sample off.
-    least_weight: float = 1e-8
-
-    # A new sample whose weight with a known one is closer to 1 than this coincides with it.
-    coincident: float = 1e-9
 
 
 @dataclass(frozen=True)
@@ -311,11 +269,7 @@ class Affinity:
 
 
 def affinity(
-    graph: NeighborGraph,
-    *,
-    bandwidth: float | str = "auto",
-    density_correction: float = 1.0,
-    settings: KernelSettings = KernelSettings(),
+    graph: NeighborGraph, *, bandwidth: float | str = "auto", density_correction: float = 1.0
 ) -> Affinity:
     """Return the Gaussian kernel on a neighbour graph and the random walk on it."""
     local = bandwidth == "local"
@@ -325,18 +279,17 @@ def affinity(
     if on_host and isinstance(distances, ResidentMatrix):
         distances = distances.tocsr()
     if local:
-        scale = _own_scales(distances, settings)
+        scale = local_scale(distances)
         distances = rescale(distances, scale, scale)
     chosen = choose_bandwidth(
         distances,
         bandwidth=bandwidth,
         # On a device samples are in another order, and must give the same bandwidth.
         order=graph.order,
-        settings=settings.bandwidth,
     )
     copies = graph.multiplicity
-    kernel = _gaussian(distances, chosen.value, settings.least_weight)
-    # Moves are measured before bridges join in: those are no distances of the data.
+    kernel = _gaussian(distances, chosen.value)
+    # Moves are measured before bridges join in: those are not distances of the data.
     pull, degree = _walk(kernel, copies, density_correction, diagonal=1.0)
     step = _step_of_cut_kernel(graph.distances, kernel, pull, degree, chosen)
     kernel = _with_diagonal_and_bridges(kernel, graph.bridges, distances, chosen.value)
@@ -350,14 +303,13 @@ def dense_affinity(
     *,
     bandwidth: float | str = "auto",
     density_correction: float = 1.0,
-    settings: KernelSettings = KernelSettings(),
 ) -> Affinity:
     """Return the full kernel between all pairs, as in the paper.
 
     Memory grows with the square of the samples. Arguments are those of `affinity`; the graph's
     distances serve to choose the bandwidth.
     """
-    chosen = choose_bandwidth(graph.distances, bandwidth=bandwidth, settings=settings.bandwidth)
+    chosen = choose_bandwidth(graph.distances, bandwidth=bandwidth)
     kernel = pairwise_distances(X[graph.distinct], metric="sqeuclidean", ensure_all_finite=False)
     # In place: there is one such matrix in memory, not three.
     np.divide(kernel, -chosen.value, out=kernel)
@@ -374,9 +326,7 @@ def dense_affinity(
     return Affinity(kernel, pull, degree, chosen, step, None)
 
 
-def kernel_rows(
-    distances: sp.csr_array, affinity: Affinity, *, settings: KernelSettings = KernelSettings()
-) -> sp.csr_array:
+def kernel_rows(distances: sp.csr_array, affinity: Affinity) -> sp.csr_array:
     """Return the kernel between new samples and the distinct ones, (n_new, n_distinct).
 
     A new sample that coincides with a known one takes the known one's row: the graph also holds the
@@ -385,13 +335,12 @@ def kernel_rows(
     Shapes: distances (n_new, n_distinct).
     """
     if affinity.local_scale is not None:
-        own = _own_scales(distances, settings)
-        distances = rescale(distances, own, affinity.local_scale)
+        distances = rescale(distances, local_scale(distances), affinity.local_scale)
     rows = distances.copy()
     eps = affinity.bandwidth.value
     rows.data = np.exp(-(distances.data**2) / eps)
     known = rows.copy()
-    same = known.data > 1 - settings.coincident
+    same = known.data > 1 - COINCIDENT
     known.data = same.astype(float)
     known.eliminate_zeros()
     if not known.nnz:
@@ -407,16 +356,12 @@ def kernel_rows(
     return sp.csr_array(only_new @ rows + pick @ affinity.kernel)
 
 
-def _own_scales(distances: sp.csr_array, settings: KernelSettings) -> np.ndarray:
-    return local_scale(distances, neighbor=settings.bandwidth.scale_neighbor)
-
-
-def _gaussian(distances, eps: float, least: float):
-    """Return exp(-d^2/eps) of all entries, at least `least`."""
+def _gaussian(distances, eps: float):
+    """Return exp(-d^2/eps) of all entries, at least `LEAST_WEIGHT`."""
     if isinstance(distances, ResidentMatrix):
-        return distances.gaussian(eps, least)
+        return distances.gaussian(eps, LEAST_WEIGHT)
     data = np.exp(-(distances.data**2) / eps)
-    np.maximum(data, least, out=data)
+    np.maximum(data, LEAST_WEIGHT, out=data)
     # The pattern is shared: indices take as much memory as the weights.
     pattern = distances.indices, distances.indptr
     return sp.csr_array((data, *pattern), shape=distances.shape)

@@ -1,44 +1,67 @@
-"""Samples that the random walk hardly reaches: left out, or warned of."""
+"""Affinity to spectrum: outliers are left out, then the lowest eigenpairs are computed.
+
+A solver finds the largest eigenpairs of the symmetric normalised affinity. It takes ``(matrix,
+n_pairs, *, tolerance, rng)`` and returns `Pairs`. Direct solvers ignore further arguments, such as
+where to start.
+"""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.random import Generator
+from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from manifactor._support.errors import warn_caller
-from manifactor._support.parameters import Choice
-from manifactor._support.threads import map_panels
-from manifactor.spectral.eigenpairs import EigenpairWarning, Pairs, Start, required
-from manifactor.spectral.gpu import ResidentMatrix, from_tensor, functions_there, is_tensor
-from manifactor.spectral.kernel import Affinity, KernelSettings, affinity
+from manifactor._support.parameters import Choice, given
+from manifactor._support.threads import map_panels, one_blas_thread
+from manifactor.spectral.chebyshev import filtered
+from manifactor.spectral.filter_plan import Pairs, Start, required
+from manifactor.spectral.gpu import (
+    DeviceOperator,
+    ResidentMatrix,
+    from_tensor,
+    functions_there,
+    is_tensor,
+)
+from manifactor.spectral.kernel import LEAST_WEIGHT, Affinity, affinity
 from manifactor.spectral.neighbors import DisconnectedGraphWarning, NeighborGraph
-from manifactor.spectral.solvers import SOLVERS, SolverSettings, choose_solver
+from manifactor.spectral.operators import HostOperator
 from manifactor.spectral.spectrum import SAMPLING_ERROR, Spectrum
 
+# Kernel weight of all neighbours, at most 1 each, below which a sample is an outlier.
+LEAST_COMPANY = 1.5
 
-@dataclass(frozen=True)
-class OutlierSettings:
-    """Settings of `without_outliers`."""
+# Share of the samples that may be outliers; more are a part of the data.
+MOST_OUTLIERS = 0.05
 
-    # Kernel weight of all neighbours, at most 1 each, below which a sample is an outlier.
-    least_company: float = 1.5
+# Up to this number of samples a full decomposition is as fast as any other, and exact.
+DENSE_SAMPLES = 1500
 
-    # Share of the samples that may be outliers; more are a part of the data.
-    most_outliers: float = 0.05
+# Eigenvalue of the walk below which it cannot see a function: at new samples the function would be
+# all residual.
+SMALLEST_RESOLVED = 1e-6
 
-    # Leaving some samples out may leave others alone.
-    rounds: int = 3
+# Share of the constant function in others up to which it is the solver's error, and subtracted.
+# More is a mixture of eigenvectors of the eigenvalue 1.
+CONSTANT_SHARE = 1e-3
 
 
-def isolated(walk: Affinity, *, settings: OutlierSettings = OutlierSettings()) -> np.ndarray:
+class EigenpairWarning(UserWarning):
+    """Some eigenpairs are less accurate than asked for."""
+
+
+# Samples that the random walk hardly reaches: left out, or warned of.
+
+
+def isolated(walk: Affinity) -> np.ndarray:
     """Return which samples the walk hardly leaves, (n_distinct,)."""
     weight = walk.kernel @ np.ones(len(walk.degree))
     # A sample's own weight is 1.
-    return weight < 1 + settings.least_company
+    return weight < 1 + LEAST_COMPANY
 
 
 def without_outliers(
@@ -47,7 +70,6 @@ def without_outliers(
     walk: Affinity,
     *,
     walk_of: Callable[[NeighborGraph], Affinity] = affinity,
-    settings: OutlierSettings = OutlierSettings(),
 ) -> tuple[NeighborGraph, Affinity]:
     """Return graph and walk without the samples that the walk hardly leaves.
 
@@ -55,37 +77,37 @@ def without_outliers(
 
     Shapes: X (n_samples, n_features).
     """
-    for _ in range(settings.rounds):
-        alone = isolated(walk, settings=settings)
-        if not alone.any() or alone.mean() > settings.most_outliers:
+    # Leaving some samples out may leave others alone.
+    for _ in range(3):
+        alone = isolated(walk)
+        if not alone.any() or alone.mean() > MOST_OUTLIERS:
             break
         graph = graph.without(alone, X)
         walk = walk_of(graph)
     return graph, walk
 
 
-def outlier_choice(
-    graph: NeighborGraph, *, settings: OutlierSettings = OutlierSettings()
-) -> Choice:
+def outlier_choice(graph: NeighborGraph) -> Choice:
     """Return the number of outliers that were left out of a graph, and the rule."""
     count = int(graph.outliers.sum())
     if not count:
         return Choice(0, "no sample is isolated")
     return Choice(
         count,
-        "left out: all their neighbours together weigh less than "
-        f"{settings.least_company:g} in the kernel",
+        f"left out: all their neighbours together weigh less than {LEAST_COMPANY:g} in the kernel",
     )
 
 
-def warn_of_weak_links(walk: Affinity, *, settings: KernelSettings = KernelSettings()) -> None:
+def warn_of_weak_links(walk: Affinity) -> None:
     """Warn if samples are connected by links of negligible weight only."""
+    kernel = walk.kernel
     # A full kernel has a link between any two samples.
-    dense = isinstance(walk.kernel, np.ndarray)
-    if dense or _entries(walk.kernel).min() > settings.least_weight:
+    if isinstance(kernel, np.ndarray):
         return
-    kernel = sp.csr_array(walk.settled().kernel)
-    strong = kernel > settings.least_weight
+    entries = kernel.entries if isinstance(kernel, ResidentMatrix) else kernel.data
+    if entries.min() > LEAST_WEIGHT:
+        return
+    strong = sp.csr_array(walk.settled().kernel) > LEAST_WEIGHT
     count, label = connected_components(strong, directed=False)
     if count > 1:
         warn_caller(
@@ -98,32 +120,92 @@ def warn_of_weak_links(walk: Affinity, *, settings: KernelSettings = KernelSetti
         )
 
 
-def _entries(kernel: Any) -> Any:
-    return kernel.entries if isinstance(kernel, ResidentMatrix) else kernel.data
+# The solvers, and the choice among them.
 
 
-# Affinity to spectrum: the lowest eigenvalues and functions of the Laplacian.
+def dense(matrix, n_pairs: int, **_) -> Pairs:
+    """Compute the largest eigenpairs by a full decomposition of LAPACK's."""
+    n = matrix.shape[0]
+    array = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+    return _descending(matrix, *eigh(array, subset_by_index=(n - n_pairs, n - 1)))
 
 
-@dataclass(frozen=True)
-class SpectrumSettings:
-    """Settings of `laplacian_spectrum`."""
+def arpack(matrix, n_pairs: int, *, rng: Generator, **_) -> Pairs:
+    """Compute the largest eigenpairs by the implicitly restarted Lanczos method.
 
-    # Error of the solver as a share of the error that finitely many samples make anyway.
-    accuracy: float = 0.01
+    Chosen for dense kernels only, whose spectra fall off too fast for the filter: it follows one
+    vector and misses copies of eigenvalues that are equal to the last digit, as they are for
+    samples on a regular grid.
+    """
+    # Random, since a vector of ones may be an exact eigenvector.
+    start = rng.standard_normal(matrix.shape[0])
+    try:
+        # ARPACK has no notion of a distance from 1: all pairs get the same tolerance.
+        return _descending(matrix, *eigsh(matrix, k=n_pairs, which="LA", tol=1e-7, v0=start))
+    except ArpackNoConvergence as error:
+        # Not a NothingFoundError, which a search for factors may pass over.
+        raise ValueError(
+            "ARPACK did not converge on these samples; choose `solver='chebyshev'` "
+            "or 'dense'. A sum is always looked for by ARPACK: if that is what failed, "
+            "choose another `sense`, such as 'geometry'."
+        ) from error
 
-    # Eigenvalue of the walk below which it cannot see a function: at new samples the function would
-    # be all residual.
-    smallest_resolved: float = 1e-6
 
-    # Share of the constant function in others up to which it is the solver's error, and subtracted.
-    # More is a mixture of eigenvectors of the eigenvalue 1.
-    constant_share: float = 1e-3
+def _descending(matrix, values: np.ndarray, vectors: np.ndarray) -> Pairs:
+    """Return ascending pairs in descending order, with their residuals."""
+    values = values[::-1]
+    vectors = vectors[:, ::-1]
+    off = matrix @ vectors - vectors * values
+    return Pairs(values, vectors, np.linalg.norm(off, axis=0))
 
-    # Ratio of residual to tolerance above which a warning is issued.
-    poor_residual: float = 10.0
 
-    solvers: SolverSettings = field(default_factory=SolverSettings)
+def chebyshev(matrix, n_pairs: int, **options) -> Pairs:
+    """Compute the largest eigenpairs by filtered subspace iteration.
+
+    It runs on all cores, or on the device that the matrix lies on. The options are those of
+    `filtered`.
+    """
+    if isinstance(matrix, ResidentMatrix):
+        with one_blas_thread():  # what is left to this machine is small
+            return filtered(DeviceOperator(matrix), n_pairs, **options)
+    with HostOperator(matrix) as operator:
+        return filtered(operator, n_pairs, **options)
+
+
+SOLVERS: dict[str, Callable[..., Pairs]] = {
+    "dense": dense,
+    "arpack": arpack,
+    "chebyshev": chebyshev,
+}
+
+
+def choose_solver(matrix, n_pairs: int, *, solver: str = "auto") -> Choice:
+    """Return the name of the solver to use: the caller's, or the fastest.
+
+    Shapes: matrix (n, n).
+    """
+    few, n = DENSE_SAMPLES, matrix.shape[0]
+    if solver != "auto":
+        return given(solver)
+    if isinstance(matrix, ResidentMatrix):
+        return Choice("chebyshev", "filtered subspaces are what runs on a device")
+    if n <= few:
+        return Choice(
+            "dense", f"a full decomposition is exact, and as fast as any up to {few:,} samples"
+        )
+    if n < 3 * n_pairs:
+        return Choice(
+            "dense", f"a full decomposition is fastest for {n_pairs:,} functions of {n:,} samples"
+        )
+    if isinstance(matrix, np.ndarray):
+        return Choice("arpack", "the spectrum of a full kernel falls off too fast for the filter")
+    return Choice(
+        "chebyshev",
+        f"filtered subspaces are fastest beyond {few:,} samples, and miss no repeated eigenvalue",
+    )
+
+
+# Eigenpairs of the walk as eigenvalues and functions of the Laplacian.
 
 
 def laplacian_spectrum(
@@ -134,14 +216,16 @@ def laplacian_spectrum(
     start: tuple[np.ndarray, Spectrum] | None = None,
     spare: bool = False,
     progress: Callable[[float], None] | None = None,
+    accuracy: float = 0.01,
     rng: Generator,
-    settings: SpectrumSettings = SpectrumSettings(),
 ) -> Spectrum:
-    """Compute the lowest eigenvalues and functions on the distinct samples."""
+    """Compute the lowest eigenvalues and functions on the distinct samples.
+
+    `accuracy` is the error of the solver as a share of the sampling error.
+    """
     matrix = affinity.normalized()
-    chosen = choose_solver(matrix, n_functions, solver=solver, settings=settings.solvers)
-    n_samples = len(affinity.degree)
-    tolerance = settings.accuracy * SAMPLING_ERROR / np.sqrt(n_samples)
+    chosen = choose_solver(matrix, n_functions, solver=solver)
+    tolerance = accuracy * SAMPLING_ERROR / np.sqrt(len(affinity.degree))
     pairs = SOLVERS[chosen.value](
         matrix,
         n_functions,
@@ -150,26 +234,29 @@ def laplacian_spectrum(
         spare=spare,
         progress=progress,
         rng=rng,
-        settings=settings.solvers,
     )
-    pairs = _checked(pairs, n_functions, tolerance=tolerance, solver=chosen, settings=settings)
-    return _spectrum(pairs, affinity, solver=chosen, settings=settings)
-
-
-def _spectrum(
-    pairs: Pairs, affinity: Affinity, *, solver: Choice, settings: SpectrumSettings
-) -> Spectrum:
-    """Return eigenpairs of the walk as eigenvalues and functions of the Laplacian."""
+    if len(pairs.values) < n_functions:
+        said = (
+            f"{len(pairs.values)} of {n_functions} eigenpairs are accurate after "
+            f"{pairs.products} products of the matrix with all vectors; the others did not "
+            "converge and were left out. Ask for fewer functions, or raise `n_neighbors`."
+        )
+        warn_caller(said, EigenpairWarning)
+    count = int((pairs.values > SMALLEST_RESOLVED).sum())
+    values, residuals = pairs.values[:count], pairs.residuals[:count]
+    _warn_of_residuals(residuals, required(values[:n_functions], tolerance), chosen.value)
     weights = affinity.degree / affinity.degree.sum()
-    functions, resident = _functions(pairs.vectors, weights, settings.constant_share)
+    functions, resident = _functions(pairs.vectors[:, :count], weights)
+    # The first is 1 but for rounding, which must not make any eigenvalue negative.
+    relative = np.minimum(values / values[0], 1.0)
     return Spectrum(
-        eigenvalues=_laplacian_eigenvalues(pairs.values, affinity.step),
+        eigenvalues=np.maximum(0.0, -np.log(relative)) / affinity.step,
         functions=functions,
         resident=resident,
         weights=weights,
-        residuals=pairs.residuals,
+        residuals=residuals,
         step=affinity.step,
-        solver=solver,
+        solver=chosen,
     )
 
 
@@ -184,52 +271,20 @@ def _start_vectors(rows: np.ndarray, spectrum: Spectrum, affinity: Affinity) -> 
     return Start(rows, vectors, values, first, n_accurate)
 
 
-def _checked(
-    pairs: Pairs, n_functions: int, *, tolerance: float, solver: Choice, settings: SpectrumSettings
-) -> Pairs:
-    """Return the pairs that the walk can see; warn of missing and of poor ones."""
-    if len(pairs.values) < n_functions:
-        _warn_of_budget(pairs, n_functions)
-    pairs = _resolved(pairs, settings.smallest_resolved)
-    _warn_of_residuals(
-        pairs.residuals[:n_functions],
-        required(pairs.values[:n_functions], tolerance),
-        solver=solver.value,
-        poor=settings.poor_residual,
-    )
-    return pairs
-
-
-def _resolved(pairs: Pairs, smallest: float) -> Pairs:
-    """Return the pairs that the walk can see."""
-    count = int((pairs.values > smallest).sum())
-    return Pairs(
-        pairs.values[:count], pairs.vectors[:, :count], pairs.residuals[:count], pairs.products
-    )
-
-
-def _laplacian_eigenvalues(values: np.ndarray, step: float) -> np.ndarray:
-    """Return the Laplacian's eigenvalues, from those of one step of the walk."""
-    # The first is 1 but for rounding, which must not make any eigenvalue negative.
-    relative = np.minimum(values / values[0], 1.0)
-    return np.maximum(0.0, -np.log(relative)) / step
-
-
-def _functions(vectors: Any, weights: np.ndarray, constant_share: float) -> tuple[np.ndarray, Any]:
+def _functions(vectors: Any, weights: np.ndarray) -> tuple[np.ndarray, Any]:
     """Return vectors of the walk as functions, the constant first.
 
     No other function has a constant part, and the largest value of each is positive. The second
     result is the same on a device, where the vectors are there; None elsewhere.
     """
     if is_tensor(vectors):
-        functions = functions_there(vectors, weights, constant_share)
+        functions = functions_there(vectors, weights, CONSTANT_SHARE)
         if functions is not None:
             return from_tensor(functions), functions
         vectors = from_tensor(vectors)
     root = np.sqrt(weights)
     constant_parts = root @ vectors
-    largest = np.abs(constant_parts[1:]).max(initial=0)
-    if largest > constant_share:
+    if np.abs(constant_parts[1:]).max(initial=0) > CONSTANT_SHARE:
         vectors = _beside_constant(vectors, root)
         constant_parts = np.zeros(vectors.shape[1])
     return _divided(vectors, root, constant_parts), None
@@ -244,11 +299,9 @@ def _divided(vectors: np.ndarray, root: np.ndarray, constant_parts: np.ndarray) 
         some -= constant_parts
         return some.max(axis=0), some.min(axis=0)
 
-    extremes = map_panels(work, len(vectors))
-    highest, lowest = zip(*extremes, strict=True)
-    top, bottom = np.max(highest, axis=0), np.min(lowest, axis=0)
+    highest, lowest = zip(*map_panels(work, len(vectors)), strict=True)
     # Eigenvectors have no sign; this makes it the same for every solver and seed.
-    negative = top < -bottom
+    negative = np.max(highest, axis=0) < -np.min(lowest, axis=0)
     functions *= np.where(negative, -1.0, 1.0)
     functions[:, 0] = 1.0
     return functions
@@ -261,33 +314,20 @@ def _beside_constant(vectors: np.ndarray, constant: np.ndarray) -> np.ndarray:
     """
     beside = np.column_stack([constant, vectors])
     # The vector that adds least to those before it is the one that the constant replaces.
-    sizes = np.linalg.qr(beside, mode="r")
-    added = np.abs(np.diag(sizes))
+    added = np.abs(np.diag(np.linalg.qr(beside, mode="r")))
     superfluous = 1 + int(added[1:].argmin())
-    kept = np.delete(beside, superfluous, axis=1)
-    basis, triangle = np.linalg.qr(kept)
+    basis, triangle = np.linalg.qr(np.delete(beside, superfluous, axis=1))
     return basis * np.sign(triangle[0, 0])
 
 
-def _warn_of_residuals(
-    residuals: np.ndarray, asked: np.ndarray, *, solver: str, poor: float
-) -> None:
-    large = residuals > poor * asked
+def _warn_of_residuals(residuals: np.ndarray, asked: np.ndarray, solver: str) -> None:
+    """Warn if pairs are less accurate than asked for; residuals of spare ones do not count."""
+    residuals = residuals[: len(asked)]
+    large = residuals > 10 * asked
     if large.any():
         warn_caller(
-            f"{large.sum()} of {len(residuals)} eigenpairs have residuals more than "
-            f"{poor:g} times as large as asked for, the largest "
-            f"{residuals[large].max():.1e} (solver {solver!r}). Try another `solver` "
-            "or fewer functions.",
+            f"{large.sum()} of {len(residuals)} eigenpairs have residuals more than 10 times as "
+            f"large as asked for, the largest {residuals[large].max():.1e} (solver {solver!r}). "
+            "Try another `solver` or fewer functions.",
             EigenpairWarning,
         )
-
-
-def _warn_of_budget(pairs: Pairs, asked: int) -> None:
-    warn_caller(
-        f"{len(pairs.values)} of {asked} eigenpairs are accurate after "
-        f"{pairs.products} products of the matrix with all vectors; the others did "
-        "not converge and were left out. Ask for fewer functions, or raise "
-        "`n_neighbors`.",
-        EigenpairWarning,
-    )

@@ -1,6 +1,12 @@
-"""The graph of nearest neighbours: distances, copies among the samples, symmetry, components."""
+"""The graph of nearest neighbours: which samples are near each other, and how far apart.
 
+A search is chosen, copies among the samples are merged, distances are made symmetric, and
+components are joined.
+"""
+
+import logging
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -10,12 +16,94 @@ from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
 from manifactor._support.errors import warn_caller
-from manifactor._support.parameters import Choice
+from manifactor._support.parameters import Choice, given
 from manifactor._support.threads import cores, map_panels
 from manifactor.spectral.gpu import ResidentMatrix, require_device, resident
-from manifactor.spectral.search.choice import SEARCHES, NeighborSettings, choose_search, make_search
-from manifactor.spectral.search.device import NeighborTable
-from manifactor.spectral.search.exact import CustomSearch, NeighborSearch, require_distances
+from manifactor.spectral.search.approximate import ApproximateSearch
+from manifactor.spectral.search.cell_neighbors import DeviceSearch, NeighborTable
+from manifactor.spectral.search.exact import (
+    TREE_DIMENSIONS,
+    BruteSearch,
+    CustomSearch,
+    NeighborSearch,
+    TreeSearch,
+    require_distances,
+)
+
+log = logging.getLogger("manifactor")
+
+SEARCHES = ("kd_tree", "brute", "faiss")
+
+# Default number of neighbours: the lowest 30 functions of flat 2-D and 3-D shapes were most
+# accurate between 64 and 128.
+N_NEIGHBORS = 64
+
+# Samples above which faiss costs half of a tree in 6 dimensions, and a fifth of brute force in 16
+# and 64.
+APPROXIMATE_ABOVE = 50_000
+
+# Up to this number of dimensions a tree is fastest for any number of samples.
+FEW_DIMENSIONS = 5
+
+
+# The choice of a search, and the search of a given name.
+
+
+def exact_search(n_features: int) -> str:
+    """Return the name of the fastest exact search."""
+    return "kd_tree" if n_features <= TREE_DIMENSIONS else "brute"
+
+
+def prefers_approximate(n_samples: int, n_features: int) -> bool:
+    """Return whether an approximate search is faster than the exact ones."""
+    return n_samples > APPROXIMATE_ABOVE and n_features > FEW_DIMENSIONS
+
+
+def choose_search(
+    n_samples: int, n_features: int, *, method: Any = "auto", device: str = "cpu"
+) -> Choice:
+    """Choose the search for samples of this shape.
+
+    >>> choose_search(1000, 3)
+    Choice(value='kd_tree', why='exact; a tree is fastest in few dimensions')
+    >>> choose_search(1000, 3, method="brute")
+    Choice(value='brute', why='set by the caller')
+    """
+    if not isinstance(method, str):
+        return given("custom")
+    if method != "auto":
+        return given(method)
+    if device != "cpu":
+        return Choice("cells", "exact; it runs on the device")
+    exact = exact_search(n_features)
+    if not prefers_approximate(n_samples, n_features):
+        if exact == "kd_tree":
+            return Choice(exact, "exact; a tree is fastest in few dimensions")
+        return Choice(exact, "exact; comparing all pairs is fastest in many dimensions")
+    many = f"there are more than {APPROXIMATE_ABOVE:,} samples"
+    # Not imported here: loading faiss is left to the fit of the search.
+    if find_spec("faiss") is not None:
+        return Choice("faiss", f"approximate, as {many}; its recall is measured")
+    log.warning(
+        "the exact search (%s) of %d samples in %d dimensions takes time that grows "
+        "with the square of the number of samples; faiss would save most of it: "
+        "pip install 'manifactor[ann]'.",
+        exact,
+        n_samples,
+        n_features,
+    )
+    return Choice(exact, f"exact; {many}, but the package faiss is not installed")
+
+
+def make_search(
+    method: str, n_neighbors: int, *, n_jobs: int | None = -1, device: str = "cpu"
+) -> NeighborSearch:
+    """Return a Euclidean search by name: "kd_tree", "brute", "faiss" or "cells"."""
+    if method == "cells":
+        return DeviceSearch(n_neighbors, device=require_device(device))
+    searches = {"kd_tree": TreeSearch, "brute": BruteSearch, "faiss": ApproximateSearch}
+    return searches[method](n_neighbors, n_jobs=n_jobs)
+
 
 # Distances of samples to their neighbours as a symmetric graph.
 
@@ -24,7 +112,12 @@ def symmetric(distances: sp.csr_array | NeighborTable) -> sp.csr_array | Residen
     """Return an entry wherever either sample is a neighbour, none on the diagonal."""
     if isinstance(distances, NeighborTable):
         return distances.symmetric()
-    distances = _with_short_indices(distances)
+    # Indices of 4 bytes, where the symmetric form allows it.
+    if max(2 * distances.nnz, *distances.shape) <= np.iinfo(np.int32).max:
+        pattern = (
+            each.astype(np.int32, copy=False) for each in (distances.indices, distances.indptr)
+        )
+        distances = sp.csr_array((distances.data, *pattern), shape=distances.shape)
     # Both directions of an edge have the same distance, or one of them none.
     distances = distances.maximum(distances.T)
     diagonal = distances.diagonal()
@@ -35,16 +128,6 @@ def symmetric(distances: sp.csr_array | NeighborTable) -> sp.csr_array | Residen
     return distances
 
 
-def _with_short_indices(matrix: sp.csr_array) -> sp.csr_array:
-    """Return a matrix with indices of 4 bytes, where its symmetric form allows it."""
-    most = np.iinfo(np.int32).max
-    if max(2 * matrix.nnz, *matrix.shape) > most:
-        return matrix
-    indices = matrix.indices.astype(np.int32, copy=False)
-    indptr = matrix.indptr.astype(np.int32, copy=False)
-    return sp.csr_array((matrix.data, indices, indptr), shape=matrix.shape)
-
-
 # Connected components of a neighbour graph, and the edges that join them.
 
 
@@ -52,19 +135,13 @@ class DisconnectedGraphWarning(UserWarning):
     """The neighbour graph had several components, which were joined."""
 
 
-@dataclass(frozen=True)
-class Components:
-    """Components of a neighbour graph."""
-
-    # (n_distinct,): the component of each distinct sample; 0 is the one with the most given samples
-    label: np.ndarray
-    bridges: np.ndarray  # (n_components - 1, 2): pairs of distinct samples that join the components
-
-
 def join_components(
     distances: sp.csr_array | ResidentMatrix, samples: np.ndarray | None, inverse: np.ndarray
-) -> Components:
+) -> tuple[np.ndarray, np.ndarray]:
     """Find the components and the shortest edges that join them.
+
+    Returns the component of each distinct sample, 0 for the one with the most given samples, and
+    the pairs of distinct samples that join them, (n_components - 1, 2).
 
     Shapes: distances (n_distinct, n_distinct), samples (n_distinct, n_features), inverse
     (n_samples,).
@@ -74,14 +151,16 @@ def join_components(
         # Counted on the device first: the graph is copied to the host only if it is disconnected,
         # which is rare.
         if distances.components() == 1:
-            return Components(np.zeros(distances.shape[0], dtype=int), none)
+            return np.zeros(distances.shape[0], dtype=int), none
         distances = distances.tocsr()
     count, label = connected_components(distances, directed=False)
     size = np.bincount(label[inverse])
     label = _rank(size)[label]
     if count == 1:
-        return Components(label, none)
-    found = _description(np.sort(size)[::-1])
+        return label, none
+    listed = ", ".join(str(each) for each in np.sort(size)[:-6:-1])
+    more = ", ..." if count > 5 else ""
+    found = f"the neighbour graph has {count} components of {listed}{more} samples"
     if samples is None:
         raise ValueError(
             f"a precomputed graph must be connected; {found}. Give more neighbours to "
@@ -94,19 +173,12 @@ def join_components(
         "largest component: fit X[estimator.components_ == 0].",
         DisconnectedGraphWarning,
     )
-    return Components(label, _shortest_edges(samples, label))
+    return label, _shortest_edges(samples, label)
 
 
 def _rank(size: np.ndarray) -> np.ndarray:
     """Return the place of each component, the largest first."""
     return np.argsort(np.argsort(-size, kind="stable"), kind="stable")
-
-
-def _description(sizes: np.ndarray) -> str:
-    """Return the number of components and the sizes of the largest."""
-    shown = ", ".join(str(size) for size in sizes[:5])
-    more = ", ..." if len(sizes) > 5 else ""
-    return f"the neighbour graph has {len(sizes)} components of {shown}{more} samples"
 
 
 def _shortest_edges(X: np.ndarray, label: np.ndarray) -> np.ndarray:
@@ -142,36 +214,25 @@ def _nearest_outside(X: np.ndarray, component: np.ndarray) -> tuple[float, int, 
 
 # Copies among the samples: found by distances of 0, and merged.
 
-FEWEST_DISTINCT = 3  # two samples have one distance, which shows no geometry
 
+def merged(
+    rows: np.ndarray, inverse: np.ndarray, copy_of: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return one distinct sample for each group of copies.
 
-@dataclass(frozen=True)
-class DistinctSamples:
-    """The distinct ones among the given samples."""
+    `rows` are the given samples that the distinct ones are, `inverse` the distinct sample of each
+    given one.
 
-    rows: np.ndarray  # (n_distinct,): the given sample that each distinct sample is
-    inverse: np.ndarray  # (n_samples,): the distinct sample that each given sample is a copy of
-
-    @classmethod
-    def ordered(cls, order: np.ndarray) -> "DistinctSamples":
-        """Return all samples as distinct ones in a given order, (n_samples,)."""
-        inverse = np.empty_like(order)
-        inverse[order] = np.arange(len(order))
-        return cls(order, inverse)
-
-    def merge(self, copy_of: np.ndarray) -> "DistinctSamples":
-        """Return one distinct sample for each group of copies.
-
-        Shapes: copy_of (n_distinct,).
-        """
-        first = np.unique(copy_of, return_index=True)[1]
-        if len(first) < FEWEST_DISTINCT:
-            raise ValueError(
-                f"at least {FEWEST_DISTINCT} samples must differ; got "
-                f"{len(self.inverse)} samples of which {len(first)} are distinct. "
-                "Check that the right columns were read."
-            )
-        return DistinctSamples(self.rows[first], copy_of[self.inverse])
+    Shapes: rows (n_distinct,), inverse (n_samples,), copy_of (n_distinct,).
+    """
+    first = np.unique(copy_of, return_index=True)[1]
+    # Two samples have one distance, which shows no geometry.
+    if len(first) < 3:
+        raise ValueError(
+            f"at least 3 samples must differ; got {len(inverse)} samples of which {len(first)} are "
+            "distinct. Check that the right columns were read."
+        )
+    return rows[first], copy_of[inverse]
 
 
 def copy_groups(distances: sp.csr_array | NeighborTable) -> np.ndarray | None:
@@ -201,17 +262,13 @@ def shortest_between(
     row = row_group[row_of(distances)]
     column = column_group[distances.indices]
     order = np.lexsort((distances.data, column, row))
-    row = row[order]
-    column = column[order]
-    data = distances.data[order]
+    row, column = row[order], column[order]
     # Sorted by pair of groups and then by distance: the first of each pair is shortest.
     changes = (np.diff(row) != 0) | (np.diff(column) != 0)
     first = np.r_[True, changes][: len(row)]
     # `initial`: a matrix of no rows has no largest group.
-    n_rows = row_group.max(initial=-1) + 1
-    n_columns = column_group.max() + 1
-    pairs = (row[first], column[first])
-    return sp.csr_array((data[first], pairs), shape=(n_rows, n_columns))
+    shape = (row_group.max(initial=-1) + 1, column_group.max() + 1)
+    return sp.csr_array((distances.data[order][first], (row[first], column[first])), shape=shape)
 
 
 def row_of(matrix: sp.csr_array) -> np.ndarray:
@@ -321,7 +378,7 @@ class NeighborGraph:
             distances = self.distances[kept][:, kept].maximum(found)
         if resides and sp.issparse(distances):
             distances = resident(distances, self.distances.entries.device)
-        left = DistinctSamples(self.distinct[kept], place[self.inverse])
+        left = self.distinct[kept], place[self.inverse]
         graph = _assembled(distances, samples, left, search, n_neighbors, self.method)
         # Most edges are those found before, with the recall of then.
         recall = graph.recall if anew else min(self.recall, graph.recall)
@@ -347,13 +404,7 @@ class NeighborGraph:
 
 
 def neighbor_graph(
-    X,
-    n_neighbors: int,
-    *,
-    method: Any = "auto",
-    n_jobs: int | None = -1,
-    device: str = "cpu",
-    settings: NeighborSettings = NeighborSettings(),
+    X, n_neighbors: int, *, method: Any = "auto", n_jobs: int | None = -1, device: str = "cpu"
 ) -> NeighborGraph:
     """Return the graph of the `n_neighbors` nearest neighbours of every sample.
 
@@ -361,13 +412,12 @@ def neighbor_graph(
 
     Shapes: X (n_samples, n_features).
     """
-    choice = choose_search(*X.shape, method=method, device=device, settings=settings)
+    choice = choose_search(*X.shape, method=method, device=device)
     if choice.value == "precomputed":
         return _precomputed_graph(sp.csr_array(X), choice)
     if choice.value == "custom":
-        custom = CustomSearch(clone(method, safe=False))
-        return _searched_graph(X, custom, None, choice)
-    search = make_search(choice.value, n_neighbors, n_jobs=n_jobs, device=device, settings=settings)
+        return _searched_graph(X, CustomSearch(clone(method, safe=False)), None, choice)
+    search = make_search(choice.value, n_neighbors, n_jobs=n_jobs, device=device)
     return _searched_graph(X, search, n_neighbors, choice)
 
 
@@ -388,27 +438,31 @@ def _searched_graph(
     X: np.ndarray, search: NeighborSearch, n_neighbors: int | None, method: Choice
 ) -> NeighborGraph:
     """Return the graph of samples: search, merge copies, search again until none."""
-    samples = DistinctSamples.ordered(search.sample_order(X))
+    order = search.sample_order(X)
+    inverse = np.empty_like(order)
+    inverse[order] = np.arange(len(order))
+    samples = order, inverse
     while True:
-        distinct = chosen(X, samples.rows)
+        distinct = chosen(X, samples[0])
         n_neighbors = _limit_neighbors(search, n_neighbors, len(distinct))
         distances = search.fit_transform(distinct)
         copy_of = copy_groups(distances)
         if copy_of is None:
             break
         # Copies took the places of other neighbours, and more copies may lie beyond.
-        samples = samples.merge(copy_of)
+        samples = merged(*samples, copy_of)
     return _assembled(symmetric(distances), distinct, samples, search, n_neighbors, method)
 
 
 def _precomputed_graph(distances: sp.csr_array, method: Choice) -> NeighborGraph:
     """Return the graph of given distances."""
     require_distances(distances)
-    samples = DistinctSamples.ordered(np.arange(distances.shape[0]))
+    every = np.arange(distances.shape[0])
+    samples = every, every
     copy_of = copy_groups(distances)
     # Once is enough: all distances of 0 lie inside of the groups.
     if copy_of is not None:
-        samples = samples.merge(copy_of)
+        samples = merged(*samples, copy_of)
         distances = shortest_between(distances, copy_of, copy_of)
     return _assembled(symmetric(distances), None, samples, None, None, method)
 
@@ -416,25 +470,26 @@ def _precomputed_graph(distances: sp.csr_array, method: Choice) -> NeighborGraph
 def _assembled(
     distances: sp.csr_array | ResidentMatrix,
     distinct: np.ndarray | None,
-    samples: DistinctSamples,
+    samples: tuple[np.ndarray, np.ndarray],
     search: NeighborSearch | None,
     n_neighbors: int | None,
     method: Choice,
 ) -> NeighborGraph:
     """Return the graph of symmetric distances, its components joined, no outliers."""
-    components = join_components(distances, distinct, samples.inverse)
+    rows, inverse = samples
+    label, bridges = join_components(distances, distinct, inverse)
     return NeighborGraph(
         distances=distances,
-        bridges=components.bridges,
-        distinct=samples.rows,
-        inverse=samples.inverse,
-        components=components.label[samples.inverse],
+        bridges=bridges,
+        distinct=rows,
+        inverse=inverse,
+        components=label[inverse],
         search=search,
         method=method,
         n_neighbors=n_neighbors,
         recall=np.nan if search is None else search.recall_,
-        outliers=np.zeros(len(samples.inverse), dtype=bool),
-        undrawn=np.zeros(len(samples.inverse), dtype=bool),
+        outliers=np.zeros(len(inverse), dtype=bool),
+        undrawn=np.zeros(len(inverse), dtype=bool),
     )
 
 

@@ -1,4 +1,4 @@
-"""A symmetric matrix in strips of rows, for products with blocks of vectors.
+"""A symmetric matrix as an operator on blocks of vectors, and one for all cores.
 
 Samples are put in an order in which those that lie near each other have rows near each other. Such
 rows have most of their columns in common: some rows, with the columns that any of them has, are a
@@ -8,9 +8,8 @@ eight times as fast.
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,25 +20,14 @@ from sklearn.utils import gen_batches
 from manifactor._support.threads import cores, one_blas_thread, row_slices
 from manifactor._support.values import ceil_div, quotient
 
+# Rows of a tile: more of them have more columns in all, fewer take more calls.
+TILE_ROWS = 24
 
-@dataclass(frozen=True)
-class TileSettings:
-    """Settings of tiles, and of the choice whether to use them."""
-
-    # Rows of a tile: more of them have more columns in all, fewer take more calls.
-    rows: int = 24
-
-    # Columns of a tile, over the mean entries of a row, up to which tiles are faster than
-    # compressed rows: twice as fast at 3, and as fast at 6. 60,000 samples of a surface have 3.0 in
-    # the order of a tree's leaves, 5.1 in reverse Cuthill-McKee order and 23 in random order; those
-    # of a 4-dimensional manifold 6.5, 10 and 23.
-    most_columns: float = 4.0
-
-    # The same, up to which the given order of the samples is as good as any.
-    most_in_order: float = 8.0
-
-    # Tiles that are looked at to choose.
-    looked_at: int = 100
+# Columns of a tile, over the mean entries of a row, up to which tiles are faster than compressed
+# rows: twice as fast at 3, and as fast at 6. 60,000 samples of a surface have 3.0 in the order of a
+# tree's leaves, 5.1 in reverse Cuthill-McKee order and 23 in random order; those of a 4-dimensional
+# manifold 6.5, 10 and 23.
+MOST_TILE_COLUMNS = 4.0
 
 
 class TiledRows:
@@ -48,10 +36,9 @@ class TiledRows:
     Shapes: rows (n_rows, n).
     """
 
-    def __init__(self, rows: sp.csr_array, *, tile_rows: int) -> None:
-        """Lay the rows out in tiles."""
+    def __init__(self, rows: sp.csr_array) -> None:
         self.n_rows = rows.shape[0]
-        self._where = row_slices(self.n_rows, tile_rows, suits=1)
+        self._where = row_slices(self.n_rows, TILE_ROWS, suits=1)
         self._tiles = [_tile(rows, where) for where in self._where]
         self._most_columns = max(len(columns) for columns, _ in self._tiles)
 
@@ -80,15 +67,14 @@ def _tile(rows: sp.csr_array, where: slice) -> tuple[np.ndarray, np.ndarray]:
     return columns.astype(np.intp), tile
 
 
-def locally_ordered(
-    matrix: sp.csr_array, *, settings: TileSettings = TileSettings()
-) -> tuple[sp.csr_array, np.ndarray]:
+def locally_ordered(matrix: sp.csr_array) -> tuple[sp.csr_array, np.ndarray]:
     """Return a matrix with samples near each other in rows near each other.
 
     Also return the order, (n,). It is the given one where that is good, and else the reverse
     Cuthill-McKee order.
     """
-    if columns_of_tiles(matrix, settings=settings) <= settings.most_in_order:
+    # Up to twice the columns that tiles may have, the given order is as good as any.
+    if columns_of_tiles(matrix) <= 8:
         return matrix, np.arange(matrix.shape[0])
     order = reverse_cuthill_mckee(sp.csr_matrix(matrix), symmetric_mode=True)
     rows = sp.csr_array(matrix)[order]
@@ -98,12 +84,12 @@ def locally_ordered(
     return band, order
 
 
-def columns_of_tiles(matrix: sp.csr_array, *, settings: TileSettings = TileSettings()) -> float:
+def columns_of_tiles(matrix: sp.csr_array) -> float:
     """Return the number of columns of a tile, over the entries of a row, on average."""
-    tiles = row_slices(matrix.shape[0], settings.rows, suits=1)
-    step = max(1, len(tiles) // settings.looked_at)
+    tiles = row_slices(matrix.shape[0], TILE_ROWS, suits=1)
     columns, entries = 0.0, 0.0
-    for tile in tiles[::step]:
+    # 100 tiles show it.
+    for tile in tiles[:: max(1, len(tiles) // 100)]:
         inside = slice(matrix.indptr[tile.start], matrix.indptr[tile.stop])
         columns += len(np.unique(matrix.indices[inside]))
         entries += (inside.stop - inside.start) / (tile.stop - tile.start)
@@ -124,111 +110,21 @@ def strip_of(matrix: sp.csr_array | np.ndarray, rows: slice):
     return strip
 
 
-def in_single_precision(strip, *, tile_rows: int = 0):
-    """Return a strip in single precision.
-
-    A sparse one becomes tiles of so many rows; with 0 it shares its pattern.
-    """
+def in_single_precision(strip, *, tiled: bool):
+    """Return a strip in single precision: in tiles, or with the pattern that it has."""
     if isinstance(strip, np.ndarray):
         return strip.astype(np.float32)
-    if tile_rows:
-        return TiledRows(strip, tile_rows=tile_rows)
+    if tiled:
+        return TiledRows(strip)
     data = strip.data.astype(np.float32)
     return sp.csr_array((data, strip.indices, strip.indptr), shape=strip.shape)
 
 
-# A symmetric matrix as an operator on blocks of vectors, and one for all cores.
-#
 # Blocks are arrays of the operator's own kind, (n, width), in the operator's own order of the
 # samples. Small matrices, such as all inner products of a block's vectors, are numpy arrays of
 # double precision whatever the kind.
 
-Block = np.ndarray  # of shape (n, width), on the host
-
-
-class Operator(Protocol):
-    """What the solvers need of a matrix."""
-
-    n: int  # number of rows
-    entries: float  # mean number of entries in a row
-    # Width up to which a product with a block takes hardly more time than with half of it; 0 where
-    # the time grows with every vector
-    wide: int
-
-    def random(self, width: int, rng: Generator) -> Any:
-        """Return random vectors of about unit length, in single precision."""
-
-    def filled(self, rows: np.ndarray, vectors: np.ndarray) -> Any:
-        """Return a block with these vectors, (n_rows, width), on some rows.
-
-        It is 0 on all others, and in single precision.
-        """
-
-    def vectors(self, block: Any, which: np.ndarray) -> Any:
-        """Return some vectors of a block in the caller's order of the samples.
-
-        They are in double precision, and stay on the block's device.
-        """
-
-    def cast(self, block: Any, *, single: bool) -> Any:
-        """Return the block in single or double precision."""
-
-    def product(self, block: Any) -> Any:
-        """Return the matrix times a block, in the block's precision."""
-
-    def recur(self, now: Any, before: Any, centre: float, forward: float, back: float) -> None:
-        """Overwrite `before` with forward * (matrix - centre) @ now - back * before."""
-
-    def inner(self, one: Any, other: Any) -> np.ndarray:
-        """Return the inner products of the vectors of two blocks, (width, width).
-
-        They are summed in double precision. They are symmetric: the blocks are the same, or one is
-        the matrix times the other.
-        """
-
-    def dots(self, one: Any, other: Any) -> Any:
-        """Return the inner product of each vector with its partner, (width,).
-
-        The result stays on the block's device.
-        """
-
-    def stacked(self, numbers: Sequence[Any]) -> np.ndarray:
-        """Return several results of `dots` as the rows of an array."""
-
-    def clear(self, block: Any, known: Any) -> None:
-        """Project a block onto the complement of known orthonormal vectors, in place.
-
-        Both have the same precision.
-        """
-
-    def rotate(self, block: Any, rotation: np.ndarray) -> None:
-        """Overwrite a block with combinations of its vectors."""
-
-    def columns(self, block: Any, which: np.ndarray) -> Any:
-        """Return a block of some of the vectors."""
-
-    def beside(self, one: Any, other: Any) -> Any:
-        """Return one block of the vectors of two, in the precision of the second."""
-
-    def add(self, block: Any, other: Any, factors: Any) -> None:
-        """Add to each vector its partner in another block times a factor, in place."""
-
-    def scale(self, block: Any, factors: Any) -> None:
-        """Multiply each vector of a block by a factor, in place."""
-
-    def scale_rows(self, block: Any, factors: np.ndarray) -> None:
-        """Multiply the vectors of a block at each sample by a factor, in place.
-
-        The factors are in the caller's order of the samples.
-        """
-
-    def residual_norms(
-        self, image: Any, block: Any, rotation: np.ndarray, values: np.ndarray
-    ) -> np.ndarray:
-        """Return the norms of image @ rotation - block * values, column by column.
-
-        Only the first columns of `block`, as many as `values`, count.
-        """
+Block = Any  # of shape (n, width), an array of the operator's own kind
 
 
 class HostOperator:
@@ -240,31 +136,23 @@ class HostOperator:
     Shapes: matrix (n, n).
     """
 
+    # Width up to which a product with a block takes hardly more time than with half of it; 0 where
+    # the time grows with every vector.
     wide = 0
 
-    def __init__(
-        self,
-        matrix: sp.csr_array | np.ndarray,
-        *,
-        strip_rows: int = 1024,
-        fewest_rows: int = 512,
-        column_strips: int = 4,
-        tiles: TileSettings = TileSettings(),
-    ) -> None:
+    def __init__(self, matrix: sp.csr_array | np.ndarray) -> None:
         self.n = matrix.shape[0]
         self.order = np.arange(self.n)
-        self.entries: float = matrix.shape[1]
-        tile_rows = 0
+        self.entries: float = matrix.shape[1]  # mean number of entries in a row
+        tiled = False
         if sp.issparse(matrix):
-            matrix, self.order = locally_ordered(matrix, settings=tiles)
+            matrix, self.order = locally_ordered(matrix)
             self.entries = matrix.nnz / self.n
-            if columns_of_tiles(matrix, settings=tiles) <= tiles.most_columns:
-                tile_rows = tiles.rows
-        self._column_strips = column_strips
-        self._strips = row_slices(self.n, strip_rows, at_least=fewest_rows)
+            tiled = columns_of_tiles(matrix) <= MOST_TILE_COLUMNS
+        self._strips = row_slices(self.n, 1024, at_least=512)
         self._pool = ThreadPoolExecutor(cores())
         self._double = [strip_of(matrix, rows) for rows in self._strips]
-        single = partial(in_single_precision, tile_rows=tile_rows)
+        single = partial(in_single_precision, tiled=tiled)
         self._single = list(self._pool.map(single, self._double))
 
     def __enter__(self) -> "HostOperator":
@@ -277,6 +165,7 @@ class HostOperator:
         self._pool.shutdown(cancel_futures=True)
 
     def random(self, width: int, rng: Generator) -> Block:
+        """Return random vectors of about unit length, in single precision."""
         # Uniform numbers are faster to draw than normal ones, and as good a start.
         block = rng.random((self.n, width), dtype=np.float32)
         block -= np.float32(0.5)
@@ -286,6 +175,10 @@ class HostOperator:
         return block
 
     def filled(self, rows: np.ndarray, vectors: np.ndarray) -> Block:
+        """Return a block with these vectors, (n_rows, width), on some rows.
+
+        It is 0 on all others, and in single precision.
+        """
         shape = (self.n, vectors.shape[1])
         block = np.zeros(shape, dtype=np.float32)
         place = np.empty(self.n, dtype=int)
@@ -293,7 +186,11 @@ class HostOperator:
         block[place[rows]] = vectors
         return block
 
-    def vectors(self, block: Block, which: np.ndarray) -> np.ndarray:
+    def vectors(self, block: Block, which: np.ndarray) -> Block:
+        """Return some vectors of a block in the caller's order of the samples.
+
+        They are in double precision, and stay on the block's device.
+        """
         out = np.empty((self.n, len(which)))
 
         def work(rows: slice) -> None:
@@ -303,11 +200,13 @@ class HostOperator:
         return out
 
     def cast(self, block: Block, *, single: bool) -> Block:
+        """Return the block in single or double precision."""
         dtype = np.float32 if single else np.float64
         # No copy where there is nothing to convert: blocks are large.
         return block.astype(dtype, copy=False)
 
     def product(self, block: Block) -> Block:
+        """Return the matrix times a block, in the block's precision."""
         out = np.empty_like(block)
 
         def work(rows: slice, strip) -> None:
@@ -317,6 +216,7 @@ class HostOperator:
         return out
 
     def recur(self, now: Block, before: Block, centre: float, forward: float, back: float) -> None:
+        """Overwrite `before` with forward * (matrix - centre) @ now - back * before."""
         # Numbers of the block's precision: others would make the strips double.
         shift, ahead, behind = np.array([centre, forward, back], now.dtype)
 
@@ -330,9 +230,13 @@ class HostOperator:
         self._run(work, self._strips, self._matrix(now.dtype))
 
     def inner(self, one: Block, other: Block) -> np.ndarray:
+        """Return the inner products of the vectors of two blocks, (width, width).
+
+        They are summed in double precision. They are symmetric: the blocks are the same, or one is
+        the matrix times the other.
+        """
         width = one.shape[1]
-        strip = ceil_div(width, self._column_strips)
-        columns = list(gen_batches(width, strip))
+        columns = list(gen_batches(width, ceil_div(width, 4)))
 
         def work(rows: slice) -> np.ndarray:
             left = one[rows].astype(np.float64, copy=False)
@@ -351,19 +255,30 @@ class HostOperator:
         upper = np.triu(total)
         return upper + np.triu(upper, 1).T
 
-    def dots(self, one: Block, other: Block) -> np.ndarray:
+    def dots(self, one: Block, other: Block) -> Any:
+        """Return the inner product of each vector with its partner, (width,).
+
+        The result stays on the block's device.
+        """
         return np.einsum("xa,xa->a", one, other, dtype=np.float64)
 
-    def stacked(self, numbers: Sequence[np.ndarray]) -> np.ndarray:
+    def stacked(self, numbers: Sequence[Any]) -> np.ndarray:
+        """Return several results of `dots` as the rows of an array."""
         return np.array(numbers)
 
-    def add(self, block: Block, other: Block, factors: np.ndarray) -> None:
+    def add(self, block: Block, other: Block, factors: Any) -> None:
+        """Add to each vector its partner in another block times a factor, in place."""
         block += other * factors.astype(block.dtype)
 
-    def scale(self, block: Block, factors: np.ndarray) -> None:
+    def scale(self, block: Block, factors: Any) -> None:
+        """Multiply each vector of a block by a factor, in place."""
         block *= factors.astype(block.dtype)
 
     def scale_rows(self, block: Block, factors: np.ndarray) -> None:
+        """Multiply the vectors of a block at each sample by a factor, in place.
+
+        The factors are in the caller's order of the samples.
+        """
         factors = factors[self.order].astype(block.dtype)
 
         def work(rows: slice) -> None:
@@ -372,6 +287,11 @@ class HostOperator:
         self._run(work, self._strips)
 
     def clear(self, block: Block, known: Block) -> None:
+        """Project a block onto the complement of known orthonormal vectors, in place.
+
+        Both have the same precision.
+        """
+
         def project(rows: slice) -> np.ndarray:
             return known[rows].T @ block[rows]
 
@@ -383,6 +303,7 @@ class HostOperator:
         self._run(work, self._strips)
 
     def rotate(self, block: Block, rotation: np.ndarray) -> None:
+        """Overwrite a block with combinations of its vectors."""
         rotation = rotation.astype(block.dtype, copy=False)
 
         def work(rows: slice) -> None:
@@ -393,6 +314,10 @@ class HostOperator:
     def residual_norms(
         self, image: Block, block: Block, rotation: np.ndarray, values: np.ndarray
     ) -> np.ndarray:
+        """Return the norms of image @ rotation - block * values, column by column.
+
+        Only the first columns of `block`, as many as `values`, count.
+        """
         count = len(values)
 
         def work(rows: slice) -> np.ndarray:
@@ -404,10 +329,12 @@ class HostOperator:
         return np.sqrt(squares)
 
     def columns(self, block: Block, which: np.ndarray) -> Block:
+        """Return a block of some of the vectors."""
         # Rows stay contiguous, as they would not with an index.
         return np.take(block, which, axis=1)
 
     def beside(self, one: Block, other: Block) -> Block:
+        """Return one block of the vectors of two, in the precision of the second."""
         if not one.shape[1]:
             return other
         return np.concatenate([one, other], axis=1, dtype=other.dtype)

@@ -4,8 +4,7 @@ They give a rough look at the whole.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.random import Generator
@@ -13,30 +12,24 @@ from numpy.random import Generator
 from manifactor._support.errors import held_warnings
 from manifactor.spectral.filter_plan import block_width
 from manifactor.spectral.kernel import Affinity, affinity
-from manifactor.spectral.laplacian import SpectrumSettings, laplacian_spectrum
+from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import NeighborGraph
 from manifactor.spectral.spectrum import Spectrum
 
+# Above this number of samples two parts tell as much about noise as two halves, and cost less.
+PARTED_ABOVE = 60_000
 
-@dataclass(frozen=True)
-class PartSettings:
-    """Settings of `draw_parts`."""
+# A part is the eighth part of the samples, within these limits.
+SMALLEST_PART = 10_000
+LARGEST_PART = 100_000
 
-    # Above so many samples two parts tell as much about noise as two halves, and cost less.
-    parted_above: int = 60_000
+# A part of more samples starts from the spectrum of a part of its own, which takes a third of the
+# products that random vectors take.
+NESTED_ABOVE = 30_000
 
-    # A part is the eighth part of the samples, within these limits.
-    divisor: int = 8
-    smallest: int = 10_000
-    largest: int = 100_000
-
-    # A part of more samples starts from the spectrum of a part of its own, which takes a third of
-    # the products that random vectors take.
-    nested_above: int = 30_000
-
-    # Spectra of parts and halves serve as noise estimates and starting vectors only: a tenth of the
-    # sampling error is accurate enough.
-    spectrum: SpectrumSettings = field(default_factory=lambda: SpectrumSettings(accuracy=0.1))
+# Spectra of parts and halves serve as noise estimates and starting vectors only: a tenth of the
+# sampling error is accurate enough.
+ROUGH_ACCURACY = 0.1
 
 
 @dataclass(frozen=True)
@@ -51,19 +44,15 @@ class Part:
         """Return the same with its kernel on the host."""
         return replace(self, affinity=self.affinity.settled(), spectrum=self.spectrum.settled())
 
-    def with_functions(
-        self, count: int, *, rng: Generator, settings: PartSettings = PartSettings()
-    ) -> "Part":
+    def with_functions(self, count: int, *, rng: Generator) -> "Part":
         """Return the same with `count` functions and some to spare."""
         more = with_spare(count, len(self.rows))
-        spectrum = _rough_spectrum(self.affinity, more, None, rng, settings)
-        return replace(self, spectrum=spectrum)
+        return replace(self, spectrum=_rough_spectrum(self.affinity, more, None, rng))
 
 
-def part_size(n_samples: int, *, settings: PartSettings = PartSettings()) -> int:
+def part_size(n_samples: int) -> int:
     """Return the number of samples of a part."""
-    share = n_samples // settings.divisor
-    return min(max(share, settings.smallest), settings.largest)
+    return min(max(n_samples // 8, SMALLEST_PART), LARGEST_PART)
 
 
 def draw_parts(
@@ -73,7 +62,6 @@ def draw_parts(
     search: Callable[[np.ndarray], NeighborGraph],
     walk_of: Callable[[NeighborGraph], Affinity] = affinity,
     rng: Generator,
-    settings: PartSettings = PartSettings(),
 ) -> tuple[Part, ...]:
     """Draw two disjoint parts of many samples and compute their spectra.
 
@@ -81,9 +69,18 @@ def draw_parts(
 
     Shapes: samples (n_distinct, n_features).
     """
-    drawn = rng.permutation(len(samples))
-    size = part_size(len(samples), settings=settings)
-    solved = partial(_part, search=search, walk_of=walk_of, rng=rng, settings=settings)
+
+    def solved(samples: np.ndarray, rows: np.ndarray, n_functions: int) -> Part:
+        graph = search(samples[rows])
+        walk, rows, start = walk_of(graph), rows[graph.distinct], None
+        if len(rows) > NESTED_ABOVE:
+            size = part_size(len(rows))
+            some = np.sort(rng.permutation(len(rows))[:size])
+            inner = solved(samples[rows], some, with_spare(n_functions, size))
+            start = inner.rows, inner.spectrum
+        return Part(rows, walk, _rough_spectrum(walk, n_functions, start, rng))
+
+    drawn, size = rng.permutation(len(samples)), part_size(len(samples))
     # Warnings about a part are not shown; the same problem in the whole sample is reported there.
     with held_warnings():
         first = solved(samples, np.sort(drawn[:size]), with_spare(n_functions, size))
@@ -92,54 +89,18 @@ def draw_parts(
 
 
 def with_spare(n_functions: int, n_samples: int) -> int:
-    """Return the functions to compute for a start of a solver that wants so many.
+    """Return the number of functions to compute for a start of a solver.
 
     The solver's block is wider, and profits where a part shows its spare vectors too.
     """
     return (n_functions + block_width(n_samples, n_functions)) // 2
 
 
-def _part(
-    samples: np.ndarray,
-    rows: np.ndarray,
-    n_functions: int,
-    *,
-    search: Callable[[np.ndarray], NeighborGraph],
-    walk_of: Callable[[NeighborGraph], Affinity],
-    rng: Generator,
-    settings: PartSettings,
-) -> Part:
-    """Return some rows of the samples with their walk and its spectrum."""
-    graph = search(samples[rows])
-    walk = walk_of(graph)
-    rows = rows[graph.distinct]
-    start = None
-    if len(rows) > settings.nested_above:
-        size = part_size(len(rows), settings=settings)
-        chosen = np.sort(rng.permutation(len(rows))[:size])
-        inner = _part(
-            samples[rows],
-            chosen,
-            with_spare(n_functions, size),
-            search=search,
-            walk_of=walk_of,
-            rng=rng,
-            settings=settings,
-        )
-        start = inner.rows, inner.spectrum
-    spectrum = _rough_spectrum(walk, n_functions, start, rng, settings)
-    return Part(rows, walk, spectrum)
-
-
 def _rough_spectrum(
-    walk: Affinity,
-    count: int,
-    start: tuple[np.ndarray, Spectrum] | None,
-    rng: Generator,
-    settings: PartSettings,
+    walk: Affinity, count: int, start: tuple[np.ndarray, Spectrum] | None, rng: Generator
 ) -> Spectrum:
     """Compute a spectrum with spare functions, for a solver that starts from them."""
     most = len(walk.degree) // 2
     return laplacian_spectrum(
-        walk, min(count, most), start=start, spare=True, rng=rng, settings=settings.spectrum
+        walk, min(count, most), start=start, spare=True, accuracy=ROUGH_ACCURACY, rng=rng
     )

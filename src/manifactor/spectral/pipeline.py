@@ -1,4 +1,4 @@
-"""Keys of the stages of `diffuse`: fingerprints of all that a stage depends on."""
+"""The whole way from samples to a Diffusion, on one page."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,10 +21,11 @@ from manifactor.spectral.laplacian import (
     warn_of_weak_links,
     without_outliers,
 )
-from manifactor.spectral.neighbors import NeighborGraph, chosen, neighbor_graph
-from manifactor.spectral.parts import Part, draw_parts
-from manifactor.spectral.preparation import choose_preparation
+from manifactor.spectral.neighbors import N_NEIGHBORS, NeighborGraph, chosen, neighbor_graph
+from manifactor.spectral.parts import PARTED_ABOVE, Part, draw_parts
+from manifactor.spectral.preparation import MOST_COLUMNS, MOST_COMPONENTS, choose_preparation
 from manifactor.spectral.settings import (
+    SAMPLES_PER_FUNCTION,
     DiffusionSettings,
     number_of_functions,
     number_of_neighbors,
@@ -35,15 +36,12 @@ from manifactor.spectral.spectrum import Spectrum
 
 def stage_keys(X, settings: DiffusionSettings, stages: Stages) -> dict[str, str]:
     """Return the key of every stage: a fingerprint of all that it depends on."""
-    preparation = fingerprint(
-        X, settings.precomputed, settings.own_search, settings.preparation, settings.preparing
-    )
+    preparation = fingerprint(X, settings.precomputed, settings.own_search, settings.preparation)
     neighbours = fingerprint(
         preparation,
         number_of_neighbors(settings, X.shape[0]).value,
         _search_key(settings.neighbors),
         settings.device,
-        settings.searching,
     )
     # The number of functions both as asked for and as chosen: "auto" is settled only when copies
     # are known.
@@ -53,11 +51,6 @@ def stage_keys(X, settings: DiffusionSettings, stages: Stages) -> dict[str, str]
         settings.density_correction,
         settings.n_functions,
         settings.solver,
-        settings.counts,
-        settings.kernel,
-        settings.outliers,
-        settings.parts,
-        settings.spectrum,
     )
     return {"preparation": preparation, "neighbours": neighbours, "spectrum": spectrum}
 
@@ -69,9 +62,6 @@ def _search_key(search: Any) -> str:
     if hasattr(search, "get_params"):
         return f"{type(search).__qualname__} {search.get_params()}"
     return uuid4().hex
-
-
-# The whole way from samples to a Diffusion, on one page.
 
 
 @dataclass(frozen=True)
@@ -157,13 +147,12 @@ def _prepare(X, settings: DiffusionSettings) -> Choice:
         return given(None)
     if settings.own_search or settings.precomputed:
         return Choice(None, "the caller's own search or distances are left alone")
-    return choose_preparation(X, settings=settings.preparing)
+    return choose_preparation(X)
 
 
 def _searcher(settings: DiffusionSettings) -> Callable[[Any], NeighborGraph]:
     """Return the function that makes a neighbour graph of samples."""
-    usual = settings.searching.n_neighbors
-    count = usual if isinstance(settings.n_neighbors, str) else settings.n_neighbors
+    count = N_NEIGHBORS if isinstance(settings.n_neighbors, str) else settings.n_neighbors
 
     def search(samples) -> NeighborGraph:
         return neighbor_graph(
@@ -172,7 +161,6 @@ def _searcher(settings: DiffusionSettings) -> Callable[[Any], NeighborGraph]:
             method=settings.neighbors,
             n_jobs=settings.n_jobs,
             device=settings.device,
-            settings=settings.searching,
         )
 
     return search
@@ -192,7 +180,7 @@ def _walk(
     graph = graph.on_device(settings.device)
     with stages.timed("affinity"):
         graph, walk = _affinity(samples, graph, settings)
-        warn_of_weak_links(walk, settings=settings.kernel)
+        warn_of_weak_links(walk)
     parts = _parts(samples, graph, n_functions, settings, stages=stages, rng=rng)
     with stages.timed("spectrum"):
         spectrum = laplacian_spectrum(
@@ -201,7 +189,6 @@ def _walk(
             solver=settings.solver,
             start=first_look(parts),
             progress=partial(stages.report, "spectrum"),
-            settings=settings.spectrum,
             rng=rng,
         )
     _require_resolved(spectrum, n_functions, walk, settings)
@@ -218,18 +205,12 @@ def _affinity(
     walk = affinity(graph, **options)
     if sp.issparse(samples):  # without points there is no nearest neighbour to join
         return graph, walk
-    return without_outliers(
-        samples, graph, walk, walk_of=partial(affinity, **options), settings=settings.outliers
-    )
+    return without_outliers(samples, graph, walk, walk_of=partial(affinity, **options))
 
 
 def kernel_options(settings: DiffusionSettings) -> dict[str, Any]:
     """Return the keyword arguments of `affinity`."""
-    return {
-        "bandwidth": settings.bandwidth,
-        "density_correction": settings.density_correction,
-        "settings": settings.kernel,
-    }
+    return {"bandwidth": settings.bandwidth, "density_correction": settings.density_correction}
 
 
 def _parts(
@@ -242,7 +223,7 @@ def _parts(
     rng: np.random.Generator,
 ) -> tuple[Part, ...]:
     """Return random parts of many samples; none where halves are cheap."""
-    few = len(graph.distinct) <= settings.parts.parted_above
+    few = len(graph.distinct) <= PARTED_ABOVE
     if few or settings.dense or sp.issparse(samples):
         return ()
     with stages.timed("parts"):
@@ -251,7 +232,6 @@ def _parts(
             n_functions,
             search=_searcher(settings),
             walk_of=partial(affinity, **kernel_options(settings)),
-            settings=settings.parts,
             rng=rng,
         )
 
@@ -267,7 +247,7 @@ def _diffusion(
         neighbours = Choice(None, "the caller's own search or distances decide")
     choices = {
         "preparation": preparation,
-        "outliers": outlier_choice(walk.graph, settings=settings.outliers),
+        "outliers": outlier_choice(walk.graph),
         "neighbours": neighbours,
         "neighbour search": walk.graph.method,
         "bandwidth": bandwidth.choice,
@@ -280,7 +260,8 @@ def _diffusion(
         "functions": number_of_functions(settings, n_distinct),
         "eigensolver": walk.spectrum.solver,
     }
-    automatic = settings.n_functions == "auto"
+    # A method may ask for more functions, where a dimension of the data is missing.
+    most = min(400, n_distinct // SAMPLES_PER_FUNCTION)
     return Diffusion(
         samples=samples,
         graph=walk.graph,
@@ -290,7 +271,7 @@ def _diffusion(
         choices=choices,
         keys=keys,
         settings=settings,
-        max_functions=settings.counts.limit(n_distinct) if automatic else 0,
+        max_functions=most if settings.n_functions == "auto" else 0,
         n_requested=len(walk.spectrum.eigenvalues),
     )
 
@@ -321,10 +302,11 @@ def _require_resolved(
             "the kernel must resolve more than the constant function; got `bandwidth` "
             f"{walk.bandwidth.value:.3g}, which does not. Lower `bandwidth`."
         )
-    # Otherwise the solver stopped, and has warned of it.
-    ended = np.exp(-walk.step * spectrum.eigenvalues[-1])
-    exhausted = ended < settings.counts.exhausted
-    if found < n_functions and settings.n_functions != "auto" and exhausted:
+    # A spectrum of the walk that ends here ended because the kernel resolves no more. Otherwise the
+    # solver stopped, and has warned of it.
+    exhausted = np.exp(-walk.step * spectrum.eigenvalues[-1]) < 1e-3
+    fixed = not isinstance(settings.n_functions, str | Choice)
+    if found < n_functions and fixed and exhausted:
         raise ValueError(
             f"the kernel resolves {found} functions of these samples; got "
             f"`n_functions`={n_functions}. Lower it, or lower `bandwidth`."
@@ -334,17 +316,14 @@ def _require_resolved(
 def forecast_diffusion(
     settings: DiffusionSettings, n_samples: int, n_features: int, *, n_cores: int | None = None
 ) -> Forecast:
-    """Return the memory and time that so many samples of so many columns take.
+    """Return the memory and time that samples of this shape take.
 
-    They are those of a GPU for a fit there, else those of the CPU.
-
-    Of many columns, principal components are expected to be kept: how many, only the samples can
-    tell.
+    They are those of a GPU for a fit there, else those of the CPU. In many columns, the most
+    principal components are expected to be kept: how many are kept, only the samples can tell.
     """
-    preparing = settings.preparing
     chosen_by_caller = settings.preparation == "none" or settings.own_search
-    if n_features > preparing.most_columns and not chosen_by_caller:
-        n_features = preparing.most_components
+    if n_features > MOST_COLUMNS and not chosen_by_caller:
+        n_features = MOST_COMPONENTS
     counts = {
         "n_neighbors": number_of_neighbors(settings, n_samples).value,
         "n_functions": number_of_functions(settings, n_samples).value,

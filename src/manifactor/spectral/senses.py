@@ -7,7 +7,7 @@ p^(2/d) g). Each has a diffusion of its own, whose functions are products if the
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -16,54 +16,38 @@ from sklearn.neighbors import NearestNeighbors
 
 from manifactor._support.parameters import Choice
 from manifactor.spectral.diffusion import Diffusion
-from manifactor.spectral.kernel import Affinity, affinity, local_scale
+from manifactor.spectral.kernel import (
+    REACHED_SHARE,
+    SCALE_NEIGHBOR,
+    Affinity,
+    affinity,
+    local_scale,
+)
 from manifactor.spectral.laplacian import laplacian_spectrum, outlier_choice, without_outliers
 from manifactor.spectral.neighbors import NeighborGraph, neighbor_graph
+from manifactor.spectral.settings import automatic_functions
+
+# Samples that are drawn at most; functions are extended to all others. Time and memory of a kernel
+# that is not cut are then bounded, whatever the number of samples.
+DRAWN_IN_VOLUME = 6000
+DRAWN_IN_DENSITY = 3000
 
 
-@dataclass(frozen=True)
-class SenseSettings:
-    """Settings of `in_volume` and `in_density`."""
-
-    # Samples that are drawn at most; functions are extended to all others. Time and memory of a
-    # kernel that is not cut are then bounded, whatever the number of samples.
-    drawn_in_volume: int = 6000
-    drawn_in_density: int = 3000
-    # "density": eps of the kernel over the squared distance to the 8th neighbour that 95 % of the
-    # samples have. Where squared distances of the factors add up, as in boxes and tori, a Gaussian
-    # kernel is a product at any width, and a wider one reaches more of the tails.
-    widening: float = 2.0
-    # The kernel is cut where its weight is below this, for all but a share of the samples.
-    cut_weight: float = 0.01
-    cut_share: float = 0.01
-    # Most neighbours of a sample, as a share of the samples drawn: it bounds memory.
-    most_neighbors: float = 0.25
-    # Samples on which the number of neighbours above that weight is measured.
-    counted: int = 500
-    # With alpha = 1/2 the walk's generator is the Laplacian plus the drift along grad log p
-    # (Coifman and Lafon, 2006).
-    alpha: float = 0.5
-
-
-def in_volume(
-    diffusion: Diffusion, *, settings: SenseSettings = SenseSettings(), rng: np.random.Generator
-) -> Diffusion:
+def in_volume(diffusion: Diffusion, *, rng: np.random.Generator) -> Diffusion:
     """Return the diffusion with lengths in units of the distance between samples.
 
     The unit of length at a sample is the distance to its 8th neighbour. A metric that is a product
     up to a common stretch then becomes a product, if places on the factors are independent.
     """
-    rows = _drawn(diffusion, settings.drawn_in_volume, rng)
+    rows = _drawn(diffusion, DRAWN_IN_VOLUME, rng)
     samples = diffusion.samples[rows]
     graph = _graph(samples, diffusion.n_neighbors, diffusion)
-    walk_of = partial(affinity, bandwidth="local", settings=diffusion.settings.kernel)
+    walk_of = partial(affinity, bandwidth="local")
     why = "lengths are in units of the distance to each sample's 8th neighbour"
     return _diffuse(diffusion, rows, graph, walk_of, Choice(1.0, why), rng)
 
 
-def in_density(
-    diffusion: Diffusion, *, settings: SenseSettings = SenseSettings(), rng: np.random.Generator
-) -> Diffusion:
+def in_density(diffusion: Diffusion, *, rng: np.random.Generator) -> Diffusion:
     """Return the diffusion whose drift is the gradient of the log density.
 
     If the factors are orthogonal and places on them are independent, its generator is a sum over
@@ -71,28 +55,26 @@ def in_density(
     another generator, whatever alpha is. Samples that the kernel hardly reaches are left out, since
     functions would be peaks on them.
     """
-    rows = _drawn(diffusion, settings.drawn_in_density, rng)
+    rows = _drawn(diffusion, DRAWN_IN_DENSITY, rng)
     samples = diffusion.samples[rows]
-    bandwidths = diffusion.settings.kernel.bandwidth
-    near = _graph(samples, bandwidths.scale_neighbor, diffusion)
-    scales = local_scale(near.distances, neighbor=bandwidths.scale_neighbor)
-    reach = np.quantile(scales, bandwidths.reached_share)
-    eps = settings.widening * float(reach) ** 2
+    near = _graph(samples, SCALE_NEIGHBOR, diffusion)
+    scales = local_scale(near.distances)
+    # Where squared distances of the factors add up, as in boxes and tori, a Gaussian kernel is a
+    # product at any width, and a wider one reaches more of the tails.
+    eps = 2 * float(np.quantile(scales, REACHED_SHARE)) ** 2
     core = near.distinct[scales**2 <= eps]
     rows, samples = rows[core], samples[core]
-    graph = _graph(samples, _neighbors_within(samples, eps, settings), diffusion)
-    walk_of = partial(
-        affinity,
-        bandwidth=eps,
-        density_correction=settings.alpha,
-        settings=diffusion.settings.kernel,
-    )
+    graph = _graph(samples, _neighbors_within(samples, eps), diffusion)
+    # With alpha = 1/2 the walk's generator is the Laplacian plus the drift along grad log p
+    # (Coifman and Lafon, 2006).
+    alpha = 0.5
+    walk_of = partial(affinity, bandwidth=eps, density_correction=alpha)
     why = "the density of the samples is a part of the product"
-    return _diffuse(diffusion, rows, graph, walk_of, Choice(settings.alpha, why), rng)
+    return _diffuse(diffusion, rows, graph, walk_of, Choice(alpha, why), rng)
 
 
 def _drawn(diffusion: Diffusion, most: int, rng: np.random.Generator) -> np.ndarray:
-    """Return ascending rows of distinct samples, at most so many, drawn at random."""
+    """Return ascending rows of at most `most` distinct samples, drawn at random."""
     rows = diffusion.graph.distinct
     if len(rows) > most:
         rows = rng.choice(rows, most, replace=False)
@@ -100,24 +82,21 @@ def _drawn(diffusion: Diffusion, most: int, rng: np.random.Generator) -> np.ndar
 
 
 def _graph(samples: np.ndarray, n_neighbors: int, diffusion: Diffusion) -> NeighborGraph:
-    return neighbor_graph(
-        samples,
-        min(n_neighbors, len(samples) - 1),
-        n_jobs=diffusion.settings.n_jobs,
-        settings=diffusion.settings.searching,
-    )
+    count = min(n_neighbors, len(samples) - 1)
+    return neighbor_graph(samples, count, n_jobs=diffusion.settings.n_jobs)
 
 
-def _neighbors_within(samples: np.ndarray, eps: float, settings: SenseSettings) -> int:
+def _neighbors_within(samples: np.ndarray, eps: float) -> int:
     """Return how many neighbours the kernel reaches for nearly all samples.
 
     The number is bounded, so that the kernel fits into memory.
     """
-    rows = np.linspace(0, len(samples) - 1, min(settings.counted, len(samples)))
+    rows = np.linspace(0, len(samples) - 1, min(500, len(samples)))
     squared = pairwise_distances(samples[rows.astype(int)], samples, "sqeuclidean")
-    near = squared < -np.log(settings.cut_weight) * eps
-    needed = np.quantile(near.sum(axis=1), 1 - settings.cut_share)
-    return int(min(needed, settings.most_neighbors * len(samples)))
+    # The kernel is cut where its weight is below 0.01, for all but a hundredth of the samples.
+    near = squared < -np.log(0.01) * eps
+    needed = np.quantile(near.sum(axis=1), 1 - 0.01)
+    return int(min(needed, 0.25 * len(samples)))
 
 
 def _diffuse(
@@ -129,20 +108,17 @@ def _diffuse(
     rng: np.random.Generator,
 ) -> Diffusion:
     """Return the diffusion of drawn samples by another random walk."""
-    given = diffusion.settings
-    graph, walk = without_outliers(
-        diffusion.samples[rows], graph, walk_of(graph), walk_of=walk_of, settings=given.outliers
-    )
-    count = given.counts.automatic(len(graph.distinct))
-    spectrum = laplacian_spectrum(walk, count, settings=given.spectrum, rng=rng)
+    graph, walk = without_outliers(diffusion.samples[rows], graph, walk_of(graph), walk_of=walk_of)
+    functions = automatic_functions(len(graph.distinct))
+    spectrum = laplacian_spectrum(walk, functions.value, rng=rng)
     whole = _graph_of_all(diffusion, graph, rows)
     choices = {
-        "outliers": outlier_choice(whole, settings=given.outliers),
+        "outliers": outlier_choice(whole),
         "neighbours": Choice(graph.n_neighbors, "as many as the kernel reaches"),
         "neighbour search": graph.method,
         "bandwidth": walk.bandwidth.choice,
         "density correction": correction,
-        "functions": Choice(count, given.counts.why),
+        "functions": functions,
         "eigensolver": spectrum.solver,
     }
     return replace(
@@ -152,7 +128,7 @@ def _diffuse(
         distinct=spectrum,
         parts=(),
         choices={**diffusion.choices, **choices},
-        # No later fit can start from the stages of some of the samples.
+        # A later fit cannot start from the stages of some of the samples.
         keys={},
         max_functions=0,
         n_requested=len(spectrum.eigenvalues),

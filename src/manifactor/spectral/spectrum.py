@@ -9,10 +9,10 @@ from sklearn.utils import gen_batches
 from manifactor._support.parameters import Choice
 from manifactor._support.threads import map_panels
 from manifactor.spectral.gpu import combined, from_tensor, local_products, triple_products
-from manifactor.spectral.neighbors import NeighborGraph
+from manifactor.spectral.neighbors import NeighborGraph, chosen
 
 # The sampling error of an eigenvalue, relative to it, is about this over the root of the number of
-# samples: a measured property of random samples, no setting.
+# samples, as was measured on random samples.
 SAMPLING_ERROR = 4.0
 
 
@@ -103,9 +103,7 @@ class Spectrum:
 
         return np.concatenate(map_panels(work, len(self.weights)))
 
-    def local_products(
-        self, near: np.ndarray, weights: np.ndarray, *, gathered: int = 2**13
-    ) -> np.ndarray:
+    def local_products(self, near: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return weighted sums of all functions over neighbourhoods.
 
         Parameters
@@ -113,8 +111,6 @@ class Spectrum:
         near : ndarray of int of shape (n_rows, k)
             The samples of each neighbourhood.
         weights : ndarray of shape (n_rows, p, k)
-        gathered : int
-            Neighbours whose functions are gathered at a time.
 
         Returns
         -------
@@ -122,13 +118,9 @@ class Spectrum:
         """
         if self.resident is not None:
             return local_products(self.resident, near, weights)
-        # In batches: k rows of functions are gathered for each neighbourhood.
-        at_a_time = max(1, gathered // near.shape[1])
-        sums = []
-        for rows in gen_batches(len(near), at_a_time):
-            functions = self.functions[near[rows]]
-            sums.append(weights[rows] @ functions)
-        return np.concatenate(sums)
+        # k rows of functions are gathered for each neighbourhood, 8,192 in all at a time.
+        batches = gen_batches(len(near), max(1, 2**13 // near.shape[1]))
+        return np.concatenate([weights[rows] @ self.functions[near[rows]] for rows in batches])
 
     def with_copies(self, graph: NeighborGraph) -> "Spectrum":
         """Return the spectrum on the given samples, from that on the distinct ones."""
@@ -136,34 +128,20 @@ class Spectrum:
         each = self.weights / graph.multiplicity
         weights = np.where(graph.weightless, 0.0, each[graph.inverse])
         if self.resident is None:
-            functions = _gathered(self.functions, graph.inverse)
-        else:
-            functions = from_tensor(self.resident[graph.inverse])
-        return replace(self, functions=functions, weights=weights, resident=None)
-
-    def on_device_of(self, distinct: "Spectrum", graph: NeighborGraph) -> "Spectrum":
-        """Return the spectrum on the given samples with functions on a device.
-
-        They are put where those of the `distinct` samples are.
-        """
-        if distinct.resident is None:
-            return self
-        return replace(self, resident=distinct.resident[graph.inverse])
+            return replace(self, functions=chosen(self.functions, graph.inverse), weights=weights)
+        resident = self.resident[graph.inverse]
+        return replace(self, functions=from_tensor(resident), weights=weights, resident=resident)
 
     def lowest(self, count: int) -> "Spectrum":
         """Return the spectrum of the lowest functions only."""
         if count >= len(self.eigenvalues):
             return self
-        few = slice(count)
-        resident = self.resident
-        if resident is not None:
-            resident = resident[:, few]
         return replace(
             self,
-            eigenvalues=self.eigenvalues[few],
-            functions=self.functions[:, few],
-            residuals=self.residuals[few],
-            resident=resident,
+            eigenvalues=self.eigenvalues[:count],
+            functions=self.functions[:, :count],
+            residuals=self.residuals[:count],
+            resident=None if self.resident is None else self.resident[:, :count],
         )
 
     def settled(self) -> "Spectrum":
@@ -172,7 +150,7 @@ class Spectrum:
 
     @property
     def clusters(self) -> tuple[np.ndarray, ...]:
-        """Indices of eigenvalues that cannot be told apart, cluster by cluster.
+        """Indices of eigenvalues that cannot be distinguished, cluster by cluster.
 
         Neighbours belong together when their gap is below their sampling error, 4/sqrt(n_samples)
         of the eigenvalue, or below their residuals. Inside a cluster the functions are known up to
@@ -191,12 +169,3 @@ class Spectrum:
         starts = np.flatnonzero(apart) + 1
         indices = np.arange(len(self.eigenvalues))
         return tuple(np.split(indices, starts))
-
-
-def _gathered(functions: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return functions at some samples."""
-
-    def work(some: slice) -> np.ndarray:
-        return functions[rows[some]]
-
-    return np.concatenate(map_panels(work, len(rows)))

@@ -73,7 +73,7 @@ def test_a_sum_whose_solver_does_not_converge_is_an_error(objects, monkeypatch):
     def fail(*_, **__):
         raise ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))
 
-    monkeypatch.setattr("manifactor.spectral.solvers.eigsh", fail)
+    monkeypatch.setattr("manifactor.spectral.laplacian.eigsh", fail)
     with pytest.raises(ValueError, match="ARPACK did not converge"):
         ManifoldFactorizer(random_state=0).fit(objects[1][:700])
 

@@ -14,7 +14,7 @@ from manifactor.factoring.prediction import EdgeSettings, PredictionSettings, ha
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import chosen
-from manifactor.spectral.parts import Part
+from manifactor.spectral.parts import ROUGH_ACCURACY, Part
 
 MORE = "more dimensions than the data, so they overlap"
 FEWER = "fewer dimensions than the data, so a small one may be missing"
@@ -110,7 +110,7 @@ def _halves(
 
     A half that falls apart, or has few functions, says nothing and is left out.
     """
-    affinity, rough = diffusion.affinity, diffusion.settings.parts.spectrum
+    affinity = diffusion.affinity
     for rows in np.array_split(rng.permutation(len(affinity.degree)), 2):
         # Ascending rows keep the kernel's rows in the order of memory.
         rows.sort()
@@ -123,7 +123,7 @@ def _halves(
             continue
         many = len(rows) > settings.samples_per_function * count
         solver = "chebyshev" if many else "auto"
-        spectrum = laplacian_spectrum(walk, count, solver=solver, settings=rough, rng=rng)
+        spectrum = laplacian_spectrum(walk, count, solver=solver, accuracy=ROUGH_ACCURACY, rng=rng)
         if len(spectrum.eigenvalues) < settings.fewest_functions:
             continue
         yield Part(rows, walk, spectrum)

@@ -1,4 +1,4 @@
-"""Samples in the inverted lists of faiss, and the nearest candidates in them.
+"""An approximate search by faiss that measures its recall and ensures a minimum.
 
 Samples lie in lists around centres; a query is compared with the lists of the nearest centres only.
 The lists hold the samples as codes of half precision, relative to their centre. Distances of the
@@ -19,54 +19,22 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import gen_batches
-from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from manifactor._support.errors import extra, one_line
-from manifactor._support.parameters import require_count, require_number
 from manifactor._support.threads import cores, thread_count
-from manifactor.spectral.search.exact import NeighborSearch
+from manifactor.spectral.search.exact import NeighborSearch, neighbor_rows
 
+log = logging.getLogger("manifactor")
 
-@dataclass(frozen=True)
-class FaissSettings:
-    """Settings of `ApproximateSearch`."""
+# Numbers of the samples per step of the work: the samples are never copied whole.
+NUMBERS_PER_STEP = 2**19
 
-    # Numbers of the samples per step of the work: the samples are never copied whole.
-    numbers_per_step: int = 2**19
+# More and smaller lists cost more to assign and to select than they save.
+SAMPLES_PER_LIST = 256
 
-    # More and smaller lists cost more to assign and to select than they save.
-    samples_per_list: int = 256
-    most_lists: int = 8192
-
-    # Of k-means; 64 samples for each list and 10 iterations gain at most .005 of recall.
-    training_samples_per_list: int = 16
-    kmeans_iterations: int = 4
-
-    # To which samples are scaled: well within half precision, which ends at 2**16 and at 2**-24.
-    largest_code: float = 2.0**12
-
-    # Where the lists of a query hold too few samples, it looks through so many times as many lists.
-    short_list_growth: int = 4
-
-    # Samples whose exact neighbours measure the recall.
-    recall_samples: int = 1000
-
-    # Distances that differ by less, relatively, are ties, and either one is right.
-    tie_tolerance: float = 1e-6
-
-    # Candidates for each neighbour, tried in this order; more than one is needed where the codes
-    # cannot tell close samples apart.
-    candidates_per_neighbor: tuple[int, ...] = (1, 2, 4)
-
-    # Lists in which candidates are compared hold so many times the most candidates.
-    list_margin: int = 4
-
-    # Fraction of the allowed misses that the rounding of the codes may cause.
-    rounding_misses: float = 0.25
-
-    # The number of searched lists grows by one and by one in so many.
-    effort_growth: int = 4
+# To which samples are scaled: well within half precision, which ends at 2**16 and at 2**-24.
+LARGEST_CODE = 2.0**12
 
 
 @dataclass(frozen=True)
@@ -75,10 +43,8 @@ class Codes:
 
     samples: np.ndarray  # (n_samples, n_features): as given
     mean: np.ndarray  # (n_features,)
-    # A power of two that takes the largest centred number to about `FaissSettings.largest_code`
-    scale: float
+    scale: float  # a power of two that takes the largest centred number to about `LARGEST_CODE`
     lists: Any
-    settings: FaissSettings = FaissSettings()
 
     @property
     def n_lists(self) -> int:
@@ -94,29 +60,40 @@ class Codes:
         # faiss fills up with -1 if the lists hold fewer samples than were asked for.
         short = np.flatnonzero(found[:, -1] < 0)
         if len(short) and effort < self.n_lists:
-            more = min(self.settings.short_list_growth * effort, self.n_lists)
-            found[short] = self.candidates(X[short], width, more)
+            found[short] = self.candidates(X[short], width, min(4 * effort, self.n_lists))
         return found
 
 
-def encode(X: np.ndarray, *, settings: FaissSettings = FaissSettings()) -> Codes:
+def encode(X: np.ndarray) -> Codes:
     """Return samples, (n_samples, n_features), in lists of codes."""
     n_samples, n_features = X.shape
-    n_lists = n_samples // settings.samples_per_list
-    n_lists = int(np.clip(n_lists, 1, settings.most_lists))
-    mean, scale = _mean_and_scale(X, settings)
-    training = _training_samples(X, n_lists, mean, scale, settings)
+    n_lists = int(np.clip(n_samples // SAMPLES_PER_LIST, 1, 8192))
+    total, low, high = np.zeros(n_features), np.inf, -np.inf
+    for part in row_blocks(n_samples, n_features):
+        total += X[part].sum(axis=0, dtype=np.float64)
+        low = np.minimum(low, X[part].min(axis=0))
+        high = np.maximum(high, X[part].max(axis=0))
+    mean = total / n_samples
+    largest = float(max((high - mean).max(), (mean - low).max()))
+    # A power of two: scaling rounds nothing.
+    scale = LARGEST_CODE / 2.0 ** np.frexp(largest)[1] if largest else 1.0
+    # Drawn at random, always the same.
+    count = min(n_samples, 16 * n_lists)
+    rows = np.sort(np.random.default_rng(0).choice(n_samples, count, replace=False))
+    blocks = row_blocks(count, n_features)
+    training = np.concatenate([_scaled(X[rows[part]], mean, scale) for part in blocks])
     with faiss_package() as faiss:
         lists = faiss.index_factory(n_features, f"IVF{n_lists},SQfp16")
-        lists.cp.niter = settings.kmeans_iterations
+        # 10 iterations, and 64 samples for each list, gain at most .005 of recall.
+        lists.cp.niter = 4
         # faiss prints a warning if there are fewer samples than its usual minimum.
         lists.cp.min_points_per_centroid = 1
         lists.train(training)
-    for part in row_blocks(n_samples, n_features, settings):
+    for part in row_blocks(n_samples, n_features):
         scaled = _scaled(X[part], mean, scale)
         with faiss_package():
             lists.add(scaled)
-    return Codes(X, mean, scale, lists, settings)
+    return Codes(X, mean, scale, lists)
 
 
 def nearest_candidates(
@@ -132,7 +109,7 @@ def nearest_candidates(
     neighbors = np.empty((len(X), n_found), dtype=np.int32 if small else np.int64)
     distances = np.empty((len(X), n_found))
     with ThreadPoolExecutor(n_threads) as pool:
-        for queries in row_blocks(len(X), max(n_features, width), codes.settings):
+        for queries in row_blocks(len(X), max(n_features, width)):
             found = codes.candidates(X[queries], width, effort)
             fill = partial(
                 fill_nearest,
@@ -142,7 +119,7 @@ def nearest_candidates(
                 X[queries],
                 found,
             )
-            blocks = row_blocks(len(found), width * n_features, codes.settings)
+            blocks = row_blocks(len(found), width * n_features)
             list(pool.map(fill, blocks))
     return distances, neighbors
 
@@ -160,9 +137,9 @@ def fill_nearest(distances, neighbors, samples, X, candidates, part: slice) -> N
     neighbors[part] = np.take_along_axis(candidates[part], order, axis=1)
 
 
-def row_blocks(n_rows: int, n_columns: int, settings: FaissSettings) -> Iterator[slice]:
-    """Return slices of rows that hold about `numbers_per_step` numbers."""
-    return gen_batches(n_rows, max(1, settings.numbers_per_step // n_columns))
+def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Return slices of rows that hold about `NUMBERS_PER_STEP` numbers."""
+    return gen_batches(n_rows, max(1, NUMBERS_PER_STEP // n_columns))
 
 
 @contextmanager
@@ -181,43 +158,12 @@ def faiss_package() -> Iterator[ModuleType]:
         ) from error
 
 
-def _training_samples(
-    X: np.ndarray, n_lists: int, mean: np.ndarray, scale: float, settings: FaissSettings
-) -> np.ndarray:
-    """Return scaled samples for k-means, drawn at random, always the same."""
-    n_samples, n_features = X.shape
-    count = min(n_samples, settings.training_samples_per_list * n_lists)
-    rows = np.random.default_rng(0).choice(n_samples, count, replace=False)
-    rows = np.sort(rows)
-    blocks = row_blocks(count, n_features, settings)
-    return np.concatenate([_scaled(X[rows[part]], mean, scale) for part in blocks])
-
-
-def _mean_and_scale(X: np.ndarray, settings: FaissSettings) -> tuple[np.ndarray, float]:
-    """Return the mean, (n_features,), and the scale of `Codes`."""
-    total, low, high = np.zeros(X.shape[1]), np.inf, -np.inf
-    for part in row_blocks(len(X), X.shape[1], settings):
-        total += X[part].sum(axis=0, dtype=np.float64)
-        low = np.minimum(low, X[part].min(axis=0))
-        high = np.maximum(high, X[part].max(axis=0))
-    mean = total / len(X)
-    largest = float(max((high - mean).max(), (mean - low).max()))
-    if largest == 0:
-        return mean, 1.0
-    # A power of two: scaling rounds nothing.
-    return mean, settings.largest_code / 2.0 ** np.frexp(largest)[1]
-
-
 def _scaled(X: np.ndarray, mean: np.ndarray, scale: float) -> np.ndarray:
     """Return centred and scaled samples in the single precision of faiss."""
     return ((X - mean) * scale).astype(np.float32, order="C")
 
 
-# An approximate search by faiss that measures its recall and ensures a minimum.
-
-log = logging.getLogger("manifactor")
-
-FLOATS = (np.float64, np.float32)
+# The search, and the effort that it takes.
 
 
 class ApproximateSearch(NeighborSearch):
@@ -226,55 +172,31 @@ class ApproximateSearch(NeighborSearch):
     Like scikit-learn's KNeighborsTransformer with ``mode="distance"``.
 
     `recall_` is the fraction of the true neighbours that is found, measured on 1,000 of the fitted
-    samples; ties count as found.
+    samples; ties count as found. `effort_` is the number of lists that are searched for each query,
+    and `n_candidates_` that of the candidates of which the nearest are returned.
     """
 
-    n_found_: int  # neighbours of each query, a fitted sample itself counted
-    effort_: int  # lists that are searched for each query
-    n_lists_: int  # number of lists
-    n_candidates_: int  # candidates of each query, of which the nearest are returned
-    n_features_in_: int  # columns of the fitted samples
-    codes_: Codes  # the fitted samples in lists
-
-    def __init__(
-        self,
-        n_neighbors=64,
-        *,
-        least_recall=0.99,
-        n_jobs=-1,
-        settings: FaissSettings = FaissSettings(),
-    ):
+    def __init__(self, n_neighbors=64, *, least_recall=0.99, n_jobs=-1):
         """Store the parameters."""
         self.n_neighbors = n_neighbors
         self.least_recall = least_recall
         self.n_jobs = n_jobs
-        self.settings = settings
 
     def fit(self, X, y=None) -> "ApproximateSearch":
         """Put the samples into lists, and find how many of these to search.
 
         Shapes: X (n_samples, n_features).
         """
-        X = np.asarray(validate_data(self, X, dtype=FLOATS))
-        most = len(X) - 1
-        self.n_found_ = 1 + require_count(
-            "n_neighbors", self.n_neighbors, low=1, high=most, n_samples=len(X)
-        )
-        require_number("least_recall", self.least_recall, low=0, high=1)
         with _threads(self.n_jobs) as n_threads:
-            self.codes_ = encode(X, settings=self.settings)
-            effort = _least_effort(
-                self.codes_, self.n_found_, least_recall=self.least_recall, n_threads=n_threads
+            self.codes_ = codes = encode(np.asarray(X))
+            self.n_candidates_, self.effort_, self.recall_ = _least_effort(
+                codes, self.n_neighbors + 1, least_recall=self.least_recall, n_threads=n_threads
             )
-        self.n_lists_ = self.codes_.n_lists
-        self.n_candidates_ = effort.n_candidates
-        self.effort_ = effort.n_lists
-        self.recall_ = effort.recall
         log.info(
             "approximate neighbours: recall %.4f with %d of %d lists",
             self.recall_,
             self.effort_,
-            self.n_lists_,
+            codes.n_lists,
         )
         return self
 
@@ -286,50 +208,45 @@ class ApproximateSearch(NeighborSearch):
 
         Shapes: X (n_queries, n_features).
         """
-        check_is_fitted(self)
-        X = np.asarray(validate_data(self, X, dtype=FLOATS, reset=False))
-        shape = len(X), len(self.codes_.samples)
+        effort = {"width": self.n_candidates_, "effort": self.effort_}
         with _threads(self.n_jobs) as n_threads:
-            distances, neighbors = nearest_candidates(
-                self.codes_,
-                X,
-                self.n_found_,
-                width=self.n_candidates_,
-                effort=self.effort_,
-                n_threads=n_threads,
+            found = nearest_candidates(
+                self.codes_, np.asarray(X), self.n_neighbors + 1, **effort, n_threads=n_threads
             )
-        # Of the same type as the columns, or SciPy would copy these to the wider one.
-        starts = np.arange(0, neighbors.size + 1, self.n_found_, dtype=neighbors.dtype)
-        entries = (distances.ravel(), neighbors.ravel(), starts)
-        return sp.csr_array(entries, shape=shape)
+        return neighbor_rows(*found, len(self.codes_.samples))
 
 
-@dataclass(frozen=True)
-class Effort:
-    """Candidates and lists of each query, and the recall that they reach."""
-
-    n_candidates: int
-    n_lists: int
-    recall: float
-
-
-def _least_effort(codes: Codes, n_found: int, *, least_recall: float, n_threads: int) -> Effort:
+def _least_effort(
+    codes: Codes, n_found: int, *, least_recall: float, n_threads: int
+) -> tuple[int, int, float]:
     """Return the least effort that reaches `least_recall`.
+
+    It is the numbers of candidates and of lists of each query, and the recall that they reach.
 
     First the number of candidates is chosen: the rounding of the codes may cause a quarter of the
     allowed misses. Then the number of lists is raised step by step.
     """
-    settings = codes.settings
-    queries = _recall_samples(codes.samples, settings)
-    recall = partial(
-        _recall,
-        codes,
-        queries,
-        _exact_radius(codes, queries, n_found) * (1 + settings.tie_tolerance),
-        n_found,
-        n_threads,
-    )
-    n_candidates = _fewest_candidates(codes, n_found, recall, least_recall)
+    samples = codes.samples
+    # Not the seed that drew the training samples of the lists.
+    rows = np.random.default_rng(1).choice(len(samples), min(len(samples), 1000), replace=False)
+    queries = samples[np.sort(rows)]
+    # Distances that differ by less are ties, and either one is right.
+    radius = _exact_radius(codes, queries, n_found) * (1 + 1e-6)
+
+    def recall(width: int, effort: int) -> float:
+        distances, _ = nearest_candidates(
+            codes, queries, n_found, width=width, effort=effort, n_threads=n_threads
+        )
+        # The first neighbour of a query is the query itself.
+        return float((distances[:, 1:] <= radius[:, None]).mean())
+
+    # More than one for each neighbour are needed where the codes cannot tell close samples apart.
+    *fewer, most = (min(n_found * ratio, len(samples)) for ratio in (1, 2, 4))
+    # So many lists hold the most candidates and more: what is missed is not due to the number of
+    # lists.
+    plenty = min(codes.n_lists, 1 + 4 * most // SAMPLES_PER_LIST)
+    enough = recall(most, plenty) - 0.25 * (1 - least_recall)
+    n_candidates = next((few for few in fewer if recall(few, plenty) >= enough), most)
     # Geometric growth takes few tries, and the last one searches about a quarter more lists than
     # needed at most.
     n_lists = 1
@@ -340,56 +257,16 @@ def _least_effort(codes: Codes, n_found: int, *, least_recall: float, n_threads:
                 "with all lists searched, as many samples are almost copies. Lower it, "
                 "or search exactly: set `neighbors` to 'brute' or 'kd_tree'."
             )
-        n_lists += 1 + n_lists // settings.effort_growth
-        n_lists = min(codes.n_lists, n_lists)
-    return Effort(n_candidates, n_lists, reached)
-
-
-def _fewest_candidates(codes: Codes, n_found: int, recall, least_recall: float) -> int:
-    """Return the fewest candidates of a query that lose little to rounding."""
-    settings = codes.settings
-    n_samples = len(codes.samples)
-    ratios = settings.candidates_per_neighbor
-    *fewer, most = (min(n_found * ratio, n_samples) for ratio in ratios)
-    # So many lists hold the most candidates and more: what is missed is not due to the number of
-    # lists.
-    plenty = 1 + settings.list_margin * most // settings.samples_per_list
-    plenty = min(codes.n_lists, plenty)
-    enough = recall(most, plenty) - settings.rounding_misses * (1 - least_recall)
-    return next((few for few in fewer if recall(few, plenty) >= enough), most)
-
-
-def _recall(
-    codes: Codes,
-    queries: np.ndarray,
-    radius: np.ndarray,
-    n_found: int,
-    n_threads: int,
-    n_candidates: int,
-    n_lists: int,
-) -> float:
-    """Return the fraction of the neighbours within the exact radius that is found."""
-    distances, _ = nearest_candidates(
-        codes, queries, n_found, width=n_candidates, effort=n_lists, n_threads=n_threads
-    )
-    # The first neighbour of a query is the query itself.
-    return float((distances[:, 1:] <= radius[:, None]).mean())
-
-
-def _recall_samples(X: np.ndarray, settings: FaissSettings) -> np.ndarray:
-    """Return some of the samples, drawn at random."""
-    count = min(len(X), settings.recall_samples)
-    # Not the seed that drew the training samples of the lists.
-    rows = np.random.default_rng(1).choice(len(X), count, replace=False)
-    return X[np.sort(rows)]
+        n_lists = min(codes.n_lists, n_lists + 1 + n_lists // 4)
+    return n_candidates, n_lists, reached
 
 
 def _exact_radius(codes: Codes, queries: np.ndarray, n_found: int) -> np.ndarray:
     """Return the exact distance of each query's last neighbour, (n_queries,)."""
-    samples, settings = codes.samples, codes.settings
+    samples = codes.samples
     distances = np.empty((len(queries), 0))
     neighbors = np.empty((len(queries), 0), dtype=np.int64)
-    for part in row_blocks(len(samples), samples.shape[1], settings):
+    for part in row_blocks(len(samples), samples.shape[1]):
         # In double precision, and centred: inner products lose fewer digits.
         block = samples[part] - codes.mean
         search = NearestNeighbors(n_neighbors=min(n_found, len(block)), algorithm="brute").fit(
@@ -401,7 +278,7 @@ def _exact_radius(codes: Codes, queries: np.ndarray, n_found: int) -> np.ndarray
         order = np.argsort(distances, axis=1, kind="stable")[:, :n_found]
         distances = np.take_along_axis(distances, order, axis=1)
         neighbors = np.take_along_axis(neighbors, order, axis=1)
-    for part in row_blocks(len(queries), n_found * samples.shape[1], settings):
+    for part in row_blocks(len(queries), n_found * samples.shape[1]):
         fill_nearest(distances, neighbors, samples, queries, neighbors, part)
     return distances[:, -1]
 

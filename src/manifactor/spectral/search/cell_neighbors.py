@@ -20,11 +20,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+import scipy.sparse as sp
+
 from manifactor._support.errors import extra
+from manifactor.spectral.gpu import ResidentMatrix
 from manifactor.spectral.search.cells import (
-    Cells,
-    CellSettings,
+    LEAST_STEP_BYTES,
+    SAMPLES_PER_CELL,
     QueryBlocks,
+    SampleCells,
     SearchPass,
     StepMemory,
     choose_candidates,
@@ -32,10 +37,19 @@ from manifactor.spectral.search.cells import (
     make_batch,
     make_cells,
     query_blocks,
+    step_memory,
 )
+from manifactor.spectral.search.exact import NeighborSearch, neighbor_rows
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+# Cells that a query searches first: on a surface, 19 of 20 queries then know their 64 nearest
+# neighbours.
+FIRST_CELLS = 16
+
+# Distances between new and fitted samples that are computed at a time.
+DISTANCES_PER_STEP = 2**28
 
 
 @dataclass(frozen=True)
@@ -44,14 +58,12 @@ class Answers:
 
     rows: "Tensor"  # (m,): the queries, counted in the order of the cells, as the columns are
     distances: "Tensor"  # (m, n_neighbors): ascending; infinite where there were fewer candidates
-    columns: "Tensor"  # (m, n_neighbors): ascending; infinite where there were fewer candidates
+    columns: "Tensor"  # (m, n_neighbors): the neighbours
     needed_reach: "Tensor"  # (m,): the reach that proves them the nearest of all
     ambiguous: "Tensor"  # (m,): whether rounding may have hidden nearer samples within reach
 
 
-def nearest(
-    X: "Tensor", n_neighbors: int, *, settings: CellSettings = CellSettings()
-) -> tuple["Tensor", "Tensor"]:
+def nearest(X: "Tensor", n_neighbors: int) -> tuple["Tensor", "Tensor"]:
     """Return distances and indices of every sample's nearest other samples.
 
     A sample is never its own neighbour; a copy of it is one, at distance 0.
@@ -67,20 +79,20 @@ def nearest(
     # The error is suppressed and raised anew outside: its traceback would hold on to the memory of
     # the device.
     with suppress(extra("torch").OutOfMemoryError):
-        return _nearest(X.detach(), n_neighbors, settings)
+        return _nearest(X.detach(), n_neighbors)
     raise MemoryError(
         f"{n_neighbors} neighbours of {len(X)} samples must fit into the memory of the "
         f"device {str(X.device)!r}; it was full even with steps of "
-        f"{settings.least_step_bytes // 2**20} MiB. Free memory there, lower "
+        f"{LEAST_STEP_BYTES // 2**20} MiB. Free memory there, lower "
         "`n_neighbors` or search on the CPU."
     )
 
 
-def _nearest(X: "Tensor", n_neighbors: int, settings: CellSettings) -> tuple["Tensor", "Tensor"]:
+def _nearest(X: "Tensor", n_neighbors: int) -> tuple["Tensor", "Tensor"]:
     """Return the result of `nearest` if memory suffices."""
     torch = extra("torch")
-    memory = settings.step_memory(X.device.type)
-    cells = make_cells(X, memory, settings=settings)
+    memory = step_memory(X.device.type)
+    cells = make_cells(X, memory)
     shape = len(X), n_neighbors
     distances = torch.empty(shape, dtype=torch.float32, device=X.device)
     indices = torch.empty(shape, dtype=torch.int64, device=X.device)
@@ -107,7 +119,7 @@ def _require_full_precision(X: "Tensor") -> None:
         )
 
 
-def _answers(cells: Cells, n_neighbors: int, memory: StepMemory) -> Iterator[Answers]:
+def _answers(cells: SampleCells, n_neighbors: int, memory: StepMemory) -> Iterator[Answers]:
     """Yield answers for all samples; a later answer replaces an earlier one."""
     torch = extra("torch")
     rows = torch.arange(len(cells.home), device=cells.home.device)
@@ -131,7 +143,7 @@ def _answers(cells: Cells, n_neighbors: int, memory: StepMemory) -> Iterator[Ans
         search = replace(search, reach=needed)
 
 
-def _by_cell_and_reach(cells: Cells, rows: "Tensor", reach: "Tensor") -> "Tensor":
+def _by_cell_and_reach(cells: SampleCells, rows: "Tensor", reach: "Tensor") -> "Tensor":
     """Return queries sorted by cell, those of like reach side by side.
 
     They will share a block, whose reach is that of its farthest-reaching query.
@@ -140,7 +152,7 @@ def _by_cell_and_reach(cells: Cells, rows: "Tensor", reach: "Tensor") -> "Tensor
     return rows[cells.home[rows].argsort(stable=True)]
 
 
-def _landmark_copies(cells: Cells, n_neighbors: int) -> "Tensor":
+def _landmark_copies(cells: SampleCells, n_neighbors: int) -> "Tensor":
     """Return which samples are copies of their landmark with enough others, (n,).
 
     They need no search, as nothing is nearer than 0.
@@ -152,7 +164,7 @@ def _landmark_copies(cells: Cells, n_neighbors: int) -> "Tensor":
 
 
 def _answers_for_copies(
-    cells: Cells, rows: "Tensor", n_neighbors: int, memory: StepMemory
+    cells: SampleCells, rows: "Tensor", n_neighbors: int, memory: StepMemory
 ) -> Iterator[Answers]:
     """Yield answers for copies of their landmark: the copies that follow, in a circle.
 
@@ -175,11 +187,10 @@ def _answers_for_copies(
         )
 
 
-def _first_reach(cells: Cells, n_neighbors: int, memory: StepMemory) -> "Tensor":
+def _first_reach(cells: SampleCells, n_neighbors: int, memory: StepMemory) -> "Tensor":
     """Return the reach, (n,), that takes in the first cells of each query."""
-    settings = cells.settings
-    n_samples = settings.first_samples_per_neighbor * n_neighbors
-    count = max(settings.first_cells, n_samples // settings.samples_per_cell)
+    # They hold at least 4 samples for each neighbour that is sought.
+    count = max(FIRST_CELLS, 4 * n_neighbors // SAMPLES_PER_CELL)
     n_cells = len(cells.count)
     # All cells are within an infinite reach, and no second pass is needed.
     if n_cells <= count:
@@ -257,7 +268,9 @@ def _exact_squares(
     return extra("torch").cat(squares)
 
 
-def _ambiguous(cells: Cells, offset: "Tensor", last: "Tensor", farthest: "Tensor") -> "Tensor":
+def _ambiguous(
+    cells: SampleCells, offset: "Tensor", last: "Tensor", farthest: "Tensor"
+) -> "Tensor":
     """Return whether a sample that was not chosen may be a nearer neighbour.
 
     Shapes: offset (m,), last (m,), farthest (m,).
@@ -266,5 +279,100 @@ def _ambiguous(cells: Cells, offset: "Tensor", last: "Tensor", farthest: "Tensor
     # `offset` + `last`. The square of the sum bounds the error.
     rounding = cells.rounding * (2 * offset + last).square()
     others = farthest + offset.square() - rounding
-    tie = 1 - cells.settings.tie_tolerance
-    return (last > 0) & (others < tie * last.square())
+    # Squared distances that differ by less, relatively, need not be distinguished.
+    return (last > 0) & (others < (1 - 1e-5) * last.square())
+
+
+# The search behind the interface of the others.
+
+
+@dataclass(frozen=True)
+class NeighborTable:
+    """Neighbours of every sample, on the device."""
+
+    distances: "Tensor"  # (n, n_neighbors)
+    indices: "Tensor"  # (n, n_neighbors)
+
+    def copies(self) -> sp.csr_array:
+        """Return ones for the neighbours at distance 0, on the host, (n, n)."""
+        n_samples = len(self.indices)
+        zero = self.distances == 0
+        row, nth = zero.nonzero(as_tuple=True)
+        column = self.indices[row, nth]
+        pairs = (row.cpu().numpy(), column.cpu().numpy())
+        entries = (np.ones(len(row)), pairs)
+        return sp.csr_array(entries, shape=(n_samples, n_samples))
+
+    def symmetric(self) -> ResidentMatrix:
+        """Return a matrix with an entry wherever either sample is a neighbour."""
+        torch = extra("torch")
+        n, k = self.indices.shape
+        row = torch.arange(n, device=self.indices.device)
+        row = row[:, None].expand(n, k).reshape(-1)
+        column = self.indices.reshape(-1)
+        # One number for each pair: sorting it brings both directions of an edge together and puts
+        # the entries into the order of the rows.
+        keys = torch.cat([row * n + column, column * n + row])
+        key, order = keys.sort()
+        kept = torch.ones_like(key, dtype=torch.bool)
+        kept[1:] = key[1:] != key[:-1]
+        key = key[kept]
+        order = order[kept]
+        count = torch.bincount(key // n, minlength=n)
+        starts = torch.cat([count.new_zeros(1), count.cumsum(0)])
+        distances = self.distances.reshape(-1)
+        return ResidentMatrix(
+            starts=starts.int(), columns=(key % n).int(), entries=distances[order % (n * k)]
+        )
+
+
+class DeviceSearch(NeighborSearch):
+    """Exact search on a torch device.
+
+    Neighbours of the fitted samples are found in cells, those of new samples by comparing all
+    pairs.
+    """
+
+    def __init__(self, n_neighbors: int = 64, *, device: str = "cuda") -> None:
+        """Store the parameters."""
+        self.n_neighbors = n_neighbors
+        self.device = device
+
+    def fit(self, X, y=None) -> "DeviceSearch":
+        """Put the samples on the device."""
+        self.samples_ = self._on_device(X)
+        self.mean_ = self.samples_.double().mean(dim=0)
+        return self
+
+    def fit_transform(self, X, y=None) -> NeighborTable:
+        """Put the samples on the device and return the neighbours of each."""
+        self.fit(X)
+        return NeighborTable(*nearest(self.samples_, self.n_neighbors))
+
+    def sample_order(self, X) -> np.ndarray:
+        """Return an order in which neighbours lie close together, (n_samples,)."""
+        # Products with the kernel then read memory that is in the cache.
+        samples = self._on_device(X)
+        return make_cells(samples, step_memory(samples.device.type)).order.cpu().numpy()
+
+    def transform(self, X) -> sp.csr_array:
+        """Return distances to `n_neighbors` + 1 samples, (n_queries, n_samples)."""
+        torch = extra("torch")
+        n_samples = len(self.samples_)
+        count = min(self.n_neighbors + 1, n_samples)
+        step = max(1, DISTANCES_PER_STEP // n_samples)
+        queries = self._on_device(X).double() - self.mean_
+        known = self.samples_.double() - self.mean_
+        # Matrix products would round, and a sample would not find itself.
+        exact = "donot_use_mm_for_euclid_dist"
+        found = [
+            torch.cdist(block, known, compute_mode=exact).topk(count, largest=False)
+            for block in queries.split(step)
+        ]
+        distances = torch.cat([block.values for block in found])
+        indices = torch.cat([block.indices for block in found])
+        return neighbor_rows(distances.cpu().numpy(), indices.cpu().numpy(), n_samples)
+
+    def _on_device(self, X) -> "Tensor":
+        # A copy, since torch warns about arrays that are read-only.
+        return extra("torch").as_tensor(np.array(X)).to(self.device)

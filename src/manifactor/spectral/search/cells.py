@@ -10,6 +10,19 @@ from manifactor._support.errors import extra
 if TYPE_CHECKING:
     from torch import Tensor
 
+# Samples around a landmark, on average.
+SAMPLES_PER_CELL = 256
+
+# Queries of one cell that are searched together; the largest such block pads all blocks of its
+# batch.
+QUERIES_PER_BLOCK = 128
+
+# Memory of a step: what stays in a cache of a CPU, what keeps a GPU busy. A device that has less to
+# spare than the least is full.
+CPU_STEP_BYTES = 2**25
+GPU_STEP_BYTES = 2**31
+LEAST_STEP_BYTES = 2**22
+
 
 # Steps of work that adapt to the memory of a torch device.
 
@@ -44,56 +57,16 @@ class StepMemory:
         return self.fit(joined)
 
 
-# A partition of samples into the cells of landmarks, by torch, on a GPU or the CPU.
+def step_memory(device: str) -> StepMemory:
+    """Return the memory of a step on a type of device."""
+    return StepMemory(GPU_STEP_BYTES if device == "cuda" else CPU_STEP_BYTES, LEAST_STEP_BYTES)
 
-SINGLE_EPSILON = 2**-23  # relative spacing of numbers of single precision
 
-
-@dataclass(frozen=True)
-class CellSettings:
-    """Settings of the exact search in cells and of `DeviceSearch`."""
-
-    # Samples around a landmark, on average.
-    samples_per_cell: int = 256
-
-    # Cells that a query searches first: on a surface, 19 of 20 queries then know their 64 nearest
-    # neighbours.
-    first_cells: int = 16
-
-    # The first cells hold at least so many samples for each neighbour that is sought.
-    first_samples_per_neighbor: int = 4
-
-    # Queries of one cell that are searched together; the largest such block pads all blocks of its
-    # batch.
-    queries_per_block: int = 128
-
-    # Rounded distances choose one spare candidate for so many neighbours, and so many spare ones in
-    # any case; exact distances then decide.
-    neighbors_per_spare: int = 4
-    least_spare: int = 8
-
-    # Squared distances that differ by less, relatively, need not be told apart.
-    tie_tolerance: float = 1e-5
-
-    # Memory of a step: what stays in a cache of a CPU, what keeps a GPU busy.
-    cpu_step_bytes: int = 2**25
-    gpu_step_bytes: int = 2**31
-
-    # A device that has less to spare is full.
-    least_step_bytes: int = 2**22
-
-    # Distances between new and fitted samples that are computed at a time.
-    distances_per_step: int = 2**28
-
-    def step_memory(self, device: "str") -> StepMemory:
-        """Return the memory of a step on a type of device."""
-        on_gpu = device == "cuda"
-        size = self.gpu_step_bytes if on_gpu else self.cpu_step_bytes
-        return StepMemory(size, self.least_step_bytes)
+# A partition of samples into the cells of landmarks.
 
 
 @dataclass(frozen=True)
-class Cells:
+class SampleCells:
     """Samples sorted by cell, and within a cell by distance from its landmark."""
 
     samples: "Tensor"  # (n, d): in units of `scale`
@@ -101,15 +74,15 @@ class Cells:
     home: "Tensor"  # (n,): the cell of each of them
     offset: "Tensor"  # (n,): the distance of each from its landmark
     landmarks: "Tensor"  # (c, d)
-    start: "Tensor"  # (c,): where a cell's samples begin, and how many there are; never none
-    count: "Tensor"  # (c,): where a cell's samples begin, and how many there are; never none
+    start: "Tensor"  # (c,): where a cell's samples begin
+    count: "Tensor"  # (c,): how many there are; never none
     scale: float
-    settings: CellSettings = CellSettings()
 
     @property
     def rounding(self) -> float:
         """Bound on the relative error of a sum over the coordinates."""
-        return SINGLE_EPSILON * (4 + math.sqrt(self.samples.shape[1]))
+        # The relative spacing of numbers of single precision is 2**-23.
+        return 2**-23 * (4 + math.sqrt(self.samples.shape[1]))
 
     def lower_bounds(self, which) -> "Tensor":
         """Return how near the samples of all cells may come to some landmarks, (w, c).
@@ -130,9 +103,7 @@ class Cells:
         return extra("torch").where(within, self.count, 0)
 
 
-def make_cells(
-    X: "Tensor", memory: StepMemory, *, settings: CellSettings = CellSettings()
-) -> Cells:
+def make_cells(X: "Tensor", memory: StepMemory) -> SampleCells:
     """Return samples, (n, d), in the cells of randomly chosen ones.
 
     The choice is always the same. Samples of double precision are centred, then rounded to single
@@ -143,20 +114,14 @@ def make_cells(
     # With coordinates of about 1, squares neither overflow nor vanish.
     scale = 2.0 ** math.floor(math.log2(largest))
     samples = (samples / scale).float()
-    landmarks = _random_landmarks(samples, settings)
+    landmarks = _random_landmarks(samples)
     home = _nearest_landmarks(samples, landmarks, memory)
     offset = memory.in_blocks(
         lambda rows: (samples[rows] - landmarks[home[rows]]).norm(dim=1),
         len(samples),
         12 * samples.shape[1],
     )
-    return _sorted_cells(samples, landmarks, home, offset, scale, settings)
-
-
-def cell_order(X: "Tensor", *, settings: CellSettings = CellSettings()) -> "Tensor":
-    """Return an order of the samples in which neighbours lie close together, (n,)."""
-    memory = settings.step_memory(X.device.type)
-    return make_cells(X, memory, settings=settings).order
+    return _sorted_cells(samples, landmarks, home, offset, scale)
 
 
 def squared_distances(one: "Tensor", other: "Tensor") -> "Tensor":
@@ -172,7 +137,7 @@ def squared_distances(one: "Tensor", other: "Tensor") -> "Tensor":
     return squares
 
 
-def _random_landmarks(samples: "Tensor", settings: CellSettings) -> "Tensor":
+def _random_landmarks(samples: "Tensor") -> "Tensor":
     """Return samples chosen at random, (c, d)."""
     torch = extra("torch")
     device = samples.device
@@ -180,7 +145,7 @@ def _random_landmarks(samples: "Tensor", settings: CellSettings) -> "Tensor":
     # state stays untouched.
     generator = torch.Generator(device=device).manual_seed(0)
     order = torch.randperm(len(samples), generator=generator, device=device)
-    count = max(1, len(samples) // settings.samples_per_cell)
+    count = max(1, len(samples) // SAMPLES_PER_CELL)
     return samples[order[:count]]
 
 
@@ -202,13 +167,8 @@ def _nearest_landmarks(samples: "Tensor", landmarks: "Tensor", memory: StepMemor
 
 
 def _sorted_cells(
-    samples: "Tensor",
-    landmarks: "Tensor",
-    home: "Tensor",
-    offset: "Tensor",
-    scale: float,
-    settings: CellSettings,
-) -> Cells:
+    samples: "Tensor", landmarks: "Tensor", home: "Tensor", offset: "Tensor", scale: float
+) -> SampleCells:
     """Return samples sorted by cell and offset; empty cells are dropped."""
     torch = extra("torch")
     order = offset.argsort(stable=True)
@@ -216,7 +176,7 @@ def _sorted_cells(
     kept, home, count = torch.unique_consecutive(
         home[order], return_inverse=True, return_counts=True
     )
-    return Cells(
+    return SampleCells(
         samples=samples[order],
         order=order,
         home=home,
@@ -225,7 +185,6 @@ def _sorted_cells(
         start=count.cumsum(0) - count,
         count=count,
         scale=scale,
-        settings=settings,
     )
 
 
@@ -239,9 +198,9 @@ def _sorted_cells(
 class SearchPass:
     """A search for neighbours of samples within a reach."""
 
-    cells: Cells
+    cells: SampleCells
     n_neighbors: int
-    reach: "Tensor"  # (n,): A sample is compared with all cells that come nearer to its landmark
+    reach: "Tensor"  # (n,): a sample is compared with all cells that come nearer to its landmark
     # Whether distances are computed from differences of coordinates, slow and exact, or from matrix
     # products, which round
     by_differences: bool = False
@@ -249,9 +208,8 @@ class SearchPass:
     @property
     def n_chosen(self) -> int:
         """Candidates chosen by rounded distances, the query itself among them."""
-        settings = self.cells.settings
-        spare = self.n_neighbors // settings.neighbors_per_spare
-        return self.n_neighbors + spare + settings.least_spare
+        # One spare candidate for 4 neighbours, and 8 in any case; exact distances then decide.
+        return self.n_neighbors + self.n_neighbors // 4 + 8
 
     def block_bytes(self, n_queries: int, n_candidates: int) -> int:
         """Return the memory that one block of queries takes."""
@@ -272,13 +230,13 @@ class QueryBlocks:
 
     cell: "Tensor"  # (p,)
     reach: "Tensor"  # (p,): the largest of a block's queries
-    first: "Tensor"  # (p,): where a block's queries begin among all, and how many there are
-    size: "Tensor"  # (p,): where a block's queries begin among all, and how many there are
+    first: "Tensor"  # (p,): where a block's queries begin among all
+    size: "Tensor"  # (p,): how many there are
     load: list[tuple[int, int]]  # numbers of queries and of candidates of each block, on the host
 
 
 @dataclass(frozen=True)
-class Batch:
+class QueryBatch:
     """Blocks of queries that are searched together."""
 
     cell: "Tensor"  # (b,)
@@ -286,7 +244,7 @@ class Batch:
     present: "Tensor"  # (b, q): false for padding
     counts: "Tensor"  # (b, c): candidates of each block in each cell
 
-    def candidates(self, cells: Cells, start: int, stop: int) -> tuple["Tensor", "Tensor"]:
+    def candidates(self, cells: SampleCells, start: int, stop: int) -> tuple["Tensor", "Tensor"]:
         """Return the candidates `start` to `stop` of each block, and which are real.
 
         Both have shape (b, stop - start); where a block has fewer candidates, the rest is padding.
@@ -311,7 +269,7 @@ def query_blocks(search: SearchPass, rows: "Tensor", memory: StepMemory) -> Quer
     torch = extra("torch")
     cells = search.cells
     cell, size = torch.unique_consecutive(cells.home[rows], return_counts=True)
-    cell, size = _split(cell, size, cells.settings.queries_per_block)
+    cell, size = _split(cell, size, QUERIES_PER_BLOCK)
     block = torch.arange(len(cell), device=cell.device)
     block = block.repeat_interleave(size)
     reach = search.reach.new_zeros(len(cell))
@@ -356,7 +314,7 @@ def end_of_batch(search: SearchPass, blocks: QueryBlocks, start: int, step_bytes
     return stop
 
 
-def make_batch(search: SearchPass, rows: "Tensor", blocks: QueryBlocks, some: slice) -> Batch:
+def make_batch(search: SearchPass, rows: "Tensor", blocks: QueryBlocks, some: slice) -> QueryBatch:
     """Return some blocks as a batch."""
     torch = extra("torch")
     largest = max(n_queries for n_queries, _ in blocks.load[some])
@@ -365,11 +323,11 @@ def make_batch(search: SearchPass, rows: "Tensor", blocks: QueryBlocks, some: sl
     place = torch.where(present, blocks.first[some, None] + position, 0)
     cell = blocks.cell[some]
     counts = search.cells.candidate_counts(cell, blocks.reach[some])
-    return Batch(cell, rows[place], present, counts)
+    return QueryBatch(cell, rows[place], present, counts)
 
 
 def choose_candidates(
-    search: SearchPass, batch: Batch, step_bytes: int
+    search: SearchPass, batch: QueryBatch, step_bytes: int
 ) -> tuple["Tensor", "Tensor"]:
     """Return the nearest candidates of each query.
 
@@ -418,7 +376,9 @@ def _split(cell: "Tensor", size: "Tensor", most: int) -> tuple["Tensor", "Tensor
     return cell[of], ends - starts
 
 
-def _by_products(cells: Cells, batch: Batch, columns: "Tensor", real: "Tensor") -> "Tensor":
+def _by_products(
+    cells: SampleCells, batch: QueryBatch, columns: "Tensor", real: "Tensor"
+) -> "Tensor":
     """Return squared distances less the square of the query, (b, q, m).
 
     Coordinates are relative to the landmark, which is near: products lose few digits.
@@ -435,7 +395,9 @@ def _by_products(cells: Cells, batch: Batch, columns: "Tensor", real: "Tensor") 
     return torch.baddbmm(squares[:, None], queries, samples, alpha=-2)
 
 
-def _by_differences(cells: Cells, batch: Batch, columns: "Tensor", real: "Tensor") -> "Tensor":
+def _by_differences(
+    cells: SampleCells, batch: QueryBatch, columns: "Tensor", real: "Tensor"
+) -> "Tensor":
     """Return squared distances with all their digits, (b, q, m)."""
     squares = squared_distances(cells.samples[batch.queries], cells.samples[columns])
     return squares.masked_fill_(~real[:, None], math.inf)
