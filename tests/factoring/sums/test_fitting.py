@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.sums.fitting import Fitter, FittingSettings, Reading, read_factor
+from manifactor.factoring.sums.fitting import Fitter, Reading, read_factor
 
 from ..places import ring
 
@@ -32,7 +32,7 @@ def test_a_curve_that_was_read_as_a_circle_is_opened_when_it_is_fitted(rng):
     samples = ring(arc) - ring(arc).mean(axis=0)
     # Angles that leave hardly a gap.
     reading = Reading("circle", ring(arc * 6.0 / 4.5), 1.0)
-    fitter = Fitter(64, False, FittingSettings(), rng)
+    fitter = Fitter(64, False, rng)
     first = fitter.fit(samples, reading)
     assert first.sheet.topology == "circle"
     (polished,) = fitter.polish(samples, [first])
