@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.sums.fitting import Fitter, Reading, read_factor
+from manifactor.factoring.sums.fitting import Fitter, Reading
 
 from ..places import ring
 
 
-def read(X, **options):
-    rng = np.random.default_rng(0)
-    return read_factor(X - X.mean(axis=0), n_neighbors=64, rng=rng, **options)
+def read(X, surfaces=True):
+    return Fitter(64, surfaces, np.random.default_rng(0)).read(X)
 
 
 def test_a_gaussian_line_is_an_interval(rng):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifactor.factoring.triplets import search
-from manifactor.factoring.triplets.search import Triplets, best_similarity, find_triplets
+from manifactor.factoring.triplets.search import Triplets, find_triplets
 
 from ...conftest import box_spectrum
 
@@ -115,13 +115,6 @@ def test_the_size_of_a_block_of_products_does_not_matter(rectangle_spectrum, mon
     other = find_triplets(rectangle_spectrum, tolerance=2.0, threshold=0.7)
     np.testing.assert_array_equal(one.parts, other.parts)
     np.testing.assert_allclose(one.similarity, other.similarity, rtol=1e-5)
-
-
-def test_the_best_similarity_is_that_of_the_best_triplet(rectangle_spectrum):
-    best = best_similarity(rectangle_spectrum, tolerance=2.0)
-    found = find_triplets(rectangle_spectrum, tolerance=2.0, threshold=0.0)
-    assert best == pytest.approx(found.similarity.max(), rel=1e-5)
-    assert best_similarity(rectangle_spectrum, tolerance=0.0) == 0
 
 
 def test_triplets_are_shown_in_one_short_line(rectangle_spectrum):

@@ -160,13 +160,9 @@ def make_factors(
 
 def _ascending(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Blocks in order of their lowest eigenvalues, and functions inside each block."""
-
-    def eigenvalues(functions: np.ndarray) -> np.ndarray:
-        return spectrum.eigenvalues @ functions**2
-
-    orders = [np.argsort(eigenvalues(block), kind="stable") for block in blocks]
+    orders = [np.argsort(spectrum.eigenvalues @ block**2, kind="stable") for block in blocks]
     inside = [block[:, order] for block, order in zip(blocks, orders, strict=True)]
-    return sorted(inside, key=lambda block: float(eigenvalues(block[:, 0])))
+    return sorted(inside, key=lambda block: float(spectrum.eigenvalues @ block[:, 0] ** 2))
 
 
 def _make_factor(

@@ -32,24 +32,6 @@ class Reading:
     explained: float  # share of the samples' variance that the places explain
 
 
-def read_factor(
-    samples: np.ndarray, *, n_neighbors: int, surfaces: bool = True, rng: np.random.Generator
-) -> Reading:
-    """Return where samples, (n, q) of mean 0, lie on the curve or surface that explains them."""
-    shown, some = _shown(samples)
-    readings = [_reading(some, *start) for start in _linear_curves(some)]
-    # A curve that is read from the main directions and explains nearly all needs no spectrum.
-    if max(reading.explained for reading in readings) < 0.99:
-        starts = _spectral_curves(some, n_neighbors, rng)
-        readings += [_reading(some, *start) for start in starts]
-    curve = _of_all(shown, some, _plainest(readings))
-    if not surfaces or curve.explained > 1 - CURVE_LEAVES:
-        return curve
-    surface = read_surface(samples)
-    better = 1 - surface.explained < (1 - curve.explained) / 2
-    return surface if better else curve
-
-
 def read_surface(samples: np.ndarray) -> Reading:
     """Return where samples, (n, q) of mean 0, lie along their main directions."""
     shown, some = _shown(samples)
@@ -191,11 +173,20 @@ class Fitter:
     rng: np.random.Generator
 
     def read(self, samples: np.ndarray) -> Reading:
-        """Return one factor of samples, (n, q)."""
-        centred = samples - samples.mean(axis=0)
-        return read_factor(
-            centred, n_neighbors=self.n_neighbors, surfaces=self.surfaces, rng=self.rng
-        )
+        """Return where samples, (n, q), lie on the curve or surface that explains them."""
+        samples = samples - samples.mean(axis=0)
+        shown, some = _shown(samples)
+        readings = [_reading(some, *start) for start in _linear_curves(some)]
+        # A curve that is read from the main directions and explains nearly all needs no spectrum.
+        if max(reading.explained for reading in readings) < 0.99:
+            starts = _spectral_curves(some, self.n_neighbors, self.rng)
+            readings += [_reading(some, *start) for start in starts]
+        curve = _of_all(shown, some, _plainest(readings))
+        if not self.surfaces or curve.explained > 1 - CURVE_LEAVES:
+            return curve
+        surface = read_surface(samples)
+        better = 1 - surface.explained < (1 - curve.explained) / 2
+        return surface if better else curve
 
     def fit(self, samples: np.ndarray, reading: Reading) -> Fitted:
         """Lay a sheet through samples at known places."""

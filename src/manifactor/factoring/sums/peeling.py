@@ -13,7 +13,6 @@ from manifactor.factoring.sums.fitting import CURVE_LEAVES, Fitted, Fitter, rest
 from manifactor.factoring.sums.independence import (
     MAX_CUMULANT,
     MOST_COMPONENTS,
-    IndependentPart,
     axes_errors,
     dependence,
     independent_parts,
@@ -140,16 +139,12 @@ def _parts(rest: np.ndarray) -> list[np.ndarray]:
     structured = [part.variance for part in parts if not part.gaussian]
     # A Gaussian part is not noise if it is wider than a quarter of the weakest other part.
     least = min(structured, default=0.0) / 16
-
-    def is_factor(part: IndependentPart) -> bool:
-        # Gaussians of equal variance beside anything else are noise.
-        return (
-            not part.gaussian
-            or not structured
-            or (part.n_components == 1 and part.variance > least)
-        )
-
-    return [part(turned) @ axes for part in parts if is_factor(part)]
+    # Gaussians of equal variance beside anything else are noise.
+    return [
+        part(turned) @ axes
+        for part in parts
+        if not part.gaussian or not structured or (part.n_components == 1 and part.variance > least)
+    ]
 
 
 def is_noise(rest: np.ndarray) -> bool:
@@ -243,10 +238,10 @@ def _agreed(first: Sum, second: Sum, samples: np.ndarray) -> float:
     if len(first.summands) != len(second.summands):
         return 0.0
     ours, theirs = first.explain(samples).places, second.explain(samples).places
-    table = np.array([[_alike(a, b) for b in theirs] for a in ours])
+    table = np.array(
+        [
+            [min(predictability(a, b).mean(), predictability(b, a).mean()) for b in theirs]
+            for a in ours
+        ]
+    )
     return float(table[linear_sum_assignment(-table)].min())
-
-
-def _alike(a: np.ndarray, b: np.ndarray) -> float:
-    """R^2 with which two arrays of places predict each other, the lesser one."""
-    return float(min(predictability(a, b).mean(), predictability(b, a).mean()))

@@ -232,8 +232,8 @@ def _lay_curve(places: np.ndarray, topology: str, samples: np.ndarray, n_neighbo
     at = _curve_nodes(places, topology, n_neighbors)
     means, _ = local_fit(places, samples, at, n_neighbors, topology=topology)
     closed = topology == "circle"
-    ahead, behind = _shifted(means, closed)
-    along = ahead - behind
+    beyond = np.pad(means, [(1, 1), (0, 0)], mode="wrap" if closed else "edge")
+    along = beyond[2:] - beyond[:-2]
     tangents = quotient(along, np.linalg.norm(along, axis=1, keepdims=True))
     gaps = np.linalg.norm(np.diff(means, axis=0), axis=1)
     arc = np.concatenate([[0.0], np.cumsum(gaps)])
@@ -244,14 +244,6 @@ def _lay_curve(places: np.ndarray, topology: str, samples: np.ndarray, n_neighbo
         nodes, step = arc[:, None] / arc[-1], 1 / arc[-1]
     steps = np.full((len(means), 1, 1), step)
     return Sheet(topology, nodes, means, tangents[:, None], steps)
-
-
-def _shifted(means: np.ndarray, closed: bool) -> tuple[np.ndarray, np.ndarray]:
-    if closed:
-        return np.roll(means, -1, axis=0), np.roll(means, 1, axis=0)
-    last = len(means) - 1
-    index = np.arange(len(means))
-    return means[np.minimum(index + 1, last)], means[np.maximum(index - 1, 0)]
 
 
 def _curve_nodes(places: np.ndarray, topology: str, n_neighbors: int) -> np.ndarray:

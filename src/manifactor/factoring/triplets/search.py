@@ -80,15 +80,6 @@ def find_triplets(
     return _best_of_each(_candidates(spectrum, tolerance, threshold, max_parts))
 
 
-def best_similarity(spectrum: Spectrum, *, tolerance: float | np.ndarray) -> float:
-    """Return the largest similarity of any function with a product of two lower ones.
-
-    It is 0 if no eigenvalues add up.
-    """
-    found = _candidates(spectrum, tolerance, 0.0, 2)
-    return float(found.similarity.max(initial=0.0))
-
-
 def _candidates(
     spectrum: Spectrum, tolerance: float | np.ndarray, threshold: float, max_parts: int
 ) -> Triplets:
@@ -266,7 +257,7 @@ def _why_no_triplet(
             f"all {len(triplets)} triplets have excluded functions; what `exclude` "
             "leaves is one factor"
         )
-    best = best_similarity(spectrum, tolerance=tolerance)
+    best = _candidates(spectrum, tolerance, 0.0, 2).similarity.max(initial=0.0)
     count = len(spectrum.eigenvalues) - 1
     if best == 0:
         return (
