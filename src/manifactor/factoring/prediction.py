@@ -77,7 +77,7 @@ def leaves_noise(places: np.ndarray, samples: np.ndarray) -> bool:
     k = min(N_NEIGHBORS, len(places) - 1)
     rest = samples - neighbour_means(places, k)(samples)
     size = np.linalg.norm(samples - samples.mean(axis=0))
-    # So little is rounding.
+    # A rest below 1e-9 of the samples is rounding.
     if np.linalg.norm(rest - rest.mean(axis=0)) <= 1e-9 * size:
         return True
     return not has_edge(rest)

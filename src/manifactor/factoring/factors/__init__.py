@@ -3,7 +3,7 @@
 factor
     The record `Factor`, made of a block of functions, and the angles between factors.
 shapes
-    Which functions tell places apart; interval, circle or another shape; angles on a circle.
+    Which functions distinguish places; interval, circle or another shape; angles on a circle.
 charts
     Functions freed from the other factors' effects, as coordinates; surfaces of places.
 """

@@ -46,8 +46,8 @@ class Factor:
     dimension : int
         Intrinsic dimension.
     embedding : ndarray of shape (n_samples, n_coordinates)
-        An interval's coordinate, a circle's cosine and sine, or a few functions that
-        tell places apart.
+        An interval's coordinate, a circle's cosine and sine, or the coordinates of a
+        surface: a few functions.
     coordinate : ndarray of shape (n_samples,) or None
         Arc length from 0 to 1 on an interval, angle from 0 to 2 pi on a circle; None
         otherwise.
@@ -59,11 +59,11 @@ class Factor:
         The functions as combinations of the spectrum's; without rows where they are
         none (a sum).
     chart : Chart or None
-        How a place is read from the spectrum's functions; None where it is not (a
-        sum). That of a factor of a divided term is for the spectrum of the term.
+        How coordinates are read from the spectrum's functions; None where they are not
+        (a sum). That of a factor of a divided term is for the spectrum of the term.
     cloud : Cloud or None
-        The surface that places are pulled onto, where the embedding has more columns
-        than the factor has dimensions.
+        The surface that coordinates are pulled onto, where the embedding has more
+        columns than the factor has dimensions.
     ends : ndarray of shape (2,) or None
         The chart's values at the ends of an interval.
     """

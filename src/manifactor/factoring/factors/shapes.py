@@ -64,7 +64,7 @@ def widest_gap(angle: np.ndarray) -> tuple[float, float]:
 def chart_functions(
     spectrum: Spectrum, block: np.ndarray, others: np.ndarray, *, most: int | None = None
 ) -> tuple[int, ...]:
-    """Return which functions of a block tell places on its factor apart, at most `most`.
+    """Return which functions of a block distinguish places on its factor, at most `most`.
 
     These are the functions of the lowest batch, and higher ones until all that are left are
     functions of the place: a chart that does not predict them is folded.
@@ -105,7 +105,7 @@ def _some(spectrum: Spectrum) -> np.ndarray:
 
 
 def _lowest(functions: np.ndarray) -> list[int]:
-    """Functions of the lowest batch, (n, r), that tell places apart.
+    """Functions of the lowest batch, (n, r), that distinguish places.
 
     One of them if it determines the others, as on an interval; two, as on a circle; or all, since a
     batch of nearly equal eigenvalues is cut in two by chance only.
@@ -138,7 +138,7 @@ def _tolerated(loss: float, ratio: np.ndarray, n_samples: int) -> np.ndarray:
     # 3,000 samples and .3 with 500 of intervals, circles and spheres. Neighbours predict no
     # function exactly, hence the .02.
     polluted = max(150.0 / n_samples, 0.02) * np.maximum(1, ratio / 4.0)
-    # A function of which more is unexplained is new whatever its eigenvalue.
+    # A function of which more is unexplained is new, also one with a high eigenvalue.
     return np.minimum(unresolved + polluted, 0.7)
 
 
@@ -147,8 +147,8 @@ def find_topology(
 ) -> str:
     """Return "interval", "circle" or "other".
 
-    On an interval one function tells all places apart. On a circle two functions go around once,
-    whatever the density of the samples, and the angle tells places apart.
+    On an interval one function distinguishes all places. On a circle two functions go around once,
+    for samples of any density, and the angle distinguishes the places.
 
     Shapes: block (n_spectrum_functions, r), others (n_spectrum_functions, p), places (n_samples,
     m).

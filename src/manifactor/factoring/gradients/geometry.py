@@ -11,8 +11,7 @@ from manifactor._support.values import quotient
 from manifactor.spectral.kernel import Affinity
 from manifactor.spectral.spectrum import Spectrum
 
-# Samples at which gradients are taken: the mean over 1,000 is accurate to a few percent, whatever
-# the number of samples.
+# Samples at which gradients are taken: the mean over 1,000 is accurate to a few percent.
 N_ROWS = 1000
 # Directions that gradients may point in, at most; it bounds the cost of a local regression.
 MAX_COORDINATES = 20

@@ -31,7 +31,7 @@ MAX_FACTORS = 6
 MIN_PRODUCT_SHARE = 0.7
 # Most that is added to a share for its noise, so that poor halves cannot excuse any product.
 MAX_SHARE_NOISE = 0.15
-# A half with fewer functions than these has no two factors to show.
+# A half with fewer functions cannot show two factors.
 FEWEST_FUNCTIONS = 4
 # How the dimensions of factors differ from those of the data
 MORE = "more dimensions than the data, so they overlap"

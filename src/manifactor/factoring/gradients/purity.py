@@ -52,7 +52,7 @@ def _directions(geometry: Geometry, block: np.ndarray) -> tuple[np.ndarray, np.n
 
     Returns strength (n_rows, d), axes (n_rows, n_coordinates, d).
     """
-    # Every function of the block counts the same, whatever its eigenvalue.
+    # Every function of the block counts the same, also one with a high eigenvalue.
     scaled = block / np.sqrt(geometry.rayleigh(block))
     spanned = geometry.gradients @ scaled
     outer = spanned @ spanned.transpose(0, 2, 1)
@@ -112,7 +112,7 @@ def without_energy(geometry: Geometry, blocks: Sequence[np.ndarray]) -> np.ndarr
     """Compute the lowest functions without energy along any of the blocks.
 
     They are the lowest eigenfunctions of the Laplacian with a penalty on that energy, polished.
-    Half a quantum tells pure functions from others whatever the sizes of the factors.
+    Half a quantum separates pure functions from others for factors of all sizes.
 
     Shapes: blocks (n_functions - 1, r) -> (n_functions - 1, r).
     """

@@ -61,7 +61,7 @@ def _of_all(shown: np.ndarray, some: np.ndarray, reading: Reading) -> Reading:
     at = sheet.project(shown)
     explained = reading.explained
     if reading.topology == "other":
-        # Of noise, its own directions explain as much as they hold.
+        # The directions of noise explain only the variance that lies in them.
         explained = 1 - float(((shown - at.means) ** 2).sum() / (shown**2).sum())
     if sheet.tangled():
         explained = 0.0
@@ -116,7 +116,7 @@ def _spectral_curves(
     _, others = parted(held, DisconnectedGraphWarning)
     issue(others)
     graph, walk = without_outliers(samples, graph, affinity(graph))
-    # A full decomposition of few samples takes no time. For so few functions of more samples, the
+    # A full decomposition of few samples takes no time. For few functions of more samples, the
     # Lanczos method is the fastest.
     solver = "dense" if len(graph.distinct) <= 300 else "arpack"
     count = min(6, len(graph.distinct) - 1)
@@ -226,9 +226,9 @@ class Fitter:
         return best
 
     def shown_anew(self, samples: np.ndarray, factors: Sequence[Fitted]) -> list[float]:
-        """Return the shares that places explain if they are read from what is left.
+        """Return the shares that places explain if they are read from what the others leave.
 
-        Of what the other factors leave; only where a first reading explained little.
+        A factor is read again only where its first reading explained little.
         """
         rest = rest_of(samples, factors)
         enough = 1 - CURVE_LEAVES

@@ -153,7 +153,7 @@ def cumulants(components: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def dependence(components: np.ndarray) -> np.ndarray:
     """Return the largest cumulant that each two white components occur in, (r, r).
 
-    Less its noise: what components of the same densities show that are independent.
+    Its noise is taken off: what independent components of the same densities show.
     """
     # A fixed seed, so that parts are a function of the samples. The noise is large where components
     # have tails; the mean over 4 shuffles is accurate to a tenth.
@@ -205,9 +205,9 @@ def _angle(matrices: np.ndarray, a: int, b: int) -> float:
 def _with_principal_axes(
     white: np.ndarray, deviation: np.ndarray, rotation: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The rotation with Gaussian components along their principal axes, and which.
+    """The rotation with Gaussian components along their principal axes, and which these are.
 
-    Cumulants tell nothing of the axes of a Gaussian; its variances do.
+    Cumulants tell nothing about the axes of a Gaussian; its variances do.
     """
     # Rotating components until their cumulants are diagonal makes those of Gaussian noise large,
     # in 12 directions up to 8 errors. Low kurtosis, the last of the three, has no tail.
@@ -239,7 +239,7 @@ def _errors_by_chance(n: int, r: int) -> tuple[float, ...]:
 def is_gaussian(values: np.ndarray) -> np.ndarray:
     """Return which columns of values, (n, r), have a Gaussian's cumulants, (r,).
 
-    Up to 4 standard errors of the estimates from Gaussian samples.
+    They may differ by up to 4 standard errors of the estimates from Gaussian samples.
     """
     white = quotient(values - values.mean(axis=0), values.std(axis=0))
     return np.all(_standard_errors(white) < 4.0, axis=0)
@@ -259,8 +259,8 @@ def _standard_errors(white: np.ndarray) -> np.ndarray:
 def axes_errors(variances: np.ndarray, n_samples: int) -> np.ndarray:
     """Return standard errors of the angles of principal axes, in radians, (r, r).
 
-    Of two variances a and b it is sqrt(a b / n) / |a - b| (Anderson, 1963), and 0 on the diagonal.
-    Gaussians of equal variance may be turned at will; all other independent components are unique
+    For two variances a and b it is sqrt(a b / n) / |a - b| (Anderson, 1963), and 0 on the diagonal.
+    Gaussians of equal variance have no preferred axes; all other independent components are unique
     (Darmois, Skitovich).
 
     >>> axes_errors(np.array([4.0, 1.0]), 400)[0, 1].round(4)
@@ -268,8 +268,8 @@ def axes_errors(variances: np.ndarray, n_samples: int) -> np.ndarray:
     """
     mean = np.sqrt(np.multiply.outer(variances, variances))
     apart = np.abs(np.subtract.outer(variances, variances))
-    # Variances so near are equal but for rounding, and their axes are not known, whatever the
-    # number of samples.
+    # Variances that differ by less are equal but for rounding. Their axes are not known, even with
+    # many samples.
     apart = np.maximum(apart, 1e-12 * mean)
     error = quotient(mean / np.sqrt(n_samples), apart)
     np.fill_diagonal(error, 0.0)
@@ -277,7 +277,7 @@ def axes_errors(variances: np.ndarray, n_samples: int) -> np.ndarray:
 
 
 def _grouped(depends: np.ndarray) -> np.ndarray:
-    """Labels of components; of two groups the mean dependence is below the limit."""
+    """Labels of components; the mean dependence between two groups is below the limit."""
     if len(depends) == 1:
         return np.zeros(1, dtype=int)
     # A mean over pairs of components does not join groups by one chance link.

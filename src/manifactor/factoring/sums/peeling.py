@@ -30,7 +30,7 @@ def peel_samples(
 
     Shapes: samples (n_samples, n_features).
     """
-    # The sum is fitted to so many samples; the others are placed on it.
+    # The sum is fitted to at most 3,000 samples; the others are placed on it.
     if len(samples) > 3000:
         samples = samples[np.sort(rng.choice(len(samples), 3000, replace=False))]
     directions = main_directions(samples, rng=rng)
@@ -49,8 +49,8 @@ def peel_samples(
 def _curves_or_surfaces(samples: np.ndarray, max_factors: int, fitter: Fitter) -> list[Fitted]:
     """Factors of samples: curves, or also surfaces where curves do not add up.
 
-    Curves do not where they leave too much, depend on each other, or are tangled. A curve that
-    fills a surface explains it as well, but only after many fits, not as it was first read.
+    Curves do not add up where they leave too much, depend on each other, or are tangled. A curve
+    that fills a surface explains it as well, but only after many fits, not as it was first read.
     """
     first = _first_factors(samples, max_factors, fitter)
     curves = peel(samples, first, max_factors, fitter)
@@ -60,7 +60,7 @@ def _curves_or_surfaces(samples: np.ndarray, max_factors: int, fitter: Fitter) -
     if add_up and not tangled and min(factor.shown for factor in first) > enough:
         return curves
     fill = add_up and min(fitter.shown_anew(samples, curves)) < enough
-    # A surface would be taken for several curves: more than there are parts.
+    # More curves than parts may be a surface that was taken for several curves.
     if add_up and not tangled and not fill and len(curves) <= len(first):
         return curves
     fitter = replace(fitter, surfaces=True)
@@ -111,8 +111,9 @@ def _first_factors(samples: np.ndarray, max_factors: int, fitter: Fitter) -> lis
 def _first_reading(part: np.ndarray, fitter: Fitter) -> Fitted:
     """The factor of an independent part of samples, (n, q).
 
-    In up to three directions it is a curve or a surface: independent curves that add up in so few
-    would be parts of their own, unless the samples have more directions than were looked at.
+    A part in up to three directions is a curve or a surface: independent curves that add up in
+    three directions would be parts of their own, unless the samples have more directions than were
+    looked at.
     """
     _, axes = principal_coordinates(part)
     if len(axes) <= 3 and part.shape[1] <= MOST_COMPONENTS:
