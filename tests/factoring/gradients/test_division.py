@@ -75,13 +75,6 @@ def test_cosines_are_one_for_parallel_and_zero_for_orthogonal_blocks(rng):
     assert squared_cosine(unit_energy(orthogonal, weights), weights, labels) == 0
 
 
-def test_every_function_has_mean_energy_one_whatever_its_scale(rng):
-    gradients = rng.normal(size=(100, 2, 3)) * [1e-2, 1.0, 1e2]
-    weights = np.full(100, 1 / 100)
-    champ = unit_energy(gradients.transpose(0, 2, 1) @ gradients, weights)
-    np.testing.assert_allclose(np.einsum("x,xaa->a", weights, champ), 1)
-
-
 def lowest(geometry, count):
     return np.eye(len(geometry.eigenvalues))[:, :count]
 
@@ -118,13 +111,6 @@ def test_a_square_s_lowest_pair_divides_into_its_sides_however_it_is_turned(squa
 def test_what_divides_a_square(square, monkeypatch, name, value, n_blocks):
     monkeypatch.setattr(division, name, value)
     assert divided(square[0], lowest(square[0], 2))[1].n_blocks == n_blocks
-
-
-def test_a_disk_s_lowest_pair_stays_one_block():
-    geometry = look_at("disk")[0].geometry
-    blocks, split = divided(geometry, lowest(geometry, 2))
-    assert split.n_blocks == len(blocks) == 1
-    assert split.q[0] > 0.65
 
 
 def test_a_single_function_is_one_block_and_no_more_blocks_than_allowed_are_made(square):

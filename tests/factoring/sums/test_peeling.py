@@ -59,9 +59,9 @@ def test_functions_of_an_interval_are_its_own_cosines_and_halves_of_a_strip_agre
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", ["disk", "triangle", "sphere", "moebius"])
+@pytest.mark.parametrize("shape", ["disk", "moebius"])
 def test_an_irreducible_shape_is_one_term(shape):
-    X, _ = datasets.sample(shape, 1500, random_state=0)
+    X, _ = datasets.sample(shape, 1000, random_state=0)
     assert len(peel(X).summands) == 1
 
 

@@ -114,7 +114,7 @@ def test_more_steps_of_the_multipliers_never_loosen_the_bound(monkeypatch):
 
 
 def test_the_search_improves_what_rounding_leaves(monkeypatch):
-    weights, cuts = random_graph(60, 1, density=0.2), []
+    weights, cuts = random_graph(40, 1, density=0.2), []
     monkeypatch.setattr(maxcut, "N_ROUNDINGS", 2)
     for turns in (0, 10):
         monkeypatch.setattr(maxcut, "TURNS_PER_VERTEX", turns)

@@ -73,12 +73,6 @@ def test_exact_eigenvalues_keep_apart_what_similarity_confuses():
     assert len(find_triplets(spectrum, tolerance=0.5, threshold=0.9)) == 0
 
 
-def test_a_product_is_never_a_part(rectangle_spectrum):
-    found = find_triplets(rectangle_spectrum, tolerance=2.0, threshold=0.7)
-    assert len(found) > 3
-    assert not set(found.products) & set(found.parts.ravel())
-
-
 @given(signs=st.lists(st.sampled_from([-1.0, 1.0]), min_size=25, max_size=25))
 @settings(max_examples=10)
 def test_signs_of_the_functions_do_not_matter(signs):
@@ -115,11 +109,3 @@ def test_the_size_of_a_block_of_products_does_not_matter(rectangle_spectrum, mon
     other = find_triplets(rectangle_spectrum, tolerance=2.0, threshold=0.7)
     np.testing.assert_array_equal(one.parts, other.parts)
     np.testing.assert_allclose(one.similarity, other.similarity, rtol=1e-5)
-
-
-def test_triplets_are_shown_in_one_short_line(rectangle_spectrum):
-    found = find_triplets(rectangle_spectrum, tolerance=50.0, threshold=0.3)
-    assert repr(found).startswith(f"Triplets({len(found)} products")
-    assert len(repr(found)) < 80
-    none = find_triplets(rectangle_spectrum, tolerance=np.zeros(60), threshold=0.0)
-    assert repr(none) == "Triplets(no products)"
