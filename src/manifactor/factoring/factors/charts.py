@@ -15,6 +15,9 @@ from manifactor._support.values import ceil_div, quotient
 from manifactor.factoring.prediction import thinned
 from manifactor.spectral.spectrum import Spectrum
 
+# Floor of the conditional variance, relative to its mean: where a fit of the variance comes near 0,
+# places would be thrown far off.
+LEAST_SPREAD = 0.15
 # Neighbourhoods that the median of a size or a dimension is taken over.
 N_BALLS = 300
 
@@ -168,8 +171,7 @@ def make_chart(
 
     spread = _shrunk_regression(basis, squares, weights).reshape(-1, m, m)
     average = np.trace(np.tensordot(weights @ basis, spread, axes=1)) / m
-    # Where a fit of the variance comes near 0, places would be thrown far off.
-    chart = Chart(functions, others, mean, spread, floor=float(0.15 * average))
+    chart = Chart(functions, others, mean, spread, floor=float(LEAST_SPREAD * average))
     return chart, chart.read(both)
 
 

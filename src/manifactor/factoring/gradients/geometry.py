@@ -13,8 +13,13 @@ from manifactor.spectral.spectrum import Spectrum
 
 # Samples at which gradients are taken: the mean over 1,000 is accurate to a few percent.
 N_ROWS = 1000
-# Directions that gradients may point in, at most; it bounds the cost of a local regression.
+# Gradients may point in as many directions of the smoothed samples as hold this share of their
+# variance, up to a number that bounds the cost of a local regression.
+KEPT_VARIANCE = 0.999
 MAX_COORDINATES = 20
+# Ridge of the local regression, of the local spread: directions across the manifold are noise and
+# get no gradient.
+RIDGE = 0.1
 
 
 @dataclass(frozen=True)
@@ -155,8 +160,7 @@ def _coordinates(spectrum: Spectrum, samples: np.ndarray | None) -> np.ndarray:
         return _damped_functions(spectrum)
     left, strength, _ = np.linalg.svd(_projected(spectrum, samples), full_matrices=False)
     variance = strength**2
-    # As many directions of the smoothed samples as hold nearly all of their variance.
-    short = np.cumsum(variance) < 0.999 * variance.sum()
+    short = np.cumsum(variance) < KEPT_VARIANCE * variance.sum()
     count = min(int(short.sum()) + 1, MAX_COORDINATES)
     return spectrum.combined(beside_constant(left[:, :count] * strength[:count]))
 
@@ -204,9 +208,8 @@ def _regression(coordinates: np.ndarray, spectrum: Spectrum, steps: sp.csr_array
     spread = weighted @ around
     joint = spectrum.local_products(near, weighted)[:, :, 1:]
     extent = np.linalg.eigvalsh(spread)[:, -1]
-    # Directions across the manifold are noise and get no gradient. A sample that has no neighbours
-    # but copies has no extent.
-    penalty = 0.1 * np.maximum(extent, 1e-6 * extent.max())
+    # A sample that has no neighbours but copies has no extent.
+    penalty = RIDGE * np.maximum(extent, 1e-6 * extent.max())
     regular = spread + penalty[:, None, None] * np.eye(spread.shape[1])
     # Inverses first: each of these small matrices has many right-hand sides.
     return np.linalg.inv(regular) @ joint

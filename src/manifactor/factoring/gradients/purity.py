@@ -13,6 +13,32 @@ import numpy as np
 
 from manifactor.factoring.gradients.geometry import Geometry
 
+# Numbers that decide what is found, as a study of sensitivity showed. The numbers inside functions
+# change nothing by themselves.
+
+# Least share of a block's energy in one of the directions that it points in.
+MIN_DIRECTION_SHARE = 0.12
+# Share of a direction's mean strength: where the gradients of a block vanish it points nowhere, and
+# energy along it counts less.
+VANISHING_STRENGTH = 0.05
+# Distance from the sum of the eigenvalues within which a product counts, as a share of the sum.
+PRODUCT_WINDOW = 0.2
+# A product of two functions has at least twice the lowest eigenvalue, so functions below that are
+# not products; 1.9 leaves room for the error of an eigenvalue.
+BATCH_RATIO = 1.9
+# Polishing weighs the energy along other blocks against the squared distance in log eigenvalue,
+# which holds an eigenfunction together. The ridge keeps its system regular at the function's own
+# eigenvalue, where both terms vanish.
+DISTANCE_WEIGHT = 0.5
+POLISH_RIDGE = 0.01
+# Quanta of energy along other blocks that a pure function has at most. 1/4 loses 1:10 strips, whose
+# noise alone is 0.2.
+MAX_IMPURITY = 0.5
+# Least share of a function's energy along the lowest functions of its own factor.
+MIN_OWN_ENERGY = 0.75
+# Times that every block is recomputed from the others. With more passes the blocks drift.
+N_PASSES = 2
+
 
 def energy_along(geometry: Geometry, block: np.ndarray) -> np.ndarray:
     """Compute the energy of all functions along the gradients of a block.
@@ -31,8 +57,7 @@ def energy_along(geometry: Geometry, block: np.ndarray) -> np.ndarray:
 
 def _energy_along(geometry: Geometry, block: np.ndarray) -> np.ndarray:
     strength, axes = _directions(geometry, block)
-    # Where the gradients of a block vanish it points nowhere, and energy along it counts less.
-    weak = 0.05 * strength.mean()
+    weak = VANISHING_STRENGTH * strength.mean()
     trust = np.sqrt(strength / (strength + weak))
     trusted = axes * trust[:, None]
     along = trusted.transpose(0, 2, 1) @ geometry.gradients
@@ -59,8 +84,7 @@ def _directions(geometry: Geometry, block: np.ndarray) -> tuple[np.ndarray, np.n
     averaged = geometry.average @ outer.reshape(len(outer), -1)
     strength, axes = np.linalg.eigh(averaged.reshape(outer.shape))
     mean = strength.mean(axis=0)
-    # A block points in the directions that have at least this share of its energy.
-    count = max(1, int((mean > 0.12 * mean.sum()).sum()))
+    count = max(1, int((mean > MIN_DIRECTION_SHARE * mean.sum()).sum()))
     strongest = np.maximum(strength[:, -count:], 0)
     return strongest, axes[:, :, -count:]
 
@@ -82,7 +106,7 @@ def product_share(geometry: Geometry, blocks: Sequence[np.ndarray]) -> float:
     total = own[a] + own[b]
     coefficients, _ = geometry.products(lowest[:, a], lowest[:, b])
     found = coefficients[1:] ** 2
-    near = np.abs(geometry.eigenvalues[:, None] - total) < 0.2 * total
+    near = np.abs(geometry.eigenvalues[:, None] - total) < PRODUCT_WINDOW * total
     shares = (found * near).sum(axis=0) / found.sum(axis=0)
     return float(shares.min(initial=1.0))
 
@@ -100,8 +124,7 @@ def batch_size(eigenvalues: np.ndarray) -> int:
     """
     if not len(eigenvalues):
         return 0
-    # 1.9 instead of 2 leaves room for the error of an eigenvalue.
-    low = int((eigenvalues <= 1.9 * eigenvalues[:1]).sum())
+    low = int((eigenvalues <= BATCH_RATIO * eigenvalues[:1]).sum())
     if low == len(eigenvalues):
         return low
     gaps = eigenvalues[1 : low + 1] / eigenvalues[:low]
@@ -120,8 +143,7 @@ def without_energy(geometry: Geometry, blocks: Sequence[np.ndarray]) -> np.ndarr
         return np.eye(len(geometry.eigenvalues))
     energies = BlockEnergies.of(geometry, blocks)
     polished = polish(geometry, _penalised(geometry, energies), energies.total)
-    # A quarter of a quantum would lose 1:10 strips, whose noise alone is 0.2.
-    pure = energies.impurity(polished) < 0.5
+    pure = energies.impurity(polished) < MAX_IMPURITY
     return _distinct(geometry, polished[:, pure], energies.total)
 
 
@@ -187,10 +209,8 @@ def polish(geometry: Geometry, functions: np.ndarray, energy: np.ndarray) -> np.
     """
     eigenvalues = geometry.rayleigh(functions)
     distance = np.log(geometry.eigenvalues / eigenvalues[:, None]) ** 2
-    # The squared distance in log eigenvalue holds an eigenfunction together. It is capped, for far
-    # functions are equally foreign however far they are. The ridge keeps the system regular at the
-    # function's own eigenvalue, where both terms vanish.
-    diagonal = 0.5 * np.minimum(distance, 2.0) + 0.01
+    # The distance is capped, for far functions are equally foreign however far they are.
+    diagonal = DISTANCE_WEIGHT * np.minimum(distance, 2.0) + POLISH_RIDGE
     operator = energy / eigenvalues[:, None, None]
     i = np.arange(len(energy))
     operator[:, i, i] += diagonal
@@ -236,7 +256,7 @@ def one_factor(geometry: Geometry, functions: np.ndarray) -> np.ndarray:
         before = own
         energy = energy_along(geometry, functions[:, own])
         share = _values(functions, energy) / eigenvalues
-        own = low | (share > 0.75)
+        own = low | (share > MIN_OWN_ENERGY)
         if (own == before).all():
             break
     return functions[:, own]
@@ -256,8 +276,7 @@ def refine(
     # computed from it.
     lowest = [geometry.rayleigh(block).min() for block in blocks]
     order = np.argsort(lowest)
-    # With more than two passes the blocks drift.
-    for _ in range(2):
+    for _ in range(N_PASSES):
         for f in order:
             others = [block for g, block in enumerate(refined) if g != f]
             refined[f] = without_energy(geometry, others)
