@@ -22,6 +22,11 @@ LEAST_SPREAD = 0.15
 N_BALLS = 300
 
 
+def in_panels(work: Callable[[np.ndarray], np.ndarray], values: np.ndarray) -> np.ndarray:
+    """Return what `work` makes of each sample, computed on all cores."""
+    return np.concatenate(map_panels(lambda rows: work(values[rows]), len(values)))
+
+
 @dataclass(frozen=True)
 class Chart:
     """Functions of one factor as coordinates, independent of the other factors.
@@ -66,18 +71,15 @@ class Chart:
     def __call__(self, spectrum_functions: np.ndarray) -> np.ndarray:
         """Return coordinates, (n, m), given the spectrum's functions at samples."""
         coefficients = self.combinations
-
-        def at(rows: slice) -> np.ndarray:
-            # As below, not by BLAS.
-            functions = spectrum_functions[rows]
-            return self._at(np.einsum("xf,fp->xp", functions, coefficients))
-
-        return np.concatenate(map_panels(at, len(spectrum_functions)))
+        # As below, not by BLAS.
+        return in_panels(
+            lambda functions: self._at(np.einsum("xf,fp->xp", functions, coefficients)),
+            spectrum_functions,
+        )
 
     def read(self, values: np.ndarray) -> np.ndarray:
         """Return coordinates, (n, m), given the values of `combinations` at samples."""
-        panels = map_panels(lambda rows: self._at(values[rows]), len(values))
-        return np.concatenate(panels)
+        return in_panels(self._at, values)
 
     def _at(self, values: np.ndarray) -> np.ndarray:
         """Coordinates without the others' effects, given values of `combinations`."""

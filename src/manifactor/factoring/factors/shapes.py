@@ -1,14 +1,13 @@
 """Shape of a factor, read from its functions, and where samples lie on it."""
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
 from manifactor._support.regression import neighbour_means
-from manifactor._support.threads import map_panels, map_threads
+from manifactor._support.threads import map_threads
 from manifactor._support.values import quotient
-from manifactor.factoring.factors.charts import Cloud
+from manifactor.factoring.factors.charts import Cloud, in_panels
 from manifactor.factoring.gradients.purity import batch_size
 from manifactor.factoring.prediction import N_NEIGHBORS, PREDICTED_SAMPLES, predictability, thinned
 from manifactor.spectral.spectrum import Spectrum
@@ -230,18 +229,12 @@ def place_on_shape(
     """
     # Only an interval has ends.
     if ends is not None:
-        coordinate = _in_panels(partial(_along_interval, ends=ends), chart_values)
+        coordinate = in_panels(partial(_along_interval, ends=ends), chart_values)
         return coordinate[:, None], coordinate
     if topology == "circle":
-        angle = _in_panels(angle_of, chart_values)
-        return _in_panels(on_circle, angle), angle
+        angle = in_panels(angle_of, chart_values)
+        return in_panels(on_circle, angle), angle
     return (chart_values if cloud is None else cloud.pull(chart_values)), None
-
-
-def _in_panels(work: Callable[[np.ndarray], np.ndarray], values: np.ndarray) -> np.ndarray:
-    """What `work` makes of each sample, computed on all cores."""
-    panels = map_panels(lambda rows: work(values[rows]), len(values))
-    return np.concatenate(panels)
 
 
 def _along_interval(functions: np.ndarray, ends: np.ndarray) -> np.ndarray:
