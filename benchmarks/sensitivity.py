@@ -31,8 +31,7 @@ PRODUCTS = ("square", "torus", "sphere_interval", "cube", "strip3")
 CONTROLS = ("moebius", "disk", "sphere")
 # What the gradient method uses; the other methods have settings of their own.
 PARTS = [
-    *(("factoring", part) for part in ("looks", "gradients", "peeling", "residuals")),
-    *(("factoring", part) for part in ("factors", "measures", "evidence")),
+    *(("factoring", part) for part in ("measures", "evidence")),
 ]
 
 

@@ -1,6 +1,6 @@
 """Looks at samples of known shapes, for tests of peeling and of what it is made of."""
 
-from typing import Any, NamedTuple
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,27 +12,14 @@ from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import neighbor_graph
 
 
-class WalkSpectrum(NamedTuple):
-    graph: Any
-    affinity: Any
-    distinct: Any
-
-
-def walk_spectrum(X, n_functions, n_neighbors=64):
-    """Neighbour graph, walk and spectrum of samples."""
-    graph = neighbor_graph(X, n_neighbors)
-    walk = affinity(graph)
+def geometry_of(X, n_functions, *, distances_only=False):
+    walk = affinity(neighbor_graph(X, 64))
     spectrum = laplacian_spectrum(walk, n_functions, rng=np.random.default_rng(0))
-    return WalkSpectrum(graph, walk, spectrum)
-
-
-def geometry_of(X, n_functions, *, distances_only=False, **settings):
-    found = walk_spectrum(X, n_functions)
     samples = None if distances_only else X
-    rng = np.random.default_rng(0)
-    return measure_geometry(found.distinct, found.affinity, samples, rng=rng, **settings)
+    return measure_geometry(spectrum, walk, samples, rng=np.random.default_rng(0))
 
 
+@lru_cache
 def look_at(name, n_samples=1500, n_functions=60, seed=0):
     """A look at all samples of a shape, and the truth."""
     X, truth = datasets.sample(name, n_samples, random_state=seed)
@@ -46,7 +33,7 @@ def look_of(X, n_functions):
 def looks_at_halves(name, n_samples=1500, n_functions=60, seed=0):
     """Looks at two random halves of the samples, under the kernel of all."""
     X, _ = datasets.sample(name, n_samples, random_state=seed)
-    whole = walk_spectrum(X, 2).affinity
+    whole = affinity(neighbor_graph(X, 64))
     rng = np.random.default_rng(0)
     looks = []
     for rows in np.array_split(rng.permutation(n_samples), 2):

@@ -14,7 +14,6 @@ from manifactor.estimators.inverting import InvertingEstimator
 from manifactor.estimators.locating import DisplayedEstimator
 from manifactor.factoring.placement import checked_noise
 from manifactor.factoring.settings import SUM_NAMES, FactoringSettings, require_factoring
-from manifactor.factoring.sums.peeling import SumSettings
 from manifactor.spectral.gpu import device_memory
 from manifactor.spectral.settings import DiffusionSettings
 
@@ -232,8 +231,9 @@ class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
         settings = super()._diffusion_settings()
         if self.method not in SUM_NAMES:
             return settings
+        # A sum needs no functions of the samples; reports show them.
         why = "a sum is found in the samples, not in their functions"
-        return replace(settings, n_functions=Choice(SumSettings().n_functions, why))
+        return replace(settings, n_functions=Choice(9, why))
 
     def _require_used(self) -> None:
         """Raise ValueError for a parameter that the method does not use."""

@@ -40,8 +40,7 @@ factors
     The record `Factor`: functions, shape and places of one factor.
 gradients
     Blocks of functions with orthogonal gradients, found by peeling.
-edges
-    Edges and holes in what factors leave of the samples, which noise has not.
 prediction
-    R^2 of nearest-neighbour regression, and a draw of few samples, used by all of them.
+    Nearest-neighbour regression: its R^2, edges and holes in what it leaves, and a draw of few
+    samples, used by all of them.
 """

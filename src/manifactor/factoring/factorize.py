@@ -10,7 +10,8 @@ import numpy as np
 from manifactor._support.errors import NothingFoundError, held_warnings, issue, warn_caller
 from manifactor._support.parameters import Choice, given
 from manifactor.factoring.factorization import DividedTerm, Factorization
-from manifactor.factoring.factors.factor import Factor, selection
+from manifactor.factoring.factors.factor import Factor, make_factors, selection
+from manifactor.factoring.gradients.peeling import MAX_FACTORS
 from manifactor.factoring.judging.evidence import NoProductStructureWarning
 from manifactor.factoring.judging.weighing import (
     density_of,
@@ -21,16 +22,10 @@ from manifactor.factoring.judging.weighing import (
     weigh_noise,
     weigh_terms,
 )
-from manifactor.factoring.methods import (
-    described,
-    described_factors,
-    find_in_functions,
-    find_in_samples,
-    one_factor,
-)
+from manifactor.factoring.methods import described, find_in_functions, find_in_samples, one_factor
 from manifactor.factoring.placement import signal_shares
 from manifactor.factoring.settings import FactoringSettings, is_auto, require_factoring
-from manifactor.factoring.triplets.grouping import group_functions
+from manifactor.factoring.triplets.search import group_functions
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.senses import in_density, in_volume
@@ -254,7 +249,7 @@ def divide_terms(
     """
     if found.sum is None or not is_sound(found):
         return found
-    most = settings.n_asked or settings.peeling.max_factors
+    most = settings.n_asked or MAX_FACTORS
     inside: dict[int, Factorization] = {}
     choices = dict(found.choices)
     for term, factor in enumerate(found.factors):
@@ -435,7 +430,6 @@ def by_triplets(
         tolerance=settings.tolerance,
         threshold=settings.threshold,
         exclude=settings.exclude,
-        settings=settings.grouping,
         rng=rng,
     )
     if not grouping.groups:
@@ -443,7 +437,7 @@ def by_triplets(
         whole = one_factor(diffusion, evidence, settings)
         return replace(whole, triplets=grouping.triplets)
     blocks = [selection(spectrum, group) for group in grouping.groups]
-    factors = described_factors(spectrum, blocks, settings)
+    factors = make_factors(spectrum, blocks)
     evidence = weigh_groups(
         spectrum,
         factors,
@@ -468,11 +462,12 @@ def _surely_one(diffusion: Diffusion, settings: FactoringSettings) -> Factorizat
     if settings.n_asked not in (None, 1):
         return None
     line = weigh_line(diffusion, settings=settings.evidence, measuring=settings.measures)
-    on_line = settings if line is None else settings.of_line
+    # On a line, one function tells all places.
+    most = None if line is None else 1
     if settings.n_asked == 1:
         asked = weigh_asked(settings=settings.evidence)
-        return one_factor(diffusion, asked, on_line)
-    return None if line is None else one_factor(diffusion, line, on_line)
+        return one_factor(diffusion, asked, settings, most_functions=most)
+    return None if line is None else one_factor(diffusion, line, settings, most_functions=most)
 
 
 def _with_noise_weighed(

@@ -9,26 +9,28 @@ import numpy as np
 from manifactor._support.errors import NothingFoundError, held_warnings, issue
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.factors.factor import Factor, make_factors, selection
-from manifactor.factoring.gradients.geometry import Geometry, beside_constant
-from manifactor.factoring.gradients.looks import Dimensions, Peeled, leaves_noise, take_looks
-from manifactor.factoring.gradients.peeling import Look, Peeling, peel
-from manifactor.factoring.gradients.purity import (
-    PuritySettings,
-    batch_size,
-    count_directions,
-    without_energy,
+from manifactor.factoring.gradients.geometry import beside_constant
+from manifactor.factoring.gradients.peeling import (
+    MAX_FACTORS,
+    MIN_PRODUCT_SHARE,
+    Dimensions,
+    Look,
+    Peeled,
+    Peeling,
+    peel,
+    take_looks,
 )
+from manifactor.factoring.gradients.purity import batch_size, count_directions, without_energy
 from manifactor.factoring.judging.criteria import Test
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.factoring.judging.weighing import judge_places_of, weigh, weigh_one, weigh_sum
 from manifactor.factoring.measures.placed_samples import NOT_MEASURED, poles
-from manifactor.factoring.prediction import thinned
+from manifactor.factoring.prediction import leaves_noise, thinned
 from manifactor.factoring.settings import FactoringSettings
 from manifactor.factoring.sums.independence import far_off
 from manifactor.factoring.sums.peeling import agreement, peel_samples
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.neighbors import chosen
-from manifactor.spectral.spectrum import Spectrum
 
 # Blocks of pure functions that have all dimensions of the data.
 
@@ -38,10 +40,8 @@ def peel_all_dimensions(
 ) -> Peeled:
     """Peel off factors; `grow` doubles the functions while a dimension is missing."""
     while True:
-        looks = take_looks(
-            diffusion, settings=settings.looks, gradients=settings.gradients, rng=rng
-        )
-        peeling = peel(looks, at_least=settings.n_asked or 1, settings=settings.peeling, rng=rng)
+        looks = take_looks(diffusion, rng=rng)
+        peeling = peel(looks, at_least=settings.n_asked or 1, rng=rng)
         dimensions = _dimensions(peeling, diffusion, settings)
         # A much smaller factor has its lowest function far up in the spectrum.
         longer = diffusion.grown(rng) if grow and dimensions.missing else None
@@ -75,27 +75,22 @@ def _dimensions(peeling: Peeling, diffusion: Diffusion, settings: FactoringSetti
         # On the paper's rectangle, whose noise of .05 counts as a third dimension, this saves
         # computing 400 functions: 5 s instead of 40 at 10,000 samples.
         samples = chosen(diffusion.points, diffusion.graph.distinct)
-        places = _places(look, settings.peeling.purity)
-        missing = not leaves_noise(
-            places, samples, settings=settings.residuals, prediction=settings.measures.prediction
-        )
+        missing = not leaves_noise(_places(look), samples)
     return Dimensions(of_data, found, missing)
 
 
-def _places(look: Look, settings: PuritySettings) -> np.ndarray:
+def _places(look: Look) -> np.ndarray:
     """Where samples lie on the blocks, (n, c), in units of length."""
     places = []
     for block in look.blocks:
         eigenvalues = look.geometry.rayleigh(block)
-        lowest = block[:, : batch_size(eigenvalues, settings=settings)]
+        lowest = block[:, : batch_size(eigenvalues)]
         # A function of eigenvalue l has gradients of mean square l.
         places.append(look.geometry.values(lowest / np.sqrt(eigenvalues[0])))
     return np.hstack(places)
 
 
-def as_many_as(
-    asked: int | None, peeling: Peeling, *, settings: PuritySettings = PuritySettings()
-) -> list[np.ndarray]:
+def as_many_as(asked: int | None, peeling: Peeling) -> list[np.ndarray]:
     """Return the blocks found, or as many as were asked for.
 
     If there are more, the highest are taken together.
@@ -113,7 +108,7 @@ def as_many_as(
     kept, joined = blocks[: asked - 1], blocks[asked - 1 :]
     # What has no energy along the kept blocks includes the products of the joined ones, which are
     # functions of the joint factor.
-    rest = without_energy(geometry, kept, settings=settings)
+    rest = without_energy(geometry, kept)
     return [*kept, rest if rest.shape[1] else np.hstack(joined)]
 
 
@@ -153,28 +148,25 @@ def weigh_peeled(
 ) -> Factorization:
     """Return the factors that peeled blocks describe, and the evidence for them."""
     diffusion, peeling = peeled.diffusion, peeled.peeling
-    purity = settings.peeling.purity
-    blocks = as_many_as(settings.n_asked, peeling, settings=purity)
+    blocks = as_many_as(settings.n_asked, peeling)
     if len(blocks) == 1:
         found = _with_refused(peeled, settings, sense, rng)
         if found is not None:
             return found
         # One limit, not two: what peeling refuses, the test of it fails.
-        limits = replace(settings.evidence, further_product=settings.peeling.products.min_share)
+        limits = replace(settings.evidence, further_product=MIN_PRODUCT_SHARE)
         evidence = weigh_one(peeled, settings=limits, measuring=settings.measures)
         return Factorization((), evidence, diffusion, peeling.splits)
-    factors = described_factors(
+    factors = make_factors(
         diffusion.spectrum,
         [beside_constant(block) for block in blocks],
-        settings,
-        peeling.looks[0].geometry,
+        geometry=peeling.looks[0].geometry,
     )
     evidence = weigh(
         peeled,
         factors,
         settings=settings.evidence,
         measuring=settings.measures,
-        peeled_with=settings.peeling,
         sense=sense,
         rng=rng,
     )
@@ -222,26 +214,18 @@ def described(found: Factorization, settings: FactoringSettings) -> Factorizatio
 
 
 def one_factor(
-    diffusion: Diffusion, evidence: Evidence, settings: FactoringSettings
+    diffusion: Diffusion,
+    evidence: Evidence,
+    settings: FactoringSettings,
+    *,
+    most_functions: int | None = None,
 ) -> Factorization:
     """Return the data as one factor, which the lowest functions describe."""
     spectrum = diffusion.spectrum
     last = min(1 + settings.one_factor_functions, len(spectrum.eigenvalues))
     block = selection(spectrum, range(1, last))
-    factors = described_factors(spectrum, [block], settings)
+    factors = make_factors(spectrum, [block], most_functions=most_functions)
     return Factorization(factors, evidence, diffusion)
-
-
-def described_factors(
-    spectrum: Spectrum,
-    blocks: Sequence[np.ndarray],
-    settings: FactoringSettings,
-    geometry: Geometry | None = None,
-) -> tuple[Factor, ...]:
-    """Return the factors that blocks of functions describe."""
-    return make_factors(
-        spectrum, blocks, geometry=geometry, settings=settings.factors, gradients=settings.gradients
-    )
 
 
 # Factors found in the samples themselves: terms of a sum.
@@ -257,13 +241,12 @@ def find_in_samples(
             "samples, or leave `method` and `sense` at their defaults."
         )
     # Outliers would dominate means and cumulants, but tails belong to the density.
-    far = far_off(diffusion.points, settings=settings.sums.directions)
+    far = far_off(diffusion.points)
     samples = diffusion.points[~(diffusion.graph.outliers & far)]
     peel = partial(
         peel_samples,
-        max_factors=settings.n_asked or settings.peeling.max_factors,
+        max_factors=settings.n_asked or MAX_FACTORS,
         n_neighbors=diffusion.n_neighbors,
-        settings=settings.sums,
         rng=rng,
     )
     found = peel(samples)
@@ -271,7 +254,7 @@ def find_in_samples(
     agreed = NOT_MEASURED
     # Halves of a handful of samples show nothing.
     if len(factors) > 1 and len(samples) >= settings.evidence.samples:
-        agreed = agreement(found, samples, peel, settings=settings.agreement, rng=rng)
+        agreed = agreement(found, samples, peel, rng=rng)
     evidence = weigh_sum(
         found,
         factors,

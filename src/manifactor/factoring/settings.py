@@ -9,15 +9,10 @@ from manifactor._support.parameters import (
     require_indices,
     require_number,
 )
-from manifactor.factoring.factors.factor import FactorSettings
-from manifactor.factoring.gradients.geometry import GradientSettings
-from manifactor.factoring.gradients.looks import LookSettings, ResidualSettings
-from manifactor.factoring.gradients.peeling import PeelingSettings
+from manifactor.factoring.gradients.peeling import MAX_FACTORS
 from manifactor.factoring.judging.criteria import EvidenceSettings
 from manifactor.factoring.measures.dependence import MeasureSettings
 from manifactor.factoring.placement import PlacementSettings
-from manifactor.factoring.sums.peeling import AgreementSettings, SumSettings
-from manifactor.factoring.triplets.grouping import GroupingSettings
 
 # Names only: importing the functions here would be a circular import.
 METHOD_NAMES = ("gradients", "sum", "deflation", "triplets")
@@ -44,20 +39,8 @@ class FactoringSettings:
     # For "gradients": the sense of a product to look for. "auto" looks at the geometry first, and
     # further where that shows no product.
     sense: str = "auto"
-    gradients: GradientSettings = field(default_factory=GradientSettings)
-    peeling: PeelingSettings = field(default_factory=PeelingSettings)
-    looks: LookSettings = field(default_factory=LookSettings)
-    residuals: ResidualSettings = field(default_factory=ResidualSettings)
     measures: MeasureSettings = field(default_factory=MeasureSettings)
     evidence: EvidenceSettings = field(default_factory=EvidenceSettings)
-    factors: FactorSettings = field(default_factory=FactorSettings)
-    # Settings of the algorithms; those of shapes and charts lie in `factors`
-    sums: SumSettings = field(default_factory=SumSettings)
-    # Settings of the algorithms; those of shapes and charts lie in `factors`
-    agreement: AgreementSettings = field(default_factory=AgreementSettings)
-    # Settings of the algorithms; those of shapes and charts lie in `factors`
-    grouping: GroupingSettings = field(default_factory=GroupingSettings)
-    # Settings of the algorithms; those of shapes and charts lie in `factors`
     placement: PlacementSettings = field(default_factory=PlacementSettings)
     # An embedding takes six functions at most; more of them are for the user to see.
     one_factor_functions: int = 24  # functions that describe the data when there is one factor
@@ -67,12 +50,6 @@ class FactoringSettings:
         """The same with the limits for a further chance to find a product."""
         limits = replace(self.evidence, leakage=self.evidence.strict_leakage)
         return replace(self, evidence=limits)
-
-    @property
-    def of_line(self) -> "FactoringSettings":
-        """The same for samples on a line, of which one function tells all places."""
-        shapes = replace(self.factors.shapes, most_functions=1)
-        return replace(self, factors=replace(self.factors, shapes=shapes))
 
     @property
     def n_asked(self) -> int | None:
@@ -103,8 +80,7 @@ def require_factoring(settings: FactoringSettings, *, n_functions: int | None = 
     require_choice("method", settings.method, sorted(METHOD_NAMES))
     _require_sense(settings)
     if not is_auto(settings.n_factors):
-        most = settings.peeling.max_factors
-        require_count("n_factors", settings.n_factors, low=1, high=most)
+        require_count("n_factors", settings.n_factors, low=1, high=MAX_FACTORS)
     if not is_auto(settings.eigenvalue_tolerance):
         require_number("eigenvalue_tolerance", settings.eigenvalue_tolerance, above=0)
     if not is_auto(settings.similarity_threshold):

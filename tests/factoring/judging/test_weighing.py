@@ -13,7 +13,7 @@ from manifactor.factoring.judging.weighing import (
 from manifactor.factoring.sums.independence import Directions
 from manifactor.factoring.sums.sheets import Sheet
 from manifactor.factoring.sums.summands import Sum, Summand
-from manifactor.factoring.triplets.grouping import Grouping
+from manifactor.factoring.triplets.search import Grouping
 
 from ..places import interval
 

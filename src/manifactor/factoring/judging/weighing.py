@@ -11,8 +11,7 @@ from manifactor._support.errors import warn_caller
 from manifactor._support.threads import map_threads
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.gradients.division import Split
-from manifactor.factoring.gradients.looks import Misfit, Peeled
-from manifactor.factoring.gradients.peeling import Peeling, PeelingSettings
+from manifactor.factoring.gradients.peeling import Misfit, Peeled, Peeling
 from manifactor.factoring.gradients.purity import product_share
 from manifactor.factoring.judging.criteria import EvidenceSettings, Test, judges
 from manifactor.factoring.judging.evidence import Evidence, SampleWarning
@@ -44,8 +43,8 @@ from manifactor.factoring.measures.placed_samples import (
 )
 from manifactor.factoring.measures.places import filling, folds
 from manifactor.factoring.sums.summands import Sum
-from manifactor.factoring.triplets.grouping import Grouping
 from manifactor.factoring.triplets.maxcut import Cut
+from manifactor.factoring.triplets.search import Grouping
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.neighbors import chosen
 from manifactor.spectral.spectrum import Spectrum
@@ -304,14 +303,13 @@ def weigh(
     *,
     settings: EvidenceSettings = EvidenceSettings(),
     measuring: MeasureSettings = MeasureSettings(),
-    peeled_with: PeelingSettings = PeelingSettings(),
     sense: str = "geometry",
     rng: np.random.Generator,
 ) -> Evidence:
     """Return the evidence on several factors that were found by peeling."""
     diffusion, peeling = peeled.diffusion, peeled.peeling
     work = {
-        **_of_functions(peeled, factors, measuring, peeled_with),
+        **_of_functions(peeled, factors, measuring),
         **_of_places(diffusion, factors, settings, measuring, rng),
         "places": partial(
             judge_places_of,
@@ -355,25 +353,18 @@ def _warn_of_halves(peeled: Peeled, settings: EvidenceSettings, measuring: Measu
 
 
 def _of_functions(
-    peeled: Peeled,
-    factors: Sequence[Factor],
-    measuring: MeasureSettings,
-    peeled_with: PeelingSettings,
+    peeled: Peeled, factors: Sequence[Factor], measuring: MeasureSettings
 ) -> dict[str, Callable[[], Any]]:
     """Functions that measure the factors' functions, by the names of the tests."""
     spectrum, peeling = peeled.diffusion.spectrum, peeled.peeling
     full, *halves = peeling.looks
     return {
-        "product": partial(
-            product_share, full.geometry, full.blocks, settings=peeled_with.products
-        ),
+        "product": partial(product_share, full.geometry, full.blocks),
         "completeness": partial(functions.completeness, spectrum, factors, settings=measuring),
         "twist": partial(functions.twist, peeling.looks),
         "modulation": partial(functions.modulation, factors, spectrum, settings=measuring),
         "undivided": partial(functions.undivided, peeling.splits),
-        "agreement": partial(
-            functions.best_agreement, full, halves, settings=measuring, purity=peeled_with.purity
-        ),
+        "agreement": partial(functions.best_agreement, full, halves, settings=measuring),
     }
 
 

@@ -12,12 +12,8 @@ from manifactor.factoring.measures.density import EvennessSettings, GaussianSett
 from manifactor.factoring.measures.metric import MetricSettings
 from manifactor.factoring.measures.placed_samples import PlacedSettings, PoleSettings
 from manifactor.factoring.measures.places import FillingSettings, FoldSettings
-from manifactor.factoring.prediction import PredictionSettings, predictability, thinned
-from manifactor.factoring.sums.independence import (
-    IndependenceSettings,
-    independent_parts,
-    principal_coordinates,
-)
+from manifactor.factoring.prediction import PREDICTED_SAMPLES, predictability, thinned
+from manifactor.factoring.sums.independence import independent_parts, principal_coordinates
 
 # Settings of the measures of a factorization.
 
@@ -70,10 +66,6 @@ class MeasureSettings:
     # Samples that the modulation of a chart is averaged over: a mean square of 4,000 is accurate to
     # some 3 %.
     modulation_samples: int = 4000
-    # How factors are predicted from places.
-    prediction: PredictionSettings = field(default_factory=PredictionSettings)
-    # Which parts of the samples are independent of all others.
-    parts: IndependenceSettings = field(default_factory=IndependenceSettings)
     # How even samples are, and which clusters they fall into.
     evenness: EvennessSettings = field(default_factory=EvennessSettings)
     # Measures that need places and samples only.
@@ -95,7 +87,7 @@ def leakage(
         others = [j for j in range(len(factors)) if j != i]
         targets = [factors[j].embedding for j in others]
         # All others at once, since the search for neighbours is what takes time.
-        columns = predictability(source.embedding, np.hstack(targets), settings=settings.prediction)
+        columns = predictability(source.embedding, np.hstack(targets))
         ends = np.cumsum([target.shape[1] for target in targets])[:-1]
         out[i, others] = [part.mean() for part in np.split(columns, ends)]
     return out
@@ -186,7 +178,7 @@ def explained(
     pca = PCA(count, svd_solver="auto", random_state=0)
     scores = pca.fit_transform(samples)
     main = scores[:, pca.explained_variance_ratio_ > settings.main_variance]
-    r2 = predictability(places, main, settings=settings.prediction)
+    r2 = predictability(places, main)
     return float(r2.min(initial=1.0))
 
 
@@ -207,19 +199,16 @@ def least_explained_part(
     """
     if samples is None:
         return 1.0
-    prediction = settings.prediction
-    rows = thinned(np.flatnonzero(inliers), prediction.samples)
+    rows = thinned(np.flatnonzero(inliers), PREDICTED_SAMPLES)
     centred = samples[rows] - samples[rows].mean(axis=0)
-    coordinates, _ = principal_coordinates(centred, settings=settings.parts)
+    coordinates, _ = principal_coordinates(centred)
     places = np.hstack([factor.embedding[rows] / factor.embedding.std() for factor in factors])
     parts = [
-        coordinates @ part.reading
-        for part in independent_parts(coordinates, settings=settings.parts)
-        if not part.gaussian
+        coordinates @ part.reading for part in independent_parts(coordinates) if not part.gaussian
     ]
     if not parts:
         return 1.0
     # All parts at once, since the search for neighbours is what takes time.
-    r2 = predictability(places, np.hstack(parts), settings=prediction)
+    r2 = predictability(places, np.hstack(parts))
     ends = np.cumsum([part.shape[1] for part in parts])[:-1]
     return float(min(share.mean() for share in np.split(r2, ends)))

@@ -9,7 +9,7 @@ from manifactor._support.threads import map_threads
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.gradients.division import Split, excess_in_halves
 from manifactor.factoring.gradients.peeling import Look
-from manifactor.factoring.gradients.purity import PuritySettings, batch_size, impurity
+from manifactor.factoring.gradients.purity import batch_size, impurity
 from manifactor.factoring.measures.dependence import MeasureSettings
 from manifactor.factoring.measures.placed_samples import Measurement
 from manifactor.factoring.prediction import thinned
@@ -75,13 +75,7 @@ def _products_below(
     return products, sums
 
 
-def agreement(
-    full: Look,
-    half: Look,
-    *,
-    settings: MeasureSettings = MeasureSettings(),
-    purity: PuritySettings = PuritySettings(),
-) -> float:
+def agreement(full: Look, half: Look, *, settings: MeasureSettings = MeasureSettings()) -> float:
     """Return the smallest share of a factor's lowest functions that a half finds again.
 
     The share of the function in the span of the same factor's functions in half of the samples;
@@ -90,8 +84,8 @@ def agreement(
     thin = thinned(len(half.part), settings.compared_samples)
     root = np.sqrt(half.geometry.spectrum.weights[thin])[:, None]
     root /= np.linalg.norm(root)
-    whole = _lowest_and_all(full, half.part[thin], root, purity)
-    parts = _lowest_and_all(half, thin, root, purity)
+    whole = _lowest_and_all(full, half.part[thin], root)
+    parts = _lowest_and_all(half, thin, root)
     most = settings.spanning_functions
     # A half may find the factors in another order.
     shares = np.empty((len(whole), len(parts)))
@@ -104,26 +98,22 @@ def agreement(
 
 
 def best_agreement(
-    full: Look,
-    halves: Sequence[Look],
-    *,
-    settings: MeasureSettings = MeasureSettings(),
-    purity: PuritySettings = PuritySettings(),
+    full: Look, halves: Sequence[Look], *, settings: MeasureSettings = MeasureSettings()
 ) -> float:
     """Return the `agreement` of the better half, 0 where no half shows factors."""
-    shares = [agreement(full, half, settings=settings, purity=purity) for half in halves]
+    shares = [agreement(full, half, settings=settings) for half in halves]
     return max(shares, default=0.0)
 
 
 def _lowest_and_all(
-    look: Look, rows: np.ndarray, root: np.ndarray, purity: PuritySettings
+    look: Look, rows: np.ndarray, root: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Lowest functions and all functions of each block of a look at some samples."""
     functions = look.geometry.spectrum.functions[rows, 1:]
     out = []
     for block in look.blocks:
         values = _centred(functions @ block, root)
-        count = batch_size(look.geometry.rayleigh(block), settings=purity)
+        count = batch_size(look.geometry.rayleigh(block))
         out.append((values[:, :count], values))
     return out
 
