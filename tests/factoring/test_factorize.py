@@ -5,9 +5,8 @@ import pytest
 
 from manifactor import DiffusionMap, NoProductStructureWarning, datasets
 from manifactor._support.parameters import given
-from manifactor.factoring.factorize import METHODS, factorize
-from manifactor.factoring.judging.criteria import EvidenceSettings
-from manifactor.factoring.settings import METHOD_NAMES, FactoringSettings
+from manifactor.factoring.factorize import factorize
+from manifactor.factoring.settings import FactoringSettings
 from manifactor.spectral import pipeline
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import affinity
@@ -92,34 +91,10 @@ def test_when_one_side_of_a_box_is_peeled_off_the_rest_is_divided(side):
     assert all(functions <= pure(waves, s) for functions, s in zip(rest, others, strict=True))
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::manifactor.NoProductStructureWarning")
-@pytest.mark.parametrize(
-    ("shape", "settings", "test"),
-    [
-        ("disk", FactoringSettings(sense="geometry"), "blocks"),
-        ("disk", FactoringSettings(n_factors=1), "factors asked for"),
-        ("line", FactoringSettings(), "directions"),
-        ("disk", PAPER, "triplets"),
-        ("torus", FactoringSettings(method="triplets"), "groups"),
-    ],
-)
-def test_evidence_has_the_limits_of_the_caller(shape, settings, test):
-    X, _ = datasets.sample("disk" if shape == "line" else shape, 600, random_state=0)
-    X = X[:, :1] * [1, 2] if shape == "line" else X
-    diffusion = pipeline.diffuse(X, rng=np.random.default_rng(0))
-    settings = replace(settings, evidence=EvidenceSettings(voids=0.123))
-    found = factorize(diffusion, settings, rng=np.random.default_rng(0))
-    assert test in {each.name for each in found.evidence.tests}
-    assert found.evidence.settings.voids == 0.123
-
-
 def test_no_triplet_is_said_in_words_and_gives_one_factor(rng):
     X, _ = datasets.sample("disk", 1000, random_state=0)
     spectrum = DiffusionMap(30, random_state=0).fit(X).spectrum_
-    with pytest.warns(
-        NoProductStructureWarning, match=r"the most similar reaches 0\.\d\d .* asks for 0.95"
-    ):
+    with pytest.warns(NoProductStructureWarning, match="the most similar reaches"):
         found = factor(spectrum, 2, eigenvalue_tolerance=2.0, similarity_threshold=0.95)
     assert found.evidence.verdict == "none"
     assert len(found.factors) == 1
@@ -133,10 +108,7 @@ def test_excluding_all_that_can_be_separated_is_said_in_words():
 
 def test_no_sum_of_eigenvalues_within_the_tolerance_is_said_in_words():
     spectrum, _ = box_spectrum([1.0], 4)
-    with pytest.warns(
-        NoProductStructureWarning,
-        match="add up to a third's within `eigenvalue_tolerance`; raise it",
-    ):
+    with pytest.warns(NoProductStructureWarning, match="`eigenvalue_tolerance`"):
         assert factor(spectrum, 2).evidence.verdict == "none"
 
 
@@ -170,10 +142,6 @@ def test_products_that_are_no_functions_make_the_verdict_partial(rng):
     found = factor(replace(spectrum, functions=functions), 2)
     assert found.evidence.verdict == "partial"
     assert "of the low spectrum, not 75%" in found.evidence.reason
-
-
-def test_every_method_that_can_be_named_is_there():
-    assert sorted(METHODS) == sorted(METHOD_NAMES)
 
 
 @pytest.fixture(scope="module")

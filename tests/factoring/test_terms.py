@@ -8,7 +8,6 @@ from manifactor import Evidence, ManifoldFactorizer, datasets, load, save
 from manifactor.factoring import factorize as terms
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.factorize import divide_terms
-from manifactor.factoring.settings import FactoringSettings
 from manifactor.spectral.settings import DiffusionSettings
 
 from .places import interval, ring
@@ -131,7 +130,7 @@ def sum_of_surfaces(points, count=1):
 def test_a_surface_that_is_no_product_of_lengths_stays_whole(shape, rng):
     points, _ = datasets.sample(shape, 800, random_state=0)
     whole = sum_of_surfaces(points)
-    found = divide_terms(whole, FactoringSettings(), rng=rng)
+    found = divide_terms(whole, None, rng=rng)
     assert (found.factors, found.evidence) == (whole.factors, whole.evidence)
     assert found.choices["term 1"].value == 1
 
@@ -152,17 +151,16 @@ def tried(monkeypatch):
         most_factors.append(most)
         return inner
 
-    monkeypatch.setattr(terms, "_divided", divided)
+    monkeypatch.setattr(terms, "_inside", divided)
     return most_factors
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected", "n_factors"),
-    [("auto", [4, 3], 5), (5, [3, 2], 5), (4, [2], 4), (3, [], 3)],
+    ("asked", "expected", "n_factors"), [(None, [4, 3], 5), (5, [3, 2], 5), (4, [2], 4), (3, [], 3)]
 )
 def test_no_more_factors_are_made_than_asked_for(tried, asked, expected, n_factors):
     whole = sum_of_surfaces(np.zeros((9, 3)), count=2)
-    found = divide_terms(whole, FactoringSettings(n_factors=asked), rng=None)
+    found = divide_terms(whole, asked, rng=None)
     assert tried == expected
     assert len(found.factors) == n_factors == found.evidence.n_factors
 
@@ -173,12 +171,12 @@ def test_only_surfaces_of_a_sum_with_right_places_are_looked_at(tried):
     curves = replace(whole, factors=(whole.factors[1],) * 2)
     alone = replace(whole, factors=whole.factors[:1], evidence=Evidence(()))
     for found in (no_sum, curves, alone):
-        assert divide_terms(found, FactoringSettings(), rng=None) == found
+        assert divide_terms(found, None, rng=None) == found
     assert tried == []
 
 
 def test_factors_of_a_divided_term_own_no_functions_of_the_samples(tried):
-    found = divide_terms(sum_of_surfaces(np.zeros((9, 3))), FactoringSettings(), rng=None)
+    found = divide_terms(sum_of_surfaces(np.zeros((9, 3))), None, rng=None)
     assert [len(factor.coefficients) for factor in found.factors] == [0, 0, 0]
     assert [(each.term, each.n_factors) for each in found.divided] == [(0, 2)]
     assert found.evidence.terms == ((1, 2), (3,))

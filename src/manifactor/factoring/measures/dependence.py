@@ -1,91 +1,20 @@
-"""How much places tell of each other, and of the samples."""
+"""How much coordinates on the factors, called places, tell of each other and of the samples."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.stats import rankdata
 from sklearn.decomposition import PCA
 
 from manifactor.factoring.factors.factor import Factor
-from manifactor.factoring.measures.density import EvennessSettings, GaussianSettings
-from manifactor.factoring.measures.metric import MetricSettings
-from manifactor.factoring.measures.placed_samples import PlacedSettings, PoleSettings
-from manifactor.factoring.measures.places import FillingSettings, FoldSettings
-from manifactor.factoring.prediction import PredictionSettings, predictability, thinned
-from manifactor.factoring.sums.independence import (
-    IndependenceSettings,
-    independent_parts,
-    principal_coordinates,
-)
+from manifactor.factoring.prediction import predictability, thinned
+from manifactor.factoring.sums.independence import independent_parts, principal_coordinates
 
-# Settings of the measures of a factorization.
+# Permutations of the places, which make 1/200 the smallest p-value.
+PERMUTATIONS = 199
 
 
-@dataclass(frozen=True)
-class PlaceTestSettings:
-    """Settings of the measures that need places and samples only."""
-
-    placed: PlacedSettings = field(default_factory=PlacedSettings)
-    folds: FoldSettings = field(default_factory=FoldSettings)
-    filling: FillingSettings = field(default_factory=FillingSettings)
-    metric: MetricSettings = field(default_factory=MetricSettings)
-    gaussian: GaussianSettings = field(default_factory=GaussianSettings)
-    poles: PoleSettings = field(default_factory=PoleSettings)
-
-
-@dataclass(frozen=True)
-class MeasureSettings:
-    """Settings of all measures."""
-
-    # Measures of all samples are taken from as many, drawn at random: the error of a share is then
-    # below 1/sqrt(20,000) = .007.
-    samples: int = 20_000
-    # Fewest functions of the low spectrum: a few pure functions without any product between them
-    # would explain only themselves.
-    low_functions: int = 16
-    # The low spectrum ends above the products of the factors' lowest functions, with room for the
-    # error of an eigenvalue.
-    above_products: float = 1.1
-    # Products are taken up to this ratio above the low spectrum, and the spectrum must reach as
-    # far: an eigenfunction is a mixture of products a little above and below.
-    product_margin: float = 1.3
-    # An eigenfunction is a product if this share of it lies in the span of products.
-    spanned: float = 0.5
-    # Lowest functions of a factor that those of another look are compared with.
-    spanning_functions: int = 8
-    # Samples that two looks are compared at, and that places are shuffled at.
-    compared_samples: int = 5_000
-    # Principal components that are looked at; main directions are those with at least this share of
-    # the variance.
-    most_components: int = 20
-    main_variance: float = 0.01
-    # Permutations, which make 1/200 the smallest p-value.
-    permutations: int = 199
-    # Waves of an interval's ranks that places are compared by: the width of a square that stands on
-    # its corner is one of two waves, in each of two clusters of four.
-    waves: int = 6
-    # Features weaker than this, relative to the strongest, are redundant.
-    independent_feature: float = 1e-3
-    # Samples that the modulation of a chart is averaged over: a mean square of 4,000 is accurate to
-    # some 3 %.
-    modulation_samples: int = 4000
-    # How factors are predicted from places.
-    prediction: PredictionSettings = field(default_factory=PredictionSettings)
-    # Which parts of the samples are independent of all others.
-    parts: IndependenceSettings = field(default_factory=IndependenceSettings)
-    # How even samples are, and which clusters they fall into.
-    evenness: EvennessSettings = field(default_factory=EvennessSettings)
-    # Measures that need places and samples only.
-    places: PlaceTestSettings = field(default_factory=PlaceTestSettings)
-
-
-# How much places on one factor tell of places on another.
-
-
-def leakage(
-    factors: Sequence[Factor], *, settings: MeasureSettings = MeasureSettings()
-) -> np.ndarray:
+def leakage(factors: Sequence[Factor]) -> np.ndarray:
     """Return the R^2 with which places on each factor predict each other factor.
 
     Returns (n_factors, n_factors).
@@ -95,18 +24,14 @@ def leakage(
         others = [j for j in range(len(factors)) if j != i]
         targets = [factors[j].embedding for j in others]
         # All others at once, since the search for neighbours is what takes time.
-        columns = predictability(source.embedding, np.hstack(targets), settings=settings.prediction)
+        columns = predictability(source.embedding, np.hstack(targets))
         ends = np.cumsum([target.shape[1] for target in targets])[:-1]
         out[i, others] = [part.mean() for part in np.split(columns, ends)]
     return out
 
 
 def dependence(
-    factors: Sequence[Factor],
-    *,
-    by_ranks: bool = True,
-    settings: MeasureSettings = MeasureSettings(),
-    rng: np.random.Generator,
+    factors: Sequence[Factor], *, by_ranks: bool = True, rng: np.random.Generator
 ) -> float:
     """Return the permutation p-value of independent places.
 
@@ -115,16 +40,16 @@ def dependence(
     its ranks, which see more: also errors of places that were read off functions, which are flat at
     the ends of an interval.
     """
-    thin = thinned(len(factors[0].embedding), settings.compared_samples)
-    first, *others = (_features(factor.embedding[thin], by_ranks, settings) for factor in factors)
+    thin = thinned(len(factors[0].embedding), 5000)
+    first, *others = (_features(factor.embedding[thin], by_ranks) for factor in factors)
     # One factor stays in place: only the order relative to it matters.
     seen = _correlation([first, *others])
     at_least_as_large = 0
-    for _ in range(settings.permutations):
+    for _ in range(PERMUTATIONS):
         shuffled = [f.take(rng.permutation(len(f)), axis=0) for f in others]
         at_least_as_large += _correlation([first, *shuffled]) >= seen
     # The order that was seen is one of the permutations (Phipson and Smyth, 2010).
-    return float((1 + at_least_as_large) / (1 + settings.permutations))
+    return float((1 + at_least_as_large) / (1 + PERMUTATIONS))
 
 
 def _correlation(features: Sequence[np.ndarray]) -> float:
@@ -136,21 +61,25 @@ def _correlation(features: Sequence[np.ndarray]) -> float:
     return total
 
 
-def _features(places: np.ndarray, by_ranks: bool, settings: MeasureSettings) -> np.ndarray:
+def _features(places: np.ndarray, by_ranks: bool) -> np.ndarray:
     """Functions of places that tell them apart, centred and made orthonormal."""
     is_interval = places.shape[1] == 1
-    features = _waves(places, settings) if is_interval and by_ranks else _squares(places)
+    features = _waves(places) if is_interval and by_ranks else _squares(places)
     # The square of a circle's cosine is 1 less that of its sine: one of them is redundant, and
     # rounding must not make a feature of it.
     centred = features - features.mean(axis=0)
     left, strength, _ = np.linalg.svd(centred, full_matrices=False)
-    return left[:, strength > settings.independent_feature * strength[0]]
+    return left[:, strength > 1e-3 * strength[0]]
 
 
-def _waves(places: np.ndarray, settings: MeasureSettings) -> np.ndarray:
-    """Cosines of ranks, (n, r)."""
+def _waves(places: np.ndarray) -> np.ndarray:
+    """Cosines of ranks, (n, r).
+
+    Six of them: the width of a square that stands on its corner is one of two waves, in each of two
+    clusters of four.
+    """
     ranks = rankdata(places[:, 0]) / len(places)
-    return np.cos(np.pi * np.outer(ranks, np.arange(1, 1 + settings.waves)))
+    return np.cos(np.pi * np.outer(ranks, np.arange(1, 7)))
 
 
 def _squares(places: np.ndarray) -> np.ndarray:
@@ -163,39 +92,28 @@ def _squares(places: np.ndarray) -> np.ndarray:
 # How much of the samples the factors explain.
 
 
-def explained(
-    factors: Sequence[Factor],
-    samples: np.ndarray | None,
-    inliers: np.ndarray,
-    *,
-    settings: MeasureSettings = MeasureSettings(),
-) -> float:
+def explained(factors: Sequence[Factor], samples: np.ndarray | None, inliers: np.ndarray) -> float:
     """Return the smallest R^2 with which all factors predict a main direction.
 
     Shapes: samples (n_samples, n_features), inliers (n_samples,).
     """
     if samples is None:
         return 1.0
-    rows = thinned(np.flatnonzero(inliers), settings.samples)
+    rows = thinned(np.flatnonzero(inliers), 20_000)
     # Places in units of length: a function's gradient is the root of its eigenvalue.
     places = np.hstack(
         [f.embedding[rows] / (f.embedding.std() * np.sqrt(f.eigenvalues[0])) for f in factors]
     )
     samples = samples[rows]
-    count = min(settings.most_components, *samples.shape)
+    count = min(20, *samples.shape)
     pca = PCA(count, svd_solver="auto", random_state=0)
     scores = pca.fit_transform(samples)
-    main = scores[:, pca.explained_variance_ratio_ > settings.main_variance]
-    r2 = predictability(places, main, settings=settings.prediction)
-    return float(r2.min(initial=1.0))
+    main = scores[:, pca.explained_variance_ratio_ > 0.01]
+    return float(predictability(places, main).min(initial=1.0))
 
 
 def least_explained_part(
-    factors: Sequence[Factor],
-    samples: np.ndarray | None,
-    inliers: np.ndarray,
-    *,
-    settings: MeasureSettings = MeasureSettings(),
+    factors: Sequence[Factor], samples: np.ndarray | None, inliers: np.ndarray
 ) -> float:
     """Return the smallest R^2 with which all factors predict an independent part.
 
@@ -207,19 +125,16 @@ def least_explained_part(
     """
     if samples is None:
         return 1.0
-    prediction = settings.prediction
-    rows = thinned(np.flatnonzero(inliers), prediction.samples)
+    rows = thinned(np.flatnonzero(inliers), 4000)
     centred = samples[rows] - samples[rows].mean(axis=0)
-    coordinates, _ = principal_coordinates(centred, settings=settings.parts)
+    coordinates, _ = principal_coordinates(centred)
     places = np.hstack([factor.embedding[rows] / factor.embedding.std() for factor in factors])
     parts = [
-        coordinates @ part.reading
-        for part in independent_parts(coordinates, settings=settings.parts)
-        if not part.gaussian
+        coordinates @ part.reading for part in independent_parts(coordinates) if not part.gaussian
     ]
     if not parts:
         return 1.0
     # All parts at once, since the search for neighbours is what takes time.
-    r2 = predictability(places, np.hstack(parts), settings=prediction)
+    r2 = predictability(places, np.hstack(parts))
     ends = np.cumsum([part.shape[1] for part in parts])[:-1]
     return float(min(share.mean() for share in np.split(r2, ends)))

@@ -16,24 +16,12 @@ from scipy.spatial import KDTree
 from manifactor._support.regression import without_itself
 from manifactor._support.threads import map_threads
 from manifactor._support.values import quotient
-from manifactor.factoring.measures.placed_samples import LocalFits, Measurement, PlacedSamples
-
-
-@dataclass(frozen=True)
-class MetricSettings:
-    """Settings of `skew`, `crossing` and `modulation_in_data`."""
-
-    # Nodes of about the same place on a factor, whose lengths along it are compared.
-    compared_nodes: int = 20
-    # Rounds of backfitting.
-    rounds: int = 2
-    # Ratio to the median length beyond which a length is a failure of its fit.
-    largest_ratio: float = 4.0
-    # Standard errors that are taken off a measured number as its noise.
-    sure: float = 1.0
-    # The same of the mean cosine's error by chance: places on two independent factors have
-    # correlations of 1/sqrt(n), which tilt the directions of the smaller factor.
-    sure_of_axes: float = 2.0
+from manifactor.factoring.measures import Measurement
+from manifactor.factoring.measures.placed_samples import (
+    SAMPLES_PER_COEFFICIENT,
+    LocalFits,
+    PlacedSamples,
+)
 
 
 @dataclass(frozen=True)
@@ -54,51 +42,45 @@ def metric_halves(placed: PlacedSamples) -> MetricHalves:
     # Random, since samples may come in order; and always the same.
     rng = np.random.default_rng(0)
     halves = np.array_split(rng.permutation(placed.n_samples), 2)
-    count = max(placed.n_near // 2, _fewest(placed))
+    fewest = SAMPLES_PER_COEFFICIENT * (1 + sum(placed.dimensions))
+    count = max(placed.n_near // 2, fewest)
     first, second = map_threads(lambda half: placed.fits(placed.neighbours(half, count)), halves)
     return MetricHalves(placed, (first, second))
 
 
-def _fewest(placed: PlacedSamples) -> int:
-    """Samples that a fit takes at least."""
-    return placed.settings.samples_per_coefficient * (1 + sum(placed.dimensions))
-
-
-def skew(halves: MetricHalves, *, settings: MetricSettings = MetricSettings()) -> Measurement:
+def skew(halves: MetricHalves) -> Measurement:
     """Return the mean cosine between directions of different factors, 0 on a product.
 
     The largest over pairs of factors that are curves. A torus whose lattice has an angle of 80
     degrees has .17, a parallelogram of 60 degrees .5.
     """
-    return _largest_over_pairs(_mean_cosine, halves, settings)
+    return _largest_over_pairs(_mean_cosine, halves)
 
 
-def crossing(halves: MetricHalves, *, settings: MetricSettings = MetricSettings()) -> Measurement:
+def crossing(halves: MetricHalves) -> Measurement:
     """Return the root mean square cosine that depends on the places on both factors.
 
     The largest over pairs of factors; 0 on a product, .14 where the ends of a rectangle of 2.5 : 1
     are rounded. A cosine that depends on one place alone is an error of the coordinates, not of the
     product: a product with places f and g is still one if f is replaced by f + h(g).
     """
-    return _largest_over_pairs(_joint_cosine, halves, settings)
+    return _largest_over_pairs(_joint_cosine, halves)
 
 
-def _largest_over_pairs(
-    measure: Callable[..., Measurement], halves: MetricHalves, settings: MetricSettings
-) -> Measurement:
+def _largest_over_pairs(measure: Callable[..., Measurement], halves: MetricHalves) -> Measurement:
     pairs = combinations(range(len(halves.placed.places)), 2)
-    found = [measure(halves, f, g, settings) for f, g in pairs]
+    found = [measure(halves, f, g) for f, g in pairs]
     return max(found, key=lambda cosine: cosine.value)
 
 
-def _mean_cosine(halves: MetricHalves, f: int, g: int, settings: MetricSettings) -> Measurement:
-    """Mean cosine of two factors; 0 where one of them is no curve."""
-    first, second = (_cosines(halves, half, f, g, settings) for half in (0, 1))
+def _mean_cosine(halves: MetricHalves, f: int, g: int) -> Measurement:
+    """Mean cosine of two factors; 0 where one of them is not a curve."""
+    first, second = (_cosines(halves, half, f, g) for half in (0, 1))
     if first.shape[1:] != (1, 1):
         return Measurement(0.0, 0.0)
     cosines = (first + second)[:, 0, 0] / 2
-    error = settings.sure * cosines.std() / np.sqrt(halves.n_independent)
-    error += settings.sure_of_axes * _tilt_by_chance(halves.placed, f, g)
+    error = cosines.std() / np.sqrt(halves.n_independent)
+    error += 2 * _tilt_by_chance(halves.placed, f, g)
     value = abs(float(cosines.mean()))
     return Measurement(value, min(value, float(error)))
 
@@ -117,49 +99,43 @@ def _tilt_by_chance(placed: PlacedSamples, f: int, g: int) -> float:
     return float(ratio / np.sqrt(placed.n_samples))
 
 
-def _joint_cosine(halves: MetricHalves, f: int, g: int, settings: MetricSettings) -> Measurement:
+def _joint_cosine(halves: MetricHalves, f: int, g: int) -> Measurement:
     """Root mean square of the cosine's part that depends on both places."""
-    near = [_nodes_near(halves.placed, factor, settings) for factor in (f, g)]
-    first, second = (
-        _interaction(_cosines(halves, half, f, g, settings), near, settings) for half in (0, 1)
-    )
+    near = [_nodes_near(halves.placed, factor) for factor in (f, g)]
+    first, second = (_interaction(_cosines(halves, half, f, g), near) for half in (0, 1))
     # The inner product of the two estimates, whatever frames they are written in.
     squares = np.clip((first * second).sum(axis=(1, 2)), -1.0, 1.0)
-    return _root(squares, halves, settings)
+    return _root(squares, halves)
 
 
-def _interaction(
-    values: np.ndarray, near: Sequence[np.ndarray], settings: MetricSettings
-) -> np.ndarray:
+def _interaction(values: np.ndarray, near: Sequence[np.ndarray]) -> np.ndarray:
     """Values at nodes without what depends on the place on one of two factors alone.
 
     The means over nodes of one place are taken off in turn (backfitting): those on one factor still
     have, by chance, a part of what depends on the other.
     """
-    for _ in range(settings.rounds):
+    for _ in range(2):
         for nodes in near:
             values = values - values[nodes].mean(axis=1)
     return values
 
 
-def _nodes_near(placed: PlacedSamples, factor: int, settings: MetricSettings) -> np.ndarray:
+def _nodes_near(placed: PlacedSamples, factor: int) -> np.ndarray:
     """Nodes of about the same place on a factor as each node, (m, k)."""
     place = placed.places[factor][placed.nodes]
-    count = min(settings.compared_nodes + 1, len(place))
+    count = min(21, len(place))
     near = KDTree(place).query(place, count)[1]
     return without_itself(near, np.arange(len(place)))
 
 
-def _cosines(
-    halves: MetricHalves, half: int, f: int, g: int, settings: MetricSettings
-) -> np.ndarray:
+def _cosines(halves: MetricHalves, half: int, f: int, g: int) -> np.ndarray:
     """Cosines between two factors' directions, as matrices.
 
     (m, 1, 1) where both factors are curves. The directions of a surface have no common frame, so
     that they are written as directions among its places.
     """
     fits = halves.fits[half]
-    of_f, of_g = (np.sqrt(_squared_length(fits, h, settings)) for h in (f, g))
+    of_f, of_g = (np.sqrt(_squared_length(fits, h)) for h in (f, g))
     across = fits.metric[:, fits.directions[f], fits.directions[g]]
     lengths = (of_f * of_g)[:, None, None]
     cosines = np.clip(quotient(across, lengths), -1.0, 1.0)
@@ -182,49 +158,45 @@ def _written(placed: PlacedSamples, fits: LocalFits, factor: int) -> np.ndarray:
     return turn[:, None, None]
 
 
-def _squared_length(fits: LocalFits, f: int, settings: MetricSettings) -> np.ndarray:
+def _squared_length(fits: LocalFits, f: int) -> np.ndarray:
     """Mean square of the samples' moves along a factor, for moves of 1 in place."""
     rows = fits.directions[f]
     own = fits.metric[:, rows, rows]
     mean = np.trace(own, axis1=1, axis2=2) / own.shape[1]
     # With noise taken off nothing may be left, or less.
     usual = max(float(np.median(mean)), np.finfo(float).tiny)
-    largest = settings.largest_ratio**2
-    return np.clip(mean, usual / largest, usual * largest)
+    # Beyond a fourfold ratio of lengths, a fit has failed.
+    return np.clip(mean, usual / 16, usual * 16)
 
 
-def modulation_in_data(
-    halves: MetricHalves, *, settings: MetricSettings = MetricSettings()
-) -> Measurement:
+def modulation_in_data(halves: MetricHalves) -> Measurement:
     """Return the relative spread of lengths along one factor over the others.
 
     Lengths are compared at the same place on the factor. The largest over the factors; 0 on a
     product, .27 on a cone frustum whose radius falls to .4 of its own.
     """
     factors = range(len(halves.placed.places))
-    return max(
-        (_modulation_of(halves, f, settings) for f in factors), key=lambda found: found.value
-    )
+    return max((_modulation_of(halves, f) for f in factors), key=lambda found: found.value)
 
 
-def _modulation_of(halves: MetricHalves, f: int, settings: MetricSettings) -> Measurement:
+def _modulation_of(halves: MetricHalves, f: int) -> Measurement:
     """Modulation of one factor."""
-    near = _nodes_near(halves.placed, f, settings)
+    near = _nodes_near(halves.placed, f)
     changes = []
     for fits in halves.fits:
-        length = np.log(_squared_length(fits, f, settings)) / 2
+        length = np.log(_squared_length(fits, f)) / 2
         changes.append(length - length[near].mean(axis=1))
     # The mean of k nodes has a k-th of the variance itself.
     squares = changes[0] * changes[1] / (1 + 1 / near.shape[1])
-    return _root(squares, halves, settings)
+    return _root(squares, halves)
 
 
-def _root(squares: np.ndarray, halves: MetricHalves, settings: MetricSettings) -> Measurement:
+def _root(squares: np.ndarray, halves: MetricHalves) -> Measurement:
     """Root of the mean of squares.
 
-    Its noise is how much smaller the root is if the mean is smaller by its error.
+    Its noise is how much smaller the root is if the mean is smaller by its standard error.
     """
     mean = float(squares.mean())
-    error = settings.sure * float(squares.std()) / np.sqrt(halves.n_independent)
+    error = float(squares.std()) / np.sqrt(halves.n_independent)
     value = np.sqrt(max(mean, 0.0))
     return Measurement(value, value - np.sqrt(max(mean - error, 0.0)))

@@ -1,6 +1,10 @@
-"""Samples with their places on all factors, and what is measured of them."""
+"""Samples with their coordinates on all factors, and local fits of the samples on these.
 
-from collections.abc import Iterator, Sequence
+Every method ends with coordinates of the samples on the factors, called places here. Measures that
+need nothing but places and samples judge all methods alike.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -10,67 +14,9 @@ from scipy.spatial import KDTree
 from manifactor._support.regression import neighbour_sums
 from manifactor._support.threads import cores
 from manifactor.factoring.prediction import thinned
-from manifactor.spectral.neighbors import chosen
 
-# A measured number and its noise.
-
-NOT_MEASURED = float("nan")
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """A number, and the part of it that is noise.
-
-    >>> Measurement(0.5, 0.2).net, Measurement(0.5).net
-    (0.3, 0.5)
-    >>> str(Measurement(0.1234, 0.031)), str(Measurement(0.5))
-    ('0.123 +- 0.031', '0.5')
-    """
-
-    value: float
-    noise: float = NOT_MEASURED  # nan where none is measured
-
-    @property
-    def net(self) -> float:
-        """The value less its noise; the value itself where no noise is measured."""
-        return self.value if np.isnan(self.noise) else self.value - self.noise
-
-    def __str__(self) -> str:
-        if np.isnan(self.noise):
-            return f"{self.value:.3g}"
-        return f"{self.value:.3f} +- {self.noise:.3f}"
-
-
-# Samples with their places on all factors, and local fits of samples on places.
-#
-# Every method ends with places of the samples on the factors. Measures that need nothing but places
-# and samples judge all methods alike.
-
-
-@dataclass(frozen=True)
-class PlacedSettings:
-    """Settings of `place_samples` and of the local fits."""
-
-    # Samples that are looked at: neighbours among so many lie nearer to each other than places on
-    # factors are accurate.
-    samples: int = 10_000
-    # Samples at which fits are made, drawn at random.
-    nodes: int = 300
-    # Share of the samples that one fit takes: wide enough to average errors of places over more
-    # than the kernel's bandwidth, and narrow enough for a straight line. It is fixed, so that the
-    # error of a fit falls as samples are added.
-    neighbourhood: float = 1 / 20
-    # Samples for each coefficient of a fit, at least.
-    samples_per_coefficient: int = 5
-    # Principal components of wide samples that are kept: what they leave out moves no sample by a
-    # length that counts.
-    columns: int = 64
-    # Rounds in which places are given the samples' unit of length, and one of how many nodes they
-    # look at: a median needs no more.
-    rounds: int = 2
-    nodes_per_round: int = 3
-    # Relative size of the ridge that keeps a fit to copies of one sample finite.
-    ridge: float = 1e-9
+# Samples for each coefficient of a fit, at least.
+SAMPLES_PER_COEFFICIENT = 5
 
 
 @dataclass(frozen=True)
@@ -100,7 +46,6 @@ class PlacedSamples:
     axes: np.ndarray  # (p, q): orthonormal axes of the samples among the given columns
     nodes: np.ndarray  # samples at which fits are made
     n_near: int  # samples that one fit takes
-    settings: PlacedSettings
 
     @property
     def n_samples(self) -> int:
@@ -142,7 +87,7 @@ class PlacedSamples:
         size = np.einsum("mdd->m", normal)
         # A neighbourhood may consist of copies of one sample.
         size = np.maximum(size, np.finfo(float).eps * (size.max() or 1.0))
-        ridge = self.settings.ridge * size[:, None, None]
+        ridge = 1e-9 * size[:, None, None]
         inverse = np.linalg.inv(normal + ridge * np.eye(n_moves))
         # Squares of samples far from the origin would lose their digits.
         samples = self.samples - self.samples.mean(axis=0)
@@ -154,7 +99,8 @@ class PlacedSamples:
         freedom = max(1, near.shape[1] - 1 - n_moves)
         noise = (rest / freedom)[:, None, None] * inverse
         frames = tuple(frame for _, frame in tangents)
-        return LocalFits(slopes, noise, frames, tuple(_slices(self.dimensions)))
+        ends = np.cumsum(self.dimensions)
+        return LocalFits(slopes, noise, frames, tuple(map(slice, ends - self.dimensions, ends)))
 
 
 def place_samples(
@@ -163,7 +109,6 @@ def place_samples(
     samples: np.ndarray,
     *,
     inliers: np.ndarray | None = None,
-    settings: PlacedSettings = PlacedSettings(),
 ) -> PlacedSamples:
     """Return thinned samples with places in the samples' unit of length.
 
@@ -171,29 +116,34 @@ def place_samples(
     """
     if inliers is None:
         inliers = np.ones(len(samples), dtype=bool)
-    rows = thinned(np.flatnonzero(inliers), settings.samples)
+    # Neighbours among so many lie nearer to each other than places on factors are accurate.
+    rows = thinned(np.flatnonzero(inliers), 10_000)
     # An embedding has no more directions than columns.
     dimensions = [min(d, p.shape[1]) for d, p in zip(dimensions, places, strict=True)]
-    least = settings.samples_per_coefficient * (1 + sum(dimensions))
+    least = SAMPLES_PER_COEFFICIENT * (1 + sum(dimensions))
     some = np.asarray(samples[rows], dtype=float)
-    axes = _main_axes(some, settings.columns)
+    axes = _main_axes(some)
     placed = PlacedSamples(
         places=tuple(_of_unit_spread(place[rows]) for place in places),
         dimensions=tuple(dimensions),
         samples=some @ axes,
         axes=axes,
-        nodes=thinned(len(rows), settings.nodes),
-        n_near=max(least, int(settings.neighbourhood * len(rows))),
-        settings=settings,
+        nodes=thinned(len(rows), 300),
+        # Wide enough to average errors of places over more than the kernel's bandwidth, and narrow
+        # enough for a straight line. The share is fixed, so that the error of a fit falls as
+        # samples are added.
+        n_near=max(least, int(1 / 20 * len(rows))),
     )
-    for _ in range(settings.rounds):
+    for _ in range(2):
         placed = _in_lengths(placed)
     return placed
 
 
-def _main_axes(samples: np.ndarray, most: int) -> np.ndarray:
+def _main_axes(samples: np.ndarray) -> np.ndarray:
     """Axes of the columns, or of the main principal components of wide samples."""
     n, n_columns = samples.shape
+    # What further components leave out moves no sample by a length that counts.
+    most = 64
     if n_columns <= most:
         return np.eye(n_columns)
     centred = samples - samples.mean(axis=0)
@@ -211,8 +161,8 @@ def _of_unit_spread(place: np.ndarray) -> np.ndarray:
 
 def _in_lengths(placed: PlacedSamples) -> PlacedSamples:
     """The same with places scaled so that samples move as far as their places do."""
-    nodes = placed.nodes[:: placed.settings.nodes_per_round]
-    fits = replace(placed, nodes=nodes).local_fits
+    # A median needs no more nodes.
+    fits = replace(placed, nodes=placed.nodes[::3]).local_fits
     places = []
     for place, rows in zip(placed.places, fits.directions, strict=True):
         squares = (fits.slopes[:, rows] ** 2).sum(axis=2).mean(axis=1)
@@ -244,101 +194,3 @@ def _tangent(around: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray
     spread = around.transpose(0, 2, 1) @ around
     plane = np.linalg.eigh(spread)[1][:, :, -dimension:]
     return around @ plane, plane
-
-
-def _slices(dimensions: Sequence[int]) -> Iterator[slice]:
-    start = 0
-    for dimension in dimensions:
-        yield slice(start, start + dimension)
-        start += dimension
-
-
-# Samples on a straight line: one column, or columns that are multiples of one.
-
-
-@dataclass(frozen=True)
-class LineSettings:
-    """Settings of `along_line`."""
-
-    # Distance from the line, as a share of its length, that is rounding: of columns that were
-    # computed from each other, or of float32 no farther from 0 than the line is long.
-    rounding: float = 1e-6
-    # Samples that tell nearly always that there is no line.
-    screened: int = 100
-
-
-def along_line(
-    X: np.ndarray, rows: np.ndarray, *, settings: LineSettings = LineSettings()
-) -> np.ndarray | None:
-    """Return where samples lie along a straight line; None if they are on none.
-
-    >>> X = np.array([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0], [6.0, 0.0]])
-    >>> along_line(X, np.arange(3)).tolist()
-    [0.0, 5.0, 10.0]
-    >>> along_line(X, np.arange(4)) is None
-    True
-
-    Shapes: X (n, p), rows (n_rows,) -> (n_rows,).
-    """
-    few = thinned(rows, settings.screened)
-    if _along(np.asarray(X[few]), settings) is None:
-        return None
-    return _along(np.asarray(chosen(X, rows)), settings)
-
-
-def _along(samples: np.ndarray, settings: LineSettings) -> np.ndarray | None:
-    from_first = samples - samples[0]
-    distances = np.linalg.norm(from_first, axis=1)
-    farthest = int(distances.argmax())
-    length = distances[farthest]
-    direction = from_first[farthest] / max(length, np.finfo(float).tiny)
-    along = from_first @ direction
-    beside = from_first - np.outer(along, direction)
-    on_line = np.abs(beside).max(initial=0) <= settings.rounding * length
-    return along if on_line else None
-
-
-# Whether a factor shrinks to a point somewhere, and has no places there.
-
-
-@dataclass(frozen=True)
-class PoleSettings:
-    """Settings of `poles`."""
-
-    # Samples that are looked at.
-    samples: int = 10_000
-    # Neighbours of each: few, so that a circle is told from a point however short.
-    n_neighbors: int = 10
-    # Share of a factor's variance from which on neighbours lie all over it.
-    all_over: float = 0.5
-
-
-def poles(
-    places: Sequence[np.ndarray], samples: np.ndarray, *, settings: PoleSettings = PoleSettings()
-) -> Measurement:
-    """Return how many samples have neighbours all over a factor, per neighbour.
-
-    The largest number over the factors. Around the pole of a sphere meridians have all directions,
-    and the angle tells no place. About as many samples as a neighbourhood holds have the pole in
-    theirs.
-
-    >>> turn, height = np.random.default_rng(0).uniform(size=(2, 1000))
-    >>> ring = np.column_stack([np.cos(2 * np.pi * turn), np.sin(2 * np.pi * turn)])
-    >>> places = [ring, height[:, None]]
-    >>> poles(places, np.column_stack([ring, height])).value
-    0.0
-    >>> poles(places, np.column_stack([height[:, None] * ring, height])).value > 0.5
-    True
-
-    Shapes: places (n, c), samples (n, p).
-    """
-    thin = thinned(len(samples), settings.samples)
-    some = np.asarray(samples[thin], dtype=float)
-    k = min(settings.n_neighbors, len(some) - 1)
-    near = KDTree(some).query(some, k + 1)[1]
-    counts = []
-    for place in places:
-        around = place[thin][near].var(axis=1, ddof=1).sum(axis=1)
-        whole = place[thin].var(axis=0).sum()
-        counts.append(int((around > settings.all_over * whole).sum()))
-    return Measurement(max(counts) / k)
