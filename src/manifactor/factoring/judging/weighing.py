@@ -16,7 +16,7 @@ from manifactor.factoring.gradients.peeling import Peeling
 from manifactor.factoring.gradients.purity import product_share
 from manifactor.factoring.judging.criteria import CRITERIA, LOWEST_FUNCTIONS, Test
 from manifactor.factoring.judging.evidence import Evidence, SampleWarning
-from manifactor.factoring.measures import Measurement, functions
+from manifactor.factoring.measures import Measurement, product
 from manifactor.factoring.measures.density import (
     Evenness,
     along_line,
@@ -26,14 +26,14 @@ from manifactor.factoring.measures.density import (
     evenness,
     gaussian_factors,
 )
-from manifactor.factoring.measures.dependence import (
-    dependence,
-    explained,
-    leakage,
-    least_explained_part,
+from manifactor.factoring.measures.metric import (
+    PlacedSamples,
+    crossing,
+    metric_halves,
+    modulation_in_data,
+    place_samples,
+    skew,
 )
-from manifactor.factoring.measures.metric import crossing, metric_halves, modulation_in_data, skew
-from manifactor.factoring.measures.placed_samples import PlacedSamples, place_samples
 from manifactor.factoring.measures.places import filling, folds, poles
 from manifactor.factoring.sums.summands import Sum
 from manifactor.factoring.triplets.grouping import Grouping
@@ -250,23 +250,23 @@ def weigh(
     full, *halves = peeling.looks
     tested: dict[str, Callable[[], Any]] = {
         "product": partial(product_share, full.geometry, full.blocks),
-        "completeness": partial(functions.completeness, spectrum, factors),
-        "twist": partial(functions.twist, peeling.looks),
-        "modulation": partial(functions.modulation, factors, spectrum),
-        "undivided": partial(functions.undivided, peeling.splits),
-        "explained": partial(explained, factors, diffusion.points, inliers),
+        "completeness": partial(product.completeness, spectrum, factors),
+        "twist": partial(product.twist, peeling.looks),
+        "modulation": partial(product.modulation, factors, spectrum),
+        "undivided": partial(product.undivided, peeling.splits),
+        "explained": partial(product.explained, factors, diffusion.points, inliers),
         "lowest functions": partial(
-            explained, factors, spectrum.functions[:, 1 : 1 + LOWEST_FUNCTIONS], inliers
+            product.explained, factors, spectrum.functions[:, 1 : 1 + LOWEST_FUNCTIONS], inliers
         ),
-        "parts": partial(least_explained_part, factors, diffusion.points, inliers),
+        "parts": partial(product.least_explained_part, factors, diffusion.points, inliers),
     }
     # Only one of them uses `rng`, so that the result does not depend on the order of threads.
     found = _taken(
         {
             **tested,
-            "leakage": partial(leakage, factors),
-            "agreement": partial(functions.best_agreement, full, halves),
-            "dependence": partial(dependence, factors, by_ranks=False, rng=rng),
+            "leakage": partial(product.leakage, factors),
+            "agreement": partial(product.best_agreement, full, halves),
+            "dependence": partial(product.dependence, factors, by_ranks=False, rng=rng),
             "places": partial(
                 judge_places, factors, diffusion.points, inliers=inliers, sense=sense
             ),
@@ -315,8 +315,8 @@ def weigh_sum(
     """
     if len(factors) == 1:
         return Evidence((judge("terms", 1),), sense="sum")
-    leaks = leakage(factors)
-    p = dependence(factors, rng=rng)
+    leaks = product.leakage(factors)
+    p = product.dependence(factors, rng=rng)
     tests = (
         judge("sum", 1 - found.left),
         judge("own share", found.own_share),
@@ -335,11 +335,11 @@ def weigh_groups(
 ) -> Evidence:
     """Return the evidence on factors that were found by triplets."""
     found, asked = len(factors), n_asked or len(factors)
-    leaks = leakage(factors)
+    leaks = product.leakage(factors)
     tests = (
         judge("connected", grouping.n_pieces),
         judge("groups", found / asked, found=found, asked=asked),
-        judge("completeness", functions.completeness(spectrum, factors)),
+        judge("completeness", product.completeness(spectrum, factors)),
         judge("leakage", np.nanmax(leaks)),
     )
     assert grouping.cut is not None

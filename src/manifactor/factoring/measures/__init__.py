@@ -2,14 +2,12 @@
 
 None of them has a limit: `judging` compares them with limits.
 
-functions
-    Completeness, agreement of halves, twist, modulation, undivided blocks.
-dependence
-    How well the factors predict each other and the samples, and whether they are independent.
-placed_samples
-    Samples with their coordinates in one unit of length, and local fits of them.
-places, metric
-    Folded factors, empty combinations, factors that shrink to a point; angles and lengths.
+product
+    Are the functions those of a product? Do the factors explain the samples, and not each other?
+metric
+    Samples with their coordinates in one unit of length; angles and lengths in these.
+places
+    Folded factors, empty combinations of coordinates, factors that shrink to a point.
 density
     How even the samples are: clusters, samples on a line, Gaussian factors.
 """

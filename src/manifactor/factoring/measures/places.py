@@ -13,7 +13,7 @@ from manifactor._support.regression import without_itself
 from manifactor._support.threads import map_threads, over_cores
 from manifactor._support.values import ceil_div
 from manifactor.factoring.measures import Measurement
-from manifactor.factoring.measures.placed_samples import PlacedSamples
+from manifactor.factoring.measures.metric import PlacedSamples
 from manifactor.factoring.prediction import thinned
 
 
@@ -26,7 +26,7 @@ def filling(placed: PlacedSamples) -> Measurement:
     leaves no combination empty; a corner cut off or a hole does. The share is the largest over
     pairs of factors, and over all of them together.
 
-    >>> from manifactor.factoring.measures.placed_samples import place_samples
+    >>> from manifactor.factoring.measures.metric import place_samples
     >>> square = np.random.default_rng(0).uniform(size=(4000, 2))
     >>> filling(place_samples(np.hsplit(square, 2), [1, 1], square)).value
     0.0
@@ -98,7 +98,7 @@ def folds(placed: PlacedSamples) -> Measurement:
     the distances first, since errors of their places move samples along them. Then the noise is
     taken off, which all distances have in common.
 
-    >>> from manifactor.factoring.measures.placed_samples import place_samples
+    >>> from manifactor.factoring.measures.metric import place_samples
     >>> turn, height = np.random.default_rng(0).uniform(size=(2, 1000))
     >>> ring = np.column_stack([np.cos(2 * np.pi * turn), np.sin(2 * np.pi * turn)])
     >>> samples = np.column_stack([ring, height])

@@ -2,15 +2,15 @@ import numpy as np
 
 from manifactor.factoring.factors.factor import make_factors, selection
 from manifactor.factoring.gradients.division import Split
-from manifactor.factoring.measures import Measurement
-from manifactor.factoring.measures import dependence as measures
-from manifactor.factoring.measures.dependence import (
+from manifactor.factoring.measures import Measurement, product
+from manifactor.factoring.measures.product import (
+    completeness,
     dependence,
     explained,
     leakage,
     least_explained_part,
+    undivided,
 )
-from manifactor.factoring.measures.functions import completeness, undivided
 
 from ...conftest import box_spectrum
 from ..places import interval, pure
@@ -49,7 +49,7 @@ def test_leakage_says_which_factor_predicts_which():
 
 
 def test_the_smallest_p_value_is_one_over_the_number_of_orders(rng, monkeypatch):
-    monkeypatch.setattr(measures, "PERMUTATIONS", 19)
+    monkeypatch.setattr(product, "PERMUTATIONS", 19)
     t = rng.uniform(size=500)
     assert dependence([interval(t), interval(t)], rng=rng) == 1 / 20
 
