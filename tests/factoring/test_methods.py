@@ -70,7 +70,7 @@ def test_refused_factors_are_not_taken_if_one_shrinks_to_a_point(peeled, monkeyp
 
 @pytest.mark.slow
 def test_circles_of_unequal_radius_are_a_factor_but_no_product():
-    X, truth = Revolution("bulge", 3.0, 12.0)(2000, np.random.default_rng(0))
+    X, truth = Revolution("bulge", 3.0, 12.0)(1200, np.random.default_rng(0))
     fit = ManifoldFactorizer(sense="geometry", random_state=0).fit(X)
     assert fit.verdict_ == "partial"
     assert score([points(f) for f in fit.factors_], truth).solved
@@ -80,6 +80,6 @@ def test_circles_of_unequal_radius_are_a_factor_but_no_product():
 
 @pytest.mark.slow
 def test_a_spheroid_is_no_product_where_lengths_are_measured_in_samples():
-    fit = ManifoldFactorizer(sense="volume", random_state=0).fit(spheroid(1500, 2))
+    fit = ManifoldFactorizer(sense="volume", random_state=0).fit(spheroid(1000, 2))
     assert fit.verdict_ != "product"
     assert "poles" in {test.name for test in fit.evidence_.failed}

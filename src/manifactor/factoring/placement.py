@@ -265,12 +265,7 @@ def signal_shares(
 
     Shapes: noise (n_features,).
     """
-    samples = found.diffusion.points
-    if samples is None:
-        raise ValueError(
-            "`noise` is the noise of samples; got it with a precomputed graph of "
-            "distances. Pass samples, or leave `noise` out."
-        )
+    samples = found.diffusion.samples
     preparation = found.diffusion.preparation
     noisy = samples + prepared_noise(noise, len(samples), preparation=preparation, rng=rng)
     moved = place_blocks(noisy, make_placer(found, n_new=len(noisy)))

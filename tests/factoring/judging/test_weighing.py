@@ -33,17 +33,8 @@ def test_a_product_needs_places_that_are_little_noise():
     doubtful = weigh_noise(product, [0.99, 0.8])
     assert (doubtful.verdict, doubtful.reliability) == ("partial", 0.8)
     assert "20% of the variance of the coordinates on factor 2" in doubtful.reason
-
-
-def test_noise_is_one_more_reason_where_there_are_others():
-    partial = Evidence((JUDGE["leakage"](0.4),), TWO_FACTORS)
-    before, after = weigh_noise(partial, [-3.0, 0.8]).reason.split("; ")
-    assert before == partial.reason
-    assert "100% of the variance of the coordinates on factor 1" in after
-
-
-def test_an_estimated_share_is_never_certain():
-    product = Evidence((JUDGE["leakage"](0.1),), TWO_FACTORS)
+    # Noise may move coordinates by more than they spread; an estimated share is never certain.
+    assert "100% of the variance" in weigh_noise(product, [-3.0, 0.8]).reason
     assert "At least 99% of the variance" in str(weigh_noise(product, [1.0, 1.0]))
 
 
@@ -157,9 +148,9 @@ def test_triplets_are_tested_for_connection_number_completeness_and_leakage():
 def test_the_random_state_decides_no_verdict():
     # The noise of `undivided` in random halves lies on either side of its limit.
     X, _ = datasets.sample("sphere_interval", 1000, random_state=0)
-    fits = [ManifoldFactorizer(sense="geometry", random_state=state).fit(X) for state in range(3)]
-    noise = [[test.noise for test in fit.evidence_.tests] for fit in fits]
-    np.testing.assert_allclose(noise[1:], [noise[0]] * 2, atol=1e-3)
+    fits = [ManifoldFactorizer(sense="geometry", random_state=state).fit(X) for state in range(2)]
+    one, other = ([test.noise for test in fit.evidence_.tests] for fit in fits)
+    np.testing.assert_allclose(one, other, atol=1e-3)
 
 
 # A sum some of whose terms have several factors.
@@ -210,10 +201,7 @@ def test_what_was_not_measured_does_not_count():
 def test_prose_says_which_factors_are_one_term():
     text = str(weigh_terms(of_sum(), {0: evidence(JUDGE["leakage"](0.12))}))
     assert "each term moves the samples by a function of its own" in text
-    assert (
-        "Factors 1 and 2 together are term 1 of the sum, which is a product of lengths "
-        "by itself." in text
-    )
+    assert "Factors 1 and 2 together are term 1 of the sum, which is a product" in text
     assert "predicts at most 12% of another" in text
     text = str(weigh_terms(of_sum(), {1: evidence(JUDGE["filling"](0.05))}))
     assert "Factors 2 and 3 together are term 2" in text
