@@ -52,12 +52,6 @@ def factorize(
 
     Shapes: noise (n_features,).
     """
-    if settings.method == "deflation":
-        warn_caller(
-            "`method='deflation'` will be removed in version 0.4; use `method='sum'`, "
-            "which is the same.",
-            FutureWarning,
-        )
     # The number of functions is known only now; all else was checked by the estimator.
     require_factoring(settings, n_functions=len(diffusion.distinct.eigenvalues))
     found = find(diffusion, settings, rng=rng)
@@ -69,12 +63,18 @@ def find(
     diffusion: Diffusion, settings: FactoringSettings, *, rng: np.random.Generator
 ) -> Factorization:
     """Return the factors by the method, and in the sense, that the caller chose."""
+    if settings.method == "deflation":
+        warn_caller(
+            "`method='deflation'` will be removed in version 0.4; use `method='sum'`, "
+            "which is the same.",
+            FutureWarning,
+        )
     n_asked = settings.n_asked
-    line = weigh_line(diffusion) if n_asked in (None, 1) else None
-    if n_asked == 1 or line is not None:
-        asked = Evidence((judge("factors asked for", 1),))
-        evidence = asked if line is None or n_asked == 1 else line
-        return one_factor(diffusion, evidence, on_line=line is not None)
+    if n_asked in (None, 1):
+        line = weigh_line(diffusion)
+        evidence = Evidence((judge("factors asked for", 1),)) if n_asked else line
+        if evidence is not None:
+            return one_factor(diffusion, evidence, on_line=line is not None)
     if settings.method == "triplets":
         return find_by_triplets(diffusion, settings, rng=rng)
     sense = "sum" if settings.method in SUM_NAMES else settings.sense
