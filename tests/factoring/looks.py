@@ -1,5 +1,6 @@
 """Looks at samples of known shapes, for tests of peeling and of what it is made of."""
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,13 +27,13 @@ def walk_spectrum(X, n_functions, n_neighbors=64):
     return WalkSpectrum(graph, walk, spectrum)
 
 
-def geometry_of(X, n_functions, *, distances_only=False, **settings):
+def geometry_of(X, n_functions, *, distances_only=False):
     found = walk_spectrum(X, n_functions)
     samples = None if distances_only else X
-    rng = np.random.default_rng(0)
-    return measure_geometry(found.distinct, found.affinity, samples, rng=rng, **settings)
+    return measure_geometry(found.distinct, found.affinity, samples, rng=np.random.default_rng(0))
 
 
+@lru_cache
 def look_at(name, n_samples=1500, n_functions=60, seed=0):
     """A look at all samples of a shape, and the truth."""
     X, truth = datasets.sample(name, n_samples, random_state=seed)

@@ -1,23 +1,36 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.prediction import PredictionSettings, predictability, thinned
+from manifactor.factoring import prediction
+from manifactor.factoring.prediction import has_edge, leaves_noise, predictability, thinned
+
+from .places import ring
 
 
 def test_independent_arrays_predict_nothing_of_each_other(rng):
-    assert predictability(rng.normal(size=(3000, 1)), rng.normal(size=(3000, 1)))[
-        0
-    ] == pytest.approx(0, abs=0.02)
+    one, other = rng.normal(size=(2, 3000, 1))
+    assert predictability(one, other)[0] == pytest.approx(0, abs=0.02)
     t = rng.uniform(size=(3000, 1))
     assert predictability(t, np.sin(5 * t))[0] > 0.999
 
 
-def test_many_samples_are_thinned_and_few_are_not():
-    rows = thinned(10_001, 4000)
-    assert len(rows) == 4000
+def test_more_neighbours_blur_what_is_predicted(rng, monkeypatch):
+    t = rng.uniform(size=(1000, 1))
+    assert predictability(t, np.sin(20 * t))[0] > 0.98
+    monkeypatch.setattr(prediction, "N_NEIGHBORS", 300)
+    assert predictability(t, np.sin(20 * t))[0] < 0.5
+
+
+def test_many_samples_are_thinned_at_random_and_few_are_not():
+    rows = thinned(9000, 3000)
+    assert len(rows) == 3000
     assert (np.diff(rows) > 0).all()
-    np.testing.assert_array_equal(rows, thinned(10_001, 4000))
+    np.testing.assert_array_equal(rows, thinned(9000, 3000))
     np.testing.assert_array_equal(thinned(4000, 4000), np.arange(4000))
+    # Samples that repeat in order are not thinned to one phase, nor to one random half.
+    assert np.bincount(rows % 3).min() > 900
+    half = np.random.default_rng(0).permutation(9000)[:4500]
+    assert np.isin(rows, half).mean() == pytest.approx(0.5, abs=0.03)
 
 
 def test_only_samples_that_may_be_drawn_are_drawn():
@@ -27,24 +40,44 @@ def test_only_samples_that_may_be_drawn_are_drawn():
     assert np.isin(rows, even).all()
 
 
-def test_samples_that_repeat_in_order_are_not_thinned_to_one_phase():
-    rows = thinned(9000, 3000)
-    phases = np.bincount(rows % 3)
-    assert phases.min() > 900
+def test_an_interval_has_an_edge_and_a_circle_a_hole_and_noise_has_neither(rng):
+    noise = rng.normal(size=(1000, 3))
+    assert not has_edge(noise)
+    assert not has_edge(np.ones((100, 3)))
+    assert has_edge(np.c_[noise, rng.uniform(size=1000)])
+    assert has_edge(np.c_[noise, ring(rng.uniform(0, 2 * np.pi, 1000))])
 
 
-def test_thinned_samples_lie_in_both_random_halves_of_a_measure():
-    n = 20_000
-    rows = thinned(n, 1000)
-    half = np.random.default_rng(0).permutation(n)[: n // 2]
-    assert np.isin(rows, half).mean() == pytest.approx(0.5, abs=0.05)
+def test_noise_in_many_directions_has_no_edge():
+    draws = np.random.default_rng(1).normal(size=(10, 500, 20))
+    assert not any(has_edge(noise) for noise in draws)
 
 
-def test_more_neighbours_blur_what_is_predicted(rng):
-    t = rng.uniform(size=(1000, 1))
-    few, many = (
-        predictability(t, np.sin(20 * t), settings=PredictionSettings(n_neighbors=k))[0]
-        for k in (10, 300)
-    )
-    assert few > 0.99
-    assert many < 0.5
+def test_edges_are_looked_for_in_main_directions_only(rng):
+    noise, strip = rng.normal(size=(1000, 3)), rng.uniform(size=1000)
+    both = np.c_[noise, 0.5 * strip]
+    assert has_edge(both)
+    assert not has_edge(both, thick=0.1)
+    assert not has_edge(both, most_directions=3)
+
+
+@pytest.mark.parametrize("radius", [0.05, 0.1])
+def test_a_small_circle_beside_the_factors_is_not_taken_for_noise(rng, radius):
+    sheet = rng.uniform(size=(3000, 2))
+    circle = radius * ring(rng.uniform(0, 2 * np.pi, size=3000))
+    assert not leaves_noise(sheet, np.c_[sheet, circle])
+    assert leaves_noise(sheet, np.c_[sheet, radius * rng.normal(size=(3000, 2))])
+
+
+def test_a_small_factor_is_seen_beside_larger_noise_in_another_direction(rng):
+    line, noise = rng.uniform(size=(4000, 1)), rng.normal(size=(4000, 1))
+    circle, strip = ring(rng.uniform(0, 2 * np.pi, size=4000)), rng.uniform(size=(4000, 1))
+    assert not leaves_noise(line, np.c_[line, 0.05 * circle, 0.12 * noise])
+    assert not leaves_noise(line, np.c_[line, 0.3 * strip, 0.3 * noise])
+    assert not leaves_noise(line, np.c_[line, 0.3 * strip + 0.05 * noise])
+    assert leaves_noise(line, np.c_[line, 0.3 * noise])
+    assert leaves_noise(line, np.c_[line, 0.1 * rng.normal(size=(4000, 20))])
+
+
+def test_nothing_left_is_nothing_missing(rng):
+    assert leaves_noise(rng.uniform(size=(500, 1)), np.ones((500, 2)))

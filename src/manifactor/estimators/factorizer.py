@@ -13,7 +13,6 @@ from manifactor.estimators.inverting import InvertingEstimator
 from manifactor.estimators.locating import DisplayedEstimator
 from manifactor.factoring.placement import checked_noise
 from manifactor.factoring.settings import SUM_NAMES, FactoringSettings, require_factoring
-from manifactor.factoring.sums.peeling import SumSettings
 from manifactor.spectral.gpu import device_memory
 from manifactor.spectral.settings import DiffusionSettings, FunctionCounts
 
@@ -231,7 +230,8 @@ class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
         settings = super()._diffusion_settings()
         if self.method not in SUM_NAMES:
             return settings
-        few = SumSettings().n_functions
+        # A sum needs no functions of the samples; reports show them.
+        few = 9
         why = "a sum is found in the samples, not in their functions"
         counts = FunctionCounts(usual=few, largest=few, samples_per_function=1, why=why)
         return replace(settings, counts=counts)

@@ -28,5 +28,6 @@ factors
 gradients
     Blocks of functions with orthogonal gradients, found by peeling.
 prediction
-    R^2 of nearest-neighbour regression, and a draw of few samples, used by all of them.
+    Nearest-neighbour regression: its R^2, edges and holes in what it leaves, and a draw of few
+    samples, used by all of them.
 """

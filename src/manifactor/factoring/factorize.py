@@ -10,6 +10,7 @@ from manifactor._support.errors import NothingFoundError, issue, warn_caller
 from manifactor._support.parameters import Choice, given
 from manifactor.factoring.factorization import DividedTerm, Factorization
 from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.gradients.peeling import MAX_FACTORS
 from manifactor.factoring.judging.criteria import CRITERIA
 from manifactor.factoring.judging.evidence import Evidence, NoProductStructureWarning
 from manifactor.factoring.judging.weighing import (
@@ -28,13 +29,7 @@ from manifactor.factoring.methods import (
     one_factor,
 )
 from manifactor.factoring.placement import signal_shares
-from manifactor.factoring.settings import (
-    MAX_FACTORS,
-    SUM_NAMES,
-    FactoringSettings,
-    is_auto,
-    require_factoring,
-)
+from manifactor.factoring.settings import SUM_NAMES, FactoringSettings, is_auto, require_factoring
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.senses import in_density, in_volume

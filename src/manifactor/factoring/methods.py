@@ -12,22 +12,28 @@ import numpy as np
 
 from manifactor._support.errors import NothingFoundError, held_warnings, issue
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.factors.factor import FactorSettings, make_factors, selection
-from manifactor.factoring.factors.shapes import ShapeSettings
+from manifactor.factoring.factors.factor import make_factors, selection
 from manifactor.factoring.gradients.geometry import beside_constant
-from manifactor.factoring.gradients.looks import Dimensions, Peeled, leaves_noise, take_looks
-from manifactor.factoring.gradients.peeling import Look, Peeling, peel
+from manifactor.factoring.gradients.peeling import (
+    MAX_FACTORS,
+    Dimensions,
+    Look,
+    Peeled,
+    Peeling,
+    peel,
+    take_looks,
+)
 from manifactor.factoring.gradients.purity import batch_size, count_directions, without_energy
 from manifactor.factoring.judging.criteria import CRITERIA
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.factoring.judging.weighing import judge, weigh, weigh_groups, weigh_one, weigh_sum
 from manifactor.factoring.measures import NOT_MEASURED
 from manifactor.factoring.measures.places import POLE_SAMPLES, poles
-from manifactor.factoring.prediction import thinned
-from manifactor.factoring.settings import MAX_FACTORS, FactoringSettings, is_auto
+from manifactor.factoring.prediction import leaves_noise, thinned
+from manifactor.factoring.settings import FactoringSettings, is_auto
 from manifactor.factoring.sums.independence import far_off
 from manifactor.factoring.sums.peeling import agreement, peel_samples
-from manifactor.factoring.triplets.grouping import group_functions
+from manifactor.factoring.triplets.search import group_functions
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.neighbors import chosen
 
@@ -54,8 +60,7 @@ def one_factor(diffusion: Diffusion, evidence: Evidence, *, on_line: bool = Fals
     spectrum = diffusion.spectrum
     # An embedding takes six functions at most; more of them are for the user to see.
     block = selection(spectrum, range(1, min(25, len(spectrum.eigenvalues))))
-    shapes = ShapeSettings(most_functions=1) if on_line else ShapeSettings()
-    factors = make_factors(spectrum, [block], settings=FactorSettings(shapes=shapes))
+    factors = make_factors(spectrum, [block], most_functions=1 if on_line else None)
     return Factorization(factors, evidence, diffusion)
 
 

@@ -9,14 +9,13 @@ from manifactor._support.parameters import (
     require_indices,
     require_number,
 )
-from manifactor.factoring.gradients.peeling import PeelingSettings
+from manifactor.factoring.gradients.peeling import MAX_FACTORS
 from manifactor.factoring.judging.criteria import SENSES
 
 METHOD_NAMES = ("gradients", "sum", "deflation", "triplets")
 # "deflation" is an earlier name of "sum".
 SUM_NAMES = ("sum", "deflation")
 SENSE_NAMES = tuple(SENSES)
-MAX_FACTORS = PeelingSettings().max_factors
 
 
 @dataclass(frozen=True)

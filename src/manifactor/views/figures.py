@@ -15,7 +15,7 @@ from manifactor.cryoem.directions import sphere_cells
 from manifactor.cryoem.movies import movie_bytes
 from manifactor.cryoem.pictures import enlarged, png_bytes
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.factors import ownership
+from manifactor.factoring.factors.factor import angle_matrix, owners
 from manifactor.runs.run import Run
 from manifactor.views import plots
 from manifactor.views.markup import drawing, figure, paragraph, scale_bar, scrolled, tiles
@@ -237,7 +237,7 @@ def spectrum(fit: ManifoldFactorizer, *, settings: FigureSettings = FigureSettin
     """Return the eigenvalues by factor."""
     # Without the constant function.
     values = fit.spectrum_.eigenvalues[1:]
-    owner = ownership.owners(fit.spectrum_, fit.factors_)[1:]
+    owner = owners(fit.spectrum_, fit.factors_)[1:]
     # Products and mixtures have the owner -1.
     counts = np.bincount(owner[owner >= 0], minlength=len(fit.factors_))
     own = [f"{count} of factor {f}" for f, count in enumerate(counts, start=1)]
@@ -257,7 +257,7 @@ def angles(fit: ManifoldFactorizer, *, settings: FigureSettings = FigureSettings
 
     "" where these functions are not of the data's own spectrum.
     """
-    values, sizes = ownership.angle_matrix(fit.spectrum_, fit.factors_)
+    values, sizes = angle_matrix(fit.spectrum_, fit.factors_)
     if not sizes:
         return ""
     text = (

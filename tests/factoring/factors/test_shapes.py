@@ -5,7 +5,13 @@ from manifactor import Spectrum
 from manifactor._support.parameters import given as chosen
 from manifactor.factoring.factors.charts import make_chart
 from manifactor.factoring.factors.factor import make_factors, selection
-from manifactor.factoring.factors.shapes import chart_functions
+from manifactor.factoring.factors.shapes import (
+    angle_of,
+    chart_functions,
+    on_circle,
+    unit_vectors,
+    widest_gap,
+)
 from manifactor.factoring.prediction import predictability
 
 
@@ -37,7 +43,20 @@ def in_wells(n, rng, depth=3.0):
     return angle[rng.uniform(size=len(angle)) < np.exp(-energy - 0.3)][:n]
 
 
-def test_a_circle_with_wells_is_no_interval(rng):
+def test_angles_come_back_from_a_circle(rng):
+    angle = rng.uniform(0, 2 * np.pi, size=100)
+    radius = rng.uniform(0.1, 2, size=(100, 1))
+    np.testing.assert_allclose(angle_of(radius * on_circle(angle)), angle)
+    np.testing.assert_allclose(unit_vectors(radius * on_circle(angle)), on_circle(angle))
+    assert unit_vectors(np.zeros((1, 2))).tolist() == [[0, 0]]
+
+
+def test_the_widest_gap_of_angles_may_lie_across_0():
+    start, width = widest_gap(np.array([-2.0, 0.0, 2.0]))
+    assert (start, width) == pytest.approx((2.0, 2 * np.pi - 4))
+
+
+def test_a_circle_with_wells_is_not_an_interval(rng):
     angle = in_wells(1500, rng)
     # As in deep wells: nearly a step from one well to the next.
     steps = angle + 0.25 * np.sin(3 * angle)
@@ -49,12 +68,6 @@ def test_a_circle_with_wells_is_no_interval(rng):
     order = np.argsort(angle)
     turns = np.diff(np.unwrap(factor.coordinate[order]))
     assert (turns >= 0).all() or (turns <= 0).all()
-
-
-def test_one_function_is_the_chart_of_an_interval(rng):
-    t = rng.uniform(size=1000)
-    waves = [np.cos(k * np.pi * t) for k in (1, 2, 3, 4)]
-    assert factor_of(spectrum_of([1, 4, 9, 16], *waves)).topology == "interval"
 
 
 def test_few_samples_of_a_curve_are_one_dimensional(rng):
@@ -108,7 +121,7 @@ def test_an_impure_function_does_not_enter_the_chart(rng):
     assert chart_functions(spectrum, block, others) == (0,)
 
 
-def test_a_curve_that_goes_around_twice_is_no_circle(rng):
+def test_a_curve_that_goes_around_twice_is_not_a_circle(rng):
     t = rng.uniform(size=1500)
     angle = 4 * np.pi * t
     radius = 1 + 0.3 * t
@@ -130,10 +143,17 @@ def test_a_circle_stays_one_where_another_factor_changes_its_radius(rng):
     assert np.cos(factor.coordinate - angle).mean() > 0.98
 
 
-def test_an_open_arc_is_no_circle(rng):
+def test_an_open_arc_is_not_a_circle(rng):
     angle = rng.uniform(0, 1.4 * np.pi, size=1000)
-    spectrum = spectrum_of([1, 1.1], np.cos(angle), np.sin(angle))
-    assert factor_of(spectrum).topology == "other"
+    assert factor_of(spectrum_of([1, 1.1], np.cos(angle), np.sin(angle))).topology == "other"
+
+
+def test_a_sphere_is_neither_interval_nor_circle(rng):
+    sphere = rng.normal(size=(1500, 3))
+    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
+    factor = factor_of(spectrum_of([2, 2.01, 2.02], sphere))
+    assert (factor.topology, factor.dimension, factor.coordinate) == ("other", 2, None)
+    assert factor.embedding.shape[1] == 3
 
 
 @pytest.mark.parametrize(("turns", "expected"), [(0, 0.0), (1, 1.0)])

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from manifactor import datasets
 from manifactor.factoring.factors.factor import selection
-from manifactor.factoring.gradients.geometry import GradientSettings, carre_du_champ
+from manifactor.factoring.gradients.geometry import carre_du_champ
+from manifactor.factoring.gradients.purity import count_directions, energy_along
 
 from ...conftest import box_spectrum
-from ..looks import geometry_of
+from ..looks import geometry_of, look_at
 
 
 @pytest.fixture(scope="module", params=["samples", "distances only"])
@@ -28,48 +28,37 @@ def test_gradients_along_different_sides_are_orthogonal_everywhere():
 def test_the_carre_du_champ_of_a_cosine_is_a_squared_sine():
     spectrum, _ = box_spectrum([1.0], 30, n_samples=1000)
     champ = carre_du_champ(spectrum, selection(spectrum, [1]), slice(None))[:, 0, 0]
-    t = (np.arange(1000) + 0.5) / 1000
-    np.testing.assert_allclose(
-        champ, 2 * np.pi**2 * np.sin(np.pi * t) ** 2, atol=0.2 * 2 * np.pi**2
-    )
+    sine = np.sin(np.pi * (np.arange(1000) + 0.5) / 1000)
+    np.testing.assert_allclose(champ, 2 * np.pi**2 * sine**2, atol=0.2 * 2 * np.pi**2)
 
 
-def test_gradients_carry_the_energy_of_their_functions(geometry):
-    energy = np.einsum("x,xpa,xpa->a", geometry.row_weights, geometry.gradients, geometry.gradients)
+def test_gradients_carry_the_energy_of_their_functions(geometry, rectangle):
+    gradients, weights = geometry.gradients, geometry.row_weights
+    assert weights.sum() == pytest.approx(1)
+    energy = np.einsum("x,xpa,xpa->a", weights, gradients, gradients)
     np.testing.assert_allclose(energy, geometry.eigenvalues)
+    # The lowest function of the long side is a cosine: its gradient is a sine.
+    place = rectangle[1][0][geometry.rows].ravel()
+    squares = (gradients[:, :, 0] ** 2).sum(axis=1)
+    assert np.corrcoef(squares, np.sin(np.pi * place) ** 2)[0, 1] > 0.85
 
 
 def test_products_beyond_the_spectrum_are_not_captured():
-    X, _ = datasets.sample("torus", 800, random_state=0)
-    geometry = geometry_of(X, 40)
+    geometry = look_at("square")[0].geometry
     assert geometry.captured(unit(geometry, 0, 1)) > 0.95
-    assert geometry.captured(unit(geometry, 37, 38)) < 0.9
+    assert geometry.captured(unit(geometry, 57, 58)) < 0.9
 
 
-@pytest.mark.slow
-def test_slopes_of_the_coordinates_are_those_of_the_functions(rectangle):
-    """The lowest function of the long side is a cosine: its gradient is a sine."""
-    X, truth = rectangle
-    geometry = geometry_of(X, 60)
-    energy = (geometry.gradients[:, :, 0] ** 2).sum(axis=1)
-    place = truth[0][geometry.rows].ravel()
-    assert np.corrcoef(energy, np.sin(np.pi * place) ** 2)[0, 1] > 0.9
-
-
-@pytest.mark.slow
-def test_gradients_are_taken_at_as_many_samples_as_the_settings_say(rectangle):
-    few = geometry_of(rectangle[0], 20, settings=GradientSettings(n_rows=100))
-    assert len(few.rows) == len(few.gradients) == few.average.shape[0] == 100
-    assert len(np.unique(few.rows)) == 100
-    assert few.row_weights.sum() == pytest.approx(1)
-    all_of_them = geometry_of(rectangle[0], 20, settings=GradientSettings(n_rows=9999))
-    np.testing.assert_array_equal(all_of_them.rows, np.arange(len(rectangle[0])))
-
-
-@pytest.mark.slow
-def test_the_size_of_a_block_of_samples_does_not_matter(rectangle):
-    one, many = (
-        geometry_of(rectangle[0], 20, settings=GradientSettings(block_size=size))
-        for size in (2**20, 64)
-    )
-    np.testing.assert_allclose(one.gradients, many.gradients, rtol=1e-6, atol=1e-9)
+def test_energy_lies_along_a_side_s_own_direction_only(geometry, rectangle):
+    functions = geometry.spectrum.functions[:, 1:6]
+    sides = []
+    for place in rectangle[1]:
+        wave = np.cos(np.pi * place).ravel()
+        correlation = np.corrcoef(np.c_[wave, functions].T)[0, 1:]
+        sides.append(unit(geometry, np.abs(correlation).argmax()))
+    first, second = sides
+    energy = energy_along(geometry, first)
+    assert (first.T @ energy @ first).item() > 0.75 * geometry.rayleigh(first)
+    assert (second.T @ energy @ second).item() < 0.05 * geometry.rayleigh(second)
+    assert [count_directions(geometry, side) for side in sides] == [1, 1]
+    assert count_directions(geometry, np.hstack(sides)) == 2

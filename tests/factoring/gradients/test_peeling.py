@@ -7,9 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifactor import datasets
-from manifactor.factoring.gradients.peeling import PeelingSettings, peel
-from manifactor.factoring.gradients.purity import ProductSettings, count_directions, product_share
+from manifactor.factoring.gradients import peeling
+from manifactor.factoring.gradients.peeling import FEWER, MORE, Dimensions, peel, take_looks
+from manifactor.factoring.gradients.purity import count_directions, product_share
 from manifactor.scores import regression_r2
+from manifactor.spectral.pipeline import diffuse
 
 from ..looks import look_at, look_of, looks_at_halves
 
@@ -21,6 +23,20 @@ def square():
 
 def peeled(*looks, **arguments):
     return peel(looks, rng=np.random.default_rng(0), **arguments)
+
+
+def test_all_samples_and_two_halves_are_looked_at_unless_a_half_has_one_function(monkeypatch):
+    X, _ = datasets.sample("torus", 200, random_state=0)
+    diffusion = diffuse(X, rng=np.random.default_rng(0))
+    whole, *halves = take_looks(diffusion, rng=np.random.default_rng(0))
+    assert len(whole.part) == 200
+    assert sorted(np.concatenate([half.part for half in halves])) == list(range(200))
+    spectrum = peeling.laplacian_spectrum
+    monkeypatch.setattr(
+        peeling, "laplacian_spectrum", lambda *args, **kwargs: spectrum(*args, **kwargs).lowest(1)
+    )
+    (whole,) = take_looks(diffusion, rng=np.random.default_rng(0))
+    assert len(whole.part) == 200
 
 
 @pytest.mark.slow
@@ -51,52 +67,45 @@ def test_a_disk_stays_whole():
 
 
 @pytest.mark.slow
-def test_a_parallelogram_is_refused_for_its_products():
-    found = peeled(look_at("parallelogram")[0])
+def test_a_parallelogram_is_refused_for_its_products_unless_it_is_asked_for(monkeypatch):
+    look, _ = look_at("parallelogram")
+    found = peeled(look)
     assert len(found.looks[0].blocks) == 1
     assert found.refused.product_share < 0.3
     assert len(found.refused.peeling.looks[0].blocks) == 2
+    asked = peeled(look, at_least=2)
+    assert len(asked.looks[0].blocks) == 2
+    assert product_share(look.geometry, asked.looks[0].blocks) < 0.7
+    # Its sides are merged in vain, since nothing lies beside them: the merge is taken back.
+    monkeypatch.setattr(peeling, "MAX_FACTORS", 1)
+    np.testing.assert_array_equal(found.looks[0].blocks[0], peeled(look).looks[0].blocks[0])
+    assert len(found.splits) == 1
+
+
+def test_a_square_is_refused_where_products_must_be_perfect(square, monkeypatch):
+    monkeypatch.setattr(peeling, "MIN_PRODUCT_SHARE", 1.0)
+    assert len(peeled(square[0]).looks[0].blocks) == 1
 
 
 @pytest.mark.slow
-def test_factors_that_are_asked_for_are_taken_whatever_their_products_are():
-    look, _ = look_at("parallelogram")
-    found = peeled(look, at_least=2)
-    assert len(found.looks[0].blocks) == 2
-    assert product_share(look.geometry, found.looks[0].blocks) < 0.7
+@pytest.mark.parametrize(("most", "found"), [(1, 1), (2, 2), (6, 3)])
+def test_no_more_factors_are_found_than_allowed(monkeypatch, most, found):
+    monkeypatch.setattr(peeling, "MAX_FACTORS", most)
+    assert len(peeled(look_at("cube", 2000)[0]).looks[0].blocks) == found
 
 
-def test_a_square_is_refused_where_products_must_be_perfect(square):
-    found = peeled(square[0], settings=PeelingSettings(products=ProductSettings(min_share=1.0)))
-    assert len(found.looks[0].blocks) == 1
-
-
-@pytest.mark.slow
-def test_no_more_factors_are_found_than_the_settings_allow():
-    look, _ = look_at("cube", 2000)
-    counts = [
-        len(peeled(look, settings=PeelingSettings(max_factors=most)).looks[0].blocks)
-        for most in (1, 2, 6)
-    ]
-    assert counts == [1, 2, 3]
-
-
-def test_products_of_a_square_s_functions_are_functions(square):
-    found = peeled(square[0]).looks[0]
-    assert product_share(found.geometry, found.blocks) > 0.95
-
-
-def test_one_block_has_no_products_to_miss_and_none_has_all(square):
-    geometry = square[0].geometry
-    assert product_share(geometry, [np.eye(len(geometry.eigenvalues))[:, :1]]) == 1
-    assert product_share(geometry, []) == 0
-
-
-def test_without_halves_there_is_no_noise_to_be_seen(square):
-    found = peeled(square[0])
+def test_a_square_divides_without_halves_and_without_a_warning_of_numbers(square):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = peeled(square[0])
     assert found.splits[0].n_blocks == 2
     assert found.splits[0].q[0] < 0.2
     assert (found.splits[0].noise == 0).all()
+    geometry, blocks = found.looks[0].geometry, found.looks[0].blocks
+    assert product_share(geometry, blocks) > 0.95
+    # One block has no products to miss, and none has all.
+    assert product_share(geometry, blocks[:1]) == 1
+    assert product_share(geometry, []) == 0
 
 
 @pytest.mark.slow
@@ -116,18 +125,14 @@ def test_halves_of_the_samples_vouch_for_a_split_that_noise_hides():
     assert len(peeled(whole, *others).looks[0].blocks) == 1
 
 
-def test_noise_of_the_products_is_taken_off_up_to_a_limit():
+@pytest.mark.parametrize(("most", "found"), [(0.0, 1), (1.0, 2)])
+def test_noise_of_the_products_is_taken_off_up_to_a_limit(monkeypatch, most, found):
     """A share that halves lose is added to the share of the whole, but not all of it."""
+    monkeypatch.setattr(peeling, "MIN_PRODUCT_SHARE", 1.0)
+    monkeypatch.setattr(peeling, "MAX_SHARE_NOISE", most)
     whole, _ = look_at("square", 400, n_functions=30)
     halves = looks_at_halves("square", 400, n_functions=30)
-    strict = ProductSettings(min_share=1.0, max_noise=0.0)
-    lenient = ProductSettings(min_share=1.0, max_noise=1.0)
-    assert (
-        len(peeled(whole, *halves, settings=PeelingSettings(products=strict)).looks[0].blocks) == 1
-    )
-    assert (
-        len(peeled(whole, *halves, settings=PeelingSettings(products=lenient)).looks[0].blocks) == 2
-    )
+    assert len(peeled(whole, *halves).looks[0].blocks) == found
 
 
 @pytest.mark.slow
@@ -147,17 +152,15 @@ def test_two_motions_that_are_coupled_are_one_factor_beside_a_third(rng):
     assert min(own) < 0.05
 
 
-@pytest.mark.slow
-def test_a_merge_that_leaves_one_factor_is_taken_back():
-    """A parallelogram's sides are merged in vain: nothing lies beside them."""
-    look, _ = look_at("parallelogram")
-    found = peeled(look)
-    first = peeled(look, settings=PeelingSettings(max_factors=1))
-    np.testing.assert_array_equal(found.looks[0].blocks[0], first.looks[0].blocks[0])
-    assert len(found.splits) == 1
-
-
-def test_nothing_is_found_without_a_warning_of_numbers(square):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        peeled(square[0])
+@pytest.mark.parametrize(
+    ("missing", "data", "found", "misfit", "difference"),
+    [
+        (False, 1.5, 2, 0.5, ""),
+        (False, 1.0, 2, 1.0, MORE),
+        (True, 3.5, 2, 1.5, FEWER),
+        (False, 3.5, 2, 0.0, ""),  # noise fills the others
+    ],
+)
+def test_dimensions_miss_the_data_s_both_ways(missing, data, found, misfit, difference):
+    result = Dimensions(data, found, missing).misfit(2, 0.75)
+    assert (result.dimensions, result.difference) == (misfit, difference)

@@ -5,7 +5,7 @@ from string import Formatter
 import numpy as np
 import pytest
 
-from manifactor.factoring.gradients.purity import ProductSettings
+from manifactor.factoring.gradients.peeling import MIN_PRODUCT_SHARE
 from manifactor.factoring.judging.criteria import CRITERIA, SENSES, Criterion, Test
 
 METHOD_PAGE = Path(__file__).parents[3] / "docs" / "method.md"
@@ -73,7 +73,7 @@ def test_further_chances_to_find_a_product_have_stricter_limits():
 
 
 def test_what_peeling_refuses_fails_the_test_of_it():
-    assert CRITERIA["further product"].limit == ProductSettings().min_share
+    assert CRITERIA["further product"].limit == MIN_PRODUCT_SHARE
 
 
 def test_the_page_on_the_method_has_the_table_of_all_tests():

@@ -5,6 +5,7 @@ from manifactor import datasets
 from manifactor.factoring.sums.independence import (
     axes_errors,
     cumulants,
+    far_off,
     independent_parts,
     is_gaussian,
 )
@@ -51,19 +52,14 @@ def test_an_irreducible_shape_is_one_part(shape):
     assert len(sizes(X)) == 1
 
 
-def test_gaussians_are_parts_along_their_principal_axes(rng):
-    X = principal(rng.normal(size=(2000, 2)) * [2, 1])
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_gaussians_are_parts_along_their_principal_axes_whatever_their_unit(rng, unit):
+    X = unit * principal(rng.normal(size=(2000, 3)) * [2, 1, 1])
     first, second = independent_parts(X)
-    assert first.gaussian
-    assert second.gaussian
-    np.testing.assert_allclose(np.abs(first.reading[:, 0]), [1 / X[:, 0].std(), 0], atol=1e-9)
-
-
-@pytest.mark.parametrize("unit", [1e-9, 1e5, 1e9])
-def test_the_unit_of_gaussians_does_not_matter(rng, unit):
-    X = principal(rng.normal(size=(2000, 3)) * [2, 1, 1])
-    first, second = independent_parts(unit * X)
+    assert (first.gaussian, second.gaussian) == (True, True)
     assert (first.n_components, second.n_components) == (1, 2)
+    own = first.reading[:, 0] * X[:, 0].std()
+    np.testing.assert_allclose(np.abs(own), [1, 0, 0], atol=1e-9)
 
 
 @pytest.mark.parametrize("unit", [1e-18, 1.0, 1e18])
@@ -83,6 +79,12 @@ def test_cumulants_of_a_gaussian_are_0_and_those_of_a_circle_are_known(rng):
     np.testing.assert_allclose([fourth[0, 0, 0, 0], fourth[0, 0, 1, 1]], [-1.5, -0.5])
 
 
-def test_a_uniform_variable_is_no_gaussian(rng):
+def test_a_uniform_variable_is_not_gaussian(rng):
     values = np.column_stack([rng.normal(size=1000), rng.uniform(size=1000)])
     assert is_gaussian(values).tolist() == [True, False]
+
+
+def test_only_samples_beyond_any_tail_are_far_off(rng):
+    tails = rng.normal(size=(5000, 2))
+    assert not far_off(tails).any()
+    assert far_off(np.vstack([tails, [[0, 9]]])).nonzero()[0].tolist() == [5000]

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from manifactor.factoring.triplets.maxcut import Cut, CutSettings, cut_weight, max_cut
+from manifactor.factoring.triplets import maxcut
+from manifactor.factoring.triplets.maxcut import Cut, cut_weight, max_cut
 
 
 def random_graph(n, seed, density=0.6):
@@ -17,10 +18,8 @@ def random_graph(n, seed, density=0.6):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("n", "groups"), [(2, 2), (5, 2), (9, 2), (12, 2), (4, 3), (9, 3), (10, 3), (7, 4)]
-)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("n", "groups"), [(2, 2), (5, 2), (9, 2), (11, 2), (4, 3), (8, 3), (6, 4)])
+@pytest.mark.parametrize("seed", range(2))
 def test_the_cut_equals_brute_force(n, groups, seed):
     weights = random_graph(n, seed)
     everything = (np.array([0, *rest]) for rest in product(range(groups), repeat=n - 1))
@@ -76,7 +75,7 @@ def test_the_bound_of_three_groups_is_near_the_value_of_the_semidefinite_program
 
 @pytest.mark.slow
 @given(sizes=st.lists(st.integers(1, 6), min_size=2, max_size=4), seed=st.integers(0, 99))
-@settings(max_examples=25)
+@settings(max_examples=10)
 def test_a_graph_with_edges_between_groups_only_is_cut_completely(sizes, seed):
     label = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
     weights = (label[:, None] != label).astype(float)
@@ -87,7 +86,7 @@ def test_a_graph_with_edges_between_groups_only_is_cut_completely(sizes, seed):
 
 @pytest.mark.slow
 @given(seed=st.integers(0, 99))
-@settings(max_examples=15)
+@settings(max_examples=6)
 def test_the_order_of_the_vertices_does_not_matter(seed):
     weights = random_graph(9, seed)
     order = np.random.default_rng(seed).permutation(9)
@@ -102,37 +101,22 @@ def test_no_edges_is_one_group():
     cut = max_cut(np.zeros((4, 4)), rng=np.random.default_rng(0))
     assert cut.labels.tolist() == [0, 0, 0, 0]
     assert cut.gap == 0
-
-
-def test_the_gap_is_the_share_of_the_bound_that_is_missed():
+    # The gap is the share of the bound that is missed.
     assert Cut(np.zeros(2, dtype=int), 3.0, 4.0).gap == pytest.approx(0.25)
 
 
-def test_more_steps_of_the_multipliers_never_loosen_the_bound():
-    weights = random_graph(12, 0)
-    bounds = [
-        max_cut(
-            weights, 3, settings=CutSettings(n_multiplier_steps=steps), rng=np.random.default_rng(0)
-        ).bound
-        for steps in (1, 10, 60)
-    ]
+def test_more_steps_of_the_multipliers_never_loosen_the_bound(monkeypatch):
+    weights, bounds = random_graph(12, 0), []
+    for steps in (1, 10, 60):
+        monkeypatch.setattr(maxcut, "N_MULTIPLIER_STEPS", steps)
+        bounds.append(max_cut(weights, 3, rng=np.random.default_rng(0)).bound)
     assert bounds[0] > bounds[1] > bounds[2]
 
 
-def test_the_search_improves_what_rounding_leaves():
-    weights = random_graph(60, 1, density=0.2)
-    rounded, searched = (
-        max_cut(
-            weights,
-            settings=CutSettings(n_roundings=2, turns_per_vertex=turns),
-            rng=np.random.default_rng(0),
-        )
-        for turns in (0, 10)
-    )
-    assert rounded.objective < searched.objective <= searched.bound
-
-
-def test_a_cut_is_printed_in_one_short_line():
-    label = np.repeat([0, 1], [40, 60])
-    cut = max_cut((label[:, None] != label) * 1.0, rng=np.random.default_rng(0))
-    assert repr(cut) == "Cut(sizes=[40, 60], objective=2400, bound=2400)"
+def test_the_search_improves_what_rounding_leaves(monkeypatch):
+    weights, cuts = random_graph(60, 1, density=0.2), []
+    monkeypatch.setattr(maxcut, "N_ROUNDINGS", 2)
+    for turns in (0, 10):
+        monkeypatch.setattr(maxcut, "TURNS_PER_VERTEX", turns)
+        cuts.append(max_cut(weights, rng=np.random.default_rng(0)))
+    assert cuts[0].objective < cuts[1].objective <= cuts[1].bound

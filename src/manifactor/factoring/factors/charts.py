@@ -1,4 +1,8 @@
-"""Where a sample lies on a factor: functions freed from the other factors' effects."""
+"""Where samples lie on a factor: functions freed from the other factors' effects.
+
+On a factor of several dimensions the values of more functions than dimensions are a noisy surface,
+a cloud, and samples are pulled onto it.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,33 +15,8 @@ from manifactor._support.values import ceil_div, quotient
 from manifactor.factoring.prediction import thinned
 from manifactor.spectral.spectrum import Spectrum
 
-
-@dataclass(frozen=True)
-class ChartSettings:
-    """Settings of `make_chart`, `make_cloud` and `cloud_dimension`."""
-
-    # Standard errors that a coefficient must stand out by to be corrected for. With 5 the thin side
-    # of 1:5 strips leaks (R^2 .05 instead of 0 at 3,000 samples).
-    certain: float = 3.0
-    # Floor of the conditional variance, relative to its mean: where a fit of the variance comes
-    # near 0, places would be thrown far off.
-    least_spread: float = 0.15
-    # Radius of a neighbourhood, relative to the cloud's: wide enough to average noise, and small
-    # enough for a surface to be flat in it.
-    ball_radius: float = 0.3
-    # Neighbourhoods whose size or dimension the median is taken of.
-    balls: int = 300
-    # Bounds of the samples in a neighbourhood: the least from which a plane is read, and a twelfth
-    # of the cloud, but never fewer than 30.
-    least_in_ball: int = 20
-    most_in_ball: int = 30
-    clouds_per_ball: int = 12
-    # A ball extends in a direction that has at least this share of its variance.
-    extent: float = 0.1
-    # Projections onto the local planes, each of which sees a thinner cloud.
-    pulls: int = 3
-    # Places that a surface is read from.
-    cloud_places: int = 4000
+# Neighbourhoods that the median of a size or a dimension is taken over.
+N_BALLS = 300
 
 
 @dataclass(frozen=True)
@@ -156,24 +135,8 @@ def _whitened_pairs(centred: np.ndarray, spread: np.ndarray, floor: float) -> np
     return whitened
 
 
-def plain_chart(coefficients: np.ndarray) -> Chart:
-    """Return the chart that leaves the functions as they are."""
-    size, m = coefficients.shape
-    return Chart(
-        functions=coefficients,
-        others=np.empty((size, 0)),
-        mean=np.empty((0, m)),
-        spread=np.empty((0, m, m)),
-        floor=0.0,
-    )
-
-
 def make_chart(
-    spectrum: Spectrum,
-    functions: np.ndarray,
-    others: np.ndarray,
-    *,
-    settings: ChartSettings = ChartSettings(),
+    spectrum: Spectrum, functions: np.ndarray, others: np.ndarray
 ) -> tuple[Chart, np.ndarray]:
     """Return the chart of functions freed from others, and the samples' places on it.
 
@@ -181,35 +144,37 @@ def make_chart(
     (n_samples, m).
     """
     if not others.shape[1]:
-        return plain_chart(functions), spectrum.combined(functions)
+        m = functions.shape[1]
+        plain = Chart(functions, others, np.empty((0, m)), np.empty((0, m, m)), floor=0.0)
+        return plain, spectrum.combined(functions)
     # The constant stands for the mean over all samples.
     constant = np.zeros((len(others), 1))
     constant[0] = 1.0
     others = np.hstack([constant, others])
     both = spectrum.combined(np.hstack([functions, others]))
     m = functions.shape[1]
-    weights, certain = spectrum.weights, settings.certain
+    weights = spectrum.weights
 
     def values(rows: slice) -> np.ndarray:
         return both[rows, :m]
 
     basis = both[:, m:]
-    mean = _shrunk_regression(basis, values, weights, certain)
+    mean = _shrunk_regression(basis, values, weights)
 
     def squares(rows: slice) -> np.ndarray:
         centred = both[rows, :m] - basis[rows] @ mean
         products = centred[:, :, None] * centred[:, None]
         return products.reshape(len(centred), -1)
 
-    spread = _shrunk_regression(basis, squares, weights, certain).reshape(-1, m, m)
+    spread = _shrunk_regression(basis, squares, weights).reshape(-1, m, m)
     average = np.trace(np.tensordot(weights @ basis, spread, axes=1)) / m
-    floor = float(settings.least_spread * average)
-    chart = Chart(functions, others, mean, spread, floor)
+    # Where a fit of the variance comes near 0, places would be thrown far off.
+    chart = Chart(functions, others, mean, spread, floor=float(0.15 * average))
     return chart, chart.read(both)
 
 
 def _shrunk_regression(
-    basis: np.ndarray, values: Callable[[slice], np.ndarray], weights: np.ndarray, certain: float
+    basis: np.ndarray, values: Callable[[slice], np.ndarray], weights: np.ndarray
 ) -> np.ndarray:
     """Weighted least squares; coefficients within their errors are shrunk to 0.
 
@@ -230,17 +195,13 @@ def _shrunk_regression(
     coefficients = inverse @ joint
     variance = sum(map_panels(variances, len(basis)))
     error = np.sqrt(np.diag(inverse)[:, None] * variance)
-    doubt = np.minimum(1, quotient(certain * error, np.abs(coefficients)))
+    # A coefficient must stand out by 3 standard errors. With 5 the thin side of 1:5 strips leaks
+    # (R^2 .05 instead of 0 at 3,000 samples).
+    doubt = np.minimum(1, quotient(3.0 * error, np.abs(coefficients)))
     shrink = 1 - doubt**2
-    # The mean over all samples is no correction.
+    # The mean over all samples is not a correction.
     shrink[0] = 1.0
     return coefficients * shrink
-
-
-# Clouds of places on a factor of several dimensions, and the surfaces they show.
-
-# Numbers of the neighbours' places in memory at a time; it steers no result.
-NEIGHBORS_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True)
@@ -259,14 +220,13 @@ class Cloud:
         return places
 
 
-def make_cloud(
-    places: np.ndarray, dimension: int, *, settings: ChartSettings = ChartSettings()
-) -> Cloud:
+def make_cloud(places: np.ndarray, dimension: int) -> Cloud:
     """Return the cloud of places, (n, m), thinned where there are many."""
-    # Stages are kept, so that new samples are pulled exactly as those of the fit.
-    stages = [places[thinned(len(places), settings.cloud_places)]]
-    k = ball_size(stages[0], settings=settings)
-    for _ in range(settings.pulls - 1):
+    # Stages are kept, so that new samples are pulled exactly as those of the fit. Each of the three
+    # pulls sees a thinner cloud.
+    stages = [places[thinned(len(places), 4000)]]
+    k = ball_size(stages[0])
+    for _ in range(2):
         stages.append(_flattened(stages[-1], stages[-1], dimension, k))
     return Cloud(tuple(stages), dimension, k)
 
@@ -274,7 +234,8 @@ def make_cloud(
 def _flattened(places: np.ndarray, cloud: np.ndarray, dimension: int, k: int) -> np.ndarray:
     """Places projected onto the local planes through the k nearest of the cloud."""
     tree = KDTree(cloud)
-    n_blocks = max(1, ceil_div(len(places) * k, NEIGHBORS_AT_ONCE))
+    # So many neighbours are in memory at a time; their number steers no result.
+    n_blocks = max(1, ceil_div(len(places) * k, 2**20))
     flattened = []
     for block in np.array_split(places, n_blocks):
         nearest = tree.query(block, k, workers=cores())[1]
@@ -291,32 +252,33 @@ def _projected(places: np.ndarray, around: np.ndarray, dimension: int) -> np.nda
     return centre + np.einsum("xad,xd->xa", plane, inside)
 
 
-def ball_size(cloud: np.ndarray, *, settings: ChartSettings = ChartSettings()) -> int:
+def ball_size(cloud: np.ndarray) -> int:
     """Return the number of samples in a ball of .3 of the cloud's radius.
 
-    The median over the cloud, within bounds.
+    The median over the cloud, within bounds. Such a ball is wide enough to average noise, and small
+    enough for a surface to be flat in it.
     """
     n = len(cloud)
-    radius = settings.ball_radius * np.sqrt(cloud.var(axis=0).sum())
-    centres = cloud[thinned(n, settings.balls)]
+    radius = 0.3 * np.sqrt(cloud.var(axis=0).sum())
+    centres = cloud[thinned(n, N_BALLS)]
     inside = KDTree(cloud).query_ball_point(centres, radius, return_length=True)
-    least = min(settings.least_in_ball, n)
-    most = max(min(settings.most_in_ball, n), n // settings.clouds_per_ball)
-    return int(np.clip(np.median(inside), least, most))
+    # At least as many as a plane is read from; at most a twelfth of the cloud, but never fewer than
+    # 30.
+    return int(np.clip(np.median(inside), min(20, n), max(min(30, n), n // 12)))
 
 
-def cloud_dimension(cloud: np.ndarray, *, settings: ChartSettings = ChartSettings()) -> int:
+def cloud_dimension(cloud: np.ndarray) -> int:
     """Return the number of directions in which a ball of the cloud extends.
 
     Those with a tenth of the variance of a ball of .3 of the cloud's radius or more.
     """
     if cloud.shape[1] == 1:
         return 1
-    centres = cloud[thinned(len(cloud), settings.balls)]
-    near = KDTree(cloud).query(centres, ball_size(cloud, settings=settings))[1]
+    centres = cloud[thinned(len(cloud), N_BALLS)]
+    near = KDTree(cloud).query(centres, ball_size(cloud))[1]
     around = cloud[near] - cloud[near].mean(axis=1, keepdims=True)
     spread = np.linalg.eigvalsh(around.transpose(0, 2, 1) @ around)
     total = spread.sum(axis=1, keepdims=True)
     # A ball of copies has no extent at all.
     share = np.median(spread / np.where(total > 0, total, 1), axis=0)
-    return max(1, int((share > settings.extent).sum()))
+    return max(1, int((share > 0.1).sum()))

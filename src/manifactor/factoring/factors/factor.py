@@ -1,47 +1,35 @@
 """One factor: its functions, its shape, and where every sample lies on it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 
 import numpy as np
 
 from manifactor._support.threads import map_panels, map_threads
+from manifactor._support.values import quotient
 from manifactor.factoring.factors.charts import (
     Chart,
-    ChartSettings,
     Cloud,
     cloud_dimension,
     make_chart,
     make_cloud,
 )
 from manifactor.factoring.factors.shapes import (
-    ShapeSettings,
     chart_functions,
     find_topology,
     interval_ends,
     place_on_shape,
 )
-from manifactor.factoring.gradients.geometry import Geometry, GradientSettings, champ_of_pairs
+from manifactor.factoring.gradients.geometry import Geometry, carre_du_champ, champ_of_pairs
 from manifactor.factoring.gradients.purity import count_directions
+from manifactor.factoring.prediction import thinned
 from manifactor.spectral.spectrum import Spectrum
 
-
-@dataclass(frozen=True)
-class FactorSettings:
-    """Settings of `make_factors`."""
-
-    # Functions of each other factor that a chart is freed from: a modulation is smooth, and every
-    # function of the regression adds its error.
-    corrected_functions: int = 6
-    # Lowest functions of each factor whose gradients tell the confidence, and which tell impure
-    # functions: cosine and sine on a circle.
-    lowest_functions: int = 2
-    # Share of its mean that a vanishing gradient counts as, at an interval's end.
-    least_energy: float = 0.5
-    shapes: ShapeSettings = field(default_factory=ShapeSettings)
-    charts: ChartSettings = field(default_factory=ChartSettings)
+# Lowest functions of each factor whose gradients tell the confidence, and which tell impure
+# functions: cosine and sine on a circle.
+LOWEST_FUNCTIONS = 2
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,8 +46,8 @@ class Factor:
     dimension : int
         Intrinsic dimension.
     embedding : ndarray of shape (n_samples, n_coordinates)
-        An interval's coordinate, a circle's cosine and sine, or a few functions that
-        tell places apart.
+        An interval's coordinate, a circle's cosine and sine, or the coordinates of a
+        surface: a few functions.
     coordinate : ndarray of shape (n_samples,) or None
         Arc length from 0 to 1 on an interval, angle from 0 to 2 pi on a circle; None
         otherwise.
@@ -71,11 +59,11 @@ class Factor:
         The functions as combinations of the spectrum's; without rows where they are
         none (a sum).
     chart : Chart or None
-        How a place is read from the spectrum's functions; None where it is not (a
-        sum). That of a factor of a divided term is for the spectrum of the term.
+        How coordinates are read from the spectrum's functions; None where they are not
+        (a sum). That of a factor of a divided term is for the spectrum of the term.
     cloud : Cloud or None
-        The surface that places are pulled onto, where the embedding has more columns
-        than the factor has dimensions.
+        The surface that coordinates are pulled onto, where the embedding has more
+        columns than the factor has dimensions.
     ends : ndarray of shape (2,) or None
         The chart's values at the ends of an interval.
     """
@@ -151,33 +139,30 @@ def make_factors(
     blocks: Sequence[np.ndarray],
     *,
     geometry: Geometry | None = None,
-    settings: FactorSettings = FactorSettings(),
-    gradients: GradientSettings = GradientSettings(),
+    most_functions: int | None = None,
 ) -> tuple[Factor, ...]:
     """Return the factors whose functions are combinations of the spectrum's.
+
+    Places on a factor are read from at most `most_functions`; None for as many as it takes.
 
     Shapes: blocks (n_spectrum_functions, n_functions).
     """
     blocks = _ascending(spectrum, blocks)
     making = [
-        partial(_make_factor, spectrum, blocks, f, geometry, settings=settings)
+        partial(_make_factor, spectrum, blocks, f, geometry, most_functions)
         for f in range(len(blocks))
     ]
-    measuring = partial(_confidence, spectrum, blocks, settings=settings, gradients=gradients)
     # Concurrently: none of them needs another.
-    confidence, *factors = map_threads(lambda task: task(), [measuring, *making])
+    tasks = [partial(_confidence, spectrum, blocks), *making]
+    confidence, *factors = map_threads(lambda task: task(), tasks)
     return tuple(replace(f, confidence=c) for f, c in zip(factors, confidence, strict=True))
 
 
 def _ascending(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Blocks in order of their lowest eigenvalues, and functions inside each block."""
-
-    def eigenvalues(functions: np.ndarray) -> np.ndarray:
-        return spectrum.eigenvalues @ functions**2
-
-    orders = [np.argsort(eigenvalues(block), kind="stable") for block in blocks]
+    orders = [np.argsort(spectrum.eigenvalues @ block**2, kind="stable") for block in blocks]
     inside = [block[:, order] for block, order in zip(blocks, orders, strict=True)]
-    return sorted(inside, key=lambda block: float(eigenvalues(block[:, 0])))
+    return sorted(inside, key=lambda block: float(spectrum.eigenvalues @ block[:, 0] ** 2))
 
 
 def _make_factor(
@@ -185,24 +170,27 @@ def _make_factor(
     blocks: Sequence[np.ndarray],
     f: int,
     geometry: Geometry | None,
-    *,
-    settings: FactorSettings,
+    most_functions: int | None,
 ) -> Factor:
     """Factor of one block, freed from the others, with confidence 1."""
     block = blocks[f]
-    lowest = _others(blocks, but=f, most=settings.lowest_functions)
-    columns = chart_functions(spectrum, block, lowest, settings=settings.shapes)
-    corrected = _others(blocks, but=f, most=settings.corrected_functions)
-    chart, places = make_chart(spectrum, block[:, columns], corrected, settings=settings.charts)
-    topology = find_topology(spectrum, block, lowest, places, settings=settings.shapes)
-    dimension = 1
+    lowest = _others(blocks, but=f, most=LOWEST_FUNCTIONS)
+    columns = chart_functions(spectrum, block, lowest, most=most_functions)
+    # A modulation is smooth, and every function of the regression adds its error.
+    corrected = _others(blocks, but=f, most=6)
+    chart, places = make_chart(spectrum, block[:, columns], corrected)
+    topology = find_topology(spectrum, block, lowest, places)
+    dimension, cloud = 1, None
     if topology == "other":
-        dimension = _dimension(places, block[:, columns], geometry, settings.charts)
-    cloud = None
-    # More functions than dimensions leave the surface by their errors, which pulling takes out.
-    if topology == "other" and places.shape[1] > dimension:
-        cloud = make_cloud(places, dimension, settings=settings.charts)
-    ends = interval_ends(topology, places, settings.shapes.stray)
+        dimension = cloud_dimension(places)
+        # A bent surface fills more dimensions of the chart than its own, and an average of
+        # gradients around a bend points in more directions; the lesser number is right.
+        if geometry is not None:
+            dimension = min(dimension, count_directions(geometry, block[1:, columns]))
+        # More functions than dimensions leave the surface by their errors, which pulling takes out.
+        if places.shape[1] > dimension:
+            cloud = make_cloud(places, dimension)
+    ends = interval_ends(topology, places)
     embedding, coordinate = place_on_shape(topology, places, cloud, ends)
     return Factor(
         functions=spectrum.combined(block),
@@ -219,20 +207,6 @@ def _make_factor(
     )
 
 
-def _dimension(
-    places: np.ndarray, functions: np.ndarray, geometry: Geometry | None, settings: ChartSettings
-) -> int:
-    """Dimension of a surface of places, (n, m), where the chart's functions are known.
-
-    A bent surface fills more dimensions of the chart than its own, and an average of gradients
-    around a bend points in more directions; the lesser number is right.
-    """
-    dimension = cloud_dimension(places, settings=settings)
-    if geometry is None:
-        return dimension
-    return min(dimension, count_directions(geometry, functions[1:]))
-
-
 def _others(blocks: Sequence[np.ndarray], *, but: int, most: int) -> np.ndarray:
     """Coefficients of the lowest functions of all blocks but one, side by side."""
     others = [block[:, :most] for f, block in enumerate(blocks) if f != but]
@@ -246,22 +220,16 @@ def selection(spectrum: Spectrum, indices) -> np.ndarray:
     return np.eye(len(spectrum.eigenvalues))[:, np.asarray(indices, dtype=int)]
 
 
-def _confidence(
-    spectrum: Spectrum,
-    blocks: Sequence[np.ndarray],
-    *,
-    settings: FactorSettings,
-    gradients: GradientSettings,
-) -> np.ndarray:
+def _confidence(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
     """One less the cosine between each factor's gradients and all others'.
 
     At every sample, (n_factors, n_samples). Where a gradient vanishes, at an interval's end, it
     counts as half its mean.
     """
-    lowest = [block[:, : settings.lowest_functions] for block in blocks]
+    lowest = [block[:, :LOWEST_FUNCTIONS] for block in blocks]
     counts = [low.shape[1] for low in lowest]
     label = np.repeat(np.arange(len(blocks)), counts)
-    champ, pair = champ_of_pairs(spectrum, np.hstack(lowest), settings=gradients)
+    champ, pair = champ_of_pairs(spectrum, np.hstack(lowest))
     own = [np.diag(pair)[label == f] for f in range(len(blocks))]
 
     def energies(rows: slice) -> np.ndarray:
@@ -270,7 +238,7 @@ def _confidence(
     energy = np.concatenate(map_panels(energies, len(champ)), axis=1)
     # The carre du champ at a positive time may be a little below 0.
     mean_energy = np.abs(energy @ spectrum.weights)[:, None]
-    energy = np.maximum(energy, settings.least_energy * mean_energy)
+    energy = np.maximum(energy, 0.5 * mean_energy)
 
     def sureness(rows: slice) -> np.ndarray:
         squares = champ[rows] ** 2
@@ -284,3 +252,48 @@ def _confidence(
         return np.clip(out, 0, 1)
 
     return np.concatenate(map_panels(sureness, len(champ)), axis=1)
+
+
+def owners(spectrum: Spectrum, factors: Sequence[Factor]) -> np.ndarray:
+    """Return the factor that each of the spectrum's functions belongs to.
+
+    For the most part; -1 where there is none. Factors of a sum have functions of their own, and own
+    none.
+    """
+    shares = np.zeros((len(factors), len(spectrum.eigenvalues)))
+    for share, factor in zip(shares, factors, strict=True):
+        # Functions of unit norm: squared coefficients are shares.
+        share[: len(factor.coefficients)] = (factor.coefficients**2).sum(axis=1)
+    # Factors are orthogonal, so that no function has more than half in two of them.
+    return np.where(shares.max(axis=0) > 0.5, shares.argmax(axis=0), -1)
+
+
+def angles(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
+    """Return mean squared cosines between gradients of combinations of functions.
+
+    0 where two functions belong to different factors of a product, 1 where their gradients are
+    parallel.
+
+    Returns (r, r).
+    """
+    # Means over as many samples are known to better than a hundredth.
+    thin = thinned(len(spectrum.weights), 20_000)
+    weights = spectrum.weights[thin] / spectrum.weights[thin].sum()
+    # What a device holds belongs to all samples.
+    some = replace(spectrum, functions=spectrum.functions[thin], weights=weights, resident=None)
+    champ = carre_du_champ(some, np.hstack(blocks))
+    energy = np.einsum("xaa->xa", champ)
+    across = np.einsum("x,xab->ab", weights, champ**2)
+    parallel = (energy * weights[:, None]).T @ energy
+    return np.clip(quotient(across, parallel), 0, 1)
+
+
+def angle_matrix(spectrum: Spectrum, factors: Sequence[Factor]) -> tuple[np.ndarray, list[int]]:
+    """Return `angles` of the 8 lowest functions of every factor, and how many of each.
+
+    Both are empty where the factors have no functions of the spectrum.
+    """
+    blocks = [f.coefficients[:, :8] for f in factors if len(f.coefficients)]
+    if not blocks:
+        return np.zeros((0, 0)), []
+    return angles(spectrum, blocks), [block.shape[1] for block in blocks]

@@ -1,7 +1,6 @@
-"""Angles, and places on a circle."""
+"""Shape of a factor, read from its functions, and where samples lie on it."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -10,9 +9,19 @@ from manifactor._support.regression import neighbour_means
 from manifactor._support.threads import map_panels, map_threads
 from manifactor._support.values import quotient
 from manifactor.factoring.factors.charts import Cloud
-from manifactor.factoring.gradients.purity import PuritySettings, batch_size
-from manifactor.factoring.prediction import PredictionSettings, predictability, thinned
+from manifactor.factoring.gradients.purity import batch_size
+from manifactor.factoring.prediction import N_NEIGHBORS, PREDICTED_SAMPLES, predictability, thinned
 from manifactor.spectral.spectrum import Spectrum
+
+# Lowest functions that a chart is chosen from where there are other factors, whose pollution grows
+# with the eigenvalue.
+DESCRIBED_FUNCTIONS = 8
+# Largest R^2 of a circle's functions that the place predicts and the angle does not: .05 on circles
+# of 500 samples, .3 and more where a curve goes around more than once.
+BESIDE_ANGLE = 0.2
+# One neighbour of 50 samples resolves all 24 functions of a curve: means of 20 among 200 samples do
+# not, and the higher functions look like those of further dimensions.
+_predict = partial(predictability, samples_per_neighbor=50)
 
 
 def angle_of(places: np.ndarray) -> np.ndarray:
@@ -52,68 +61,10 @@ def widest_gap(angle: np.ndarray) -> tuple[float, float]:
     return float(ordered[widest]), float(gaps[widest])
 
 
-# Shape of a factor, read from its functions, and places on it.
-
-
-@dataclass(frozen=True)
-class ShapeSettings:
-    """Settings of `chart_functions`, `find_topology` and `interval_ends`."""
-
-    # A function of the lowest batch tells nothing new if those before it predict this R^2 of it. It
-    # must be near 1: where samples lie in a few wells along a circle, its cosine predicts .99 of
-    # its sine, and still folds the circle. On an interval the lowest function predicts .999 of the
-    # second.
-    known: float = 0.998
-    # Lowest functions that a chart is chosen from where there are other factors, whose pollution
-    # grows with the eigenvalue.
-    described_functions: int = 8
-    # Share of a function that a complete chart may leave unexplained, since it is polluted: the
-    # variance of an eigenfunction's error falls as the number of samples and grows as the
-    # eigenvalue. Up to `low` times the lowest eigenvalue it is below .05 with 3,000 samples and .3
-    # with 500 of intervals, circles and spheres.
-    polluted_samples: float = 150.0
-    low: float = 4.0
-    # Bounds of that share: neighbours predict no function exactly, and a function of which more is
-    # unexplained is new whatever its eigenvalue.
-    least_unexplained: float = 0.02
-    most_unexplained: float = 0.7
-    # Functions of a chart at most; None for as many as it takes.
-    most_functions: int | None = None
-    # Neighbours on a chart fail to predict less than this share of its own functions, unless these
-    # are peaks on a few samples, which tell nothing of the chart's resolution.
-    peaked: float = 0.05
-    # A function is impure, and would make the chart depend on other factors, if their functions
-    # help to predict this share of it.
-    foreign: float = 0.1
-    # Largest spread of a circle's radius at an angle, relative to the mean radius.
-    round: float = 0.18
-    # Largest part of a full turn without samples on a circle, in radians. The two lowest functions
-    # of an interval leave a quarter of a turn or more open.
-    open_angle: float = np.pi / 4
-    # Largest R^2 of a circle's functions that the place predicts and the angle does not: .05 on
-    # circles of 500 samples, .3 and more where a curve goes around more than once.
-    beside_angle: float = 0.2
-    # Share of the samples at either end of an interval that may be stray. With the exact sqrt(2)
-    # cos(pi t) a deviation of 4 % near an end would move a sample by 9 % of the length.
-    stray: float = 0.01
-    # How functions are predicted from those before them. One neighbour of 50 samples resolves all
-    # 24 functions of a curve: means of 20 among 200 samples do not, and the higher functions look
-    # like those of further dimensions.
-    prediction: PredictionSettings = field(
-        default_factory=partial(PredictionSettings, samples_per_neighbor=50)
-    )
-    # Which functions are the lowest batch.
-    purity: PuritySettings = field(default_factory=PuritySettings)
-
-
 def chart_functions(
-    spectrum: Spectrum,
-    block: np.ndarray,
-    others: np.ndarray,
-    *,
-    settings: ShapeSettings = ShapeSettings(),
+    spectrum: Spectrum, block: np.ndarray, others: np.ndarray, *, most: int | None = None
 ) -> tuple[int, ...]:
-    """Return which functions of a block tell places on its factor apart.
+    """Return which functions of a block distinguish places on its factor, at most `most`.
 
     These are the functions of the lowest batch, and higher ones until all that are left are
     functions of the place: a chart that does not predict them is folded.
@@ -121,54 +72,51 @@ def chart_functions(
     Shapes: block (n_spectrum_functions, r), others (n_spectrum_functions, p).
     """
     eigenvalues = spectrum.eigenvalues @ block**2
-    n_lowest = batch_size(eigenvalues, settings=settings.purity)
+    n_lowest = batch_size(eigenvalues)
     if others.shape[1]:
-        block = block[:, : max(n_lowest, settings.described_functions)]
-    # Only as many samples are looked at as a prediction needs.
-    some = spectrum.functions[_thinned(spectrum, settings)]
-    described = Described(
-        functions=some @ block,
-        eigenvalues=eigenvalues,
-        foreign=some @ others,
-        n_samples=len(spectrum.functions),
-    )
-    chart = _lowest(described.functions[:, :n_lowest], settings)
+        block = block[:, : max(n_lowest, DESCRIBED_FUNCTIONS)]
+    some = _some(spectrum)
+    functions, foreign = some @ block, some @ others
+    chart = _lowest(functions[:, :n_lowest])
     higher = np.arange(n_lowest, block.shape[1])
     while len(higher):
-        new = _new(described, chart, higher, settings)
-        if not len(new):
+        predicted = _predict(functions[:, chart], functions)
+        alone = predicted[higher]
+        # What neighbours on a chart cannot resolve is known of the chart's own functions.
+        loss = 1 - predicted[chart].max()
+        ratio = eigenvalues[higher] / eigenvalues[chart].mean()
+        tolerated = _tolerated(loss, ratio, len(spectrum.functions))
+        new = alone < 1 - tolerated
+        if foreign.shape[1] and new.any():
+            # An impure function is explained with the help of the other factors; it would make the
+            # chart depend on them.
+            helped = _predict(np.hstack([functions[:, chart], foreign]), functions[:, higher])
+            new &= (helped < 1 - tolerated) & (helped - alone < 0.1)
+        if not new.any():
             break
-        chart.append(int(new[0]))
-        higher = higher[higher > new[0]]
-    return tuple(chart[: settings.most_functions])
+        chart.append(int(higher[new][0]))
+        higher = higher[higher > chart[-1]]
+    return tuple(chart[:most])
 
 
-@dataclass(frozen=True)
-class Described:
-    """Functions that a chart is chosen from."""
-
-    functions: np.ndarray  # (n, r): at some of the samples
-    eigenvalues: np.ndarray  # (r,)
-    foreign: np.ndarray  # (n, p): lowest functions of the other factors at the same samples
-    n_samples: int  # samples that the functions were computed from
+def _some(spectrum: Spectrum) -> np.ndarray:
+    """The spectrum's functions at only as many samples as a prediction needs."""
+    return spectrum.functions[thinned(len(spectrum.functions), PREDICTED_SAMPLES)]
 
 
-def _thinned(spectrum: Spectrum, settings: ShapeSettings) -> np.ndarray:
-    return thinned(len(spectrum.functions), settings.prediction.samples)
-
-
-def _lowest(functions: np.ndarray, settings: ShapeSettings) -> list[int]:
-    """Functions of the lowest batch, (n, r), that tell places apart.
+def _lowest(functions: np.ndarray) -> list[int]:
+    """Functions of the lowest batch, (n, r), that distinguish places.
 
     One of them if it determines the others, as on an interval; two, as on a circle; or all, since a
     batch of nearly equal eigenvalues is cut in two by chance only.
     """
     chart = [0]
     for j in range(1, functions.shape[1]):
-        (predicted,) = predictability(
-            functions[:, chart], functions[:, [j]], settings=settings.prediction
-        )
-        if predicted >= settings.known:
+        (predicted,) = _predict(functions[:, chart], functions[:, [j]])
+        # It must be near 1: where samples lie in a few wells along a circle, its cosine predicts
+        # .99 of its sine, and still folds the circle. On an interval the lowest function predicts
+        # .999 of the second.
+        if predicted >= 0.998:
             continue
         if len(chart) == 2:
             return list(range(functions.shape[1]))
@@ -176,59 +124,31 @@ def _lowest(functions: np.ndarray, settings: ShapeSettings) -> list[int]:
     return chart
 
 
-def _new(
-    described: Described, chart: Sequence[int], higher: np.ndarray, settings: ShapeSettings
-) -> np.ndarray:
-    """Those of the higher functions that are no functions of the place on a chart."""
-    predict = partial(predictability, settings=settings.prediction)
-    functions, foreign = described.functions, described.foreign
-    predicted = predict(functions[:, chart], functions)
-    alone = predicted[higher]
-    tolerated = _tolerated(described, chart, higher, predicted, settings)
-    new = alone < 1 - tolerated
-    if foreign.shape[1] and new.any():
-        # An impure function is explained with the help of the other factors.
-        helpers = np.hstack([functions[:, chart], foreign])
-        helped = predict(helpers, functions[:, higher])
-        new &= (helped < 1 - tolerated) & (helped - alone < settings.foreign)
-    return higher[new]
+def _tolerated(loss: float, ratio: np.ndarray, n_samples: int) -> np.ndarray:
+    """Shares of functions that a complete chart may leave unexplained.
 
-
-def _tolerated(
-    described: Described,
-    chart: Sequence[int],
-    higher: np.ndarray,
-    predicted: np.ndarray,
-    settings: ShapeSettings,
-) -> np.ndarray:
-    """Shares of higher functions that a complete chart may leave unexplained.
-
-    Shapes: predicted (r,).
+    `loss` is the share of the chart's own functions that neighbours on it do not predict, and
+    `ratio` is that of the functions' eigenvalues to the chart's.
     """
-    eigenvalues = described.eigenvalues
-    ratio = eigenvalues[higher] / eigenvalues[chart].mean()
-    # What neighbours on a chart cannot resolve grows as the square of the eigenvalue. It is known
-    # of the chart's own functions.
-    loss = 1 - predicted[chart].max()
-    unresolved = loss * ratio**2 if loss < settings.peaked else 0.0
-    low = settings.polluted_samples / described.n_samples
-    low = max(low, settings.least_unexplained)
-    polluted = low * np.maximum(1, ratio / settings.low)
-    return np.minimum(unresolved + polluted, settings.most_unexplained)
+    # What neighbours cannot resolve grows as the square of the eigenvalue. A larger loss is that of
+    # peaks on a few samples, which tell nothing of the chart's resolution.
+    unresolved = loss * ratio**2 if loss < 0.05 else 0.0
+    # Functions are polluted: the variance of an eigenfunction's error falls as the number of
+    # samples and grows as the eigenvalue. Up to 4 times the lowest eigenvalue it is below .05 with
+    # 3,000 samples and .3 with 500 of intervals, circles and spheres. Neighbours predict no
+    # function exactly, hence the .02.
+    polluted = max(150.0 / n_samples, 0.02) * np.maximum(1, ratio / 4.0)
+    # A function of which more is unexplained is new, also one with a high eigenvalue.
+    return np.minimum(unresolved + polluted, 0.7)
 
 
 def find_topology(
-    spectrum: Spectrum,
-    block: np.ndarray,
-    others: np.ndarray,
-    places: np.ndarray,
-    *,
-    settings: ShapeSettings = ShapeSettings(),
+    spectrum: Spectrum, block: np.ndarray, others: np.ndarray, places: np.ndarray
 ) -> str:
     """Return "interval", "circle" or "other".
 
-    On an interval one function tells all places apart. On a circle two functions go around once,
-    whatever the density of the samples, and the angle tells places apart.
+    On an interval one function distinguishes all places. On a circle two functions go around once,
+    for samples of any density, and the angle distinguishes the places.
 
     Shapes: block (n_spectrum_functions, r), others (n_spectrum_functions, p), places (n_samples,
     m).
@@ -237,26 +157,26 @@ def find_topology(
         return "interval"
     if places.shape[1] > 2:
         return "other"
-    thin = _thinned(spectrum, settings)
-    some = spectrum.functions[thin]
-    functions = some @ block[:, : settings.described_functions]
-    foreign = some @ others
-    closed = partial(_is_closed, places[thin], foreign, settings)
-    tells_all = partial(_angle_tells_all, places[thin], functions, foreign, settings)
+    some = _some(spectrum)
+    functions, foreign = some @ block[:, :DESCRIBED_FUNCTIONS], some @ others
+    places = places[thinned(len(places), PREDICTED_SAMPLES)]
+    closed = partial(_is_closed, places, foreign)
+    tells_all = partial(_angle_tells_all, places, functions, foreign)
     goes_round = all(map_threads(lambda test: test(), [closed, tells_all]))
     return "circle" if goes_round else "other"
 
 
-def _is_closed(places: np.ndarray, foreign: np.ndarray, settings: ShapeSettings) -> bool:
+def _is_closed(places: np.ndarray, foreign: np.ndarray) -> bool:
     """Whether places, (n, 2), are a closed curve around the origin.
 
     Its radius may depend on the other factors, whose functions are (n, p): the angle does not.
     """
     _, gap = widest_gap(np.arctan2(places[:, 1], places[:, 0]))
-    if gap > settings.open_angle:
+    # The two lowest functions of an interval leave a quarter of a turn or more open.
+    if gap > np.pi / 4:
         return False
     radius = np.hypot(places[:, 0], places[:, 1])
-    k = min(settings.prediction.n_neighbors, len(places) - 1)
+    k = min(N_NEIGHBORS, len(places) - 1)
     angle = unit_vectors(places)
 
     def rest_beside(known: np.ndarray) -> float:
@@ -265,40 +185,38 @@ def _is_closed(places: np.ndarray, foreign: np.ndarray, settings: ShapeSettings)
         return (rest**2).mean()
 
     rests = map_threads(rest_beside, [angle, np.hstack([angle, foreign])])
-    return bool(np.sqrt(min(rests)) < settings.round * radius.mean())
+    # Largest spread of a circle's radius at an angle, relative to the mean radius.
+    return bool(np.sqrt(min(rests)) < 0.18 * radius.mean())
 
 
-def _angle_tells_all(
-    places: np.ndarray, functions: np.ndarray, foreign: np.ndarray, settings: ShapeSettings
-) -> bool:
+def _angle_tells_all(places: np.ndarray, functions: np.ndarray, foreign: np.ndarray) -> bool:
     """Whether the angle of places, (n, 2), tells as much of functions as the places.
 
     It does not where a curve goes around more than once. Places tell a little of the other factors,
     which impure functions depend on, so the angle gets the other factors' functions, (n, p), as
     well.
     """
-    predict = partial(predictability, target=functions)
+    predict = partial(_predict, target=functions)
     angle = unit_vectors(places)
-    by_place, by_angle = map_threads(
-        lambda known: predict(known, settings=settings.prediction), [places, angle]
-    )
-    told = (by_place - by_angle).max() < settings.beside_angle
+    by_place, by_angle = map_threads(predict, [places, angle])
+    told = (by_place - by_angle).max() < BESIDE_ANGLE
     if not told and foreign.shape[1]:
-        helped = predict(np.hstack([angle, foreign]), settings=settings.prediction)
-        by_angle = np.maximum(by_angle, helped)
-        told = (by_place - by_angle).max() < settings.beside_angle
+        by_angle = np.maximum(by_angle, predict(np.hstack([angle, foreign])))
+        told = (by_place - by_angle).max() < BESIDE_ANGLE
     return bool(told)
 
 
-def interval_ends(topology: str, chart_values: np.ndarray, stray: float) -> np.ndarray | None:
+def interval_ends(topology: str, chart_values: np.ndarray) -> np.ndarray | None:
     """Return an interval's lowest function at its ends, (2,); None on other shapes.
 
     They are read from where all but stray samples end.
     """
     if topology != "interval":
         return None
-    # The extremes themselves would be stray samples. cos(pi t) at t = stray and at t = 1 - stray,
-    # from which its values at 0 and 1 follow.
+    # The extremes themselves would be stray samples. With the exact sqrt(2) cos(pi t) a deviation
+    # of 4 % near an end would move a sample by 9 % of the length. These are cos(pi t) at t = stray
+    # and at t = 1 - stray, from which its values at 0 and 1 follow.
+    stray = 0.01
     near = np.quantile(chart_values[:, 0], [1 - stray, stray])
     return near.mean() + (near - near.mean()) / np.cos(np.pi * stray)
 

@@ -1,13 +1,10 @@
-"""Noise of a number that all samples show, read from halves of the samples.
+"""Division of a batch of functions into blocks with orthogonal gradients.
 
-The same kernel between a random half of the samples has the same bias and twice the variance, so a
-half shows about twice the noise of the whole. What the halves add to a number, on average, is
-therefore about the noise in the number itself. Structure, which the halves show as the whole does,
-cancels in the difference. Near 0 the estimate is too large: on a square of 1,500 samples q is 0.01,
-and halves add 0.23 to it.
-
-Both functions return 0 where there are no halves to compare with, and where the halves differ in
-the direction in which noise does not push the number.
+A carre du champ is a symmetric matrix of inner products of gradients at every sample. If the
+gradients of two blocks of functions are orthogonal everywhere, one rotation of the functions makes
+all these matrices block-diagonal. The matrices that commute with all of them, the commutant, tell
+how many blocks there are and which rotation it is. What counts as 0 there depends on the noise of a
+number, which halves of the samples tell.
 """
 
 from collections.abc import Sequence
@@ -22,9 +19,28 @@ from manifactor.factoring.gradients.geometry import Geometry
 
 Numbers: TypeAlias = float | np.ndarray  # one, or several of them
 
+# Largest q, its noise taken off, that counts as 0: q is 0 for orthogonal blocks and 1 for a sphere
+# of any dimension and for structureless noise.
+MAX_Q = 0.45
+# Largest mean squared cosine between blocks, its noise taken off. Different factors show 0.01 to
+# 0.04 at 4,000 samples, functions of one sphere 0.17 to 0.21.
+MAX_COSINE = 0.12
+# Least share of the products of functions inside the spectrum for their carre du champ to be read
+# from it; with less the local regression is the better one.
+MIN_CAPTURED = 0.9
+
 
 def excess_in_halves(value: Numbers, in_halves: Sequence[Numbers]) -> np.ndarray:
-    """Return the noise of a number that noise raises: what halves add to it.
+    """Return the noise of a number that noise raises: what halves of the samples add to it.
+
+    The same kernel between a random half of the samples has the same bias and twice the variance,
+    so a half shows about twice the noise of the whole. What the halves add to a number, on average,
+    is therefore about the noise in the number itself. Structure, which the halves show as the whole
+    does, cancels in the difference. Near 0 the estimate is too large: on a square of 1,500 samples
+    q is 0.01, and halves add 0.23 to it.
+
+    The noise is 0 where there are no halves to compare with, and where the halves differ in the
+    direction in which noise does not push the number.
 
     >>> float(excess_in_halves(0.25, [0.5, 1.0]))
     0.5
@@ -43,17 +59,7 @@ def deficit_in_halves(value: Numbers, in_halves: Sequence[Numbers]) -> np.ndarra
     >>> float(deficit_in_halves(1.0, [0.5, 0.25])), float(deficit_in_halves(0.5, [1.0]))
     (0.625, 0.0)
     """
-    if not len(in_halves):
-        return np.zeros_like(value)
-    mean = np.mean(np.asarray(in_halves), axis=0)
-    return np.maximum(value - mean, 0)
-
-
-# The commutant of the carre du champ: how many blocks of functions are orthogonal.
-#
-# A carre du champ is a symmetric matrix of inner products of gradients at every sample. If the
-# gradients of two blocks of functions are orthogonal everywhere, one rotation of the functions
-# makes all these matrices block-diagonal.
+    return excess_in_halves(-np.asarray(value), [-np.asarray(half) for half in in_halves])
 
 
 def commutant(champ: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -62,7 +68,8 @@ def commutant(champ: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.nd
     Q(X) = mean |[X, G]|^2 over its mean on traceless X: near 0 where blocks of functions have
     orthogonal gradients everywhere, 1 for a sphere of any dimension and for structureless noise.
 
-    Shapes: champ (n_rows, r, r), weights (n_rows,) -> q (r (r + 1), elements (r (r + 1).
+    Shapes: champ (n_rows, r, r), weights (n_rows,) -> q (s,), elements (s, r, r) with
+    s = r (r + 1) / 2.
     """
     n_rows, r, _ = champ.shape
     basis = _symmetric_basis(r)
@@ -119,42 +126,14 @@ def squared_cosine(champ: np.ndarray, weights: np.ndarray, labels: np.ndarray) -
     return largest
 
 
-def unit_energy(
-    champ: np.ndarray, weights: np.ndarray, *, least_energy: float = 1e-9
-) -> np.ndarray:
+def unit_energy(champ: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the carre du champ scaled to mean energy 1 of every function.
 
     Shapes: champ (n_rows, r, r), weights (n_rows,).
     """
     energy = np.einsum("x,xaa->a", weights, champ)
-    floor = least_energy * np.abs(energy).max()
-    scale = np.maximum(energy, floor) ** -0.5
+    scale = np.maximum(energy, 1e-9 * np.abs(energy).max()) ** -0.5
     return champ * scale[:, None] * scale
-
-
-# Division of a batch of functions into blocks with orthogonal gradients.
-
-
-@dataclass(frozen=True)
-class DivisionSettings:
-    """Settings of `divide`."""
-
-    # Largest q, its noise taken off, that counts as 0: q is 0 for orthogonal blocks and 1 for a
-    # sphere of any dimension and for structureless noise.
-    max_q: float = 0.45
-    # Largest mean squared cosine between blocks, its noise taken off. Different factors show 0.01
-    # to 0.04 at 4,000 samples, functions of one sphere 0.17 to 0.21.
-    max_cosine: float = 0.12
-    # Most that is taken off a squared cosine as noise, so that poor halves cannot excuse any angle.
-    max_cosine_noise: float = 0.15
-    # Least share of the products of functions inside the spectrum for their carre du champ to be
-    # read from it; with less the local regression is the better one.
-    min_captured: float = 0.9
-    # Random elements of the commutant's kernel: one has an eigenvalue for each block, but two of
-    # them may be close by chance.
-    n_draws: int = 30
-    # How many of those with the clearest gaps are compared by the angles they lead to.
-    n_compared: int = 5
 
 
 @dataclass(frozen=True)
@@ -169,14 +148,14 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Batch:
+class MeasuredBatch:
     """A batch of functions and the commutant of its carre du champ."""
 
     functions: np.ndarray  # (n_functions, r): unit columns of coefficients
     champ: np.ndarray  # (n_rows, r, r): carre du champ with mean energy 1 of every function
     weights: np.ndarray  # (n_rows,)
-    q: np.ndarray  # (r (r + 1)
-    elements: np.ndarray  # (r (r + 1): the commutant, as `commutant` gives it
+    q: np.ndarray  # (r (r + 1) / 2,)
+    elements: np.ndarray  # (r (r + 1) / 2, r, r): the commutant, as `commutant` gives it
 
 
 @dataclass(frozen=True)
@@ -189,12 +168,12 @@ class BlockBasis:
     # their range
     clearness: float
 
-    def cosine(self, batch: Batch) -> float:
+    def cosine(self, batch: MeasuredBatch) -> float:
         """Return the largest mean squared cosine between two blocks of the batch."""
         champ = self.rotation.T @ batch.champ @ self.rotation
         return squared_cosine(champ, batch.weights, self.labels)
 
-    def blocks(self, batch: Batch) -> list[np.ndarray]:
+    def blocks(self, batch: MeasuredBatch) -> list[np.ndarray]:
         """Return the blocks of the batch, unit columns of coefficients."""
         count = self.labels.max() + 1
         columns = [self.rotation[:, self.labels == b] for b in range(count)]
@@ -206,7 +185,6 @@ def divide(
     batches: Sequence[np.ndarray],
     *,
     max_blocks: int,
-    settings: DivisionSettings = DivisionSettings(),
     rng: np.random.Generator,
 ) -> tuple[list[list[np.ndarray]], Split]:
     """Divide a batch of functions into blocks with orthogonal gradients.
@@ -220,65 +198,57 @@ def divide(
     size = batches[0].shape[1]
     if size == 1:
         return undivided, Split(1, np.empty(0), np.empty(0))
-    measure = partial(_measured, settings=settings)
-    measured = list(map(measure, geometries, batches))
+    measured = list(map(_measured, geometries, batches))
     in_all, *in_halves = [batch.q[1:size] for batch in measured]
     noise = excess_in_halves(in_all, in_halves)
     # Ascending values: those near 0 come first, and the first that is not ends them.
-    near_zero = (in_all - noise < settings.max_q).cumprod()
+    near_zero = (in_all - noise < MAX_Q).cumprod()
     most = min(int(near_zero.sum()) + 1, max_blocks)
     for count in range(most, 1, -1):
-        find_basis = partial(_block_basis, count, settings=settings)
-        bases = map_threads(find_basis, measured, rng.spawn(len(measured)))
-        if _orthogonal(measured, bases, settings):
+        bases = map_threads(partial(_block_basis, count), measured, rng.spawn(len(measured)))
+        if _orthogonal(measured, bases):
             blocks = list(map(BlockBasis.blocks, bases, measured))
             return blocks, Split(count, in_all, noise)
     return undivided, Split(1, in_all, noise)
 
 
-def _measured(geometry: Geometry, functions: np.ndarray, settings: DivisionSettings) -> Batch:
+def _measured(geometry: Geometry, functions: np.ndarray) -> MeasuredBatch:
     """Measure the commutant of a batch."""
     weights = geometry.row_weights
-    champ = unit_energy(_inner_products(geometry, functions, settings), weights)
-    return Batch(functions, champ, weights, *commutant(champ, weights))
+    champ = unit_energy(_inner_products(geometry, functions), weights)
+    return MeasuredBatch(functions, champ, weights, *commutant(champ, weights))
 
 
-def _inner_products(
-    geometry: Geometry, functions: np.ndarray, settings: DivisionSettings
-) -> np.ndarray:
+def _inner_products(geometry: Geometry, functions: np.ndarray) -> np.ndarray:
     """Return the inner products of gradients at the rows, (n_rows, r, r).
 
     The carre du champ is less noisy, but needs a spectrum that reaches to the products; else they
     are those of the gradients by local regression.
     """
-    if geometry.captured(functions) > settings.min_captured:
+    if geometry.captured(functions) > MIN_CAPTURED:
         return geometry.champ(functions)
     gradients = geometry.gradients @ functions
     return gradients.transpose(0, 2, 1) @ gradients
 
 
-def _orthogonal(
-    batches: Sequence[Batch], bases: Sequence[BlockBasis], settings: DivisionSettings
-) -> bool:
+def _orthogonal(batches: Sequence[MeasuredBatch], bases: Sequence[BlockBasis]) -> bool:
     """Return whether the blocks' gradients are orthogonal, up to their noise."""
     in_all, *in_halves = map(BlockBasis.cosine, bases, batches)
     noise = float(excess_in_halves(in_all, in_halves))
-    return in_all - min(noise, settings.max_cosine_noise) < settings.max_cosine
+    # No more than .15 is taken off, so that poor halves cannot excuse any angle.
+    return in_all - min(noise, 0.15) < MAX_COSINE
 
 
-def _block_basis(
-    count: int, batch: Batch, rng: np.random.Generator, *, settings: DivisionSettings
-) -> BlockBasis:
+def _block_basis(count: int, batch: MeasuredBatch, rng: np.random.Generator) -> BlockBasis:
     """Find the basis in which the commutant's lowest elements are diagonal.
 
-    Of many random elements the clearest are compared, and of those the basis with the most
-    orthogonal blocks wins.
+    A random element of their span has an eigenvalue for each block, but two of them may be close by
+    chance. Of 30 elements, the 5 with the clearest gaps are compared by the angles they lead to.
     """
     kernel = batch.elements[:count]
-    bases = [_random_basis(kernel, rng) for _ in range(settings.n_draws)]
+    bases = [_random_basis(kernel, rng) for _ in range(30)]
     bases.sort(key=lambda basis: -basis.clearness)
-    clearest = bases[: settings.n_compared]
-    return min(clearest, key=lambda basis: basis.cosine(batch))
+    return min(bases[:5], key=lambda basis: basis.cosine(batch))
 
 
 def _random_basis(kernel: np.ndarray, rng: np.random.Generator) -> BlockBasis:

@@ -1,4 +1,10 @@
-"""Energy of the functions along the gradients of a block of them."""
+"""Energy of functions along blocks of others: what is pure, and what blocks make a product.
+
+A function is pure if it has no energy along the blocks of other factors. Energy along a factor is
+quantised: 0, or at least the factor's lowest eigenvalue. An impurity is energy along other blocks
+in these quanta, a leak is the same energy as a share of the function's own. Products of pure
+functions of different factors are eigenfunctions themselves, if the data are a product.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +31,8 @@ def energy_along(geometry: Geometry, block: np.ndarray) -> np.ndarray:
 
 def _energy_along(geometry: Geometry, block: np.ndarray) -> np.ndarray:
     strength, axes = _directions(geometry, block)
-    weak = geometry.settings.vanishing_strength * strength.mean()
+    # Where the gradients of a block vanish it points nowhere, and energy along it counts less.
+    weak = 0.05 * strength.mean()
     trust = np.sqrt(strength / (strength + weak))
     trusted = axes * trust[:, None]
     along = trusted.transpose(0, 2, 1) @ geometry.gradients
@@ -45,41 +52,20 @@ def _directions(geometry: Geometry, block: np.ndarray) -> tuple[np.ndarray, np.n
 
     Returns strength (n_rows, d), axes (n_rows, n_coordinates, d).
     """
-    # Every function of the block counts the same, whatever its eigenvalue.
+    # Every function of the block counts the same, also one with a high eigenvalue.
     scaled = block / np.sqrt(geometry.rayleigh(block))
     spanned = geometry.gradients @ scaled
     outer = spanned @ spanned.transpose(0, 2, 1)
     averaged = geometry.average @ outer.reshape(len(outer), -1)
     strength, axes = np.linalg.eigh(averaged.reshape(outer.shape))
     mean = strength.mean(axis=0)
-    strong = mean > geometry.settings.min_direction_share * mean.sum()
-    count = max(1, int(strong.sum()))
+    # A block points in the directions that have at least this share of its energy.
+    count = max(1, int((mean > 0.12 * mean.sum()).sum()))
     strongest = np.maximum(strength[:, -count:], 0)
     return strongest, axes[:, :, -count:]
 
 
-# Products of functions of different factors: are they eigenfunctions?
-
-
-@dataclass(frozen=True)
-class ProductSettings:
-    """Settings of `product_share`, and of the limit that peeling sets to it."""
-
-    # Distance from the sum of the eigenvalues within which a product counts, as a share of the sum.
-    window: float = 0.2
-    # Least share of the product of two functions there, its noise taken off: 0.97 and more on
-    # products, 0.7 and less on irreducible shapes.
-    min_share: float = 0.7
-    # Most that is added to a share for its noise, so that poor halves cannot excuse any product.
-    max_noise: float = 0.15
-
-
-def product_share(
-    geometry: Geometry,
-    blocks: Sequence[np.ndarray],
-    *,
-    settings: ProductSettings = ProductSettings(),
-) -> float:
+def product_share(geometry: Geometry, blocks: Sequence[np.ndarray]) -> float:
     """Return how far products of the factors' lowest functions are eigenfunctions.
 
     On a product manifold the product of functions of two factors is an eigenfunction whose
@@ -96,69 +82,16 @@ def product_share(
     total = own[a] + own[b]
     coefficients, _ = geometry.products(lowest[:, a], lowest[:, b])
     found = coefficients[1:] ** 2
-    distance = np.abs(geometry.eigenvalues[:, None] - total)
-    near = distance < settings.window * total
-    found_near = (found * near).sum(axis=0)
-    shares = found_near / found.sum(axis=0)
+    near = np.abs(geometry.eigenvalues[:, None] - total) < 0.2 * total
+    shares = (found * near).sum(axis=0) / found.sum(axis=0)
     return float(shares.min(initial=1.0))
 
 
-# Pure functions: those without energy along the blocks of other factors.
+def batch_size(eigenvalues: np.ndarray) -> int:
+    """Return how many of the lowest functions are surely not products.
 
-
-@dataclass(frozen=True)
-class PuritySettings:
-    """Settings of `without_energy`, `refine` and `batch_size`.
-
-    An impurity is energy along other blocks in quanta, a leak is the same energy as a share of the
-    function's own.
-    """
-
-    # A product of two functions has at least twice the lowest eigenvalue, so what lies below that
-    # is no product; 1.9 leaves room for the error of an eigenvalue.
-    batch_ratio: float = 1.9
-    # Energy along other blocks counts this many times on top of the Laplacian: large enough to lift
-    # whatever varies along them above the pure functions.
-    energy_penalty: float = 10.0
-    # Quanta of energy along other blocks that polishing can still remove; a function with more is
-    # not worth polishing.
-    max_impurity_before_polish: float = 4.0
-    # Lowest functions that are polished; each costs the solution of a linear system.
-    n_candidates: int = 48
-    # Polishing weighs the energy along other blocks against the squared distance in log eigenvalue:
-    # the latter holds an eigenfunction together. It is capped, for far functions are equally
-    # foreign however far they are.
-    distance_weight: float = 0.5
-    max_distance: float = 2.0
-    # Keeps the system of polishing regular at the function's own eigenvalue, where both terms
-    # vanish.
-    polish_ridge: float = 0.01
-    # Energy along a factor is 0 or at least the factor's lowest eigenvalue, one quantum; purity
-    # ends half way. 1/4 loses 1:10 strips, whose noise alone is 0.2.
-    max_impurity: float = 0.5
-    # A function is kept if its leak is at most this many times that of the cleanest of the lowest
-    # `n_reference`, plus the floor, without which a function that is clean by chance would shut out
-    # all others.
-    leak_ratio: float = 4.0
-    leak_floor: float = 0.01
-    n_reference: int = 3
-    # A function with half of itself in the span of cleaner ones adds nothing new.
-    max_overlap: float = 0.5
-    # Functions kept of each factor; higher ones crowd and get polluted.
-    max_functions: int = 16
-    # Times that every block is recomputed from the others. With more passes the blocks drift.
-    n_passes: int = 2
-    # Least share of a function's energy along the lowest functions of its own factor.
-    min_own_energy: float = 0.75
-    # The lowest functions point nowhere at their extremes; in the second round more functions are
-    # there to say which way the factor points.
-    n_own_rounds: int = 2
-
-
-def batch_size(eigenvalues: np.ndarray, *, settings: PuritySettings = PuritySettings()) -> int:
-    """Return how many of the lowest functions are surely no products.
-
-    These are the functions before the widest gap below twice the lowest eigenvalue.
+    These are the functions before the widest gap below twice the lowest eigenvalue, which is the
+    least that a product of two functions has.
 
     >>> batch_size(np.array([1.0, 1.01, 2.0, 4.0]))
     2
@@ -167,32 +100,29 @@ def batch_size(eigenvalues: np.ndarray, *, settings: PuritySettings = PuritySett
     """
     if not len(eigenvalues):
         return 0
-    limit = settings.batch_ratio * eigenvalues[:1]
-    low = int((eigenvalues <= limit).sum())
+    # 1.9 instead of 2 leaves room for the error of an eigenvalue.
+    low = int((eigenvalues <= 1.9 * eigenvalues[:1]).sum())
     if low == len(eigenvalues):
         return low
     gaps = eigenvalues[1 : low + 1] / eigenvalues[:low]
     return int(np.argmax(gaps)) + 1
 
 
-def without_energy(
-    geometry: Geometry, blocks: Sequence[np.ndarray], *, settings: PuritySettings = PuritySettings()
-) -> np.ndarray:
+def without_energy(geometry: Geometry, blocks: Sequence[np.ndarray]) -> np.ndarray:
     """Compute the lowest functions without energy along any of the blocks.
 
     They are the lowest eigenfunctions of the Laplacian with a penalty on that energy, polished.
-    Energy along a factor is quantised, 0 or at least the factor's lowest eigenvalue, so half of
-    that tells pure functions from others whatever the sizes of the factors.
+    Half a quantum separates pure functions from others for factors of all sizes.
 
     Shapes: blocks (n_functions - 1, r) -> (n_functions - 1, r).
     """
     if not blocks:
         return np.eye(len(geometry.eigenvalues))
     energies = BlockEnergies.of(geometry, blocks)
-    candidates = _penalised(geometry, energies, settings)
-    polished = polish(geometry, candidates, energies.total, settings=settings)
-    pure = energies.impurity(polished) < settings.max_impurity
-    return _distinct(geometry, polished[:, pure], energies.total, settings)
+    polished = polish(geometry, _penalised(geometry, energies), energies.total)
+    # A quarter of a quantum would lose 1:10 strips, whose noise alone is 0.2.
+    pure = energies.impurity(polished) < 0.5
+    return _distinct(geometry, polished[:, pure], energies.total)
 
 
 @dataclass(frozen=True)
@@ -233,25 +163,20 @@ def _values(functions: np.ndarray, form: np.ndarray) -> np.ndarray:
     return (functions * (form @ functions)).sum(axis=0)
 
 
-def _penalised(geometry: Geometry, energies: BlockEnergies, settings: PuritySettings) -> np.ndarray:
+def _penalised(geometry: Geometry, energies: BlockEnergies) -> np.ndarray:
     """Return the lowest functions of Laplacian and penalty that may become pure."""
-    penalty = settings.energy_penalty * energies.total
-    laplacian = np.diag(geometry.eigenvalues)
-    _, functions = np.linalg.eigh(laplacian + penalty)
-    hopeful = energies.impurity(functions) < settings.max_impurity_before_polish
-    functions = functions[:, hopeful]
+    # The penalty is large enough to lift all that varies along the blocks above the pure functions.
+    penalised = np.diag(geometry.eigenvalues) + 10.0 * energies.total
+    functions = np.linalg.eigh(penalised)[1]
+    # Polishing can remove up to 4 quanta of energy along other blocks.
+    functions = functions[:, energies.impurity(functions) < 4.0]
     functions = functions[:, geometry.rayleigh(functions) < geometry.resolution]
     ascending = np.argsort(geometry.rayleigh(functions))
-    return functions[:, ascending][:, : settings.n_candidates]
+    # Polishing solves a linear system for each of them.
+    return functions[:, ascending][:, :48]
 
 
-def polish(
-    geometry: Geometry,
-    functions: np.ndarray,
-    energy: np.ndarray,
-    *,
-    settings: PuritySettings = PuritySettings(),
-) -> np.ndarray:
+def polish(geometry: Geometry, functions: np.ndarray, energy: np.ndarray) -> np.ndarray:
     """Return functions that are closer to eigenfunctions free of `energy`.
 
     One step of inverse iteration for each function, with an operator that is small where the energy
@@ -262,41 +187,41 @@ def polish(
     """
     eigenvalues = geometry.rayleigh(functions)
     distance = np.log(geometry.eigenvalues / eigenvalues[:, None]) ** 2
-    capped = np.minimum(distance, settings.max_distance)
-    diagonal = settings.distance_weight * capped + settings.polish_ridge
+    # The squared distance in log eigenvalue holds an eigenfunction together. It is capped, for far
+    # functions are equally foreign however far they are. The ridge keeps the system regular at the
+    # function's own eigenvalue, where both terms vanish.
+    diagonal = 0.5 * np.minimum(distance, 2.0) + 0.01
     operator = energy / eigenvalues[:, None, None]
     i = np.arange(len(energy))
     operator[:, i, i] += diagonal
-    columns = functions.T[..., None]
-    polished = np.linalg.solve(operator, columns)[..., 0].T
+    polished = np.linalg.solve(operator, functions.T[..., None])[..., 0].T
     return polished / np.linalg.norm(polished, axis=0)
 
 
-def _distinct(
-    geometry: Geometry, functions: np.ndarray, energy: np.ndarray, settings: PuritySettings
-) -> np.ndarray:
+def _distinct(geometry: Geometry, functions: np.ndarray, energy: np.ndarray) -> np.ndarray:
     """Return the functions about as clean as the cleanest, each only once."""
     if not functions.shape[1]:
         return functions
     leak = _values(functions, energy) / geometry.rayleigh(functions)
-    cleanest = leak[: settings.n_reference].min()
-    clean = leak < settings.leak_ratio * cleanest + settings.leak_floor
+    # Without the floor, one of the lowest functions that is clean by chance would shut out all
+    # others.
+    clean = leak < 4.0 * leak[:3].min() + 0.01
     functions, leak = functions[:, clean], leak[clean]
     kept: list[int] = []
     span = functions[:, :0]
     for j in np.argsort(leak):
         overlap = ((span.T @ functions[:, j]) ** 2).sum()
-        if overlap < settings.max_overlap:
+        # A function with half of itself in the span of cleaner ones adds nothing new.
+        if overlap < 0.5:
             kept.append(int(j))
             span = np.linalg.qr(functions[:, kept])[0]
     functions = functions[:, kept]
     ascending = np.argsort(geometry.rayleigh(functions))
-    return functions[:, ascending[: settings.max_functions]]
+    # Higher functions crowd and get polluted.
+    return functions[:, ascending[:16]]
 
 
-def one_factor(
-    geometry: Geometry, functions: np.ndarray, *, settings: PuritySettings = PuritySettings()
-) -> np.ndarray:
+def one_factor(geometry: Geometry, functions: np.ndarray) -> np.ndarray:
     """Return those of the functions that point where the lowest ones point.
 
     The others belong to a factor that was not found yet.
@@ -304,25 +229,21 @@ def one_factor(
     Shapes: functions (n_functions - 1, r).
     """
     eigenvalues = geometry.rayleigh(functions)
-    lowest = batch_size(eigenvalues, settings=settings)
-    low = np.arange(len(eigenvalues)) < lowest
-    own = low
-    for _ in range(settings.n_own_rounds):
+    own = low = np.arange(len(eigenvalues)) < batch_size(eigenvalues)
+    # The lowest functions point nowhere at their extremes; in the second round more functions are
+    # there to say which way the factor points.
+    for _ in range(2):
         before = own
         energy = energy_along(geometry, functions[:, own])
         share = _values(functions, energy) / eigenvalues
-        own = low | (share > settings.min_own_energy)
+        own = low | (share > 0.75)
         if (own == before).all():
             break
     return functions[:, own]
 
 
 def refine(
-    geometry: Geometry,
-    blocks: Sequence[np.ndarray],
-    *,
-    unions: bool = False,
-    settings: PuritySettings = PuritySettings(),
+    geometry: Geometry, blocks: Sequence[np.ndarray], *, unions: bool = False
 ) -> tuple[np.ndarray, ...]:
     """Compute every block anew, as the functions without energy along all others.
 
@@ -335,14 +256,15 @@ def refine(
     # computed from it.
     lowest = [geometry.rayleigh(block).min() for block in blocks]
     order = np.argsort(lowest)
-    for _ in range(settings.n_passes):
+    # With more than two passes the blocks drift.
+    for _ in range(2):
         for f in order:
             others = [block for g, block in enumerate(refined) if g != f]
-            refined[f] = without_energy(geometry, others, settings=settings)
+            refined[f] = without_energy(geometry, others)
             if not refined[f].shape[1]:
                 return ()
         if not unions:
-            refined = [one_factor(geometry, block, settings=settings) for block in refined]
+            refined = [one_factor(geometry, block) for block in refined]
     return tuple(refined)
 
 

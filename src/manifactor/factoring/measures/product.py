@@ -17,7 +17,7 @@ from manifactor.factoring.gradients.division import Split, excess_in_halves
 from manifactor.factoring.gradients.peeling import Look
 from manifactor.factoring.gradients.purity import batch_size, impurity
 from manifactor.factoring.measures import Measurement
-from manifactor.factoring.prediction import predictability, thinned
+from manifactor.factoring.prediction import PREDICTED_SAMPLES, predictability, thinned
 from manifactor.factoring.sums.independence import independent_parts, principal_coordinates
 from manifactor.spectral.spectrum import Spectrum
 
@@ -283,7 +283,7 @@ def least_explained_part(
     """
     if samples is None:
         return 1.0
-    rows = thinned(np.flatnonzero(inliers), 4000)
+    rows = thinned(np.flatnonzero(inliers), PREDICTED_SAMPLES)
     centred = samples[rows] - samples[rows].mean(axis=0)
     coordinates, _ = principal_coordinates(centred)
     places = np.hstack([factor.embedding[rows] / factor.embedding.std() for factor in factors])

@@ -1,4 +1,4 @@
-"""Main directions of samples: what a sum is looked for in."""
+"""Main directions of samples, and linear parts of them that are independent of each other."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,23 +12,19 @@ from sklearn.utils.extmath import randomized_svd
 from manifactor._support.values import quotient
 from manifactor.factoring.prediction import thinned
 
-
-@dataclass(frozen=True)
-class DirectionSettings:
-    """Settings of `main_directions`."""
-
-    # Directions that are kept at most. The curve of a moving object in an image winds through some
-    # 30; a distance in more is mostly noise.
-    most: int = 40
-    # Least variance of a direction, relative to the first. A factor thirty times smaller than
-    # another has a thousandth of its variance.
-    thin: float = 1e-4
-    # Samples that directions are read from.
-    samples: int = 3000
-    # Columns up to which all directions are computed.
-    few_columns: int = 600
-    # A sample is far off beyond this number of deviations: among 10^8 Gaussian ones none is.
-    far: float = 6.0
+# Main directions that are kept at most. The curve of a moving object in an image winds through some
+# 30; a distance in more is mostly noise.
+MOST_DIRECTIONS = 40
+# Main directions that are searched for independent parts: their fourth cumulants number a twelfth
+# of the fourth power of this, and every one of them has its noise.
+MOST_COMPONENTS = 12
+# Largest cumulant between components of different parts, its noise taken off. It is .25 and more
+# between two directions of a ball or sphere of up to three dimensions, .33 of a disk, .5 of a
+# circle; .05 and less between independent ones at 3,000 samples. A rectangle whose corner is cut
+# off has .13.
+MAX_CUMULANT = 0.15
+# Deviation along a principal axis, of the first, below which it is rounding.
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -43,89 +39,41 @@ class Directions:
         return (samples - self.mean) @ self.axes
 
 
-def main_directions(
-    samples: np.ndarray,
-    *,
-    settings: DirectionSettings = DirectionSettings(),
-    rng: np.random.Generator,
-) -> Directions:
+def main_directions(samples: np.ndarray, *, rng: np.random.Generator) -> Directions:
     """Return the main directions of samples, (n, n_features)."""
-    some = samples[thinned(len(samples), settings.samples)]
+    some = samples[thinned(len(samples), 3000)]
     # The mean of equal numbers is off by rounding, which those of 1e20 would make the main
     # direction.
     constant = (some == some[0]).all(axis=0)
     mean = np.where(constant, some[0], some.mean(axis=0))
-    variance, axes = _principal_axes(some - mean, settings, rng)
-    kept = variance > settings.thin * variance[0]
-    return Directions(mean, axes[:, : settings.most][:, kept[: settings.most]])
+    centred = some - mean
+    if centred.shape[1] <= 600:
+        variance, axes = principal_axes(centred)
+    else:
+        count, seed = min(MOST_DIRECTIONS, len(centred)), int(rng.integers(2**31))
+        _, strength, rows = randomized_svd(centred, count, random_state=seed)
+        variance, axes = strength**2, rows.T
+    # A factor thirty times smaller than another has a thousandth of its variance.
+    kept = variance[:MOST_DIRECTIONS] > 1e-4 * variance[0]
+    return Directions(mean, axes[:, :MOST_DIRECTIONS][:, kept])
 
 
-def far_off(
-    samples: np.ndarray, *, settings: DirectionSettings = DirectionSettings()
-) -> np.ndarray:
+def principal_axes(centred: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return sums of squares along the principal axes, descending, and the axes as columns."""
+    squares, axes = np.linalg.eigh(centred.T @ centred)
+    return squares[::-1], axes[:, ::-1]
+
+
+def far_off(samples: np.ndarray) -> np.ndarray:
     """Return which samples, (n, n_features), lie far from all others in a column.
 
     Measured by the median and the median absolute deviation, which no outlier moves.
     """
     off = np.abs(samples - np.median(samples, axis=0))
-    # 1.4826 median absolute deviations are a Gaussian's standard deviation.
+    # 1.4826 median absolute deviations are a Gaussian's standard deviation. Among 10^8 Gaussian
+    # samples none is beyond 6 of these.
     deviation = 1.4826 * np.median(off, axis=0)
-    return (off > settings.far * deviation).any(axis=1)
-
-
-def _principal_axes(
-    centred: np.ndarray, settings: DirectionSettings, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Variances, descending, and axes as columns."""
-    if centred.shape[1] <= settings.few_columns:
-        variance, axes = np.linalg.eigh(centred.T @ centred)
-        return variance[::-1], axes[:, ::-1]
-    count = min(settings.most, len(centred))
-    seed = int(rng.integers(2**31))
-    _, strength, axes = randomized_svd(centred, count, random_state=seed)
-    return strength**2, axes.T
-
-
-# Linear parts of samples that are independent of each other.
-
-
-@dataclass(frozen=True)
-class IndependenceSettings:
-    """Settings of `independent_parts`."""
-
-    # Main directions that are looked at: their fourth cumulants number a twelfth of the fourth
-    # power of this, and every one of them has its noise.
-    most_directions: int = 12
-    # Largest cumulant between components of different parts, its noise taken off. It is .25 and
-    # more between two directions of a ball or sphere of up to three dimensions, .33 of a disk, .5
-    # of a circle; .05 and less between independent ones at 3,000 samples. A rectangle whose corner
-    # is cut off has .13.
-    max_cumulant: float = 0.15
-    # Times that components are shuffled to measure the noise, which is large where they have tails:
-    # its mean is accurate to a tenth.
-    n_shuffles: int = 4
-    # Standard errors up to which a column has the cumulants of a Gaussian.
-    standard_errors: float = 4.0
-    # The same of components that were rotated until their cumulants are diagonal, for skewness,
-    # kurtosis and low kurtosis: the rotation makes cumulants of Gaussian noise large. Low kurtosis
-    # has no tail.
-    rotated_errors: tuple[float, float, float] = (5.0, 5.0, 3.5)
-    # Multiple of the errors in Gaussian noise of as many directions and samples that is allowed,
-    # too, and the draws of noise: in 12 directions errors are up to 8.
-    noise_multiple: float = 1.7
-    n_draws: int = 3
-    # Two Gaussian components are one part if the standard error of their axes, in radians, is
-    # larger: then more than a fiftieth of one leaks into the other. It is smaller in 1 of 500 draws
-    # of equal variances.
-    max_axes_error: float = 0.14
-    # Difference of two variances, over their geometric mean, below which they are equal but for
-    # rounding. Whatever the number of samples, axes of such variances are not known.
-    equal_variances: float = 1e-12
-    # Deviation along a principal axis, of the first, below which it is rounding.
-    rounding: float = 1e-6
-    # Sweeps of plane rotations, and the largest angle at which they end.
-    max_sweeps: int = 30
-    smallest_angle: float = 1e-3
+    return (off > 6.0 * deviation).any(axis=1)
 
 
 @dataclass(frozen=True)
@@ -151,21 +99,17 @@ class IndependentPart:
         return samples @ self.reading @ self.writing
 
 
-def principal_coordinates(
-    samples: np.ndarray, *, settings: IndependenceSettings = IndependenceSettings()
-) -> tuple[np.ndarray, np.ndarray]:
+def principal_coordinates(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return samples, (n, q) of mean 0, along their principal axes, and the axes.
 
     Returns coordinates (n, r), axes (r, q).
     """
     _, strength, axes = np.linalg.svd(samples, full_matrices=False)
-    axes = axes[strength > settings.rounding * strength[0]]
+    axes = axes[strength > ROUNDING * strength[0]]
     return samples @ axes.T, axes
 
 
-def independent_parts(
-    samples: np.ndarray, *, settings: IndependenceSettings = IndependenceSettings()
-) -> list[IndependentPart]:
+def independent_parts(samples: np.ndarray) -> list[IndependentPart]:
     """Return the independent parts of samples, (n, q), the strongest first.
 
     Samples must have mean 0 and be given in their principal axes. Components of equal variance are
@@ -174,16 +118,16 @@ def independent_parts(
     Whitening makes all scales equal, so that a weak factor shows as well as a strong one, and the
     cumulants ask for no neighbours, so that density, gaps and wells do not matter.
     """
-    q = min(settings.most_directions, samples.shape[1])
+    q = min(MOST_COMPONENTS, samples.shape[1])
     deviation = samples[:, :q].std(axis=0)
-    rotation = _diagonalizer(samples[:, :q] / deviation, settings)
-    rotation, gaussian = _with_principal_axes(samples, deviation, rotation, settings)
-    components = samples[:, :q] / deviation @ rotation
-    depends = dependence(components, settings=settings)
+    white = samples[:, :q] / deviation
+    rotation, gaussian = _with_principal_axes(white, deviation, _diagonalizer(white))
     variance = ((deviation[:, None] * rotation) ** 2).sum(axis=0)
-    error = axes_errors(variance, len(samples), settings=settings)
-    alike = gaussian[:, None] & gaussian & (error > settings.max_axes_error)
-    labels = _grouped(np.where(alike, np.inf, depends), settings)
+    # Two Gaussian components are one part if the standard error of their axes is larger: then more
+    # than a fiftieth of one leaks into the other. It is smaller in 1 of 500 draws of equal
+    # variances.
+    alike = gaussian[:, None] & gaussian & (axes_errors(variance, len(samples)) > 0.14)
+    labels = _grouped(np.where(alike, np.inf, dependence(white @ rotation)))
     none = np.zeros((samples.shape[1] - q, q))
     reading = np.vstack([rotation / deviation[:, None], none])
     writing = np.hstack([rotation.T * deviation, none.T])
@@ -206,18 +150,15 @@ def cumulants(components: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return third, fourth - gaussian - swapped
 
 
-def dependence(
-    components: np.ndarray, *, settings: IndependenceSettings = IndependenceSettings()
-) -> np.ndarray:
+def dependence(components: np.ndarray) -> np.ndarray:
     """Return the largest cumulant that each two white components occur in, (r, r).
 
-    Less its noise: what components of the same densities show that are independent.
+    Its noise is taken off: what independent components of the same densities show.
     """
-    # A fixed seed, so that parts are a function of the samples.
+    # A fixed seed, so that parts are a function of the samples. The noise is large where components
+    # have tails; the mean over 4 shuffles is accurate to a tenth.
     rng = np.random.default_rng(0)
-    shuffled = [
-        _largest_cumulants(rng.permuted(components, axis=0)) for _ in range(settings.n_shuffles)
-    ]
+    shuffled = [_largest_cumulants(rng.permuted(components, axis=0)) for _ in range(4)]
     return np.maximum(_largest_cumulants(components) - np.mean(shuffled, axis=0), 0)
 
 
@@ -228,7 +169,7 @@ def _largest_cumulants(components: np.ndarray) -> np.ndarray:
     return largest
 
 
-def _diagonalizer(white: np.ndarray, settings: IndependenceSettings) -> np.ndarray:
+def _diagonalizer(white: np.ndarray) -> np.ndarray:
     """Rotation that makes the cumulants of white samples diagonal, by Jacobi sweeps."""
     third, fourth = cumulants(white)
     r = white.shape[1]
@@ -237,7 +178,7 @@ def _diagonalizer(white: np.ndarray, settings: IndependenceSettings) -> np.ndarr
     twice = np.where(i == j, 1.0, np.sqrt(2))[:, None, None]
     matrices = np.concatenate([twice * fourth[i, j], third])
     rotation = np.eye(r)
-    for _ in range(settings.max_sweeps):
+    for _ in range(30):
         widest = 0.0
         for a, b in combinations(range(r), 2):
             angle = _angle(matrices, a, b)
@@ -247,7 +188,7 @@ def _diagonalizer(white: np.ndarray, settings: IndependenceSettings) -> np.ndarr
             matrices[:, :, pair] = matrices[:, :, pair] @ plane
             matrices[:, pair] = plane.T @ matrices[:, pair]
             rotation[:, pair] = rotation[:, pair] @ plane
-        if widest < settings.smallest_angle:
+        if widest < 1e-3:
             break
     return rotation
 
@@ -262,17 +203,15 @@ def _angle(matrices: np.ndarray, a: int, b: int) -> float:
 
 
 def _with_principal_axes(
-    samples: np.ndarray, deviation: np.ndarray, rotation: np.ndarray, settings: IndependenceSettings
+    white: np.ndarray, deviation: np.ndarray, rotation: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The rotation with Gaussian components along their principal axes, and which.
+    """The rotation with Gaussian components along their principal axes, and which these are.
 
-    Cumulants tell nothing of the axes of a Gaussian; its variances do.
+    Cumulants tell nothing about the axes of a Gaussian; its variances do.
     """
-    white = samples[:, : len(deviation)] / deviation
-    limits = np.maximum(
-        settings.rotated_errors,
-        settings.noise_multiple * np.array(_errors_by_chance(*white.shape, settings)),
-    )
+    # Rotating components until their cumulants are diagonal makes those of Gaussian noise large,
+    # in 12 directions up to 8 errors. Low kurtosis, the last of the three, has no tail.
+    limits = np.maximum([5.0, 5.0, 3.5], 1.7 * np.array(_errors_by_chance(*white.shape)))
     gaussian = np.all(_standard_errors(white @ rotation) < limits[:, None], axis=0)
     spread = rotation[:, gaussian].T * deviation
     turn = np.linalg.svd(spread, full_matrices=False)[0]
@@ -282,30 +221,28 @@ def _with_principal_axes(
 
 
 @lru_cache(maxsize=64)
-def _errors_by_chance(n: int, r: int, settings: IndependenceSettings) -> tuple[float, ...]:
+def _errors_by_chance(n: int, r: int) -> tuple[float, ...]:
     """Largest `_standard_errors` of Gaussian noise with diagonal cumulants.
 
-    The mean over some draws of n samples in r directions.
+    The mean over three draws of n samples in r directions.
     """
     rng = np.random.default_rng(0)
     largest = []
-    for _ in range(settings.n_draws):
+    for _ in range(3):
         noise = rng.normal(size=(n, r))
         white = np.linalg.qr(noise - noise.mean(axis=0))[0] * np.sqrt(n)
-        errors = _standard_errors(white @ _diagonalizer(white, settings))
+        errors = _standard_errors(white @ _diagonalizer(white))
         largest.append(errors.max(axis=1))
     return tuple(np.mean(largest, axis=0))
 
 
-def is_gaussian(
-    values: np.ndarray, *, settings: IndependenceSettings = IndependenceSettings()
-) -> np.ndarray:
+def is_gaussian(values: np.ndarray) -> np.ndarray:
     """Return which columns of values, (n, r), have a Gaussian's cumulants, (r,).
 
-    Up to the errors of the estimates from Gaussian samples.
+    They may differ by up to 4 standard errors of the estimates from Gaussian samples.
     """
     white = quotient(values - values.mean(axis=0), values.std(axis=0))
-    return np.all(_standard_errors(white) < settings.standard_errors, axis=0)
+    return np.all(_standard_errors(white) < 4.0, axis=0)
 
 
 def _standard_errors(white: np.ndarray) -> np.ndarray:
@@ -319,16 +256,11 @@ def _standard_errors(white: np.ndarray) -> np.ndarray:
     return np.array([np.abs(skewness) * np.sqrt(n / 6), kurtosis, -kurtosis])
 
 
-def axes_errors(
-    variances: np.ndarray,
-    n_samples: int,
-    *,
-    settings: IndependenceSettings = IndependenceSettings(),
-) -> np.ndarray:
+def axes_errors(variances: np.ndarray, n_samples: int) -> np.ndarray:
     """Return standard errors of the angles of principal axes, in radians, (r, r).
 
-    Of two variances a and b it is sqrt(a b / n) / |a - b| (Anderson, 1963), and 0 on the diagonal.
-    Gaussians of equal variance may be turned at will; all other independent components are unique
+    For two variances a and b it is sqrt(a b / n) / |a - b| (Anderson, 1963), and 0 on the diagonal.
+    Gaussians of equal variance have no preferred axes; all other independent components are unique
     (Darmois, Skitovich).
 
     >>> axes_errors(np.array([4.0, 1.0]), 400)[0, 1].round(4)
@@ -336,18 +268,20 @@ def axes_errors(
     """
     mean = np.sqrt(np.multiply.outer(variances, variances))
     apart = np.abs(np.subtract.outer(variances, variances))
-    apart = np.maximum(apart, settings.equal_variances * mean)
+    # Variances that differ by less are equal but for rounding. Their axes are not known, even with
+    # many samples.
+    apart = np.maximum(apart, 1e-12 * mean)
     error = quotient(mean / np.sqrt(n_samples), apart)
     np.fill_diagonal(error, 0.0)
     return np.minimum(error, np.pi / 4)
 
 
-def _grouped(depends: np.ndarray, settings: IndependenceSettings) -> np.ndarray:
-    """Labels of components; of two groups the mean dependence is below the limit."""
+def _grouped(depends: np.ndarray) -> np.ndarray:
+    """Labels of components; the mean dependence between two groups is below the limit."""
     if len(depends) == 1:
         return np.zeros(1, dtype=int)
     # A mean over pairs of components does not join groups by one chance link.
     closeness = 1 / (1 + np.maximum(depends, depends.T))
     np.fill_diagonal(closeness, 0.0)
     tree = linkage(squareform(closeness, checks=False), "average")
-    return fcluster(tree, 1 / (1 + settings.max_cumulant), "distance")
+    return fcluster(tree, 1 / (1 + MAX_CUMULANT), "distance")

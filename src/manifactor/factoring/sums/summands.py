@@ -13,20 +13,6 @@ from manifactor.factoring.sums.sheets import Sheet
 
 
 @dataclass(frozen=True)
-class PlacingSettings:
-    """Settings of `Sum.explain`."""
-
-    # Times that each factor's place is read from what the others leave. Where factors move samples
-    # in orthogonal directions one would do; at a cosine of .5 each of them leaves a quarter of the
-    # error.
-    rounds: int = 6
-    # Samples that are placed at a time.
-    block: int = 20_000
-    # Functions of a factor: an interval's cosines, a circle's cosines and sines.
-    n_functions: int = 6
-
-
-@dataclass(frozen=True)
 class Summand:
     """A function of one factor, one term of a sum."""
 
@@ -60,8 +46,6 @@ class Explained:
 
     places: tuple[np.ndarray, ...]  # (n, c): on each factor
     means: tuple[np.ndarray, ...]  # (n, q): the terms, in the main directions of the samples
-    # (n, d, q): orthonormal directions in which each factor moves the samples
-    tangents: tuple[np.ndarray, ...]
     rest: np.ndarray  # (n, q): what the terms leave
 
     @property
@@ -89,16 +73,14 @@ class Sum:
 
     @property
     def structured_rest(self) -> float:
-        """Variance that is left and is no noise, in units of the weakest term's."""
+        """Variance that is left and is not noise, in units of the weakest term's."""
         if self.noise_left:
             return 0.0
         explained = sum(term.variance for term in self.summands)
         left = quotient(explained * self.left, 1 - self.left)
         return left / min(term.variance for term in self.summands)
 
-    def explain(
-        self, samples: np.ndarray, *, settings: PlacingSettings = PlacingSettings()
-    ) -> Explained:
+    def explain(self, samples: np.ndarray) -> Explained:
         """Return samples, (n, n_features), as a sum.
 
         All of them at a time; blocks are for the caller to make. Every place is the nearest one to
@@ -107,53 +89,32 @@ class Sum:
         shown = self.directions(samples)
         at = [term.sheet.project(shown @ term.start) for term in self.summands]
         rest = shown - sum(term.means for term in at)
-        for _ in range(settings.rounds):
+        # Where factors move samples in orthogonal directions one round would do; at a cosine of .5
+        # each of them leaves a quarter of the error.
+        for _ in range(6):
             for j, term in enumerate(self.summands):
                 target = rest + at[j].means
                 at[j] = term.sheet.project(target)
                 rest = target - at[j].means
-        return Explained(
-            tuple(term.places for term in at),
-            tuple(term.means for term in at),
-            tuple(term.tangents for term in at),
-            rest,
-        )
+        return Explained(tuple(t.places for t in at), tuple(t.means for t in at), rest)
 
-    def _blocks(self, samples: np.ndarray, settings: PlacingSettings) -> Iterator[Explained]:
-        """Samples as a sum, a block of them at a time."""
-        count = ceil_div(max(1, len(samples)), settings.block)
-        for block in np.array_split(samples, count):
-            yield self.explain(block, settings=settings)
+    def _blocks(self, samples: np.ndarray) -> Iterator[Explained]:
+        """Samples as a sum, a block of them at a time, so that millions fit into memory."""
+        count = ceil_div(max(1, len(samples)), 20_000)
+        return map(self.explain, np.array_split(samples, count))
 
-    def located(
-        self, samples: np.ndarray, *, settings: PlacingSettings = PlacingSettings()
-    ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Return places of samples on each factor, and their squared distances off.
-
-        A block of samples at a time, so that millions fit into memory.
-        """
-        places, off = [], []
-        for found in self._blocks(samples, settings):
-            places.append(found.places)
-            off.append(found.off)
-        joined = [np.concatenate(parts) for parts in zip(*places, strict=True)]
-        return joined, np.concatenate(off)
-
-    def points(
-        self, samples: np.ndarray, term: int, *, settings: PlacingSettings = PlacingSettings()
-    ) -> np.ndarray:
+    def points(self, samples: np.ndarray, term: int) -> np.ndarray:
         """Return the values of one term at samples, (n, q), in their own units."""
-        blocks = self._blocks(samples, settings)
-        return np.concatenate([found.means[term] for found in blocks])
+        return np.concatenate([found.means[term] for found in self._blocks(samples)])
 
-    def factors(
-        self, samples: np.ndarray, *, settings: PlacingSettings = PlacingSettings()
-    ) -> tuple[Factor, ...]:
+    def factors(self, samples: np.ndarray) -> tuple[Factor, ...]:
         """Return the factors with the places of samples, (n, n_features), on them."""
-        found, off = self.located(samples, settings=settings)
+        blocks = [(found.places, found.off) for found in self._blocks(samples)]
+        off = np.concatenate([off for _, off in blocks])
+        places = [np.concatenate(parts) for parts in zip(*(p for p, _ in blocks), strict=True)]
         return tuple(
-            _factor(term, places, confidence(term, off), settings.n_functions)
-            for term, places in zip(self.summands, found, strict=True)
+            _factor(term, own, confidence(term, off))
+            for term, own in zip(self.summands, places, strict=True)
         )
 
 
@@ -165,9 +126,9 @@ def confidence(term: Summand, off: np.ndarray) -> np.ndarray:
     return 1 / (1 + off / term.variance)
 
 
-def _factor(term: Summand, places: np.ndarray, sure: np.ndarray, n_functions: int) -> Factor:
+def _factor(term: Summand, places: np.ndarray, sure: np.ndarray) -> Factor:
     """The factor of a term, with samples at places and the confidence in them."""
-    functions, eigenvalues = _functions(term, places, n_functions)
+    functions, eigenvalues = _functions(term, places)
     return Factor(
         functions=functions,
         eigenvalues=eigenvalues,
@@ -176,7 +137,7 @@ def _factor(term: Summand, places: np.ndarray, sure: np.ndarray, n_functions: in
         embedding=places,
         coordinate=term.coordinate(places),
         confidence=sure,
-        # They are no combinations of the samples' own functions.
+        # They are not combinations of the samples' own functions.
         coefficients=np.empty((0, functions.shape[1])),
         chart=None,
         cloud=None,
@@ -184,12 +145,13 @@ def _factor(term: Summand, places: np.ndarray, sure: np.ndarray, n_functions: in
     )
 
 
-def _functions(
-    term: Summand, places: np.ndarray, n_functions: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Functions of a factor at places, of mean square 1, and their eigenvalues."""
+def _functions(term: Summand, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Functions of a factor at places, of mean square 1, and their eigenvalues.
+
+    Six cosines of an interval, cosines and sines of a circle, or the coordinates of a surface.
+    """
     steps = term.sheet.steps
-    order = np.arange(1, n_functions + 1)
+    order = np.arange(1, 7)
     if term.topology == "interval":
         functions = np.cos(np.pi * order * places)
         eigenvalues = (np.pi * order * steps[0, 0, 0]) ** 2

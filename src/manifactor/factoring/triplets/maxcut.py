@@ -5,32 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-
-@dataclass(frozen=True)
-class CutSettings:
-    """Settings of `max_cut`."""
-
-    # Random roundings of the relaxation's vectors; they cost next to nothing.
-    n_roundings: int = 300
-    # Different best roundings that the local search improves.
-    n_searched: int = 8
-    # Moves of the local search for each vertex.
-    turns_per_vertex: int = 10
-    # Relative gain that is rounding: sums of many gains carry errors, and a walk in circles is no
-    # progress.
-    rounding: float = 1e-12
-    # Turns in which a vertex that has moved stays where it is: one for every so many vertices, for
-    # a small graph must leave most of its vertices free, up to a limit.
-    vertices_per_tenure: int = 3
-    max_tenure: int = 10
-    # Sweeps of the coordinate method over all vectors, which ends before when no entry moves by
-    # more than the tolerance.
-    max_sweeps: int = 300
-    sweep_tolerance: float = 1e-7
-    # For more than two groups: steps of the multipliers, and the sweeps between them, which start
-    # from the vectors of the step before and need not converge.
-    n_multiplier_steps: int = 60
-    sweeps_per_step: int = 20
+# Random roundings of the relaxation's vectors; they cost next to nothing.
+N_ROUNDINGS = 300
+# Moves of the local search for each vertex.
+TURNS_PER_VERTEX = 10
+# For more than two groups: steps of the multipliers.
+N_MULTIPLIER_STEPS = 60
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,13 +34,7 @@ class Cut:
         return max(0.0, 1 - self.objective / self.bound)
 
 
-def max_cut(
-    weights: np.ndarray,
-    n_groups: int = 2,
-    *,
-    settings: CutSettings = CutSettings(),
-    rng: np.random.Generator,
-) -> Cut:
+def max_cut(weights: np.ndarray, n_groups: int = 2, *, rng: np.random.Generator) -> Cut:
     """Divide vertices into groups with as much weight between groups as possible.
 
     The relaxation of Goemans and Williamson (1995), for more than two groups that of Frieze and
@@ -79,13 +53,10 @@ def max_cut(
     weights = np.asarray(weights, dtype=float)
     if not weights.any():
         return Cut(np.zeros(len(weights), dtype=int), 0.0, 0.0)
-    vectors, bound = _relax(weights, n_groups, settings, rng)
-    rounded = _roundings(vectors, n_groups, settings.n_roundings, rng)
+    vectors, bound = _relax(weights, n_groups, rng)
+    rounded = _roundings(vectors, n_groups, N_ROUNDINGS, rng)
     best_first = np.argsort([-cut_weight(weights, labels) for labels in rounded], kind="stable")
-    searched = [
-        _tabu_search(weights, rounded[i], n_groups, settings)
-        for i in best_first[: settings.n_searched]
-    ]
+    searched = [_tabu_search(weights, rounded[i], n_groups) for i in best_first[:8]]
     values = [cut_weight(weights, labels) for labels in searched]
     objective = float(max(values))
     winner = searched[int(np.argmax(values))]
@@ -114,7 +85,7 @@ def _roundings(
 
 
 def _relax(
-    weights: np.ndarray, n_groups: int, settings: CutSettings, rng: np.random.Generator
+    weights: np.ndarray, n_groups: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, float]:
     """Solve the relaxation.
 
@@ -127,15 +98,13 @@ def _relax(
     vectors = rng.standard_normal((n, rank))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     if n_groups > 2:
-        return _climb(weights, vectors, n_groups, settings)
+        return _climb(weights, vectors, n_groups)
     # No inner product is below -1, so two groups need no multipliers.
-    vectors = _descend(weights, vectors, settings.max_sweeps, settings)
+    vectors = _descend(weights, vectors, sweeps=300)
     return vectors, _dual_bound(weights, vectors, np.zeros_like(weights), n_groups)
 
 
-def _climb(
-    weights: np.ndarray, vectors: np.ndarray, n_groups: int, settings: CutSettings
-) -> tuple[np.ndarray, float]:
+def _climb(weights: np.ndarray, vectors: np.ndarray, n_groups: int) -> tuple[np.ndarray, float]:
     """Enforce the lower limit of inner products by multipliers.
 
     They climb the dual in shrinking steps, and the best bound on the way is kept.
@@ -144,9 +113,9 @@ def _climb(
     first_step = weights[weights > 0].mean()
     multipliers = np.zeros_like(weights)
     bound = np.inf
-    for k in range(settings.n_multiplier_steps):
-        shifted = weights - multipliers
-        vectors = _descend(shifted, vectors, settings.sweeps_per_step, settings)
+    for k in range(N_MULTIPLIER_STEPS):
+        # The sweeps start from the vectors of the step before and need not converge.
+        vectors = _descend(weights - multipliers, vectors, sweeps=20)
         bound = min(bound, _dual_bound(weights, vectors, multipliers, n_groups))
         step = first_step / np.sqrt(1 + k)
         below = limit - vectors @ vectors.T
@@ -155,9 +124,7 @@ def _climb(
     return vectors, bound
 
 
-def _descend(
-    weights: np.ndarray, vectors: np.ndarray, sweeps: int, settings: CutSettings
-) -> np.ndarray:
+def _descend(weights: np.ndarray, vectors: np.ndarray, *, sweeps: int) -> np.ndarray:
     """Set each vector against the weighted sum of the others until nothing moves."""
     vectors = vectors.copy()
     for _ in range(sweeps):
@@ -170,7 +137,7 @@ def _descend(
                 change = np.abs(target - vectors[i]).max()
                 moved = max(moved, float(change))
                 vectors[i] = target
-        if moved < settings.sweep_tolerance:
+        if moved < 1e-7:
             break
     return vectors
 
@@ -194,9 +161,7 @@ def _dual_bound(
     return float((n_groups - 1) / n_groups * apart)
 
 
-def _tabu_search(
-    weights: np.ndarray, labels: np.ndarray, n_groups: int, settings: CutSettings
-) -> np.ndarray:
+def _tabu_search(weights: np.ndarray, labels: np.ndarray, n_groups: int) -> np.ndarray:
     """Return the best grouping on a walk of single moves.
 
     Each move is the best one of a vertex that has not moved lately, also where it makes the cut
@@ -204,14 +169,16 @@ def _tabu_search(
     """
     labels = labels.copy()
     n = len(labels)
-    tenure = min(n // settings.vertices_per_tenure, settings.max_tenure)
+    # Turns in which a vertex that has moved stays where it is: a small graph must leave most of its
+    # vertices free.
+    tenure = min(n // 3, 10)
     vertices = np.arange(n)
     free_at = np.zeros(n, dtype=int)
     # Weight of each vertex towards each group.
     inside = weights @ np.eye(n_groups)[labels]
     value = best = cut_weight(weights, labels)
     winner = labels.copy()
-    for turn in range(settings.turns_per_vertex * n):
+    for turn in range(TURNS_PER_VERTEX * n):
         gain = inside[vertices, labels][:, None] - inside
         gain[vertices, labels] = -np.inf
         gain[free_at > turn] = -np.inf
@@ -221,7 +188,8 @@ def _tabu_search(
         inside[:, group] += weights[:, vertex]
         labels[vertex] = group
         free_at[vertex] = turn + 1 + tenure
-        if value > best + settings.rounding * (1 + best):
+        # Sums of many gains carry errors of rounding, and a walk in circles is not progress.
+        if value > best + 1e-12 * (1 + best):
             best = value
             winner = labels.copy()
     return winner

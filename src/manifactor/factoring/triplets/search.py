@@ -1,24 +1,22 @@
-"""Triplets: which functions are products of which, the paper's Algorithm 1."""
+"""The paper's algorithm: triplets, separability, maximum cut to groups of functions.
+
+Triplets say which functions are products of which (Algorithm 1). Functions that occur in a product
+together belong to different factors, and a maximum cut of their graph makes groups of them.
+"""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from manifactor._support.threads import cores, one_blas_thread
+from manifactor.factoring.triplets.maxcut import Cut, max_cut
 from manifactor.spectral.spectrum import Spectrum
 
-
-@dataclass(frozen=True)
-class TripletSettings:
-    """Settings of `find_triplets` that change its speed only."""
-
-    # Bytes of products that are formed at a time: they stay in the cache.
-    block_bytes: int = 4 * 2**20
-    # Least number of products at a time, whatever their size: a matrix product of fewer rows is
-    # slow.
-    min_block: int = 8
+# Bytes of products that are formed at a time: they stay in the cache.
+BLOCK_BYTES = 4 * 2**20
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,23 +67,8 @@ class Triplets:
         return functions, matrix[np.ix_(functions, functions)]
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """Combinations of functions whose product may be a function."""
-
-    products: np.ndarray  # (n_candidates,)
-    parts: np.ndarray  # (n_candidates, max_parts)
-    # (n_candidates,): as in `Triplets`, but with any number of candidates for each product
-    similarity: np.ndarray
-
-
 def find_triplets(
-    spectrum: Spectrum,
-    *,
-    tolerance: float | np.ndarray,
-    threshold: float,
-    max_parts: int = 2,
-    settings: TripletSettings = TripletSettings(),
+    spectrum: Spectrum, *, tolerance: float | np.ndarray, threshold: float, max_parts: int = 2
 ) -> Triplets:
     """Find for every function the most similar product of lower ones, if any.
 
@@ -94,32 +77,13 @@ def find_triplets(
 
     Shapes: tolerance (n_functions,).
     """
-    found = _candidates(spectrum, tolerance, threshold, max_parts, settings)
-    return _best_of_each(found)
-
-
-def best_similarity(
-    spectrum: Spectrum,
-    *,
-    tolerance: float | np.ndarray,
-    settings: TripletSettings = TripletSettings(),
-) -> float:
-    """Return the largest similarity of any function with a product of two lower ones.
-
-    It is 0 if no eigenvalues add up.
-    """
-    found = _candidates(spectrum, tolerance, 0.0, 2, settings)
-    return float(found.similarity.max(initial=0.0))
+    return _best_of_each(_candidates(spectrum, tolerance, threshold, max_parts))
 
 
 def _candidates(
-    spectrum: Spectrum,
-    tolerance: float | np.ndarray,
-    threshold: float,
-    max_parts: int,
-    settings: TripletSettings,
-) -> Candidates:
-    """Return all combinations that pass both criteria."""
+    spectrum: Spectrum, tolerance: float | np.ndarray, threshold: float, max_parts: int
+) -> Triplets:
+    """Return all combinations that pass both criteria, any number of them for each product."""
     eigenvalues = spectrum.eigenvalues
     tolerance = np.broadcast_to(np.asarray(tolerance, dtype=float), eigenvalues.shape)
     # Similarities need four digits, so single precision will do.
@@ -139,14 +103,13 @@ def _candidates(
         return k + band.start, parts, similarity[which, k]
 
     limit = (eigenvalues + tolerance).max()
-    n_samples = functions.shape[1]
+    # A matrix product of fewer than 8 rows is slow.
+    length = max(8, BLOCK_BYTES // functions[0].nbytes)
     # One thread for each block: its matrix products are too small for threads of BLAS.
     with one_blas_thread(), ThreadPoolExecutor(cores()) as pool:
-        blocks = _blocks(eigenvalues, max_parts, limit, _block_length(n_samples, settings))
-        found = list(pool.map(similar, blocks))
+        found = list(pool.map(similar, _blocks(eigenvalues, max_parts, limit, length)))
     none = (np.empty(0, dtype=int), np.empty((0, max_parts), dtype=int), np.empty(0))
-    columns = zip(none, *found, strict=True)
-    return Candidates(*(np.concatenate(column) for column in columns))
+    return Triplets(*map(np.concatenate, zip(none, *found, strict=True)))
 
 
 def _band(eigenvalues: np.ndarray, total: np.ndarray, tolerance: np.ndarray) -> slice:
@@ -194,11 +157,6 @@ def _combinations_below(eigenvalues: np.ndarray, size: int, limit: float) -> np.
     return combinations
 
 
-def _block_length(n_samples: int, settings: TripletSettings) -> int:
-    bytes_each = np.dtype(np.float32).itemsize * n_samples
-    return max(settings.min_block, settings.block_bytes // bytes_each)
-
-
 def _blocks(
     eigenvalues: np.ndarray, max_parts: int, limit: float, length: int
 ) -> Iterator[np.ndarray]:
@@ -214,7 +172,7 @@ def _blocks(
             yield combinations[order[first : first + length]]
 
 
-def _best_of_each(found: Candidates) -> Triplets:
+def _best_of_each(found: Triplets) -> Triplets:
     """Return the best candidate of each product, lowest product first.
 
     Once matched, a function is a part no more.
@@ -228,3 +186,86 @@ def _best_of_each(found: Candidates) -> Triplets:
         matched[product] = int(candidate)
     chosen = np.array(list(matched.values()), dtype=int)
     return Triplets(found.products[chosen], found.parts[chosen], found.similarity[chosen])
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Groups of functions, one for each factor."""
+
+    triplets: Triplets
+    # Indices of functions; empty where nothing can be separated
+    groups: tuple[np.ndarray, ...] = ()
+    cut: Cut | None = None
+    # Unconnected pieces of the graph of functions that occur in a product together
+    n_pieces: int = 0
+    why_none: str = ""  # why nothing can be separated, "" if there are groups
+
+
+def group_functions(
+    spectrum: Spectrum,
+    *,
+    n_groups: int | None,
+    tolerance: float | None,
+    threshold: float | None,
+    exclude: Sequence[int] = (),
+    rng: np.random.Generator,
+) -> Grouping:
+    """Return groups of functions whose products are functions, too.
+
+    Without a tolerance, a product's eigenvalue may miss the sum of its parts' by a tenth of its
+    own; without a threshold, it is the paper's gamma.
+    """
+    allowed = 0.1 * spectrum.eigenvalues if tolerance is None else np.asarray(tolerance)
+    similar = 0.7 if threshold is None else threshold
+    triplets = find_triplets(
+        spectrum, tolerance=allowed, threshold=similar, max_parts=n_groups or 2
+    )
+    functions, separability = triplets.separability(exclude=exclude)
+    # Triplets whose functions are all excluded separate nothing.
+    if not separability.any():
+        why = _why_no_triplet(spectrum, triplets, allowed, similar)
+        return Grouping(triplets, why_none=why)
+    cut = _cut(separability, n_groups, rng)
+    n_found = cut.labels.max() + 1
+    return Grouping(
+        triplets,
+        groups=tuple(functions[cut.labels == label] for label in range(n_found)),
+        cut=cut,
+        n_pieces=int(connected_components(separability, directed=False)[0]),
+    )
+
+
+def _cut(separability: np.ndarray, n_groups: int | None, rng: np.random.Generator) -> Cut:
+    """Maximum cut into as many groups as asked for, or as are needed, at most 5."""
+    if n_groups is not None:
+        return max_cut(separability, n_groups, rng=rng)
+    # Each pair counts twice in the symmetric matrix.
+    enough = 0.95 * separability.sum() / 2
+    for count in range(2, 6):
+        cut = max_cut(separability, count, rng=rng)
+        if cut.objective >= enough:
+            break
+    return cut
+
+
+def _why_no_triplet(
+    spectrum: Spectrum, triplets: Triplets, tolerance: np.ndarray, threshold: float
+) -> str:
+    """Why nothing can be separated, and what the nearest triplet would have needed."""
+    if len(triplets):
+        return (
+            f"all {len(triplets)} triplets have excluded functions; what `exclude` "
+            "leaves is one factor"
+        )
+    best = _candidates(spectrum, tolerance, 0.0, 2).similarity.max(initial=0.0)
+    count = len(spectrum.eigenvalues) - 1
+    if best == 0:
+        return (
+            f"no two of the {count} functions have eigenvalues that add up to a "
+            "third's within `eigenvalue_tolerance`; raise it or `n_functions`"
+        )
+    return (
+        f"none of the {count} functions is the product of lower ones; the most similar "
+        f"reaches {best:.2f} where `similarity_threshold` asks for {threshold:.2f}; "
+        "lower it, raise `eigenvalue_tolerance` or add samples"
+    )

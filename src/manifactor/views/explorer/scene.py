@@ -13,7 +13,7 @@ from manifactor.cryoem.all_views.shown import Shown
 from manifactor.cryoem.all_views.volumes import open_motions
 from manifactor.cryoem.files.formats import WRITERS
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.factors import ownership
+from manifactor.factoring.factors.factor import angle_matrix, owners
 from manifactor.runs.folder import read_run
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run, open_run
@@ -257,7 +257,7 @@ class Scene:
         -1 for products and mixtures.
         """
         spectrum = self.fit.spectrum_
-        owner = ownership.owners(spectrum, self.fit.factors_)
+        owner = owners(spectrum, self.fit.factors_)
         return {"eigenvalues": spectrum.eigenvalues[1:].tolist(), "owners": owner[1:].tolist()}
 
     def angles(self) -> dict:
@@ -266,7 +266,7 @@ class Scene:
         And the number of functions of each factor.
         """
         # Rounded, since the page colours cells by it.
-        values, sizes = ownership.angle_matrix(self.fit.spectrum_, self.fit.factors_)
+        values, sizes = angle_matrix(self.fit.spectrum_, self.fit.factors_)
         return {"values": np.round(values, 4).tolist(), "sizes": sizes}
 
     @property

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from manifactor._support.errors import extra
-from manifactor.factoring.factors import ownership
+from manifactor.factoring.factors.factor import angle_matrix, owners
 from manifactor.runs.places import Place
 from manifactor.views.plots.arrays import matrix, nothing, points
 from manifactor.views.plots.style import (
@@ -46,7 +46,7 @@ def spectrum(ax, fit):
     values = fit.spectrum_.eigenvalues[1:]
     # Eigenvalues of nearly separate components are 0 but for rounding.
     values = np.maximum(values, LEAST_DRAWN * values[-1])
-    owner = ownership.owners(fit.spectrum_, fit.factors_)[1:]
+    owner = owners(fit.spectrum_, fit.factors_)[1:]
     index = np.arange(1, len(values) + 1)
     # Above the others, which are many.
     filled = {"marker": "o", "ls": "none", "ms": 4, "mec": "none", "zorder": 3}
@@ -74,7 +74,7 @@ def angles(ax, fit):
     fit : ManifoldFactorizer
         Fitted.
     """
-    values, sizes = ownership.angle_matrix(fit.spectrum_, fit.factors_)
+    values, sizes = angle_matrix(fit.spectrum_, fit.factors_)
     if not sizes:
         return nothing(ax, "the factors have no eigenfunctions\nof the data's own spectrum")
     matrix(ax, values, groups=sizes)
@@ -333,7 +333,7 @@ def _row(figure, count: int):
 
 def _draws_below(fit, settings: PlotSettings) -> list:
     """Return functions that draw on the axes of the lower row."""
-    _, sizes = ownership.angle_matrix(fit.spectrum_, fit.factors_)
+    _, sizes = angle_matrix(fit.spectrum_, fit.factors_)
     numbered = enumerate(fit.factors_)
     known = [number for number, factor in numbered if factor.coordinate is not None]
     along = [partial(coordinate, fit=fit, factor=number, settings=settings) for number in known[:2]]

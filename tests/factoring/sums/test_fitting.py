@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.sums.fitting import Fitter, FittingSettings, Reading, read_factor
+from manifactor.factoring.sums.fitting import Fitter, Reading
 
 from ..places import ring
 
 
-def read(X, **options):
-    rng = np.random.default_rng(0)
-    return read_factor(X - X.mean(axis=0), n_neighbors=64, rng=rng, **options)
+def read(X, surfaces=True):
+    return Fitter(64, surfaces, np.random.default_rng(0)).read(X)
 
 
 def test_a_gaussian_line_is_an_interval(rng):
@@ -32,7 +31,7 @@ def test_a_curve_that_was_read_as_a_circle_is_opened_when_it_is_fitted(rng):
     samples = ring(arc) - ring(arc).mean(axis=0)
     # Angles that leave hardly a gap.
     reading = Reading("circle", ring(arc * 6.0 / 4.5), 1.0)
-    fitter = Fitter(64, False, FittingSettings(), rng)
+    fitter = Fitter(64, False, rng)
     first = fitter.fit(samples, reading)
     assert first.sheet.topology == "circle"
     (polished,) = fitter.polish(samples, [first])
