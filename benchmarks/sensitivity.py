@@ -1,11 +1,11 @@
 """Which settings of the gradient method decide what it finds?
 
     python benchmarks/sensitivity.py                  all settings; 5 min on 16 cores
-    python benchmarks/sensitivity.py --only peeling   those with this in their name
+    python benchmarks/sensitivity.py --only kernel    those with this in their name
 
-Each number among the settings of `factorize` is multiplied and divided by 1.5, one at a
-time: counts are rounded, shares stay within [0, 1]. Each variation is one line of JSON; a
-table is printed at the end.
+Each number among the settings of the kernel and neighbours of `diffuse` is multiplied
+and divided by 1.5, one at a time: counts are rounded, shares stay within [0, 1]. Each
+variation is one line of JSON; a table is printed at the end.
 """
 
 import argparse
@@ -30,9 +30,7 @@ from varying import FACTORS, changed, variations
 PRODUCTS = ("square", "torus", "sphere_interval", "cube", "strip3")
 CONTROLS = ("moebius", "disk", "sphere")
 # What the gradient method uses; the other methods have settings of their own.
-PARTS = [
-    *(("factoring", part) for part in ("measures", "evidence")),
-]
+PARTS = [*(("diffusion", part) for part in ("kernel", "searching", "outliers"))]
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def margin(test: Test) -> float:
     samples, the range has no upper end: k times the limit has a margin of 1 - 1 / k.
 
     >>> from manifactor.factoring.judging.criteria import Criterion
-    >>> share = Criterion("share", 0.8, True, "", "")
+    >>> share = Criterion("share", 0.8, meaning="", problem="")
     >>> f"{margin(share.judge(0.9)):.2f}, {margin(share.judge(0.2)):.2f}"
     '0.50, 0.75'
     """

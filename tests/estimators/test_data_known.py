@@ -2,12 +2,6 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, NoProductStructureWarning
-from manifactor._support.stages import Stages
-from manifactor.estimators.finding import find_factors
-from manifactor.factoring.measures.density import EvennessSettings
-from manifactor.factoring.measures.dependence import MeasureSettings
-from manifactor.factoring.settings import FactoringSettings
-from manifactor.spectral.settings import DiffusionSettings
 
 N_COLUMNS = 40
 
@@ -20,25 +14,6 @@ def noisy_disk():
     X = 0.1 * rng.normal(size=(300, N_COLUMNS))
     X[:, :2] += radius[:, None] * np.c_[np.cos(angle), np.sin(angle)]
     return X
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::manifactor.SampleWarning")
-@pytest.mark.filterwarnings("ignore::manifactor.NoProductStructureWarning")
-@pytest.mark.parametrize(("neighbor", "uneven"), [(64, False), (1, True)])
-def test_the_density_is_measured_as_the_settings_say(noisy_disk, neighbor, uneven):
-    measures = MeasureSettings(evenness=EvennessSettings(neighbor=neighbor))
-    found = find_factors(
-        noisy_disk,
-        DiffusionSettings(),
-        FactoringSettings(measures=measures),
-        noise=None,
-        names=None,
-        stages=Stages(),
-        rng=np.random.default_rng(0),
-    )
-    # The nearest neighbour is near or far by chance.
-    assert found.evidence.known.uneven == uneven
 
 
 @pytest.mark.slow

@@ -5,15 +5,9 @@ import pytest
 
 from manifactor import ManifoldFactorizer, datasets
 from manifactor.factoring import placement
+from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.factors.factor import make_factors, selection
-from manifactor.factoring.placement import (
-    PlacementSettings,
-    make_placer,
-    place,
-    place_blocks,
-    prepared_noise,
-    signal_shares,
-)
+from manifactor.factoring.placement import make_placer, place_blocks, prepared_noise, signal_shares
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import laplacian_spectrum
@@ -23,7 +17,7 @@ from manifactor.spectral.preparation import Preparation
 
 @pytest.fixture(scope="module")
 def circle():
-    """Samples of a circle, its factor, and what new samples are placed by."""
+    """Samples of a circle, and its factorization."""
     angle = 2 * np.pi * np.random.default_rng(0).uniform(size=1000)
     X = np.column_stack([np.cos(angle), np.sin(angle)])
     graph = neighbor_graph(X, 32)
@@ -31,27 +25,32 @@ def circle():
     distinct = laplacian_spectrum(walk, 5, rng=np.random.default_rng(0))
     spectrum = distinct.with_copies(graph)
     factors = make_factors(spectrum, [selection(spectrum, [1, 2])])
-    return X, factors, Diffusion(X, graph, walk, distinct)
+    return X, Factorization(factors, None, Diffusion(X, graph, walk, distinct))
+
+
+def place(X, found, **more):
+    (placed,) = place_blocks(X, make_placer(found, n_new=len(X)), **more)
+    return placed
 
 
 def test_samples_of_the_fit_are_placed_where_the_fit_has_them(circle):
-    X, factors, diffusion = circle
-    (placed,) = place(X, factors, diffusion)
-    np.testing.assert_allclose(placed.embedding, factors[0].embedding, atol=1e-6)
-    np.testing.assert_array_equal(placed.confidence, factors[0].confidence)
+    X, found = circle
+    placed = place(X, found)
+    np.testing.assert_allclose(placed.embedding, found.factors[0].embedding, atol=1e-6)
+    np.testing.assert_array_equal(placed.confidence, found.factors[0].confidence)
     assert placed.coordinate.shape == (1000,)
 
 
 def test_blocks_do_not_change_the_places(circle):
-    X, factors, diffusion = circle
-    (whole,) = place(X, factors, diffusion)
-    (parts,) = place(X, factors, diffusion, settings=PlacementSettings(block=70))
+    X, found = circle
+    whole = place(X, found)
+    parts = place(X, found, block=70)
     np.testing.assert_allclose(parts.embedding, whole.embedding, atol=1e-12)
     np.testing.assert_allclose(parts.coordinate, whole.coordinate, atol=1e-9)
 
 
 def test_each_block_is_prepared_by_itself(circle):
-    X, factors, diffusion = circle
+    X, found = circle
     sizes = []
 
     def prepare(block, start):
@@ -59,34 +58,32 @@ def test_each_block_is_prepared_by_itself(circle):
         sizes.append(len(block))
         return block / 2
 
-    placer = make_placer(factors, diffusion, n_new=1000)
-    settings = PlacementSettings(block=400)
-    (placed,) = place_blocks(2 * X, placer, prepare=prepare, settings=settings)
+    placed = place(2 * X, found, prepare=prepare, block=400)
     assert max(sizes) <= 400
     assert sum(sizes) == 1000
-    np.testing.assert_allclose(placed.embedding, factors[0].embedding, atol=1e-6)
+    np.testing.assert_allclose(placed.embedding, found.factors[0].embedding, atol=1e-6)
 
 
 def test_a_far_sample_lies_where_the_nearest_one_lies_without_confidence(circle):
-    X, factors, diffusion = circle
+    X, found = circle
     far = np.array([[100.0, 0.0]])
     nearest = np.argmin(((X - far) ** 2).sum(axis=1))
-    (placed,) = place(far, factors, diffusion)
+    placed = place(far, found)
     assert placed.confidence.tolist() == [0.0]
-    np.testing.assert_allclose(placed.embedding[0], factors[0].embedding[nearest], atol=1e-6)
+    np.testing.assert_allclose(placed.embedding[0], found.factors[0].embedding[nearest], atol=1e-6)
 
 
 def test_noise_leaves_all_of_a_circle_or_little_of_it(circle, rng):
-    _, factors, diffusion = circle
-    (little,) = signal_shares(factors, diffusion, np.full(2, 1e-4), rng=rng)
-    (much,) = signal_shares(factors, diffusion, np.full(2, 1.0), rng=rng)
+    _, found = circle
+    (little,) = signal_shares(found, np.full(2, 1e-4), rng=rng)
+    (much,) = signal_shares(found, np.full(2, 1.0), rng=rng)
     assert little > 0.999
     assert much < 0.6
 
 
 def test_noise_counts_in_the_columns_that_have_it(circle, rng):
-    _, factors, diffusion = circle
-    (share,) = signal_shares(factors, diffusion, np.zeros(2), rng=rng)
+    _, found = circle
+    (share,) = signal_shares(found, np.zeros(2), rng=rng)
     assert share == pytest.approx(1, abs=1e-6)
 
 
@@ -100,19 +97,17 @@ def test_noise_of_many_columns_is_drawn_in_their_principal_components(rng):
     np.testing.assert_allclose(np.cov(drawn.T), expected, atol=0.02)
 
 
-def test_a_graph_of_distances_has_no_samples_to_place_by(circle, rng):
-    X, factors, diffusion = circle
-    distances = replace(diffusion, samples=None)
+def test_a_graph_of_distances_has_no_samples_to_place_by(circle):
+    X, found = circle
+    distances = replace(found, diffusion=replace(found.diffusion, samples=None))
     with pytest.raises(ValueError, match="a precomputed graph does not have"):
-        place(X, factors, distances)
-    with pytest.raises(ValueError, match="`noise` is the noise of samples"):
-        signal_shares(factors, distances, np.ones(2), rng=rng)
+        place(X, distances)
 
 
 @pytest.mark.slow
 def test_surfaces_have_places_but_no_coordinate():
-    X, _ = datasets.sample("sphere_interval", 1500, random_state=0)
-    fit = ManifoldFactorizer(random_state=0).fit(X)
+    X, _ = datasets.sample("sphere_interval", 1000, random_state=0)
+    fit = ManifoldFactorizer(sense="geometry", random_state=0).fit(X)
     for factor, placed in zip(fit.factors_, fit.locate(X[:50]), strict=True):
         assert placed.embedding.shape == (50, factor.embedding.shape[1])
         assert (placed.coordinate is None) == (factor.topology == "other")

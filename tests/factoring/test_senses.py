@@ -8,13 +8,12 @@ from manifactor import Evidence, SampleWarning
 from manifactor._support.errors import NothingFoundError, warn_caller
 from manifactor.factoring import factorize as senses
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.factorize import FINDERS, TESTS_OF_PLACES, is_sound
-from manifactor.factoring.judging.criteria import criteria
-from manifactor.factoring.settings import SENSE_NAMES, FactoringSettings
+from manifactor.factoring.factorize import SEARCHES, find_in_all_senses, is_sound
+from manifactor.factoring.judging.criteria import CRITERIA, SENSES
 
 from .places import interval
 
-JUDGE = {criterion.name: criterion.judge for criterion in criteria()}
+JUDGE = {name: criterion.judge for name, criterion in CRITERIA.items()}
 
 
 def two_factors(*tests):
@@ -24,12 +23,8 @@ def two_factors(*tests):
     return Factorization(factors, Evidence(tests, leakage), None)
 
 
-def test_every_sense_but_the_geometry_has_a_search_of_its_own():
-    assert {"geometry", *FINDERS} == set(SENSE_NAMES)
-
-
-def test_the_tests_of_places_are_criteria():
-    assert set(JUDGE) >= TESTS_OF_PLACES
+def test_every_sense_has_a_search_of_its_own():
+    assert list(SEARCHES) == list(SENSES)
 
 
 @pytest.mark.parametrize(
@@ -67,91 +62,75 @@ def test_only_a_sum_may_have_gaussian_factors():
     assert is_sound(replace(gaussian, sum="a sum"))
 
 
-@pytest.mark.parametrize("sound", [True, False])
-def test_the_geometry_warns_only_if_its_result_is_returned(monkeypatch, sound):
-    bad = two_factors(JUDGE["leakage"](0.5))
+def nothing(*_, **__):
+    raise NothingFoundError("nothing was found")
 
-    def geometry(*_, **__):
-        warn_caller("few samples", SampleWarning)
-        return bad
 
-    other = two_factors() if sound else bad
-    monkeypatch.setattr(senses, "find_in_functions", geometry)
+@pytest.fixture
+def search(monkeypatch):
+    """Search all senses of even samples, each of which finds what it is told to find."""
     monkeypatch.setattr(senses, "_may_try_others", lambda *_: True)
-    monkeypatch.setattr(senses, "_is_uneven", lambda *_: False)
-    monkeypatch.setattr(senses, "find_in_sense", lambda *_, **__: other)
+    monkeypatch.setattr(senses, "density_of", lambda *_: None)
+
+    def searched(*, n_asked=None, **found):
+        for sense, one in found.items():
+            find = one if callable(one) else lambda *_, one=one, **__: one
+            monkeypatch.setitem(SEARCHES, sense, find)
+        return find_in_all_senses(None, n_asked, rng=None)
+
+    return searched
+
+
+def with_warning(found, words):
+    def find(*_, **__):
+        warn_caller(words, SampleWarning)
+        return found
+
+    return find
+
+
+BAD = two_factors(JUDGE["leakage"](0.5))
+
+
+@pytest.mark.parametrize("sound", [True, False])
+def test_the_geometry_warns_only_if_its_result_is_returned(search, sound):
+    other = two_factors() if sound else BAD
     with warnings.catch_warnings(record=True, action="always") as issued:
-        found = senses.find_in_all_senses(None, FactoringSettings(), rng=None)
+        found = search(geometry=with_warning(BAD, "few samples"), sum=other, volume=other)
     assert found.evidence.verdict == ("product" if sound else "partial")
     assert len(issued) == (0 if sound else 1)
 
 
-@pytest.fixture
-def geometry_fails(monkeypatch):
-    """The geometry shows two factors that are wrong, so that other senses are tried."""
-    bad = two_factors(JUDGE["leakage"](0.5))
-    monkeypatch.setattr(senses, "find_in_functions", lambda *_, **__: bad)
-    monkeypatch.setattr(senses, "_may_try_others", lambda *_: True)
-    monkeypatch.setattr(senses, "_is_uneven", lambda *_: False)
-
-
-def test_another_sense_warns_if_its_result_is_returned(monkeypatch, geometry_fails):
-    def other(sense, *_, **__):
-        warn_caller(f"few samples for {sense}", SampleWarning)
-        return two_factors() if sense == "volume" else two_factors(JUDGE["folds"](0.5))
-
-    monkeypatch.setattr(senses, "find_in_sense", other)
+def test_another_sense_warns_if_its_result_is_returned(search):
+    folded = two_factors(JUDGE["folds"](0.5))
     with warnings.catch_warnings(record=True, action="always") as issued:
-        senses.find_in_all_senses(None, FactoringSettings(), rng=None)
-    assert [str(each.message) for each in issued] == ["few samples for volume"]
+        search(
+            geometry=BAD,
+            sum=with_warning(folded, "few for a sum"),
+            volume=with_warning(two_factors(), "few for volume"),
+        )
+    assert [str(each.message) for each in issued] == ["few for volume"]
 
 
-def test_only_a_sense_that_shows_nothing_is_passed_over(monkeypatch, geometry_fails):
-    def nothing(*_, **__):
-        raise NothingFoundError("nothing")
-
-    monkeypatch.setattr(senses, "find_in_sense", nothing)
-    found = senses.find_in_all_senses(None, FactoringSettings(), rng=None)
+def test_only_a_sense_that_shows_nothing_is_passed_over(search):
+    found = search(geometry=BAD, sum=nothing, volume=nothing)
     assert found.evidence.verdict == "partial"
 
     def broken(*_, **__):
         raise ValueError("a defect")
 
-    monkeypatch.setattr(senses, "find_in_sense", broken)
     with pytest.raises(ValueError, match="a defect"):
-        senses.find_in_all_senses(None, FactoringSettings(), rng=None)
+        search(geometry=BAD, sum=broken)
 
 
-@pytest.fixture
-def geometry_shows_nothing(monkeypatch):
-    """The geometry has fewer factors than were asked for, with any functions."""
-
-    def nothing(*_, **__):
-        raise NothingFoundError("error of the geometry")
-
-    monkeypatch.setattr(senses, "find_in_functions", nothing)
-    monkeypatch.setattr(senses, "_may_try_others", lambda *_: True)
-    monkeypatch.setattr(senses, "_is_uneven", lambda *_: False)
-
-
-def test_senses_are_tried_where_the_geometry_has_too_few_factors(
-    monkeypatch, geometry_shows_nothing
-):
-    def only_a_sum(sense, *_, **__):
-        assert sense == "sum"
-        return two_factors()
-
-    monkeypatch.setattr(senses, "find_in_sense", only_a_sum)
-    found = senses.find_in_all_senses(None, FactoringSettings(n_factors=2), rng=None)
+def test_senses_are_tried_where_the_geometry_has_too_few_factors(search):
+    found = search(geometry=nothing, sum=two_factors(), n_asked=2)
     assert found.evidence.verdict == "product"
-    assert "of the senses geometry, sum" in found.choices["sense"].why
+    assert "geometry, sum" in found.choices["sense"].why
 
 
 @pytest.mark.parametrize(("asked", "tests"), [(3, ()), (2, (JUDGE["folds"](0.5),))])
-def test_the_error_of_the_geometry_is_raised_if_every_sense_fails(
-    monkeypatch, geometry_shows_nothing, asked, tests
-):
-    monkeypatch.setattr(senses, "find_in_sense", lambda *_, **__: two_factors(*tests))
-    settings = FactoringSettings(n_factors=asked)
-    with pytest.raises(NothingFoundError, match="error of the geometry"):
-        senses.find_in_all_senses(None, settings, rng=None)
+def test_the_error_of_the_geometry_is_raised_if_every_sense_fails(search, asked, tests):
+    other = two_factors(*tests)
+    with pytest.raises(NothingFoundError, match="nothing was found"):
+        search(geometry=nothing, sum=other, volume=other, n_asked=asked)

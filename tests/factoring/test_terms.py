@@ -8,7 +8,6 @@ from manifactor import Evidence, ManifoldFactorizer, datasets, load, save
 from manifactor.factoring import factorize as terms
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.factorize import divide_terms
-from manifactor.factoring.settings import FactoringSettings
 from manifactor.spectral.settings import DiffusionSettings
 
 from .places import interval, ring
@@ -53,49 +52,25 @@ def test_a_surface_that_is_a_product_is_divided(fit):
     assert turned_alike(third, angle) > 0.99
     assert fit.choices_["term 1"].value == 2
     assert "term 2" not in fit.choices_
-    assert len(fit.sum_.summands) == 2
+    assert 0.9 < fit.evidence_.reliability < 1
 
 
 @pytest.mark.slow
-def test_new_samples_are_placed_on_the_factors_of_a_divided_term(fit):
+def test_samples_are_placed_on_the_factors_of_a_divided_term(fit, tmp_path):
+    for placed, factor in zip(fit.locate(fit.diffusion_.samples), fit.factors_, strict=True):
+        np.testing.assert_allclose(placed.embedding, factor.embedding, atol=1e-3)
+        np.testing.assert_allclose(placed.confidence, factor.confidence, atol=1e-6)
     X, x, y, angle = bent_square_and_circle(500, 1)
     coordinates = fit.coordinates(X)
     assert correlated(coordinates[:, 0], x) > 0.99
     assert correlated(coordinates[:, 1], y) > 0.99
     assert turned_alike(coordinates[:, 2], angle) > 0.99
-    located = fit.locate(X)
-    np.testing.assert_array_equal(
-        np.column_stack([each.coordinate for each in located]), coordinates
-    )
-    np.testing.assert_array_equal(np.hstack([each.embedding for each in located]), fit.transform(X))
-
-
-@pytest.mark.slow
-def test_samples_of_the_fit_lie_where_the_fit_has_them(fit):
-    X, *_ = bent_square_and_circle(1000, 2)
-    for placed, factor in zip(fit.locate(X), fit.factors_, strict=True):
-        np.testing.assert_allclose(placed.embedding, factor.embedding, atol=1e-3)
-        np.testing.assert_allclose(placed.confidence, factor.confidence, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_a_far_sample_is_placed_without_confidence_in_the_divided_term(fit):
-    X, *_ = bent_square_and_circle(500, 1)
-    far = X[:1] + 100
-    assert np.isfinite(fit.transform(far)).all()
-    assert [round(each.confidence[0], 2) for each in fit.locate(far)[:2]] == [0, 0]
-
-
-@pytest.mark.slow
-def test_noise_of_known_size_is_weighed_on_all_factors(fit):
-    assert 0.9 < fit.evidence_.reliability < 1
-
-
-@pytest.mark.slow
-def test_an_archive_places_samples_on_the_factors_of_a_divided_term(fit, tmp_path):
+    # A far sample has no confidence.
+    far = fit.locate(X[:1] + 100)
+    assert np.isfinite(far[0].embedding).all()
+    assert [round(each.confidence[0], 2) for each in far[:2]] == [0, 0]
     save(fit, tmp_path / "fit.npz")
     back = load(tmp_path / "fit.npz")
-    X, *_ = bent_square_and_circle(500, 1)
     assert str(back.evidence_) == str(fit.evidence_)
     np.testing.assert_array_equal(back.transform(X), fit.transform(X))
 
@@ -131,7 +106,7 @@ def sum_of_surfaces(points, count=1):
 def test_a_surface_that_is_no_product_of_lengths_stays_whole(shape, rng):
     points, _ = datasets.sample(shape, 800, random_state=0)
     whole = sum_of_surfaces(points)
-    found = divide_terms(whole, FactoringSettings(), rng=rng)
+    found = divide_terms(whole, None, rng=rng)
     assert (found.factors, found.evidence) == (whole.factors, whole.evidence)
     assert found.choices["term 1"].value == 1
 
@@ -152,17 +127,16 @@ def tried(monkeypatch):
         most_factors.append(most)
         return inner
 
-    monkeypatch.setattr(terms, "_divided", divided)
+    monkeypatch.setattr(terms, "_inside", divided)
     return most_factors
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected", "n_factors"),
-    [("auto", [4, 3], 5), (5, [3, 2], 5), (4, [2], 4), (3, [], 3)],
+    ("asked", "expected", "n_factors"), [(None, [4, 3], 5), (5, [3, 2], 5), (4, [2], 4), (3, [], 3)]
 )
 def test_no_more_factors_are_made_than_asked_for(tried, asked, expected, n_factors):
     whole = sum_of_surfaces(np.zeros((9, 3)), count=2)
-    found = divide_terms(whole, FactoringSettings(n_factors=asked), rng=None)
+    found = divide_terms(whole, asked, rng=None)
     assert tried == expected
     assert len(found.factors) == n_factors == found.evidence.n_factors
 
@@ -173,12 +147,12 @@ def test_only_surfaces_of_a_sum_with_right_places_are_looked_at(tried):
     curves = replace(whole, factors=(whole.factors[1],) * 2)
     alone = replace(whole, factors=whole.factors[:1], evidence=Evidence(()))
     for found in (no_sum, curves, alone):
-        assert divide_terms(found, FactoringSettings(), rng=None) == found
+        assert divide_terms(found, None, rng=None) == found
     assert tried == []
 
 
 def test_factors_of_a_divided_term_own_no_functions_of_the_samples(tried):
-    found = divide_terms(sum_of_surfaces(np.zeros((9, 3))), FactoringSettings(), rng=None)
+    found = divide_terms(sum_of_surfaces(np.zeros((9, 3))), None, rng=None)
     assert [len(factor.coefficients) for factor in found.factors] == [0, 0, 0]
     assert [(each.term, each.n_factors) for each in found.divided] == [(0, 2)]
     assert found.evidence.terms == ((1, 2), (3,))

@@ -5,7 +5,9 @@ from studies.confidence import margin, verdict_confidence
 
 
 def judged(value, limit, at_least, noise=float("nan")):
-    return Criterion("test", limit, at_least, "", "").judge(value, noise)
+    return Criterion("test", limit, at_most=not at_least, meaning="", problem="").judge(
+        value, noise
+    )
 
 
 @pytest.mark.parametrize(

@@ -448,7 +448,7 @@ def test_the_page_lists_every_test_with_its_value_its_limit_and_its_result(made,
 
 def test_failed_tests_are_marked_and_their_problems_come_before_the_table(run, undrawn):
     fit = read_run(run)[1]
-    failed = Criterion("size", 10, True, "samples", "{value:.0f} are <too> few")
+    failed = Criterion("size", 10, meaning="samples", problem="{value:.0f} are <too> few")
     evidence = fit.evidence_.with_test(failed.judge(3))
     fit.factorization_ = replace(fit.factorization_, evidence=evidence)
     text = report_page(open_run(run), fit)

@@ -37,8 +37,10 @@ def test_paths_are_never_broken_in_text():
 
 
 def test_tests_show_noise_where_it_is_measured_and_failed_ones_come_first(torus):
-    share = Criterion("share", 0.2, False, "what is shared", "{value:.0%} is shared")
-    count = Criterion("count", 200, True, "samples", "{value:.0f} are too few")
+    share = Criterion(
+        "share", 0.2, at_most=True, meaning="what is shared", problem="{value:.0%} is shared"
+    )
+    count = Criterion("count", 200, meaning="samples", problem="{value:.0f} are too few")
     judged = (share.judge(0.01234, 0.005), count.judge(1500), share.judge(np.nan))
     evidence = replace(torus.evidence_, tests=judged)
     fit = ManifoldFactorizer()

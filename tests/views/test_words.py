@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from manifactor import Evidence, ManifoldFactorizer, datasets
-from manifactor.factoring.judging.criteria import Criterion, judges
+from manifactor.factoring.judging.criteria import CRITERIA, Criterion
 from manifactor.views import words
 
-JUDGE = judges()
-SIZE = Criterion("size", 10, True, "samples", "{value:.0f} are few: raise `n_samples`")
+JUDGE = {name: criterion.judge for name, criterion in CRITERIA.items()}
+SIZE = Criterion("size", 10, meaning="samples", problem="{value:.0f} are few: raise `n_samples`")
 
 
 @pytest.fixture(scope="module")

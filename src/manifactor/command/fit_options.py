@@ -14,8 +14,7 @@ from manifactor.command.options import (
     whole_number_or,
 )
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.factorize import METHODS
-from manifactor.factoring.settings import SENSE_NAMES
+from manifactor.factoring.settings import METHOD_NAMES, SENSE_NAMES
 from manifactor.spectral.neighbors import SEARCHES
 from manifactor.spectral.preparation import PREPARATIONS
 
@@ -28,7 +27,7 @@ SETTINGS: dict[str, dict] = {
         "help": "number of factors; auto to find it",
     },
     "method": {
-        "choices": list(METHODS),
+        "choices": list(METHOD_NAMES),
         "help": "gradients: eigenfunctions of different factors have orthogonal "
         "gradients; "
         "triplets: Algorithm 1 of Product Manifold Learning; "

@@ -10,8 +10,7 @@ import scipy.sparse as sp
 from manifactor._support.errors import warn_caller
 from manifactor.factoring.factorize import Factorization
 from manifactor.factoring.judging.advice import DataKnown
-from manifactor.factoring.judging.weighing import density_of
-from manifactor.factoring.measures.density import EvennessSettings
+from manifactor.factoring.judging.weighing import density_of, is_uneven
 from manifactor.spectral.preparation import Preparation
 
 
@@ -411,7 +410,6 @@ def with_data_known(
     warned: Sequence[Suspicion] = (),
     noise: np.ndarray | None = None,
     names: Labels | None = None,
-    settings: EvennessSettings = EvennessSettings(),
 ) -> Factorization:
     """Return a factorization whose evidence knows the data; warn of columns.
 
@@ -422,7 +420,7 @@ def with_data_known(
     if not (evidence.verdict == "product" or sp.issparse(X)):
         columns = suspicious_columns(X)
         _warn([each for each in columns if each not in warned], names)
-    known = _known(found, X, noise=noise, settings=settings)
+    known = _known(found, X, noise=noise)
     known = replace(known, columns=remedy(columns, names))
     details = evidence.details
     if columns:
@@ -439,17 +437,13 @@ def _warn(found: Sequence[Suspicion], names: Labels | None) -> None:
         warn_caller(f"{in_words(found, names)} {what_to_do}", ColumnWarning)
 
 
-def _known(
-    found: Factorization, X, *, noise: np.ndarray | None, settings: EvennessSettings
-) -> DataKnown:
+def _known(found: Factorization, X, *, noise: np.ndarray | None) -> DataKnown:
     """What is known of the data but their columns."""
-    limit = found.evidence.settings.evenness
-    density = density_of(found.diffusion, settings=settings)
     return DataKnown(
         n_samples=len(found.diffusion.graph.distinct),
         n_columns=0 if sp.issparse(X) else X.shape[1],
         noise=_noise_share(found, X, noise),
-        uneven=density is not None and density.spread > limit,
+        uneven=is_uneven(density_of(found.diffusion)),
         circles=any(factor.topology == "circle" for factor in found.factors),
     )
 

@@ -38,9 +38,7 @@ def find_factors(
         return find()
     warned = warn_of_no_measurements(X, names)
     found = find()
-    return with_data_known(
-        found, X, warned=warned, noise=noise, names=names, settings=factoring.measures.evenness
-    )
+    return with_data_known(found, X, warned=warned, noise=noise, names=names)
 
 
 def _find(

@@ -21,13 +21,7 @@ from manifactor.estimators.base import (
 )
 from manifactor.estimators.drawing import is_lazy, require_known_shape
 from manifactor.factoring.factors.factor import Factor
-from manifactor.factoring.placement import (
-    Placed,
-    PlacementSettings,
-    Placer,
-    place_blocks,
-    placer_on,
-)
+from manifactor.factoring.placement import Placed, Placer, make_placer, place_blocks
 from manifactor.spectral.gpu import like
 
 # Returns a function from samples, and the number of their first row, to a table.
@@ -122,14 +116,13 @@ class Locator:
         if np.ndim(X) != 2:
             self.estimator._prepared(X)  # which refuses it
         # Blocks are checked and prepared one by one: X may be larger than the memory.
-        settings = PlacementSettings(block=rows_at_a_time(X))
 
         def prepare(block: Any, row: int) -> np.ndarray:
             prepared = self.estimator._prepared(block, first_row + row)
             report(row / np.shape(X)[0])
             return prepared
 
-        places = place_blocks(X, self.placer, prepare=prepare, settings=settings)
+        places = place_blocks(X, self.placer, prepare=prepare, block=rows_at_a_time(X))
         report(1.0)
         return places
 
@@ -217,7 +210,7 @@ class LocatingEstimator(SpectralEstimator):
         # First, as it checks that there is a fit.
         prepared = self._prepared(X, first_row)
         if self.sum_ is not None:
-            placer = placer_on(self.factorization_, n_new=len(prepared))
+            placer = make_placer(self.factorization_, n_new=len(prepared))
             return [placed[:2] for placed in place_blocks(prepared, placer)]
         functions = self.diffusion_.extended(prepared)
         return [factor.place(functions) for factor in self.factors_]
@@ -302,7 +295,7 @@ class LocatingEstimator(SpectralEstimator):
             Called with samples, it returns their places, a list of Placed.
         """
         check_is_fitted(self)
-        return Locator(self._lean(), placer_on(self.factorization_, n_new=n_new))
+        return Locator(self._lean(), make_placer(self.factorization_, n_new=n_new))
 
     def _lean(self) -> "LocatingEstimator":
         """Return the same without what only a next fit needs; it goes to workers."""

@@ -17,31 +17,6 @@ from manifactor.factoring.prediction import thinned
 
 
 @dataclass(frozen=True)
-class InversionSettings:
-    """Settings of `choose_window` and `values_at`."""
-
-    # Samples in a window, for each coefficient of the linear function that is fitted to them: few
-    # where samples bend strongly, many where noise is to be averaged. Near its minimum the error
-    # hardly depends on their number, so that a ratio of 2 will do. Fewer than 4 follow single
-    # samples.
-    ladder: tuple[int, ...] = (4, 8, 16, 32, 64, 128)
-    # Share of the samples that a window may hold at most: more would be no local fit.
-    widest: float = 1 / 2
-    # Samples that are left out, one at a time, to compare windows: the mean square of 300 is
-    # accurate to 8 %.
-    left_out: int = 300
-    # Ridge, of the mean variance of the columns in a window: places on a surface extend in fewer
-    # directions than they have columns, and have no slope along the others.
-    ridge: float = 1e-3
-    # Farthest from the mean place of a window that its linear function is used, in standard
-    # deviations along each dimension. At the end of an interval, or in a corner, it is sqrt(3);
-    # beyond, where there are no samples, slopes would be extrapolated.
-    reach: float = 2.0
-    # Places at a time, which bounds memory.
-    block: int = 2000
-
-
-@dataclass(frozen=True)
 class PlaceSpace:
     """Places of samples on all factors, side by side, with distances between them.
 
@@ -132,23 +107,22 @@ def _inside(topology: str, places: np.ndarray) -> np.ndarray:
     return np.clip(places, 0, 1) if topology == "interval" else places
 
 
-def choose_window(
-    space: PlaceSpace, values: np.ndarray, *, settings: InversionSettings = InversionSettings()
-) -> Choice:
+def choose_window(space: PlaceSpace, values: np.ndarray) -> Choice:
     """Choose the number of samples in a window, by predicting samples left out.
 
     Shapes: values (n, q).
     """
     n = len(values)
-    some = thinned(n, settings.left_out)
-    ladder = _ladder(space.n_slopes, n, settings)
+    # The mean square of 300 samples is accurate to 8 %.
+    some = thinned(n, 300)
+    ladder = _ladder(space.n_slopes, n)
     at = space.places[some]
     near = space.nearest(at, ladder[-1] + 1)
     near = without_itself(near, some)
     total = float(((values[some] - values.mean(axis=0)) ** 2).sum())
     left = {}
     for count in ladder:
-        weights = _weights(space, at, near[:, :count], settings)
+        weights = _weights(space, at, near[:, :count])
         predicted = neighbour_sums(weights, near[:, :count], values)[:, 0]
         left[count] = quotient(float(((values[some] - predicted) ** 2).sum()), total)
     best = min(ladder, key=lambda count: left[count])
@@ -160,20 +134,21 @@ def choose_window(
     )
 
 
-def _ladder(n_slopes: int, n: int, settings: InversionSettings) -> list[int]:
-    """Return numbers of neighbours to compare, the smallest in any case."""
-    counts = [factor * (n_slopes + 1) for factor in settings.ladder]
-    most = max(counts[0], int(settings.widest * n))
+def _ladder(n_slopes: int, n: int) -> list[int]:
+    """Return numbers of neighbours to compare, the smallest in any case.
+
+    Few samples for each coefficient of the linear function where samples bend strongly, many where
+    noise is to be averaged. Near its minimum the error hardly depends on their number, so that a
+    ratio of 2 will do. Fewer than 4 follow single samples.
+    """
+    counts = [factor * (n_slopes + 1) for factor in (4, 8, 16, 32, 64, 128)]
+    # A fit to more than half of the samples would not be local.
+    most = max(counts[0], int(1 / 2 * n))
     return [min(count, n - 1) for count in counts if count <= most]
 
 
 def values_at(
-    space: PlaceSpace,
-    values: np.ndarray,
-    at: np.ndarray,
-    n_neighbors: int,
-    *,
-    settings: InversionSettings = InversionSettings(),
+    space: PlaceSpace, values: np.ndarray, at: np.ndarray, n_neighbors: int
 ) -> np.ndarray:
     """Return values at places, by local linear regression, (m, q).
 
@@ -184,16 +159,14 @@ def values_at(
     """
     at = space.inside(at)
     out = np.empty((len(at), values.shape[1]))
-    for rows in gen_batches(len(at), settings.block):
+    for rows in gen_batches(len(at), 2000):
         near = space.nearest(at[rows], min(n_neighbors, len(values)))
-        weights = _weights(space, at[rows], near, settings)
+        weights = _weights(space, at[rows], near)
         out[rows] = neighbour_sums(weights, near, values)[:, 0]
     return out
 
 
-def _weights(
-    space: PlaceSpace, at: np.ndarray, near: np.ndarray, settings: InversionSettings
-) -> np.ndarray:
+def _weights(space: PlaceSpace, at: np.ndarray, near: np.ndarray) -> np.ndarray:
     """Return the weights with which neighbours' values add up to a fit, (m, 1, k)."""
     offsets = space.offsets(at, near)
     kernel = _tricube(np.linalg.norm(offsets, axis=1))[:, None]
@@ -202,13 +175,17 @@ def _weights(
     off = offsets - centre
     spread = (off * kernel) @ off.transpose(0, 2, 1)
     n_slopes = spread.shape[1]
-    ridge = settings.ridge * np.trace(spread, axis1=1, axis2=2) / n_slopes
+    # Places on a surface extend in fewer directions than they have columns, and have no slope
+    # along the others.
+    ridge = 1e-3 * np.trace(spread, axis1=1, axis2=2) / n_slopes
     ridge = ridge + np.finfo(float).tiny
     spread = spread + ridge[:, None, None] * np.eye(n_slopes)
     shift = np.linalg.solve(spread, -centre)
     # The squared distance from the mean place, in variances.
     far = -(centre * shift).sum(axis=1, keepdims=True)
-    most = settings.reach**2 * n_slopes
+    # At the end of an interval, or in a corner, it is 3 along each dimension; beyond 4, where there
+    # are no samples, slopes would be extrapolated.
+    most = 4.0 * n_slopes
     shift = shift * np.sqrt(np.minimum(1, most / np.maximum(far, most)))
     return kernel * (1 + shift.transpose(0, 2, 1) @ off)
 

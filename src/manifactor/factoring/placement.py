@@ -13,7 +13,7 @@ from scipy.spatial import KDTree
 
 from manifactor._support.threads import cores
 from manifactor._support.values import bad_values, ceil_div
-from manifactor.factoring.factorization import DividedTerm, Factorization
+from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.sums.summands import Sum, confidence
 from manifactor.spectral.diffusion import (
@@ -26,17 +26,6 @@ from manifactor.spectral.diffusion import (
 from manifactor.spectral.laplacian import LEAST_COMPANY
 from manifactor.spectral.preparation import Preparation
 from manifactor.spectral.search.exact import nearest_point
-
-
-@dataclass(frozen=True)
-class PlacementSettings:
-    """Settings of `place`."""
-
-    # Samples that are placed at a time, so that millions fit into memory.
-    block: int = 20_000
-    # Bandwidths, as lengths, beyond which a new sample has no neighbours: the kernel exp(-16) is
-    # 1e-7 there, nothing but rounding.
-    reach: float = 4.0
 
 
 class Placed(NamedTuple):
@@ -62,34 +51,7 @@ Nearest = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 Placer = Callable[[np.ndarray], list[Placed]]
 
 
-def place(
-    X: np.ndarray,
-    factors: Sequence[Factor],
-    diffusion: Diffusion,
-    *,
-    terms: Sum | None = None,
-    divided: Sequence[DividedTerm] = (),
-    settings: PlacementSettings = PlacementSettings(),
-) -> list[Placed]:
-    """Return where new, prepared samples lie on each factor.
-
-    Shapes: X (n, n_features).
-    """
-    placer = make_placer(
-        factors, diffusion, n_new=len(X), terms=terms, divided=divided, settings=settings
-    )
-    return place_blocks(X, placer, settings=settings)
-
-
-def make_placer(
-    factors: Sequence[Factor],
-    diffusion: Diffusion,
-    *,
-    n_new: int,
-    terms: Sum | None = None,
-    divided: Sequence[DividedTerm] = (),
-    settings: PlacementSettings = PlacementSettings(),
-) -> Placer:
+def make_placer(found: Factorization, *, n_new: int) -> Placer:
     """Return a function from prepared samples to their places on each factor.
 
     The confidence of a new sample is that of the nearest training sample. A sample far from all of
@@ -98,15 +60,23 @@ def make_placer(
     factors of a divided term it lies where its point on the term lies, and the lower of both
     confidences counts.
     """
-    if diffusion.points is None:
+    if found.diffusion.points is None:
         raise ValueError(
             "new samples are placed by their distances to the training samples, which "
             "a precomputed graph does not have; fit samples instead."
         )
-    if terms is None:
-        return _placer(factors, diffusion, n_new, settings)
-    inside = _placers_inside(terms, factors, divided, n_new, settings)
-    return partial(_place_on_terms, terms=terms, inside=inside)
+    if found.sum is None:
+        return _placer(found.factors, found.diffusion, n_new)
+    # The factors of a divided term follow each other.
+    inside, first = {}, 0
+    divided = {each.term: each for each in found.divided}
+    for term in range(len(found.sum.summands)):
+        count = divided[term].n_factors if term in divided else 1
+        if term in divided:
+            own = found.factors[first : first + count]
+            inside[term] = _placer(own, divided[term].diffusion, n_new)
+        first += count
+    return partial(_place_on_terms, terms=found.sum, inside=inside)
 
 
 def place_blocks(
@@ -114,36 +84,31 @@ def place_blocks(
     placer: Placer,
     *,
     prepare: Callable[[Any, int], np.ndarray] | None = None,
-    settings: PlacementSettings = PlacementSettings(),
+    block: int = 20_000,
 ) -> list[Placed]:
-    """Return where samples lie on each factor, placed a block at a time.
+    """Return where samples lie on each factor, placed so many rows at a time.
+
+    Millions of them then fit into memory.
 
     Shapes: X (n, n_features).
     """
     rows = getattr(X, "iloc", X) if hasattr(X, "shape") else np.asarray(X)
     n_samples = len(X) if isinstance(X, Sequence) else X.shape[0]
-    n_blocks = max(1, ceil_div(n_samples, settings.block))
+    n_blocks = max(1, ceil_div(n_samples, block))
     edges = np.linspace(0, n_samples, n_blocks + 1).astype(int).tolist()
     blocks = []
     for start, stop in pairwise(edges):
         # Block by block: samples on disk are never in memory as a whole.
-        block = rows[start:stop]
-        blocks.append(placer(block if prepare is None else prepare(block, start)))
+        some = rows[start:stop]
+        blocks.append(placer(some if prepare is None else prepare(some, start)))
     return [_joined(parts) for parts in zip(*blocks, strict=True)]
 
 
-def placer_on(found: Factorization, *, n_new: int) -> Placer:
-    """Return the placer of a factorization, as `make_placer`."""
-    return make_placer(
-        found.factors, found.diffusion, n_new=n_new, terms=found.sum, divided=found.divided
-    )
-
-
-def _placer(
-    factors: Sequence[Factor], diffusion: Diffusion, n_new: int, settings: PlacementSettings
-) -> Placer:
+def _placer(factors: Sequence[Factor], diffusion: Diffusion, n_new: int) -> Placer:
     """Function that places prepared samples on factors of a diffusion."""
-    reach = settings.reach * float(np.sqrt(diffusion.affinity.bandwidth.value))
+    # Beyond four bandwidths, as lengths, a new sample has no neighbours: the kernel exp(-16) is
+    # 1e-7 there, nothing but rounding.
+    reach = 4.0 * float(np.sqrt(diffusion.affinity.bandwidth.value))
     if not is_combinable(diffusion):
         return _general_placer(factors, diffusion, reach)
     effective = [factor.effective() for factor in factors]
@@ -196,26 +161,6 @@ def _exceptions(factors: Sequence[Factor], diffusion: Diffusion, reach: float) -
         LEAST_COMPANY,
         _general_placer(factors, diffusion, reach),
     )
-
-
-def _placers_inside(
-    terms: Sum,
-    factors: Sequence[Factor],
-    divided: Sequence[DividedTerm],
-    n_new: int,
-    settings: PlacementSettings,
-) -> dict[int, Placer]:
-    """Functions from points of a divided term to places on its factors, by term."""
-    found = {each.term: each for each in divided}
-    placers, first = {}, 0
-    for term in range(len(terms.summands)):
-        count = 1
-        if term in found:
-            count = found[term].n_factors
-            own = factors[first : first + count]
-            placers[term] = _placer(own, found[term].diffusion, n_new, settings)
-        first += count
-    return placers
 
 
 def _place_block(
@@ -312,14 +257,7 @@ def checked_noise(noise, X) -> np.ndarray:
 
 
 def signal_shares(
-    factors: Sequence[Factor],
-    diffusion: Diffusion,
-    noise: np.ndarray,
-    *,
-    terms: Sum | None = None,
-    divided: Sequence[DividedTerm] = (),
-    settings: PlacementSettings = PlacementSettings(),
-    rng: np.random.Generator,
+    found: Factorization, noise: np.ndarray, *, rng: np.random.Generator
 ) -> list[float]:
     """Return the share of each factor's variance that noise of known size leaves.
 
@@ -328,19 +266,13 @@ def signal_shares(
 
     Shapes: noise (n_features,).
     """
-    samples = diffusion.points
-    if samples is None:
-        raise ValueError(
-            "`noise` is the noise of samples; got it with a precomputed graph of "
-            "distances. Pass samples, or leave `noise` out."
-        )
-    noisy = samples + prepared_noise(
-        noise, len(samples), preparation=diffusion.preparation, rng=rng
-    )
-    moved = place(noisy, factors, diffusion, terms=terms, divided=divided, settings=settings)
+    samples = found.diffusion.samples
+    preparation = found.diffusion.preparation
+    noisy = samples + prepared_noise(noise, len(samples), preparation=preparation, rng=rng)
+    moved = place_blocks(noisy, make_placer(found, n_new=len(noisy)))
     return [
         _signal_share(factor.embedding, after.embedding)
-        for factor, after in zip(factors, moved, strict=True)
+        for factor, after in zip(found.factors, moved, strict=True)
     ]
 
 

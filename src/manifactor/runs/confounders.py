@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from manifactor._support.regression import neighbour_means
 from manifactor.cryoem.files.particles import Particles, view_directions
+from manifactor.factoring.judging.criteria import CRITERIA
 from manifactor.runs.places import Place
 
 # All other known quantities are properties of the microscope.
@@ -34,14 +35,6 @@ class ConfounderSettings:
     # so much that one should look further.
     owned_r2: float = 0.5
     dependent_r2: float = 0.1
-
-    # R^2 from which on places of particles of all views depend on the view. Of 22 simulated motions
-    # whose states did not, none had more than .013; states that correlate by .3 with the elevation
-    # of the view had .08.
-    view_r2: float = 0.05
-    # Share of a motion in some views that views far from them must predict. It was at least .97 in
-    # simulated fits, and below .2 where places drifted with the view.
-    consistent: float = 0.5
 
     # Equal values are spread by this, relative to the range of all. With more copies than
     # neighbours, a sample might not be found among its own neighbours otherwise.
@@ -125,7 +118,7 @@ def _meaning(found: Confounder, *, all_views: bool, settings: ConfounderSettings
     name, factor, r2 = found.name, found.factor, found.r2
     kind = "pose" if name in POSES else "microscope"
     of_view = all_views and name == "view"
-    limit = settings.view_r2 if of_view else settings.dependent_r2
+    limit = CRITERIA["views"].limit if of_view else settings.dependent_r2
     if found.p > settings.significance or r2 < limit:
         return ""
     if of_view:

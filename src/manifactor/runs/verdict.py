@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.judging.criteria import Criterion, Test, at_least, at_most
+from manifactor.factoring.judging.criteria import CRITERIA, Test
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.runs.confounders import ConfounderSettings
 
@@ -18,30 +18,9 @@ def run_evidence(
     place does not mean the same in all views.
     """
     evidence = fit.evidence_
-    for test in (_of_views(record, settings), _of_consistency(record, settings)):
+    for test in (_of_views(record, settings), _of_consistency(record)):
         evidence = evidence if test is None else evidence.with_test(test)
     return evidence
-
-
-def criteria_of_all_views(
-    settings: ConfounderSettings = ConfounderSettings(),
-) -> dict[str, Criterion]:
-    """Return the criteria that particles of all views add, by their names."""
-    criteria = (
-        at_most(
-            "views",
-            settings.view_r2,
-            "all views: largest R^2 with which the viewing direction predicts places on a factor",
-            "places depend on the viewing direction: {dependent}",
-        ),
-        at_least(
-            "consistency",
-            settings.consistent,
-            "all views: smallest share of a motion in some views that views far from them predict",
-            "a place does not mean the same in all views: {drifting}",
-        ),
-    )
-    return {criterion.name: criterion for criterion in criteria}
 
 
 def _of_views(record: Mapping, settings: ConfounderSettings) -> Test | None:
@@ -55,13 +34,12 @@ def _of_views(record: Mapping, settings: ConfounderSettings) -> Test | None:
     dependent = ", ".join(
         f"factor {number} (R^2 {r2:.2f})"
         for number, r2 in explained.items()
-        if r2 > settings.view_r2
+        if r2 > CRITERIA["views"].limit
     )
-    criterion = criteria_of_all_views(settings)["views"]
-    return criterion.judge(max(explained.values()), dependent=dependent)
+    return CRITERIA["views"].judge(max(explained.values()), dependent=dependent)
 
 
-def _of_consistency(record: Mapping, settings: ConfounderSettings) -> Test | None:
+def _of_consistency(record: Mapping) -> Test | None:
     shares = record.get("all_views", {}).get("consistency", [])
     found = {number: share for number, share in enumerate(shares, start=1) if share is not None}
     if not found:
@@ -69,7 +47,6 @@ def _of_consistency(record: Mapping, settings: ConfounderSettings) -> Test | Non
     drifting = ", ".join(
         f"factor {number} ({share:.2f})"
         for number, share in found.items()
-        if share < settings.consistent
+        if share < CRITERIA["consistency"].limit
     )
-    criterion = criteria_of_all_views(settings)["consistency"]
-    return criterion.judge(min(found.values()), drifting=drifting)
+    return CRITERIA["consistency"].judge(min(found.values()), drifting=drifting)

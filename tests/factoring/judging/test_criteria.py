@@ -1,91 +1,101 @@
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
+from string import Formatter
 
-from manifactor.factoring.judging.criteria import EvidenceSettings, criteria, judges
+import numpy as np
+import pytest
+
+from manifactor.factoring.gradients.peeling import MIN_PRODUCT_SHARE
+from manifactor.factoring.judging.criteria import CRITERIA, SENSES, Criterion, Test
 
 METHOD_PAGE = Path(__file__).parents[3] / "docs" / "method.md"
+AT_LEAST = Criterion("share", 0.8, meaning="a share", problem="only {value:.0%}, not {limit:.0%}")
+AT_MOST = Criterion(
+    "energy", 0.5, at_most=True, meaning="an energy", problem="{net:.2f} of {owner}"
+)
 
 
-def table_of_the_page():
-    page = METHOD_PAGE.read_text(encoding="utf-8")
-    return page.partition("<!-- tests -->\n")[2].partition("<!-- /tests -->")[0]
+def test_the_first_fields_of_a_test_are_those_that_callers_rely_on():
+    names = [field.name for field in fields(Test)][:6]
+    assert names == ["name", "value", "noise", "limit", "passed", "meaning"]
+
+
+@pytest.mark.parametrize(
+    ("criterion", "value", "passed"),
+    [
+        (AT_LEAST, 0.79, False),
+        (AT_LEAST, 0.8, True),
+        (AT_MOST, 0.5, True),
+        (AT_MOST, 0.51, False),
+        # What could not be measured is not passed.
+        (AT_LEAST, np.nan, False),
+        (AT_MOST, np.nan, False),
+    ],
+)
+def test_a_value_at_the_limit_passes(criterion, value, passed):
+    assert criterion.judge(value, owner="it").passed is passed
+
+
+def test_noise_is_taken_off_before_the_comparison_and_the_value_kept_as_measured():
+    noisy = AT_MOST.judge(0.7, 0.3, owner="it")
+    assert (noisy.value, noisy.noise, noisy.passed) == (0.7, 0.3, True)
+    assert noisy.net == pytest.approx(0.4)
+    assert not AT_LEAST.judge(0.9, 0.2).passed
+    assert AT_MOST.judge(0.7, owner="it").net == 0.7
+
+
+def test_a_problem_has_its_numbers_and_a_passed_test_has_none():
+    assert AT_LEAST.judge(0.5).problem == "only 50%, not 80%"
+    assert AT_MOST.judge(0.9, 0.1, owner="one").problem == "0.80 of one"
+    assert AT_LEAST.judge(0.9).problem == ""
+
+
+def test_a_test_holds_plain_numbers_whatever_it_was_given():
+    test = AT_LEAST.judge(np.float32(0.9), np.float64(0.01))
+    assert {type(test.value), type(test.noise)} == {float}
+    assert type(test.passed) is bool
+
+
+def test_a_limit_with_slack_shrinks_with_the_number_of_samples():
+    skew = CRITERIA["skew"]
+    assert skew.rule == "at most 0.04 + 2.7 / sqrt(n)"
+    assert skew.judge(0.1, n_samples=400).passed
+    test = skew.judge(0.1, 0.01, n_samples=10_000)
+    assert (test.limit, test.passed) == (pytest.approx(0.067), False)
+    assert test.interval == "0.100 +- 0.010"
+
+
+def test_further_chances_to_find_a_product_have_stricter_limits():
+    leakage = CRITERIA["leakage"]
+    assert leakage.judge(0.18).passed
+    assert not leakage.judge(0.18, strict=True).passed
+    assert CRITERIA["folds"].judge(0.02, strict=True).passed
+
+
+def test_what_peeling_refuses_fails_the_test_of_it():
+    assert CRITERIA["further product"].limit == MIN_PRODUCT_SHARE
 
 
 def test_the_page_on_the_method_has_the_table_of_all_tests():
-    rows = [
-        f"| {criterion.name} | {criterion.meaning} | {criterion.rule} |" for criterion in criteria()
-    ]
+    rows = [f"| {each.name} | {each.meaning} | {each.rule} |" for each in CRITERIA.values()]
     header = ["| test | what it measures | passed if |", "|---|---|---|"]
-    assert table_of_the_page() == "\n".join([*header, *rows]) + "\n"
+    page = METHOD_PAGE.read_text(encoding="utf-8")
+    table = page.partition("<!-- tests -->\n")[2].partition("<!-- /tests -->")[0]
+    assert table == "\n".join([*header, *rows]) + "\n"
 
 
-def test_every_criterion_has_a_row_of_its_own():
-    names = [criterion.name for criterion in criteria()]
-    assert len(set(names)) == len(names)
-    rows = table_of_the_page().splitlines()[2:]
-    assert [row.split(" | ")[0] for row in rows] == [f"| {name}" for name in names]
+@pytest.mark.parametrize("criterion", CRITERIA.values(), ids=list(CRITERIA))
+def test_the_words_of_the_table_are_known(criterion):
+    assert criterion.coordinates in {"wrong", "unclear", "right"}
+    assert criterion.about in {"", "lengths", "halves"}
+    assert criterion.answer in {"", "one factor", "no product", "cannot tell"}
+    assert set() < set(criterion.senses) <= set(SENSES)
+    if criterion.name not in {"factors asked for", "views", "consistency"}:
+        assert criterion.advice.endswith(".")
 
 
-def test_the_tests_of_a_product_come_first():
-    names = [criterion.name for criterion in criteria()]
-    assert names[:18] == [
-        "product",
-        "completeness",
-        "twist",
-        "modulation",
-        "undivided",
-        "explained",
-        "lowest functions",
-        "parts",
-        "leakage",
-        "agreement",
-        "dimensions",
-        "folds",
-        "filling",
-        "skew",
-        "crossing",
-        "modulation in data",
-        "poles",
-        "identified",
-    ]
-
-
-def test_limits_come_from_the_settings():
-    changed = replace(EvidenceSettings(), leakage=0.05, samples=7)
-    limits = {criterion.name: criterion.limit for criterion in criteria(changed)}
-    assert (limits["leakage"], limits["samples"]) == (0.05, 7)
-
-
-def test_a_score_is_told_with_what_is_allowed():
-    unsure = judges()["uncertainty"](0.41, samples=300).problem
-    assert "is measured with an error of 0.41; at most 0.30 is allowed" in unsure
-    divisible = judges()["undivided"](0.7, 0.2).problem
-    assert "their score is 0.50; at least 0.65 is needed" in divisible
-
-
-# Limits that are no choice: a number of factors, pieces or products.
-FIXED = {"triplets", "connected", "groups", "terms", "factors asked for", "directions", "blocks"}
-# Settings that are compared with numbers elsewhere than in a criterion.
-ELSEWHERE = {"strict_leakage", "oblique", "voids", "weak_leakage"}
-
-
-def doubled(*names):
-    usual = EvidenceSettings()
-    return replace(usual, **{name: 2 * getattr(usual, name) for name in names})
-
-
-def test_every_limit_that_is_a_choice_is_a_setting():
-    names = [field.name for field in fields(EvidenceSettings)]
-    for before, after in zip(criteria(), criteria(doubled(*names)), strict=True):
-        factor = 1 if before.name in FIXED else 2
-        assert after.limit == factor * before.limit
-        assert after.slack == 2 * before.slack
-
-
-def test_every_setting_is_used_by_a_criterion():
-    idle = {
-        field.name
-        for field in fields(EvidenceSettings)
-        if criteria(doubled(field.name)) == criteria()
-    }
-    assert idle == ELSEWHERE
+@pytest.mark.parametrize("criterion", CRITERIA.values(), ids=list(CRITERIA))
+def test_every_problem_can_be_told(criterion):
+    words = {name for _, name, _, _ in Formatter().parse(criterion.problem) if name}
+    more = words - {"value", "noise", "net", "limit", "interval"}
+    assert criterion.judge(np.nan, **dict.fromkeys(more, 0)).problem

@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 
 from manifactor.factoring.measures.density import gaussian_factors
-from manifactor.factoring.measures.metric import crossing, metric_halves, modulation_in_data, skew
-from manifactor.factoring.measures.placed_samples import place_samples
+from manifactor.factoring.measures.metric import (
+    crossing,
+    metric_halves,
+    modulation_in_data,
+    place_samples,
+    skew,
+)
 from manifactor.factoring.measures.places import filling, folds
 
 

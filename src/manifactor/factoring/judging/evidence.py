@@ -4,9 +4,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from manifactor.factoring.judging.advice import ANSWERS, SENSES, SUM_OF_TERMS, DataKnown, advise
-from manifactor.factoring.judging.criteria import EvidenceSettings, Test
-from manifactor.factoring.measures.placed_samples import NOT_MEASURED
+from manifactor.factoring.judging.advice import DataKnown, advise
+from manifactor.factoring.judging.criteria import CRITERIA, SENSES, Test
+from manifactor.factoring.measures import NOT_MEASURED
 
 
 class NoProductStructureWarning(UserWarning):
@@ -19,17 +19,20 @@ class SampleWarning(UserWarning):
 
 VERDICTS = {
     "product": "The data are samples of a product of independent factors.",
-    "partial": ("Several factors were found, but not every test of a product was passed."),
+    "partial": "Several factors were found, but not every test of a product was passed.",
     "none": "No product structure was found.",
 }
-
+# Of a product in the sense of a sum some of whose terms have several factors.
+SUM_OF_TERMS = (
+    "They are a sum: each term moves the samples by a function of its own, whatever the others do."
+)
 
 # Sentences for tests that were passed; failed tests are described by `reason`.
 SENTENCES = {
     "completeness": (
         "Eigenfunctions of single factors and their products make up {:.0%} of the low spectrum."
     ),
-    "leakage": ("A sample's place (coordinate) on one factor predicts at most {:.0%} of another."),
+    "leakage": "A sample's coordinate on one factor predicts at most {:.0%} of another.",
     "agreement": "The factors found in half of the samples agree to {:.0%}.",
 }
 
@@ -45,18 +48,16 @@ class Evidence:
     tests : tuple of Test
         Everything that was measured and judged. `verdict` and `reason` follow from it.
     leakage : ndarray of shape (n_factors, n_factors)
-        [i, j] is the R^2 with which places on factor i predict factor j; the diagonal
-        is nan.
+        [i, j] is the R^2 with which coordinates on factor i predict factor j; the
+        diagonal is nan.
     null : float
         Largest noise of `q`, estimated from half samples. `q` decides the number of
         blocks: it is near 0 where functions divide and near 1 where they do not.
     dependence : float
-        Permutation p-value of the hypothesis that the factors' places are
+        Permutation p-value of the hypothesis that the factors' coordinates are
         statistically independent.
     details : str
         Remarks of the method.
-    settings : EvidenceSettings
-        Limits of the tests.
     sense : "geometry", "density", "volume" or "sum"
         In which sense the data are a product, or were looked at last.
     known : DataKnown
@@ -68,7 +69,7 @@ class Evidence:
     Examples
     --------
     >>> from manifactor.factoring.judging.criteria import Criterion
-    >>> size = Criterion("size", 10, True, "samples", "{value:.0f} are too few")
+    >>> size = Criterion("size", 10, meaning="samples", problem="{value:.0f} are too few")
     >>> Evidence((size.judge(3),)).verdict, Evidence((size.judge(3),)).reason
     ('none', '3 are too few')
     """
@@ -78,7 +79,6 @@ class Evidence:
     null: float = NOT_MEASURED
     dependence: float = NOT_MEASURED
     details: str = ""
-    settings: EvidenceSettings = field(default_factory=EvidenceSettings, repr=False)
     sense: str = "geometry"
     known: DataKnown = field(default_factory=DataKnown, repr=False)
     terms: tuple[tuple[int, ...], ...] = ()
@@ -119,8 +119,8 @@ class Evidence:
         """
         if self.verdict != "none":
             return self.verdict
-        names = [test.name for test in self.failed]
-        return ANSWERS.get(names[0], "one factor") if names else "one factor"
+        criteria = [CRITERIA[test.name] for test in self.failed if test.name in CRITERIA]
+        return (criteria[0].answer if criteria else "") or "one factor"
 
     @property
     def advice(self) -> str:
@@ -161,7 +161,7 @@ class Evidence:
 
     @property
     def reliability(self) -> float:
-        """Smallest share of a factor's variance that is no noise of known size."""
+        """Smallest share of a factor's variance that is not noise of known size."""
         return self.value("reliability")
 
     def __repr__(self) -> str:
@@ -220,23 +220,26 @@ class Evidence:
             # An estimated share never reads as 100 %.
             share = min(self.reliability, 0.99)
             sentences.append(
-                f"At least {share:.0%} of the variance of the places on every factor "
+                f"At least {share:.0%} of the variance of the coordinates on every factor "
                 "is signal, not noise."
             )
         return sentences
 
     def _dependence_in_words(self) -> str:
-        """Whether places are statistically dependent, which a product allows."""
+        """Whether coordinates are statistically dependent, which a product allows."""
         p = self.dependence
-        if p > self.settings.significance:
-            return f"The places show no clear dependence on each other (permutation p = {p:.3f})."
-        if np.nanmax(self.leakage) < self.settings.weak_leakage:
+        if p > CRITERIA["independence"].limit:
             return (
-                "The places are nearly independent: what one tells of another is "
+                f"The coordinates show no clear dependence on each other (permutation p = {p:.3f})."
+            )
+        # Below this leakage a significant dependence does not matter.
+        if np.nanmax(self.leakage) < 0.05:
+            return (
+                "The coordinates are nearly independent: what one tells of another is "
                 f"significant but small (p = {p:.3f})."
             )
         return (
-            "The samples do not fill the product evenly: a place on one factor tells "
+            "The samples do not fill the product evenly: a coordinate on one factor tells "
             f"something of another (p = {p:.3f}). A product of lengths allows that."
         )
 

@@ -1,26 +1,42 @@
 """Numbers that speak for or against a product of the factors that were found.
 
-None of them has a limit: `judging` compares them with limits. Some look at functions, or at
-functions and places together:
+None of them has a limit: `judging` compares them with limits.
 
-functions
-    Completeness, agreement of halves, twist, modulation, undivided blocks.
-explained
-    How well the factors predict directions and independent parts of the samples.
-dependence
-    How well one factor predicts another, and whether they are independent.
-
-The others need places and samples only, whatever method found the factors:
-
-placed_samples
-    Samples with their places in one unit of length, and local fits of them.
-folding, filling, poles, metric, gaussianity
-    Folded factors; empty combinations of places; factors that shrink to a point; angles
-    and lengths; Gaussian factors.
-evenness
-    How much the density of samples varies, and clusters along a coordinate.
-lines
-    Whether samples lie on a straight line, and where on it.
-measurement, settings
-    A number with its noise; the settings of all measures.
+product
+    Are the functions those of a product? Do the factors explain the samples, and not each other?
+metric
+    Samples with their coordinates in one unit of length; angles and lengths in these.
+places
+    Folded factors, empty combinations of coordinates, factors that shrink to a point.
+density
+    How even the samples are: clusters, samples on a line, Gaussian factors.
 """
+
+from dataclasses import dataclass
+from math import isnan
+
+NOT_MEASURED = float("nan")
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A number, and the part of it that is noise.
+
+    >>> Measurement(0.5, 0.2).net, Measurement(0.5).net
+    (0.3, 0.5)
+    >>> str(Measurement(0.1234, 0.031)), str(Measurement(0.5))
+    ('0.123 +- 0.031', '0.5')
+    """
+
+    value: float
+    noise: float = NOT_MEASURED  # nan where none is measured
+
+    @property
+    def net(self) -> float:
+        """The value less its noise; the value itself where no noise is measured."""
+        return self.value if isnan(self.noise) else self.value - self.noise
+
+    def __str__(self) -> str:
+        if isnan(self.noise):
+            return f"{self.value:.3g}"
+        return f"{self.value:.3f} +- {self.noise:.3f}"

@@ -1,4 +1,4 @@
-"""The density of the samples: how even they are, and whether they are Gaussian."""
+"""The density of the samples: whether they are even, in clusters, on a line, or Gaussian."""
 
 from dataclasses import dataclass
 
@@ -6,34 +6,10 @@ import numpy as np
 from scipy.stats import chi2
 from sklearn.neighbors import NearestNeighbors
 
-from manifactor.factoring.measures.placed_samples import Measurement, PlacedSamples
+from manifactor.factoring.measures import Measurement
+from manifactor.factoring.measures.metric import PlacedSamples
 from manifactor.factoring.prediction import thinned
-
-# How even the samples are: their density, and clusters along a coordinate.
-
-
-@dataclass(frozen=True)
-class EvennessSettings:
-    """Settings of `evenness`, `clusters` and `clusters_of_function`."""
-
-    # Samples whose neighbours are sought, and the neighbour whose distance tells the density: by
-    # chance the distance varies by 1/8 over the dimension.
-    samples: int = 4000
-    neighbor: int = 64
-    # Share of the samples at either end of the densities that are not compared.
-    extreme: float = 0.05
-    # Bins that a coordinate is cut into, and the samples that one needs at least.
-    bins: int = 20
-    samples_per_bin: int = 25
-    # Share of the smaller peak beside it below which a bin is a gap: 25 samples are below 5 by
-    # chance in 1 of 10^7.
-    gap: float = 0.2
-    # Smallest share of the samples that is a cluster.
-    least_cluster: float = 0.05
-    # Share of the samples at either end of a function that may be stray.
-    stray: float = 0.01
-    # Lowest functions that clusters are looked for along: each factor may be a step.
-    functions: int = 3
+from manifactor.spectral.neighbors import chosen
 
 
 @dataclass(frozen=True)
@@ -44,27 +20,24 @@ class Evenness:
     ratio: float  # of the density that few samples exceed to that which few do not reach
 
 
-def evenness(
-    samples: np.ndarray, dimension: float, *, settings: EvennessSettings = EvennessSettings()
-) -> Evenness:
+def evenness(samples: np.ndarray, dimension: float) -> Evenness:
     """Return how much the density of samples of a manifold varies.
 
     Shapes: samples (n, p).
     """
-    some = samples[thinned(len(samples), settings.samples)]
-    count = min(settings.neighbor, len(some) - 1)
+    some = samples[thinned(len(samples), 4000)]
+    # By chance the distance to the 64th neighbour varies by 1/8 over the dimension.
+    count = min(64, len(some) - 1)
     search = NearestNeighbors(n_neighbors=count).fit(some)
-    # Without an argument, samples are no neighbours of their own.
+    # Without an argument, samples are not neighbours of their own.
     distances = search.kneighbors()[0][:, -1]
     logarithms = np.log(np.maximum(distances, np.finfo(float).tiny))
-    low, high = np.quantile(logarithms, [settings.extreme, 1 - settings.extreme])
+    low, high = np.quantile(logarithms, [0.05, 0.95])
     ratio = float(np.exp(min(dimension * (high - low), 50.0)))
     return Evenness(float(logarithms.std()), ratio)
 
 
-def clusters(
-    coordinate: np.ndarray, *, closed: bool = False, settings: EvennessSettings = EvennessSettings()
-) -> tuple[float, ...]:
+def clusters(coordinate: np.ndarray, *, closed: bool = False) -> tuple[float, ...]:
     """Return the shares of the samples in each cluster along a coordinate.
 
     One share, 1, where there is no gap. A gap is a bin with few samples between bins with many; a
@@ -76,7 +49,7 @@ def clusters(
 
     Shapes: coordinate (n,).
     """
-    bins = min(settings.bins, len(coordinate) // settings.samples_per_bin)
+    bins = min(20, len(coordinate) // 25)
     if bins < 3:
         return (1.0,)
     counts = np.histogram(coordinate, bins)[0]
@@ -85,26 +58,26 @@ def clusters(
         counts = np.roll(counts, -int(counts.argmin()))
     before = np.maximum.accumulate(counts)
     after = np.maximum.accumulate(counts[::-1])[::-1]
-    gap = counts < settings.gap * np.minimum(before, after)
+    # Below a fifth of the smaller peak beside it: 25 samples are below 5 by chance in 1 of 10^7.
+    gap = counts < 0.2 * np.minimum(before, after)
     pieces = np.split(counts, np.flatnonzero(gap))
     shares = [float(piece.sum() / counts.sum()) for piece in pieces]
-    large = tuple(share for share in shares if share >= settings.least_cluster)
+    large = tuple(share for share in shares if share >= 0.05)
     return large if len(large) > 1 else (1.0,)
 
 
-def clusters_of_function(
-    function: np.ndarray, *, settings: EvennessSettings = EvennessSettings()
-) -> tuple[float, ...]:
+def clusters_of_function(function: np.ndarray) -> tuple[float, ...]:
     """Return the shares of the samples in each cluster along a low function.
 
     Functions are flat at the ends of their range, where samples crowd: the arc length is taken of
     which the function would be a cosine.
     """
-    low, high = np.quantile(function, [settings.stray, 1 - settings.stray])
+    # A hundredth of the samples at either end may be stray.
+    low, high = np.quantile(function, [0.01, 0.99])
     if not high > low:
         return (1.0,)
     cosine = np.clip(2 * (function - low) / (high - low) - 1, -1, 1)
-    return clusters(np.arccos(cosine), settings=settings)
+    return clusters(np.arccos(cosine))
 
 
 def clusters_in_words(shares: tuple[float, ...]) -> str:
@@ -117,6 +90,39 @@ def clusters_in_words(shares: tuple[float, ...]) -> str:
     return f"{len(shares)} clusters, of {', '.join(first)} and {last} of the samples"
 
 
+def along_line(X: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
+    """Return where samples lie along a straight line; None if they are on none.
+
+    They are where there is one column, or where all columns are multiples of one.
+
+    >>> X = np.array([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0], [6.0, 0.0]])
+    >>> along_line(X, np.arange(3)).tolist()
+    [0.0, 5.0, 10.0]
+    >>> along_line(X, np.arange(4)) is None
+    True
+
+    Shapes: X (n, p), rows (n_rows,) -> (n_rows,).
+    """
+    # A hundred samples tell nearly always that there is no line.
+    if _along(np.asarray(X[thinned(rows, 100)])) is None:
+        return None
+    return _along(np.asarray(chosen(X, rows)))
+
+
+def _along(samples: np.ndarray) -> np.ndarray | None:
+    from_first = samples - samples[0]
+    distances = np.linalg.norm(from_first, axis=1)
+    farthest = int(distances.argmax())
+    length = distances[farthest]
+    direction = from_first[farthest] / max(length, np.finfo(float).tiny)
+    along = from_first @ direction
+    beside = from_first - np.outer(along, direction)
+    # A distance of a millionth of the length is rounding: of columns that were computed from each
+    # other, or of float32 no farther from 0 than the line is long.
+    on_line = np.abs(beside).max(initial=0) <= 1e-6 * length
+    return along if on_line else None
+
+
 # Factors along which the samples are Gaussian: their axes are not identifiable.
 #
 # Independent Gaussians stay independent Gaussians under rotations, once each is measured in its
@@ -124,36 +130,13 @@ def clusters_in_words(shares: tuple[float, ...]) -> str:
 # most one factor may be Gaussian (Comon, 1994).
 
 
-@dataclass(frozen=True)
-class GaussianSettings:
-    """Settings of `gaussian_factors`."""
-
-    # A factor is flat if this share of its directions lies in one plane: a bent factor is
-    # identified by its bend. A half circle has .8 in a line.
-    flat: float = 0.9
-    # Largest difference of the fourth moment from a Gaussian's, relative to the
-    # Gaussian's: -.40 for an even interval, -.28 for beta(2, 2), 1 for Laplace's law,
-    # -.2 for an interval whose density falls to a fifth, and for a Gaussian without its
-    # tails beyond 2 standard deviations.
-    fourth_moment: float = 0.1
-    # Largest difference between the distributions of distances from the centre, that of the samples
-    # and a Gaussian's: .12 for an even interval, .06 for beta(2, 2), .12 for Laplace's law.
-    distances: float = 0.025
-    # Samples that are looked at: standard errors are then below a hundredth.
-    samples: int = 10_000
-    # Largest mean cube in any direction: .6 for beta(2, 5), 2 for the exponential law.
-    skewness: float = 0.4
-
-
-def gaussian_factors(
-    placed: PlacedSamples, samples: np.ndarray, *, settings: GaussianSettings = GaussianSettings()
-) -> Measurement:
+def gaussian_factors(placed: PlacedSamples, samples: np.ndarray) -> Measurement:
     """Return the number of factors along which the samples are Gaussian.
 
     A factor is measured in the data's own units: by the part of the samples in the factor's
     directions, with those of all other factors taken off.
 
-    >>> from manifactor.factoring.measures.placed_samples import place_samples
+    >>> from manifactor.factoring.measures.metric import place_samples
     >>> rng = np.random.default_rng(0)
     >>> samples = rng.normal(size=(2000, 3)) * [3.0, 2.0, 0.0]
     >>> samples[:, 2] = rng.uniform(size=2000)
@@ -168,15 +151,15 @@ def gaussian_factors(
     for rows in fits.directions:
         plane, share = _mean_plane(fits.slopes[:, rows])
         planes.append(plane)
-        flat.append(share > settings.flat)
-    some = samples[thinned(len(samples), settings.samples)] @ placed.axes
+        # A bent factor is identified by its bend. A half circle has .8 in a line.
+        flat.append(share > 0.9)
+    # Standard errors are below a hundredth.
+    some = samples[thinned(len(samples), 10_000)] @ placed.axes
     centred = some - some.mean(axis=0)
     # Coordinates along the directions of all factors together.
     coordinates = centred @ np.linalg.pinv(np.hstack(planes)).T
     parts = [coordinates[:, rows] for rows in fits.directions]
-    count = sum(
-        is_flat and _is_gaussian(part, settings) for part, is_flat in zip(parts, flat, strict=True)
-    )
+    count = sum(is_flat and _is_gaussian(part) for part, is_flat in zip(parts, flat, strict=True))
     return Measurement(float(count))
 
 
@@ -193,7 +176,7 @@ def _mean_plane(slopes: np.ndarray) -> tuple[np.ndarray, float]:
     return axes[:, -dimension:], float(shares[-dimension:].mean())
 
 
-def _is_gaussian(part: np.ndarray, settings: GaussianSettings) -> bool:
+def _is_gaussian(part: np.ndarray) -> bool:
     """Whether samples, (n, d), have a Gaussian's moments and distances."""
     left = np.linalg.svd(part - part.mean(axis=0), full_matrices=False)[0]
     n, dimension = left.shape
@@ -206,7 +189,12 @@ def _is_gaussian(part: np.ndarray, settings: GaussianSettings) -> bool:
     off = np.abs(chi2.cdf(np.sort(squares), dimension) - ranks).max()
     skewness = np.abs((white**3).mean(axis=0)).max()
     return bool(
-        abs(fourth) < settings.fourth_moment + error
-        and off < settings.distances + 0.5 / np.sqrt(n)
-        and skewness < settings.skewness + np.sqrt(6 / n)
+        # Relative to the Gaussian's: -.40 for an even interval, -.28 for beta(2, 2), 1 for
+        # Laplace's law, -.2 for an interval whose density falls to a fifth, and for a Gaussian
+        # without its tails beyond 2 standard deviations.
+        abs(fourth) < 0.1 + error
+        # .12 for an even interval, .06 for beta(2, 2), .12 for Laplace's law.
+        and off < 0.025 + 0.5 / np.sqrt(n)
+        # .6 for beta(2, 5), 2 for the exponential law.
+        and skewness < 0.4 + np.sqrt(6 / n)
     )

@@ -1,4 +1,8 @@
-"""Metric of the samples in the factors' places: block by block on a product.
+"""Samples with their coordinates on all factors, and the metric of the samples in these.
+
+Every method ends with coordinates of the samples on the factors, called places here. Measures that
+need nothing but places and samples judge all methods alike; they rest on local fits of the samples
+on the places.
 
 Samples that move with their places have a metric in them. On a Riemannian product, directions of
 different factors are orthogonal, and lengths along one factor depend on the place on this factor
@@ -7,33 +11,201 @@ halves are independent, so they cancel on average.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 from scipy.spatial import KDTree
 
-from manifactor._support.regression import without_itself
-from manifactor._support.threads import map_threads
+from manifactor._support.regression import neighbour_sums, without_itself
+from manifactor._support.threads import cores, map_threads
 from manifactor._support.values import quotient
-from manifactor.factoring.measures.placed_samples import LocalFits, Measurement, PlacedSamples
+from manifactor.factoring.measures import Measurement
+from manifactor.factoring.prediction import thinned
+
+# Samples for each coefficient of a fit, at least.
+SAMPLES_PER_COEFFICIENT = 5
 
 
 @dataclass(frozen=True)
-class MetricSettings:
-    """Settings of `skew`, `crossing` and `modulation_in_data`."""
+class LocalFits:
+    """Linear fits of samples on places, one for each of m neighbourhoods."""
 
-    # Nodes of about the same place on a factor, whose lengths along it are compared.
-    compared_nodes: int = 20
-    # Rounds of backfitting.
-    rounds: int = 2
-    # Ratio to the median length beyond which a length is a failure of its fit.
-    largest_ratio: float = 4.0
-    # Standard errors that are taken off a measured number as its noise.
-    sure: float = 1.0
-    # The same of the mean cosine's error by chance: places on two independent factors have
-    # correlations of 1/sqrt(n), which tilt the directions of the smaller factor.
-    sure_of_axes: float = 2.0
+    # (m, D, p): change of the samples along each direction of the factors' tangent planes
+    slopes: np.ndarray
+    noise: np.ndarray  # (m, D, D): expected inner products of the slopes' errors
+    # (m, c, d): orthonormal directions of each factor's tangent plane among its places
+    frames: tuple[np.ndarray, ...]
+    directions: tuple[slice, ...]  # rows of the slopes that belong to each factor
+
+    @property
+    def metric(self) -> np.ndarray:
+        """Inner products of the slopes less those of their errors, (m, D, D)."""
+        return self.slopes @ self.slopes.transpose(0, 2, 1) - self.noise
+
+
+@dataclass(frozen=True)
+class PlacedSamples:
+    """Samples and their places on all factors, in the samples' unit of length."""
+
+    places: tuple[np.ndarray, ...]  # (n, c): one for each factor
+    dimensions: tuple[int, ...]  # intrinsic dimension of each factor
+    samples: np.ndarray  # (n, q): in the main principal components, where they are wide
+    axes: np.ndarray  # (p, q): orthonormal axes of the samples among the given columns
+    nodes: np.ndarray  # samples at which fits are made
+    n_near: int  # samples that one fit takes
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples that are looked at."""
+        return len(self.samples)
+
+    @property
+    def joint(self) -> np.ndarray:
+        """Places on all factors side by side, (n, sum of c)."""
+        return np.hstack(self.places)
+
+    def without(self, factor: int) -> np.ndarray:
+        """Return the places on all factors but one, side by side."""
+        return np.hstack([p for f, p in enumerate(self.places) if f != factor])
+
+    def neighbours(self, rows: np.ndarray, count: int) -> np.ndarray:
+        """Return for each node the nearest of some samples, (m, count), by place."""
+        joint = self.joint
+        count = min(count, len(rows))
+        tree = KDTree(joint[rows])
+        near = tree.query(joint[self.nodes], count, workers=cores())[1]
+        return rows[near.reshape(len(self.nodes), count)]
+
+    @cached_property
+    def local_fits(self) -> LocalFits:
+        """The local fits to the neighbourhoods of all nodes among all samples."""
+        return self.fits(self.neighbours(np.arange(self.n_samples), self.n_near))
+
+    def fits(self, near: np.ndarray) -> LocalFits:
+        """Return the local fits to neighbourhoods, (m, k) indices of samples."""
+        tangents = [
+            _tangent(_centred(place[near]), dimension)
+            for place, dimension in zip(self.places, self.dimensions, strict=True)
+        ]
+        moves = np.concatenate([inside for inside, _ in tangents], axis=2)
+        moves = moves.transpose(0, 2, 1)
+        normal = moves @ moves.transpose(0, 2, 1)
+        n_moves = moves.shape[1]
+        size = np.einsum("mdd->m", normal)
+        # A neighbourhood may consist of copies of one sample.
+        size = np.maximum(size, np.finfo(float).eps * (size.max() or 1.0))
+        ridge = 1e-9 * size[:, None, None]
+        inverse = np.linalg.inv(normal + ridge * np.eye(n_moves))
+        # Squares of samples far from the origin would lose their digits.
+        samples = self.samples - self.samples.mean(axis=0)
+        joint = neighbour_sums(moves, near, samples)
+        slopes = inverse @ joint
+        # What the fits leave of the samples' squares, with their moves of mean 0.
+        fitted = (slopes * (joint + ridge * slopes)).sum(axis=(1, 2))
+        rest = np.maximum(_squares_around_mean(samples, near) - fitted, 0.0)
+        freedom = max(1, near.shape[1] - 1 - n_moves)
+        noise = (rest / freedom)[:, None, None] * inverse
+        frames = tuple(frame for _, frame in tangents)
+        ends = np.cumsum(self.dimensions)
+        return LocalFits(slopes, noise, frames, tuple(map(slice, ends - self.dimensions, ends)))
+
+
+def place_samples(
+    places: Sequence[np.ndarray],
+    dimensions: Sequence[int],
+    samples: np.ndarray,
+    *,
+    inliers: np.ndarray | None = None,
+) -> PlacedSamples:
+    """Return thinned samples with places in the samples' unit of length.
+
+    Shapes: places (n, c), samples (n, p), inliers (n,).
+    """
+    if inliers is None:
+        inliers = np.ones(len(samples), dtype=bool)
+    # Neighbours among so many lie nearer to each other than places on factors are accurate.
+    rows = thinned(np.flatnonzero(inliers), 10_000)
+    # An embedding has no more directions than columns.
+    dimensions = [min(d, p.shape[1]) for d, p in zip(dimensions, places, strict=True)]
+    least = SAMPLES_PER_COEFFICIENT * (1 + sum(dimensions))
+    some = np.asarray(samples[rows], dtype=float)
+    axes = _main_axes(some)
+    placed = PlacedSamples(
+        places=tuple(_of_unit_spread(place[rows]) for place in places),
+        dimensions=tuple(dimensions),
+        samples=some @ axes,
+        axes=axes,
+        nodes=thinned(len(rows), 300),
+        # Wide enough to average errors of places over more than the kernel's bandwidth, and narrow
+        # enough for a straight line. The share is fixed, so that the error of a fit falls as
+        # samples are added.
+        n_near=max(least, int(1 / 20 * len(rows))),
+    )
+    for _ in range(2):
+        placed = _in_lengths(placed)
+    return placed
+
+
+def _main_axes(samples: np.ndarray) -> np.ndarray:
+    """Axes of the columns, or of the main principal components of wide samples."""
+    n, n_columns = samples.shape
+    # What further components leave out moves no sample by a length that counts.
+    most = 64
+    if n_columns <= most:
+        return np.eye(n_columns)
+    centred = samples - samples.mean(axis=0)
+    if n_columns <= n:
+        return np.linalg.eigh(centred.T @ centred)[1][:, -most:]
+    # The smaller of the two matrices of inner products has the same components.
+    left = np.linalg.eigh(centred @ centred.T)[1][:, -most:]
+    return np.linalg.qr(centred.T @ left)[0]
+
+
+def _of_unit_spread(place: np.ndarray) -> np.ndarray:
+    spread = np.sqrt(place.var(axis=0).sum())
+    return place / spread if spread > 0 else place
+
+
+def _in_lengths(placed: PlacedSamples) -> PlacedSamples:
+    """The same with places scaled so that samples move as far as their places do."""
+    # A median needs no more nodes.
+    fits = replace(placed, nodes=placed.nodes[::3]).local_fits
+    places = []
+    for place, rows in zip(placed.places, fits.directions, strict=True):
+        squares = (fits.slopes[:, rows] ** 2).sum(axis=2).mean(axis=1)
+        places.append(place * np.sqrt(np.median(squares)))
+    return replace(placed, places=tuple(places))
+
+
+def _squares_around_mean(samples: np.ndarray, near: np.ndarray) -> np.ndarray:
+    """Sum of squared distances from the mean of each neighbourhood, (m,)."""
+    k = near.shape[1]
+    means = neighbour_sums(np.full((len(near), 1, k), 1 / k), near, samples)[:, 0]
+    squares = (samples**2).sum(axis=1)[near].sum(axis=1)
+    return squares - k * (means**2).sum(axis=1)
+
+
+def _centred(values: np.ndarray) -> np.ndarray:
+    return values - values.mean(axis=1, keepdims=True)
+
+
+def _tangent(around: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    """Places inside the main plane of each neighbourhood, and the plane.
+
+    (m, k, c) to (m, k, d) and (m, c, d).
+    """
+    n_columns = around.shape[2]
+    if n_columns <= dimension:
+        plane = np.broadcast_to(np.eye(n_columns), (len(around), n_columns, n_columns))
+        return around, plane
+    spread = around.transpose(0, 2, 1) @ around
+    plane = np.linalg.eigh(spread)[1][:, :, -dimension:]
+    return around @ plane, plane
+
+
+# The metric in two halves of the samples: angles between factors, and lengths along them.
 
 
 @dataclass(frozen=True)
@@ -54,51 +226,45 @@ def metric_halves(placed: PlacedSamples) -> MetricHalves:
     # Random, since samples may come in order; and always the same.
     rng = np.random.default_rng(0)
     halves = np.array_split(rng.permutation(placed.n_samples), 2)
-    count = max(placed.n_near // 2, _fewest(placed))
+    fewest = SAMPLES_PER_COEFFICIENT * (1 + sum(placed.dimensions))
+    count = max(placed.n_near // 2, fewest)
     first, second = map_threads(lambda half: placed.fits(placed.neighbours(half, count)), halves)
     return MetricHalves(placed, (first, second))
 
 
-def _fewest(placed: PlacedSamples) -> int:
-    """Samples that a fit takes at least."""
-    return placed.settings.samples_per_coefficient * (1 + sum(placed.dimensions))
-
-
-def skew(halves: MetricHalves, *, settings: MetricSettings = MetricSettings()) -> Measurement:
+def skew(halves: MetricHalves) -> Measurement:
     """Return the mean cosine between directions of different factors, 0 on a product.
 
     The largest over pairs of factors that are curves. A torus whose lattice has an angle of 80
     degrees has .17, a parallelogram of 60 degrees .5.
     """
-    return _largest_over_pairs(_mean_cosine, halves, settings)
+    return _largest_over_pairs(_mean_cosine, halves)
 
 
-def crossing(halves: MetricHalves, *, settings: MetricSettings = MetricSettings()) -> Measurement:
+def crossing(halves: MetricHalves) -> Measurement:
     """Return the root mean square cosine that depends on the places on both factors.
 
     The largest over pairs of factors; 0 on a product, .14 where the ends of a rectangle of 2.5 : 1
     are rounded. A cosine that depends on one place alone is an error of the coordinates, not of the
     product: a product with places f and g is still one if f is replaced by f + h(g).
     """
-    return _largest_over_pairs(_joint_cosine, halves, settings)
+    return _largest_over_pairs(_joint_cosine, halves)
 
 
-def _largest_over_pairs(
-    measure: Callable[..., Measurement], halves: MetricHalves, settings: MetricSettings
-) -> Measurement:
+def _largest_over_pairs(measure: Callable[..., Measurement], halves: MetricHalves) -> Measurement:
     pairs = combinations(range(len(halves.placed.places)), 2)
-    found = [measure(halves, f, g, settings) for f, g in pairs]
+    found = [measure(halves, f, g) for f, g in pairs]
     return max(found, key=lambda cosine: cosine.value)
 
 
-def _mean_cosine(halves: MetricHalves, f: int, g: int, settings: MetricSettings) -> Measurement:
-    """Mean cosine of two factors; 0 where one of them is no curve."""
-    first, second = (_cosines(halves, half, f, g, settings) for half in (0, 1))
+def _mean_cosine(halves: MetricHalves, f: int, g: int) -> Measurement:
+    """Mean cosine of two factors; 0 where one of them is not a curve."""
+    first, second = (_cosines(halves, half, f, g) for half in (0, 1))
     if first.shape[1:] != (1, 1):
         return Measurement(0.0, 0.0)
     cosines = (first + second)[:, 0, 0] / 2
-    error = settings.sure * cosines.std() / np.sqrt(halves.n_independent)
-    error += settings.sure_of_axes * _tilt_by_chance(halves.placed, f, g)
+    error = cosines.std() / np.sqrt(halves.n_independent)
+    error += 2 * _tilt_by_chance(halves.placed, f, g)
     value = abs(float(cosines.mean()))
     return Measurement(value, min(value, float(error)))
 
@@ -117,49 +283,43 @@ def _tilt_by_chance(placed: PlacedSamples, f: int, g: int) -> float:
     return float(ratio / np.sqrt(placed.n_samples))
 
 
-def _joint_cosine(halves: MetricHalves, f: int, g: int, settings: MetricSettings) -> Measurement:
+def _joint_cosine(halves: MetricHalves, f: int, g: int) -> Measurement:
     """Root mean square of the cosine's part that depends on both places."""
-    near = [_nodes_near(halves.placed, factor, settings) for factor in (f, g)]
-    first, second = (
-        _interaction(_cosines(halves, half, f, g, settings), near, settings) for half in (0, 1)
-    )
+    near = [_nodes_near(halves.placed, factor) for factor in (f, g)]
+    first, second = (_interaction(_cosines(halves, half, f, g), near) for half in (0, 1))
     # The inner product of the two estimates, whatever frames they are written in.
     squares = np.clip((first * second).sum(axis=(1, 2)), -1.0, 1.0)
-    return _root(squares, halves, settings)
+    return _root(squares, halves)
 
 
-def _interaction(
-    values: np.ndarray, near: Sequence[np.ndarray], settings: MetricSettings
-) -> np.ndarray:
+def _interaction(values: np.ndarray, near: Sequence[np.ndarray]) -> np.ndarray:
     """Values at nodes without what depends on the place on one of two factors alone.
 
     The means over nodes of one place are taken off in turn (backfitting): those on one factor still
     have, by chance, a part of what depends on the other.
     """
-    for _ in range(settings.rounds):
+    for _ in range(2):
         for nodes in near:
             values = values - values[nodes].mean(axis=1)
     return values
 
 
-def _nodes_near(placed: PlacedSamples, factor: int, settings: MetricSettings) -> np.ndarray:
+def _nodes_near(placed: PlacedSamples, factor: int) -> np.ndarray:
     """Nodes of about the same place on a factor as each node, (m, k)."""
     place = placed.places[factor][placed.nodes]
-    count = min(settings.compared_nodes + 1, len(place))
+    count = min(21, len(place))
     near = KDTree(place).query(place, count)[1]
     return without_itself(near, np.arange(len(place)))
 
 
-def _cosines(
-    halves: MetricHalves, half: int, f: int, g: int, settings: MetricSettings
-) -> np.ndarray:
+def _cosines(halves: MetricHalves, half: int, f: int, g: int) -> np.ndarray:
     """Cosines between two factors' directions, as matrices.
 
     (m, 1, 1) where both factors are curves. The directions of a surface have no common frame, so
     that they are written as directions among its places.
     """
     fits = halves.fits[half]
-    of_f, of_g = (np.sqrt(_squared_length(fits, h, settings)) for h in (f, g))
+    of_f, of_g = (np.sqrt(_squared_length(fits, h)) for h in (f, g))
     across = fits.metric[:, fits.directions[f], fits.directions[g]]
     lengths = (of_f * of_g)[:, None, None]
     cosines = np.clip(quotient(across, lengths), -1.0, 1.0)
@@ -182,49 +342,45 @@ def _written(placed: PlacedSamples, fits: LocalFits, factor: int) -> np.ndarray:
     return turn[:, None, None]
 
 
-def _squared_length(fits: LocalFits, f: int, settings: MetricSettings) -> np.ndarray:
+def _squared_length(fits: LocalFits, f: int) -> np.ndarray:
     """Mean square of the samples' moves along a factor, for moves of 1 in place."""
     rows = fits.directions[f]
     own = fits.metric[:, rows, rows]
     mean = np.trace(own, axis1=1, axis2=2) / own.shape[1]
     # With noise taken off nothing may be left, or less.
     usual = max(float(np.median(mean)), np.finfo(float).tiny)
-    largest = settings.largest_ratio**2
-    return np.clip(mean, usual / largest, usual * largest)
+    # Beyond a fourfold ratio of lengths, a fit has failed.
+    return np.clip(mean, usual / 16, usual * 16)
 
 
-def modulation_in_data(
-    halves: MetricHalves, *, settings: MetricSettings = MetricSettings()
-) -> Measurement:
+def modulation_in_data(halves: MetricHalves) -> Measurement:
     """Return the relative spread of lengths along one factor over the others.
 
     Lengths are compared at the same place on the factor. The largest over the factors; 0 on a
     product, .27 on a cone frustum whose radius falls to .4 of its own.
     """
     factors = range(len(halves.placed.places))
-    return max(
-        (_modulation_of(halves, f, settings) for f in factors), key=lambda found: found.value
-    )
+    return max((_modulation_of(halves, f) for f in factors), key=lambda found: found.value)
 
 
-def _modulation_of(halves: MetricHalves, f: int, settings: MetricSettings) -> Measurement:
+def _modulation_of(halves: MetricHalves, f: int) -> Measurement:
     """Modulation of one factor."""
-    near = _nodes_near(halves.placed, f, settings)
+    near = _nodes_near(halves.placed, f)
     changes = []
     for fits in halves.fits:
-        length = np.log(_squared_length(fits, f, settings)) / 2
+        length = np.log(_squared_length(fits, f)) / 2
         changes.append(length - length[near].mean(axis=1))
     # The mean of k nodes has a k-th of the variance itself.
     squares = changes[0] * changes[1] / (1 + 1 / near.shape[1])
-    return _root(squares, halves, settings)
+    return _root(squares, halves)
 
 
-def _root(squares: np.ndarray, halves: MetricHalves, settings: MetricSettings) -> Measurement:
+def _root(squares: np.ndarray, halves: MetricHalves) -> Measurement:
     """Root of the mean of squares.
 
-    Its noise is how much smaller the root is if the mean is smaller by its error.
+    Its noise is how much smaller the root is if the mean is smaller by its standard error.
     """
     mean = float(squares.mean())
-    error = settings.sure * float(squares.std()) / np.sqrt(halves.n_independent)
+    error = float(squares.std()) / np.sqrt(halves.n_independent)
     value = np.sqrt(max(mean, 0.0))
     return Measurement(value, value - np.sqrt(max(mean - error, 0.0)))

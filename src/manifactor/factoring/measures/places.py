@@ -1,4 +1,4 @@
-"""Places on the factors: whether they fill their ranges, and fold."""
+"""Coordinates on the factors, called places: do they fill their ranges, fold, or have poles?"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,33 +12,12 @@ from scipy.spatial import KDTree
 from manifactor._support.regression import without_itself
 from manifactor._support.threads import map_threads, over_cores
 from manifactor._support.values import ceil_div
-from manifactor.factoring.measures.placed_samples import Measurement, PlacedSamples
+from manifactor.factoring.measures import Measurement
+from manifactor.factoring.measures.metric import PlacedSamples
 from manifactor.factoring.prediction import thinned
 
-# Whether the samples fill the product of the factors' ranges.
 
-
-@dataclass(frozen=True)
-class FillingSettings:
-    """Settings of `filling`."""
-
-    # Samples that are counted. Of 4,000, neighbourhoods of `least_share` on two factors hold the
-    # `expected` number, so that more samples would tell nothing new.
-    samples: int = 4000
-    # Combinations of places around which samples are counted.
-    asked: int = 1000
-    # Fewest samples that a neighbourhood would have if the factors were independent: by chance it
-    # has a tenth of them or fewer in 1 of 10^7.
-    expected: float = 24.0
-    # Smallest share of the samples that are near on one factor. Places are in error by up to .08 of
-    # a factor's length near its ends, where functions are flat.
-    least_share: float = 0.08
-    # Share of the expected samples below which a neighbourhood is empty: dependent samples of
-    # density 1 + .6 u v have .4 of them where they are fewest.
-    empty: float = 0.1
-
-
-def filling(placed: PlacedSamples, *, settings: FillingSettings = FillingSettings()) -> Measurement:
+def filling(placed: PlacedSamples) -> Measurement:
     """Return the share of the product of the factors' ranges without any samples.
 
     Places on one factor are combined with those of other samples on another. Around each
@@ -47,7 +26,7 @@ def filling(placed: PlacedSamples, *, settings: FillingSettings = FillingSetting
     leaves no combination empty; a corner cut off or a hole does. The share is the largest over
     pairs of factors, and over all of them together.
 
-    >>> from manifactor.factoring.measures.placed_samples import place_samples
+    >>> from manifactor.factoring.measures.metric import place_samples
     >>> square = np.random.default_rng(0).uniform(size=(4000, 2))
     >>> filling(place_samples(np.hsplit(square, 2), [1, 1], square)).value
     0.0
@@ -55,29 +34,34 @@ def filling(placed: PlacedSamples, *, settings: FillingSettings = FillingSetting
     >>> filling(place_samples(np.hsplit(triangle, 2), [1, 1], triangle)).value > 0.05
     True
     """
-    thin = thinned(placed.n_samples, settings.samples)
+    # Of 4,000 samples, the smallest neighbourhoods on two factors hold as many as are expected in
+    # `_count_near`, so that more samples would tell nothing new.
+    thin = thinned(placed.n_samples, 4000)
     places = [place[thin] for place in placed.places]
-    n_asked = min(settings.asked, len(places[0]))
+    n_asked = min(1000, len(places[0]))
     # Always the same combinations, whatever the caller's random state.
     rng = np.random.default_rng(0)
     asked = [place[rng.permutation(len(place))[:n_asked]] for place in places]
     shares = []
     for size in {2, len(places)}:
-        count = _count_near(len(places[0]), size, settings)
+        count = _count_near(len(places[0]), size)
         near = [_near(p, at, count) for p, at in zip(places, asked, strict=True)]
         groups = combinations(near, size)
-        shares += [_empty_share(group, settings) for group in groups]
+        shares += [_empty_share(group) for group in groups]
     share = max(shares)
     return Measurement(share, float(np.sqrt(share * (1 - share) / n_asked)))
 
 
-def _count_near(n: int, size: int, settings: FillingSettings) -> int:
+def _count_near(n: int, size: int) -> int:
     """Samples near on each of some factors, so that enough are near on all of them."""
-    share = (settings.expected / n) ** (1 / size)
-    return min(n, ceil(max(share, settings.least_share) * n))
+    # Of 24 samples that independent factors would have there, a tenth or fewer are there by chance
+    # in 1 of 10^7.
+    share = (24.0 / n) ** (1 / size)
+    # Places are in error by up to .08 of a factor's length near its ends, where functions are flat.
+    return min(n, ceil(max(share, 0.08) * n))
 
 
-def _empty_share(near: Sequence[np.ndarray], settings: FillingSettings) -> float:
+def _empty_share(near: Sequence[np.ndarray]) -> float:
     """Share of combinations around which no samples lie.
 
     `near` tells the samples, (m, n), that are near on each factor.
@@ -85,7 +69,8 @@ def _empty_share(near: Sequence[np.ndarray], settings: FillingSettings) -> float
     common = np.logical_and.reduce(near)
     n = common.shape[1]
     expected = n * np.prod([one.mean(axis=1) for one in near], axis=0)
-    return float((common.sum(axis=1) <= settings.empty * expected).mean())
+    # Dependent samples of density 1 + .6 u v have .4 of the expected number where they are fewest.
+    return float((common.sum(axis=1) <= 0.1 * expected).mean())
 
 
 def _near(place: np.ndarray, asked: np.ndarray, count: int) -> np.ndarray:
@@ -102,42 +87,18 @@ def _near(place: np.ndarray, asked: np.ndarray, count: int) -> np.ndarray:
     return squares <= radius[:, None]
 
 
-# Whether samples of equal place lie near each other in the data.
+# Samples of nearly the same place that each is compared with.
+N_COMPARED = 20
 
 
-@dataclass(frozen=True)
-class FoldSettings:
-    """Settings of `folds`."""
-
-    # Samples whose neighbours are compared: a share of 1 % is then known to .3 %.
-    asked: int = 1000
-    # Samples of nearly the same place that each is compared with.
-    n_neighbors: int = 20
-    # A sample of the same place lies elsewhere beyond this distance, in units of the spread of the
-    # samples along the factor: folds of a circle are 2 apart at most.
-    elsewhere: float = 0.5
-    # A sample is folded if more than this share of its neighbours lie elsewhere. The share is a
-    # half where two branches are equally dense; by chance, it is rarely below a third there.
-    folded: float = 1 / 3
-    # A neighbour by place is near, whatever the factor's spread, up to this multiple of the
-    # distance to the neighbour of the same rank in the data: images that share no pixels are all
-    # equally far apart.
-    largest_distance_ratio: float = 1.5
-    # Noise is read from this quantile of the squared distances to the neighbours of a sample: with
-    # two branches, half of the neighbours lie on its own.
-    noise_quantile: float = 0.2
-    # Distances in memory at a time; it steers no result.
-    distances_at_once: int = 2**21
-
-
-def folds(placed: PlacedSamples, *, settings: FoldSettings = FoldSettings()) -> Measurement:
+def folds(placed: PlacedSamples) -> Measurement:
     """Return the share of samples whose neighbours by place lie elsewhere in the data.
 
     It is the largest over the factors. For each factor, the directions of all others are taken off
     the distances first, since errors of their places move samples along them. Then the noise is
     taken off, which all distances have in common.
 
-    >>> from manifactor.factoring.measures.placed_samples import place_samples
+    >>> from manifactor.factoring.measures.metric import place_samples
     >>> turn, height = np.random.default_rng(0).uniform(size=(2, 1000))
     >>> ring = np.column_stack([np.cos(2 * np.pi * turn), np.sin(2 * np.pi * turn)])
     >>> samples = np.column_stack([ring, height])
@@ -148,7 +109,7 @@ def folds(placed: PlacedSamples, *, settings: FoldSettings = FoldSettings()) -> 
     True
     """
     compared, fits = map_threads(
-        lambda work: work(), [partial(_compare, placed, settings), lambda: placed.local_fits]
+        lambda work: work(), [partial(_compare, placed), lambda: placed.local_fits]
     )
     # The fit that each sample takes its directions from.
     joint = placed.joint
@@ -157,7 +118,7 @@ def folds(placed: PlacedSamples, *, settings: FoldSettings = FoldSettings()) -> 
     def folded(factor: int) -> float:
         others = np.delete(fits.slopes, fits.directions[factor], axis=1)
         planes = np.linalg.qr(others.transpose(0, 2, 1))[0][fit_of]
-        return _folded_share(placed, factor, compared, planes, settings)
+        return _folded_share(placed, factor, compared, planes)
 
     share = max(map_threads(folded, range(len(fits.directions))))
     error = np.sqrt(share * (1 - share) / len(compared.asked))
@@ -173,25 +134,24 @@ class Compared:
     far: np.ndarray  # (m, k): whether a neighbour by place lies far away in the data
 
 
-def _compare(placed: PlacedSamples, settings: FoldSettings) -> Compared:
+def _compare(placed: PlacedSamples) -> Compared:
     """Samples drawn at random, and their neighbours by place."""
     n, samples = placed.n_samples, placed.samples
-    asked = thinned(n, settings.asked)
+    # A share of 1 % is known to .3 %.
+    asked = thinned(n, 1000)
     joint = placed.joint
-    near = KDTree(joint).query(joint[asked], min(settings.n_neighbors + 1, n))[1]
+    near = KDTree(joint).query(joint[asked], min(N_COMPARED + 1, n))[1]
     near = without_itself(near, asked)
-    reach = _reach(samples, asked, near.shape[1], settings)
+    reach = _reach(samples, asked, near.shape[1])
     distances = ((samples[near] - samples[asked][:, None]) ** 2).sum(axis=2)
-    largest = settings.largest_distance_ratio**2 * reach
-    return Compared(asked, near, distances > largest[:, None])
+    # A neighbour by place is near, whatever the factor's spread, up to 1.5 times the distance to
+    # the neighbour of the same rank in the data: images that share no pixels are all equally far
+    # apart.
+    return Compared(asked, near, distances > 1.5**2 * reach[:, None])
 
 
 def _folded_share(
-    placed: PlacedSamples,
-    factor: int,
-    compared: Compared,
-    planes: np.ndarray,
-    settings: FoldSettings,
+    placed: PlacedSamples, factor: int, compared: Compared, planes: np.ndarray
 ) -> float:
     """Share of the samples asked that are folded along one factor.
 
@@ -203,25 +163,26 @@ def _folded_share(
     stride = place[near] - place[asked][:, None]
     # Twice, since places have errors of their own.
     excess = (moves**2).sum(axis=2) - 2 * (stride**2).sum(axis=2)
-    usual = np.quantile(excess, settings.noise_quantile, axis=1)
+    # Low, since with two branches half of the neighbours lie on the sample's own.
+    usual = np.quantile(excess, 0.2, axis=1)
     noise = max(0.0, float(np.median(usual)))
     # A difference of two samples has twice the noise of one.
-    extent = max(0.0, _extent(placed, factor, asked, planes, settings) - noise / 2)
-    far = compared.far
-    elsewhere = far & (excess > 2 * noise + settings.elsewhere**2 * extent)
-    return float((elsewhere.mean(axis=1) > settings.folded).mean())
+    extent = max(0.0, _extent(placed, factor, asked, planes) - noise / 2)
+    # Beyond half the spread along the factor: folds of a circle are 2 apart at most.
+    elsewhere = compared.far & (excess > 2 * noise + 0.5**2 * extent)
+    # The share is a half where two branches are equally dense, and rarely below a third by chance.
+    return float((elsewhere.mean(axis=1) > 1 / 3).mean())
 
 
-def _reach(
-    samples: np.ndarray, asked: np.ndarray, count: int, settings: FoldSettings
-) -> np.ndarray:
+def _reach(samples: np.ndarray, asked: np.ndarray, count: int) -> np.ndarray:
     """Squared distance of some samples to a nearest neighbour in the data, (m,)."""
     centred = samples - samples.mean(axis=0)
     squares = (centred**2).sum(axis=1)
     # In one product: squares less twice the inner products.
     left = np.column_stack([-2 * centred, np.ones(len(centred))])
     right = np.column_stack([centred, squares])
-    n_blocks = ceil_div(len(asked) * len(samples), settings.distances_at_once)
+    # Distances in memory at a time; it steers no result.
+    n_blocks = ceil_div(len(asked) * len(samples), 2**21)
 
     def reached(rows: np.ndarray) -> np.ndarray:
         distances = left[rows] @ right.T
@@ -233,16 +194,10 @@ def _reach(
     return np.concatenate(list(over_cores(reached, blocks)))
 
 
-def _extent(
-    placed: PlacedSamples,
-    factor: int,
-    asked: np.ndarray,
-    planes: np.ndarray,
-    settings: FoldSettings,
-) -> float:
+def _extent(placed: PlacedSamples, factor: int, asked: np.ndarray, planes: np.ndarray) -> float:
     """Mean square spread of the samples along a factor: what the others leave."""
     others = placed.without(factor)
-    count = min(settings.n_neighbors + 1, placed.n_samples)
+    count = min(N_COMPARED + 1, placed.n_samples)
     near = KDTree(others).query(others[asked], count)[1]
     near = without_itself(near, asked)
     rest = placed.samples[asked] - placed.samples[near].mean(axis=1)
@@ -254,3 +209,37 @@ def _extent(
 def _across(moves: np.ndarray, planes: np.ndarray) -> np.ndarray:
     """Moves, (m, k, p), without their parts in the planes, (m, p, d)."""
     return moves - (moves @ planes) @ planes.transpose(0, 2, 1)
+
+
+# Samples that are looked at for poles.
+POLE_SAMPLES = 10_000
+
+
+def poles(places: Sequence[np.ndarray], samples: np.ndarray) -> Measurement:
+    """Return how many samples have neighbours all over a factor, per neighbour.
+
+    The largest number over the factors. Around the pole of a sphere meridians have all directions,
+    and the angle tells no place. About as many samples as a neighbourhood holds have the pole in
+    theirs.
+
+    >>> turn, height = np.random.default_rng(0).uniform(size=(2, 1000))
+    >>> ring = np.column_stack([np.cos(2 * np.pi * turn), np.sin(2 * np.pi * turn)])
+    >>> places = [ring, height[:, None]]
+    >>> poles(places, np.column_stack([ring, height])).value
+    0.0
+    >>> poles(places, np.column_stack([height[:, None] * ring, height])).value > 0.5
+    True
+
+    Shapes: places (n, c), samples (n, p).
+    """
+    thin = thinned(len(samples), POLE_SAMPLES)
+    some = np.asarray(samples[thin], dtype=float)
+    # Few, so that a circle differs from a point however short it is.
+    k = min(10, len(some) - 1)
+    near = KDTree(some).query(some, k + 1)[1]
+    counts = []
+    for place in places:
+        around = place[thin][near].var(axis=1, ddof=1).sum(axis=1)
+        whole = place[thin].var(axis=0).sum()
+        counts.append(int((around > 0.5 * whole).sum()))
+    return Measurement(max(counts) / k)

@@ -7,14 +7,9 @@ import pytest
 
 from manifactor import ManifoldFactorizer
 from manifactor.datasets.warps import Revolution
-from manifactor.factoring.judging.criteria import criteria
-from manifactor.factoring.methods import (
-    TESTS_OF_LENGTHS,
-    peel_all_dimensions,
-    weigh_peeled,
-    with_refused,
-)
-from manifactor.factoring.settings import FactoringSettings
+from manifactor.factoring import methods
+from manifactor.factoring.judging.criteria import CRITERIA
+from manifactor.factoring.methods import find_in_functions, weigh_peeled
 from manifactor.scores import score
 from manifactor.spectral.pipeline import diffuse
 
@@ -31,47 +26,51 @@ def spheroid(n_samples, axis):
     return sphere * [1, 1, axis]
 
 
-def peeled(X):
-    diffusion = diffuse(X, rng=np.random.default_rng(0))
-    rng = np.random.default_rng(0)
-    return peel_all_dimensions(diffusion, FactoringSettings(), grow=False, rng=rng)
+@pytest.fixture
+def peeled(monkeypatch):
+    """Peel samples, without a look at what is found."""
+    monkeypatch.setattr(methods, "weigh_peeled", lambda peeled, *_, **__: peeled)
+
+    def peel(X):
+        diffusion = diffuse(X, rng=np.random.default_rng(0))
+        return find_in_functions(diffusion, None, grow=False, rng=np.random.default_rng(0))
+
+    return peel
 
 
-def weighed(found, **limits):
-    """What is made of a peeling with other limits of the tests."""
-    settings = FactoringSettings()
-    settings = replace(settings, evidence=replace(settings.evidence, **limits))
-    return weigh_peeled(found, settings, rng=np.random.default_rng(0))
+def weighed(found):
+    return weigh_peeled(found, None, rng=np.random.default_rng(0))
 
 
-def test_tests_of_lengths_are_tests():
-    assert {criterion.name for criterion in criteria()} >= TESTS_OF_LENGTHS
+def with_limit(monkeypatch, name, limit):
+    monkeypatch.setitem(CRITERIA, name, replace(CRITERIA[name], limit=limit))
 
 
 @pytest.mark.slow
-def test_refused_factors_are_taken_if_nothing_but_their_lengths_is_wrong():
+def test_refused_factors_are_taken_if_nothing_but_their_lengths_is_wrong(peeled, monkeypatch):
     X, _ = Revolution("bulge", 3.0, 12.0)(1200, np.random.default_rng(0))
     found = peeled(X)
+    monkeypatch.setattr(methods, "weigh_peeled", weigh_peeled)
     assert found.peeling.refused is not None
     assert len(weighed(found).factors) == 2
     # Any share of folded samples is too large, so that another test fails.
-    assert not weighed(found, folds=-1.0).factors
+    with_limit(monkeypatch, "folds", -1.0)
+    assert not weighed(found).factors
 
 
 @pytest.mark.slow
-def test_refused_factors_are_not_taken_if_one_shrinks_to_a_point():
+def test_refused_factors_are_not_taken_if_one_shrinks_to_a_point(peeled, monkeypatch):
     found = peeled(spheroid(1200, 2.5))
-    refused = with_refused(found, FactoringSettings())
-    failed = {test.name for test in weighed(refused).evidence.failed}
-    # All else is right, so that it is the poles that refuse it.
-    assert failed <= TESTS_OF_LENGTHS
+    monkeypatch.setattr(methods, "weigh_peeled", weigh_peeled)
     assert not weighed(found).factors
-    assert len(weighed(found, poles=np.inf).factors) == 2
+    # All else is right, so that it is the poles that refuse it.
+    with_limit(monkeypatch, "poles", np.inf)
+    assert len(weighed(found).factors) == 2
 
 
 @pytest.mark.slow
 def test_circles_of_unequal_radius_are_a_factor_but_no_product():
-    X, truth = Revolution("bulge", 3.0, 12.0)(2000, np.random.default_rng(0))
+    X, truth = Revolution("bulge", 3.0, 12.0)(1200, np.random.default_rng(0))
     fit = ManifoldFactorizer(sense="geometry", random_state=0).fit(X)
     assert fit.verdict_ == "partial"
     assert score([points(f) for f in fit.factors_], truth).solved
@@ -81,6 +80,6 @@ def test_circles_of_unequal_radius_are_a_factor_but_no_product():
 
 @pytest.mark.slow
 def test_a_spheroid_is_no_product_where_lengths_are_measured_in_samples():
-    fit = ManifoldFactorizer(sense="volume", random_state=0).fit(spheroid(1500, 2))
+    fit = ManifoldFactorizer(sense="volume", random_state=0).fit(spheroid(1000, 2))
     assert fit.verdict_ != "product"
     assert "poles" in {test.name for test in fit.evidence_.failed}

@@ -1,0 +1,298 @@
+"""Are the factors those of a product?
+
+Measures of their functions and the products of these, and of how well coordinates on the factors,
+called places here, predict each other and the samples.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import rankdata
+from sklearn.decomposition import PCA
+
+from manifactor._support.threads import map_threads
+from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.gradients.division import Split, excess_in_halves
+from manifactor.factoring.gradients.peeling import Look
+from manifactor.factoring.gradients.purity import batch_size, impurity
+from manifactor.factoring.measures import Measurement
+from manifactor.factoring.prediction import PREDICTED_SAMPLES, predictability, thinned
+from manifactor.factoring.sums.independence import independent_parts, principal_coordinates
+from manifactor.spectral.spectrum import Spectrum
+
+# Products are taken up to this ratio above the low spectrum, and the spectrum must reach as far: an
+# eigenfunction is a mixture of products a little above and below.
+PRODUCT_MARGIN = 1.3
+# Permutations of the places, which make 1/200 the smallest p-value.
+PERMUTATIONS = 199
+
+
+def completeness(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
+    """Return how far pure functions and their products are the low eigenfunctions.
+
+    The least of three numbers: the share of low eigenfunctions that lie, for the most part, in the
+    span of the products, and the ratio of the numbers of both either way round. On a twisted
+    product the sums of the factors' eigenvalues are too many or too few. Low is what lies below the
+    products of the factors' lowest functions, and the first 16 functions at least.
+    """
+    top = _top_of_low_spectrum(spectrum, factors)
+    low = (spectrum.eigenvalues <= top) & (spectrum.eigenvalues > 0)
+    if not low.any():
+        return 0.0
+    # The error of a share is below 1/sqrt(20,000) = .007.
+    thin = thinned(len(spectrum.weights), 20_000)
+    weights = spectrum.weights[thin]
+    root = np.sqrt(weights / weights.sum())[:, None]
+    # Orthonormal under the weights, so that squared coefficients are shares.
+    products, sums = _products_below(factors, PRODUCT_MARGIN * top, thin)
+    basis = np.linalg.qr(products * root)[0]
+    low_functions = spectrum.functions[thin][:, low]
+    # A repeated eigenvalue mixes functions, but not the span of the products.
+    inside = ((basis.T @ (low_functions * root)) ** 2).sum(axis=0)
+    # The constant function is a product of constants, but not a low eigenfunction.
+    ratio = max(1, int((sums <= top).sum()) - 1) / low.sum()
+    return float(min((inside > 0.5).mean(), ratio, 1 / ratio))
+
+
+def _top_of_low_spectrum(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
+    """Largest eigenvalue of the low spectrum."""
+    lowest = sorted(factor.eigenvalues[0] for factor in factors)
+    # Above the products of the factors' lowest functions, with room for the error of an eigenvalue.
+    above_products = 1.1 * sum(lowest[-2:])
+    # A few pure functions without any product between them would explain only themselves.
+    above_few = spectrum.eigenvalues[:16][-1]
+    reach = spectrum.eigenvalues[-1] / PRODUCT_MARGIN
+    return min(max(above_products, above_few), reach)
+
+
+def _products_below(
+    factors: Sequence[Factor], limit: float, thin: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Products of one function of each factor, (n, r), and sums of eigenvalues, (r,).
+
+    Those whose sum is below the limit; the constant is a function of every factor.
+    """
+    n = len(factors[0].functions[thin])
+    products, sums = np.ones((n, 1)), np.zeros(1)
+    for factor in factors:
+        functions = np.column_stack([np.ones(n), factor.functions[thin]])
+        eigenvalues = np.concatenate([[0.0], factor.eigenvalues])
+        sums = (sums[:, None] + eigenvalues).ravel()
+        products = (products[:, :, None] * functions[:, None]).reshape(n, -1)
+        # Dropped at once: the products of three factors would be too many otherwise.
+        below = sums < limit
+        products, sums = products[:, below], sums[below]
+    return products, sums
+
+
+def agreement(full: Look, half: Look) -> float:
+    """Return the smallest share of a factor's lowest functions that a half finds again.
+
+    The share of the function in the span of the same factor's functions in half of the samples;
+    both ways round, after the best matching of the factors.
+    """
+    thin = thinned(len(half.part), 5000)
+    root = np.sqrt(half.geometry.spectrum.weights[thin])[:, None]
+    root /= np.linalg.norm(root)
+    whole = _lowest_and_all(full, half.part[thin], root)
+    parts = _lowest_and_all(half, thin, root)
+    # A half may find the factors in another order.
+    shares = np.empty((len(whole), len(parts)))
+    for i, (low, block) in enumerate(whole):
+        for j, (low_in_half, block_in_half) in enumerate(parts):
+            found_again = _share(low, block_in_half[:, :8])
+            found_before = _share(low_in_half, block[:, :8])
+            shares[i, j] = min(found_again, found_before)
+    return float(shares[linear_sum_assignment(-shares)].min())
+
+
+def best_agreement(full: Look, halves: Sequence[Look]) -> float:
+    """Return the `agreement` of the better half, 0 where no half shows factors."""
+    return max((agreement(full, half) for half in halves), default=0.0)
+
+
+def _lowest_and_all(
+    look: Look, rows: np.ndarray, root: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Lowest functions and all functions of each block of a look at some samples."""
+    functions = look.geometry.spectrum.functions[rows, 1:]
+    out = []
+    for block in look.blocks:
+        values = _centred(functions @ block, root)
+        count = batch_size(look.geometry.rayleigh(block))
+        out.append((values[:, :count], values))
+    return out
+
+
+def _centred(values: np.ndarray, root: np.ndarray) -> np.ndarray:
+    """Columns of mean 0 and norm 1 under the weights root**2, times root."""
+    values = (values - (root**2).T @ values) * root
+    return values / np.linalg.norm(values, axis=0)
+
+
+def _share(functions: np.ndarray, others: np.ndarray) -> float:
+    """Smallest share of a function in the span of others."""
+    basis = np.linalg.qr(others)[0]
+    return float(((basis.T @ functions) ** 2).sum(axis=0).min())
+
+
+def twist(looks: Sequence[Look]) -> Measurement:
+    """Return the `impurity` of the factors' lowest functions in all samples.
+
+    Its noise is what halves of the samples add to it.
+    """
+    full, *halves = map_threads(lambda look: impurity(look.geometry, look.blocks), looks)
+    if not halves:
+        return Measurement(full)
+    return Measurement(full, float(excess_in_halves(full, halves)))
+
+
+def modulation(factors: Sequence[Factor], spectrum: Spectrum) -> float:
+    """Return the largest change of a factor's variance along the others."""
+    charts = [factor.chart for factor in factors if factor.chart is not None]
+    # A mean square of 4,000 samples is accurate to some 3 %.
+    return max((chart.modulation(spectrum, 4000) for chart in charts), default=0.0)
+
+
+def undivided(splits: Sequence[Split]) -> Measurement:
+    """Return the smallest q, less its noise, of functions that were not divided.
+
+    A batch that fell into n blocks has n - 1 values of q near 0; the next one says whether one of
+    the blocks might be divided once more. 1 where no batch has another.
+    """
+    following = [
+        Measurement(float(s.q[s.n_blocks - 1]), float(s.noise[s.n_blocks - 1]))
+        for s in splits
+        if len(s.q) >= s.n_blocks
+    ]
+    return min(following, key=lambda q: q.net, default=Measurement(1.0))
+
+
+# How much places on one factor tell of places on another.
+
+
+def leakage(factors: Sequence[Factor]) -> np.ndarray:
+    """Return the R^2 with which places on each factor predict each other factor.
+
+    Returns (n_factors, n_factors).
+    """
+    out = np.full((len(factors), len(factors)), np.nan)
+    for i, source in enumerate(factors):
+        others = [j for j in range(len(factors)) if j != i]
+        targets = [factors[j].embedding for j in others]
+        # All others at once, since the search for neighbours is what takes time.
+        columns = predictability(source.embedding, np.hstack(targets))
+        ends = np.cumsum([target.shape[1] for target in targets])[:-1]
+        out[i, others] = [part.mean() for part in np.split(columns, ends)]
+    return out
+
+
+def dependence(
+    factors: Sequence[Factor], *, by_ranks: bool = True, rng: np.random.Generator
+) -> float:
+    """Return the permutation p-value of independent places.
+
+    The statistic is the sum of squared correlations between features of the factors' places:
+    coordinates, their squares and products. For an interval these are, with `by_ranks`, waves of
+    its ranks, which see more: also errors of places that were read off functions, which are flat at
+    the ends of an interval.
+    """
+    thin = thinned(len(factors[0].embedding), 5000)
+    first, *others = (_features(factor.embedding[thin], by_ranks) for factor in factors)
+    # One factor stays in place: only the order relative to it matters.
+    seen = _correlation([first, *others])
+    at_least_as_large = 0
+    for _ in range(PERMUTATIONS):
+        shuffled = [f.take(rng.permutation(len(f)), axis=0) for f in others]
+        at_least_as_large += _correlation([first, *shuffled]) >= seen
+    # The order that was seen is one of the permutations (Phipson and Smyth, 2010).
+    return float((1 + at_least_as_large) / (1 + PERMUTATIONS))
+
+
+def _correlation(features: Sequence[np.ndarray]) -> float:
+    """Sum of squared correlations between orthonormal features of all pairs."""
+    total = 0.0
+    for i, one in enumerate(features):
+        for other in features[:i]:
+            total += float(((one.T @ other) ** 2).sum())
+    return total
+
+
+def _features(places: np.ndarray, by_ranks: bool) -> np.ndarray:
+    """Functions of places that tell them apart, centred and made orthonormal."""
+    is_interval = places.shape[1] == 1
+    features = _waves(places) if is_interval and by_ranks else _squares(places)
+    # The square of a circle's cosine is 1 less that of its sine: one of them is redundant, and
+    # rounding must not make a feature of it.
+    centred = features - features.mean(axis=0)
+    left, strength, _ = np.linalg.svd(centred, full_matrices=False)
+    return left[:, strength > 1e-3 * strength[0]]
+
+
+def _waves(places: np.ndarray) -> np.ndarray:
+    """Cosines of ranks, (n, r).
+
+    Six of them: the width of a square that stands on its corner is one of two waves, in each of two
+    clusters of four.
+    """
+    ranks = rankdata(places[:, 0]) / len(places)
+    return np.cos(np.pi * np.outer(ranks, np.arange(1, 7)))
+
+
+def _squares(places: np.ndarray) -> np.ndarray:
+    """Places, their squares and their products."""
+    i, j = np.triu_indices(places.shape[1])
+    scaled = (places - places.mean(axis=0)) / places.std()
+    return np.column_stack([scaled, scaled[:, i] * scaled[:, j]])
+
+
+# How much of the samples the factors explain.
+
+
+def explained(factors: Sequence[Factor], samples: np.ndarray | None, inliers: np.ndarray) -> float:
+    """Return the smallest R^2 with which all factors predict a main direction.
+
+    Shapes: samples (n_samples, n_features), inliers (n_samples,).
+    """
+    if samples is None:
+        return 1.0
+    rows = thinned(np.flatnonzero(inliers), 20_000)
+    # Places in units of length: a function's gradient is the root of its eigenvalue.
+    places = np.hstack(
+        [f.embedding[rows] / (f.embedding.std() * np.sqrt(f.eigenvalues[0])) for f in factors]
+    )
+    samples = samples[rows]
+    count = min(20, *samples.shape)
+    pca = PCA(count, svd_solver="auto", random_state=0)
+    scores = pca.fit_transform(samples)
+    main = scores[:, pca.explained_variance_ratio_ > 0.01]
+    return float(predictability(places, main).min(initial=1.0))
+
+
+def least_explained_part(
+    factors: Sequence[Factor], samples: np.ndarray | None, inliers: np.ndarray
+) -> float:
+    """Return the smallest R^2 with which all factors predict an independent part.
+
+    A factor much smaller than the others has its functions beyond the computed spectrum and adds
+    little to any distance. Where distances of the factors add up it is still a linear part of the
+    samples that is independent of all others and no Gaussian noise. 1 where there is no such part.
+
+    Shapes: samples (n_samples, n_features), inliers (n_samples,).
+    """
+    if samples is None:
+        return 1.0
+    rows = thinned(np.flatnonzero(inliers), PREDICTED_SAMPLES)
+    centred = samples[rows] - samples[rows].mean(axis=0)
+    coordinates, _ = principal_coordinates(centred)
+    places = np.hstack([factor.embedding[rows] / factor.embedding.std() for factor in factors])
+    parts = [
+        coordinates @ part.reading for part in independent_parts(coordinates) if not part.gaussian
+    ]
+    if not parts:
+        return 1.0
+    # All parts at once, since the search for neighbours is what takes time.
+    r2 = predictability(places, np.hstack(parts))
+    ends = np.cumsum([part.shape[1] for part in parts])[:-1]
+    return float(min(share.mean() for share in np.split(r2, ends)))

@@ -1,0 +1,104 @@
+import numpy as np
+
+from manifactor.factoring.factors.factor import make_factors, selection
+from manifactor.factoring.gradients.division import Split
+from manifactor.factoring.measures import Measurement, product
+from manifactor.factoring.measures.product import (
+    completeness,
+    dependence,
+    explained,
+    leakage,
+    least_explained_part,
+    undivided,
+)
+
+from ...conftest import box_spectrum
+from ..places import interval, pure
+
+
+def test_independent_places_are_found_independent_and_dependent_ones_dependent(rng):
+    t, u = rng.uniform(size=(2, 1000))
+    assert dependence([interval(t), interval(u)], rng=rng) > 0.01
+    shifted, folded = (t + 0.3 * u) / 1.3, np.abs(2 * t - 1)
+    assert dependence([interval(t), interval(shifted)], rng=rng) < 0.01
+    # No linear correlation, yet dependent.
+    assert dependence([interval(t), interval(folded)], rng=rng) < 0.01
+
+
+def test_squares_of_places_see_bends_and_their_ranks_see_quick_waves_too(rng):
+    t, u = rng.uniform(size=(2, 1000))
+
+    def by_squares(places):
+        return dependence([interval(t), interval(places)], by_ranks=False, rng=rng)
+
+    assert by_squares(u) > 0.01
+    assert by_squares(np.abs(2 * t - 1)) < 0.01
+    wave = np.cos(5 * np.pi * t)
+    assert by_squares(wave) > 0.01
+    assert dependence([interval(t), interval(wave)], rng=rng) < 0.01
+
+
+def test_leakage_says_which_factor_predicts_which():
+    spectrum, _ = box_spectrum([1.0], 5, n_samples=800)
+    (whole,) = make_factors(spectrum, [selection(spectrum, [1])])
+    # The same at t and 1 - t.
+    (folded,) = make_factors(spectrum, [selection(spectrum, [2])])
+    found = leakage([whole, folded])
+    assert found[0, 1] > 0.99
+    assert found[1, 0] < 0.1
+
+
+def test_the_smallest_p_value_is_one_over_the_number_of_orders(rng, monkeypatch):
+    monkeypatch.setattr(product, "PERMUTATIONS", 19)
+    t = rng.uniform(size=500)
+    assert dependence([interval(t), interval(t)], rng=rng) == 1 / 20
+
+
+def test_a_direction_of_the_data_that_no_factor_explains_is_noticed(rng):
+    spectrum, waves = box_spectrum([1.3, 1.0], 20, n_samples=1000)
+    x, y = (waves.tolist().index(w) for w in ([1, 0], [0, 1]))
+    factors = make_factors(spectrum, [selection(spectrum, [x]), selection(spectrum, [y])])
+    places = np.hstack([factor.embedding for factor in factors])
+    all_of_them = np.ones(len(places), dtype=bool)
+    unknown = np.c_[places, 2 * rng.uniform(size=len(places))]
+    assert explained(factors, places, all_of_them) > 0.9
+    assert explained(factors, unknown, all_of_them) < 0.2
+    assert explained(factors, None, all_of_them) == 1
+
+
+def test_a_small_independent_part_that_no_factor_explains_is_noticed(rng):
+    t, u, v = rng.uniform(size=(3, 2000))
+    factors = [interval(t), interval(u)]
+    everyone = np.ones(2000, dtype=bool)
+    both, thin = np.column_stack([5 * t, u]), 0.05 * v[:, None]
+    noise = 0.05 * rng.normal(size=(2000, 1))
+    assert least_explained_part(factors, both, everyone) > 0.9
+    assert least_explained_part(factors, np.hstack([both, thin]), everyone) < 0.05
+    # Gaussian noise is no part that factors must explain.
+    assert least_explained_part(factors, np.hstack([both, noise]), everyone) > 0.9
+    assert least_explained_part(factors, None, everyone) == 1
+
+
+def test_missing_functions_lower_the_completeness():
+    spectrum, waves = box_spectrum([1.3, 1.0], 30, n_samples=2000)
+    x, y = (sorted(pure(waves, side)) for side in (0, 1))
+    whole = make_factors(spectrum, [selection(spectrum, g) for g in (x, y)])
+    holes = make_factors(spectrum, [selection(spectrum, g) for g in (x[1:], y)])
+    assert completeness(spectrum, whole) > 0.99
+    assert completeness(spectrum, holes) < 0.9
+
+
+def test_products_that_are_too_many_lower_the_completeness_as_those_that_lack():
+    spectrum, waves = box_spectrum([1.3, 1.0], 30, n_samples=2000)
+    x, y = (sorted(pure(waves, side)) for side in (0, 1))
+    doubled = make_factors(spectrum, [selection(spectrum, g) for g in (x, sorted([*y, *y]))])
+    assert completeness(spectrum, doubled) < 0.75
+
+
+def test_a_block_that_might_be_divided_once_more_is_found_by_its_q_less_its_noise():
+    sure = Split(2, np.array([0.0, 0.9]), np.array([0.0, 0.1]))
+    doubtful = Split(1, np.array([0.7]), np.array([0.2]))
+    single = Split(1, np.empty(0), np.empty(0))
+    assert undivided([sure, single, doubtful]) == Measurement(0.7, 0.2)
+    assert undivided([sure]) == Measurement(0.9, 0.1)
+    assert undivided([single]).value == 1
