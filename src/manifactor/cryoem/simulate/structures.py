@@ -1,14 +1,14 @@
 """Molecules read from PDB and mmCIF files."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from manifactor._support.errors import extra
-from manifactor.cryoem.simulate.molecule import Molecule, Part
+from manifactor.cryoem.simulate.molecule import Molecule
 
 
 @dataclass(frozen=True)
@@ -63,58 +63,25 @@ def read_molecule(path, *, rotor: Sequence[str], assembly: str | None = None) ->
     if z[turns].mean() < z[~turns].mean():
         # Half a turn about x; changing the sign of z alone would be a mirror image.
         atoms = atoms * [1.0, -1.0, -1.0]
-    parts = np.where(turns, Part.ROTOR, Part.REST)
-    return Molecule(atoms, found.atomic_numbers, parts)
+    return Molecule(atoms, found.atomic_numbers, np.where(turns, 0, 1))
 
 
 def _rotor_atoms(rotor: Sequence[str], found: _Atoms) -> np.ndarray:
     """Return the mask of the atoms that the selections name."""
-    # A single selection is a sequence, too: of letters.
-    selections = [rotor] if isinstance(rotor, str) else rotor
     turns = np.zeros(len(found.chains), dtype=bool)
-    for selection in selections:
+    # A single selection is a sequence, too: of letters.
+    for selection in [rotor] if isinstance(rotor, str) else rotor:
         turns |= _selected(selection, found)
-    if not turns.any():
+    if turns.all() or not turns.any():
         raise ValueError(
-            f"`rotor` must select some atoms; it selects none. The chains are {found.chain_names}."
-        )
-    if turns.all():
-        raise ValueError(
-            "`rotor` must select a part of the molecule; it selects every atom. "
-            f"The chains are {found.chain_names}."
+            "`rotor` must select some atoms, not all; it selects "
+            f"{'every atom' if turns.any() else 'none'}. The chains are {found.chain_names}."
         )
     return turns
 
 
 def _selected(selection: str, found: _Atoms) -> np.ndarray:
     """Return the mask of a selection such as "B" or "A:219-421"."""
-    chain, residues = _parsed(selection)
-    if chain not in found.chains:
-        raise ValueError(
-            f"`rotor` must name chains of the file, {found.chain_names}; got {selection!r}."
-        )
-    in_chain = found.chains == chain
-    if residues is None:
-        return in_chain
-    numbers = found.residues[in_chain]
-    if None in numbers:
-        raise ValueError(
-            f"`rotor` selects residues by number; in {found.path}, chain {chain} has "
-            "residues without one. Number them, or name whole chains."
-        )
-    first, last = residues
-    selected = in_chain.copy()
-    selected[in_chain] = (numbers >= first) & (numbers <= last)
-    if not selected.any():
-        raise ValueError(
-            f"`rotor` must select some atoms; {selection!r} selects none. "
-            f"Chain {chain} has residues {numbers.min()} to {numbers.max()}."
-        )
-    return selected
-
-
-def _parsed(selection: str) -> tuple[str, tuple[int, int] | None]:
-    """Return the chain and the range of residues of a selection."""
     # Residue numbers may be negative, as those of tags before the first residue.
     pattern = r"([^\s:]+)(?::(-?\d+)-(-?\d+))?"
     match = re.fullmatch(pattern, selection) if isinstance(selection, str) else None
@@ -123,32 +90,52 @@ def _parsed(selection: str) -> tuple[str, tuple[int, int] | None]:
             f'`rotor` must hold selections such as "B" or "A:219-421"; got {selection!r}.'
         )
     chain, first, last = match.groups()
-    return chain, None if first is None else (int(first), int(last))
+    if chain not in found.chains:
+        raise ValueError(
+            f"`rotor` must name chains of the file, {found.chain_names}; got {selection!r}."
+        )
+    in_chain = found.chains == chain
+    if first is None:
+        return in_chain
+    numbers = found.residues[in_chain]
+    if None in numbers:
+        raise ValueError(
+            f"`rotor` selects residues by number; in {found.path}, chain {chain} has "
+            "residues without one. Number them, or name whole chains."
+        )
+    selected = in_chain.copy()
+    selected[in_chain] = (numbers >= int(first)) & (numbers <= int(last))
+    if not selected.any():
+        raise ValueError(
+            f"`rotor` must select some atoms; {selection!r} selects none. "
+            f"Chain {chain} has residues {numbers.min()} to {numbers.max()}."
+        )
+    return selected
 
 
 def _read_atoms(path: Path, assembly: str | None) -> _Atoms:
     structure = _read_structure(path)
-    if assembly is not None:
-        _build_assembly(structure, assembly)
+    known = [each.name for each in structure.assemblies]
+    if assembly in known:
+        # Copies keep the chain's name, so that a selection of the rotor names all of them.
+        structure.transform_to_assembly(assembly, extra("gemmi").HowToNameCopiedChain.Dup)
+    elif assembly is not None:
+        raise ValueError(
+            "`assembly` must be one of "
+            f"{known or 'those in the file, which has none'}; got {assembly!r}."
+        )
     structure.remove_alternative_conformations()
     structure.remove_waters()
-    sites = list(_first_model(structure))
+    sites = [site for model in list(structure)[:1] for site in model.all()]
     if not sites:
         raise ValueError(f"{path} must hold atoms; it holds none.")
-    numbers = [site.atom.element.atomic_number for site in sites]
     return _Atoms(
         path=path,
         chains=np.array([site.chain.name for site in sites]),
         residues=np.array([site.residue.seqid.num for site in sites]),
         positions=np.array([site.atom.pos.tolist() for site in sites]),
-        atomic_numbers=np.array(numbers, dtype=float),
+        atomic_numbers=np.array([float(site.atom.element.atomic_number) for site in sites]),
     )
-
-
-def _first_model(structure) -> Iterator:
-    """Yield chain, residue and atom of each atom of the first model."""
-    for model in list(structure)[:1]:
-        yield from model.all()
 
 
 def _read_structure(path: Path):
@@ -163,14 +150,3 @@ def _read_structure(path: Path):
         raise ValueError(
             f"{path} must be a PDB or mmCIF file; it cannot be read as one: {error}"
         ) from error
-
-
-def _build_assembly(structure, name: str) -> None:
-    known = [assembly.name for assembly in structure.assemblies]
-    if name not in known:
-        raise ValueError(
-            "`assembly` must be one of "
-            f"{known or 'those in the file, which has none'}; got {name!r}."
-        )
-    # Copies keep the chain's name, so that a selection of the rotor names all of them.
-    structure.transform_to_assembly(name, extra("gemmi").HowToNameCopiedChain.Dup)

@@ -1,0 +1,216 @@
+"""Facts about the images of all views."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.spatial.transform import Rotation
+
+from manifactor.cryoem.ctf import contrast_transfer
+from manifactor.cryoem.files.particles import Particles, euler_matrices, view_directions
+from manifactor.cryoem.one_view.views import aligned
+from manifactor.cryoem.simulate import all_views
+from manifactor.cryoem.simulate.all_views import (
+    PreferredDirections,
+    elevation_scores,
+    pose_angles,
+    simulate_views,
+    uniform_directions,
+    with_error,
+)
+from manifactor.cryoem.simulate.one_view import simulate_particles
+
+
+def simulate(n_samples, **settings):
+    usual = {"signal_to_noise": None, "random_state": 0}
+    return simulate_views(n_samples, **{**usual, **settings})
+
+
+def test_a_seed_gives_the_motions_of_one_view_in_all_views():
+    all_views = simulate(20, motions="xy")
+    one_view = simulate_particles(
+        20, motions="xy", signal_to_noise=None, size=54, pixel_size=5.0, random_state=0
+    )
+    np.testing.assert_array_equal(all_views.angle, one_view.angle)
+    np.testing.assert_array_equal(all_views.stretch, one_view.stretch)
+
+
+@pytest.mark.parametrize(
+    ("motions", "columns"), [("x", [2, 1]), ("xy", [2, 1, 1]), ("stretches", [1, 1]), ("rigid", [])]
+)
+def test_there_is_one_true_array_for_each_motion(motions, columns):
+    truth = simulate(5, motions=motions).truth
+    assert [values.shape for values in truth] == [(5, k) for k in columns]
+
+
+def test_a_rigid_molecule_looks_the_same_in_the_same_pose():
+    simulation = simulate(30, motions="rigid")
+    moving = simulate(30, motions="x")
+    np.testing.assert_array_equal(simulation.rotations, moving.rotations)
+
+    def in_one_pose(particles):
+        pose = np.broadcast_to(particles.rotations[:1], (30, 3, 3))
+        return replace(particles, rotations=pose, shift=np.zeros((30, 2))).images
+
+    images = in_one_pose(simulation)
+    np.testing.assert_array_equal(images, np.broadcast_to(images[:1], images.shape))
+    assert in_one_pose(moving).std(axis=0).max() > 0.05 * images.max()
+
+
+def test_poses_bring_images_of_one_direction_into_one_frame():
+    """The convention of shifts and turns is that of the images of one view."""
+    simulation = simulate(6, motions="rigid")
+    angles = np.c_[np.tile([40.0, 70.0], (6, 1)), simulation.angles[:, 2]]
+    images = replace(simulation, angles=angles, rotations=euler_matrices(angles)).images
+    turned = Particles(None, np.arange(6), angles=angles).turned()
+    upright = aligned(images, turned, simulation.shift).reshape(6, -1)
+    # Linear interpolation at .7 pixels a standard deviation leaves some percent.
+    assert np.corrcoef(upright).min() > 0.98
+    assert np.corrcoef(images.reshape(6, -1)).min() < 0.9
+
+
+@pytest.mark.parametrize(
+    ("preferred", "correlation"), [(None, -0.6), (None, 0.0), (PreferredDirections(), 0.8)]
+)
+def test_the_stretch_is_correlated_with_the_view_and_stays_uniform(preferred, correlation):
+    particles = simulate(20_000, view_correlation=correlation, preferred=preferred)
+    stretch = particles.stretch[:, 0]
+    elevation = np.abs(particles.rotations[:, 2, 2])
+    ranks = np.argsort(np.argsort([stretch, elevation], axis=1), axis=1)
+    # The rank correlation of a Gaussian copula.
+    expected = 6 / np.pi * np.arcsin(correlation / 2)
+    assert np.corrcoef(ranks)[0, 1] == pytest.approx(expected, abs=0.02)
+    quantiles = np.linspace(0.1, 0.9, 9)
+    even = 40 * (2 * quantiles - 1)
+    np.testing.assert_allclose(np.quantile(stretch, quantiles), even, atol=1.5)
+    assert abs(np.corrcoef(particles.angle, elevation)[0, 1]) < 0.03
+
+
+def test_poses_with_errors_leave_the_true_ones_behind_the_images():
+    exact, wrong = simulate(300), simulate(300, pose_error=3.0)
+    np.testing.assert_array_equal(exact.rotations, wrong.rotations)
+    np.testing.assert_array_equal(exact.clean([0, 9]), wrong.clean([0, 9]))
+    turn = euler_matrices(wrong.angles) @ wrong.rotations.transpose(0, 2, 1)
+    angle = np.arccos((np.trace(turn, axis1=1, axis2=2) - 1) / 2)
+    assert np.degrees(np.sqrt((angle**2).mean())) == pytest.approx(3, rel=0.1)
+
+
+def test_images_do_not_depend_on_the_size_of_a_batch(monkeypatch):
+    monkeypatch.setattr(all_views, "N_CALIBRATION", 20)
+    simulation = simulate(9, signal_to_noise=10.0)
+    monkeypatch.setattr(all_views, "BATCH_SIZE", 4)
+    parts = list(simulation.parts())
+    assert [rows.stop for rows, _ in parts] == [4, 8, 9]
+    several = np.concatenate([images for _, images in parts])
+    monkeypatch.undo()
+    np.testing.assert_array_equal(simulation.images, several)
+
+
+@pytest.mark.slow
+def test_noise_has_one_level_for_all_motions_and_seeds(monkeypatch):
+    monkeypatch.setattr(all_views, "N_CALIBRATION", 150)
+    moving = simulate(20, signal_to_noise=5.0)
+    rigid = simulate(20, signal_to_noise=5.0, motions="rigid", random_state=1)
+    # The centres of their images differ by a fraction of a pixel.
+    assert moving.noise == pytest.approx(rigid.noise, rel=1e-3)
+    noise = moving.images - moving.clean(slice(None))
+    assert noise.std() == pytest.approx(moving.noise, rel=0.02)
+    # A ratio means the same in one view, where atoms are splats and not Gaussians.
+    one_view = simulate_particles(150, size=48, pixel_size=5.5, signal_to_noise=5.0, random_state=0)
+    assert moving.noise == pytest.approx(one_view.noise, rel=0.15)
+
+
+def test_images_with_a_ctf_are_the_clean_ones_times_it():
+    clean, with_ctf = simulate(4), simulate(4, defocus=(1e4, 2e4))
+    transfer = contrast_transfer(48, 5.5, with_ctf.defocus)
+    expected = np.fft.irfft2(np.fft.rfft2(clean.images) * transfer, s=(48, 48))
+    np.testing.assert_allclose(with_ctf.images, expected, atol=1e-4 * clean.images.max())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_samples": 0}, "`n_samples`"),
+        ({"motions": "z"}, "`motions` must be one of 'x', 'xy', 'stretches', 'rigid'"),
+        ({"size": 32}, "`size` must be at least 46 pixels"),
+        ({"blur": 2.0}, "`blur` must be at least 0.7 pixels, 3.85 A"),
+        ({"pose_error": -1.0}, "`pose_error`"),
+        ({"signal_to_noise": 0.0}, "`signal_to_noise`"),
+        ({"correlation": 0.8, "view_correlation": 0.8}, "`view_correlation` must add up to"),
+    ],
+)
+def test_a_parameter_that_cannot_be_is_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(**{"n_samples": 10, **settings})
+
+
+def test_correlations_may_leave_nothing_to_chance():
+    simulate(10, correlation=0.6, view_correlation=0.8)
+
+
+N = 40_000
+
+
+def test_uniform_directions_have_the_moments_of_the_sphere(rng):
+    directions = uniform_directions(N, rng)
+    np.testing.assert_allclose(np.linalg.norm(directions, axis=1), 1)
+    np.testing.assert_allclose(directions.mean(axis=0), 0, atol=0.015)
+    np.testing.assert_allclose(directions.T @ directions / N, np.eye(3) / 3, atol=0.01)
+    # Heights are uniform on a sphere, as Archimedes knew.
+    assert stats.kstest(directions[:, 2], stats.uniform(-1, 2).cdf).pvalue > 1e-3
+
+
+def test_preferred_directions_follow_their_density(rng):
+    preferred = PreferredDirections()
+    directions = preferred.draw(N, rng)
+    np.testing.assert_allclose(np.linalg.norm(directions, axis=1), 1)
+    # The mean of any function: here indicators of cones, weighted by the density.
+    even = uniform_directions(N, rng)
+    weights = preferred.density(even)
+    assert weights.mean() == pytest.approx(1, abs=0.02)
+    for centre in preferred.centres:
+        found = (directions @ centre > np.cos(np.radians(20))).mean()
+        expected = weights[even @ centre > np.cos(np.radians(20))].sum() / N
+        assert found == pytest.approx(expected, rel=0.1)
+    peak = preferred.density(preferred.centres[:1])[0]
+    assert peak == pytest.approx(0.3 + 0.7 * 0.4 * 20, rel=0.02)
+    assert weights.min() == pytest.approx(0.3, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"weights": (1.0,)}, "`weights` must have one number for each"),
+        ({"concentration": 0.0}, "`concentration`"),
+        ({"floor": 1.5}, "`floor`"),
+    ],
+)
+def test_a_density_that_cannot_be_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        PreferredDirections(**changes)
+
+
+def test_angles_are_those_of_the_direction(rng):
+    directions = uniform_directions(50, rng)
+    angles = pose_angles(directions, rng.uniform(-180, 180, 50))
+    np.testing.assert_allclose(view_directions(angles), directions, atol=1e-12)
+    # The third row of a pose is the direction of projection.
+    np.testing.assert_allclose(euler_matrices(angles)[:, 2], directions, atol=1e-12)
+
+
+def test_errors_of_poses_have_the_given_size_and_no_direction(rng):
+    true = euler_matrices(rng.uniform(-180, 180, size=(20_000, 3)))
+    wrong = with_error(true, 2.0, rng)
+    vectors = Rotation.from_matrix(wrong @ true.transpose(0, 2, 1)).as_rotvec()
+    squared = np.degrees(vectors) ** 2
+    np.testing.assert_allclose(squared.mean(axis=0), 4 / 3, rtol=0.05)
+    np.testing.assert_allclose(np.degrees(vectors).mean(axis=0), 0, atol=0.04)
+
+
+def test_opposite_views_have_the_same_elevation_and_scores_are_normal(rng):
+    directions = uniform_directions(5000, rng)
+    scores = elevation_scores(directions)
+    np.testing.assert_array_equal(scores, elevation_scores(-directions))
+    assert stats.kstest(scores, "norm").pvalue > 0.99
+    assert scores[np.abs(directions[:, 2]).argmax()] == scores.max()
