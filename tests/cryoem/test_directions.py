@@ -2,7 +2,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from manifactor.cryoem.simulate.all_views import PreferredDirections, uniform_directions
 
 from manifactor.cryoem.directions import (
     half_sphere_cells,
@@ -11,6 +10,7 @@ from manifactor.cryoem.directions import (
     sphere_cells,
 )
 from manifactor.cryoem.files.particles import Particles, view_directions
+from manifactor.cryoem.simulate.all_views import PreferredDirections, uniform_directions
 
 
 def particles(angles):
