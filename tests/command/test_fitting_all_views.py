@@ -6,7 +6,6 @@ import mrcfile
 import numpy as np
 import pytest
 
-from manifactor.cryoem.all_views.principal import PrincipalVolumes
 from manifactor.cryoem.files.mrc import write_stack
 
 from .conftest import interrupt_at, manifactor, refusal
@@ -118,19 +117,12 @@ def test_more_particles_than_memory_can_hold_are_refused(particles, folder, caps
 
 
 FIT = "fit all.star --all-views --out run"
-PRINCIPAL = "manifactor.cryoem.all_views.factoring.principal_volumes"
+SEARCH = "manifactor.cryoem.all_views.principal._searched"
 
 
-def no_motion(transforms, **_):
-    """Principal volumes of a rigid molecule, without looking for them."""
-    n = len(transforms)
-    return PrincipalVolumes(
-        volumes=np.zeros((1, transforms.grid.size), complex),
-        coordinates=np.zeros((n, 0)),
-        covariance=np.zeros((n, 0, 0)),
-        information=np.zeros(0),
-        agreement=np.full(1, 0.1),
-    )
+def no_motion(transforms, *_):
+    """The mean volume of a rigid molecule and no others, without looking for them."""
+    return np.zeros((1, transforms.grid.size), complex), np.full(1, 0.1)
 
 
 def never(*_, **__):
@@ -145,17 +137,17 @@ def test_a_resumed_fit_repeats_no_finished_stage(
         assert manifactor(FIT) == 130
     assert "repeat the command with --resume" in capsys.readouterr().err
     monkeypatch.setattr("manifactor.cryoem.files.stacks.ImageSource.blocks", never)
-    monkeypatch.setattr(PRINCIPAL, no_motion)
+    monkeypatch.setattr(SEARCH, no_motion)
     assert manifactor(f"{FIT} --resume") == 2
     assert "must show a motion" in capsys.readouterr().err
-    monkeypatch.setattr(PRINCIPAL, never)
+    monkeypatch.setattr(SEARCH, never)
     assert "must show a motion" in refusal(f"{FIT} --resume", folder, capsys)
 
 
 def test_a_fit_is_not_resumed_with_other_poses(
     particles, folder, capsys, monkeypatch, every_stage_is_long
 ):
-    monkeypatch.setattr(PRINCIPAL, no_motion)
+    monkeypatch.setattr(SEARCH, no_motion)
     assert manifactor(FIT) == 2
     write_star(folder / "all.star", {**particles, POSE[2]: 5 + particles[POSE[2]]})
     assert "must belong to this fit" in refusal(f"{FIT} --resume", folder, capsys)

@@ -5,9 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from manifactor.cryoem.all_views.volumes import RunMotions, angles_of, even_scale
+from manifactor.cryoem.all_views.model import angles_of
+from manifactor.cryoem.all_views.volumes import RunMotions, even_scale
 
-from ..cryoem.moving import moving_model
+from ..moving import moving_model
 
 
 @pytest.fixture(scope="module")
