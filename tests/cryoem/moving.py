@@ -16,7 +16,7 @@ def moving_model():
 
     Views along x are blind to the interval, and one cell has no particles.
     """
-    grid, motions = VolumeGrid(cut=5.0), Motions(("interval", "circle"))
+    grid, motions = VolumeGrid(cut=5.0, radius=0.48), Motions(("interval", "circle"))
     axis = fft.fftfreq(grid.side) * PADDING
     x, y, z = np.meshgrid(axis, axis, axis, indexing="ij")
 

@@ -60,12 +60,6 @@ def test_a_movie_leaves_empty_bins_out(tmp_path):
     assert len(list(frames_of(tmp_path / "b.gif"))) == 1
 
 
-@needs_encoder
-def test_a_path_that_ends_in_mp4_becomes_a_video(tmp_path):
-    write_movie(tmp_path / "a.mp4", moving_blob(3), circular=True)
-    assert (tmp_path / "a.mp4").read_bytes()[4:12] == b"ftypisom"
-
-
 def test_a_movie_that_cannot_be_written_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"must end in \.gif"):
         write_movie(tmp_path / "a.avi", moving_blob(3), circular=True)
@@ -115,6 +109,7 @@ def part(movie, kind):
 @needs_encoder
 def test_a_movie_is_a_video_that_plays_once(frames):
     movie = mp4_bytes(frames, 0.25)
+    assert movie == mp4_bytes(frames, 0.25)
     kinds = [kind for kind, _, _ in _boxes(movie, 0, len(movie))]
     assert kinds[0] == b"ftyp"
     assert {b"moov", b"mdat"} < set(kinds)
@@ -124,11 +119,6 @@ def test_a_movie_is_a_video_that_plays_once(frames):
     # Four frames of a quarter of a second, in milliseconds.
     assert int.from_bytes(part(movie, b"mvhd")[32:40], "big") == 1000
     assert int.from_bytes(part(movie, b"tkhd")[36:44], "big") == 1000
-
-
-@needs_encoder
-def test_the_same_frames_give_the_same_file(frames):
-    assert mp4_bytes(frames, 0.1) == mp4_bytes(frames, 0.1)
 
 
 @needs_encoder

@@ -15,7 +15,7 @@ def blobs_at(points, frequencies):
     return np.exp(-2j * np.pi * points @ frequencies.T).sum(axis=-2) * decay
 
 
-GRID = VolumeGrid(cut=4.0)
+GRID = VolumeGrid(cut=4.0, radius=0.48)
 # Blobs without any symmetry.
 BODY = np.random.default_rng(7).uniform(-0.22, 0.22, size=(6, 3))
 

@@ -42,7 +42,6 @@ def coarse():
 @pytest.mark.slow
 def test_every_particle_gets_its_places(coarse, monkeypatch):
     monkeypatch.setattr(placing, "ROUNDS", 1)
-    monkeypatch.setattr(placing, "COMPARED", 500)
     images, places = moving(2000)
     found = factor_all_views(images)
     assert found.fit.verdict_ in ("product", "partial")

@@ -129,13 +129,6 @@ def test_blind_directions_all_around_have_no_axis():
     assert found.axis is None
 
 
-def test_directions_with_few_particles_do_not_count():
-    few = np.where(VIEWS.deviations[:, 0] > 0.1, 1, 4 * VIEWS.counts)
-    found = visibility(replace(VIEWS, counts=few), 0)
-    assert (found.shown, found.blind, found.axis) == (1, 0, None)
-    assert 0 < found.blind_particles < 0.1
-
-
 def test_deviations_are_told_in_the_unit_of_the_factor():
     spread = np.full(9, np.pi / 60)
     places = [Place(np.zeros(9), shape, None, spread) for shape in ("interval", "circle")]

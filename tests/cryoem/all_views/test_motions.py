@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.all_views import motions
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.regression import Likelihood
 
@@ -68,13 +67,13 @@ def test_an_image_that_shows_nothing_has_the_deviation_of_even_places():
     np.testing.assert_allclose(found.features.mean[0], np.eye(N_FEATURES)[0], atol=0.01)
 
 
-def test_blocks_do_not_change_the_posterior(monkeypatch):
+def test_images_are_placed_one_by_one():
     rng = np.random.default_rng(2)
-    terms = noisy_likelihood(rng.uniform(size=(25, 2)), 1000.0, rng)
-    expected = BOTH.posterior(terms).places
-    monkeypatch.setattr(motions, "BLOCK", 7)
-    monkeypatch.setattr(motions, "FINE_BLOCK", 3)
-    np.testing.assert_allclose(BOTH.posterior(terms).places, expected)
+    terms = noisy_likelihood(rng.uniform(size=(2100, 2)), 1000.0, rng)
+    # Blocks of images begin elsewhere.
+    part = slice(1900, None)
+    expected = BOTH.posterior(terms).places[part]
+    np.testing.assert_allclose(BOTH.posterior(terms[part]).places, expected)
 
 
 def test_the_grid_of_many_motions_stays_small():

@@ -80,10 +80,3 @@ def test_images_from_behind_show_the_front_when_mirrored(size):
     truth = model.images(place, euler_matrices(np.array([[*front, 0.0]])), size=size)[0]
     for image in aligned:
         assert np.corrcoef(image.ravel(), truth.ravel())[0, 1] > 0.99
-
-
-def test_particles_without_angles_face_any_view():
-    found = Particles(Path("a.star"), np.arange(3))
-    facing, mirrored = found.facing((0.0, 0.0))
-    assert facing is found
-    assert not mirrored.any()

@@ -38,11 +38,6 @@ def test_the_molecule_moves_as_its_coordinates_say(motions):
     assert np.abs(sideways[0] - sideways[1]).max() > 0.1 * np.ptp(sideways[0])
 
 
-def test_a_view_along_the_motion_does_not_show_it(motions):
-    images = [motions.image([at, 90], (0.0, 90.0), size=48) for at in (0.02, 0.98)]
-    assert np.abs(images[0] - images[1]).max() < 0.02 * np.ptp(images[0])
-
-
 def test_even_places_are_ranks_and_a_circle_has_no_end(motions):
     interval, circle = motions.scales
     coordinates = np.array([0.04, 0.25, 0.81])

@@ -50,7 +50,7 @@ def test_a_molecule_needs_arrays_that_fit_finite_atoms_and_two_parts():
 
 @pytest.mark.parametrize("correlation", [-1.0, 0.0, 0.6])
 def test_motions_are_uniform_and_the_copula_correlates_angle_and_x_stretch(correlation):
-    angle, stretch = Motion("xy", correlation, 4, 40.0).draw(20000, np.random.default_rng(0))
+    angle, stretch = Motion("xy", correlation, 4, 40.0, 0.0).draw(20000, np.random.default_rng(0))
     levels = np.linspace(0.05, 0.95, 10)
     np.testing.assert_allclose(np.quantile(angle, levels), np.pi / 2 * levels, atol=0.02)
     for along in stretch.T:

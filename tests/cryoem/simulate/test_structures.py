@@ -1,5 +1,3 @@
-import sys
-
 import numpy as np
 import pytest
 
@@ -73,10 +71,7 @@ def test_a_residue_without_a_number_is_not_selected_by_number(pdb_file):
     with pytest.raises(ValueError, match=r"molecule\.pdb, chain A has residues without"):
         read_molecule(pdb_file, rotor=["A:1-5"])
     assert read_molecule(pdb_file, rotor=["A"]).rotor.sum() == 6
-    assert read_molecule(pdb_file, rotor=["B:10-10"]).rotor.sum() == 2
-
-
-def test_one_selection_need_not_be_in_a_list(pdb_file):
+    # One selection need not be in a list.
     assert read_molecule(pdb_file, rotor="B:10-10").rotor.sum() == 2
 
 
@@ -114,13 +109,8 @@ def test_an_assembly_is_built_on_its_axis(tmp_path):
     np.testing.assert_allclose(
         np.sort(molecule.atoms[:, 0]), np.sort(np.r_[given[:, 0], -given[:, 0]]), atol=1e-4
     )
-    with pytest.raises(ValueError, match=r"`assembly` must be one of \['1'\]; got '7'"):
+    with pytest.raises(ValueError, match=r"`assembly` must be one of \['1'\]"):
         read_molecule(path, rotor=["B"], assembly="7")
-
-
-def test_a_file_without_assemblies_says_so(pdb_file):
-    with pytest.raises(ValueError, match="which has none; got '1'"):
-        read_molecule(pdb_file, rotor=["B"], assembly="1")
 
 
 @pytest.mark.parametrize(
@@ -155,9 +145,3 @@ def test_a_file_that_is_missing_foreign_or_empty_is_refused(tmp_path):
     empty.write_text("HEADER    NOTHING\nEND\n")
     with pytest.raises(ValueError, match="must hold atoms; it holds none"):
         read_molecule(empty, rotor=["A"])
-
-
-def test_without_gemmi_the_message_says_how_to_install_it(pdb_file, monkeypatch):
-    monkeypatch.setitem(sys.modules, "gemmi", None)
-    with pytest.raises(ValueError, match=r"pip install 'manifactor\[cryoem\]'"):
-        read_molecule(pdb_file, rotor=["B"])

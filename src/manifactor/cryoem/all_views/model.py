@@ -9,7 +9,7 @@ from scipy import fft
 
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.motions import Motions, PlaceFeatures
-from manifactor.cryoem.all_views.regression import Features, volumes_from
+from manifactor.cryoem.all_views.regression import FeatureMoments, volumes_from
 from manifactor.cryoem.all_views.slices import PADDING, VolumeGrid, volume_correlation
 from manifactor.cryoem.all_views.transforms import Transforms
 from manifactor.cryoem.directions import SphereCells, direction_angles, half_sphere_cells
@@ -136,7 +136,7 @@ class MotionModel:
 
     grid: VolumeGrid
     box: float  # width of an image in Angstrom
-    # Features of places; the latter if another program told the places
+    # FeatureMoments of places; the latter if another program told the places
     motions: Motions | PlaceFeatures
     volumes: np.ndarray  # (n_features, grid.size)
     views: ViewMap
@@ -213,7 +213,7 @@ def model_of_places(
     Shapes: places (n, d).
     """
     features = PlaceFeatures.of(topologies, places)
-    known = Features.known(features.features(np.hstack(list(places))))
+    known = FeatureMoments.known(features.features(np.hstack(list(places))))
     half = rng.permutation(len(transforms)) % 2
     found = []
     for number in (0, 1):

@@ -17,15 +17,13 @@ import numpy as np
 from numpy.polynomial.legendre import Legendre
 
 from manifactor._support.workers import PickledFields
-from manifactor.cryoem.all_views.regression import Features, Likelihood
+from manifactor.cryoem.all_views.regression import FeatureMoments, Likelihood
 
 Term = tuple[int, ...]
 Moments = tuple[np.ndarray, np.ndarray]
 
 # Highest degree of an interval or harmonic of a circle: a motion spans some five resolved widths.
 MAX_LEVEL = 6
-# Images at a time: their likelihoods on the grid take some 64 MB, on the finer ones as much.
-BLOCK, FINE_BLOCK = 2000, 250
 
 
 def _polynomial(place: np.ndarray, degree: int) -> np.ndarray:
@@ -49,7 +47,7 @@ class Posterior:
 
     places: np.ndarray  # (n, n_motions): means, in [0, 1]; around a circle circular means
     deviations: np.ndarray  # (n, n_motions): standard deviations in the same unit
-    features: Features
+    features: FeatureMoments
 
 
 @dataclass(frozen=True)
@@ -136,8 +134,9 @@ class Motions(PickledFields):
         # The largest array of all; sums over images need no more digits.
         products = np.empty((n_images, n_features, n_features), np.float32)
         first, second = described._pairs
-        for start in range(0, n_images, BLOCK):
-            rows = slice(start, start + BLOCK)
+        # Images at a time: their likelihoods on the grid take some 64 MB.
+        for start in range(0, n_images, 2000):
+            rows = slice(start, start + 2000)
             weights = self._weights(terms[rows])
             mean[rows] = weights @ described._grid_features
             upper = weights @ described._grid_products
@@ -146,13 +145,13 @@ class Motions(PickledFields):
             places[rows], deviations[rows] = self._moments(weights)
         # Places that are known to about a step of the grid are found on a finer one around them.
         narrow = np.flatnonzero(np.all(deviations <= 1.5 * self._step, axis=1))
-        for start in range(0, len(narrow), FINE_BLOCK):
-            some = narrow[start : start + FINE_BLOCK]
+        for start in range(0, len(narrow), 250):
+            some = narrow[start : start + 250]
             around = self._fine_grid(places[some], deviations[some])
             fine = self._fine_posterior(terms[some], around, described)
             places[some], deviations[some] = fine.places, fine.deviations
             mean[some], products[some] = fine.features.mean, fine.features.products
-        return Posterior(places, deviations, Features(mean, products))
+        return Posterior(places, deviations, FeatureMoments(mean, products))
 
     def _weights(self, terms: Likelihood) -> np.ndarray:
         """Return the probability of every point of the grid, (n, n_points)."""
@@ -199,7 +198,7 @@ class Motions(PickledFields):
         return Posterior(
             places=np.where(self.are_circles, mean % 1, mean),
             deviations=np.sqrt(np.maximum(squares, _within(step))),
-            features=Features(weighted.sum(axis=1), weighted.transpose(0, 2, 1) @ theirs),
+            features=FeatureMoments(weighted.sum(axis=1), weighted.transpose(0, 2, 1) @ theirs),
         )
 
     @cached_property

@@ -21,7 +21,7 @@ from manifactor.cryoem.all_views.motions import Motions, Term
 from manifactor.cryoem.all_views.regression import (
     Arrays,
     Equations,
-    Features,
+    FeatureMoments,
     Likelihood,
     joined,
     likelihood_jobs,
@@ -34,12 +34,8 @@ from manifactor.cryoem.all_views.slices import VolumeGrid, point_group, volume_c
 from manifactor.cryoem.all_views.transforms import Transforms
 from manifactor.cryoem.directions import half_sphere_cells
 
-# Images that volumes are learned from, symmetry mates included.
-LEARNED = 30_000
 # Rounds of expectation maximisation: seven of them placed two stretches no better.
 ROUNDS = 3
-# Images that are placed twice, to see how much the noise of volumes matters.
-COMPARED = 2000
 
 
 @dataclass(frozen=True)
@@ -83,8 +79,8 @@ def place_particles(
 
     def find() -> tuple[tuple[Term, ...], np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         rng = np.random.default_rng(seed)
-        # Drawn, not the first: particles are often in an order.
-        most = LEARNED // len(mates)
+        # Drawn, not the first: particles are often in an order. Symmetry mates are included.
+        most = 30_000 // len(mates)
         known = rng.permutation(len(rows))[:most]
         learned = learn_known(
             transforms[rows[known]].with_mates(mates),
@@ -98,7 +94,8 @@ def place_particles(
             report((turn + 1) / (ROUNDS + 2))
         particles = slice(None, None, len(mates))
         images, features = learned.transforms[particles], learned.features[particles]
-        spread = _noise_of_volumes(images[:COMPARED], learned, workers)
+        # Some images are placed twice, to see how much the noise of volumes matters.
+        spread = _noise_of_volumes(images[:2000], learned, workers)
         consistency = view_consistency(images, features, learned.motions, workers=workers)
         return learned.motions.added, learned.volumes, unexplained(learned), spread, consistency
 
@@ -136,7 +133,7 @@ class Learned:
     motions: Motions
     volumes: np.ndarray  # (n_features, grid.size)
     transforms: Transforms  # the images that the volumes were learned from
-    features: Features  # of these images
+    features: FeatureMoments  # of these images
     prior_variance: np.ndarray  # (n_features, grid.size): of the volumes
 
 
@@ -150,7 +147,7 @@ def learn_known(
     volumes = None
     while True:
         tried = motions.grown()
-        features = Features.known(tried.features(places))
+        features = FeatureMoments.known(tried.features(places))
         learned = learn(transforms, motions, tried, features, volumes=volumes, workers=workers)
         if learned.motions == motions:
             return learned
@@ -164,7 +161,7 @@ def _learned_again(
     images = replace(transforms, noise=unexplained(learned))
     motions, volumes, tried = learned.motions, learned.volumes, learned.motions.grown()
     found = map_likelihoods(_expected_features, images, volumes, motions, tried, workers=workers)
-    features = Features(*found)
+    features = FeatureMoments(*found)
     if len(mates) > 1:
         features = features[np.repeat(np.arange(len(images)), len(mates))]
     images = images.with_mates(mates)
@@ -180,7 +177,7 @@ def learn(
     transforms: Transforms,
     motions: Motions,
     tried: Motions,
-    features: Features,
+    features: FeatureMoments,
     *,
     volumes: np.ndarray | None = None,
     workers: Workers = Here(),
@@ -216,7 +213,7 @@ def learn(
 
 
 def _equations_of_halves(
-    transforms: Transforms, features: Features, volumes: np.ndarray | None, workers: Workers
+    transforms: Transforms, features: FeatureMoments, volumes: np.ndarray | None, workers: Workers
 ) -> list[tuple[Equations, Equations]]:
     middle = len(transforms) // 2
     halves = slice(middle), slice(middle, None)
@@ -284,7 +281,7 @@ def _noise_of_volumes(transforms: Transforms, learned: Learned, workers: Workers
 
 
 def view_consistency(
-    transforms: Transforms, features: Features, motions: Motions, *, workers: Workers = Here()
+    transforms: Transforms, features: FeatureMoments, motions: Motions, *, workers: Workers = Here()
 ) -> np.ndarray:
     """Return how much of a motion in some views the other views predict, (n_motions,)."""
     some = slice(4000)
@@ -317,7 +314,7 @@ def _cells(directions: np.ndarray) -> Iterator[list[np.ndarray]]:
             yield [*np.array_split(rows, 2), others]
 
 
-def _cell_powers(sets: Sequence[tuple[Transforms, Features]], motions: Motions) -> np.ndarray:
+def _cell_powers(sets: Sequence[tuple[Transforms, FeatureMoments]], motions: Motions) -> np.ndarray:
     """Return products of a cell's volumes with the others', and of its two halves.
 
     Both for each motion, (2, n_motions). Halves and others have independent noise.

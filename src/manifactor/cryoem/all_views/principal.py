@@ -22,7 +22,7 @@ from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.regression import (
-    Features,
+    FeatureMoments,
     Likelihood,
     likelihood_jobs,
     likelihood_piece,
@@ -34,12 +34,8 @@ from manifactor.cryoem.all_views.transforms import Transforms
 
 # Volumes that are looked for at first: a circle shows in two or four, an interval in one to three.
 MAX_RANK = 10
-# Images of each half set that decides how many volumes there are, and of the final volumes,
-# symmetry mates included. Some thousand show the motions of a molecule.
-HALF_SET, LEARNED = 6000, 20_000
-# Rounds of expectation maximisation, from random coordinates and from volumes of a half set: the
-# strongest volumes are found in three.
-ROUNDS, FINAL_ROUNDS = 7, 3
+# Rounds of expectation maximisation from random coordinates.
+ROUNDS = 7
 # Least correlation of volumes of two half sets, as for maps.
 REPRODUCIBLE = 0.5
 
@@ -108,7 +104,8 @@ def _searched(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the volumes that two half sets agree about, and how far they do."""
     drawn = rng.permutation(len(transforms))
-    size = min(HALF_SET // len(mates), len(drawn) // 2)
+    # Some thousand images, symmetry mates included, show the motions of a molecule.
+    size = min(6000 // len(mates), len(drawn) // 2)
     halves = [
         transforms[np.sort(rows)].with_mates(mates)
         for rows in (drawn[:size], drawn[size : 2 * size])
@@ -124,15 +121,16 @@ def _searched(
     rank = int((agreement > REPRODUCIBLE).sum())
     volumes = np.concatenate([first[:1], mixing[:rank] @ first[1:]])
     if rank:
-        learned = np.sort(drawn[: LEARNED // len(mates)])
+        learned = np.sort(drawn[: 20_000 // len(mates)])
         images = transforms[learned].with_mates(mates)
-        volumes = _maximised(volumes, images, FINAL_ROUNDS, workers)
+        # The strongest volumes are found in three rounds.
+        volumes = _maximised(volumes, images, 3, workers)
     return volumes, agreement
 
 
 def _from_random(transforms: Transforms, coordinates: np.ndarray, rounds: int) -> np.ndarray:
     """Return volumes after some rounds, starting from random coordinates."""
-    start = Features.known(np.column_stack([np.ones(len(transforms)), coordinates]))
+    start = FeatureMoments.known(np.column_stack([np.ones(len(transforms)), coordinates]))
     with one_blas_thread():
         return _maximised(volumes_from(transforms, start), transforms, rounds, Here())
 
@@ -143,7 +141,7 @@ def _maximised(
     """Return volumes of higher likelihood, by expectation maximisation."""
     for _ in range(rounds):
         mean, covariance = map_likelihoods(coordinates_of, transforms, volumes, workers=workers)
-        features = Features.known(np.column_stack([np.ones(len(mean)), mean]))
+        features = FeatureMoments.known(np.column_stack([np.ones(len(mean)), mean]))
         features.products[:, 1:, 1:] += covariance
         volumes = volumes_from(transforms, features, workers=workers)
         volumes = _normalised(volumes, mean, covariance)

@@ -29,9 +29,6 @@ SHARE = 512
 # Images of a piece of work: a second or more for one core, in which 9 MB of images and some 10 MB
 # of volumes go to a worker. Eight threads share it at most.
 PIECE = 4096
-# Prior variance of a volume's coefficients, in units of the noise of an image. It matters only at
-# frequencies that hardly any image shows.
-WEAK_PRIOR = 1.0
 
 Arrays = tuple[np.ndarray, ...]
 
@@ -85,9 +82,12 @@ class Equations:
         return inside[:half], inside[::-1][:half]
 
     def solved(
-        self, *, prior_variance: np.ndarray | float = WEAK_PRIOR, about: np.ndarray | None = None
+        self, *, prior_variance: np.ndarray | float = 1.0, about: np.ndarray | None = None
     ) -> np.ndarray:
         """Return the volumes, complex, (n_features, grid.size), inside the ball.
+
+        The prior variance of their coefficients is in units of the noise of an image. A single one
+        matters only at frequencies that hardly any image shows.
 
         Shapes: prior_variance, about (n_features, grid.size).
         """
@@ -123,27 +123,27 @@ class Equations:
 
 
 @dataclass(frozen=True)
-class Features:
+class FeatureMoments:
     """What is known of the features of particles."""
 
     mean: np.ndarray  # (n, n_features)
     products: np.ndarray  # (n, n_features, n_features): means of the products of two features
 
     @classmethod
-    def known(cls, values: np.ndarray) -> "Features":
+    def known(cls, values: np.ndarray) -> "FeatureMoments":
         """Return features without uncertainty."""
         return cls(values, values[:, :, None] * values[:, None])
 
-    def __getitem__(self, rows) -> "Features":
-        return Features(self.mean[rows], self.products[rows])
+    def __getitem__(self, rows) -> "FeatureMoments":
+        return FeatureMoments(self.mean[rows], self.products[rows])
 
-    def of(self, columns: np.ndarray) -> "Features":
+    def of(self, columns: np.ndarray) -> "FeatureMoments":
         """Return some of the features."""
-        return Features(self.mean[:, columns], self.products[:, columns[:, None], columns])
+        return FeatureMoments(self.mean[:, columns], self.products[:, columns[:, None], columns])
 
 
 def volumes_from(
-    transforms: Transforms, features: Features, *, workers: Workers = Here()
+    transforms: Transforms, features: FeatureMoments, *, workers: Workers = Here()
 ) -> np.ndarray:
     """Return the volumes, (n_features, grid.size), that explain images best."""
     ((equations, _),) = normal_equations([(transforms, features)], workers=workers)
@@ -151,7 +151,7 @@ def volumes_from(
 
 
 def normal_equations(
-    sets: Sequence[tuple[Transforms, Features]],
+    sets: Sequence[tuple[Transforms, FeatureMoments]],
     *,
     volumes: np.ndarray | None = None,
     workers: Workers = Here(),
@@ -187,7 +187,9 @@ def _added(first: Arrays, second: Arrays) -> Arrays:
     return tuple(np.add(a, b, out=a if a.flags.writeable else None) for a, b in pairs)
 
 
-def _piece_sums(transforms: Transforms, features: Features, columns: np.ndarray | None) -> Arrays:
+def _piece_sums(
+    transforms: Transforms, features: FeatureMoments, columns: np.ndarray | None
+) -> Arrays:
     """Return the sums of one piece, a share of the images in each thread."""
 
     def summed(share: slice) -> Arrays:
@@ -210,7 +212,7 @@ def _folded(sums: np.ndarray, sign: np.ndarray | int = 1) -> np.ndarray:
     return sums[:half] + sign * sums[::-1][:half]
 
 
-def _block_sums(block: Transforms, features: Features, columns: np.ndarray | None) -> Arrays:
+def _block_sums(block: Transforms, features: FeatureMoments, columns: np.ndarray | None) -> Arrays:
     """Return sums over a block of images at the frequencies ``grid.inside``.
 
     Products of features, features times images, and the same of what volumes leave of the images,

@@ -18,7 +18,6 @@ from manifactor._support.workers import PickledFields
 # Steps of the grid for each cycle per box. Twice as fine as that of the images: slices are exact to
 # one or two percent after the envelope of the interpolation has been divided out.
 PADDING = 2
-AXES = (1, 2, 3)
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class VolumeGrid(PickledFields):
     """
 
     cut: float  # highest frequency in cycles per box
-    radius: float = 0.48  # radius of the ball that holds the molecule, in units of the box
+    radius: float  # radius of the ball that holds the molecule, in units of the box
 
     @cached_property
     def half(self) -> int:
@@ -130,7 +129,7 @@ class VolumeGrid(PickledFields):
 
         The box of the images is the middle of them, `PADDING` times smaller.
         """
-        return fft.fftshift(self._real(volumes), axes=AXES)
+        return fft.fftshift(self._real(volumes), axes=(1, 2, 3))
 
     @cached_property
     def _position(self) -> np.ndarray:
@@ -138,15 +137,15 @@ class VolumeGrid(PickledFields):
         return np.cumsum(self.inside, dtype=np.int32) - np.int32(1)
 
     def _transformed(self, densities: np.ndarray) -> np.ndarray:
-        spectra = fft.fftn(densities, axes=AXES, workers=cores())
-        return fft.fftshift(spectra, axes=AXES).reshape(len(densities), -1)
+        spectra = fft.fftn(densities, axes=(1, 2, 3), workers=cores())
+        return fft.fftshift(spectra, axes=(1, 2, 3)).reshape(len(densities), -1)
 
     def _real(self, volumes: np.ndarray) -> np.ndarray:
         shape = 3 * (self.side,)
-        shifted = fft.ifftshift((volumes * self.inside).reshape(-1, *shape), axes=AXES)
+        shifted = fft.ifftshift((volumes * self.inside).reshape(-1, *shape), axes=(1, 2, 3))
         # Volumes are real: half of the last axis tells all.
         half = shifted[..., : self.half + 1]
-        return fft.irfftn(half, s=shape, axes=AXES, workers=cores())
+        return fft.irfftn(half, s=shape, axes=(1, 2, 3), workers=cores())
 
     @cached_property
     def filled(self) -> float:
@@ -184,16 +183,15 @@ def volume_correlation(first: np.ndarray, second: np.ndarray) -> float:
 
 # An axis of rotation: in how many turns the circle is divided, and its direction.
 Axis = tuple[int, tuple[float, float, float]]
-X, Z = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
 # Two axes that all others follow from, in RELION's orientations; other programs orient T and I in
 # other ways. I1 and I2 have two-fold axes along x, y and z, and I3 and I4 a five-fold axis along z.
 GENERATORS: dict[str, tuple[Axis, Axis]] = {
-    "T": ((3, Z), (2, (0.0, np.sqrt(2), 1.0))),
-    "O": ((4, Z), (3, (1.0, 1.0, 1.0))),
-    "I1": ((2, X), (5, (golden, 0.0, -1.0))),
-    "I2": ((2, Z), (5, (1.0, 0.0, golden))),
-    "I3": ((5, Z), (2, (-1.0, 0.0, golden))),
-    "I4": ((5, Z), (2, (1.0, 0.0, golden))),
+    "T": ((3, (0, 0, 1)), (2, (0, np.sqrt(2), 1))),
+    "O": ((4, (0, 0, 1)), (3, (1, 1, 1))),
+    "I1": ((2, (1, 0, 0)), (5, (golden, 0, -1))),
+    "I2": ((2, (0, 0, 1)), (5, (1, 0, golden))),
+    "I3": ((5, (0, 0, 1)), (2, (-1, 0, golden))),
+    "I4": ((5, (0, 0, 1)), (2, (1, 0, golden))),
 }
 
 
@@ -212,8 +210,8 @@ def point_group(name: str) -> np.ndarray:
             "`symmetry` must be a point group Cn, Dn, T, O, or I1 to I4 as RELION "
             f"orients them, such as C4; got {name!r}."
         )
-    main = (int(turns[2]), Z)
-    return _generated((main,) if turns[1] == "C" else (main, (2, X)))
+    axes: list[Axis] = [(int(turns[2]), (0, 0, 1)), (2, (1, 0, 0))]
+    return _generated(axes[:1] if turns[1] == "C" else axes)
 
 
 def _generated(axes: Sequence[Axis]) -> np.ndarray:

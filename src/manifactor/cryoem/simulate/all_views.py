@@ -367,7 +367,7 @@ def _calibration(simulation: ViewSimulation, stretch: float) -> np.ndarray:
     noise, also for a rigid molecule, which has no signal of its own.
     """
     n = N_CALIBRATION
-    motion = Motion("x", 0.0, simulation.symmetry, stretch)
+    motion = Motion("x", 0.0, simulation.symmetry, stretch, 0.0)
     angle, stretches = motion.draw(n, np.random.default_rng(0))
     upright = replace(
         simulation,

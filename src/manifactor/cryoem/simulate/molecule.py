@@ -126,7 +126,7 @@ class Motion:
     correlation: float
     symmetry: int
     stretch: float
-    view_correlation: float = 0.0  # of the x-stretch with the elevation of the view
+    view_correlation: float  # of the x-stretch with the elevation of the view
 
     def __post_init__(self) -> None:
         require_choice("motions", self.motions, MOTIONS)

@@ -178,7 +178,7 @@ def simulate_particles(
     ((10, 54, 54), [(10, 2), (10, 1)])
     """
     require_choice("motions", motions, TURNING)
-    motion = Motion(motions, correlation, symmetry, stretch)
+    motion = Motion(motions, correlation, symmetry, stretch, 0.0)
     frame = checked_frame(Frame(size, pixel_size, tilt))
     require_samples(n_samples, blur, signal_to_noise, fewest=5)
     require_choice("route", route, ROUTES)
@@ -290,7 +290,7 @@ def simulate_volumes(
     ((3, 32, 32, 32), (3,), (3, 2))
     """
     require_choice("motions", motions, TURNING)
-    motion = Motion(motions, correlation, symmetry, stretch)
+    motion = Motion(motions, correlation, symmetry, stretch, 0.0)
     frame = checked_frame(Frame(size, pixel_size, tilt=0.0))
     require_samples(n_samples, blur, signal_to_noise, fewest=5)
     molecule = channel() if molecule is None else molecule
