@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.simulate.structures import read_molecule
+from manifactor.cryoem.simulate.molecule import read_molecule
 
 # chain, residue, name, element, x, y, z: chain A is low, B high
 ATOMS = [

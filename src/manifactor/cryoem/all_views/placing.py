@@ -23,9 +23,6 @@ from manifactor.cryoem.all_views.regression import (
     Equations,
     FeatureMoments,
     Likelihood,
-    joined,
-    likelihood_jobs,
-    likelihood_piece,
     map_likelihoods,
     normal_equations,
     residuals,
@@ -104,15 +101,15 @@ def place_particles(
         motions = motions.with_terms(added)
         before = (ROUNDS + 1) / (ROUNDS + 2)
         report(before)
-        pieces = stages.pieces(
+        mapped = partial(
+            stages.pieces,
             "places",
             key,
-            likelihood_piece,
-            likelihood_jobs(_places, replace(transforms, noise=noise), volumes, motions),
             workers=workers,
             report=lambda done: report(before + (1 - before) * done),
         )
-        found, deviations = joined(pieces)
+        images = replace(transforms, noise=noise)
+        found, deviations = map_likelihoods(_places, images, volumes, motions, mapped=mapped)
     ratio = spread / np.mean(deviations**2, axis=0)
     return PlacedParticles(motions, volumes, found, deviations * np.sqrt(1 + ratio), consistency)
 
@@ -160,7 +157,7 @@ def _learned_again(
     """Learn volumes from images that are placed by the volumes learned before."""
     images = replace(transforms, noise=unexplained(learned))
     motions, volumes, tried = learned.motions, learned.volumes, learned.motions.grown()
-    found = map_likelihoods(_expected_features, images, volumes, motions, tried, workers=workers)
+    found = map_likelihoods(_expected_features, images, volumes, motions, tried, mapped=workers.map)
     features = FeatureMoments(*found)
     if len(mates) > 1:
         features = features[np.repeat(np.arange(len(images)), len(mates))]
@@ -262,7 +259,7 @@ def _noise_of_volumes(transforms: Transforms, learned: Learned, workers: Workers
     """Return the variance of places that is due to the noise of volumes."""
     motions = learned.motions
     first, second = (
-        map_likelihoods(_places, transforms, volumes, motions, workers=workers)[0]
+        map_likelihoods(_places, transforms, volumes, motions, mapped=workers.map)[0]
         for volumes in volumes_of_halves(learned, workers=workers)
     )
     # Around a circle the way may lead through 0; an interval has no way of more than half of it but

@@ -12,7 +12,7 @@ Tagare and others, Directly reconstructing principal components of heterogeneous
 particles from cryo-EM images, 2015.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,8 +24,6 @@ from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.regression import (
     FeatureMoments,
     Likelihood,
-    likelihood_jobs,
-    likelihood_piece,
     map_likelihoods,
     volumes_from,
 )
@@ -81,15 +79,16 @@ def principal_volumes(
     def compute() -> PrincipalVolumes:
         volumes, agreement = stages.recall("volumes", key, search)
         report(0.8)
-        found = stages.pieces(
+        mapped = partial(
+            stages.pieces,
             "principal volumes",
             key,
-            likelihood_piece,
-            likelihood_jobs(_described, transforms, volumes),
             workers=workers,
             report=lambda done: report(0.8 + 0.2 * done),
         )
-        return _turned(volumes, agreement, found, len(transforms))
+        return _turned(
+            volumes, agreement, *map_likelihoods(_described, transforms, volumes, mapped=mapped)
+        )
 
     with stages.timed("principal volumes"), one_blas_thread():
         return stages.recall("principal volumes", key, compute)
@@ -140,7 +139,7 @@ def _maximised(
 ) -> np.ndarray:
     """Return volumes of higher likelihood, by expectation maximisation."""
     for _ in range(rounds):
-        mean, covariance = map_likelihoods(coordinates_of, transforms, volumes, workers=workers)
+        mean, covariance = map_likelihoods(coordinates_of, transforms, volumes, mapped=workers.map)
         features = FeatureMoments.known(np.column_stack([np.ones(len(mean)), mean]))
         features.products[:, 1:, 1:] += covariance
         volumes = volumes_from(transforms, features, workers=workers)
@@ -196,19 +195,18 @@ def _described(terms: Likelihood) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _turned(
     volumes: np.ndarray,
     agreement: np.ndarray,
-    found: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]],
-    n_images: int,
+    mean: np.ndarray,
+    covariance: np.ndarray,
+    sums: np.ndarray,
 ) -> PrincipalVolumes:
     """Return volumes and coordinates of all images in order of their visibility."""
-    means, covariances, sums = zip(*found, strict=True)
-    total = np.concatenate(sums).sum(axis=0)
-    information, axes = np.linalg.eigh(total / n_images)
+    information, axes = np.linalg.eigh(sums.sum(axis=0) / len(mean))
     information, axes = information[::-1], axes[:, ::-1]
     single = axes.astype(np.float32)
     return PrincipalVolumes(
         volumes=np.concatenate([volumes[:1], axes.T @ volumes[1:]]),
-        coordinates=np.concatenate(means) @ axes,
-        covariance=np.concatenate([single.T @ part @ single for part in covariances]),
+        coordinates=mean @ axes,
+        covariance=single.T @ covariance @ single,
         information=information,
         agreement=agreement,
     )

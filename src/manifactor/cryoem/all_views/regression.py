@@ -289,23 +289,18 @@ def map_likelihoods(
     transforms: Transforms,
     volumes: np.ndarray,
     *more: Any,
-    workers: Workers = Here(),
+    mapped: Callable[[Callable[..., Arrays], list[tuple]], Iterable[Arrays]] = Here().map,
 ) -> Arrays:
     """Map `work` over the likelihoods of images, a block at a time.
 
+    `mapped` maps a function over jobs, such as `Workers.map`.
+
     Shapes: volumes (n_features, grid.size).
     """
-    jobs = likelihood_jobs(work, transforms, volumes, *more)
-    return joined(workers.map(likelihood_piece, jobs))
-
-
-def likelihood_jobs(
-    work: Callable[..., Arrays], transforms: Transforms, volumes: np.ndarray, *more: Any
-) -> list[tuple]:
-    """Return arguments of `likelihood_piece`; see `map_likelihoods`."""
     columns = transforms.grid.columns(volumes)
     pieces = image_blocks(len(transforms), PIECE)
-    return [(work, transforms[rows], columns, *more) for rows in pieces]
+    jobs = [(work, transforms[rows], columns, *more) for rows in pieces]
+    return _joined(mapped(likelihood_piece, jobs))
 
 
 def likelihood_piece(
@@ -317,10 +312,10 @@ def likelihood_piece(
         return work(_compared(transforms[rows], columns), *more)
 
     with one_blas_thread():
-        return joined(over_cores(done, image_blocks(len(transforms), BLOCK)))
+        return _joined(over_cores(done, image_blocks(len(transforms), BLOCK)))
 
 
-def joined(parts: Iterable[Arrays]) -> Arrays:
+def _joined(parts: Iterable[Arrays]) -> Arrays:
     """Return arrays of several parts, each joined along the first axis."""
     return tuple(map(np.concatenate, zip(*parts, strict=True)))
 

@@ -4,6 +4,7 @@ That is the molecule along the factors, and the images seen from about one direc
 averaged along each factor.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,14 +50,12 @@ def given_cone(directions: np.ndarray, view: tuple[float, float], width: float |
 
     Shapes: directions (n, 3).
     """
-    centre = view_directions(np.array([[*view, 0.0]]))[0]
-    cosines = np.abs(directions @ centre)
-    for angle in WIDTHS if width is None else (width,):
-        # Rounding must not drop an image at exactly this angle.
-        count = int((cosines >= np.cos(np.radians(angle)) - 1e-12).sum())
-        if count >= ENOUGH:
-            break
-    return Cone(view, angle, count)
+    cosines = np.abs(directions @ view_directions(np.array([[*view, 0.0]]))[0])
+    # Rounding must not drop an image at exactly this angle.
+    return _widened(
+        lambda angle: Cone(view, angle, int((cosines >= np.cos(np.radians(angle)) - 1e-12).sum())),
+        width,
+    )
 
 
 def choose_cone(
@@ -68,8 +67,13 @@ def choose_cone(
     """
     # A view and the one from behind are one.
     tree = KDTree(np.concatenate([directions, -directions]))
+    return _widened(lambda angle: _best_cone(tree, motions, motion, angle), width)
+
+
+def _widened(find: Callable[[float], Cone], width: float | None) -> Cone:
+    """Return the cone of a width, or the first one with enough images."""
     for angle in WIDTHS if width is None else (width,):
-        cone = _best_cone(tree, motions, motion, angle)
+        cone = find(angle)
         if cone.n_images >= ENOUGH:
             break
     return cone
@@ -151,7 +155,10 @@ def open_shown(
 
 
 def _cones(run: Run, motions: RunMotions | None, wanted: Wanted) -> tuple[Cone, ...]:
-    directions = _directions(run)
+    try:
+        directions = known_directions(run.particles) if has_all_views(run) else None
+    except (ValueError, OSError):  # the page says what is wrong with the particles
+        directions = None
     if directions is None:
         return ()
     if wanted.view is None:
@@ -163,11 +170,3 @@ def _cones(run: Run, motions: RunMotions | None, wanted: Wanted) -> tuple[Cone, 
     # Refuses a view that shows nothing.
     picked(run.particles, cone.view, cone.width, or_opposite=True)
     return (cone,) * len(run.places)
-
-
-def _directions(run: Run) -> np.ndarray | None:
-    """Return the directions of particles of all views; None for any other run."""
-    try:
-        return known_directions(run.particles) if has_all_views(run) else None
-    except (ValueError, OSError):  # the page says what is wrong with the particles
-        return None

@@ -28,7 +28,6 @@ from manifactor.cryoem.simulate.projection import (
     ROUTES,
     Frame,
     Painter,
-    checked_frame,
     filtered,
     gaussian_transfer,
     grid_cells,
@@ -179,7 +178,7 @@ def simulate_particles(
     """
     require_choice("motions", motions, TURNING)
     motion = Motion(motions, correlation, symmetry, stretch, 0.0)
-    frame = checked_frame(Frame(size, pixel_size, tilt))
+    frame = Frame(size, pixel_size, tilt)
     require_samples(n_samples, blur, signal_to_noise, fewest=5)
     require_choice("route", route, ROUTES)
     require_microscope(defocus, optics)
@@ -291,7 +290,7 @@ def simulate_volumes(
     """
     require_choice("motions", motions, TURNING)
     motion = Motion(motions, correlation, symmetry, stretch, 0.0)
-    frame = checked_frame(Frame(size, pixel_size, tilt=0.0))
+    frame = Frame(size, pixel_size, tilt=0.0)
     require_samples(n_samples, blur, signal_to_noise, fewest=5)
     molecule = channel() if molecule is None else molecule
     points = molecule.extremes(motion.reach)

@@ -106,6 +106,13 @@ class Frame:
     tilt: float  # degrees
     middle: float = 0.0  # A, the height in the middle of the rows
 
+    def __post_init__(self) -> None:
+        require_count("size", self.size, low=16, high=4096)
+        if self.size % 2:
+            raise ValueError(f"`size` must be even; got {self.size}. Take {self.size + 1}.")
+        require_number("pixel_size", self.pixel_size, above=0)
+        require_number("tilt", self.tilt, low=-360, high=360)
+
     @property
     def turn(self) -> tuple[float, float]:
         """Cosine and sine of the tilt."""
@@ -284,16 +291,6 @@ def filtered(
     # Without the shape, an odd last axis would come back one pixel shorter.
     shape = [images.shape[axis] for axis in axes]
     return fft.irfftn(transformed, s=shape, axes=axes)
-
-
-def checked_frame(frame: Frame) -> Frame:
-    """Return the frame if it can be drawn."""
-    size = require_count("size", frame.size, low=16, high=4096)
-    if size % 2:
-        raise ValueError(f"`size` must be even; got {size}. Take {size + 1}.")
-    require_number("pixel_size", frame.pixel_size, above=0)
-    require_number("tilt", frame.tilt, low=-360, high=360)
-    return frame
 
 
 def require_inside(places: np.ndarray, frame: Frame) -> None:
