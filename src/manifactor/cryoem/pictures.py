@@ -102,7 +102,7 @@ def as_grey(images: np.ndarray) -> np.ndarray:
 def each_as_grey(images: np.ndarray) -> np.ndarray:
     """Return images, uint8, each in a grey scale of its own, as `as_grey` has it.
 
-    Of large images, the scale is that of pixels on a grid.
+    For large images, the scale is that of pixels on a grid.
     """
     # Of 2500 pixels a dozen lie beyond each percentile: in pure noise, grey levels are right to 3
     # percent.

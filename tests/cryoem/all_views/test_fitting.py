@@ -42,7 +42,7 @@ def coarse():
 @pytest.mark.slow
 def test_every_particle_gets_its_places(coarse, monkeypatch):
     monkeypatch.setattr(placing, "ROUNDS", 1)
-    images, places = moving(2000)
+    images, places = moving(1000, scale=6.0)
     found = factor_all_views(images)
     assert found.fit.verdict_ in ("product", "partial")
     topologies = [factor.topology for factor in found.fit.factors_]

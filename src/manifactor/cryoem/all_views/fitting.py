@@ -94,11 +94,12 @@ def samples_of(principal: PrincipalVolumes) -> np.ndarray:
 class AllViewsTask:
     """Particles of all views, and how to treat them."""
 
-    path: Path  # A STAR or .cs file with angles
+    path: Path  # a STAR or .cs file with angles
     choice: ParticleChoice = field(default_factory=ParticleChoice)
     symmetry: str = "C1"  # point group of the molecule
-    low_pass: float | None = None  # angstrom; None for what `read_transforms` chooses
-    mask_radius: float | None = None  # angstrom; None for what `read_transforms` chooses
+    # Angstrom; None for what `read_transforms` chooses
+    low_pass: float | None = None
+    mask_radius: float | None = None
     settings: dict = field(default_factory=dict)  # parameters of the factorizer
     seed: int = 0
 

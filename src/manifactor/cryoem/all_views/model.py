@@ -168,7 +168,7 @@ class MotionModel:
         shifted = values * np.exp(-2j * np.pi * (size // 2) / size * (column + row))
         inside = (column < half) & (np.abs(row) < half)
         spectra[:, row[inside], column[inside]] = shifted[:, inside]
-        # Of the first column an image's transform has both halves.
+        # An image's transform has both halves of its first column.
         first = inside & (column == 0)
         spectra[:, -row[first], 0] = shifted[:, first].conj()
         return fft.irfft2(spectra, s=(size, size))

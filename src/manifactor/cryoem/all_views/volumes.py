@@ -147,7 +147,7 @@ class RunMotions:
     def _with(self, motions: Sequence[int], values: np.ndarray) -> np.ndarray:
         """Return places with these columns on some motions, the others in the middle.
 
-        Of a model that is a sum over motions, the mean of a surface is as good as any place on it.
+        In a model that is a sum over motions, the mean of a surface is as good as any place on it.
         """
         middles = [scale.middle for scale in self.scales]
         starts = np.cumsum([0, *map(len, middles)])
