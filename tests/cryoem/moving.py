@@ -5,7 +5,7 @@ from scipy import fft
 
 from manifactor.cryoem.all_views.model import MotionModel, ViewMap
 from manifactor.cryoem.all_views.motions import Motions
-from manifactor.cryoem.all_views.slices import VolumeGrid
+from manifactor.cryoem.all_views.slices import PADDING, VolumeGrid
 from manifactor.cryoem.directions import half_sphere_cells
 
 BOX = 264.0
@@ -16,8 +16,8 @@ def moving_model():
 
     Views along x are blind to the interval, and one cell has no particles.
     """
-    grid, motions = VolumeGrid(cut=5.0), Motions(("interval", "circle"))
-    axis = fft.fftfreq(grid.side) * grid.padding
+    grid, motions = VolumeGrid(cut=5.0, radius=0.48), Motions(("interval", "circle"))
+    axis = fft.fftfreq(grid.side) * PADDING
     x, y, z = np.meshgrid(axis, axis, axis, indexing="ij")
 
     def pair(*centre):

@@ -10,7 +10,7 @@ from manifactor.cryoem.directions import (
     sphere_cells,
 )
 from manifactor.cryoem.files.particles import Particles, view_directions
-from manifactor.cryoem.simulate.poses import PreferredDirections, uniform_directions
+from manifactor.cryoem.simulate.all_views import PreferredDirections, uniform_directions
 
 
 def particles(angles):

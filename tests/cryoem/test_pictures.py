@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from manifactor.cryoem.pictures import (
-    PictureSettings,
+    BLANK,
     as_grey,
     each_as_grey,
     grid_picture,
@@ -19,9 +19,7 @@ from .blobs import moving_blob
 
 def test_a_missing_package_is_named_with_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    with pytest.raises(
-        ValueError, match=r"needs the package PIL: pip install 'manifactor\[cryoem\]'"
-    ):
+    with pytest.raises(ValueError, match=r"pip install 'manifactor\[cryoem\]'"):
         write_png(tmp_path / "a.png", np.zeros((2, 2), dtype=np.uint8))
 
 
@@ -30,12 +28,8 @@ def test_volumes_are_seen_from_where_their_change_is_seen():
     for i in range(4):
         volumes[i, 6, 3, i] = 1.0  # moves along x, near the top: not to be seen along x
     images = projections(volumes)
-    assert [tuple(np.argwhere(image)[0]) for image in images] == [
-        (1, 0),
-        (1, 1),
-        (1, 2),
-        (1, 3),
-    ]  # z points up
+    # z points up.
+    assert [tuple(np.argwhere(image)[0]) for image in images] == [(1, i) for i in range(4)]
 
 
 def test_images_of_a_strip_stand_in_order_in_one_grey_scale():
@@ -53,22 +47,19 @@ def test_many_images_wrap_into_rows_and_small_ones_grow():
 
 def test_captions_add_a_line_of_dark_letters_under_the_images():
     images = moving_blob(3, size=96)
-    plain, named = (
-        strip(images),
-        strip(images, captions=["0°", "a caption much too long for its image", "0.5"]),
-    )
+    captions = ["0°", "a caption much too long for its image", "0.5"]
+    plain, named = strip(images), strip(images, captions=captions)
     line = named[6 + 96 : 6 + 96 + 18]
     assert named.shape[1] == plain.shape[1]
     assert all((line[:, 6 + 98 * k : 6 + 98 * k + 96] < 100).any() for k in range(3))
 
 
 def test_an_empty_bin_is_blank_and_does_not_change_the_others():
-    blank = PictureSettings().blank
     images = 50 + moving_blob(4, size=96)
     with_empty = strip(np.concatenate([images, np.zeros((1, 96, 96))]))
     assert np.array_equal(with_empty[:, : 4 * 98 + 4], strip(images)[:, : 4 * 98 + 4])
-    assert (with_empty[6:102, -100:-6] == blank).all()
-    assert (strip(np.zeros((1, 96, 96)))[6:102, 6:102] == blank).all()
+    assert (with_empty[6:102, -100:-6] == BLANK).all()
+    assert (strip(np.zeros((1, 96, 96)))[6:102, 6:102] == BLANK).all()
 
 
 def test_a_grid_has_its_rows_and_columns_in_place():
@@ -83,13 +74,11 @@ def test_a_grid_has_its_rows_and_columns_in_place():
 
 
 def test_pictures_refuse_volumes_and_missing_captions():
-    with pytest.raises(
-        ValueError, match=r"`images` must be an array with 3 axes.*got shape \(2, 3, 3, 3\)"
-    ):
+    with pytest.raises(ValueError, match="`images` must be an array with 3 axes"):
         strip(np.zeros((2, 3, 3, 3)))
-    with pytest.raises(ValueError, match="`captions` must have one caption for each of 2; got 1"):
+    with pytest.raises(ValueError, match="`captions`"):
         strip(moving_blob(2), captions=["0"])
-    with pytest.raises(ValueError, match="`rows` must have one caption for each of 1; got 2"):
+    with pytest.raises(ValueError, match="`rows`"):
         grid_picture(moving_blob(2)[None], rows=["a", "b"])
 
 
@@ -98,12 +87,6 @@ def test_a_png_comes_back_as_it_was(tmp_path):
     write_png(tmp_path / "strip.png", picture)
     with Image.open(tmp_path / "strip.png") as image:
         assert np.array_equal(np.asarray(image), picture)
-
-
-def test_the_layout_can_be_set():
-    settings = PictureSettings(min_tile=40, max_columns=3, gap=1, margin=4)
-    picture = strip(moving_blob(6, size=40), settings=settings)
-    assert picture.shape == (2 * 41 + 7, 3 * 41 + 7)
 
 
 def test_single_images_have_grey_scales_of_their_own():

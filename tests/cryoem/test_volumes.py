@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
+from manifactor.cryoem import volumes
 from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.files.stacks import volume_series
-from manifactor.cryoem.one_view.images import WeightingSettings
-from manifactor.cryoem.volumes import VolumeSettings, volume_components
+from manifactor.cryoem.volumes import volume_components
 
 N, SIDE = 60, 12
 
@@ -48,34 +48,27 @@ def test_components_tell_where_the_spot_is(source, turn):
 
 
 @pytest.mark.parametrize("max_side", [32, 8])
-def test_odd_boxes_have_components_too(tmp_path, turn, rng, max_side):
-    source = spots(tmp_path, turn, rng, side=13)
-    found = volume_components(source, settings=VolumeSettings(max_side=max_side))
+def test_odd_boxes_have_components_too(tmp_path, turn, rng, max_side, monkeypatch):
+    monkeypatch.setattr(volumes, "MAX_SIDE", max_side)
+    found = volume_components(spots(tmp_path, turn, rng, side=13))
     for target in (np.cos(turn), np.sin(turn)):
         assert explained(found.samples, target) > 0.99
 
 
-def test_downsampled_volumes_give_the_same_components(source):
+def test_downsampled_volumes_give_the_same_components(source, monkeypatch):
     whole = volume_components(source)
-    coarse = volume_components(source, settings=VolumeSettings(max_side=8))
+    monkeypatch.setattr(volumes, "MAX_SIDE", 8)
+    coarse = volume_components(source)
     for j in range(2):
         own = np.corrcoef(whole.samples[:, j], coarse.samples[:, j])[0, 1]
         assert abs(own) > 0.95
 
 
-def test_the_number_of_components_can_be_bounded(source):
-    settings = VolumeSettings(weighting=WeightingSettings(max_components=2))
-    assert volume_components(source, settings=settings).samples.shape == (N, 2)
-
-
 def test_components_that_hold_little_of_the_variance_are_called_doubtful(tmp_path, rng):
-    for i in range(N):
-        volume = rng.normal(size=(SIDE, SIDE, SIDE))
-        write_volume(tmp_path / f"v{i}.mrc", volume, pixel_size=2)
-    found = volume_components(
-        volume_series(tmp_path),
-        settings=VolumeSettings(weighting=WeightingSettings(max_components=3)),
-    )
+    # More volumes than components, so that components of noise do not hold all of it.
+    for i in range(250):
+        write_volume(tmp_path / f"v{i}.mrc", rng.normal(size=(SIDE, SIDE, SIDE)), pixel_size=2)
+    found = volume_components(volume_series(tmp_path))
     assert found.variance < 0.5
     assert str(found).endswith("so the result may be doubtful")
 
@@ -83,5 +76,5 @@ def test_components_that_hold_little_of_the_variance_are_called_doubtful(tmp_pat
 def test_volumes_that_are_all_the_same_are_refused(tmp_path):
     for i in range(3):
         write_volume(tmp_path / f"v{i}.mrc", np.ones((8, 8, 8)), pixel_size=1)
-    with pytest.raises(ValueError, match="the volumes must differ; all 3 are the same"):
+    with pytest.raises(ValueError, match="the volumes must differ"):
         volume_components(volume_series(tmp_path))

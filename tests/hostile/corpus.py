@@ -20,7 +20,7 @@ from manifactor._support.version import __version__
 from manifactor.command.arguments import parse_arguments
 from manifactor.command.fitting import checkpoint_folder, tasks_of
 from manifactor.command.main import COMMANDS, main
-from manifactor.cryoem.all_views.fitting import motion_records
+from manifactor.cryoem.all_views.model import motion_records
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.volumes import MODEL_FILE
 from manifactor.cryoem.files.particles import euler_matrices

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from manifactor import datasets
-from manifactor.cryoem.all_views.shown import motion_records
+from manifactor.cryoem.all_views.model import motion_records
 from manifactor.cryoem.all_views.volumes import MODEL_FILE
 from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.folder import read_places, read_run, write_run

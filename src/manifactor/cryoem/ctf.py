@@ -6,12 +6,6 @@ import numpy as np
 
 from manifactor._support.parameters import require_count, require_number
 
-# Relativistic de Broglie wavelength: h / sqrt(2 m e) in A sqrt(V), and e / (2 m c^2) in 1 / V, as
-# RELION has them.
-ELECTRON_WAVELENGTH = 12.2643247
-RELATIVISTIC_CORRECTION = 0.978466e-6
-ANGSTROM_PER_MILLIMETRE = 1e7
-
 
 @dataclass(frozen=True)
 class Optics:
@@ -23,7 +17,7 @@ class Optics:
     Shapes: voltage (n_images,), spherical_aberration (n_images,), amplitude_contrast (n_images,).
     """
 
-    # Most microscopes of today.
+    # Those of most microscopes today: kilovolts, millimetres, and a share.
     voltage: float | np.ndarray = 300.0
     spherical_aberration: float | np.ndarray = 2.7
     amplitude_contrast: float | np.ndarray = 0.1
@@ -38,7 +32,8 @@ class Optics:
     def wavelength(self) -> np.ndarray:
         """The relativistic wavelength of the electrons in Angstrom."""
         volt = 1e3 * np.asarray(self.voltage, dtype=float)
-        return ELECTRON_WAVELENGTH / np.sqrt(volt * (1 + RELATIVISTIC_CORRECTION * volt))
+        # h / sqrt(2 m e) in A sqrt(V), and e / (2 m c^2) in 1 / V, as RELION has them.
+        return 12.2643247 / np.sqrt(volt * (1 + 0.978466e-6 * volt))
 
 
 def _require_range(name: str, value, low: float, high: float, unit: str = "") -> None:
@@ -113,7 +108,7 @@ def contrast_transfer_at(
     }
     u, v, angle, shift, wavelength, aberration, amplitude = _one_per_image(given, x.ndim)
     squared, defocused = _defocus_terms(x, y, u, v, np.radians(angle))
-    cs = ANGSTROM_PER_MILLIMETRE * aberration
+    cs = 1e7 * aberration  # from millimetres to Angstrom
     aberrated = 0.5 * cs * wavelength**2 * squared**2
     delay = np.pi * wavelength * (defocused - aberrated)
     phase = delay + np.radians(shift) + np.arcsin(amplitude)

@@ -15,25 +15,11 @@ from manifactor.cryoem.files.particles import Particles, view_directions
 
 
 @dataclass(frozen=True)
-class DirectionSettings:
-    """Settings of `populated_views`."""
-
-    # Particles around whose directions cones are tried: among 4000 of any density, one is near the
-    # centre of the fullest cone.
-    most_candidates: int = 4000
-    # Half-widths between the centres of two cones. At 2 they touch, and most of them are the sides
-    # of one preferred direction.
-    separation: float = 3.0
-    # Half-width in degrees below which a centre in whole degrees is too coarse.
-    fine_below: float = 5.0
-
-
-@dataclass(frozen=True)
 class PopulatedView:
     """A cone of viewing directions."""
 
-    rot: float  # rELION's angles of the centre, in degrees, rounded
-    tilt: float  # rELION's angles of the centre, in degrees, rounded
+    rot: float  # RELION's angles of the centre, in degrees, rounded
+    tilt: float
     n_particles: int  # particles seen from within the cone
 
     @property
@@ -60,11 +46,7 @@ def known_directions(particles: Particles) -> np.ndarray:
 
 
 def populated_views(
-    directions: np.ndarray,
-    *,
-    width: float = 10.0,
-    n_views: int = 8,
-    settings: DirectionSettings = DirectionSettings(),
+    directions: np.ndarray, *, width: float = 10.0, n_views: int = 8
 ) -> list[PopulatedView]:
     """Return cones with many particles that do not overlap, the fullest first.
 
@@ -79,23 +61,23 @@ def populated_views(
     require_number("width", width, low=0.01, high=90)
     require_count("n_views", n_views, low=1, high=10_000)
     tree = KDTree(directions)
-    step = ceil_div(len(directions), settings.most_candidates)
-    candidates = directions[::step]
+    # Cones are tried around some directions: among 4000 of any density, one is near the centre of
+    # the fullest cone.
+    candidates = directions[:: ceil_div(len(directions), 4000)]
     counts = _counts_within(tree, candidates, width)
-    # Up to opposite directions: wider cones overlap all others.
-    apart = np.cos(np.radians(min(settings.separation * width, 180)))
+    # At a distance of two half-widths cones touch, and most of them are the sides of one preferred
+    # direction. Wider cones than opposite directions allow overlap all others.
+    apart = np.cos(np.radians(min(3.0 * width, 180)))
     found: list[PopulatedView] = []
     while len(candidates) and len(found) < n_views:
-        best = _centred_view(tree, candidates[counts.argmax()], width, settings)
+        best = _centred_view(tree, candidates[counts.argmax()], width)
         found.append(best)
         free = candidates @ best.direction < apart
         candidates, counts = candidates[free], counts[free]
     return sorted(found, key=lambda view: -view.n_particles)
 
 
-def _centred_view(
-    tree: KDTree, candidate: np.ndarray, width: float, settings: DirectionSettings
-) -> PopulatedView:
+def _centred_view(tree: KDTree, candidate: np.ndarray, width: float) -> PopulatedView:
     """Return the cone around a direction, or around the mean of the directions there.
 
     Whichever holds more particles once its centre is rounded.
@@ -104,22 +86,20 @@ def _centred_view(
     mean = tree.data[near].mean(axis=0)
     views = []
     for centre in (mean, candidate):
-        rot, tilt = _rounded_angles(centre, width, settings)
+        # A centre in whole degrees is too coarse for a narrow cone.
+        digits = 0 if width >= 5.0 else 2
+        # Zero is added to turn -0 into 0.
+        rot, tilt = (round(angle, digits) + 0.0 for angle in direction_angles(centre).tolist())
         view = PopulatedView(rot, tilt, 0)
         count = _counts_within(tree, view.direction[None], width)[0]
         views.append(PopulatedView(rot, tilt, int(count)))
     return max(views, key=lambda view: view.n_particles)
 
 
-def _rounded_angles(
-    direction: np.ndarray, width: float, settings: DirectionSettings
-) -> tuple[float, float]:
-    digits = 0 if width >= settings.fine_below else 2
-    x, y, z = direction
-    rot = np.degrees(np.arctan2(y, x))
-    tilt = np.degrees(np.arctan2(np.hypot(x, y), z))
-    # Zero is added to turn -0 into 0.
-    return round(float(rot), digits) + 0.0, round(float(tilt), digits) + 0.0
+def direction_angles(directions: np.ndarray) -> np.ndarray:
+    """Return RELION's rot and tilt of directions, (..., 3), in degrees, (..., 2)."""
+    x, y, z = np.moveaxis(directions, -1, 0)
+    return np.degrees(np.stack([np.arctan2(y, x), np.arctan2(np.hypot(x, y), z)], axis=-1))
 
 
 def _counts_within(tree: KDTree, centres: np.ndarray, width: float) -> np.ndarray:

@@ -1,13 +1,12 @@
-"""MP4 files of grey frames, encoded as AV1 by Pillow.
+"""Movies along a factor: GIF and MP4 of images, ChimeraX scripts that play volumes.
 
-Pillow encodes a sequence of images in AVIF with libaom, which has a permissive licence (BSD). Such
-a file is laid out as an MP4 file already: it differs in its brand, in the kind of its track, and in
-that it plays for ever.
+Pillow encodes a sequence of images in AVIF (AV1) with libaom, which has a permissive licence (BSD).
+Such a file is laid out as an MP4 file already: it differs in its brand, in the kind of its track,
+and in that it plays for ever.
 """
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +16,13 @@ from manifactor._support.files import write_bytes
 from manifactor._support.parameters import require_number
 from manifactor.cryoem.pictures import constant_images, enlarged, require_images
 
+MOVIE_ENDINGS = (".gif", ".mp4")
 # What a player of MP4 looks for in the first box.
 BRANDS = (b"isom", b"iso6", b"mp41", b"av01")
 # Boxes that hold boxes.
 CONTAINERS = (b"moov", b"trak", b"mdia")
-# Start of the two times of a header of version 1: when it was made and last changed.
-TIMES = slice(12, 28)
-# Where such headers have the duration, in units of the movie's clock.
-DURATION = {b"mvhd": slice(32, 40), b"tkhd": slice(36, 44), b"mdhd": slice(32, 40)}
+# Where headers of version 1 have the 8 bytes of the duration, in units of the movie's clock.
+DURATION = {b"mvhd": 32, b"tkhd": 36, b"mdhd": 32}
 
 
 def can_write_mp4() -> bool:
@@ -32,7 +30,7 @@ def can_write_mp4() -> bool:
     return bool(extra("PIL.features").check("avif"))
 
 
-def mp4_bytes(frames: np.ndarray, seconds_per_frame: float, *, quality: int = 80) -> bytes | None:
+def mp4_bytes(frames: np.ndarray, seconds_per_frame: float) -> bytes | None:
     """Return frames as the bytes of an .mp4 file.
 
     Shapes: frames (n, height, width).
@@ -49,7 +47,7 @@ def mp4_bytes(frames: np.ndarray, seconds_per_frame: float, *, quality: int = 80
         save_all=True,
         append_images=others,
         duration=round(1000 * seconds_per_frame),
-        quality=quality,
+        quality=80,
         subsampling="4:2:0",
         # The fastest: slower ones take ten times as long for files as large.
         speed=10,
@@ -67,8 +65,8 @@ def _as_movie(avif: bytes) -> bytes | None:
         # Another version of these headers has other offsets.
         return None
     out = bytearray(avif)
-    start = starts[b"mdhd"]
-    length = avif[start:][DURATION[b"mdhd"]]
+    start = starts[b"mdhd"] + DURATION[b"mdhd"]
+    length = avif[start : start + 8]
     for kind, start, end in boxes:
         if kind == b"ftyp":
             # As many brands as there were, so that nothing else moves.
@@ -76,21 +74,15 @@ def _as_movie(avif: bytes) -> bytes | None:
             brands = (BRANDS * n_brands)[:n_brands]
             out[start + 8 : end] = BRANDS[0] + bytes(4) + b"".join(brands)
         elif kind in DURATION:
-            # The same frames give the same file, and it plays once.
-            out[start:end] = _headed(avif[start:end], DURATION[kind], length)
+            # The same frames give the same file, and it plays once. After 12 bytes a header has the
+            # times when it was made and last changed.
+            out[start + 12 : start + 28] = bytes(16)
+            out[start + DURATION[kind] : start + DURATION[kind] + 8] = length
         elif kind == b"hdlr":
             out[start + 16 : start + 20] = b"vide"
         elif kind in (b"meta", b"edts"):
             # The still image, and the repetition.
             out[start + 4 : start + 8] = b"free"
-    return bytes(out)
-
-
-def _headed(header: bytes, duration: slice, length: bytes) -> bytes:
-    """Return a header with a duration, and without the times of its making."""
-    out = bytearray(header)
-    out[TIMES] = bytes(TIMES.stop - TIMES.start)
-    out[duration] = length
     return bytes(out)
 
 
@@ -108,30 +100,8 @@ def _boxes(data: bytes, start: int, end: int) -> Iterator[tuple[bytes, int, int]
         start += size
 
 
-# Movies along a factor: GIF and MP4 of images, ChimeraX scripts that play volumes.
-
-MOVIE_ENDINGS = (".gif", ".mp4")
-
-
-@dataclass(frozen=True)
-class MovieSettings:
-    """Settings of `write_movie`."""
-
-    # Least height and width of a frame in pixels.
-    min_frame: int = 216
-
-    # Browsers slow down whatever asks for less than two hundredths of a second.
-    min_seconds_per_frame: float = 0.02
-    max_seconds_per_frame: float = 10
-
-
 def write_movie(
-    path: Path | str,
-    images: np.ndarray,
-    *,
-    circular: bool,
-    seconds_per_frame: float = 0.1,
-    settings: MovieSettings = MovieSettings(),
+    path: Path | str, images: np.ndarray, *, circular: bool, seconds_per_frame: float = 0.1
 ) -> None:
     """Write images as a GIF that plays for ever, or as an MP4 that plays once.
 
@@ -146,11 +116,7 @@ def write_movie(
     if kind not in MOVIE_ENDINGS:
         raise ValueError(f"`path` must end in {' or '.join(MOVIE_ENDINGS)}; got {str(path)!r}.")
     movies = movie_bytes(
-        images,
-        circular=circular,
-        seconds_per_frame=seconds_per_frame,
-        settings=settings,
-        kinds=(kind,),
+        images, circular=circular, seconds_per_frame=seconds_per_frame, kinds=(kind,)
     )
     if kind not in movies:
         raise ValueError(
@@ -165,22 +131,18 @@ def movie_bytes(
     *,
     circular: bool,
     seconds_per_frame: float = 0.1,
-    settings: MovieSettings = MovieSettings(),
     kinds: Sequence[str] = MOVIE_ENDINGS,
 ) -> dict[str, bytes]:
     """Return images as a GIF that plays for ever, and as an MP4 that plays once."""
-    require_number(
-        "seconds_per_frame",
-        seconds_per_frame,
-        low=settings.min_seconds_per_frame,
-        high=settings.max_seconds_per_frame,
-    )
+    # Browsers slow down what asks for less than two hundredths of a second.
+    require_number("seconds_per_frame", seconds_per_frame, low=0.02, high=10)
     images = require_images(images, 3)
     filled = ~constant_images(images)
     # If all are empty, one blank frame is still a file that can be opened.
     kept = images[filled] if filled.any() else images[:1]
-    shown = enlarged(kept, settings.min_frame)
-    frames = shown[_play_order(len(shown), circular)]
+    shown = enlarged(kept, 216)
+    # On the way back neither end is shown twice.
+    frames = shown if circular else np.concatenate([shown, shown[-2:0:-1]])
     encoders = {".gif": _gif_bytes, ".mp4": mp4_bytes}
     made = {kind: encoders[kind](frames, seconds_per_frame) for kind in kinds}
     return {kind: content for kind, content in made.items() if content is not None}
@@ -200,14 +162,6 @@ def _gif_bytes(frames: np.ndarray, seconds_per_frame: float) -> bytes | None:
         loop=0,
     )
     return buffer.getvalue()
-
-
-def _play_order(n_images: int, circular: bool) -> list[int]:
-    """Return the indices of the images as they are played."""
-    forth = list(range(n_images))
-    # On the way back neither end is shown twice.
-    back = [] if circular else forth[-2:0:-1]
-    return forth + back
 
 
 def chimerax_script(

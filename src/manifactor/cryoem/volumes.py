@@ -3,30 +3,17 @@
 Volumes are downsampled and masked; their principal components are weighted by signal to noise.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import fft, ndimage
 from sklearn.utils.extmath import randomized_svd
 
 from manifactor.cryoem.files.stacks import ImageSource
-from manifactor.cryoem.one_view.images import WeightingSettings, component_weights, spikes
+from manifactor.cryoem.one_view.images import component_weights, spikes
 
-
-@dataclass(frozen=True)
-class VolumeSettings:
-    """Settings of `volume_components`."""
-
-    weighting: WeightingSettings = field(default_factory=WeightingSettings)
-
-    # Voxels to which volumes are downsampled.
-    max_side: int = 32
-
-    # Power iterations of the randomised decomposition.
-    n_iterations: int = 7
-
-    # Of the variance, for volumes that the components reproduce exactly.
-    noise_floor: float = 1e-9
+# Voxels along each side to which volumes are downsampled.
+MAX_SIDE = 32
 
 
 @dataclass(frozen=True)
@@ -51,34 +38,25 @@ class VolumeComponents:
         return f"{text}; the rest is noise or detail, so the result may be doubtful"
 
 
-def volume_components(
-    source: ImageSource, *, settings: VolumeSettings = VolumeSettings()
-) -> VolumeComponents:
+def volume_components(source: ImageSource) -> VolumeComponents:
     """Compute weighted principal components of volumes inside of the inscribed ball.
 
     What the components leave is taken as the noise.
     """
-    values = _centred_values(source, settings.max_side)
+    values = _centred_values(source)
     n, p = values.shape
     total = float((values.astype(float) ** 2).sum()) / n
     if not total:
         raise ValueError(f"the volumes must differ; all {n} are the same.")
     # Fixed seed: a decomposition has no randomness that a user should notice.
-    left, strength, _ = randomized_svd(
-        values,
-        min(settings.weighting.max_components, n - 1, p),
-        n_iter=settings.n_iterations,
-        random_state=0,
-    )
+    left, strength, _ = randomized_svd(values, min(60, n - 1, p), n_iter=7, random_state=0)
     variance = strength.astype(float) ** 2 / n
-    noise = max(total - variance.sum(), settings.noise_floor * total) / p
+    # At least some noise, for volumes that the components reproduce exactly.
+    noise = max(total - variance.sum(), 1e-9 * total) / p
     ratio = spikes(variance / noise, p / n)
     # At least one component, so that there are samples even where noise hides them all.
     kept = max(1, int((ratio > 0).sum()))
-    if ratio[0] > 0:
-        weights = component_weights(ratio[:kept], settings=settings.weighting)
-    else:
-        weights = np.ones(1)
+    weights = component_weights(ratio[:kept]) if ratio[0] > 0 else np.ones(1)
     samples = (left * strength)[:, :kept] / np.sqrt(noise) * weights
     return VolumeComponents(
         samples=samples.astype(float),
@@ -89,15 +67,13 @@ def volume_components(
     )
 
 
-def _centred_values(source: ImageSource, max_side: int) -> np.ndarray:
+def _centred_values(source: ImageSource) -> np.ndarray:
     """Return the voxels inside of the ball, (n, n_voxels), less their mean."""
-    even = min(source.shape) // 2 * 2
-    side = min(max_side, even)
+    side = min(MAX_SIDE, min(source.shape) // 2 * 2)
     ball = ball_of(side)
     values = np.empty((len(source), int(ball.sum())), dtype=np.float32)
     for rows, volumes in source.blocks():
-        small = [downsampled(volume, side)[ball] for volume in volumes]
-        values[rows] = np.stack(small)
+        values[rows] = [downsampled(volume, side)[ball] for volume in volumes]
     values -= values.mean(axis=0)
     return values
 

@@ -9,7 +9,7 @@ import numpy as np
 from manifactor._support.threads import cores
 from manifactor.cryoem.one_view.images import ImageSettings
 from manifactor.cryoem.one_view.spectra import given_shell
-from manifactor.cryoem.volumes import VolumeSettings, ball_of
+from manifactor.cryoem.volumes import MAX_SIDE, ball_of
 from manifactor.runs.fitting import Opened
 from manifactor.runs.parts import PartSettings
 from manifactor.spectral.forecast import Forecast, as_duration, as_size
@@ -342,7 +342,7 @@ def _is_moved(images: UnreadImages) -> bool:
 def _volume_work(images: UnreadImages, rates: InputRates) -> tuple[float, float]:
     """Return seconds and bytes of the components of volumes."""
     shape = images.source.shape
-    kept = int(ball_of(min(VolumeSettings().max_side, min(shape))).sum())
+    kept = int(ball_of(min(MAX_SIDE, min(shape))).sum())
     seconds = rates.voxel_seconds * float(np.prod(shape))
     seconds += rates.kept_voxel_seconds * kept
     return images.n_samples * seconds, 3 * 4.0 * images.n_samples * kept

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from manifactor._support.parameters import Choice
 from manifactor._support.values import bad_values
 from manifactor.cryoem.all_views.model import MotionModel, ViewMap
-from manifactor.cryoem.all_views.motions import Motions, PlaceFeatures
+from manifactor.cryoem.all_views.motions import MAX_LEVEL, Motions, PlaceFeatures
 from manifactor.cryoem.all_views.principal import PrincipalVolumes
 from manifactor.cryoem.all_views.slices import VolumeGrid
 from manifactor.cryoem.directions import SphereCells
@@ -409,14 +409,7 @@ RULES: dict[type, dict[str, Any]] = {
         "affinity": within(distinct="rows"),
         "spectrum": within(samples="rows"),
     },
-    PlaceFeatures: {
-        "topologies": TOPOLOGY,
-        "middles": numbers(None),
-        "spreads": numbers(None),
-        "squared": Number(low=0, high=10),
-        "degree": Number(low=0, high=20),
-        "harmonics": Number(low=0, high=20),
-    },
+    PlaceFeatures: {"topologies": TOPOLOGY, "middles": numbers(None), "spreads": numbers(None)},
     Preparation: {"mean": numbers("given"), "components": numbers("given", "columns")},
     PrincipalVolumes: {
         "volumes": Array((None, "grid"), COMPLEX),
@@ -457,8 +450,6 @@ RULES: dict[type, dict[str, Any]] = {
         # A volume of 1,024 frequencies on each side has 10^9 of them.
         "cut": Number(above=0, high=250),
         "radius": Number(above=0, high=1),
-        "padding": Number(low=1, high=4),
-        "edge": Number(low=0, high=1),
     },
     Walk: {
         "graph": within(distinct="distinct"),
@@ -537,11 +528,10 @@ def _require_model(model: MotionModel, sizes: Sizes) -> None:
 
 
 def _require_terms(motions: Motions, sizes: Sizes) -> None:
-    # Levels beyond the settings' own were never tried.
-    most = motions.settings.max_level
+    # Higher levels were never tried.
     for term in motions.added:
         require(len(term) == len(motions.topologies), "Motions.added: is amiss")
-        require(all(0 <= level <= most for level in term), "Motions.added: is amiss")
+        require(all(0 <= level <= MAX_LEVEL for level in term), "Motions.added: is amiss")
 
 
 def _require_place_features(features: PlaceFeatures, sizes: Sizes) -> None:

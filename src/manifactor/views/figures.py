@@ -7,8 +7,9 @@ from html import escape
 import numpy as np
 
 from manifactor._support.errors import one_line
-from manifactor.cryoem.all_views.shown import VisibilitySettings, visibility
-from manifactor.cryoem.all_views.volumes import UNKNOWN, Cone, RunMotions, angles_of
+from manifactor.cryoem.all_views.model import UNKNOWN, angles_of, visibility
+from manifactor.cryoem.all_views.shown import Cone
+from manifactor.cryoem.all_views.volumes import RunMotions
 from manifactor.cryoem.averages.averaging import Averages, average, place_captions
 from manifactor.cryoem.averages.given_volumes import GivenVolumes
 from manifactor.cryoem.directions import sphere_cells
@@ -321,8 +322,6 @@ class MotionFigureSettings:
     # missed.
     bands: int = 48
 
-    visibility: VisibilitySettings = field(default_factory=VisibilitySettings)
-
 
 def particle_map(
     motions: RunMotions, *, settings: MotionFigureSettings = MotionFigureSettings()
@@ -388,7 +387,7 @@ def blind_sentence(
     deviations = np.where(views.counts > 0, views.deviations[:, motion], 0.0)
     worst = angles_of(views.directions[[deviations.argmax()]])[0]
     best = motions.best_view(motion)
-    share = visibility(views, motion, settings=settings.visibility).blind_particles
+    share = visibility(views, motion).blind_particles
     what = (
         "Deviation expected of a place that a single image tells, by direction"
         if motions.expected

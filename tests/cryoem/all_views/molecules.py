@@ -15,7 +15,7 @@ def blobs_at(points, frequencies):
     return np.exp(-2j * np.pi * points @ frequencies.T).sum(axis=-2) * decay
 
 
-GRID = VolumeGrid(cut=4.0)
+GRID = VolumeGrid(cut=4.0, radius=0.48)
 # Blobs without any symmetry.
 BODY = np.random.default_rng(7).uniform(-0.22, 0.22, size=(6, 3))
 
@@ -61,3 +61,18 @@ def shifting(points, amount):
 def symmetric(unit, mates):
     """A molecule of which units (n, n_blobs, 3) are the asymmetric part."""
     return np.concatenate([unit @ mate.T for mate in mates], axis=1)
+
+
+def moving(count, *, seed=0, rotations=None, noise=1.0, scale=3.0):
+    """Images of a molecule that turns and shifts, with the places on both motions."""
+    rng = np.random.default_rng(seed)
+    places = rng.uniform(size=(count, 2))
+    points = shifting(turning(2 * np.pi * places[:, 0]), 0.3 * places[:, 1] - 0.15)
+    rotations = random_rotations(count, seed) if rotations is None else rotations
+    return transforms_of(points, rotations, noise=noise, scale=scale), places
+
+
+def turn_agreement(found, turn):
+    """Circular correlation of places around a circle, up to rotation and reflection."""
+    angles = 2 * np.pi * found[:, None] * [1, -1] - 2 * np.pi * turn[:, None]
+    return np.abs(np.exp(1j * angles).mean(axis=0)).max()

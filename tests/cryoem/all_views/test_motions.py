@@ -1,11 +1,9 @@
 """Places on motions: features, posteriors and their deviations."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from manifactor.cryoem.all_views.motions import Motions, MotionSettings
+from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.regression import Likelihood
 
 BOTH = Motions(("circle", "interval")).grown()
@@ -34,12 +32,12 @@ def test_own_terms_depend_on_one_motion_alone():
 
 
 def test_products_of_two_motions_follow_their_factors():
-    motions = Motions(("interval", "interval"))
-    assert (1, 1) in motions.grown().terms
-    assert (2, 1) not in motions.grown().terms
-    assert (2, 1) in motions.grown().grown().terms
+    two = Motions(("interval", "interval"))
+    assert (1, 1) in two.grown().terms
+    assert (2, 1) not in two.grown().terms
+    assert (2, 1) in two.grown().grown().terms
     # (1, 2) needs (1, 1), which is not there.
-    assert (1, 2) not in motions.with_terms([(0, 2)]).grown().terms
+    assert (1, 2) not in two.with_terms([(0, 2)]).grown().terms
 
 
 def noisy_likelihood(places, strength, rng):
@@ -69,16 +67,17 @@ def test_an_image_that_shows_nothing_has_the_deviation_of_even_places():
     np.testing.assert_allclose(found.features.mean[0], np.eye(N_FEATURES)[0], atol=0.01)
 
 
-def test_blocks_do_not_change_the_posterior():
+def test_images_are_placed_one_by_one():
     rng = np.random.default_rng(2)
-    terms = noisy_likelihood(rng.uniform(size=(25, 2)), 10.0, rng)
-    small = replace(BOTH, settings=MotionSettings(block=7, fine_block=3))
-    np.testing.assert_allclose(small.posterior(terms).places, BOTH.posterior(terms).places)
+    terms = noisy_likelihood(rng.uniform(size=(2100, 2)), 1000.0, rng)
+    # Blocks of images begin elsewhere.
+    part = slice(1900, None)
+    expected = BOTH.posterior(terms).places[part]
+    np.testing.assert_allclose(BOTH.posterior(terms[part]).places, expected)
 
 
 def test_the_grid_of_many_motions_stays_small():
-    motions = Motions(("interval", "interval", "circle", "interval"))
-    assert len(motions.grid) <= motions.settings.max_points
+    assert len(Motions(("interval", "interval", "circle", "interval")).grid) <= 4000
 
 
 def test_terms_stop_where_features_are_many():
@@ -86,4 +85,4 @@ def test_terms_stop_where_features_are_many():
     for _ in range(5):
         circles = circles.grown()
     count = circles.features(np.zeros((1, 3))).shape[1]
-    assert 30 < count <= circles.settings.max_features
+    assert 30 < count <= 40

@@ -12,9 +12,8 @@ import pytest
 
 from manifactor._support.workers import Here
 from manifactor.cryoem.all_views.motions import Motions
-from manifactor.cryoem.all_views.placing import PlacingSettings, place_particles
-from manifactor.cryoem.all_views.principal import PrincipalSettings, principal_volumes
-from manifactor.cryoem.all_views.regression import RegressionSettings
+from manifactor.cryoem.all_views.placing import place_particles
+from manifactor.cryoem.all_views.principal import principal_volumes
 from manifactor.cryoem.all_views.slices import VolumeGrid
 from manifactor.cryoem.all_views.transforms import read_transforms
 from manifactor.cryoem.files.particles import Particles
@@ -22,45 +21,38 @@ from manifactor.cryoem.files.stacks import stack_images
 from manifactor.runs.checkpoints import Checkpoints
 
 from ...conftest import PickledWorkers
-from .molecules import random_rotations, shifting, transforms_of, turning
+from .molecules import moving
 
-# Images of so few blobs have several pieces, shares and blocks.
-SMALL = RegressionSettings(block=16, share=32, piece=64)
-PLACING = PlacingSettings(regression=SMALL, rounds=1, compared=100)
-PLACING = replace(PLACING, learning=replace(PLACING.learning, regression=SMALL))
-PRINCIPAL = PrincipalSettings(
-    regression=SMALL, max_rank=3, rounds=1, final_rounds=1, half_set=100, learned=150
-)
 MOTIONS = Motions(("circle", "interval"))
 N = 200
 
 
+@pytest.fixture
+def small(monkeypatch):
+    """Images of so few blobs have several pieces, shares and blocks."""
+    numbers = {
+        "regression": {"BLOCK": 16, "SHARE": 32, "PIECE": 64},
+        "placing": {"ROUNDS": 1},
+        "principal": {"MAX_RANK": 3, "ROUNDS": 1},
+    }
+    for module, values in numbers.items():
+        for name, value in values.items():
+            monkeypatch.setattr(f"manifactor.cryoem.all_views.{module}.{name}", value)
+
+
 @pytest.fixture(scope="module")
 def known():
-    """Images of a molecule that turns and shifts, and the places on both motions."""
-    places = np.random.default_rng(0).uniform(size=(N, 2))
-    points = shifting(turning(2 * np.pi * places[:, 0]), 0.3 * places[:, 1] - 0.15)
-    return transforms_of(points, random_rotations(N), noise=1.0, scale=3.0), places
+    return moving(N)
 
 
 def placed(known, **options):
     images, places = known
-    return place_particles(
-        images,
-        MOTIONS,
-        np.arange(150),
-        places[:150],
-        rng=np.random.default_rng(0),
-        settings=PLACING,
-        **options,
-    )
+    return place_particles(images, MOTIONS, np.arange(150), places[:150], **options)
 
 
 def bits_of(known, **options):
     """All that is found of images, as bytes."""
-    principal = principal_volumes(
-        known[0], rng=np.random.default_rng(0), settings=PRINCIPAL, **options
-    )
+    principal = principal_volumes(known[0], **options)
     found = placed(known, **options)
     arrays = (
         principal.volumes,
@@ -75,7 +67,7 @@ def bits_of(known, **options):
 
 
 @pytest.mark.slow
-def test_results_do_not_depend_on_workers_or_cores(known, monkeypatch):
+def test_results_do_not_depend_on_workers_or_cores(known, small, monkeypatch):
     expected = bits_of(known)
     for count, workers in ((1, Here()), (4, PickledWorkers())):
         monkeypatch.setattr("manifactor._support.threads.cores", lambda n=count: n)
@@ -111,19 +103,6 @@ def test_workers_read_their_own_blocks_of_a_stack(stack):
     values = read(*stack, workers=workers)
     assert workers.done == 4 * ["_coefficients"]
     np.testing.assert_array_equal(values, read(*stack))
-
-
-def test_a_part_of_a_stack_is_read_from_any_folder(stack, tmp_path, monkeypatch):
-    source, _ = stack
-    monkeypatch.chdir(tmp_path)
-    parts = [
-        pickle.dumps(replace(source, files=(Path("a.mrcs"),))[rows]) for rows in source.block_rows()
-    ]
-    monkeypatch.chdir(tmp_path.parent)
-    assert max(map(len, parts)) < 2000
-    for part, (_, expected) in zip(parts, source.blocks(), strict=True):
-        ((_, images),) = pickle.loads(part).blocks()
-        np.testing.assert_array_equal(images, expected)
 
 
 class Interrupted(PickledWorkers):
@@ -169,11 +148,11 @@ def test_reading_is_not_resumed_with_another_seed_or_other_stacks(stack, tmp_pat
 
 
 @pytest.mark.slow
-def test_placing_goes_on_where_it_was_stopped(known, tmp_path):
+def test_placing_goes_on_where_it_was_stopped(known, small, tmp_path):
     kept = partial(Checkpoints, tmp_path / "kept", worth_writing=0.0)
     everything = PickledWorkers()
     expected = placed(known, workers=everything)
-    n_places = -(-N // SMALL.piece)
+    n_places = -(-N // 64)
     before = len(everything.done) - n_places
     with pytest.raises(KeyboardInterrupt):
         placed(known, stages=kept(), workers=Interrupted(before + 2))
@@ -185,7 +164,7 @@ def test_placing_goes_on_where_it_was_stopped(known, tmp_path):
 
 
 def test_records_travel_without_what_they_have_computed():
-    grid = VolumeGrid(cut=4.0)
+    grid = VolumeGrid(cut=4.0, radius=0.48)
     grid.columns(np.ones((1, grid.size), complex))
     motions = Motions(("circle", "interval"))
     assert len(motions.grid) > 1000

@@ -1,11 +1,17 @@
-"""Slices of a volume's transform are transforms of its projections."""
+"""Slices of a volume's transform, volumes and likelihoods from images, and point groups."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.constants import golden
+from scipy.spatial import KDTree
+from scipy.spatial.transform import Rotation
 
-from manifactor.cryoem.all_views.regression import Features, likelihood, volumes_from
+from manifactor.cryoem.all_views.regression import FeatureMoments, map_likelihoods, volumes_from
+from manifactor.cryoem.all_views.slices import PADDING, point_group
 
-from .molecules import BODY, GRID, random_rotations, transforms_of, volume_of
+from .molecules import BODY, GRID, random_rotations, symmetric, transforms_of, volume_of
 
 
 def test_a_slice_is_the_transform_of_the_projection():
@@ -15,11 +21,6 @@ def test_a_slice_is_the_transform_of_the_projection():
     slices = (GRID.slices(rotations) @ sharp).reshape(exact.shape)
     error = np.linalg.norm(slices - exact) / np.linalg.norm(exact)
     assert error < 0.04
-
-
-def test_weights_of_the_interpolation_add_up_to_one():
-    matrix = GRID.slices(random_rotations(3))
-    np.testing.assert_allclose(matrix.sum(axis=1), 1, rtol=1e-5)
 
 
 def test_bounded_volumes_are_real_and_inside_the_ball():
@@ -32,14 +33,14 @@ def test_bounded_volumes_are_real_and_inside_the_ball():
     axis = np.arange(GRID.side) - GRID.half
     x, y, z = np.meshgrid(axis, axis, axis, indexing="ij")
     # The box is half as wide as the cube.
-    outside = np.sqrt(x**2 + y**2 + z**2) > GRID.radius * GRID.side / GRID.padding + 1
+    outside = np.sqrt(x**2 + y**2 + z**2) > GRID.radius * GRID.side / PADDING + 1
     # Without the highest frequencies the ball has no sharp surface.
     assert (density[outside] ** 2).sum() < 0.1 * (density**2).sum()
 
 
 def test_a_volume_is_found_from_its_projections():
     images = transforms_of(np.repeat(BODY[None], 600, axis=0), random_rotations(600))
-    found = volumes_from(images, Features.known(np.ones((600, 1))))[0]
+    found = volumes_from(images, FeatureMoments.known(np.ones((600, 1))))[0]
     expected = volume_of(BODY)
     frequency = np.stack(np.meshgrid(*3 * (GRID.axis,), indexing="ij")).reshape(3, -1)
     distance = np.linalg.norm(frequency, axis=0)
@@ -48,6 +49,10 @@ def test_a_volume_is_found_from_its_projections():
     product = np.vdot(found[shown], expected[shown]).real
     lengths = np.linalg.norm(found[shown]) * np.linalg.norm(expected[shown])
     assert product / lengths > 0.97
+
+
+def both_terms(terms):
+    return terms.linear, terms.quadratic
 
 
 def test_the_likelihood_is_highest_at_the_true_features():
@@ -59,14 +64,63 @@ def test_the_likelihood_is_highest_at_the_true_features():
     slices = (GRID.slices(rotations) @ sharp.T).reshape(50, -1, 2)
     images = transforms_of(np.repeat(BODY[None], 50, axis=0), rotations)
     values = np.einsum("nmf,nf->nm", slices, weights).astype(np.complex64)
-    terms = likelihood(type(images)(GRID, values, rotations, box=100.0), np.stack([first, second]))
-    best = np.linalg.solve(terms.quadratic, terms.linear[..., None])[..., 0]
+    images = replace(images, values=values)
+    linear, quadratic = map_likelihoods(both_terms, images, np.stack([first, second]))
+    best = np.linalg.solve(quadratic, linear[..., None])[..., 0]
     np.testing.assert_allclose(best, weights, rtol=1e-3)
 
 
-@pytest.mark.parametrize("count", [1, 300])
-def test_any_number_of_images_is_a_share_of_threads(count):
-    images = transforms_of(np.repeat(BODY[None], count, axis=0), random_rotations(count))
-    terms = likelihood(images, volume_of(BODY)[None])
-    assert np.isfinite(terms.linear).all()
-    assert terms.linear.shape == (count, 1)
+ORDERS = {"C1": 1, "c7": 7, "D3": 6, "T": 12, "O": 24} | dict.fromkeys(("I1", "I2", "I3", "I4"), 60)
+
+
+def turned_by(axis, turns):
+    unit = np.array(axis) / np.linalg.norm(axis)
+    return Rotation.from_rotvec(2 * np.pi / turns * unit).as_matrix()
+
+
+def holds(group, rotation):
+    return np.abs(group - rotation).max(axis=(1, 2)).min() < 1e-5
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_a_point_group_is_closed(name):
+    group = point_group(name)
+    assert len(group) == ORDERS[name]
+    np.testing.assert_array_equal(group[0], np.eye(3))
+    products = (group[:, None] @ group).reshape(-1, 9)
+    assert KDTree(group.reshape(-1, 9)).query(products)[0].max() < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("name", "turns", "axis"),
+    [
+        ("D3", 2, (1, 0, 0)),
+        ("T", 3, (0, 0, 1)),
+        ("O", 4, (1, 0, 0)),
+        ("I1", 2, (0, 1, 0)),
+        ("I1", 5, (golden, 0, -1)),
+        ("I1", 5, (golden, 0, 1)),
+        ("I2", 2, (1, 0, 0)),
+        ("I2", 5, (1, 0, golden)),
+        ("I3", 5, (0, 0, 1)),
+        ("I3", 3, (-0.491123, 0.356822, 0.794654)),
+        ("I4", 3, (0.491123, 0.356822, 0.794654)),
+    ],
+)
+def test_axes_lie_as_relion_has_them(name, turns, axis):
+    assert holds(point_group(name), turned_by(axis, turns))
+
+
+@pytest.mark.parametrize("name", ["C0", "X", "I", "C", "I5", "C4v", ""])
+def test_other_symmetries_are_refused(name):
+    with pytest.raises(ValueError, match="point group"):
+        point_group(name)
+
+
+def test_mates_of_a_symmetric_molecule_show_the_same():
+    mates = point_group("C2")
+    molecule = symmetric(BODY[None], mates)
+    images = transforms_of(np.repeat(molecule, 5, axis=0), random_rotations(5))
+    pairs = images.with_mates(mates)
+    seen = transforms_of(np.repeat(molecule, 10, axis=0), pairs.rotations)
+    np.testing.assert_allclose(pairs.values, seen.values, atol=1e-4)

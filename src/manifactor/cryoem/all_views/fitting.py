@@ -1,5 +1,6 @@
-"""Memory and time of a fit of all views, estimated before any image is read."""
+"""Particles of all views: read once, factored, placed, and written as a run folder."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -10,26 +11,18 @@ from manifactor._support.memory import available_memory
 from manifactor._support.parameters import Choice, choices_as_json
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
-from manifactor.cryoem.all_views.factoring import (
-    AllViews,
-    AllViewsSettings,
-    factor_all_views,
-    samples_of,
-)
-from manifactor.cryoem.all_views.model import MotionModel, view_map
-from manifactor.cryoem.all_views.placing import Placed
-from manifactor.cryoem.all_views.principal import PrincipalSettings
-from manifactor.cryoem.all_views.shown import motion_records
+from manifactor.cryoem.all_views.model import UNKNOWN, MotionModel, motion_records, view_map
+from manifactor.cryoem.all_views.motions import LEVELS, Motions
+from manifactor.cryoem.all_views.placing import PlacedParticles, even_places, place_particles
+from manifactor.cryoem.all_views.principal import REPRODUCIBLE, PrincipalVolumes, principal_volumes
 from manifactor.cryoem.all_views.slices import point_group
 from manifactor.cryoem.all_views.transforms import (
+    CYCLES,
     Transforms,
-    TransformSettings,
-    known_angles,
     read_transforms,
-    require_pixel_size,
     transform_grid,
 )
-from manifactor.cryoem.all_views.volumes import MODEL_FILE, UNKNOWN, EvenScale, scales_of
+from manifactor.cryoem.all_views.volumes import MODEL_FILE, EvenScale, scales_of
 from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageSource
@@ -42,130 +35,71 @@ from manifactor.runs.places import Place, all_places
 from manifactor.runs.task import absolute, changed_options, repeated_options
 from manifactor.tables.images import is_one_view
 
+OWN_OPTIONS = ("symmetry", "low_pass", "mask_radius", "seed")
+
 
 @dataclass(frozen=True)
-class AllViewsRates:
-    """Rates of `forecast_all_views`.
+class AllViews:
+    """What was found in images of all views."""
 
-    They were measured on a core of 2.4 GHz, in fits of 3,000 to 100,000 images of 48 and 256
-    pixels.
-    """
-
-    # Bytes a second of reading images, in single precision, and of their Fourier transforms.
-    read_bytes: float = 3.5e8
-    # Seconds for an image in a round of expectation maximisation, and in a comparison with volumes
-    # alone; and those of a set of volumes that is solved for, whatever the number of images.
-    round_seconds: float = 5e-4
-    compare_seconds: float = 1.5e-4
-    volume_seconds: float = 0.4
-    # Rounds from known places, and cells of views that are compared: estimates.
-    known_rounds: int = 5
-    n_cells: int = 10
-    # Seconds of factoring the coordinates of as many images as are fitted at most, and of all that
-    # is written of an image.
-    factor_seconds: float = 8.0
-    write_seconds: float = 1e-4
-    # Bytes that are held for an image: its coefficients, the covariance of its coordinates, and its
-    # line of text; and for one that volumes are learned from, products of its features. Beside
-    # them, a block of images that is read, volumes, and the sums of each thread.
-    image_bytes: float = 4000.0
-    learned_bytes: float = 12_000.0
-    shared_bytes: float = 8e8
-    thread_bytes: float = 1e8
+    fit: ManifoldFactorizer  # fitted to the principal coordinates of some particles
+    rows: np.ndarray  # these particles
+    principal: PrincipalVolumes
+    # All particles on the motions; None if a factor is neither an interval nor a circle
+    placed: PlacedParticles | None
 
 
-def forecast_all_views(
-    n_images: int,
-    size: int,
+def factor_all_views(
+    transforms: Transforms,
     *,
-    n_mates: int = 1,
-    n_workers: int = 1,
-    n_cores: int | None = None,
-    settings: AllViewsSettings = AllViewsSettings(),
-    rates: AllViewsRates = AllViewsRates(),
-) -> Cost:
-    """Estimate memory and time of a fit of all views, before any image is read."""
-    most_threads = settings.principal.regression.max_threads
-    threads = min(cores_of_worker(n_workers, n_cores), most_threads)
-    # Small images have no frequencies up to the usual cut.
-    cut = min(1.0, (size // 2 - 1) / TransformSettings().cycles)
-    volume_seconds = rates.volume_seconds * cut**3
-    fitted = min(settings.fitted_share * n_images, settings.max_fitted)
-    n_shown = n_images * n_mates
-    learned = min(settings.placing.learned, n_shown)
-    here = rates.shared_bytes + rates.image_bytes * n_images
-    there = rates.shared_bytes + rates.thread_bytes * threads
-    there += rates.image_bytes * n_images / n_workers
-
-    def divided(name: str, work: float, volumes: int, memory: float) -> PartCost:
-        seconds = work / (threads * n_workers) + volume_seconds * volumes
-        return PartCost(name, seconds, there + memory / n_workers, on_workers=True)
-
-    return cost_of_parts(
-        [
-            # A core reads while the others wait for the disk.
-            divided("reading", threads * _reading_seconds(n_images, size, rates), 0, 0),
-            divided("volumes", *_volume_work(n_images, n_shown, settings, rates), 0),
-            PartCost("factors", rates.factor_seconds * fitted / settings.max_fitted, here),
-            divided(
-                "placing",
-                *_placing_work(n_images, n_shown, fitted * n_mates, settings, rates),
-                rates.learned_bytes * learned,
-            ),
-            PartCost("writing", rates.write_seconds * n_images, here),
-        ],
-        n_workers=n_workers,
-    )
+    seed: int = 0,
+    symmetry: str = "C1",
+    parameters: Mapping | None = None,
+    stages: Stages | None = None,
+    workers: Workers = Here(),
+) -> AllViews:
+    """Find the independent motions of a molecule, and place all particles on them."""
+    stages = stages or Stages()
+    how: dict = {"seed": seed, "symmetry": symmetry, "stages": stages, "workers": workers}
+    principal = principal_volumes(transforms, **how)
+    if not principal.rank:
+        best = principal.agreement.max()
+        raise ValueError(
+            "the images must show a motion; volumes from two half sets of them have "
+            f"nothing in common but their mean (the highest correlation is {best:.2f}). "
+            "The molecule is rigid, or its motion is below the noise. Add images, or check "
+            "poses and pixel size."
+        )
+    # The surest coordinates are factored, whose views show all motions. The others are placed.
+    variance = np.einsum("nii,i->n", principal.covariance, principal.information)
+    count = min(max(int(0.4 * len(variance)), 1), 6000)
+    rows = np.sort(np.argpartition(variance, count - 1)[:count])
+    own = {"preparation": "none", "random_state": seed, "callback": stages.report}
+    fit = ManifoldFactorizer(**{**(parameters or {}), **own})
+    fit.fit(samples_of(principal)[rows])
+    topologies = tuple(factor.topology for factor in fit.factors_)
+    if not set(topologies) <= set(LEVELS):
+        return AllViews(fit, rows, principal, None)
+    known = np.column_stack([even_places(found.coordinate) for found in fit.factors_])
+    placed = place_particles(transforms, Motions(topologies), rows, known, **how)
+    return AllViews(fit, rows, principal, placed)
 
 
-def _reading_seconds(n_images: int, size: int, rates: AllViewsRates) -> float:
-    return 4.0 * n_images * size**2 / rates.read_bytes
-
-
-def _volume_work(
-    n_images: int, n_shown: int, settings: AllViewsSettings, rates: AllViewsRates
-) -> tuple[float, int]:
-    """Return seconds of a core for principal volumes, and how many are solved for."""
-    principal = settings.principal
-    # Rounds of two half sets, each with one to start from, and of the final volumes.
-    images = min(2 * principal.half_set, n_shown) * (principal.rounds + 1)
-    images += min(principal.learned, n_shown) * principal.final_rounds
-    # All images are compared with the principal volumes.
-    seconds = rates.round_seconds * images + rates.compare_seconds * n_images
-    return seconds, 2 * principal.rounds + principal.final_rounds
-
-
-def _placing_work(
-    n_images: int, n_shown: int, n_known: float, settings: AllViewsSettings, rates: AllViewsRates
-) -> tuple[float, int]:
-    """Return seconds of a core for volumes of the motions and places, and volumes."""
-    placing = settings.placing
-    # Rounds from known places, which end when no term is added; from all, in which images are
-    # compared with volumes before and after; and of cells of views.
-    images = (
-        min(n_known, placing.learned) * rates.known_rounds
-        + min(placing.learned, n_shown) * (2 * placing.rounds + 1)
-        + min(placing.consistency.compared, n_images) * rates.n_cells
-    )
-    seconds = rates.round_seconds * images + rates.compare_seconds * n_images
-    # Three sets of volumes in a round of the motions, and in a cell of views.
-    return seconds, 3 * (rates.known_rounds + placing.rounds + rates.n_cells)
-
-
-# Particles of all views: read once, factored, placed, and written as a run folder.
-
-OWN_OPTIONS = ("symmetry", "low_pass", "mask_radius", "seed")
+def samples_of(principal: PrincipalVolumes) -> np.ndarray:
+    """Return principal coordinates in units of their noise, (n, rank)."""
+    return principal.coordinates * np.sqrt(principal.information)
 
 
 @dataclass(frozen=True)
 class AllViewsTask:
     """Particles of all views, and how to treat them."""
 
-    path: Path  # A STAR or .cs file with angles
+    path: Path  # a STAR or .cs file with angles
     choice: ParticleChoice = field(default_factory=ParticleChoice)
     symmetry: str = "C1"  # point group of the molecule
-    low_pass: float | None = None  # angstrom; None for what `read_transforms` chooses
-    mask_radius: float | None = None  # angstrom; None for what `read_transforms` chooses
+    # Angstrom; None for what `read_transforms` chooses
+    low_pass: float | None = None
+    mask_radius: float | None = None
     settings: dict = field(default_factory=dict)  # parameters of the factorizer
     seed: int = 0
 
@@ -193,15 +127,13 @@ class AllViewsTask:
         """Return the particles and their images, which are not read yet."""
         point_group(self.symmetry)
         particles = self.choice.chosen(self.choice.read(self.path))
-        known_angles(particles)
+        source = self.choice.images(particles)
+        transform_grid(source, particles, low_pass=self.low_pass, mask_radius=self.mask_radius)
         if is_one_view(particles):
             raise ValueError(
                 "particles of all views must be seen from many directions; those of "
                 f"{self.path} are seen from one. Leave --all-views out."
             )
-        source = self.choice.images(particles)
-        require_pixel_size(source, particles)
-        transform_grid(source, low_pass=self.low_pass, mask_radius=self.mask_radius)
         return particles, source
 
     def forecast(
@@ -240,7 +172,23 @@ class AllViewsTask:
         """
         before = input_state([self.path])
         stages = (stages or Stages()).start(callback, self.seed)
-        transforms, found = self._factored(particles, source, stages=stages, workers=workers)
+        transforms = read_transforms(
+            source,
+            particles,
+            rng=np.random.default_rng(self.seed),
+            low_pass=self.low_pass,
+            mask_radius=self.mask_radius,
+            stages=stages,
+            workers=workers,
+        )
+        found = factor_all_views(
+            transforms,
+            seed=self.seed,
+            symmetry=self.symmetry,
+            parameters=self.settings,
+            stages=stages,
+            workers=workers,
+        )
         places = places_of(found)
         record = {**self._record(particles, transforms, found, places), **before.record}
         record["all_views"]["seconds"] = stages.timings
@@ -262,29 +210,6 @@ class AllViewsTask:
         )
         return found.fit, record
 
-    def _factored(
-        self, particles: Particles, source: ImageSource, *, stages: Stages, workers: Workers
-    ) -> tuple[Transforms, AllViews]:
-        """Return the images, transformed, and the motions that they show."""
-        transforms = read_transforms(
-            source,
-            particles,
-            rng=np.random.default_rng(self.seed),
-            low_pass=self.low_pass,
-            mask_radius=self.mask_radius,
-            stages=stages,
-            workers=workers,
-        )
-        found = factor_all_views(
-            transforms,
-            seed=self.seed,
-            symmetry=self.symmetry,
-            parameters=self.settings,
-            stages=stages,
-            workers=workers,
-        )
-        return transforms, found
-
     def _record(
         self,
         particles: Particles,
@@ -292,9 +217,9 @@ class AllViewsTask:
         found: AllViews,
         places: tuple[Place, ...],
     ) -> dict:
-        confounded = confounder_records(
-            particles, places, all_views=True, rng=np.random.default_rng(self.seed)
-        )
+        rng = np.random.default_rng(self.seed)
+        confounded = confounder_records(particles, places, all_views=True, rng=rng)
+        shares = [] if found.placed is None else found.placed.consistency.tolist()
         return {
             "command": "fit",
             "input": str(self.path.resolve()),
@@ -312,34 +237,25 @@ class AllViewsTask:
                 "symmetry": self.symmetry,
                 "agreement": found.principal.agreement.tolist(),
                 "information": found.principal.information.tolist(),
-                "consistency": _consistency(found),
+                # How much views predict of views far from them; None where it is not known.
+                "consistency": [None if np.isnan(share) else share for share in shares],
             },
         }
-
-
-def _consistency(found: AllViews) -> list[float | None]:
-    """How much views predict of views far from them; None where it is not known."""
-    if found.placed is None:
-        return []
-    shares = found.placed.consistency.tolist()
-    return [None if np.isnan(share) else share for share in shares]
 
 
 def choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:
     """Return what was chosen automatically."""
     resolution = transforms.box / transforms.grid.cut
-    fitted, total = len(found.rows), len(transforms)
     principal = found.principal
     return {
         "low-pass": Choice(f"{resolution:.3g} A", "motions show at a tenth of a molecule's size"),
         "principal volumes": Choice(
             principal.rank,
-            "two half sets of images agree about them: correlations above "
-            f"{PrincipalSettings().reproducible:g} ("
-            f"{_listed(principal.agreement[: principal.rank])})",
+            f"two half sets of images agree about them: correlations above {REPRODUCIBLE:g} "
+            f"({', '.join(f'{value:.2f}' for value in principal.agreement[: principal.rank])})",
         ),
         "samples fitted": Choice(
-            f"{fitted:,} of {total:,}",
+            f"{len(found.rows):,} of {len(transforms):,}",
             "their views show all motions best; all are placed by their images",
         ),
         "preparation": Choice(
@@ -347,10 +263,6 @@ def choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:
         ),
         **{name: choice for name, choice in found.fit.choices_.items() if name != "preparation"},
     }
-
-
-def _listed(values: np.ndarray) -> str:
-    return ", ".join(f"{value:.2f}" for value in values)
 
 
 def places_of(found: AllViews) -> tuple[Place, ...]:
@@ -365,9 +277,9 @@ def places_of(found: AllViews) -> tuple[Place, ...]:
     )
 
 
-def quantiles_of(placed: Placed, *, n_levels: int = 41) -> np.ndarray:
+def quantiles_of(placed: PlacedParticles) -> np.ndarray:
     """Return quantiles of the places of all particles, (n_motions, n_levels)."""
-    return np.quantile(placed.places, np.linspace(0, 1, n_levels), axis=0).T
+    return np.quantile(placed.places, np.linspace(0, 1, 41), axis=0).T
 
 
 def _place(scale: EvenScale, place: np.ndarray, deviation: np.ndarray) -> Place:
@@ -387,7 +299,7 @@ def _place(scale: EvenScale, place: np.ndarray, deviation: np.ndarray) -> Place:
     )
 
 
-def model_of(transforms: Transforms, placed: Placed) -> MotionModel:
+def model_of(transforms: Transforms, placed: PlacedParticles) -> MotionModel:
     """Return what shows the molecule in any state from any direction."""
     return MotionModel(
         grid=transforms.grid,
@@ -398,3 +310,49 @@ def model_of(transforms: Transforms, placed: Placed) -> MotionModel:
         consistency=placed.consistency,
         quantiles=quantiles_of(placed),
     )
+
+
+# Memory and time, estimated before any image is read.
+
+
+def forecast_all_views(
+    n_images: int, size: int, *, n_mates: int = 1, n_workers: int = 1, n_cores: int | None = None
+) -> Cost:
+    """Estimate memory and time of a fit of all views, before any image is read.
+
+    Rates were measured on a core of 2.4 GHz, in fits of 3,000 to 100,000 images of 48 and 256
+    pixels.
+    """
+    threads = min(cores_of_worker(n_workers, n_cores), 8)
+    shown = n_images * n_mates
+    fitted = min(0.4 * n_images, 6000)
+    learned = min(30_000, shown)
+    # Bytes that are held for an image: its coefficients, the covariance of its coordinates, and its
+    # line of text. Beside them, a block of images, volumes, and the sums of each thread.
+    here = 8e8 + 4000 * n_images
+    there = 8e8 + 1e8 * threads + 4000 * n_images / n_workers
+    # Seconds of a set of volumes that is solved for; small images have fewer frequencies.
+    solving = 0.4 * min(1.0, (size // 2 - 1) / CYCLES) ** 3
+
+    def divided(name: str, rounds: float, n_volumes: int, memory: float = 0.0) -> PartCost:
+        # An image in a round of expectation maximisation, and in a comparison with volumes alone.
+        work = 5e-4 * rounds + 1.5e-4 * n_images
+        seconds = work / (threads * n_workers) + solving * n_volumes
+        return PartCost(name, seconds, there + memory / n_workers, on_workers=True)
+
+    # A core reads while the others wait for the disk.
+    reading = 4.0 * n_images * size**2 / 3.5e8 / n_workers
+    # Rounds of two half sets, each with one to start from, and of the final volumes.
+    volume_rounds = min(12_000, shown) * 8 + min(20_000, shown) * 3
+    # Some five rounds from known places, which end when no term is added; three from all, in which
+    # images are compared with volumes before and after; and ten cells of views. All have three sets
+    # of volumes. For an image that is learned from, products of its features are held.
+    placing_rounds = 5 * min(fitted * n_mates, 30_000) + 7 * learned + 10 * min(4000, n_images)
+    parts = [
+        PartCost("reading", reading, there, on_workers=True),
+        divided("volumes", volume_rounds, 17),
+        PartCost("factors", 8.0 * fitted / 6000, here),
+        divided("placing", placing_rounds, 54, 12_000.0 * learned),
+        PartCost("writing", 1e-4 * n_images, here),
+    ]
+    return cost_of_parts(parts, n_workers=n_workers)

@@ -1,14 +1,23 @@
-"""How many particles each view has, and how well it shows the motions."""
+"""A molecule in any state, from any direction, and how well directions show its motions."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy import fft
 
+from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.motions import Motions, PlaceFeatures
-from manifactor.cryoem.all_views.slices import VolumeGrid
-from manifactor.cryoem.directions import SphereCells, half_sphere_cells
+from manifactor.cryoem.all_views.regression import FeatureMoments, volumes_from
+from manifactor.cryoem.all_views.slices import PADDING, VolumeGrid, volume_correlation
+from manifactor.cryoem.all_views.transforms import Transforms
+from manifactor.cryoem.directions import SphereCells, direction_angles, half_sphere_cells
+from manifactor.cryoem.files.particles import Particles, euler_matrices, matrix_angles
+from manifactor.runs.places import Place
+
+# Standard deviation of even places: that of an image which shows nothing of a motion.
+UNKNOWN = float(np.sqrt(1 / 12))
 
 
 @dataclass(frozen=True)
@@ -35,12 +44,12 @@ class ViewMap:
         return seen & (self.counts >= np.median(self.counts[seen]) / 2)
 
 
-def view_map(rotations: np.ndarray, deviations: np.ndarray, *, n_bands: int = 10) -> ViewMap:
+def view_map(rotations: np.ndarray, deviations: np.ndarray) -> ViewMap:
     """Count particles by viewing direction, and average their deviations.
 
     Shapes: rotations (n, 3, 3), deviations (n, n_motions).
     """
-    cells = half_sphere_cells(n_bands)
+    cells = half_sphere_cells(10)
     cell = cells.index(rotations[:, 2])
     counts = np.bincount(cell, minlength=len(cells))
     squares = [np.bincount(cell, values**2, len(cells)) for values in deviations.T]
@@ -49,7 +58,76 @@ def view_map(rotations: np.ndarray, deviations: np.ndarray, *, n_bands: int = 10
     return ViewMap(cells, counts, np.sqrt(mean))
 
 
-# A molecule in any state, from any direction: what a run of all views keeps.
+def counted_views(particles: Particles | None) -> ViewMap:
+    """Return the number of particles in each direction; 0 without angles."""
+    angles = None if particles is None else particles.angles
+    rotations = euler_matrices(np.zeros((0, 3)) if angles is None else angles)
+    return view_map(rotations, np.zeros((len(rotations), 0)))
+
+
+def angles_of(directions: np.ndarray) -> list[tuple[float, float]]:
+    """Return rot and tilt of directions, in whole degrees."""
+    frames = np.zeros((len(directions), 3, 3))
+    frames[:, 2] = directions
+    # Zero is added to turn -0 into 0.
+    angles = np.round(matrix_angles(frames)[:, :2]) + 0.0
+    return [(rot, tilt) for rot, tilt in angles.tolist()]
+
+
+@dataclass(frozen=True)
+class Visibility:
+    """How many directions show a motion."""
+
+    shown: float  # shares of the directions with enough particles
+    blind: float
+    blind_particles: float  # share of all particles in blind directions
+    # Rot and tilt, in degrees, of the axis around which blind directions lie; None if there are
+    # none, or no axis
+    axis: tuple[float, float] | None
+
+
+def visibility(views: ViewMap, motion: int) -> Visibility:
+    """Return how many directions show a motion, counted from 0."""
+    enough = views.populated
+    relative = views.deviations[:, motion] / UNKNOWN
+    # A direction shows a motion if three quarters of the variance are known, and is blind to it if
+    # less than half is. Empty cells have no deviation and are neither.
+    blind = relative > 0.75
+    return Visibility(
+        shown=float((relative[enough] <= 0.5).mean()),
+        blind=float(blind[enough].mean()),
+        blind_particles=float(views.counts[blind].sum() / views.counts.sum()),
+        axis=_axis(views.directions[blind & enough]),
+    )
+
+
+def _axis(directions: np.ndarray) -> tuple[float, float] | None:
+    """Return rot and tilt of the axis around which directions lie, if there is one."""
+    if not len(directions):
+        return None
+    # Opposite directions are one, and have the same products of components.
+    shares, axes = np.linalg.eigh(directions.T @ directions / len(directions))
+    # The mean squared cosine of an angle of 30 degrees.
+    if shares[-1] < 0.75:
+        return None
+    axis = axes[:, -1] if axes[2, -1] >= 0 else -axes[:, -1]
+    return angles_of(axis[None])[0]
+
+
+def motion_records(views: ViewMap, places: Sequence[Place]) -> list[dict]:
+    """Return how well each motion is known, as run.json has it.
+
+    The median deviation is that of all particles, in the unit of the factor.
+    """
+    return [
+        {
+            "topology": place.topology,
+            **asdict(visibility(views, motion)),
+            "median_deviation": float(np.median(place.displayed_deviation)),
+        }
+        for motion, place in enumerate(places)
+        if place.displayed_deviation is not None
+    ]
 
 
 @dataclass(frozen=True)
@@ -58,7 +136,7 @@ class MotionModel:
 
     grid: VolumeGrid
     box: float  # width of an image in Angstrom
-    # Features of places; the latter if another program told the places
+    # FeatureMoments of places; the latter if another program told the places
     motions: Motions | PlaceFeatures
     volumes: np.ndarray  # (n_features, grid.size)
     views: ViewMap
@@ -90,7 +168,7 @@ class MotionModel:
         shifted = values * np.exp(-2j * np.pi * (size // 2) / size * (column + row))
         inside = (column < half) & (np.abs(row) < half)
         spectra[:, row[inside], column[inside]] = shifted[:, inside]
-        # Of the first column an image's transform has both halves.
+        # An image's transform has both halves of its first column.
         first = inside & (column == 0)
         spectra[:, -row[first], 0] = shifted[:, first].conj()
         return fft.irfft2(spectra, s=(size, size))
@@ -104,12 +182,86 @@ class MotionModel:
     @property
     def voxel_size(self) -> float:
         """Width of a voxel of `density`, in Angstrom."""
-        return self.box * self.grid.padding / self.grid.side
+        return self.box * PADDING / self.grid.side
 
     def density(self, places: np.ndarray) -> np.ndarray:
         """Return the molecule in real space, a cube of the box indexed by z, y, x."""
         # Indexed by x, y, z.
         cube = self.grid.densities(self.state(places)[None])[0]
-        middle, reach = self.grid.half, self.grid.half // self.grid.padding
+        middle, reach = self.grid.half, self.grid.half // PADDING
         box = slice(middle - reach, middle + reach + 1)
         return cube[box, box, box].transpose(2, 1, 0)
+
+
+# The molecule from images whose places on factors another program told.
+#
+# Volumes are regressed on functions of the places. Two half sets of images give two sets of
+# volumes: what both have in common is what the images say about the places.
+
+
+def model_of_places(
+    transforms: Transforms,
+    topologies: Sequence[str],
+    places: Sequence[np.ndarray],
+    *,
+    rng: np.random.Generator,
+    report: Callable[[float], None] = lambda fraction: None,
+    workers: Workers = Here(),
+) -> MotionModel:
+    """Return the molecule along factors on which the places of images are known.
+
+    Shapes: places (n, d).
+    """
+    features = PlaceFeatures.of(topologies, places)
+    known = FeatureMoments.known(features.features(np.hstack(list(places))))
+    half = rng.permutation(len(transforms)) % 2
+    found = []
+    for number in (0, 1):
+        rows = np.flatnonzero(half == number)
+        found.append(volumes_from(transforms[rows], known[rows], workers=workers))
+        report((number + 1) / 2)
+    first, second = found
+    return MotionModel(
+        grid=transforms.grid,
+        box=transforms.box,
+        motions=features,
+        volumes=((first + second) / 2).astype(np.complex64),
+        views=_expected_views(transforms, features, first, second),
+        consistency=np.array(
+            [
+                volume_correlation(first[own], second[own])
+                for own in map(features.own_columns, range(len(topologies)))
+            ]
+        ),
+    )
+
+
+def _expected_views(
+    transforms: Transforms, features: PlaceFeatures, first: np.ndarray, second: np.ndarray
+) -> ViewMap:
+    """Return how well a single image of each direction tells places on factors.
+
+    The information about a place is what volumes of two half sets have in common in their slopes
+    along it, so that noise adds nothing on average.
+
+    Shapes: first, second (n_features, grid.size).
+    """
+    n_factors, grid = len(features.topologies), transforms.grid
+    counted = view_map(transforms.rotations, np.zeros((len(transforms), n_factors)))
+    angles = direction_angles(counted.directions)
+    slices = grid.slices(euler_matrices(np.c_[angles, np.zeros(len(angles))]))
+    sharp = [grid.sharpened(volumes).astype(np.complex64) for volumes in (first, second)]
+    shown = [(slices @ each.T).reshape(len(angles), -1, len(each)) for each in sharp]
+    # The square of the CTF that a usual image has.
+    power = (transforms.transfer**2).mean(axis=0)
+    columns = []
+    for factor in range(n_factors):
+        own, slopes = features.own_columns(factor), features.slopes(factor)
+        ours, yours = (part[:, :, own] for part in shown)
+        common = np.einsum("vkj,k,vki->vji", ours.conj(), power, yours).real
+        # The noise of a coefficient has variance 1, half of it in each part.
+        information = 2 * np.einsum("vji,ji->v", common, slopes)
+        # Without any image there is the information of even places.
+        total = 12.0 + np.maximum(information, 0)
+        columns.append(np.where(counted.counts > 0, 1 / np.sqrt(total), np.nan))
+    return replace(counted, deviations=np.column_stack(columns))

@@ -1,170 +1,48 @@
-"""The places of all particles on the motions, and whether they mean the same in all views."""
+"""Volumes along the motions, and the places of all particles on them.
+
+Volumes are learned from images whose places are known, then from images that these volumes place.
+How finely volumes depend on places, and which motions change the same part of the molecule, is
+decided by the images: a term stays if two half sets agree about it. In the end all particles are
+placed, and it is checked whether a place means the same in all views.
+"""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.stats import rankdata
 
-from manifactor._support.stages import Stages
+from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import quotient
 from manifactor._support.workers import Here, Workers
-from manifactor.cryoem.all_views.learning import (
-    Learned,
-    LearningSettings,
-    learn,
-    learn_known,
-    unexplained,
-    volumes_of_halves,
-)
 from manifactor.cryoem.all_views.motions import Motions, Term
 from manifactor.cryoem.all_views.regression import (
     Arrays,
     Equations,
-    Features,
+    FeatureMoments,
     Likelihood,
-    RegressionSettings,
-    joined,
-    likelihood_jobs,
-    likelihood_piece,
     map_likelihoods,
     normal_equations,
+    residuals,
 )
-from manifactor.cryoem.all_views.slices import point_group
+from manifactor.cryoem.all_views.slices import VolumeGrid, point_group, volume_correlation
 from manifactor.cryoem.all_views.transforms import Transforms
 from manifactor.cryoem.directions import half_sphere_cells
 
-# Whether a place on a motion means the same in all views.
-#
-# A particle has one view, so that places may drift with the view although neighbouring views agree.
-# Images of different directions share frequencies, though, the common lines: the volumes that they
-# are slices of must be the same there.
+# Rounds of expectation maximisation: seven of them placed two stretches no better.
+ROUNDS = 3
 
 
 @dataclass(frozen=True)
-class ConsistencySettings:
-    """Settings of `view_consistency`."""
-
-    regression: RegressionSettings = field(default_factory=RegressionSettings)
-    # Images that are compared, at most.
-    compared: int = 4000
-    # Bands of cells of the half sphere, ten cells some 45 degrees wide, and how far views must be
-    # from the centre of a cell to predict its views, in degrees. Views beside it agree even where
-    # places drift.
-    bands: int = 2
-    apart: float = 45.0
-    # Images of a cell and of the others that volumes need.
-    at_least: int = 40
-    # Standard errors over the cells that the power of a motion must have.
-    significant: float = 3.0
-
-
-def view_consistency(
-    transforms: Transforms,
-    features: Features,
-    motions: Motions,
-    *,
-    workers: Workers = Here(),
-    settings: ConsistencySettings = ConsistencySettings(),
-) -> np.ndarray:
-    """Return how much of a motion in some views the other views predict.
-
-    Returns (n_motions,).
-    """
-    transforms = transforms[: settings.compared]
-    features = features[: settings.compared]
-    jobs = [
-        ([(transforms[part], features[part]) for part in parts], motions, settings)
-        for parts in _cells(transforms.rotations[:, 2], settings)
-    ]
-    powers = list(workers.map(_cell_powers, jobs))
-    if not powers:
-        return np.full(len(motions.topologies), np.nan)
-    predicted, shown = np.sum(powers, axis=0)
-    error = np.sqrt(len(powers)) * np.std(powers, axis=0)[1]
-    known = shown > settings.significant * error
-    share = np.clip(quotient(predicted, np.where(known, shown, 1)), 0, 1)
-    return np.where(known, share, np.nan)
-
-
-def _cells(directions: np.ndarray, settings: ConsistencySettings) -> Iterator[list[np.ndarray]]:
-    """Yield the views of two halves of each cell, and those far from the cell."""
-    sphere = half_sphere_cells(settings.bands)
-    cell = sphere.index(directions)
-    # The view from behind shows the same.
-    towards = np.abs(directions @ sphere.centres.T)
-    apart = np.cos(np.radians(settings.apart))
-    for own in range(len(sphere)):
-        rows = np.flatnonzero(cell == own)
-        others = np.flatnonzero(towards[:, own] < apart)
-        if min(len(rows), len(others)) >= settings.at_least:
-            yield [*np.array_split(rows, 2), others]
-
-
-def _cell_powers(
-    sets: Sequence[tuple[Transforms, Features]], motions: Motions, settings: ConsistencySettings
-) -> np.ndarray:
-    """Return the powers of one cell, given its two halves and the others."""
-    # One set after the other: the equations of each take some 100 MB.
-    first, second, others = (
-        normal_equations([each], settings=settings.regression)[0][0] for each in sets
-    )
-    return _powers((first, second), others, motions, settings)
-
-
-def _powers(
-    halves: Sequence[Equations], others: Equations, motions: Motions, settings: ConsistencySettings
-) -> np.ndarray:
-    """Return products of a cell's volumes with the others', and of its two halves.
-
-    Both for each motion, (2, n_motions). Halves and others have independent noise.
-    """
-    prior = settings.regression.prior_variance
-    first, second, far = (equations.solved(prior_variance=prior) for equations in (*halves, others))
-    here, there = (halves[0] + halves[1]).coverage, others.coverage
-    # Frequencies that both show.
-    weight = quotient(here * there, here + there)
-    out = []
-    for motion in range(len(motions.topologies)):
-        own = motions.own_columns(motion)
-        mean = (first[own] + second[own]) / 2
-        predicted = (weight * (mean.conj() * far[own]).real).sum()
-        shown = (weight * (first[own].conj() * second[own]).real).sum()
-        out.append([predicted, shown])
-    return np.array(out).T
-
-
-# The places of all particles on the motions that some of them showed.
-
-# What is kept of the volumes of motions; see `_described`.
-Known = tuple[tuple[Term, ...], np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-
-
-@dataclass(frozen=True)
-class PlacingSettings:
-    """Settings of `place_particles`."""
-
-    regression: RegressionSettings = field(default_factory=RegressionSettings)
-    learning: LearningSettings = field(default_factory=LearningSettings)
-    consistency: ConsistencySettings = field(default_factory=ConsistencySettings)
-    # Images that volumes are learned from, symmetry mates included, and rounds of expectation
-    # maximisation: seven of them placed two stretches no better.
-    learned: int = 30_000
-    rounds: int = 3
-    # Images that are placed twice, to see how much the noise of volumes matters.
-    compared: int = 2000
-
-
-@dataclass(frozen=True)
-class Placed:
+class PlacedParticles:
     """All particles on the motions."""
 
     motions: Motions
     volumes: np.ndarray  # (n_features, grid.size): of the features of ``motions``
     # (n, n_motions): as those of `Posterior`; deviations count the noise of the volumes, too
     places: np.ndarray
-    # (n, n_motions): as those of `Posterior`; deviations count the noise of the volumes, too
     deviations: np.ndarray
     # (n_motions,): how much of a motion in some views the other views predict; see
     # `view_consistency`
@@ -182,121 +60,58 @@ def place_particles(
     rows: np.ndarray,
     places: np.ndarray,
     *,
-    rng: np.random.Generator,
+    seed: int = 0,
     symmetry: str = "C1",
     stages: Stages | None = None,
-    key: str = "",
     workers: Workers = Here(),
-    settings: PlacingSettings = PlacingSettings(),
-) -> Placed:
+) -> PlacedParticles:
     """Place all particles on motions, given the places of some of them.
 
     Shapes: rows (n_known,), places (n_known, n_motions).
     """
     stages = stages or Stages()
+    report = partial(stages.report, "places")
     mates = point_group(symmetry)
+    key = fingerprint(transforms.fingerprint, motions, rows, places, symmetry, seed)
 
-    def find() -> Known:
-        learned = _learned(transforms, motions, rows, places, mates, rng, stages, workers, settings)
-        return _described(learned, mates, workers, settings)
+    def find() -> tuple[tuple[Term, ...], np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        rng = np.random.default_rng(seed)
+        # Drawn, not the first: particles are often in an order. Symmetry mates are included.
+        most = 30_000 // len(mates)
+        known = rng.permutation(len(rows))[:most]
+        learned = learn_known(
+            transforms[rows[known]].with_mates(mates),
+            motions,
+            np.repeat(places[known], len(mates), axis=0),
+            workers=workers,
+        )
+        drawn = rng.permutation(len(transforms))[:most]
+        for turn in range(ROUNDS):
+            learned = _learned_again(transforms[drawn], learned, mates, workers)
+            report((turn + 1) / (ROUNDS + 2))
+        particles = slice(None, None, len(mates))
+        images, features = learned.transforms[particles], learned.features[particles]
+        # Some images are placed twice, to see how much the noise of volumes matters.
+        spread = _noise_of_volumes(images[:2000], learned, workers)
+        consistency = view_consistency(images, features, learned.motions, workers=workers)
+        return learned.motions.added, learned.volumes, unexplained(learned), spread, consistency
 
     with stages.timed("places"), one_blas_thread():
         added, volumes, noise, spread, consistency = stages.recall("motions", key, find)
         motions = motions.with_terms(added)
-        found, deviations = _all_places(
-            replace(transforms, noise=noise), volumes, motions, stages, key, workers, settings
+        before = (ROUNDS + 1) / (ROUNDS + 2)
+        report(before)
+        mapped = partial(
+            stages.pieces,
+            "places",
+            key,
+            workers=workers,
+            report=lambda done: report(before + (1 - before) * done),
         )
+        images = replace(transforms, noise=noise)
+        found, deviations = map_likelihoods(_places, images, volumes, motions, mapped=mapped)
     ratio = spread / np.mean(deviations**2, axis=0)
-    deviations = deviations * np.sqrt(1 + ratio)
-    return Placed(motions, volumes, found, deviations, consistency)
-
-
-def _all_places(
-    transforms: Transforms,
-    volumes: np.ndarray,
-    motions: Motions,
-    stages: Stages,
-    key: str,
-    workers: Workers,
-    settings: PlacingSettings,
-) -> Arrays:
-    """Return places and deviations of all images, both (n, n_motions)."""
-    before = (settings.rounds + 1) / (settings.rounds + 2)
-    stages.report("places", before)
-    jobs = likelihood_jobs(_places, transforms, volumes, motions, settings=settings.regression)
-    pieces = stages.pieces(
-        "places",
-        key,
-        likelihood_piece,
-        jobs,
-        workers=workers,
-        report=lambda done: stages.report("places", before + (1 - before) * done),
-    )
-    return joined(pieces)
-
-
-def _learned(
-    transforms: Transforms,
-    motions: Motions,
-    rows: np.ndarray,
-    places: np.ndarray,
-    mates: np.ndarray,
-    rng: np.random.Generator,
-    stages: Stages,
-    workers: Workers,
-    settings: PlacingSettings,
-) -> Learned:
-    """Learn volumes from known places, and then from images that they place."""
-    most = settings.learned // len(mates)
-    # Drawn, not the first: particles are often in an order.
-    known = rng.permutation(len(rows))[:most]
-    learned = learn_known(
-        transforms[rows[known]].with_mates(mates),
-        motions,
-        np.repeat(places[known], len(mates), axis=0),
-        workers=workers,
-        settings=settings.learning,
-    )
-    drawn = rng.permutation(len(transforms))[:most]
-    for turn in range(settings.rounds):
-        learned = _learned_again(transforms[drawn], learned, mates, workers, settings)
-        stages.report("places", (turn + 1) / (settings.rounds + 2))
-    return learned
-
-
-def _learned_again(
-    transforms: Transforms,
-    learned: Learned,
-    mates: np.ndarray,
-    workers: Workers,
-    settings: PlacingSettings,
-) -> Learned:
-    """Learn volumes from images that are placed by the volumes learned before."""
-    images = replace(transforms, noise=unexplained(learned))
-    tried = learned.motions.grown()
-    mean, products = map_likelihoods(
-        _expected_features,
-        images,
-        learned.volumes,
-        learned.motions,
-        tried,
-        workers=workers,
-        settings=settings.regression,
-    )
-    return learn(
-        images.with_mates(mates),
-        learned.motions,
-        tried,
-        Features(mean, products).repeated(len(mates)),
-        volumes=learned.volumes,
-        workers=workers,
-        settings=settings.learning,
-    )
-
-
-def _expected_features(terms: Likelihood, motions: Motions, tried: Motions) -> Arrays:
-    features = motions.posterior(terms, described=tried).features
-    return features.mean, features.products
+    return PlacedParticles(motions, volumes, found, deviations * np.sqrt(1 + ratio), consistency)
 
 
 def _places(terms: Likelihood, motions: Motions) -> Arrays:
@@ -305,46 +120,147 @@ def _places(terms: Likelihood, motions: Motions) -> Arrays:
     return found.places, found.deviations
 
 
-def _described(
-    learned: Learned, mates: np.ndarray, workers: Workers, settings: PlacingSettings
-) -> Known:
-    """Return what is kept of the volumes that were learned.
+# Volumes of motions, learned from images whose places are known or estimated.
 
-    Returns volumes (n_features, grid.size), noise (m,), spread (n_motions,), consistency
-    (n_motions,).
+
+@dataclass(frozen=True)
+class Learned:
+    """Motions, the volumes of their features, and what is known of the images."""
+
+    motions: Motions
+    volumes: np.ndarray  # (n_features, grid.size)
+    transforms: Transforms  # the images that the volumes were learned from
+    features: FeatureMoments  # of these images
+    prior_variance: np.ndarray  # (n_features, grid.size): of the volumes
+
+
+def learn_known(
+    transforms: Transforms, motions: Motions, places: np.ndarray, *, workers: Workers = Here()
+) -> Learned:
+    """Learn volumes from images of known places, with all terms that they show.
+
+    Shapes: places (n, n_motions).
     """
-    halves = volumes_of_halves(learned, workers=workers, settings=settings.learning)
-    images = learned.transforms[:: len(mates)]
-    compared = images[: settings.compared]
-    consistency = view_consistency(
-        images,
-        learned.features[:: len(mates)],
-        learned.motions,
-        workers=workers,
-        settings=settings.consistency,
-    )
-    return (
-        learned.motions.added,
-        learned.volumes,
-        unexplained(learned),
-        _noise_of_volumes(compared, halves, learned.motions, workers, settings),
-        consistency,
-    )
+    volumes = None
+    while True:
+        tried = motions.grown()
+        features = FeatureMoments.known(tried.features(places))
+        learned = learn(transforms, motions, tried, features, volumes=volumes, workers=workers)
+        if learned.motions == motions:
+            return learned
+        motions, volumes = learned.motions, learned.volumes
 
 
-def _noise_of_volumes(
+def _learned_again(
+    transforms: Transforms, learned: Learned, mates: np.ndarray, workers: Workers
+) -> Learned:
+    """Learn volumes from images that are placed by the volumes learned before."""
+    images = replace(transforms, noise=unexplained(learned))
+    motions, volumes, tried = learned.motions, learned.volumes, learned.motions.grown()
+    found = map_likelihoods(_expected_features, images, volumes, motions, tried, mapped=workers.map)
+    features = FeatureMoments(*found)
+    if len(mates) > 1:
+        features = features[np.repeat(np.arange(len(images)), len(mates))]
+    images = images.with_mates(mates)
+    return learn(images, motions, tried, features, volumes=volumes, workers=workers)
+
+
+def _expected_features(terms: Likelihood, motions: Motions, tried: Motions) -> Arrays:
+    features = motions.posterior(terms, described=tried).features
+    return features.mean, features.products
+
+
+def learn(
     transforms: Transforms,
-    halves: Sequence[np.ndarray],
     motions: Motions,
-    workers: Workers,
-    settings: PlacingSettings,
-) -> np.ndarray:
+    tried: Motions,
+    features: FeatureMoments,
+    *,
+    volumes: np.ndarray | None = None,
+    workers: Workers = Here(),
+) -> Learned:
+    """Learn volumes, and the terms that two half sets of images agree about.
+
+    Shapes: volumes (n_features, grid.size).
+    """
+    known = np.zeros((features.mean.shape[1], transforms.grid.size), complex)
+    if volumes is not None:
+        known[: len(volumes)] = volumes
+    explained = None if volumes is None else known
+    pairs = _equations_of_halves(transforms, features, explained, workers)
+    halves, rests = zip(*pairs, strict=True)
+    found = [half.solved() for half in halves]
+    # Least correlation of a term's volumes of two half sets. At a third, the volume of both
+    # together has as much signal as noise; a little above it, terms that chance favours stay out.
+    weight = np.sqrt(halves[0].coverage + halves[1].coverage)
+    kept = [
+        term
+        for term in tried.added[len(motions.added) :]
+        if volume_correlation(*(half[tried.columns([term])] * weight for half in found)) > 0.4
+    ]
+    chosen = motions.with_terms(kept)
+    columns = tried.columns(chosen.terms)
+    power = shared_power(found[0][columns], found[1][columns], transforms.grid)
+    # Inside the ball neighbouring frequencies are averaged, which leaves the share `filled` of
+    # their noise. The prior of single frequencies is weaker by as much.
+    prior = power / transforms.grid.filled
+    equations = (rests[0] + rests[1]).of(columns)
+    change = equations.solved(prior_variance=prior, about=known[columns])
+    return Learned(chosen, known[columns] + change, transforms, features.of(columns), prior)
+
+
+def _equations_of_halves(
+    transforms: Transforms, features: FeatureMoments, volumes: np.ndarray | None, workers: Workers
+) -> list[tuple[Equations, Equations]]:
+    middle = len(transforms) // 2
+    halves = slice(middle), slice(middle, None)
+    sets = [(transforms[half], features[half]) for half in halves]
+    return normal_equations(sets, volumes=volumes, workers=workers)
+
+
+def volumes_of_halves(learned: Learned, *, workers: Workers = Here()) -> list[np.ndarray]:
+    """Return the volumes of two half sets of images."""
+    pairs = _equations_of_halves(learned.transforms, learned.features, None, workers)
+    return [half.solved(prior_variance=learned.prior_variance) for half, _ in pairs]
+
+
+def shared_power(first: np.ndarray, second: np.ndarray, grid: VolumeGrid) -> np.ndarray:
+    """Return the power of volumes at each frequency, without that of their noise.
+
+    Shapes: first, second (n_features, grid.size) -> (n_features, grid.size).
+    """
+    shell = grid.shells
+    counts = np.maximum(np.bincount(shell, grid.inside), 1)
+    both = (first.conj() * second).real * grid.inside
+    power = np.stack([np.bincount(shell, values) for values in both]) / counts
+    # No image shows frequencies near 0; there the ball decides.
+    power[:, 0] = power[:, 1]
+    # Where half sets share nothing, nothing is known: the volume is 0 there.
+    floor = 1e-6 * power.max()
+    return np.maximum(power, floor)[:, shell]
+
+
+def unexplained(learned: Learned) -> np.ndarray:
+    """Return the variance of what volumes leave of images, by frequency, at least 1.
+
+    At high frequencies a motion may be finer than the terms can follow. What is left is noise to
+    the places; it is averaged over the directions in an image.
+    """
+    # Some 2000 images are enough. Symmetry mates are neighbours: steps take different particles.
+    rows = slice(None, None, max(1, len(learned.transforms) // 2000))
+    images = learned.transforms[rows]
+    squares = residuals(images, learned.volumes, learned.features.mean[rows])
+    shell = images.grid.plane_shells
+    mean = np.bincount(shell, squares)[shell] / np.bincount(shell)[shell]
+    return np.maximum(mean, 1)
+
+
+def _noise_of_volumes(transforms: Transforms, learned: Learned, workers: Workers) -> np.ndarray:
     """Return the variance of places that is due to the noise of volumes."""
+    motions = learned.motions
     first, second = (
-        map_likelihoods(
-            _places, transforms, volumes, motions, workers=workers, settings=settings.regression
-        )[0]
-        for volumes in halves
+        map_likelihoods(_places, transforms, volumes, motions, mapped=workers.map)[0]
+        for volumes in volumes_of_halves(learned, workers=workers)
     )
     # Around a circle the way may lead through 0; an interval has no way of more than half of it but
     # by accident.
@@ -352,3 +268,64 @@ def _noise_of_volumes(
     apart = np.where(motions.are_circles, np.minimum(apart, 1 - apart), apart)
     # Two halves differ by twice the variance of one, which has twice that of all.
     return np.mean(apart**2, axis=0) / 4
+
+
+# Whether a place on a motion means the same in all views.
+#
+# A particle has one view, so that places may drift with the view although neighbouring views agree.
+# Images of different directions share frequencies, though, the common lines: the volumes that they
+# are slices of must be the same there.
+
+
+def view_consistency(
+    transforms: Transforms, features: FeatureMoments, motions: Motions, *, workers: Workers = Here()
+) -> np.ndarray:
+    """Return how much of a motion in some views the other views predict, (n_motions,)."""
+    some = slice(4000)
+    transforms, features = transforms[some], features[some]
+    jobs = [
+        ([(transforms[part], features[part]) for part in parts], motions)
+        for parts in _cells(transforms.rotations[:, 2])
+    ]
+    powers = list(workers.map(_cell_powers, jobs))
+    if not powers:
+        return np.full(len(motions.topologies), np.nan)
+    predicted, shown = np.sum(powers, axis=0)
+    # The power of a motion must be three standard errors over the cells.
+    known = shown > 3.0 * (np.sqrt(len(powers)) * np.std(powers, axis=0)[1])
+    share = np.clip(quotient(predicted, np.where(known, shown, 1)), 0, 1)
+    return np.where(known, share, np.nan)
+
+
+def _cells(directions: np.ndarray) -> Iterator[list[np.ndarray]]:
+    """Yield the views of two halves of each cell, and those far from the cell."""
+    # Ten cells, some 45 degrees wide.
+    sphere = half_sphere_cells(2)
+    cell = sphere.index(directions)
+    # The view from behind shows the same. Views beside a cell agree even where places drift.
+    far = np.abs(directions @ sphere.centres.T) < np.cos(np.radians(45.0))
+    for own in range(len(sphere)):
+        rows, others = np.flatnonzero(cell == own), np.flatnonzero(far[:, own])
+        # Volumes need some images.
+        if min(len(rows), len(others)) >= 40:
+            yield [*np.array_split(rows, 2), others]
+
+
+def _cell_powers(sets: Sequence[tuple[Transforms, FeatureMoments]], motions: Motions) -> np.ndarray:
+    """Return products of a cell's volumes with the others', and of its two halves.
+
+    Both for each motion, (2, n_motions). Halves and others have independent noise.
+    """
+    # One set after the other: the equations of each take some 100 MB.
+    *halves, others = (normal_equations([each])[0][0] for each in sets)
+    first, second, far = (equations.solved() for equations in (*halves, others))
+    here, there = (halves[0] + halves[1]).coverage, others.coverage
+    # Frequencies that both show.
+    weight = quotient(here * there, here + there)
+    out = []
+    for motion in range(len(motions.topologies)):
+        own = motions.own_columns(motion)
+        mean = (first[own] + second[own]) / 2
+        pairs = (mean, far[own]), (first[own], second[own])
+        out.append([(weight * (one.conj() * other).real).sum() for one, other in pairs])
+    return np.array(out).T

@@ -12,45 +12,30 @@ Tagare and others, Directly reconstructing principal components of heterogeneous
 particles from cryo-EM images, 2015.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from manifactor._support.stages import Stages
+from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.regression import (
-    Features,
+    FeatureMoments,
     Likelihood,
-    RegressionSettings,
-    likelihood_jobs,
-    likelihood_piece,
     map_likelihoods,
     volumes_from,
 )
-from manifactor.cryoem.all_views.slices import point_group
-from manifactor.cryoem.all_views.transforms import Transforms, without_nuisances
+from manifactor.cryoem.all_views.slices import VolumeGrid, point_group
+from manifactor.cryoem.all_views.transforms import Transforms
 
-
-@dataclass(frozen=True)
-class PrincipalSettings:
-    """Settings of `principal_volumes`."""
-
-    regression: RegressionSettings = field(default_factory=RegressionSettings)
-    # Volumes that are looked for at first: a circle shows in two or four, an interval in one to
-    # three.
-    max_rank: int = 10
-    # Images of each half set that decides how many volumes there are, and of the final volumes,
-    # symmetry mates included. Some thousand show the motions of a molecule.
-    half_set: int = 6000
-    learned: int = 20_000
-    # Rounds of expectation maximisation, from random coordinates and from volumes of a half set:
-    # the strongest volumes are found in three.
-    rounds: int = 7
-    final_rounds: int = 3
-    # Least correlation of volumes of two half sets, as for maps.
-    reproducible: float = 0.5
+# Volumes that are looked for at first: a circle shows in two or four, an interval in one to three.
+MAX_RANK = 10
+# Rounds of expectation maximisation from random coordinates.
+ROUNDS = 7
+# Least correlation of volumes of two half sets, as for maps.
+REPRODUCIBLE = 0.5
 
 
 @dataclass(frozen=True)
@@ -74,99 +59,90 @@ class PrincipalVolumes:
 def principal_volumes(
     transforms: Transforms,
     *,
-    rng: np.random.Generator,
+    seed: int = 0,
     symmetry: str = "C1",
-    report: Callable[[float], None] = lambda fraction: None,
     stages: Stages | None = None,
-    key: str = "",
     workers: Workers = Here(),
-    settings: PrincipalSettings = PrincipalSettings(),
 ) -> PrincipalVolumes:
     """Find the volumes in which particles differ, and the coordinates of each.
 
     The volumes are those that two half sets of images agree about.
     """
     stages = stages or Stages()
+    report = partial(stages.report, "principal volumes")
+    key = fingerprint(transforms.fingerprint, symmetry, seed)
 
     def search() -> tuple[np.ndarray, np.ndarray]:
-        return _searched(transforms, rng, symmetry, report, workers, settings)
+        rng = np.random.default_rng(seed)
+        return _searched(transforms, rng, point_group(symmetry), report, workers)
 
-    volumes, agreement = stages.recall("volumes", key, search)
-    report(0.8)
-    jobs = likelihood_jobs(_described, transforms, volumes, settings=settings.regression)
-    found = stages.pieces(
-        "principal volumes",
-        key,
-        likelihood_piece,
-        jobs,
-        workers=workers,
-        report=lambda done: report(0.8 + 0.2 * done),
-    )
-    return _turned(volumes, agreement, found, len(transforms))
+    def compute() -> PrincipalVolumes:
+        volumes, agreement = stages.recall("volumes", key, search)
+        report(0.8)
+        mapped = partial(
+            stages.pieces,
+            "principal volumes",
+            key,
+            workers=workers,
+            report=lambda done: report(0.8 + 0.2 * done),
+        )
+        return _turned(
+            volumes, agreement, *map_likelihoods(_described, transforms, volumes, mapped=mapped)
+        )
+
+    with stages.timed("principal volumes"), one_blas_thread():
+        return stages.recall("principal volumes", key, compute)
 
 
 def _searched(
     transforms: Transforms,
     rng: np.random.Generator,
-    symmetry: str,
+    mates: np.ndarray,
     report: Callable[[float], None],
     workers: Workers,
-    settings: PrincipalSettings,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the volumes that two half sets agree about, and how far they do."""
-    mates = point_group(symmetry)
     drawn = rng.permutation(len(transforms))
-    size = min(settings.half_set // len(mates), len(drawn) // 2)
+    # Some thousand images, symmetry mates included, show the motions of a molecule.
+    size = min(6000 // len(mates), len(drawn) // 2)
     halves = [
-        transforms[rows].with_mates(mates)
-        for rows in (np.sort(drawn[:size]), np.sort(drawn[size : 2 * size]))
+        transforms[np.sort(rows)].with_mates(mates)
+        for rows in (drawn[:size], drawn[size : 2 * size])
     ]
-    shapes = [(len(half), settings.max_rank) for half in halves]
-    jobs = [
-        (half, rng.standard_normal(shape), settings)
-        for half, shape in zip(halves, shapes, strict=True)
-    ]
+    jobs = [(half, rng.standard_normal((len(half), MAX_RANK)), ROUNDS) for half in halves]
     first, second = workers.map(_from_random, jobs)
     report(0.6)
-    # Errors of poses move the whole molecule, and contrasts differ; that is no motion.
+    # Errors of poses move the whole molecule, and contrasts differ; that is not a motion.
+    grid = transforms.grid
     agreement, mixing = compared_spaces(
-        *(without_nuisances(volumes, transforms.grid) for volumes in (first, second))
+        without_nuisances(first, grid), without_nuisances(second, grid)
     )
-    rank = int((agreement > settings.reproducible).sum())
+    rank = int((agreement > REPRODUCIBLE).sum())
     volumes = np.concatenate([first[:1], mixing[:rank] @ first[1:]])
     if rank:
-        learned = np.sort(drawn[: settings.learned // len(mates)])
+        learned = np.sort(drawn[: 20_000 // len(mates)])
         images = transforms[learned].with_mates(mates)
-        volumes = _maximised(volumes, images, settings.final_rounds, workers, settings)
+        # The strongest volumes are found in three rounds.
+        volumes = _maximised(volumes, images, 3, workers)
     return volumes, agreement
 
 
-def _from_random(
-    transforms: Transforms, coordinates: np.ndarray, settings: PrincipalSettings
-) -> np.ndarray:
+def _from_random(transforms: Transforms, coordinates: np.ndarray, rounds: int) -> np.ndarray:
     """Return volumes after some rounds, starting from random coordinates."""
-    constant = np.ones(len(transforms))
-    start = Features.known(np.column_stack([constant, coordinates]))
+    start = FeatureMoments.known(np.column_stack([np.ones(len(transforms)), coordinates]))
     with one_blas_thread():
-        volumes = volumes_from(transforms, start, settings=settings.regression)
-        return _maximised(volumes, transforms, settings.rounds, Here(), settings)
+        return _maximised(volumes_from(transforms, start), transforms, rounds, Here())
 
 
 def _maximised(
-    volumes: np.ndarray,
-    transforms: Transforms,
-    rounds: int,
-    workers: Workers,
-    settings: PrincipalSettings,
+    volumes: np.ndarray, transforms: Transforms, rounds: int, workers: Workers
 ) -> np.ndarray:
     """Return volumes of higher likelihood, by expectation maximisation."""
-    regression = settings.regression
     for _ in range(rounds):
-        mean, covariance = map_likelihoods(
-            coordinates_of, transforms, volumes, workers=workers, settings=regression
-        )
-        features = _features(mean, covariance)
-        volumes = volumes_from(transforms, features, workers=workers, settings=regression)
+        mean, covariance = map_likelihoods(coordinates_of, transforms, volumes, mapped=workers.map)
+        features = FeatureMoments.known(np.column_stack([np.ones(len(mean)), mean]))
+        features.products[:, 1:, 1:] += covariance
+        volumes = volumes_from(transforms, features, workers=workers)
         volumes = _normalised(volumes, mean, covariance)
     return volumes
 
@@ -192,13 +168,6 @@ def coordinates_of(terms: Likelihood) -> tuple[np.ndarray, np.ndarray]:
     return (covariance @ seen[..., None])[..., 0], covariance
 
 
-def _features(mean: np.ndarray, covariance: np.ndarray) -> Features:
-    known = Features.known(np.column_stack([np.ones(len(mean)), mean]))
-    products = known.products
-    products[:, 1:, 1:] += covariance
-    return Features(known.mean, products)
-
-
 def compared_spaces(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Compare the spaces that principal volumes of two half sets span.
 
@@ -206,8 +175,7 @@ def compared_spaces(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, 
     """
     ours, yours = first[1:], second[1:]
     # Volumes are real, so products of their transforms are, too.
-    mine = np.linalg.cholesky((ours @ ours.conj().T).real)
-    theirs = np.linalg.cholesky((yours @ yours.conj().T).real)
+    mine, theirs = (np.linalg.cholesky((each @ each.conj().T).real) for each in (ours, yours))
     products = (ours @ yours.conj().T).real
     whitened = np.linalg.solve(mine, np.linalg.solve(theirs, products.T).T)
     turned, agreement, _ = np.linalg.svd(whitened)
@@ -227,19 +195,60 @@ def _described(terms: Likelihood) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _turned(
     volumes: np.ndarray,
     agreement: np.ndarray,
-    found: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]],
-    n_images: int,
+    mean: np.ndarray,
+    covariance: np.ndarray,
+    sums: np.ndarray,
 ) -> PrincipalVolumes:
     """Return volumes and coordinates of all images in order of their visibility."""
-    means, covariances, sums = zip(*found, strict=True)
-    total = np.concatenate(sums).sum(axis=0)
-    information, axes = np.linalg.eigh(total / n_images)
+    information, axes = np.linalg.eigh(sums.sum(axis=0) / len(mean))
     information, axes = information[::-1], axes[:, ::-1]
     single = axes.astype(np.float32)
     return PrincipalVolumes(
         volumes=np.concatenate([volumes[:1], axes.T @ volumes[1:]]),
-        coordinates=np.concatenate(means) @ axes,
-        covariance=np.concatenate([single.T @ part @ single for part in covariances]),
+        coordinates=mean @ axes,
+        covariance=single.T @ covariance @ single,
         information=information,
         agreement=agreement,
     )
+
+
+# Changes of images that are not a motion: errors of poses, and contrast.
+
+
+def rigid_motions(volume: np.ndarray, grid: VolumeGrid) -> np.ndarray:
+    """Return how a volume changes if it is shifted along or rotated about each axis.
+
+    Shapes: volume (grid.size,) -> (6, grid.size).
+    """
+    cube = volume.reshape(3 * (grid.side,))
+    frequency = np.stack(np.meshgrid(*3 * (grid.axis,), indexing="ij"))
+    # A shift multiplies by a phase; a rotation moves along circles about the axis.
+    shifts = 1j * frequency * cube
+    slopes = np.stack(np.gradient(cube))
+    rotations = np.cross(frequency, slopes, axis=0)
+    return np.concatenate([shifts, rotations]).reshape(6, -1) * grid.inside
+
+
+def contrasts(volume: np.ndarray, grid: VolumeGrid) -> np.ndarray:
+    """Return how a volume changes with contrast, resolution and defocus.
+
+    Shapes: volume (grid.size,) -> (4, grid.size).
+    """
+    squared = sum(axis**2 for axis in np.meshgrid(*3 * (grid.axis,), indexing="ij"))
+    relative = (squared / grid.cut**2).ravel()
+    return np.stack([volume * relative**power for power in range(4)])
+
+
+def without_nuisances(volumes: np.ndarray, grid: VolumeGrid) -> np.ndarray:
+    """Return the mean volume, and the others less what changes the mean as a whole.
+
+    Shapes: volumes (rank + 1, grid.size).
+    """
+    mean, others = volumes[0], volumes[1:]
+    changes = np.concatenate([rigid_motions(mean, grid), contrasts(mean, grid)])
+    changes /= np.linalg.norm(changes, axis=1, keepdims=True)
+    # Volumes are real, so the products of their transforms are, too.
+    products = (changes @ changes.conj().T).real
+    along = (changes @ others.conj().T).real
+    shares = np.linalg.lstsq(products, along, rcond=None)[0]
+    return np.concatenate([volumes[:1], others - shares.T @ changes])

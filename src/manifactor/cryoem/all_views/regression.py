@@ -1,4 +1,12 @@
-"""Normal equations of volumes, one small system for each frequency."""
+"""Volumes from images and their features by least squares, and likelihoods of features.
+
+The image of a particle is a slice of ``sum_j f_j V_j``, times its CTF, and noise: the features f
+describe the particle, the volumes V are common to all. Volumes follow from normal equations, one
+small system for each frequency.
+
+Images are divided by numbers that do not depend on the machine, and sums are taken in a fixed
+order: results are the same on any number of cores and workers.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +21,17 @@ from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.slices import VolumeGrid
 from manifactor.cryoem.all_views.transforms import Transforms
 
+# Images at a time: their slices take some 10 MB.
+BLOCK = 256
+# Images whose normal equations a thread sums, of some 25 MB. Adding the sums of 512 takes a
+# twentieth of the time that it takes to compute them.
+SHARE = 512
+# Images of a piece of work: a second or more for one core, in which 9 MB of images and some 10 MB
+# of volumes go to a worker. Eight threads share it at most.
+PIECE = 4096
+
+Arrays = tuple[np.ndarray, ...]
+
 
 @dataclass(frozen=True)
 class Equations:
@@ -23,8 +42,8 @@ class Equations:
     """
 
     grid: VolumeGrid
-    # (m, n_features * (n_features + 1): of two features, the upper triangle, at the first half of
-    # the frequencies ``grid.inside``
+    # (m, n_features * (n_features + 1) / 2): products of two features, the upper triangle, at the
+    # first half of the frequencies ``grid.inside``
     products: np.ndarray
     # (m, 2 * n_features): features times images, real parts and then imaginary parts
     images: np.ndarray
@@ -41,11 +60,8 @@ class Equations:
         """Return the equations of some of the features, ascending."""
         chosen = np.isin(np.arange(self.n_features), columns)
         first, second = np.triu_indices(self.n_features)
-        return Equations(
-            self.grid,
-            self.products[:, chosen[first] & chosen[second]],
-            self.images[:, np.tile(chosen, 2)],
-        )
+        products = self.products[:, chosen[first] & chosen[second]]
+        return Equations(self.grid, products, self.images[:, np.tile(chosen, 2)])
 
     @property
     def coverage(self) -> np.ndarray:
@@ -53,11 +69,9 @@ class Equations:
 
         The first feature must be the constant 1.
         """
-        seen = self.products[:, 0]
-        first, opposite = self._halves
         coverage = np.zeros(self.grid.size)
-        coverage[first] = seen
-        coverage[opposite] = seen
+        for half in self._halves:
+            coverage[half] = self.products[:, 0]
         return coverage
 
     @property
@@ -68,17 +82,19 @@ class Equations:
         return inside[:half], inside[::-1][:half]
 
     def solved(
-        self, *, prior_variance: np.ndarray | float, about: np.ndarray | None = None
+        self, *, prior_variance: np.ndarray | float = 1.0, about: np.ndarray | None = None
     ) -> np.ndarray:
         """Return the volumes, complex, (n_features, grid.size), inside the ball.
 
-        Shapes: prior_variance (n_features, grid.size), about (n_features, grid.size).
+        The prior variance of their coefficients is in units of the noise of an image. A single one
+        matters only at frequencies that hardly any image shows.
+
+        Shapes: prior_variance, about (n_features, grid.size).
         """
-        grid, count = self.grid, self.n_features
         first, opposite = self._halves
-        spread = np.broadcast_to(prior_variance, (count, grid.size))
-        precision = 1 / spread[:, first].T
-        known = None if about is None else about[:, first].T
+        shape = (self.n_features, self.grid.size)
+        precision = 1 / np.broadcast_to(prior_variance, shape)[:, first].T
+        known = None if about is None else about[:, first].T * precision
 
         def solve(rows: slice) -> np.ndarray:
             return self._solution(rows, precision[rows], None if known is None else known[rows])
@@ -86,195 +102,117 @@ class Equations:
         # Every system by itself, so that results do not depend on the panels.
         panels = map_panels(solve, len(first), smallest=2000, largest=5000)
         real, imaginary = np.moveaxis(np.concatenate(panels), 2, 0)
-        volumes = np.zeros((grid.size, count), complex)
+        volumes = np.zeros(shape[::-1], complex)
         volumes[first] = real + 1j * imaginary
         volumes[opposite] = real - 1j * imaginary
-        return grid.bounded(volumes.T)
+        return self.grid.bounded(volumes.T)
 
-    def _solution(self, rows: slice, precision: np.ndarray, about: np.ndarray | None) -> np.ndarray:
+    def _solution(self, rows: slice, precision: np.ndarray, known: np.ndarray | None) -> np.ndarray:
         """Return real and imaginary parts at some frequencies, (m, n_features, 2)."""
         count = self.n_features
-        products, images = self.products[rows], self.images[rows]
-        right = images.reshape(-1, 2, count).transpose(0, 2, 1).astype(float)
+        products = self.products[rows]
+        right = self.images[rows].reshape(-1, 2, count).transpose(0, 2, 1).astype(float)
         left = np.empty((len(products), count, count))
         first, second = np.triu_indices(count)
         left[:, first, second] = products
         left[:, second, first] = products
         left[:, np.arange(count), np.arange(count)] += precision
-        if about is not None:
-            known = about * precision
+        if known is not None:
             right -= np.stack([known.real, known.imag], axis=2)
         return np.linalg.solve(left, right)
 
 
-def folded_products(sums: np.ndarray) -> np.ndarray:
-    """Return products of `Equations`, given sums at all frequencies ``grid.inside``."""
-    half = (len(sums) + 1) // 2
-    return sums[:half] + sums[::-1][:half]
-
-
-def folded_images(sums: np.ndarray) -> np.ndarray:
-    """Return images of `Equations`, given sums at all frequencies ``grid.inside``."""
-    half, count = (len(sums) + 1) // 2, sums.shape[1] // 2
-    # The imaginary part of a conjugate has the opposite sign.
-    sign = np.repeat(np.array([1, -1], sums.dtype), count)
-    return sums[:half] + sign * sums[::-1][:half]
-
-
-# Volumes from images and their features by least squares.
-#
-# The image of a particle is a slice of ``sum_j f_j V_j``, times its CTF, and noise: the features f
-# describe the particle, the volumes V are common to all.
-
-Arrays = tuple[np.ndarray, ...]
-
-
 @dataclass(frozen=True)
-class RegressionSettings:
-    """Settings of `volumes_from` and of likelihoods.
-
-    Images are divided by numbers that do not depend on the machine, and sums are taken in a fixed
-    order: results are the same on any number of cores and workers.
-    """
-
-    # Prior variance of a volume's coefficients, in units of the noise of an image. It matters only
-    # at frequencies that hardly any image shows.
-    prior_variance: float = 1.0
-    # Images at a time: their slices take some 10 MB.
-    block: int = 256
-    # Images whose normal equations a thread sums, of some 25 MB. Adding the sums of 512 takes a
-    # twentieth of the time that it takes to compute them.
-    share: int = 512
-    # Images of a piece of work: a second or more for one core, in which 9 MB of images and some 10
-    # MB of volumes go to a worker. Eight threads share it at most.
-    piece: int = 4096
-
-    @property
-    def max_threads(self) -> int:
-        """Threads that sum normal equations at the same time."""
-        return self.piece // self.share
-
-
-@dataclass(frozen=True)
-class Features:
+class FeatureMoments:
     """What is known of the features of particles."""
 
     mean: np.ndarray  # (n, n_features)
     products: np.ndarray  # (n, n_features, n_features): means of the products of two features
 
     @classmethod
-    def known(cls, values: np.ndarray) -> "Features":
+    def known(cls, values: np.ndarray) -> "FeatureMoments":
         """Return features without uncertainty."""
         return cls(values, values[:, :, None] * values[:, None])
 
-    def __getitem__(self, rows) -> "Features":
-        return Features(self.mean[rows], self.products[rows])
+    def __getitem__(self, rows) -> "FeatureMoments":
+        return FeatureMoments(self.mean[rows], self.products[rows])
 
-    def of(self, columns: np.ndarray) -> "Features":
+    def of(self, columns: np.ndarray) -> "FeatureMoments":
         """Return some of the features."""
-        return Features(self.mean[:, columns], self.products[:, columns[:, None], columns])
-
-    def repeated(self, times: int) -> "Features":
-        """Return the features with every particle some times in a row."""
-        if times == 1:
-            return self
-        return self[np.repeat(np.arange(len(self.mean)), times)]
+        return FeatureMoments(self.mean[:, columns], self.products[:, columns[:, None], columns])
 
 
 def volumes_from(
-    transforms: Transforms,
-    features: Features,
-    *,
-    workers: Workers = Here(),
-    settings: RegressionSettings = RegressionSettings(),
+    transforms: Transforms, features: FeatureMoments, *, workers: Workers = Here()
 ) -> np.ndarray:
-    """Compute the volumes that explain images best, given their features.
-
-    Returns (n_features, grid.size).
-    """
-    ((equations, _),) = normal_equations(
-        [(transforms, features)], workers=workers, settings=settings
-    )
-    return equations.solved(prior_variance=settings.prior_variance)
+    """Return the volumes, (n_features, grid.size), that explain images best."""
+    ((equations, _),) = normal_equations([(transforms, features)], workers=workers)
+    return equations.solved()
 
 
 def normal_equations(
-    sets: Sequence[tuple[Transforms, Features]],
+    sets: Sequence[tuple[Transforms, FeatureMoments]],
     *,
     volumes: np.ndarray | None = None,
     workers: Workers = Here(),
-    settings: RegressionSettings = RegressionSettings(),
 ) -> list[tuple[Equations, Equations]]:
     """Return the equations of volumes, and those of what they leave, of sets of images.
 
-    Frequencies of the grid are solved for one by one, as if an image showed each at the place of
-    the grid. That is exact for what is left of images by volumes that explain them well.
+    Frequencies of the grid are solved for one by one, as if an image showed each exactly on the
+    grid. That is exact for what is left of images by volumes that explain them well.
 
     Shapes: volumes (n_features, grid.size).
     """
     grid = sets[0][0].grid
     columns = None if volumes is None else grid.columns(volumes)
-    pieces = [image_blocks(len(images), settings.piece) for images, _ in sets]
+    pieces = [image_blocks(len(images), PIECE) for images, _ in sets]
     jobs = [
-        (images[rows], features[rows], columns, settings)
+        (images[rows], features[rows], columns)
         for (images, features), parts in zip(sets, pieces, strict=True)
         for rows in parts
     ]
     sums = workers.map(_piece_sums, jobs)
-    found = [reduce(_sum, islice(sums, len(parts))) for parts in pieces]
-    return [_both_equations(grid, *each) for each in found]
-
-
-def _both_equations(
-    grid: VolumeGrid, products: np.ndarray, images: np.ndarray, left: np.ndarray | None = None
-) -> tuple[Equations, Equations]:
-    whole = Equations(grid, products, images)
-    return whole, whole if left is None else Equations(grid, products, left)
-
-
-def _sum(first: Arrays, second: Arrays) -> Arrays:
-    # Arrays of another process may be read-only.
-    return tuple(map(np.add, first, second))
+    found = []
+    for parts in pieces:
+        products, *images = reduce(_added, islice(sums, len(parts)))
+        found.append([Equations(grid, products, each) for each in images])
+    # Without volumes, nothing is explained.
+    return [(each[0], each[-1]) for each in found]
 
 
 def _added(first: Arrays, second: Arrays) -> Arrays:
     """Return the sums of arrays, in place of the first, which nobody else holds."""
-    # Sums of many features take some 300 MB.
-    return tuple(np.add(a, b, out=a) for a, b in zip(first, second, strict=True))
+    # Sums of many features take some 300 MB. Arrays of another process may be read-only.
+    pairs = zip(first, second, strict=True)
+    return tuple(np.add(a, b, out=a if a.flags.writeable else None) for a, b in pairs)
 
 
 def _piece_sums(
-    transforms: Transforms,
-    features: Features,
-    columns: np.ndarray | None,
-    settings: RegressionSettings,
+    transforms: Transforms, features: FeatureMoments, columns: np.ndarray | None
 ) -> Arrays:
     """Return the sums of one piece, a share of the images in each thread."""
 
-    def summed(rows: slice) -> Arrays:
-        return _share_sums(transforms[rows], features[rows], columns, settings)
+    def summed(share: slice) -> Arrays:
+        images, known = transforms[share], features[share]
+        blocks = image_blocks(len(images), BLOCK)
+        products, *sums = reduce(
+            _added, (_block_sums(images[rows], known[rows], columns) for rows in blocks)
+        )
+        # The imaginary part of a conjugate has the opposite sign.
+        sign = np.repeat(np.array([1, -1], products.dtype), known.mean.shape[1])
+        return _folded(products), *(_folded(each, sign) for each in sums)
 
     with one_blas_thread():
-        shares = over_cores(summed, image_blocks(len(transforms), settings.share))
-        return reduce(_added, shares)
+        return reduce(_added, over_cores(summed, image_blocks(len(transforms), SHARE)))
 
 
-def _share_sums(
-    transforms: Transforms,
-    features: Features,
-    columns: np.ndarray | None,
-    settings: RegressionSettings,
-) -> Arrays:
-    """Return the sums of a share of the images, a block at a time."""
-    blocks = (
-        _block_sums(transforms[rows], features[rows], columns)
-        for rows in image_blocks(len(transforms), settings.block)
-    )
-    products, *images = reduce(_added, blocks)
-    return folded_products(products), *map(folded_images, images)
+def _folded(sums: np.ndarray, sign: np.ndarray | int = 1) -> np.ndarray:
+    """Return sums over opposite frequencies, given sums at all frequencies ``grid.inside``."""
+    half = (len(sums) + 1) // 2
+    return sums[:half] + sign * sums[::-1][:half]
 
 
-def _block_sums(block: Transforms, features: Features, columns: np.ndarray | None) -> Arrays:
+def _block_sums(block: Transforms, features: FeatureMoments, columns: np.ndarray | None) -> Arrays:
     """Return sums over a block of images at the frequencies ``grid.inside``.
 
     Products of features, features times images, and the same of what volumes leave of the images,
@@ -282,48 +220,33 @@ def _block_sums(block: Transforms, features: Features, columns: np.ndarray | Non
     """
     first, second = np.triu_indices(features.mean.shape[1])
     inserted = block.grid.inner_slices(block.rotations).T
-    mean = features.mean[:, None].astype(np.float32)
     pairs = features.products[:, first, second].astype(np.float32)
     values, transfer = block.weighted
-    shown = values[..., None] * mean
-    seen = (transfer**2)[..., None] * pairs[:, None]
-    products = inserted @ seen.reshape(-1, len(first))
-    images = inserted @ _parts(shown * transfer[..., None])
+    seen = values[..., None] * features.mean[:, None].astype(np.float32)
+
+    def inserted_images(shown: np.ndarray) -> np.ndarray:
+        weighted = shown * transfer[..., None]
+        parts = np.concatenate([weighted.real, weighted.imag], axis=2)
+        return inserted @ parts.reshape(-1, parts.shape[2])
+
+    squares = (transfer**2)[..., None] * pairs[:, None]
+    products, images = inserted @ squares.reshape(-1, len(first)), inserted_images(seen)
     if columns is None:
         return products, images
-    left = shown - _expected(block, columns, features.products)
-    return products, images, inserted @ _parts(left * transfer[..., None])
-
-
-def _parts(values: np.ndarray) -> np.ndarray:
-    """Return real and imaginary parts side by side, (n * n_pixels, 2 * n_features)."""
-    parts = np.concatenate([values.real, values.imag], axis=2)
-    return parts.reshape(-1, parts.shape[2])
-
-
-def _expected(block: Transforms, columns: np.ndarray, products: np.ndarray) -> np.ndarray:
-    """Return the expected features times images, (n, n_pixels, n_features)."""
-    shown = block.shown(columns)
-    products = products[:, None].astype(np.float32)
     # Real and imaginary parts are rows of a matrix product.
-    real, imaginary = np.moveaxis(shown @ products, 2, 0)
-    return real + 1j * imaginary
+    expected = block.shown(columns) @ features.products[:, None].astype(np.float32)
+    real, imaginary = np.moveaxis(expected, 2, 0)
+    return products, images, inserted_images(seen - (real + 1j * imaginary))
 
 
-def residuals(
-    transforms: Transforms,
-    volumes: np.ndarray,
-    features: np.ndarray,
-    *,
-    settings: RegressionSettings = RegressionSettings(),
-) -> np.ndarray:
+def residuals(transforms: Transforms, volumes: np.ndarray, features: np.ndarray) -> np.ndarray:
     """Return the mean square of what volumes leave of images, by frequency, (m,).
 
     Shapes: volumes (n_features, grid.size), features (n, n_features).
     """
     sharp = transforms.grid.sharpened(volumes).T.astype(np.complex64)
     squares = np.zeros(transforms.values.shape[1])
-    for rows in image_blocks(len(transforms), settings.block):
+    for rows in image_blocks(len(transforms), BLOCK):
         block = transforms[rows]
         shown = block.grid.slices(block.rotations) @ sharp
         shown = shown.reshape(*block.values.shape, -1)
@@ -361,60 +284,27 @@ class Likelihood:
         return Likelihood(self.linear[rows], self.quadratic[rows])
 
 
-def likelihood(
-    transforms: Transforms,
-    volumes: np.ndarray,
-    *,
-    settings: RegressionSettings = RegressionSettings(),
-) -> Likelihood:
-    """Return the log-likelihood of the features of every image.
-
-    Shapes: volumes (n_features, grid.size).
-    """
-    return Likelihood(*map_likelihoods(_both_terms, transforms, volumes, settings=settings))
-
-
-def _both_terms(terms: Likelihood) -> Arrays:
-    return terms.linear, terms.quadratic
-
-
 def map_likelihoods(
     work: Callable[..., Arrays],
     transforms: Transforms,
     volumes: np.ndarray,
     *more: Any,
-    workers: Workers = Here(),
-    settings: RegressionSettings = RegressionSettings(),
+    mapped: Callable[[Callable[..., Arrays], list[tuple]], Iterable[Arrays]] = Here().map,
 ) -> Arrays:
     """Map `work` over the likelihoods of images, a block at a time.
 
+    `mapped` maps a function over jobs, such as `Workers.map`.
+
     Shapes: volumes (n_features, grid.size).
     """
-    jobs = likelihood_jobs(work, transforms, volumes, *more, settings=settings)
-    return joined(workers.map(likelihood_piece, jobs))
-
-
-def likelihood_jobs(
-    work: Callable[..., Arrays],
-    transforms: Transforms,
-    volumes: np.ndarray,
-    *more: Any,
-    settings: RegressionSettings = RegressionSettings(),
-) -> list[tuple]:
-    """Return arguments of `likelihood_piece`; see `map_likelihoods`."""
     columns = transforms.grid.columns(volumes)
-    return [
-        (work, transforms[rows], columns, more, settings)
-        for rows in image_blocks(len(transforms), settings.piece)
-    ]
+    pieces = image_blocks(len(transforms), PIECE)
+    jobs = [(work, transforms[rows], columns, *more) for rows in pieces]
+    return _joined(mapped(likelihood_piece, jobs))
 
 
 def likelihood_piece(
-    work: Callable[..., Arrays],
-    transforms: Transforms,
-    columns: np.ndarray,
-    more: tuple,
-    settings: RegressionSettings,
+    work: Callable[..., Arrays], transforms: Transforms, columns: np.ndarray, *more: Any
 ) -> Arrays:
     """Return what `work` makes of the likelihoods of a piece of the images."""
 
@@ -422,11 +312,10 @@ def likelihood_piece(
         return work(_compared(transforms[rows], columns), *more)
 
     with one_blas_thread():
-        blocks = image_blocks(len(transforms), settings.block)
-        return joined(over_cores(done, blocks))
+        return _joined(over_cores(done, image_blocks(len(transforms), BLOCK)))
 
 
-def joined(parts: Iterable[Arrays]) -> Arrays:
+def _joined(parts: Iterable[Arrays]) -> Arrays:
     """Return arrays of several parts, each joined along the first axis."""
     return tuple(map(np.concatenate, zip(*parts, strict=True)))
 
@@ -435,10 +324,8 @@ def _compared(block: Transforms, columns: np.ndarray) -> Likelihood:
     """Return the likelihood of a block of images."""
     values, _ = block.weighted
     n_images, n_pixels = values.shape
-    shown = block.shown(columns)
-    shown = shown.reshape(n_images, 2 * n_pixels, shown.shape[-1])
-    seen = np.stack([values.real, values.imag], axis=2)
-    seen = seen.reshape(n_images, 1, 2 * n_pixels)
+    shown = block.shown(columns).reshape(n_images, 2 * n_pixels, columns.shape[1] // 2)
+    seen = np.stack([values.real, values.imag], axis=2).reshape(n_images, 1, 2 * n_pixels)
     # The noise of a coefficient has variance 1, half of it in each part.
     linear = 2 * (seen @ shown)[:, 0]
     quadratic = 2 * (shown.transpose(0, 2, 1) @ shown)

@@ -1,105 +1,99 @@
-"""Which directions show a motion, and which are blind to it."""
+"""What report and explorer show of particles of all views.
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+That is the molecule along the factors, and the images seen from about one direction, which are
+averaged along each factor.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial import KDTree
 
 from manifactor._support.errors import one_line
 from manifactor._support.parameters import require_number
 from manifactor._support.stages import Stages
-from manifactor.cryoem.all_views.model import ViewMap
-from manifactor.cryoem.all_views.volumes import (
-    UNKNOWN,
-    Cone,
-    RunMotions,
-    angles_of,
-    choose_cone,
-    given_cone,
-    has_all_views,
-    known_motions,
-)
+from manifactor._support.threads import cores
+from manifactor.cryoem.all_views.model import angles_of
+from manifactor.cryoem.all_views.volumes import RunMotions, has_all_views, known_motions
 from manifactor.cryoem.averages.given_volumes import GivenVolumes
-from manifactor.cryoem.directions import known_directions
+from manifactor.cryoem.directions import known_directions, populated_views
+from manifactor.cryoem.files.particles import view_directions
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.runs.places import Place
 from manifactor.runs.run import Run
 from manifactor.tables.images import picked
 
-
-@dataclass(frozen=True)
-class VisibilitySettings:
-    """Settings of `visibility`."""
-
-    # A direction shows a motion if the deviation of its particles is at most this share of that of
-    # an image which shows nothing: three quarters of the variance are known. It is blind above the
-    # other: less than half of the variance is known.
-    shown: float = 0.5
-    blind: float = 0.75
-    # Mean squared cosine from which on blind directions lie around one axis: that of an angle of 30
-    # degrees.
-    around_axis: float = 0.75
+# Degrees around a direction, the narrowest first: the first at which there are enough images is
+# taken. Images more than 30 degrees off show another view.
+WIDTHS = (10.0, 15.0, 20.0, 30.0)
+ENOUGH = 150
 
 
 @dataclass(frozen=True)
-class Visibility:
-    """How many directions show a motion."""
+class Cone:
+    """Images seen from about one direction, or, mirrored, from the opposite one."""
 
-    shown: float  # shares of the directions with enough particles
-    blind: float  # shares of the directions with enough particles
-    blind_particles: float  # share of all particles in blind directions
-    # Rot and tilt, in degrees, of the axis around which blind directions lie; None if there are
-    # none, or no axis
-    axis: tuple[float, float] | None
+    view: tuple[float, float]  # degrees
+    width: float  # largest angle to it, in degrees
+    n_images: int
+
+    def __str__(self) -> str:
+        rot, tilt = self.view
+        return (
+            f"{self.n_images:,} images within {self.width:g}° of rot {rot:g}°, tilt "
+            f"{tilt:g}° (mirrored from behind)"
+        )
 
 
-def visibility(
-    views: ViewMap, motion: int, *, settings: VisibilitySettings = VisibilitySettings()
-) -> Visibility:
-    """Return how many directions show a motion, counted from 0."""
-    enough = views.populated
-    relative = views.deviations[:, motion] / UNKNOWN
-    # Empty cells have no deviation and are neither.
-    blind = relative > settings.blind
-    return Visibility(
-        shown=float((relative[enough] <= settings.shown).mean()),
-        blind=float(blind[enough].mean()),
-        blind_particles=float(views.counts[blind].sum() / views.counts.sum()),
-        axis=_axis(views.directions[blind & enough], settings),
+def given_cone(directions: np.ndarray, view: tuple[float, float], width: float | None) -> Cone:
+    """Return the images around a view; without a width, enough of them.
+
+    Shapes: directions (n, 3).
+    """
+    cosines = np.abs(directions @ view_directions(np.array([[*view, 0.0]]))[0])
+    # Rounding must not drop an image at exactly this angle.
+    return _widened(
+        lambda angle: Cone(view, angle, int((cosines >= np.cos(np.radians(angle)) - 1e-12).sum())),
+        width,
     )
 
 
-def _axis(directions: np.ndarray, settings: VisibilitySettings) -> tuple[float, float] | None:
-    """Return rot and tilt of the axis around which directions lie, if there is one."""
-    if not len(directions):
-        return None
-    # Opposite directions are one, and have the same products of components.
-    shares, axes = np.linalg.eigh(directions.T @ directions / len(directions))
-    if shares[-1] < settings.around_axis:
-        return None
-    axis = axes[:, -1] if axes[2, -1] >= 0 else -axes[:, -1]
-    return angles_of(axis[None])[0]
+def choose_cone(
+    directions: np.ndarray, motions: RunMotions | None, motion: int, *, width: float | None = None
+) -> Cone:
+    """Return a well populated direction that shows a motion best.
 
-
-def motion_records(
-    views: ViewMap, places: Sequence[Place], *, settings: VisibilitySettings = VisibilitySettings()
-) -> list[dict]:
-    """Return how well each motion is known, as run.json has it.
-
-    The median deviation is that of all particles, in the unit of the factor.
+    Shapes: directions (n, 3).
     """
-    return [
-        {
-            "topology": place.topology,
-            **asdict(visibility(views, motion, settings=settings)),
-            "median_deviation": float(np.median(place.displayed_deviation)),
-        }
-        for motion, place in enumerate(places)
-        if place.displayed_deviation is not None
-    ]
+    # A view and the one from behind are one.
+    tree = KDTree(np.concatenate([directions, -directions]))
+    return _widened(lambda angle: _best_cone(tree, motions, motion, angle), width)
 
 
-# What report and explorer show of particles of all views.
+def _widened(find: Callable[[float], Cone], width: float | None) -> Cone:
+    """Return the cone of a width, or the first one with enough images."""
+    for angle in WIDTHS if width is None else (width,):
+        cone = find(angle)
+        if cone.n_images >= ENOUGH:
+            break
+    return cone
+
+
+def _best_cone(tree: KDTree, motions: RunMotions | None, motion: int, width: float) -> Cone:
+    if motions is None:
+        (found,) = populated_views(np.asarray(tree.data), width=width, n_views=1)
+        return Cone((found.rot, found.tilt), width, found.n_particles)
+    views = motions.model.views
+    angles = angles_of(views.directions)
+    centres = view_directions(np.array([[*view, 0.0] for view in angles]))
+    chord = 2 * np.sin(np.radians(width) / 2)
+    counts = tree.query_ball_point(centres, chord, return_length=True, workers=cores())
+    # A direction must have half of the images of the fullest one.
+    populated = counts >= 0.5 * counts.max()
+    shown = np.where(populated, views.deviations[:, motion], np.inf)
+    # The deviation of a cell without particles is not known.
+    best = int(np.nanargmin(shown))
+    return Cone(angles[best], width, int(counts[best]))
 
 
 @dataclass(frozen=True)
@@ -161,7 +155,10 @@ def open_shown(
 
 
 def _cones(run: Run, motions: RunMotions | None, wanted: Wanted) -> tuple[Cone, ...]:
-    directions = _directions(run)
+    try:
+        directions = known_directions(run.particles) if has_all_views(run) else None
+    except (ValueError, OSError):  # the page says what is wrong with the particles
+        directions = None
     if directions is None:
         return ()
     if wanted.view is None:
@@ -173,11 +170,3 @@ def _cones(run: Run, motions: RunMotions | None, wanted: Wanted) -> tuple[Cone, 
     # Refuses a view that shows nothing.
     picked(run.particles, cone.view, cone.width, or_opposite=True)
     return (cone,) * len(run.places)
-
-
-def _directions(run: Run) -> np.ndarray | None:
-    """Return the directions of particles of all views; None for any other run."""
-    try:
-        return known_directions(run.particles) if has_all_views(run) else None
-    except (ValueError, OSError):  # the page says what is wrong with the particles
-        return None

@@ -1,4 +1,4 @@
-"""A volume's Fourier transform on a grid, and the slices of it that images show."""
+"""A volume's Fourier transform on a grid, the slices of it that images show, and point groups."""
 
 import re
 from collections.abc import Sequence
@@ -15,6 +15,10 @@ from manifactor._support.threads import cores
 from manifactor._support.values import quotient
 from manifactor._support.workers import PickledFields
 
+# Steps of the grid for each cycle per box. Twice as fine as that of the images: slices are exact to
+# one or two percent after the envelope of the interpolation has been divided out.
+PADDING = 2
+
 
 @dataclass(frozen=True)
 class VolumeGrid(PickledFields):
@@ -24,17 +28,13 @@ class VolumeGrid(PickledFields):
     """
 
     cut: float  # highest frequency in cycles per box
-    radius: float = 0.48  # radius of the ball that holds the molecule, in units of the box
-    # Twice as fine: slices are exact to one or two percent after the envelope of the interpolation
-    # has been divided out.
-    padding: int = 2  # steps of the grid for each cycle per box
-    edge: float = 0.06  # width of the ball's soft edge, in units of the box
+    radius: float  # radius of the ball that holds the molecule, in units of the box
 
     @cached_property
     def half(self) -> int:
         """Index of frequency 0 along an axis."""
         # Interpolation needs a neighbour beyond the highest frequency.
-        return self.padding * (int(np.ceil(self.cut)) + 1)
+        return PADDING * (int(np.ceil(self.cut)) + 1)
 
     @property
     def side(self) -> int:
@@ -44,7 +44,7 @@ class VolumeGrid(PickledFields):
     @property
     def axis(self) -> np.ndarray:
         """Frequencies along an axis, in cycles per box."""
-        return (np.arange(self.side) - self.half) / self.padding
+        return (np.arange(self.side) - self.half) / PADDING
 
     @property
     def size(self) -> int:
@@ -55,14 +55,12 @@ class VolumeGrid(PickledFields):
     def plane(self) -> np.ndarray:
         """Frequencies (x, y) of an image, in cycles per box, (m, 2).
 
-        Of a frequency and its opposite, which are conjugates, one is here. Frequency 0 is not: an
-        image's offset is arbitrary.
+        A frequency and its opposite are conjugates; only one of them is here. Frequency 0 is not:
+        an image's offset is arbitrary.
         """
         highest = int(self.cut)
         x, y = np.meshgrid(np.arange(highest + 1), np.arange(-highest, highest + 1), indexing="ij")
-        inside = x**2 + y**2 <= self.cut**2
-        one_of_two = (x > 0) | (y > 0)
-        keep = inside & one_of_two
+        keep = (x**2 + y**2 <= self.cut**2) & ((x > 0) | (y > 0))
         return np.column_stack([x[keep], y[keep]])
 
     @property
@@ -74,13 +72,12 @@ class VolumeGrid(PickledFields):
     def inside(self) -> np.ndarray:
         """Whether slices are interpolated from each frequency of a volume, (size,)."""
         # The corners of a cell reach beyond the cut by its diagonal at most.
-        reach = self.cut + np.sqrt(3) / self.padding
-        return self._distance(self.axis).ravel() <= reach
+        return _distance(self.axis).ravel() <= self.cut + np.sqrt(3) / PADDING
 
     @cached_property
     def shells(self) -> np.ndarray:
         """Distance of each frequency from 0, rounded to whole cycles, (size,)."""
-        return np.rint(self._distance(self.axis)).astype(int).ravel()
+        return np.rint(_distance(self.axis)).astype(int).ravel()
 
     def slices(self, rotations: np.ndarray) -> sp.csr_array:
         """Return the matrix that interpolates a volume's transform on slices.
@@ -88,7 +85,7 @@ class VolumeGrid(PickledFields):
         Shapes: rotations (n, 3, 3) -> (n * m, size).
         """
         in_plane = rotations[:, :2].transpose(0, 2, 1) @ self.plane.T
-        points = in_plane.transpose(0, 2, 1).reshape(-1, 3) * self.padding + self.half
+        points = in_plane.transpose(0, 2, 1).reshape(-1, 3) * PADDING + self.half
         low = np.floor(points).astype(np.int32)
         above = (points - low).astype(np.float32)
         shares = np.stack([1 - above, above], axis=1)
@@ -108,12 +105,10 @@ class VolumeGrid(PickledFields):
         return sp.csr_array((slices.data, columns, slices.indptr), shape=shape)
 
     def bounded(self, volumes: np.ndarray) -> np.ndarray:
-        """Return the nearest transforms of volumes that are real and inside the ball.
+        """Return the nearest transforms of volumes, (n, size), that are real and inside the ball.
 
         Volumes that were inserted by interpolation are dim towards the edge of the box; that is
         undone.
-
-        Shapes: volumes (n, size).
         """
         return self._transformed(self._real(volumes) * self._ball / self._envelope)
 
@@ -132,7 +127,7 @@ class VolumeGrid(PickledFields):
     def densities(self, volumes: np.ndarray) -> np.ndarray:
         """Return volumes in real space, (n, side, side, side), centred.
 
-        The box of the images is the middle of them, `padding` times smaller.
+        The box of the images is the middle of them, `PADDING` times smaller.
         """
         return fft.fftshift(self._real(volumes), axes=(1, 2, 3))
 
@@ -142,17 +137,15 @@ class VolumeGrid(PickledFields):
         return np.cumsum(self.inside, dtype=np.int32) - np.int32(1)
 
     def _transformed(self, densities: np.ndarray) -> np.ndarray:
-        axes = (1, 2, 3)
-        spectra = fft.fftn(densities, axes=axes, workers=cores())
-        return fft.fftshift(spectra, axes=axes).reshape(len(densities), -1)
+        spectra = fft.fftn(densities, axes=(1, 2, 3), workers=cores())
+        return fft.fftshift(spectra, axes=(1, 2, 3)).reshape(len(densities), -1)
 
     def _real(self, volumes: np.ndarray) -> np.ndarray:
-        cubes = (volumes * self.inside).reshape(-1, *3 * (self.side,))
-        axes = (1, 2, 3)
-        shifted = fft.ifftshift(cubes, axes=axes)
+        shape = 3 * (self.side,)
+        shifted = fft.ifftshift((volumes * self.inside).reshape(-1, *shape), axes=(1, 2, 3))
         # Volumes are real: half of the last axis tells all.
         half = shifted[..., : self.half + 1]
-        return fft.irfftn(half, s=3 * (self.side,), axes=axes, workers=cores())
+        return fft.irfftn(half, s=shape, axes=(1, 2, 3), workers=cores())
 
     @cached_property
     def filled(self) -> float:
@@ -161,8 +154,9 @@ class VolumeGrid(PickledFields):
 
     @cached_property
     def _ball(self) -> np.ndarray:
-        radius = self._distance(fft.fftfreq(self.side)) * self.padding
-        depth = np.clip((radius - self.radius + self.edge) / self.edge, 0, 1)
+        radius = _distance(fft.fftfreq(self.side)) * PADDING
+        edge = 0.06  # width of the soft edge, in units of the box
+        depth = np.clip((radius - self.radius + edge) / edge, 0, 1)
         return 0.5 + 0.5 * np.cos(np.pi * depth)
 
     @cached_property
@@ -171,10 +165,11 @@ class VolumeGrid(PickledFields):
         along = np.sinc(fft.fftfreq(self.side)) ** 2
         return along[:, None, None] * along[:, None] * along
 
-    @staticmethod
-    def _distance(axis: np.ndarray) -> np.ndarray:
-        squared = axis**2
-        return np.sqrt(squared[:, None, None] + squared[:, None] + squared)
+
+def _distance(axis: np.ndarray) -> np.ndarray:
+    """Return the distance from 0 on the grid of three such axes."""
+    squared = axis**2
+    return np.sqrt(squared[:, None, None] + squared[:, None] + squared)
 
 
 def volume_correlation(first: np.ndarray, second: np.ndarray) -> float:
@@ -188,16 +183,15 @@ def volume_correlation(first: np.ndarray, second: np.ndarray) -> float:
 
 # An axis of rotation: in how many turns the circle is divided, and its direction.
 Axis = tuple[int, tuple[float, float, float]]
-X, Z = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
 # Two axes that all others follow from, in RELION's orientations; other programs orient T and I in
 # other ways. I1 and I2 have two-fold axes along x, y and z, and I3 and I4 a five-fold axis along z.
 GENERATORS: dict[str, tuple[Axis, Axis]] = {
-    "T": ((3, Z), (2, (0.0, np.sqrt(2), 1.0))),
-    "O": ((4, Z), (3, (1.0, 1.0, 1.0))),
-    "I1": ((2, X), (5, (golden, 0.0, -1.0))),
-    "I2": ((2, Z), (5, (1.0, 0.0, golden))),
-    "I3": ((5, Z), (2, (-1.0, 0.0, golden))),
-    "I4": ((5, Z), (2, (1.0, 0.0, golden))),
+    "T": ((3, (0, 0, 1)), (2, (0, np.sqrt(2), 1))),
+    "O": ((4, (0, 0, 1)), (3, (1, 1, 1))),
+    "I1": ((2, (1, 0, 0)), (5, (golden, 0, -1))),
+    "I2": ((2, (0, 0, 1)), (5, (1, 0, golden))),
+    "I3": ((5, (0, 0, 1)), (2, (-1, 0, golden))),
+    "I4": ((5, (0, 0, 1)), (2, (1, 0, golden))),
 }
 
 
@@ -216,13 +210,14 @@ def point_group(name: str) -> np.ndarray:
             "`symmetry` must be a point group Cn, Dn, T, O, or I1 to I4 as RELION "
             f"orients them, such as C4; got {name!r}."
         )
-    main = (int(turns[2]), Z)
-    return _generated((main,) if turns[1] == "C" else (main, (2, X)))
+    axes: list[Axis] = [(int(turns[2]), (0, 0, 1)), (2, (1, 0, 0))]
+    return _generated(axes[:1] if turns[1] == "C" else axes)
 
 
 def _generated(axes: Sequence[Axis]) -> np.ndarray:
     """Return all products of rotations about some axes."""
-    steps = [_rotation(*axis) for axis in axes]
+    units = [(turns, np.array(axis) / np.linalg.norm(axis)) for turns, axis in axes]
+    steps = [Rotation.from_rotvec(2 * np.pi / turns * unit).as_matrix() for turns, unit in units]
     found = [np.eye(3)]
     # The list grows while it is gone through, until every product is in it.
     for rotation in found:
@@ -231,8 +226,3 @@ def _generated(axes: Sequence[Axis]) -> np.ndarray:
             if np.abs(np.stack(found) - product).max(axis=(1, 2)).min() > 1e-6:
                 found.append(product)
     return np.stack(found)
-
-
-def _rotation(turns: int, direction: tuple[float, float, float]) -> np.ndarray:
-    unit = np.array(direction) / np.linalg.norm(direction)
-    return Rotation.from_rotvec(2 * np.pi / turns * unit).as_matrix()

@@ -1,44 +1,35 @@
-"""The molecule at any place on the motions of a run, from any side."""
+"""The molecule of a run at any place on its motions, from any side, and volumes along them."""
 
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.spatial import KDTree
 
 from manifactor._support.stages import Stages
-from manifactor._support.threads import cores
 from manifactor._support.workers import Here, Workers
-from manifactor.cryoem.all_views.learning import KnownPlaceSettings, counted_views, model_of_places
-from manifactor.cryoem.all_views.model import MotionModel
+from manifactor.cryoem.all_views.model import MotionModel, angles_of, counted_views, model_of_places
 from manifactor.cryoem.all_views.placing import even_places
 from manifactor.cryoem.all_views.transforms import read_transforms
 from manifactor.cryoem.averages.averaging import Averages, binned, places_along
 from manifactor.cryoem.averages.matching import match
-from manifactor.cryoem.directions import populated_views
-from manifactor.cryoem.files.particles import euler_matrices, matrix_angles, view_directions
+from manifactor.cryoem.files.particles import euler_matrices
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors.factor import Factor
 from manifactor.runs.archive import read_tree, write_tree
 from manifactor.runs.places import Place
-from manifactor.runs.rules import require
 from manifactor.runs.run import Run
 from manifactor.tables.images import is_one_view
 
-# The motions of particles of all views: the molecule at any place, from any side.
-
 MODEL_FILE = "motions.npz"
-# Standard deviation of even places: that of an image which shows nothing of a motion.
-UNKNOWN = float(np.sqrt(1 / 12))
 
 
 @dataclass(frozen=True)
 class EvenScale:
     """A factor's coordinate against places that are spread evenly over [0, 1]."""
 
-    even: np.ndarray  # (n,): both ascending; of three turns of a circle
-    coordinate: np.ndarray  # (n,): both ascending; of three turns of a circle
+    even: np.ndarray  # (n,), as the coordinate: both ascending; of three turns of a circle
+    coordinate: np.ndarray
     topology: str
 
     def coordinates(self, even: np.ndarray) -> np.ndarray:
@@ -121,11 +112,8 @@ class RunMotions:
     def image(self, at: Sequence, view: tuple[float, float], *, size: int) -> np.ndarray:
         """Return the mean image at displayed coordinates, (size, size)."""
         pairs = zip(self.scales, at, strict=True)
-        places = [
-            scale.even_at(np.atleast_1d(np.asarray(value, dtype=float))) for scale, value in pairs
-        ]
-        whole = np.concatenate(places)
-        return self.model.images(whole, rotation(view), size=size)[0]
+        places = [scale.even_at(np.atleast_1d(np.asarray(value, float))) for scale, value in pairs]
+        return self.model.images(np.concatenate(places), rotation(view), size=size)[0]
 
     def along(
         self, motion: int, *, count: int, size: int, view: tuple[float, float] | None = None
@@ -159,7 +147,7 @@ class RunMotions:
     def _with(self, motions: Sequence[int], values: np.ndarray) -> np.ndarray:
         """Return places with these columns on some motions, the others in the middle.
 
-        Of a model that is a sum over motions, the mean of a surface is as good as any place on it.
+        In a model that is a sum over motions, the mean of a surface is as good as any place on it.
         """
         middles = [scale.middle for scale in self.scales]
         starts = np.cumsum([0, *map(len, middles)])
@@ -182,15 +170,6 @@ def rotation(view: tuple[float, float]) -> np.ndarray:
     return euler_matrices(np.array([[*view, 0.0]]))
 
 
-def angles_of(directions: np.ndarray) -> list[tuple[float, float]]:
-    """Return rot and tilt of directions, in whole degrees."""
-    frames = np.zeros((len(directions), 3, 3))
-    frames[:, 2] = directions
-    # Zero is added to turn -0 into 0.
-    angles = np.round(matrix_angles(frames)[:, :2]) + 0.0
-    return [(float(rot), float(tilt)) for rot, tilt in angles]
-
-
 def open_motions(run: Run, fit: ManifoldFactorizer) -> RunMotions | None:
     """Return the motions of a run, as far as its folder has them.
 
@@ -200,7 +179,9 @@ def open_motions(run: Run, fit: ManifoldFactorizer) -> RunMotions | None:
     path = run.folder / MODEL_FILE
     if not path.exists():
         return None
-    model = read_tree(path, check=_require_model)
+    model = read_tree(path)
+    if not isinstance(model, MotionModel):
+        raise ValueError(f"{path} must hold motions; it holds other records. Fit again.")
     if len(model.motions.topologies) != len(fit.factors_):
         raise ValueError(
             f"{path} must have the {len(fit.factors_)} factors of the run; it has "
@@ -210,23 +191,16 @@ def open_motions(run: Run, fit: ManifoldFactorizer) -> RunMotions | None:
     return RunMotions(model, scales, not is_of_all_views(run.record))
 
 
-def _require_model(value) -> None:
-    require(isinstance(value, MotionModel), "it holds no motions")
-
-
-def scales_of(
-    fit: ManifoldFactorizer,
-    *,
-    quantiles: np.ndarray | None = None,
-    settings: KnownPlaceSettings = KnownPlaceSettings(),
-) -> tuple[Scale, ...]:
+def scales_of(fit: ManifoldFactorizer, *, quantiles: np.ndarray | None = None) -> tuple[Scale, ...]:
     """Return the scale of every factor.
 
     Shapes: quantiles (n_factors, n_levels).
     """
     reached = len(fit.factors_) * [None] if quantiles is None else quantiles
+    # Eight columns of a shape of more dimensions: the cost grows with the square of the features,
+    # and the first functions are the coarsest.
     return tuple(
-        EmbeddedScale(factor.embedding.mean(axis=0)[: settings.columns])
+        EmbeddedScale(factor.embedding.mean(axis=0)[:8])
         if factor.coordinate is None
         else even_scale(factor, own)
         for factor, own in zip(fit.factors_, reached, strict=True)
@@ -238,103 +212,11 @@ def is_of_all_views(record: dict) -> bool:
     return "all_views" in record
 
 
-# The direction from which images along a factor are averaged.
-
-
-@dataclass(frozen=True)
-class ConeSettings:
-    """Settings of `choose_cone`."""
-
-    # Degrees around a direction, the narrowest first: the first at which there are enough images is
-    # taken. Images more than 30 degrees off show another view.
-    widths: tuple[float, ...] = (10.0, 15.0, 20.0, 30.0)
-    enough: int = 150
-
-    # A direction must have this share of the images of the fullest one.
-    populated: float = 0.5
-
-
-@dataclass(frozen=True)
-class Cone:
-    """Images seen from about one direction, or, mirrored, from the opposite one."""
-
-    view: tuple[float, float]  # degrees
-    width: float  # largest angle to it, in degrees
-    n_images: int
-
-    def __str__(self) -> str:
-        rot, tilt = self.view
-        return (
-            f"{self.n_images:,} images within {self.width:g}° of rot {rot:g}°, tilt "
-            f"{tilt:g}° (mirrored from behind)"
-        )
-
-
 def has_all_views(run: Run) -> bool:
     """Return whether a run's particles are seen from many directions."""
     if "particles" not in run.record or "components" in run.record:
         return False
     return not is_one_view(run.particles)
-
-
-def given_cone(
-    directions: np.ndarray,
-    view: tuple[float, float],
-    width: float | None,
-    *,
-    settings: ConeSettings = ConeSettings(),
-) -> Cone:
-    """Return the images around a view; without a width, enough of them.
-
-    Shapes: directions (n, 3).
-    """
-    centre = view_directions(np.array([[*view, 0.0]]))[0]
-    cosines = np.abs(directions @ centre)
-    for angle in settings.widths if width is None else (width,):
-        # Rounding must not drop an image at exactly this angle.
-        count = int((cosines >= np.cos(np.radians(angle)) - 1e-12).sum())
-        if count >= settings.enough:
-            break
-    return Cone(view, angle, count)
-
-
-def choose_cone(
-    directions: np.ndarray,
-    motions: RunMotions | None,
-    motion: int,
-    *,
-    width: float | None = None,
-    settings: ConeSettings = ConeSettings(),
-) -> Cone:
-    """Return a well populated direction that shows a motion best.
-
-    Shapes: directions (n, 3).
-    """
-    # A view and the one from behind are one.
-    tree = KDTree(np.concatenate([directions, -directions]))
-    for angle in settings.widths if width is None else (width,):
-        cone = _best_cone(tree, motions, motion, angle, settings)
-        if cone.n_images >= settings.enough:
-            break
-    return cone
-
-
-def _best_cone(
-    tree: KDTree, motions: RunMotions | None, motion: int, width: float, settings: ConeSettings
-) -> Cone:
-    if motions is None:
-        (found,) = populated_views(np.asarray(tree.data), width=width, n_views=1)
-        return Cone((found.rot, found.tilt), width, found.n_particles)
-    views = motions.model.views
-    angles = angles_of(views.directions)
-    centres = view_directions(np.array([[*view, 0.0] for view in angles]))
-    chord = 2 * np.sin(np.radians(width) / 2)
-    counts = tree.query_ball_point(centres, chord, return_length=True, workers=cores())
-    populated = counts >= settings.populated * counts.max()
-    shown = np.where(populated, views.deviations[:, motion], np.inf)
-    # The deviation of a cell without particles is not known.
-    best = int(np.nanargmin(shown))
-    return Cone(angles[best], width, int(counts[best]))
 
 
 # The molecule along the factors of another program's coordinates.
@@ -358,34 +240,25 @@ def needs_volumes(run: Run) -> bool:
 
 
 def known_motions(
-    run: Run,
-    fit: ManifoldFactorizer,
-    *,
-    stages: Stages | None = None,
-    workers: Workers = Here(),
-    settings: KnownPlaceSettings = KnownPlaceSettings(),
+    run: Run, fit: ManifoldFactorizer, *, stages: Stages | None = None, workers: Workers = Here()
 ) -> RunMotions | None:
     """Return the motions of a run, computed from its images if there are none yet."""
     if not needs_volumes(run):
         return open_motions(run, fit)
-    scales = scales_of(fit, settings=settings)
-    model = _model(run, scales, stages or Stages(), workers, settings)
+    scales = scales_of(fit)
+    model = _model(run, scales, stages or Stages(), workers)
     # In a folder that cannot be written, they are computed again each time.
     with suppress(OSError):
         write_tree(run.folder / MODEL_FILE, model)
     return RunMotions(model, scales, expected=True)
 
 
-def _model(
-    run: Run,
-    scales: Sequence[Scale],
-    stages: Stages,
-    workers: Workers,
-    settings: KnownPlaceSettings,
-) -> MotionModel:
-    # Drawn, not the first: particles are often in an order. The same ones every time.
+def _model(run: Run, scales: Sequence[Scale], stages: Stages, workers: Workers) -> MotionModel:
+    """Return the molecule along the factors, from some of the images."""
+    # Drawn, not the first: particles are often in an order. The same ones every time. More than
+    # 30,000 are read for nothing, as the volumes are coarse.
     rng = np.random.default_rng(0)
-    drawn = np.sort(rng.permutation(len(run.rows))[: settings.learned])
+    drawn = np.sort(rng.permutation(len(run.rows))[:30_000])
     particles = run.particles[drawn]
     source = run.choice.images(particles)
     transforms = read_transforms(source, particles, rng=rng, stages=stages, workers=workers)
@@ -398,7 +271,6 @@ def _model(
             rng=rng,
             report=lambda done: stages.report("volumes", done),
             workers=workers,
-            settings=settings,
         )
     # Directions of all particles, not only of those that were read.
     views = replace(model.views, counts=counted_views(run.particles).counts)
@@ -436,10 +308,9 @@ def volumes_along(
     """
     places = places_along(run, factors)
     labels, centres = binned(places, n_bins)
-    shape = (n_bins,) * len(places)
     return ModelVolumes(
         means=motions.volumes([factor - 1 for factor in factors], centres),
-        shape=shape,
+        shape=(n_bins,) * len(places),
         centres=centres,
         places=places,
         matching=match(labels, [], n_bins=n_bins ** len(places)),
@@ -449,13 +320,12 @@ def volumes_along(
 
 def require_plain(*, matched: bool, halves: bool) -> None:
     """Refuse what means of images have and a model has not."""
-    if matched:
-        raise ValueError(
-            "--match is for means of images; volumes of all views have the other "
-            "factors held in their middle. Leave it out, or give a --view ROT,TILT."
+    if matched or halves:
+        option, why = (
+            ("--match", "volumes of all views have the other factors held in their middle")
+            if matched
+            else ("--halves", "the volumes of all views are of all particles")
         )
-    if halves:
         raise ValueError(
-            "--halves is for means of images; the volumes of all views are of all "
-            "particles. Leave it out, or give a --view ROT,TILT."
+            f"{option} is for means of images; {why}. Leave it out, or give a --view ROT,TILT."
         )

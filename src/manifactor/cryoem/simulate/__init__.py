@@ -1,1 +1,1 @@
-"""simulate."""
+"""Simulated images and volumes of a molecule with a turning rotor and a stretched rest."""

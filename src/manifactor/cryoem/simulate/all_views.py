@@ -1,49 +1,154 @@
 """Images of a moving molecule from all directions, with the truth behind each."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy import special, stats
+from scipy.spatial.transform import Rotation
 from sklearn.utils import gen_batches
 
 from manifactor._support.parameters import require_count, require_number
 from manifactor.cryoem.ctf import KRIOS, Optics, contrast_transfer
-from manifactor.cryoem.files.particles import euler_matrices, matrix_angles
-from manifactor.cryoem.simulate.ion_channel import channel
+from manifactor.cryoem.files.particles import euler_matrices, matrix_angles, view_directions
 from manifactor.cryoem.simulate.molecule import (
     Molecule,
     Motion,
     centred,
+    channel,
     require_room,
     simulation_generator,
 )
-from manifactor.cryoem.simulate.particles import require_microscope
-from manifactor.cryoem.simulate.poses import (
-    NoiseSettings,
-    PreferredDirections,
-    draw_poses,
-    elevation_scores,
-    noise_level,
-)
+from manifactor.cryoem.simulate.one_view import noise_level, require_microscope, require_samples
 from manifactor.cryoem.simulate.projection import filtered, project
+
+# Pixels along x and y by which an image lies off its centre at most.
+MAX_SHIFT = 2.0
+# Images made at a time, which bounds the memory: 18 MB for 48 pixels.
+BATCH_SIZE = 2000
+# States that calibrate the noise: 500 give it to about 2 %.
+N_CALIBRATION = 500
 
 
 @dataclass(frozen=True)
-class ViewSettings:
-    """Settings of `simulate_views`."""
+class PreferredDirections:
+    r"""A density on the sphere: concentrated directions over a uniform floor.
 
-    # Pixels along x and y by which an image lies off its centre at most.
-    max_shift: float = 2.0
-    # Images made at a time, which bounds the memory: 18 MB for 48 pixels.
-    batch_size: int = 2000
-    # Smallest width of an atom in pixels: the sum of a narrower Gaussian over pixels differs from
-    # its integral by more than 3 parts in ten thousand.
-    smallest_blur: float = 0.7
-    # The direction in which `simulate_particles` projects, where noise is calibrated.
-    calibrated_view: tuple[float, float, float] = (180.0, 120.0, -90.0)
-    # States that calibrate the noise: 500 give it to about 2 %.
-    noise: NoiseSettings = field(default_factory=lambda: NoiseSettings(n_calibration=500))
+    .. math:: p(d) = \frac{f}{4 \pi} + (1 - f) \sum_k w_k
+        \frac{\kappa}{4 \pi \sinh \kappa} e^{\kappa \, m_k \cdot d}
+
+    with floor :math:`f`, weights :math:`w_k` and von Mises-Fisher distributions about
+    the directions :math:`m_k`.
+
+    Parameters
+    ----------
+    directions : tuple of (float, float)
+        RELION's angles rot and tilt of the preferred directions, in degrees.
+    weights : tuple of float
+        Share of each direction, in any unit.
+    concentration : float
+        kappa, the same for all directions.
+    floor : float
+        Share of the particles that are seen from a uniformly random direction.
+    """
+
+    # A top view, two side views and an oblique one, no two of them opposite.
+    directions: tuple[tuple[float, float], ...] = (
+        (30.0, 15.0),
+        (75.0, 85.0),
+        (-140.0, 100.0),
+        (-40.0, 140.0),
+    )
+    weights: tuple[float, ...] = (4.0, 3.0, 2.0, 1.0)
+    # Half of the particles of a direction lie within 21 degrees of it, and the density there is 2
+    # kappa = 20 times the uniform one.
+    concentration: float = 10.0
+    # With these weights, the density is .3 to about 6 times the uniform one: every direction is
+    # there, as in data sets that can be reconstructed.
+    floor: float = 0.3
+
+    def __post_init__(self) -> None:
+        require_number("concentration", self.concentration, above=0)
+        require_number("floor", self.floor, low=0, high=1)
+        if len(self.weights) != len(self.directions) or not self.directions:
+            raise ValueError(
+                "`weights` must have one number for each of the `directions`, at least "
+                f"one; got {len(self.weights)} and {len(self.directions)}."
+            )
+        for weight in self.weights:
+            require_number("weights", weight, above=0)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Share of the floor, then of each direction; they add up to 1."""
+        weights = np.array(self.weights)
+        preferred = (1 - self.floor) * weights / weights.sum()
+        return np.concatenate([[self.floor], preferred])
+
+    @property
+    def centres(self) -> np.ndarray:
+        """Unit vectors of the preferred directions, (n_directions, 3)."""
+        angles = np.array(self.directions)
+        return view_directions(np.c_[angles, np.zeros(len(angles))])
+
+    def density(self, directions: np.ndarray) -> np.ndarray:
+        """Return the density at unit vectors, (n, 3), relative to the uniform one."""
+        kappa = self.concentration
+        # kappa e^(kappa c) / sinh kappa, without an overflow.
+        cosines = directions @ self.centres.T
+        peaks = 2 * kappa * np.exp(kappa * (cosines - 1)) / -np.expm1(-2 * kappa)
+        return self.shares[0] + peaks @ self.shares[1:]
+
+    def draw(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        """Return unit vectors, (n_samples, 3)."""
+        drawn = uniform_directions(n_samples, rng)
+        component = rng.choice(len(self.shares), size=n_samples, p=self.shares)
+        for number, centre in enumerate(self.centres, start=1):
+            rows = np.flatnonzero(component == number)
+            if len(rows):
+                around = stats.vonmises_fisher(centre, self.concentration)
+                drawn[rows] = around.rvs(len(rows), random_state=rng)
+        return drawn
+
+
+def uniform_directions(n_samples: int, rng: np.random.Generator) -> np.ndarray:
+    """Return unit vectors, (n_samples, 3), uniform on the sphere."""
+    normal = rng.standard_normal((n_samples, 3))
+    return normal / np.linalg.norm(normal, axis=1, keepdims=True)
+
+
+def pose_angles(directions: np.ndarray, psi: np.ndarray) -> np.ndarray:
+    """Return RELION's rot, tilt and psi in degrees, (n, 3).
+
+    Shapes: directions (n, 3), psi (n,).
+    """
+    x, y, z = directions.T
+    rot = np.degrees(np.arctan2(y, x))
+    tilt = np.degrees(np.arccos(np.clip(z, -1, 1)))
+    return np.column_stack([rot, tilt, psi])
+
+
+def with_error(rotations: np.ndarray, degrees: float, rng: np.random.Generator) -> np.ndarray:
+    """Return rotations, (n, 3, 3), that differ from the given ones by random ones.
+
+    The vectors of the additional rotations are normal and isotropic. Their angle is `degrees` as a
+    root mean square.
+    """
+    # Each of three components has a third of the mean squared angle.
+    deviation = np.radians(degrees) / np.sqrt(3)
+    vectors = deviation * rng.standard_normal((len(rotations), 3))
+    return Rotation.from_rotvec(vectors).as_matrix() @ rotations
+
+
+def elevation_scores(directions: np.ndarray) -> np.ndarray:
+    """Return standard normal variables, (n,), that grow from side to top views.
+
+    Opposite views, whose images are mirror images, have the same one.
+    """
+    # Ranks are uniform for any density of the directions.
+    ranks = stats.rankdata(np.abs(directions[:, 2]))
+    return special.ndtri((ranks - 0.5) / len(ranks))
 
 
 @dataclass(frozen=True)
@@ -76,7 +181,6 @@ class ViewSimulation:
     symmetry : int
         The rotor looks the same after a turn of 2 pi / symmetry.
     optics : Optics
-    settings : ViewSettings
     """
 
     molecule: Molecule
@@ -93,7 +197,6 @@ class ViewSimulation:
     noise_seed: int
     symmetry: int
     optics: Optics
-    settings: ViewSettings
 
     def __len__(self) -> int:
         return len(self.angle)
@@ -110,7 +213,7 @@ class ViewSimulation:
         """Yield consecutive rows and their images, a batch at a time."""
         # One stream of noise in the order of the images: they do not depend on the size of a batch.
         rng = np.random.default_rng(self.noise_seed)
-        for batch in gen_batches(len(self), self.settings.batch_size):
+        for batch in gen_batches(len(self), BATCH_SIZE):
             images = self.clean(batch)
             if self.noise > 0:
                 white = rng.standard_normal(images.shape, dtype=np.float32)
@@ -145,7 +248,7 @@ class ViewSimulation:
         # Images repeat after a turn of 2 pi / symmetry, which is one turn of the phase.
         phase = self.symmetry * self.angle
         turns = [np.c_[np.cos(phase), np.sin(phase)]] if self.angle.any() else []
-        # A column of zeros is no motion.
+        # A column of zeros is not a motion.
         stretches = [column[:, None] for column in self.stretch.T if column.any()]
         return *turns, *stretches
 
@@ -167,7 +270,6 @@ def simulate_views(
     size: int = 48,
     pixel_size: float = 5.5,
     blur: float = 4.0,
-    settings: ViewSettings = ViewSettings(),
     random_state=None,
 ) -> ViewSimulation:
     """Simulate images of a moving molecule from all directions.
@@ -203,7 +305,6 @@ def simulate_views(
         In Angstrom.
     blur : float
         Standard deviation of the Gaussian of each atom, in Angstrom.
-    settings : ViewSettings
     random_state : int, RandomState or None
         A seed gives the same motions as in :func:`simulate_particles`, unless they
         depend on the views.
@@ -221,29 +322,29 @@ def simulate_views(
     ((3, 48, 48), [(3, 2), (3, 1)])
     """
     motion = Motion(motions, correlation, symmetry, stretch, view_correlation)
-    _require_numbers(n_samples, signal_to_noise, pose_error, settings)
-    _require_pixels(size, pixel_size, blur, settings)
+    require_samples(n_samples, blur, signal_to_noise)
+    require_number("pose_error", pose_error, low=0, high=180)
+    _require_pixels(size, pixel_size, blur)
     require_microscope(defocus, optics)
     molecule = centred(channel() if molecule is None else molecule, motion)
-    require_room(molecule, motion, size, pixel_size, shift=settings.max_shift)
+    require_room(molecule, motion, size, pixel_size, shift=MAX_SHIFT)
     rng = simulation_generator(random_state)
     for_poses, for_noise, for_defocus = rng.spawn(3)
-    poses = draw_poses(
-        n_samples,
-        preferred=preferred,
-        pose_error=pose_error,
-        max_shift=settings.max_shift,
-        rng=for_poses,
-    )
-    scores = elevation_scores(poses.directions)
-    angle, stretches = motion.draw(n_samples, rng, view=scores)
+    draw = uniform_directions if preferred is None else preferred.draw
+    directions = draw(n_samples, for_poses)
+    angles = pose_angles(directions, for_poses.uniform(-180, 180, size=n_samples))
+    shift = for_poses.uniform(-MAX_SHIFT, MAX_SHIFT, size=(n_samples, 2))
+    rotations = euler_matrices(angles)
+    if pose_error > 0:
+        angles = matrix_angles(with_error(rotations, pose_error, for_poses))
+    angle, stretches = motion.draw(n_samples, rng, view=elevation_scores(directions))
     simulation = ViewSimulation(
         molecule,
         angle,
         stretches,
-        poses.rotations,
-        poses.angles,
-        poses.shift,
+        rotations,
+        angles,
+        shift,
         None if defocus is None else for_defocus.uniform(*defocus, size=n_samples),
         size,
         pixel_size,
@@ -252,54 +353,41 @@ def simulate_views(
         noise_seed=int(for_noise.integers(2**63)),
         symmetry=symmetry,
         optics=optics,
-        settings=settings,
     )
-    level = _calibrated_noise(simulation, signal_to_noise, stretch)
-    return replace(simulation, noise=level)
+    if signal_to_noise is None or signal_to_noise == np.inf:
+        return simulation
+    signal = _calibration(simulation, stretch)
+    return replace(simulation, noise=noise_level(signal, signal_to_noise))
 
 
-def _calibrated_noise(
-    simulation: ViewSimulation, signal_to_noise: float | None, stretch: float
-) -> float:
-    """Return the standard deviation of the noise at a signal-to-noise ratio."""
-    if signal_to_noise is None or np.isinf(signal_to_noise):
-        return 0.0
-    settings = simulation.settings
-    # The same states for every seed and every choice of motions: one ratio is one level of noise,
-    # also for a rigid molecule, which has no signal of its own.
-    n = settings.noise.n_calibration
-    motion = Motion("x", 0.0, simulation.symmetry, stretch)
+def _calibration(simulation: ViewSimulation, stretch: float) -> np.ndarray:
+    """Return clean images that measure the signal, from the view of `simulate_particles`.
+
+    They have the same states for every seed and every choice of motions: one ratio is one level of
+    noise, also for a rigid molecule, which has no signal of its own.
+    """
+    n = N_CALIBRATION
+    motion = Motion("x", 0.0, simulation.symmetry, stretch, 0.0)
     angle, stretches = motion.draw(n, np.random.default_rng(0))
-    view = euler_matrices(np.tile(settings.calibrated_view, (n, 1)))
     upright = replace(
         simulation,
         angle=angle,
         stretch=stretches,
-        rotations=view,
+        rotations=euler_matrices(np.tile((180.0, 120.0, -90.0), (n, 1))),
         shift=np.zeros((n, 2)),
         defocus=None,
     )
-    signal = upright.clean(slice(None))
-    return noise_level(signal, signal_to_noise, settings=settings.noise)
+    return upright.clean(slice(None))
 
 
-def _require_numbers(
-    n_samples: int, signal_to_noise: float | None, pose_error: float, settings: ViewSettings
-) -> None:
-    require_count("n_samples", n_samples, low=1, high=10**9)
-    require_number("pose_error", pose_error, low=0, high=180)
-    require_number("max_shift", settings.max_shift, low=0)
-    if signal_to_noise is not None and signal_to_noise != np.inf:
-        require_number("signal_to_noise", signal_to_noise, above=0)
-
-
-def _require_pixels(size: int, pixel_size: float, blur: float, settings: ViewSettings) -> None:
+def _require_pixels(size: int, pixel_size: float, blur: float) -> None:
     require_count("size", size, low=16, high=4096)
     require_number("pixel_size", pixel_size, above=0)
-    require_number("blur", blur, low=0)
-    narrowest = settings.smallest_blur * pixel_size
+    # The sum of a narrower Gaussian over pixels differs from its integral by more than 3 parts in
+    # ten thousand.
+    narrowest = 0.7 * pixel_size
     if blur < narrowest:
         raise ValueError(
-            f"`blur` must be at least {settings.smallest_blur:g} pixels, "
-            f"{narrowest:.3g} A; got {blur:g} A. Enlarge `blur` or lower `pixel_size`."
+            f"`blur` must be at least 0.7 pixels, {narrowest:.3g} A; got {blur:g} A. Enlarge "
+            "`blur` or lower `pixel_size`."
         )

@@ -1,96 +1,18 @@
-"""The motions of the molecule: the rotor's angle and the stretch of the rest."""
+"""A molecule of two moving parts: a rotor that turns about z above a rest that is stretched."""
 
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from scipy import special
 from scipy.optimize import minimize_scalar
 from sklearn.utils import check_random_state
 
+from manifactor._support.errors import extra
 from manifactor._support.parameters import require_choice, require_count, require_number
-
-# The directions in which the rest is stretched.
-MOTIONS = {
-    "x": np.array([1.0, 0.0]),
-    "xy": np.array([1.0, 1.0]),
-    "stretches": np.array([1.0, 1.0]),
-    "rigid": np.array([0.0, 0.0]),
-}
-# Those in which the rotor turns, too.
-TURNING = ("x", "xy")
-
-
-@dataclass(frozen=True)
-class Motion:
-    """The distribution of the motions."""
-
-    motions: str
-    correlation: float
-    symmetry: int
-    stretch: float
-    view_correlation: float = 0.0
-
-    def __post_init__(self) -> None:
-        require_choice("motions", self.motions, MOTIONS)
-        require_number("correlation", self.correlation, low=-1, high=1)
-        require_count("symmetry", self.symmetry, low=1, high=1000)
-        require_number("stretch", self.stretch, low=0)
-        require_number("view_correlation", self.view_correlation, low=-1, high=1)
-        # Above rounding: .6 and .8 are allowed.
-        if self.correlation**2 + self.view_correlation**2 > 1 + 1e-9:
-            raise ValueError(
-                "the squares of `correlation` and `view_correlation` must add up to at "
-                f"most 1; got {self.correlation} and {self.view_correlation}. Lower "
-                "one of them."
-            )
-
-    @property
-    def _own_variance(self) -> float:
-        """Share of the x-stretch's normal variable that depends on nothing else."""
-        return max(1 - self.correlation**2 - self.view_correlation**2, 0.0)
-
-    @property
-    def reach(self) -> np.ndarray:
-        """The largest stretch along x and y, (2,)."""
-        return self.stretch * MOTIONS[self.motions]
-
-    def draw(
-        self, n_samples: int, rng: np.random.Generator, *, view: np.ndarray | float = 0.0
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return angles (n_samples,) and stretches (n_samples, 2).
-
-        Shapes: view (n_samples,).
-        """
-        # A Gaussian copula: normal variables can be correlated at will, and their distribution
-        # function makes each of them uniform again.
-        turn, x, y = rng.standard_normal((3, n_samples))
-        own = np.sqrt(self._own_variance) * x
-        x = self.correlation * turn + self.view_correlation * view + own
-        turns = self.motions in TURNING
-        angle = turns * 2 * np.pi / self.symmetry * special.ndtr(turn)
-        xy = np.stack([x, y], axis=1)
-        uniform = special.ndtr(xy)
-        return angle, self.reach * (2 * uniform - 1)
-
-
-def simulation_generator(random_state) -> np.random.Generator:
-    """Return a generator from an int, a RandomState or None."""
-    # Images and volumes use the same one, so that one seed gives the same motions.
-    seed = check_random_state(random_state).randint(2**31 - 1)
-    return np.random.default_rng(seed)
-
-
-# Molecules of two moving parts: a rotor that turns about z above a stretched rest.
-
-
-class Part(IntEnum):
-    """The parts of a molecule; every part but the rotor is stretched."""
-
-    ROTOR = 0
-    REST = 1
-    BETA = 2  # the beta subunits of the channel, below the rest
 
 
 @dataclass(frozen=True)
@@ -120,9 +42,7 @@ class Molecule:
                 "`atoms`, `weights` and `parts` must have shapes (n, 3), (n,) and "
                 f"(n,); got {', '.join(map(str, shapes))}."
             )
-        finite_atoms = np.isfinite(self.atoms).all()
-        finite_weights = np.isfinite(self.weights).all()
-        if not (finite_atoms and finite_weights):
+        if not (np.isfinite(self.atoms).all() and np.isfinite(self.weights).all()):
             raise ValueError("`atoms` and `weights` must be finite; remove the atoms that are not.")
         n_rotor = self.rotor.sum()
         if not 0 < n_rotor < n:
@@ -134,7 +54,7 @@ class Molecule:
     @cached_property
     def rotor(self) -> np.ndarray:
         """Mask of the atoms that turn, (n_atoms,) bool."""
-        return np.asarray(self.parts) == Part.ROTOR
+        return np.asarray(self.parts) == 0
 
     def moved(self, angle: float, stretch) -> np.ndarray:
         """Return the atoms with the rotor turned and the rest stretched.
@@ -162,11 +82,8 @@ class Molecule:
         """
         x, y, _ = self.atoms.T
         cosine, sine = np.cos(angle), np.sin(angle)
-        turned_x = cosine * x - sine * y
-        turned_y = sine * x + cosine * y
-        turned = np.stack([turned_x, turned_y], axis=1)
-        shift = [stretch[0], stretch[1], 0.0]
-        moved = self.atoms + self.lift[:, None] * shift
+        turned = np.stack([cosine * x - sine * y, sine * x + cosine * y], axis=1)
+        moved = self.atoms + self.lift[:, None] * [stretch[0], stretch[1], 0.0]
         # Only x and y: a turn about z keeps every height.
         moved[self.rotor, :2] = turned[self.rotor]
         return moved
@@ -174,8 +91,7 @@ class Molecule:
     @cached_property
     def lift(self) -> np.ndarray:
         """Fraction of the stretch that moves each atom, (n_atoms,); 0 for the rotor."""
-        heights = self.atoms[:, 2]
-        return np.where(self.rotor, 0.0, self.lift_at(heights))
+        return np.where(self.rotor, 0.0, self.lift_at(self.atoms[:, 2]))
 
     def lift_at(self, z) -> np.ndarray:
         """Return the fraction of the stretch at heights z.
@@ -187,18 +103,7 @@ class Molecule:
         return (np.maximum(heights.max() - z, 0) / height) ** 2
 
     def extremes(self, stretch) -> np.ndarray:
-        """Return points that bound every state with up to this stretch.
-
-        Parameters
-        ----------
-        stretch : array-like of shape (2,)
-            Largest displacement along x and y, in Angstrom.
-
-        Returns
-        -------
-        ndarray of shape (2 n_atoms, 3)
-            Their extent along x, y and z is that of all states together.
-        """
+        """Return points, (2 n_atoms, 3), that bound all states with up to this stretch."""
         is_rotor = self.rotor[:, None]
         x, y, _ = self.atoms.T
         radius = np.hypot(x, y)
@@ -210,7 +115,66 @@ class Molecule:
         return np.concatenate([centre - reach, centre + reach])
 
 
-# The ball around all states of a molecule, and the images that hold it.
+# The directions in which the rest is stretched.
+MOTIONS = {"x": (1.0, 0.0), "xy": (1.0, 1.0), "stretches": (1.0, 1.0), "rigid": (0.0, 0.0)}
+# Those in which the rotor turns, too.
+TURNING = ("x", "xy")
+
+
+@dataclass(frozen=True)
+class Motion:
+    """The distribution of the motions."""
+
+    motions: str
+    correlation: float
+    symmetry: int
+    stretch: float
+    view_correlation: float  # of the x-stretch with the elevation of the view
+
+    def __post_init__(self) -> None:
+        require_choice("motions", self.motions, MOTIONS)
+        require_number("correlation", self.correlation, low=-1, high=1)
+        require_count("symmetry", self.symmetry, low=1, high=1000)
+        require_number("stretch", self.stretch, low=0)
+        require_number("view_correlation", self.view_correlation, low=-1, high=1)
+        # Above rounding: .6 and .8 are allowed.
+        if self.correlation**2 + self.view_correlation**2 > 1 + 1e-9:
+            raise ValueError(
+                "the squares of `correlation` and `view_correlation` must add up to at "
+                f"most 1; got {self.correlation} and {self.view_correlation}. Lower "
+                "one of them."
+            )
+
+    @property
+    def reach(self) -> np.ndarray:
+        """The largest stretch along x and y, (2,)."""
+        return self.stretch * np.array(MOTIONS[self.motions])
+
+    def draw(
+        self, n_samples: int, rng: np.random.Generator, *, view: np.ndarray | float = 0.0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return angles, (n_samples,), and stretches, (n_samples, 2).
+
+        `view` holds standard normal scores, (n_samples,), that the x-stretch may depend on.
+        """
+        # A Gaussian copula: normal variables can be correlated at will, and their distribution
+        # function makes each of them uniform again.
+        turn, x, y = rng.standard_normal((3, n_samples))
+        own = max(1 - self.correlation**2 - self.view_correlation**2, 0.0)
+        x = self.correlation * turn + self.view_correlation * view + np.sqrt(own) * x
+        turns = self.motions in TURNING
+        angle = turns * 2 * np.pi / self.symmetry * special.ndtr(turn)
+        uniform = special.ndtr(np.stack([x, y], axis=1))
+        return angle, self.reach * (2 * uniform - 1)
+
+
+def simulation_generator(random_state) -> np.random.Generator:
+    """Return a generator from an int, a RandomState or None.
+
+    Images and volumes use the same one, so that one seed gives the same motions.
+    """
+    seed = check_random_state(random_state).randint(2**31 - 1)
+    return np.random.default_rng(seed)
 
 
 def _distances_from_axis(molecule: Molecule, motion: Motion) -> np.ndarray:
@@ -248,3 +212,270 @@ def require_room(
             f"state to stay inside in every view; got {size}. Enlarge `size` or "
             "`pixel_size`, or lower `stretch`."
         )
+
+
+# A model of an ion channel, built of helices and strands of beads.
+
+# The segments of one subunit but those of the barrel: part, secondary structure, start and end as
+# radius in A, angle in degrees and height in A, and what it models.
+SUBUNIT_SEGMENTS = """\
+ROTOR helix    9   0   8   18  42  46  S6, the inverted teepee around the pore
+ROTOR helix   19  18  12   24  62  47  S5
+ROTOR helix   20  24  47    8   8  35  pore helix
+ROTOR strand   4   0  36    4   0  50  selectivity filter
+ROTOR helix   14  12  52   22  60  55  turret
+ROTOR helix   12 -12   8   33  30  11  S4-S5 linker, flat on the membrane
+ROTOR helix   46  60  10   48  70  50  voltage sensor, S1 to S4
+ROTOR helix   38  76   8   38  78  56  voltage sensor
+ROTOR helix   31  58  12   34  48  50  voltage sensor
+ROTOR helix   38  44  10   44  48  52  voltage sensor
+ROTOR helix   41  52  54   29  40  86  paddle, outside of the membrane
+ROTOR helix   24  52  84   34  66  55  paddle
+REST  helix   54  50   5   30  40   3  linker below the sensor
+REST  helix   26  36   2   20  30 -12  pillar, with the window beside it
+REST  helix   12   0 -43   11  40 -14  T1
+REST  helix   19 -18 -40   27  28 -31  T1
+REST  helix   28  -6 -24   19  50 -18  T1
+REST  helix   20  40 -42   25  62 -22  T1
+REST  helix   13 -34 -24   22  12 -13  T1
+REST  strand  18   6 -38   20   4 -16  T1
+REST  strand  21  18 -38   22  16 -17  T1
+REST  strand  17  58 -36   17  55 -15  T1
+BETA  helix   14  60 -76   32  66 -52  outside of the barrel
+BETA  helix   46  60 -70   52  36 -46  outside of the barrel
+BETA  helix    9  20 -50   26  44 -42  outside of the barrel
+BETA  helix   22  -8 -84   44  12 -86  outside of the barrel
+"""
+# Angstrom and degrees from one residue to the next, and the distances of backbone and side chain
+# from the axis. An alpha helix has 3.6 residues a turn; a strand's side chains alternate.
+SECONDARY_STRUCTURES = {"helix": (1.5, 100.0, 2.3, 5.2), "strand": (3.3, 180.0, 0.9, 3.6)}
+PARTS = ("ROTOR", "REST", "BETA")  # the beta subunits belong to the rest
+
+
+def channel() -> Molecule:
+    """Return a four-fold ion channel of 114 x 114 x 176 A, similar to Kv1.2 with beta.
+
+    It is built of helices and strands of beads; no measured structure is used. A
+    quarter turn about z maps its set of atoms exactly onto itself. Its parts are the
+    transmembrane rotor (0), the cytoplasmic part (1) and the beta subunits (2).
+
+    Returns
+    -------
+    Molecule
+
+    Examples
+    --------
+    >>> molecule = channel()
+    >>> molecule.atoms.shape, float(molecule.rotor.mean().round(2))
+    ((5256, 3), 0.4)
+    """
+    pieces = [*_segments(), *((PARTS.index("BETA"), beads) for beads in _barrel())]
+    subunit = np.concatenate([beads for _, beads in pieces])
+    subunit -= [0.0, 0.0, subunit[:, 2].mean()]
+    parts = np.repeat([part for part, _ in pieces], [len(beads) for _, beads in pieces])
+    # The quarter turns about z exchange coordinates: in floating point, the cosine of 90 degrees is
+    # not zero.
+    swapped = subunit[:, [1, 0, 2]]
+    turned = [swapped * [-1, 1, 1], subunit * [-1, -1, 1], swapped * [1, -1, 1]]
+    atoms = np.concatenate([subunit, *turned])
+    return Molecule(atoms, np.ones(len(atoms)), np.tile(parts, 4))
+
+
+def _segments() -> Iterator[tuple[int, np.ndarray]]:
+    """Yield part and beads of each line of `SUBUNIT_SEGMENTS`."""
+    for line in SUBUNIT_SEGMENTS.splitlines():
+        part, kind, *numbers = line.split()[:8]
+        r1, angle1, z1, r2, angle2, z2 = map(float, numbers)
+        beads = _segment(_cartesian(r1, angle1, z1), _cartesian(r2, angle2, z2), kind)
+        yield PARTS.index(part), beads
+
+
+def _cartesian(radius: float, angle: float, height: float) -> np.ndarray:
+    """Return x, y, z of a point that is given by its angle about z in degrees."""
+    radians = np.radians(angle)
+    return np.array([radius * np.cos(radians), radius * np.sin(radians), height])
+
+
+def _segment(start: np.ndarray, end: np.ndarray, kind: str) -> np.ndarray:
+    """Return the beads along a line: two a residue, for backbone and side chain."""
+    rise, turn, *radii = SECONDARY_STRUCTURES[kind]
+    length = np.linalg.norm(end - start)
+    axis = (end - start) / length
+    # A direction far from parallel to the axis keeps the frame well defined.
+    other = [1.0, 0.0, 0.0] if abs(axis[2]) >= 0.8 else [0.0, 0.0, 1.0]
+    first, second = _frame_around(axis, other)
+    # The margin keeps a residue that rounding would put just beyond the end.
+    along = np.arange(0.0, length + 1e-9, rise)[:, None]
+    angle = np.radians(turn) * np.arange(len(along))[:, None]
+    outward = np.cos(angle) * first + np.sin(angle) * second
+    residues = start + along * axis
+    return np.concatenate([residues + radius * outward for radius in radii])
+
+
+def _barrel() -> Iterator[np.ndarray]:
+    """Yield the beta/alpha barrel of a beta subunit: strands inside, helices outside."""
+    centre = _cartesian(36.0, 12.0, -64.0)
+    axis = np.array([0.35, 0.25, 1.0])
+    axis = axis / np.linalg.norm(axis)
+    first, second = _frame_around(axis, [0.0, 1.0, 0.0])
+
+    def at(radius: float, angle: float, height: float) -> np.ndarray:
+        outward = np.cos(angle) * first + np.sin(angle) * second
+        return centre + radius * outward + height * axis
+
+    # Eight strands and helices, as in aldo-keto reductases, the family of Kv beta.
+    for angle in np.arange(8) * (2 * np.pi / 8):
+        yield _segment(at(7.0, angle, -9.0), at(7.0, angle + 0.7, 9.0), "strand")
+        # Downwards: the helix leads from the end of a strand to the next one's start.
+        yield _segment(at(16.0, angle + 0.6, 13.0), at(16.0, angle + 0.2, -13.0), "helix")
+
+
+def _frame_around(axis: np.ndarray, other) -> tuple[np.ndarray, np.ndarray]:
+    """Return two unit vectors orthogonal to the axis and to each other."""
+    first = np.cross(axis, other)
+    first /= np.linalg.norm(first)
+    return first, np.cross(axis, first)
+
+
+# Molecules read from PDB and mmCIF files.
+
+
+@dataclass(frozen=True)
+class _Atoms:
+    """The atoms of a file, one a row."""
+
+    path: Path
+    chains: np.ndarray  # names
+    residues: np.ndarray  # numbers, None where the file has none
+    positions: np.ndarray  # (n_atoms, 3), A
+    atomic_numbers: np.ndarray
+
+    @property
+    def chain_names(self) -> str:
+        """The chains in the order of the file."""
+        return ", ".join(dict.fromkeys(self.chains.tolist()))
+
+
+def read_molecule(path, *, rotor: Sequence[str], assembly: str | None = None) -> Molecule:
+    """Read a molecule from a PDB or mmCIF file.
+
+    The axis of the rotor must be parallel to z in the file; it is placed at the mean of
+    x and y. If the rotor is the lower part, the molecule is turned upside down, by half
+    a turn about x, which preserves its handedness. Weights are atomic numbers. Only the
+    first model and the first of alternative conformations are read; water is removed.
+
+    Parameters
+    ----------
+    path : str or Path
+    rotor : sequence of str
+        The atoms that turn, as chains, ``"B"``, and ranges of residues,
+        ``"A:219-421"``, both ends included, with the authors' names and numbers. All
+        other atoms are the rest.
+    assembly : str or None
+        The name of a biological assembly to build, such as "1", if the file holds one
+        subunit only. The copies of a chain keep its name.
+
+    Returns
+    -------
+    Molecule
+
+    Examples
+    --------
+    >>> read_molecule(
+    ...     "channel.cif", rotor=["A:219-421", "B"], assembly="1"
+    ... )  # doctest: +SKIP
+    """
+    found = _read_atoms(Path(path), assembly)
+    turns = _rotor_atoms(rotor, found)
+    atoms = found.positions - found.positions.mean(axis=0)
+    z = atoms[:, 2]
+    if z[turns].mean() < z[~turns].mean():
+        # Half a turn about x; changing the sign of z alone would be a mirror image.
+        atoms = atoms * [1.0, -1.0, -1.0]
+    return Molecule(atoms, found.atomic_numbers, np.where(turns, 0, 1))
+
+
+def _rotor_atoms(rotor: Sequence[str], found: _Atoms) -> np.ndarray:
+    """Return the mask of the atoms that the selections name."""
+    turns = np.zeros(len(found.chains), dtype=bool)
+    # A single selection is a sequence, too: of letters.
+    for selection in [rotor] if isinstance(rotor, str) else rotor:
+        turns |= _selected(selection, found)
+    if turns.all() or not turns.any():
+        raise ValueError(
+            "`rotor` must select some atoms, not all; it selects "
+            f"{'every atom' if turns.any() else 'none'}. The chains are {found.chain_names}."
+        )
+    return turns
+
+
+def _selected(selection: str, found: _Atoms) -> np.ndarray:
+    """Return the mask of a selection such as "B" or "A:219-421"."""
+    # Residue numbers may be negative, as those of tags before the first residue.
+    pattern = r"([^\s:]+)(?::(-?\d+)-(-?\d+))?"
+    match = re.fullmatch(pattern, selection) if isinstance(selection, str) else None
+    if match is None:
+        raise ValueError(
+            f'`rotor` must hold selections such as "B" or "A:219-421"; got {selection!r}.'
+        )
+    chain, first, last = match.groups()
+    if chain not in found.chains:
+        raise ValueError(
+            f"`rotor` must name chains of the file, {found.chain_names}; got {selection!r}."
+        )
+    in_chain = found.chains == chain
+    if first is None:
+        return in_chain
+    numbers = found.residues[in_chain]
+    if None in numbers:
+        raise ValueError(
+            f"`rotor` selects residues by number; in {found.path}, chain {chain} has "
+            "residues without one. Number them, or name whole chains."
+        )
+    selected = in_chain.copy()
+    selected[in_chain] = (numbers >= int(first)) & (numbers <= int(last))
+    if not selected.any():
+        raise ValueError(
+            f"`rotor` must select some atoms; {selection!r} selects none. "
+            f"Chain {chain} has residues {numbers.min()} to {numbers.max()}."
+        )
+    return selected
+
+
+def _read_atoms(path: Path, assembly: str | None) -> _Atoms:
+    structure = _read_structure(path)
+    known = [each.name for each in structure.assemblies]
+    if assembly in known:
+        # Copies keep the chain's name, so that a selection of the rotor names all of them.
+        structure.transform_to_assembly(assembly, extra("gemmi").HowToNameCopiedChain.Dup)
+    elif assembly is not None:
+        raise ValueError(
+            "`assembly` must be one of "
+            f"{known or 'those in the file, which has none'}; got {assembly!r}."
+        )
+    structure.remove_alternative_conformations()
+    structure.remove_waters()
+    sites = [site for model in list(structure)[:1] for site in model.all()]
+    if not sites:
+        raise ValueError(f"{path} must hold atoms; it holds none.")
+    return _Atoms(
+        path=path,
+        chains=np.array([site.chain.name for site in sites]),
+        residues=np.array([site.residue.seqid.num for site in sites]),
+        positions=np.array([site.atom.pos.tolist() for site in sites]),
+        atomic_numbers=np.array([float(site.atom.element.atomic_number) for site in sites]),
+    )
+
+
+def _read_structure(path: Path):
+    gemmi = extra("gemmi")
+    if not path.is_file():
+        problem = "is a folder" if path.is_dir() else "does not exist"
+        raise ValueError(f"`path` must be a file; {path} {problem}.")
+    try:
+        # By content, since names do not tell: .ent, .pdb1, .cif.gz.
+        return gemmi.read_structure(str(path), format=gemmi.CoorFormat.Detect)
+    except (RuntimeError, ValueError, IndexError, OSError) as error:
+        raise ValueError(
+            f"{path} must be a PDB or mmCIF file; it cannot be read as one: {error}"
+        ) from error

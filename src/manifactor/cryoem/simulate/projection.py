@@ -37,15 +37,17 @@ def project(
     features = _features(molecule)
     coefficients = _coefficients(angle, stretch, rotations) / pixel_size
     centres = size // 2 - shift
-    weights = _peak_heights(molecule.weights, blur / pixel_size)
+    width = blur / pixel_size
+    # The value of a Gaussian with this integral at its centre.
+    heights = (np.asarray(molecule.weights) / (2 * np.pi * width**2)).astype(np.float32)
     images = np.empty((len(angle), size, size), dtype=np.float32)
 
     def paint(i: int) -> None:
         moved = coefficients[i].astype(np.float32) @ features
         x, y = moved + centres[i, :, None].astype(np.float32)
-        columns = _gaussians(x, size, blur / pixel_size)
-        columns *= weights
-        np.matmul(_gaussians(y, size, blur / pixel_size), columns.T, out=images[i])
+        columns = _gaussians(x, size, width)
+        columns *= heights
+        np.matmul(_gaussians(y, size, width), columns.T, out=images[i])
 
     # One image a thread: its two matrices stay in the cache.
     with one_blas_thread(), ThreadPoolExecutor(cores()) as pool:
@@ -59,8 +61,7 @@ def _features(molecule: Molecule) -> np.ndarray:
     They are x and y of the rotor, x and y of the rest, z, and the lift.
     """
     x, y, z = molecule.atoms.T
-    rotor = molecule.rotor
-    rest = ~rotor
+    rotor, rest = molecule.rotor, ~molecule.rotor
     rows = [x * rotor, y * rotor, x * rest, y * rest, z, molecule.lift]
     return np.array(rows, dtype=np.float32)
 
@@ -73,23 +74,16 @@ def _coefficients(angle: np.ndarray, stretch: np.ndarray, rotations: np.ndarray)
     return np.concatenate([flat @ turn, flat, upright, flat @ stretch[:, :, None]], 2)
 
 
-def _peak_heights(weights: np.ndarray, blur: float) -> np.ndarray:
-    """Return the values of Gaussians with these integrals at their centres."""
-    return (np.asarray(weights) / (2 * np.pi * blur**2)).astype(np.float32)
-
-
-def _gaussians(centres: np.ndarray, size: int, blur: float, *, largest: float = 40.0) -> np.ndarray:
-    """Return Gaussians of height 1 at the pixels, (size, n_atoms), float32.
-
-    The exponent stops at -`largest`: e^-40 is nothing beside 1, and its square is still no denormal
-    number, with which processors are a hundred times slower.
-    """
+def _gaussians(centres: np.ndarray, size: int, blur: float) -> np.ndarray:
+    """Return Gaussians of height 1 at the pixels, (size, n_atoms), float32."""
     # Scaled before they are subtracted: passes over the matrix are the cost.
     scale = np.float32(1 / (np.sqrt(2) * blur))
     pixels = scale * np.arange(size, dtype=np.float32)
     exponent = pixels[:, None] - scale * centres
     np.square(exponent, out=exponent)
-    np.minimum(exponent, largest, out=exponent)
+    # e^-40 is nothing beside 1, and its square is still not a denormal number, with which
+    # processors are a hundred times slower.
+    np.minimum(exponent, 40.0, out=exponent)
     np.negative(exponent, out=exponent)
     return np.exp(exponent, out=exponent)
 
@@ -112,13 +106,18 @@ class Frame:
     tilt: float  # degrees
     middle: float = 0.0  # A, the height in the middle of the rows
 
+    def __post_init__(self) -> None:
+        require_count("size", self.size, low=16, high=4096)
+        if self.size % 2:
+            raise ValueError(f"`size` must be even; got {self.size}. Take {self.size + 1}.")
+        require_number("pixel_size", self.pixel_size, above=0)
+        require_number("tilt", self.tilt, low=-360, high=360)
+
     @property
     def turn(self) -> tuple[float, float]:
         """Cosine and sine of the tilt."""
         radians = np.radians(self.tilt)
-        cosine = float(np.cos(radians))
-        sine = float(np.sin(radians))
-        return cosine, sine
+        return float(np.cos(radians)), float(np.sin(radians))
 
     @property
     def view(self) -> tuple[float, float, float]:
@@ -141,8 +140,7 @@ class Frame:
         """Return the frame centred on all states of the molecule."""
         points = molecule.extremes(reach)
         height = self.height(points)
-        middle = (height.min() + height.max()) / 2
-        frame = replace(self, middle=middle)
+        frame = replace(self, middle=(height.min() + height.max()) / 2)
         require_inside(frame.place(points), frame)
         return frame
 
@@ -175,23 +173,19 @@ def _volume_painter(molecule: Molecule, frame: Frame, reach: np.ndarray, blur: f
     cells = grid_cells(molecule.atoms, origin, pixel_size)
 
     def density(part: np.ndarray) -> np.ndarray:
-        weights = molecule.weights[part]
-        points = splat(cells[:, part], weights, shape)
+        points = splat(cells[:, part], molecule.weights[part], shape)
         return ndimage.gaussian_filter(points, blur / pixel_size)
 
     rotor, rest = density(molecule.rotor), density(~molecule.rotor)
-    slices = np.arange(shape[0])
-    heights = (slices - origin[0]) * pixel_size
+    heights = (np.arange(shape[0]) - origin[0]) * pixel_size
     lift = molecule.lift_at(heights) / pixel_size
-    picture = (frame.size, frame.size)
 
     def paint(angle: np.ndarray, stretch: np.ndarray) -> np.ndarray:
-        images = np.empty((len(angle), *picture), dtype=np.float32)
+        images = np.empty((len(angle), frame.size, frame.size), dtype=np.float32)
         for image, turn, way in zip(images, angle, stretch, strict=True):
-            turned = _turned(rotor, turn, origin)
             shifts = np.outer(lift, way[::-1])  # x, y to y, x
-            sheared = _sheared(rest, shifts)
-            image[:] = _tilted_sum(turned + sheared, frame, origin)
+            moved = _turned(rotor, turn, origin) + _sheared(rest, shifts)
+            image[:] = _tilted_sum(moved, frame, origin)
         return images
 
     return paint
@@ -216,8 +210,7 @@ def _grid(
 
 def grid_cells(atoms: np.ndarray, origin: np.ndarray, pixel_size: float) -> np.ndarray:
     """Return positions of atoms in a grid in the order z, y, x, (3, n_atoms)."""
-    cells = atoms[:, ::-1].T / pixel_size
-    return cells + origin[:, None]
+    return atoms[:, ::-1].T / pixel_size + origin[:, None]
 
 
 def _turned(volume: np.ndarray, angle: float, origin: np.ndarray) -> np.ndarray:
@@ -233,22 +226,18 @@ def _turned(volume: np.ndarray, angle: float, origin: np.ndarray) -> np.ndarray:
 
 
 def _sheared(volume: np.ndarray, shifts: np.ndarray) -> np.ndarray:
-    """Return the density with each slice shifted by so many pixels along y and x."""
-    sheared = [
-        ndimage.shift(one, shift, order=1) for one, shift in zip(volume, shifts, strict=True)
-    ]
-    return np.stack(sheared)
+    """Return the density with each slice shifted along y and x, in pixels."""
+    pairs = zip(volume, shifts, strict=True)
+    return np.stack([ndimage.shift(one, shift, order=1) for one, shift in pairs])
 
 
 def _tilted_sum(volume: np.ndarray, frame: Frame, origin: np.ndarray) -> np.ndarray:
     """Return the density rotated by the tilt in the (z, x) plane and summed over x."""
     cosine, sine = frame.turn
     n_z, _, n_x = volume.shape
-    corners = list(product((0, n_z), (0, n_x)))
-    from_origin = np.array(corners) - origin[[0, 2]]
-    # No corner may leave the grid of the result, whatever the tilt.
-    distances = np.linalg.norm(from_origin, axis=1)
-    depth = int(np.ceil(distances.max()))
+    corners = np.array(list(product((0, n_z), (0, n_x)))) - origin[[0, 2]]
+    # No corner may leave the grid of the result at any tilt.
+    depth = int(np.ceil(np.linalg.norm(corners, axis=1).max()))
     # From row, column, depth of the result back to z, y, x of the density.
     back = np.array([[-cosine, 0, -sine], [0, 1, 0], [-sine, 0, cosine]])
     middle_row = (frame.size - 1) / 2 + frame.middle / frame.pixel_size
@@ -276,8 +265,8 @@ def splat(at: np.ndarray, weights: np.ndarray, shape: tuple[int, ...]) -> np.nda
     first = np.ravel_multi_index(tuple(low), shape)
     grid = np.zeros(int(np.prod(shape)))
     for corner in product((0, 1), repeat=len(shape)):
-        along_axes = [shares[side, axis] for axis, side in enumerate(corner)]
-        share = weights * np.prod(along_axes, axis=0)
+        along = [shares[side, axis] for axis, side in enumerate(corner)]
+        share = weights * np.prod(along, axis=0)
         cell = first + np.ravel_multi_index(corner, shape)
         # Atoms share cells: `bincount` sums them, indexed addition would keep one.
         grid += np.bincount(cell, share, grid.size)
@@ -286,12 +275,10 @@ def splat(at: np.ndarray, weights: np.ndarray, shape: tuple[int, ...]) -> np.nda
 
 def gaussian_transfer(shape: tuple[int, ...], blur: float) -> np.ndarray:
     """Return the transform of a Gaussian on the grid of a real transform."""
-    frequencies = [np.fft.fftfreq(n) for n in shape[:-1]]
-    frequencies.append(np.fft.rfftfreq(shape[-1]))
+    frequencies = [*map(np.fft.fftfreq, shape[:-1]), np.fft.rfftfreq(shape[-1])]
     axes = np.meshgrid(*frequencies, indexing="ij", sparse=True)
     squared = sum(k**2 for k in axes)
-    width = (np.pi * blur) ** 2
-    transfer = np.exp(-2 * width * squared)
+    transfer = np.exp(-2 * (np.pi * blur) ** 2 * squared)
     # In single precision, as the images: their transforms would become double, too.
     return transfer.astype(np.float32)
 
@@ -306,21 +293,9 @@ def filtered(
     return fft.irfftn(transformed, s=shape, axes=axes)
 
 
-def checked_frame(frame: Frame) -> Frame:
-    """Return the frame if it can be drawn."""
-    size = require_count("size", frame.size, low=16, high=4096)
-    if size % 2:
-        raise ValueError(f"`size` must be even; got {size}. Take {size + 1}.")
-    require_number("pixel_size", frame.pixel_size, above=0)
-    require_number("tilt", frame.tilt, low=-360, high=360)
-    return frame
-
-
 def require_inside(places: np.ndarray, frame: Frame) -> None:
     """Refuse places in pixels, (n_axes, n), that lie outside of the frame."""
-    before = -places.min()
-    beyond = places.max() - (frame.size - 1)
-    outside = max(before, beyond)
+    outside = max(-places.min(), places.max() - (frame.size - 1))
     if outside > 0:
         enough = frame.size + 2 * int(np.ceil(outside))
         raise ValueError(

@@ -7,10 +7,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from manifactor._support.errors import one_line
-from manifactor.cryoem.all_views.learning import counted_views
-from manifactor.cryoem.all_views.model import ViewMap
-from manifactor.cryoem.all_views.shown import Shown
-from manifactor.cryoem.all_views.volumes import UNKNOWN, Cone, given_cone
+from manifactor.cryoem.all_views.model import UNKNOWN, ViewMap, counted_views
+from manifactor.cryoem.all_views.shown import Cone, Shown, given_cone
 from manifactor.cryoem.averages.averaging import place_captions
 from manifactor.cryoem.directions import known_directions
 from manifactor.cryoem.files.stacks import ImageSource

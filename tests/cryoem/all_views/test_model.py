@@ -1,16 +1,20 @@
-"""Volumes from places that another program told."""
+"""The molecule from places that another program told, and which directions show a motion."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from manifactor.cryoem.all_views.learning import model_of_places
+from manifactor.cryoem.all_views.model import UNKNOWN, model_of_places, motion_records, visibility
 from manifactor.cryoem.all_views.motions import Motions, PlaceFeatures
 from manifactor.cryoem.files.particles import euler_matrices
+from manifactor.runs.places import Place
 
+from ..moving import moving_views
 from .molecules import random_rotations, shifting, transforms_of, turning
 
 N = 500
-UNKNOWN = np.sqrt(1 / 12)
+VIEWS = moving_views()
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +82,7 @@ def test_a_surface_is_shown_by_its_embedding(told, found):
     angle = 2 * np.pi * turn
     circle = np.column_stack([np.cos(angle), np.sin(angle)])
     embedded = model(images, ["interval", "other"], [shift[:, None], circle])
-    assert embedded.motions.widths == [1, 2]
+    assert [len(middle) for middle in embedded.motions.middles] == [1, 2]
     view = euler_matrices(np.array([[30.0, 40.0, 0.0]]))
     at = np.array([0.3, 0.25])
     same = np.array([0.3, 0.0, 1.0])
@@ -105,3 +109,30 @@ def test_features_of_intervals_and_circles_are_those_of_motions():
     np.testing.assert_allclose(
         np.sort(slopes)[[0, 3]], (2 * np.pi * np.array([1, 2])) ** 2, rtol=1e-3
     )
+
+
+def test_a_motion_along_x_is_not_seen_from_there():
+    along, around = (visibility(VIEWS, motion) for motion in (0, 1))
+    rot, tilt = along.axis
+    assert abs(np.sin(np.radians(rot))) < 0.05
+    assert tilt == pytest.approx(90, abs=3)
+    assert 0 < along.blind == pytest.approx(along.blind_particles)
+    assert along.blind + along.shown == pytest.approx(1)
+    assert (around.shown, around.blind, around.axis) == (1, 0, None)
+
+
+def test_blind_directions_all_around_have_no_axis():
+    height = VIEWS.directions[:, 2]
+    blind = np.where(height < 0.5, UNKNOWN, 0.01)
+    found = visibility(replace(VIEWS, deviations=blind[:, None]), 0)
+    assert found.blind == pytest.approx(0.5, abs=0.15)
+    assert found.axis is None
+
+
+def test_deviations_are_told_in_the_unit_of_the_factor():
+    spread = np.full(9, np.pi / 60)
+    places = [Place(np.zeros(9), shape, None, spread) for shape in ("interval", "circle")]
+    medians = [each["median_deviation"] for each in motion_records(VIEWS, places)]
+    np.testing.assert_allclose(medians, [np.pi / 60, 3])
+    unknown = [Place(np.zeros((9, 2)), "other")]
+    assert motion_records(VIEWS, unknown) == []

@@ -1,14 +1,23 @@
 """Facts about the images of all views."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy import stats
 
 from manifactor.cryoem.ctf import contrast_transfer
-from manifactor.cryoem.files.particles import Particles, euler_matrices
+from manifactor.cryoem.files.particles import Particles, euler_matrices, view_directions
 from manifactor.cryoem.one_view.views import aligned
-from manifactor.cryoem.simulate.all_views import ViewSettings, simulate_views
-from manifactor.cryoem.simulate.particles import simulate_particles
-from manifactor.cryoem.simulate.poses import NoiseSettings, PreferredDirections
+from manifactor.cryoem.simulate import all_views
+from manifactor.cryoem.simulate.all_views import (
+    PreferredDirections,
+    elevation_scores,
+    pose_angles,
+    simulate_views,
+    uniform_directions,
+)
+from manifactor.cryoem.simulate.one_view import simulate_particles
 
 
 def simulate(n_samples, **settings):
@@ -34,14 +43,13 @@ def test_there_is_one_true_array_for_each_motion(motions, columns):
 
 
 def test_a_rigid_molecule_looks_the_same_in_the_same_pose():
-    still = ViewSettings(max_shift=0.0)
-    simulation = simulate(30, motions="rigid", settings=still)
-    moving = simulate(30, motions="x", settings=still)
+    simulation = simulate(30, motions="rigid")
+    moving = simulate(30, motions="x")
     np.testing.assert_array_equal(simulation.rotations, moving.rotations)
 
     def in_one_pose(particles):
         pose = np.broadcast_to(particles.rotations[:1], (30, 3, 3))
-        return type(particles)(**{**vars(particles), "rotations": pose}).images
+        return replace(particles, rotations=pose, shift=np.zeros((30, 2))).images
 
     images = in_one_pose(simulation)
     np.testing.assert_array_equal(images, np.broadcast_to(images[:1], images.shape))
@@ -52,8 +60,7 @@ def test_poses_bring_images_of_one_direction_into_one_frame():
     """The convention of shifts and turns is that of the images of one view."""
     simulation = simulate(6, motions="rigid")
     angles = np.c_[np.tile([40.0, 70.0], (6, 1)), simulation.angles[:, 2]]
-    poses = {"angles": angles, "rotations": euler_matrices(angles)}
-    images = type(simulation)(**{**vars(simulation), **poses}).images
+    images = replace(simulation, angles=angles, rotations=euler_matrices(angles)).images
     turned = Particles(None, np.arange(6), angles=angles).turned()
     upright = aligned(images, turned, simulation.shift).reshape(6, -1)
     # Linear interpolation at .7 pixels a standard deviation leaves some percent.
@@ -61,8 +68,9 @@ def test_poses_bring_images_of_one_direction_into_one_frame():
     assert np.corrcoef(images.reshape(6, -1)).min() < 0.9
 
 
-@pytest.mark.parametrize("preferred", [None, PreferredDirections()])
-@pytest.mark.parametrize("correlation", [-0.6, 0.0, 0.8])
+@pytest.mark.parametrize(
+    ("preferred", "correlation"), [(None, -0.6), (None, 0.0), (PreferredDirections(), 0.8)]
+)
 def test_the_stretch_is_correlated_with_the_view_and_stays_uniform(preferred, correlation):
     particles = simulate(20_000, view_correlation=correlation, preferred=preferred)
     stretch = particles.stretch[:, 0]
@@ -86,27 +94,27 @@ def test_poses_with_errors_leave_the_true_ones_behind_the_images():
     assert np.degrees(np.sqrt((angle**2).mean())) == pytest.approx(3, rel=0.1)
 
 
-def test_images_do_not_depend_on_the_size_of_a_batch():
-    noise = NoiseSettings(n_calibration=20)
-    one, several = (
-        simulate(9, signal_to_noise=10.0, settings=ViewSettings(batch_size=k, noise=noise))
-        for k in (9, 4)
-    )
-    np.testing.assert_array_equal(one.images, several.images)
-    assert [rows.stop for rows, _ in several.parts()] == [4, 8, 9]
+def test_images_do_not_depend_on_the_size_of_a_batch(monkeypatch):
+    monkeypatch.setattr(all_views, "N_CALIBRATION", 20)
+    simulation = simulate(9, signal_to_noise=10.0)
+    monkeypatch.setattr(all_views, "BATCH_SIZE", 4)
+    parts = list(simulation.parts())
+    assert [rows.stop for rows, _ in parts] == [4, 8, 9]
+    several = np.concatenate([images for _, images in parts])
+    monkeypatch.undo()
+    np.testing.assert_array_equal(simulation.images, several)
 
 
 @pytest.mark.slow
-def test_noise_has_one_level_for_all_motions_and_seeds():
-    calibrated = NoiseSettings(n_calibration=150)
-    settings = {"signal_to_noise": 5.0, "settings": ViewSettings(noise=calibrated)}
-    moving = simulate(20, **settings)
-    rigid = simulate(20, **settings, motions="rigid", random_state=1)
+def test_noise_has_one_level_for_all_motions_and_seeds(monkeypatch):
+    monkeypatch.setattr(all_views, "N_CALIBRATION", 150)
+    moving = simulate(20, signal_to_noise=5.0)
+    rigid = simulate(20, signal_to_noise=5.0, motions="rigid", random_state=1)
     # The centres of their images differ by a fraction of a pixel.
     assert moving.noise == pytest.approx(rigid.noise, rel=1e-3)
     noise = moving.images - moving.clean(slice(None))
     assert noise.std() == pytest.approx(moving.noise, rel=0.02)
-    # A ratio means the same in one view, where atoms are splats and no Gaussians.
+    # A ratio means the same in one view, where atoms are splats and not Gaussians.
     one_view = simulate_particles(150, size=48, pixel_size=5.5, signal_to_noise=5.0, random_state=0)
     assert moving.noise == pytest.approx(one_view.noise, rel=0.15)
 
@@ -121,22 +129,59 @@ def test_images_with_a_ctf_are_the_clean_ones_times_it():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n_samples": 0}, r"`n_samples` must be a whole number in \[1, .*got 0"),
+        ({"n_samples": 0}, "`n_samples`"),
         ({"motions": "z"}, "`motions` must be one of 'x', 'xy', 'stretches', 'rigid'"),
-        ({"size": 32}, "`size` must be at least 46 pixels of 5.5 A.*every view; got 32"),
-        ({"blur": 2.0}, "`blur` must be at least 0.7 pixels, 3.85 A; got 2 A"),
-        ({"pose_error": -1.0}, r"`pose_error` must be a number in \[0, 180\]; got -1"),
-        ({"signal_to_noise": 0.0}, "`signal_to_noise` must be a number above 0"),
-        (
-            {"correlation": 0.8, "view_correlation": 0.8},
-            "squares of `correlation` and `view_correlation` must add up to at most 1",
-        ),
+        ({"size": 32}, "`size` must be at least 46 pixels"),
+        ({"blur": 2.0}, "`blur` must be at least 0.7 pixels, 3.85 A"),
+        ({"pose_error": -1.0}, "`pose_error`"),
+        ({"signal_to_noise": 0.0}, "`signal_to_noise`"),
+        ({"correlation": 0.8, "view_correlation": 0.8}, "`view_correlation` must add up to"),
     ],
 )
 def test_a_parameter_that_cannot_be_is_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         simulate(**{"n_samples": 10, **settings})
-
-
-def test_correlations_may_leave_nothing_to_chance():
+    # Correlations may leave nothing to chance.
     simulate(10, correlation=0.6, view_correlation=0.8)
+
+
+@pytest.mark.parametrize("wrong", [{"weights": (1.0,)}, {"concentration": 0.0}, {"floor": 1.5}])
+def test_a_density_that_cannot_be_is_refused(wrong):
+    with pytest.raises(ValueError, match=f"`{next(iter(wrong))}`"):
+        PreferredDirections(**wrong)
+
+
+N = 40_000
+
+
+def test_preferred_directions_follow_their_density(rng):
+    preferred = PreferredDirections()
+    directions = preferred.draw(N, rng)
+    np.testing.assert_allclose(np.linalg.norm(directions, axis=1), 1)
+    # The mean of any function: here indicators of cones, weighted by the density.
+    even = uniform_directions(N, rng)
+    weights = preferred.density(even)
+    assert weights.mean() == pytest.approx(1, abs=0.02)
+    for centre in preferred.centres:
+        found = (directions @ centre > np.cos(np.radians(20))).mean()
+        expected = weights[even @ centre > np.cos(np.radians(20))].sum() / N
+        assert found == pytest.approx(expected, rel=0.1)
+    peak = preferred.density(preferred.centres[:1])[0]
+    assert peak == pytest.approx(0.3 + 0.7 * 0.4 * 20, rel=0.02)
+    assert weights.min() == pytest.approx(0.3, abs=0.01)
+
+
+def test_angles_are_those_of_the_direction(rng):
+    directions = uniform_directions(50, rng)
+    angles = pose_angles(directions, rng.uniform(-180, 180, 50))
+    np.testing.assert_allclose(view_directions(angles), directions, atol=1e-12)
+    # The third row of a pose is the direction of projection.
+    np.testing.assert_allclose(euler_matrices(angles)[:, 2], directions, atol=1e-12)
+
+
+def test_opposite_views_have_the_same_elevation_and_scores_are_normal(rng):
+    directions = uniform_directions(5000, rng)
+    scores = elevation_scores(directions)
+    np.testing.assert_array_equal(scores, elevation_scores(-directions))
+    assert stats.kstest(scores, "norm").pvalue > 0.99
+    assert scores[np.abs(directions[:, 2]).argmax()] == scores.max()

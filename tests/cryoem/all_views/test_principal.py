@@ -1,10 +1,10 @@
-"""Errors of poses and contrast, which are no motion."""
+"""Volumes of half sets, and what is not a motion: errors of poses and contrast."""
 
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from manifactor.cryoem.all_views.transforms import rigid_motions, without_nuisances
+from manifactor.cryoem.all_views.principal import compared_spaces, rigid_motions, without_nuisances
 
 from .molecules import BODY, GRID, volume_of
 
@@ -37,3 +37,13 @@ def test_what_moves_a_part_remains():
     assert np.all(share[:6] < 0.3)
     assert share[6] > 0.4
     assert share[7] < 1e-6
+
+
+def test_volumes_of_the_same_space_agree_in_any_basis():
+    rng = np.random.default_rng(0)
+    half = rng.standard_normal((4, 40)) + 1j * rng.standard_normal((4, 40))
+    first = np.hstack([half, half[:, ::-1].conj()])
+    second = first.copy()
+    second[1:] = rng.standard_normal((3, 3)) @ first[1:]
+    agreement, _ = compared_spaces(first, second)
+    np.testing.assert_allclose(agreement, 1, rtol=1e-6)

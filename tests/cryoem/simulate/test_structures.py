@@ -1,9 +1,7 @@
-import sys
-
 import numpy as np
 import pytest
 
-from manifactor.cryoem.simulate.structures import read_molecule
+from manifactor.cryoem.simulate.molecule import read_molecule
 
 # chain, residue, name, element, x, y, z: chain A is low, B high
 ATOMS = [
@@ -32,32 +30,15 @@ def pdb(atoms, more=""):
 
 
 def mmcif(atoms):
-    columns = [
-        "group_PDB",
-        "id",
-        "type_symbol",
-        "label_atom_id",
-        "label_alt_id",
-        "label_comp_id",
-        "label_asym_id",
-    ]
-    columns += [
-        "label_entity_id",
-        "label_seq_id",
-        "Cartn_x",
-        "Cartn_y",
-        "Cartn_z",
-        "occupancy",
-        "B_iso_or_equiv",
-    ]
-    columns += ["auth_seq_id", "auth_asym_id", "pdbx_PDB_model_num"]
+    columns = "group_PDB id type_symbol label_atom_id label_alt_id label_comp_id label_asym_id"
+    columns += " label_entity_id label_seq_id Cartn_x Cartn_y Cartn_z occupancy B_iso_or_equiv"
+    columns += " auth_seq_id auth_asym_id pdbx_PDB_model_num"
+    names = [f"_atom_site.{column}" for column in columns.split()]
     rows = [
         f"ATOM {i} {element} {name} . ALA {chain} 1 {residue} {x} {y} {z} 1 10 {residue} {chain} 1"
         for i, (chain, residue, name, element, x, y, z) in enumerate(atoms, 1)
     ]
-    return "\n".join(
-        ["data_test", "loop_", *[f"_atom_site.{column}" for column in columns], *rows, ""]
-    )
+    return "\n".join(["data_test", "loop_", *names, *rows, ""])
 
 
 @pytest.fixture
@@ -90,10 +71,7 @@ def test_a_residue_without_a_number_is_not_selected_by_number(pdb_file):
     with pytest.raises(ValueError, match=r"molecule\.pdb, chain A has residues without"):
         read_molecule(pdb_file, rotor=["A:1-5"])
     assert read_molecule(pdb_file, rotor=["A"]).rotor.sum() == 6
-    assert read_molecule(pdb_file, rotor=["B:10-10"]).rotor.sum() == 2
-
-
-def test_one_selection_need_not_be_in_a_list(pdb_file):
+    # One selection need not be in a list.
     assert read_molecule(pdb_file, rotor="B:10-10").rotor.sum() == 2
 
 
@@ -131,13 +109,8 @@ def test_an_assembly_is_built_on_its_axis(tmp_path):
     np.testing.assert_allclose(
         np.sort(molecule.atoms[:, 0]), np.sort(np.r_[given[:, 0], -given[:, 0]]), atol=1e-4
     )
-    with pytest.raises(ValueError, match=r"`assembly` must be one of \['1'\]; got '7'"):
+    with pytest.raises(ValueError, match=r"`assembly` must be one of \['1'\]"):
         read_molecule(path, rotor=["B"], assembly="7")
-
-
-def test_a_file_without_assemblies_says_so(pdb_file):
-    with pytest.raises(ValueError, match="which has none; got '1'"):
-        read_molecule(pdb_file, rotor=["B"], assembly="1")
 
 
 @pytest.mark.parametrize(
@@ -148,9 +121,9 @@ def test_a_file_without_assemblies_says_so(pdb_file):
         (["A:x-y"], "got 'A:x-y'"),
         ([""], "got ''"),
         ([3], "got 3"),
-        ([], "must select some atoms; it selects none. The chains are A, B"),
+        ([], "selects none. The chains are A, B"),
         (["A:90-99"], "'A:90-99' selects none. Chain A has residues 1 to 3"),
-        (["A", "B"], "must select a part of the molecule; it selects every atom"),
+        (["A", "B"], "selects every atom"),
     ],
 )
 def test_a_selection_that_cannot_be_is_refused(pdb_file, rotor, message):
@@ -172,9 +145,3 @@ def test_a_file_that_is_missing_foreign_or_empty_is_refused(tmp_path):
     empty.write_text("HEADER    NOTHING\nEND\n")
     with pytest.raises(ValueError, match="must hold atoms; it holds none"):
         read_molecule(empty, rotor=["A"])
-
-
-def test_without_gemmi_the_message_says_how_to_install_it(pdb_file, monkeypatch):
-    monkeypatch.setitem(sys.modules, "gemmi", None)
-    with pytest.raises(ValueError, match=r"pip install 'manifactor\[cryoem\]'"):
-        read_molecule(pdb_file, rotor=["B"])

@@ -1,0 +1,166 @@
+"""Motions that images of all views show, the coordinates of all particles, and the cost."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from manifactor.cryoem.all_views import placing, principal
+from manifactor.cryoem.all_views.fitting import (
+    AllViewsTask,
+    factor_all_views,
+    forecast_all_views,
+    places_of,
+)
+from manifactor.cryoem.all_views.slices import point_group
+from manifactor.cryoem.files.formats import ParticleChoice
+
+from .molecules import (
+    BODY,
+    moving,
+    random_rotations,
+    shifting,
+    symmetric,
+    transforms_of,
+    turn_agreement,
+)
+
+
+@pytest.fixture(scope="module")
+def coarse():
+    """So coarse volumes have some hundred coefficients, of which spaces of eight volumes have much
+    in common by chance."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(principal, "MAX_RANK", 8)
+        patch.setattr(principal, "ROUNDS", 5)
+        patch.setattr(principal, "REPRODUCIBLE", 0.7)
+        yield patch
+
+
+@pytest.mark.slow
+def test_every_particle_gets_its_places(coarse, monkeypatch):
+    monkeypatch.setattr(placing, "ROUNDS", 1)
+    images, places = moving(1000, scale=6.0)
+    found = factor_all_views(images)
+    assert found.fit.verdict_ in ("product", "partial")
+    topologies = [factor.topology for factor in found.fit.factors_]
+    assert sorted(topologies) == ["circle", "interval"]
+    turn, shift = topologies.index("circle"), topologies.index("interval")
+    assert turn_agreement(found.placed.places[:, turn], places[:, 0]) > 0.9
+    correlation = np.corrcoef(found.placed.places[:, shift], places[:, 1])[0, 1]
+    assert abs(correlation) > 0.9
+    assert np.all(found.placed.consistency > 0.8)
+    # The principal coordinates hold the motion.
+    angle = 2 * np.pi * places[:, 0]
+    truth = np.column_stack([np.cos(angle), np.sin(angle), places[:, 1]])
+    known = np.column_stack([np.ones(len(places)), found.principal.coordinates])
+    rest = truth - known @ np.linalg.lstsq(known, truth, rcond=None)[0]
+    assert np.all(rest.var(axis=0) < 0.3 * truth.var(axis=0))
+    assert np.all(np.diff(found.principal.information) <= 0)
+
+
+@pytest.mark.slow
+def test_a_rigid_molecule_shows_no_motion(coarse, monkeypatch):
+    monkeypatch.setattr(principal, "MAX_RANK", 3)
+    points = np.repeat(BODY[None], 1500, axis=0)
+    images = transforms_of(points, random_rotations(1500), noise=1.0, scale=3.0)
+    with pytest.raises(ValueError, match="must show a motion"):
+        factor_all_views(images)
+
+
+def moving_ring(count):
+    """Images of four units whose upper half turns and whose lower half moves out."""
+    places = np.random.default_rng(0).uniform(size=(count, 2))
+    upper, lower = [[0.14, 0.02, 0.12], [0.2, 0, 0.05]], [[0.12, 0.05, -0.1]]
+    unit = np.array([*upper, *lower, [0.1, 0, -0.2]])
+    # After a quarter turn, each unit of the ring has taken the place of the next.
+    turn = Rotation.from_rotvec(np.outer(places[:, 0], [0, 0, np.pi / 2])).as_matrix()
+    points = np.repeat(unit[None], count, axis=0)
+    points[:, :2] = points[:, :2] @ turn.transpose(0, 2, 1)
+    outward = shifting(points, 0.16 * places[:, 1] - 0.06)
+    molecule = symmetric(outward, point_group("C4"))
+    return transforms_of(molecule, random_rotations(count), noise=1.0, scale=2.0), places
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::manifactor.SampleWarning")
+def test_motions_of_a_symmetric_molecule_are_found_in_few_images(coarse):
+    images, places = moving_ring(350)
+    found, without = (factor_all_views(images, symmetry=name) for name in ("C4", "C1"))
+    assert [factor.topology for factor in found.fit.factors_] == ["interval", "circle"]
+    shift, turn = found.placed.places.T
+    assert abs(np.corrcoef(shift, places[:, 1])[0, 1]) > 0.98
+    assert turn_agreement(turn, places[:, 0]) > 0.9
+    assert turn_agreement(without.placed.places[:, 1], places[:, 0]) < 0.8
+
+
+def placed(topology, coordinate, places):
+    """What was found of one motion: samples fitted, and particles placed."""
+    factor = SimpleNamespace(topology=topology, coordinate=coordinate)
+    deviations = np.full((len(places), 1), 0.02)
+    particles = SimpleNamespace(places=places[:, None], deviations=deviations)
+    return SimpleNamespace(fit=SimpleNamespace(factors_=(factor,)), placed=particles)
+
+
+EVEN = (np.arange(2000) + 0.5) / 2000
+
+
+def test_deviations_keep_their_size_at_the_ends_of_an_interval():
+    (place,) = places_of(placed("interval", EVEN, EVEN))
+    np.testing.assert_allclose(place.coordinate, EVEN, atol=0.002)
+    np.testing.assert_allclose(place.deviation, 0.02, rtol=0.02)
+
+
+def test_uneven_places_get_coordinates_as_even_as_those_fitted():
+    (place,) = places_of(placed("interval", EVEN, EVEN**2))
+    counts = np.histogram(place.coordinate, 10, (0, 1))[0]
+    np.testing.assert_allclose(counts, 200, atol=5)
+
+
+def test_a_circle_keeps_its_angles():
+    (place,) = places_of(placed("circle", 2 * np.pi * EVEN, EVEN))
+    np.testing.assert_allclose(place.coordinate, 2 * np.pi * EVEN, atol=0.01)
+    np.testing.assert_allclose(place.deviation, 2 * np.pi * 0.02, rtol=0.02)
+
+
+# Images, pixels, seconds of the CPU and gigabytes of fits of the simulated channel.
+MEASURED = [(4_000, 48, 75, 0.98), (20_000, 48, 185, 1.28), (100_000, 256, 336, 1.58)]
+
+
+@pytest.mark.parametrize(("n_images", "size", "seconds", "gigabytes"), MEASURED)
+def test_the_forecast_is_near_what_was_measured(n_images, size, seconds, gigabytes):
+    cost = forecast_all_views(n_images, size, n_cores=1)
+    assert 0.67 < cost.seconds / seconds < 1.5
+    assert 0.8 < cost.memory / (1e9 * gigabytes) < 1.25
+
+
+def test_the_forecast_counts_reading_placing_and_cores():
+    # Beyond those that volumes are learned from, images are read, placed and written.
+    def seconds(n_images, size, n_cores=1):
+        return forecast_all_views(n_images, size, n_cores=n_cores).seconds
+
+    many, more, large = seconds(10**5, 64), seconds(2 * 10**5, 64), seconds(10**5, 256)
+    assert more > many + 20
+    assert large > many + 60
+    assert seconds(10**5, 64, n_cores=4) < 0.6 * many
+
+
+def test_images_are_divided_over_workers_and_volumes_are_not():
+    one, four = (forecast_all_views(10**6, 128, n_workers=n, n_cores=1) for n in (1, 4))
+    before, after = ({part.name: part for part in cost.parts} for cost in (one, four))
+    assert after["reading"].seconds == pytest.approx(before["reading"].seconds / 4)
+    assert before["placing"].seconds / 4 < after["placing"].seconds
+    assert after["factors"].seconds == before["factors"].seconds
+    assert four.worker_memory < one.memory / 2
+
+
+def test_a_task_for_workers_of_another_folder_has_absolute_paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    task = AllViewsTask(Path("all.star"), choice=ParticleChoice("data"), seed=3)
+    moved = task.anywhere
+    assert moved.path == tmp_path / "all.star"
+    assert Path(moved.choice.datadir) == tmp_path / "data"
+    assert AllViewsTask(Path("all.star")).anywhere.choice.datadir is None
+    assert moved.seed == 3

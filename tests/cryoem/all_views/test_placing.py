@@ -1,0 +1,144 @@
+"""Volumes of motions, places on them, and whether these mean the same in all views."""
+
+import numpy as np
+import pytest
+
+from manifactor.cryoem.all_views import placing
+from manifactor.cryoem.all_views.motions import Motions
+from manifactor.cryoem.all_views.placing import (
+    learn,
+    learn_known,
+    place_particles,
+    shared_power,
+    unexplained,
+    view_consistency,
+    volumes_of_halves,
+)
+from manifactor.cryoem.all_views.regression import FeatureMoments
+
+from .molecules import (
+    BODY,
+    GRID,
+    moving,
+    random_rotations,
+    transforms_of,
+    turn_agreement,
+    turning,
+    volume_of,
+)
+
+TWO = Motions(("interval", "interval"))
+TURN_AND_SHIFT = Motions(("circle", "interval"))
+
+
+def moved(places, *, blobs):
+    """The body, with one blob moved along x and one along z."""
+    points = np.repeat(BODY[None], len(places), axis=0)
+    points[:, blobs[0], 0] += 0.2 * (places[:, 0] - 0.5)
+    points[:, blobs[1], 2] += 0.2 * (places[:, 1] - 0.5)
+    return points
+
+
+def images_of(blobs, count=1200):
+    places = np.random.default_rng(2).uniform(size=(count, 2))
+    points = moved(places, blobs=blobs)
+    images = transforms_of(points, random_rotations(count), noise=1.0, scale=10.0)
+    return images, places
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("blobs", "product"), [((0, 0), True), ((0, 3), False)])
+def test_motions_of_the_same_part_have_products(blobs, product):
+    images, places = images_of(blobs)
+    learned = learn_known(images, TWO, places)
+    assert ((1, 1) in learned.motions.terms) is product
+
+
+def test_volumes_are_improved_by_what_they_leave():
+    images, places = images_of((0, 3), count=600)
+    features = FeatureMoments.known(TWO.features(places))
+    first = learn(images, TWO, TWO, features)
+    second = learn(images, TWO, TWO, features, volumes=first.volumes)
+    assert unexplained(second).mean() - 1 < 0.8 * (unexplained(first).mean() - 1)
+
+
+@pytest.mark.slow
+def test_motions_that_images_do_not_show_add_no_terms():
+    images, places = images_of((0, 3))
+    others = np.random.default_rng(5).uniform(size=places.shape)
+    learned = learn_known(images, TWO, others)
+    assert learned.motions.added == ()
+    # No volume is left of the first terms, which stay.
+    first, second = volumes_of_halves(learned)
+    assert np.linalg.norm(first[1]) < 0.1 * np.linalg.norm(first[0])
+    assert np.linalg.norm(second[1]) < 0.1 * np.linalg.norm(second[0])
+
+
+def test_power_is_shared_by_half_sets_where_they_are_the_same():
+    volume = volume_of(BODY)
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((2, 2, GRID.size)) * np.abs(volume).max()
+    halves = volume[None] + noise * (GRID.shells > 2)
+    power = shared_power(halves[0], halves[1], GRID)[0]
+    near, far = GRID.shells == 2, (GRID.shells == 4) & GRID.inside
+    np.testing.assert_allclose(power[near].mean(), (np.abs(volume[near]) ** 2).mean())
+    with_noise = (np.abs(halves[0, 0, far]) ** 2).mean()
+    assert power[far].mean() < 0.5 * with_noise
+
+
+def turned_images(rotations, seed=0):
+    """Images of a molecule that turns, with places on the turn and on nothing."""
+    places = np.random.default_rng(seed).uniform(size=(len(rotations), 2))
+    points = turning(2 * np.pi * places[:, 0])
+    images = transforms_of(points, rotations, noise=1.0, scale=3.0, seed=seed)
+    return images, FeatureMoments.known(TURN_AND_SHIFT.features(places))
+
+
+def test_a_motion_that_images_do_not_show_has_no_consistency():
+    for seed in range(2):
+        images, features = turned_images(random_rotations(1000, seed), seed)
+        turn, nothing = view_consistency(images, features, TURN_AND_SHIFT)
+        assert turn > 0.8
+        assert np.isnan(nothing)
+
+
+def test_views_along_one_axis_do_not_tell():
+    rotations = random_rotations(30_000)
+    near = rotations[np.abs(rotations[:, 2, 2]) > np.cos(np.radians(10))]
+    assert np.isnan(view_consistency(*turned_images(near), TURN_AND_SHIFT)).all()
+
+
+def side_views(count):
+    """Rotations whose views lie near the equator."""
+    rotations = random_rotations(8 * count, seed=4)
+    near = np.abs(rotations[:, 2, 2]) < 0.3
+    return rotations[near][:count]
+
+
+def drifting(places, rotations):
+    """Places whose zero turns with the azimuth of the view, as where views are chained
+    by their likeness: neighbouring views agree, all together do not."""
+    azimuth = np.arctan2(rotations[:, 2, 1], rotations[:, 2, 0]) / (2 * np.pi)
+    return np.column_stack([(places[:, 0] + 2 * azimuth) % 1, places[:, 1]])
+
+
+@pytest.mark.slow
+def test_places_that_drift_with_the_view_are_found_out(monkeypatch):
+    monkeypatch.setattr(placing, "ROUNDS", 0)
+    rotations = side_views(1000)
+    images, places = moving(1000, rotations=rotations)
+    right, wrong = (
+        place_particles(images, TURN_AND_SHIFT, np.arange(1000), given)
+        for given in (places, drifting(places, rotations))
+    )
+    assert turn_agreement(right.places[:, 0], places[:, 0]) > 0.8
+    assert turn_agreement(wrong.places[:, 0], places[:, 0]) < 0.2
+    assert right.consistency[0] > 0.8
+    assert wrong.consistency[0] < 0.2
+
+
+def test_few_particles_are_enough_to_be_placed(monkeypatch):
+    monkeypatch.setattr(placing, "ROUNDS", 1)
+    images, places = moving(400)
+    found = place_particles(images, TURN_AND_SHIFT, np.arange(300), places[:300])
+    assert turn_agreement(found.places[300:, 0], places[300:, 0]) > 0.8

@@ -1,0 +1,146 @@
+"""Facts about images in one view, and about volumes."""
+
+import numpy as np
+import pytest
+
+from manifactor.cryoem.ctf import Optics, contrast_transfer
+from manifactor.cryoem.simulate.molecule import Molecule, channel
+from manifactor.cryoem.simulate.one_view import add_noise, simulate_particles, simulate_volumes
+
+SMALL = {"size": 54, "pixel_size": 4.0}
+
+
+def simulate(n_samples, **settings):
+    return simulate_particles(n_samples, **{**SMALL, "random_state": 0, **settings})
+
+
+def test_both_routes_lead_to_the_same_images():
+    atoms, volumes = (
+        simulate(4, motions="xy", signal_to_noise=None, route=route)
+        for route in ("atoms", "volumes")
+    )
+    np.testing.assert_array_equal(atoms.stretch, volumes.stretch)
+    for first, second in zip(atoms.images, volumes.images, strict=True):
+        assert np.corrcoef(first.ravel(), second.ravel())[0, 1] > 0.995
+        assert second.sum() == pytest.approx(first.sum(), rel=1e-3)
+
+
+def images_with_variances(*variances, n=400):
+    """Images whose principal components have these variances."""
+    rng = np.random.default_rng(0)
+    scores = np.linalg.qr(rng.normal(size=(n, len(variances) + 1)))[0][:, 1:]
+    scores -= scores.mean(axis=0)
+    scores = np.linalg.qr(scores)[0] * np.sqrt(n * np.array(variances))
+    pixels = np.linalg.qr(rng.normal(size=(64, len(variances))))[0]
+    return (scores @ pixels.T).reshape(n, 8, 8).astype(np.float32)
+
+
+def test_noise_is_calibrated_by_the_fourth_principal_component(rng):
+    clean = images_with_variances(90.0, 40.0, 10.0, 2.0, 1.0)
+    noisy = clean.copy()
+    noise = add_noise(noisy, 5.0, clean, rng)
+    assert noise**2 == pytest.approx(2 / 5, rel=1e-3)
+    assert (noisy - clean).std() == pytest.approx(noise, rel=0.02)
+    assert add_noise(noisy, np.inf, clean, rng) == add_noise(noisy, None, clean, rng) == 0
+
+
+@pytest.mark.parametrize("settings", [{}, {"defocus": (10000.0, 20000.0), "motions": "xy"}])
+def test_the_same_seed_gives_the_same_images(settings):
+    first, again, other = (simulate(30, **settings, random_state=seed) for seed in (3, 3, 4))
+    np.testing.assert_array_equal(first.images, again.images)
+    np.testing.assert_array_equal(first.angle, again.angle)
+    assert not np.array_equal(first.images, other.images)
+
+
+def test_the_truth_is_a_circle_and_an_interval_or_a_sheet():
+    one, two = simulate(6, motions="x"), simulate(6, motions="xy")
+    assert [t.shape for t in one.truth] == [(6, 2), (6, 1)]
+    assert [t.shape for t in two.truth] == [(6, 2), (6, 2)]
+    np.testing.assert_allclose(one.truth[0], np.c_[np.cos(4 * one.angle), np.sin(4 * one.angle)])
+    np.testing.assert_array_equal(one.stretch[:, 1], 0)
+    np.testing.assert_array_equal(one.stretch[:, 0], two.stretch[:, 0])
+
+
+def test_images_with_a_ctf_are_the_clean_ones_times_it():
+    clean = simulate(5, signal_to_noise=None)
+    with_ctf = simulate(5, signal_to_noise=None, defocus=(10000.0, 20000.0))
+    assert with_ctf.defocus.min() >= 10000
+    assert with_ctf.defocus.max() <= 20000
+    transfer = contrast_transfer(54, 4.0, with_ctf.defocus)
+    expected = np.fft.irfft2(np.fft.rfft2(clean.images) * transfer, s=(54, 54))
+    np.testing.assert_allclose(with_ctf.images, expected, atol=1e-4 * clean.images.max())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_samples": 0}, "`n_samples` must be a whole number"),
+        ({"n_samples": 4}, "`n_samples` must be at least 5 for noise"),
+        ({"size": 14}, "`size` must be a whole number"),
+        ({"size": 55}, "`size` must be even; got 55. Take 56"),
+        ({"pixel_size": 0.0}, "`pixel_size`"),
+        ({"motions": "z"}, "`motions` must be one of 'x', 'xy'; got 'z'"),
+        ({"route": "boat"}, "`route` must be one of 'atoms', 'volumes'"),
+        ({"correlation": 1.5}, "`correlation`"),
+        ({"signal_to_noise": 0.0}, "`signal_to_noise`"),
+        ({"defocus": (2.0, 1.0)}, r"`defocus` must be \(low, high\)"),
+        ({"defocus": 15000.0}, "`defocus`"),
+        ({"defocus": (1.0, np.inf)}, "`defocus`"),
+        ({"symmetry": 0}, "`symmetry`"),
+        ({"stretch": -1.0}, "`stretch`"),
+        ({"tilt": np.nan}, "`tilt`"),
+        ({"blur": -1.0}, "`blur`"),
+        ({"optics": Optics(voltage=np.array([200.0, 300.0]))}, "`optics.voltage`"),
+    ],
+)
+def test_a_parameter_that_cannot_be_is_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(**{"n_samples": 10, **settings})
+
+
+def test_a_molecule_that_does_not_fit_is_refused_with_the_size_that_does():
+    with pytest.raises(
+        ValueError, match=r"`size` must be at least 54 pixels of 4 A for every state.*got 32"
+    ):
+        simulate(10, size=32)
+    with pytest.raises(ValueError, match=r"`size` must be at least 28 pixels of 7 A.*got 16"):
+        simulate_volumes(3, size=16)
+    assert simulate_volumes(1, size=28)[0].shape == (1, 28, 28, 28)
+
+
+def test_a_given_molecule_is_drawn():
+    atoms = np.array([[0.0, 0, 20], [0, 0, -20]])
+    one = simulate(
+        1,
+        molecule=Molecule(atoms, np.array([1.0, 3.0]), np.array([0, 1])),
+        signal_to_noise=None,
+        tilt=0.0,
+    )
+    rows = one.images[0].sum(axis=1)
+    assert rows[:27].sum() == pytest.approx(1, abs=1e-3)
+    assert rows[27:].sum() == pytest.approx(3, abs=1e-3)
+
+
+def test_images_are_shifted_in_their_plane_if_asked_for():
+    shift = simulate(20, size=64, in_plane=True).shift
+    assert 2 < np.abs(shift).max() <= 3
+    assert not simulate(20, size=64).shift.any()
+
+
+def test_images_do_not_depend_on_the_size_of_a_batch(monkeypatch):
+    one = simulate(20, signal_to_noise=None, defocus=(1e4, 2e4))
+    monkeypatch.setattr("manifactor.cryoem.simulate.one_view.BATCH_SIZE", 7)
+    several = simulate(20, signal_to_noise=None, defocus=(1e4, 2e4))
+    np.testing.assert_allclose(one.images, several.images, atol=1e-5)
+
+
+def test_volumes_hold_the_molecule_and_share_the_motions_of_the_images():
+    volumes, angle, stretch = simulate_volumes(4, motions="xy", random_state=0)
+    images = simulate(4, motions="xy", signal_to_noise=None)
+    np.testing.assert_array_equal(angle, images.angle)
+    np.testing.assert_array_equal(stretch, images.stretch)
+    np.testing.assert_allclose(volumes.sum(axis=(1, 2, 3)), channel().weights.sum(), rtol=1e-4)
+    # Along x, the last axis.
+    mass = volumes.sum(axis=(1, 2)) @ np.arange(32) / volumes.sum(axis=(1, 2, 3))
+    np.testing.assert_allclose(mass, 16 + channel().lift.mean() * stretch[:, 0] / 7, atol=1e-3)
+    assert np.corrcoef(volumes[0].sum(axis=2).ravel(), volumes[1].sum(axis=2).ravel())[0, 1] < 0.999
