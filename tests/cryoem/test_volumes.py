@@ -3,7 +3,6 @@ import pytest
 
 from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.files.stacks import volume_series
-from manifactor.cryoem.one_view.images import WeightingSettings
 from manifactor.cryoem.volumes import VolumeSettings, volume_components
 
 N, SIDE = 60, 12
@@ -63,19 +62,19 @@ def test_downsampled_volumes_give_the_same_components(source):
         assert abs(own) > 0.95
 
 
-def test_the_number_of_components_can_be_bounded(source):
-    settings = VolumeSettings(weighting=WeightingSettings(max_components=2))
-    assert volume_components(source, settings=settings).samples.shape == (N, 2)
+def test_the_number_of_components_is_bounded(source, monkeypatch):
+    monkeypatch.setattr("manifactor.cryoem.volumes.MAX_COMPONENTS", 2)
+    assert volume_components(source).samples.shape == (N, 2)
 
 
-def test_components_that_hold_little_of_the_variance_are_called_doubtful(tmp_path, rng):
+def test_components_that_hold_little_of_the_variance_are_called_doubtful(
+    tmp_path, rng, monkeypatch
+):
+    monkeypatch.setattr("manifactor.cryoem.volumes.MAX_COMPONENTS", 3)
     for i in range(N):
         volume = rng.normal(size=(SIDE, SIDE, SIDE))
         write_volume(tmp_path / f"v{i}.mrc", volume, pixel_size=2)
-    found = volume_components(
-        volume_series(tmp_path),
-        settings=VolumeSettings(weighting=WeightingSettings(max_components=3)),
-    )
+    found = volume_components(volume_series(tmp_path))
     assert found.variance < 0.5
     assert str(found).endswith("so the result may be doubtful")
 

@@ -3,21 +3,19 @@
 Volumes are downsampled and masked; their principal components are weighted by signal to noise.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import fft, ndimage
 from sklearn.utils.extmath import randomized_svd
 
 from manifactor.cryoem.files.stacks import ImageSource
-from manifactor.cryoem.one_view.images import WeightingSettings, component_weights, spikes
+from manifactor.cryoem.one_view.images import MAX_COMPONENTS, component_weights, spikes
 
 
 @dataclass(frozen=True)
 class VolumeSettings:
     """Settings of `volume_components`."""
-
-    weighting: WeightingSettings = field(default_factory=WeightingSettings)
 
     # Voxels to which volumes are downsampled.
     max_side: int = 32
@@ -65,20 +63,14 @@ def volume_components(
         raise ValueError(f"the volumes must differ; all {n} are the same.")
     # Fixed seed: a decomposition has no randomness that a user should notice.
     left, strength, _ = randomized_svd(
-        values,
-        min(settings.weighting.max_components, n - 1, p),
-        n_iter=settings.n_iterations,
-        random_state=0,
+        values, min(MAX_COMPONENTS, n - 1, p), n_iter=settings.n_iterations, random_state=0
     )
     variance = strength.astype(float) ** 2 / n
     noise = max(total - variance.sum(), settings.noise_floor * total) / p
     ratio = spikes(variance / noise, p / n)
     # At least one component, so that there are samples even where noise hides them all.
     kept = max(1, int((ratio > 0).sum()))
-    if ratio[0] > 0:
-        weights = component_weights(ratio[:kept], settings=settings.weighting)
-    else:
-        weights = np.ones(1)
+    weights = component_weights(ratio[:kept]) if ratio[0] > 0 else np.ones(1)
     samples = (left * strength)[:, :kept] / np.sqrt(noise) * weights
     return VolumeComponents(
         samples=samples.astype(float),

@@ -1,6 +1,6 @@
 """Changes of images that are no motion: errors of poses, and contrast."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -14,8 +14,7 @@ from manifactor.cryoem.all_views.slices import VolumeGrid
 from manifactor.cryoem.directions import known_directions
 from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.cryoem.files.stacks import ImageArray, ImageSource
-from manifactor.cryoem.one_view.images import circular_mask
-from manifactor.cryoem.one_view.spectra import SurveySettings, square_side, survey
+from manifactor.cryoem.one_view.images import SURVEYED, circular_mask, square_side, survey
 from manifactor.cryoem.one_view.views import View, particle_ctf_at
 
 
@@ -65,7 +64,6 @@ def without_nuisances(volumes: np.ndarray, grid: VolumeGrid) -> np.ndarray:
 class TransformSettings:
     """Settings of `read_transforms`."""
 
-    survey: SurveySettings = field(default_factory=SurveySettings)
     # Cycles per box: motions of a molecule show at a tenth of its size. Each image has some 250
     # coefficients below, and the cost grows with their number.
     cycles: float = 12.5
@@ -285,9 +283,9 @@ def _noise(
 ) -> np.ndarray:
     """Return the variance of the noise at each frequency of an image."""
     n_images = len(source)
-    rows = np.sort(rng.permutation(n_images)[: settings.survey.n_images])
+    rows = np.sort(rng.permutation(n_images)[:SURVEYED])
     mask = circular_mask(source.shape[0], grid.radius * source.shape[0])
-    spectra = survey(View(source), mask, rows, settings=settings.survey)
+    spectra = survey(View(source), mask, rows)
     if not np.all(spectra.noise > 0):
         raise ValueError(
             f"images must differ from each other; the {len(rows)} in which noise was "

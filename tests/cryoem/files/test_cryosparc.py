@@ -218,19 +218,6 @@ def test_old_fields_keep_their_order_and_bytes_and_new_ones_follow(save, load, t
         assert np.array_equal(new[f"manifactor/{name}"], values.astype("<f4"))
 
 
-def test_chosen_rows_keep_their_uids_and_values(save, load, table):
-    rows = np.array([1, 2, 6])
-    new = load(
-        particles_with(
-            read_particles(save(table))[rows], {name: values[rows] for name, values in NEW.items()}
-        )
-    )
-    assert np.array_equal(new["uid"], table["uid"][rows])
-    for name in table.dtype.names:
-        assert new[name].tobytes() == table[rows][name].tobytes()
-    assert np.array_equal(new["manifactor/factor1"], NEW["factor1"][rows].astype("<f4"))
-
-
 def test_gaps_between_fields_do_not_become_fields(save, load, table):
     gaps = np.zeros(
         7, dtype=np.dtype([("uid", "<u8"), ("blob/idx", "u1"), ("ctf/df1_A", "<f8")], align=True)
@@ -239,13 +226,6 @@ def test_gaps_between_fields_do_not_become_fields(save, load, table):
     new = load(particles_with(read_particles(save(gaps)), {"factor1": NEW["factor1"]}))
     assert new.dtype.names == ("uid", "blob/idx", "ctf/df1_A", "manifactor/factor1")
     assert np.array_equal(new["uid"], table["uid"])
-
-
-def test_the_file_itself_is_never_changed(save, table):
-    path = save(table)
-    before = path.read_bytes()
-    particles_with(read_particles(path), NEW)
-    assert path.read_bytes() == before
 
 
 def test_a_result_is_read_as_particles_again(save, table):
@@ -317,18 +297,6 @@ def test_a_turn_in_the_plane_of_the_image_does_not_change_the_view(save, table):
     assert read_particles(save(table)).near_view(50, 60, width=0.1).all()
 
 
-def test_no_rotation_is_the_view_from_above():
-    assert euler_angles(np.zeros((1, 3))) == pytest.approx(np.zeros((1, 3)))
-
-
-def test_a_file_without_uid_is_refused(save, table):
-    with pytest.raises(
-        ValueError,
-        match=r"has no field `uid`, by which cryoSPARC knows its particles. Export it again",
-    ):
-        read_particles(save(without(table, "uid")))
-
-
 class Bomb:
     """Makes a file when it is unpickled."""
 
@@ -339,60 +307,6 @@ class Bomb:
         return open, (str(self.path), "w")
 
 
-def test_pickled_objects_are_refused_and_nothing_is_run(save, tmp_path):
-    objects = np.zeros(2, dtype=[("uid", "<u8"), ("blob/path", object)])
-    objects["blob/path"] = [Bomb(tmp_path / "harm"), None]
-    for array in (objects, objects["blob/path"]):
-        with pytest.raises(
-            ValueError, match=r"or no .cs file of plain fields: it holds objects, .* Export it"
-        ):
-            read_particles(save(array, allow_pickle=True))
-    assert not (tmp_path / "harm").exists()
-
-
-def test_a_bare_pickle_is_refused_and_nothing_is_run(tmp_path):
-    (tmp_path / "a.cs").write_bytes(b"cos\nmkdir\n(V" + str(tmp_path / "harm").encode() + b"\ntR.")
-    with pytest.raises(ValueError, match=r"is damaged, or no .cs file of .*: its header cannot be"):
-        read_particles(tmp_path / "a.cs")
-    assert not (tmp_path / "harm").exists()
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"data_particles\n", b"PK\x03\x04not a zip", b"\x93NUMPY\x01\x00"]
-)
-def test_a_foreign_or_damaged_file_is_refused(tmp_path, content):
-    (tmp_path / "a.cs").write_bytes(content)
-    with pytest.raises(ValueError, match=r"a.cs is damaged, or no .cs file of plain fields"):
-        read_particles(tmp_path / "a.cs")
-
-
-def test_an_archive_of_arrays_is_refused(tmp_path, table):
-    with (tmp_path / "a.cs").open("wb") as file:
-        np.savez(file, table)
-    with pytest.raises(ValueError, match=r"a.cs is damaged, or no .cs file of plain fields"):
-        read_particles(tmp_path / "a.cs")
-
-
-def test_a_file_cut_short_is_refused(save, table):
-    path = save(table)
-    path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(ValueError, match=r"is damaged, or no .cs file of plain fields"):
-        read_particles(path)
-
-
-def test_a_plain_array_is_refused(save):
-    with pytest.raises(
-        ValueError,
-        match=r"must hold a table with named fields; got a plain array of shape \(4, 3\)",
-    ):
-        read_particles(save(np.zeros((4, 3))))
-
-
-def test_a_table_without_rows_is_refused(save, table):
-    with pytest.raises(ValueError, match=r"particles.cs holds no particles"):
-        read_particles(save(table[:0]))
-
-
 def test_particles_of_different_pixel_sizes_are_refused(save, table):
     table["blob/psize_A"][3:] = 0.8
     mixed = read_particles(save(table))
@@ -400,55 +314,60 @@ def test_particles_of_different_pixel_sizes_are_refused(save, table):
         _ = mixed.pixel_size
 
 
+def test_pickled_objects_are_refused_and_nothing_is_run(save, tmp_path):
+    objects = np.zeros(2, dtype=[("uid", "<u8"), ("blob/path", object)])
+    objects["blob/path"] = [Bomb(tmp_path / "harm"), None]
+    for array in (objects, objects["blob/path"]):
+        with pytest.raises(ValueError, match="holds objects"):
+            read_particles(save(array, allow_pickle=True))
+    assert not (tmp_path / "harm").exists()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: b"",
+        lambda content: b"PK\x03\x04not a zip",
+        lambda content: b"\x93NUMPY\x01\x00",
+        lambda content: content[:-5],
+        lambda content: content.replace(b"'shape': (7,), ", b"'shape': (10000000000,), "),
+    ],
+)
+def test_a_damaged_file_gives_one_line_that_names_it(save, table, damage):
+    path = save(table)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ValueError, match=r"particles.cs is damaged") as error:
+        read_particles(path)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_not_a_table_of_particles_is_refused(save, table):
+    for other in (np.zeros((4, 3)), table[:6].reshape(2, 3), without(table, "uid")):
+        with pytest.raises(ValueError, match=r"one row for each particle.*`uid`"):
+            read_particles(save(other))
+    with pytest.raises(ValueError, match=r"particles.cs holds no particles"):
+        read_particles(save(table[:0]))
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        (
-            {"ctf__accel_kv": ["high"] * 7},
-            "a finite number as ctf/accel_kv in every row; row 1 has 'high'. Rep",
-        ),
-        (
-            {"ctf__df1_A": np.ones((7, 2))},
-            "field ctf/df1_A of .* must hold 1 number for each particle; got values of type float64, shape .7, 2.",
-        ),
-        ({"ctf__df1_A": np.ones(7, complex)}, "ctf/df1_A .* got values of type complex128"),
+        ({"ctf__accel_kv": ["high"] * 7}, "a finite number as ctf/accel_kv .* row 1 has 'high'"),
+        ({"ctf__df1_A": np.ones((7, 2))}, "ctf/df1_A of .* numbers of shape"),
+        ({"ctf__df1_A": np.ones(7, complex)}, "ctf/df1_A of .* got complex128"),
         ({"ctf__exp_group_id": [1.5] * 7}, "a whole number as ctf/exp_group_id .* has '1.5'"),
-        (
-            {"alignments3D__pose": np.ones((7, 4))},
-            "alignments3D/pose .* must hold 3 numbers for each particle; .* shape .7, 4.",
-        ),
-        ({"alignments3D__pose": np.ones(7)}, "alignments3D/pose .* must hold 3 numbers"),
+        ({"alignments3D__pose": np.ones((7, 4))}, "alignments3D/pose of .* shape .3,."),
         ({"alignments3D__pose": np.full((7, 3), np.nan)}, "a finite number as alignments3D/pose"),
         ({"alignments3D__shift": [["a", "b"]] * 7}, "a finite number as alignments3D/shift"),
-        ({"alignments3D__shift": np.ones((7, 3))}, "alignments3D/shift .* must hold 2 num"),
-        ({"alignments3D__psize_A": [np.inf] * 7}, "a finite number as alignments3D/psize_A"),
-        (
-            {"blob__psize_A": [1, 0, 1, 1, 1, 1, 1]},
-            "a number above 0 as blob/psize_A .* row 2 has '0'",
-        ),
-        ({"blob__idx": [0.5] * 7}, "a whole number as blob/idx in every row"),
-        ({"blob__path": [b"\xff.mrc"] * 7}, r"must name its stacks \(blob/path\) in UTF-8"),
-        ({"uid": ["a"] * 7}, "field `uid` of .* must hold a whole number for each part"),
-        ({"uid": np.ones((7, 2), int)}, "field `uid` of .* must hold a whole number"),
+        ({"blob__psize_A": [1, 0, 1, 1, 1, 1, 1]}, "above 0 as blob/psize_A .* row 2 has '0'"),
+        ({"blob__idx": [0.5] * 7}, "a whole number as blob/idx"),
+        ({"blob__path": [b"\xff.mrc"] * 7}, "blob/path"),
+        ({"uid": ["a"] * 7}, "`uid`"),
     ],
 )
-def test_fields_that_are_no_numbers_of_their_kind_are_refused(save, table, fields, message):
+def test_fields_that_are_not_numbers_of_their_kind_are_refused(save, table, fields, message):
     names = [name.replace("__", "/") for name in fields]
     path = save(with_fields(without(table, *names), **fields))
     with pytest.raises(ValueError, match=message) as error:
         read_particles(path)
     assert "particles.cs" in str(error.value)
-
-
-def test_a_table_without_an_axis_or_with_two_is_refused(save, table):
-    for other in (table[:1].reshape(()), table[:6].reshape(2, 3)):
-        with pytest.raises(ValueError, match="must hold a table with one row for each"):
-            read_particles(save(other))
-
-
-def test_more_rows_than_the_file_holds_are_refused_before_any_is_read(save, table):
-    path = save(table)
-    content = path.read_bytes().replace(b"'shape': (7,), ", b"'shape': (10000000000,), ")
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match="its header describes an array of shape"):
-        read_particles(path)

@@ -9,7 +9,7 @@ from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.files.particles import Particles, euler_matrices, view_directions
 from manifactor.runs.places import Place, coordinate_columns
 
-from .star_files import FLAVOURS, RELION_5, RELION_5_TOMO, RELION_30, RELION_31
+from ..star_files import FLAVOURS, RELION_5, RELION_5_TOMO, RELION_30, RELION_31
 
 
 @pytest.fixture
