@@ -3,7 +3,7 @@
 
 def row(*values: str) -> str:
     """Values right-aligned in columns of 12, each with a space behind, as RELION writes them."""
-    return "".join(f"{value:>12} " for value in values) + "\n"
+    return "".join(f"{value:>12} " for value in " ".join(values).split()) + "\n"
 
 
 def loop(name: str, labels: str, rows: list[str]) -> str:
@@ -25,9 +25,7 @@ RELION_30 = "\n" + loop(
             "300.000000",
             "2.700000",
         )[:-1]
-        + row(
-            "0.100000", u, "14810.5", "35.870000", "5.000000", "37037.037037", *pose.split(), half
-        )
+        + row("0.100000", u, "14810.5", "35.870000", "5.000000", "37037.037037", pose, half)
         for number, mic, u, pose, half in [
             (
                 "000001",
@@ -62,102 +60,12 @@ RELION_31 = (
         "rlnImageName rlnOpticsGroup rlnDefocusU rlnDefocusV rlnDefocusAngle rlnPhaseShift rlnAngleRot rlnAngleTilt "
         "rlnAnglePsi rlnOriginXAngst rlnOriginYAngst rlnRandomSubset",
         [
-            row(
-                *[
-                    "3@Extract/job012/m1.mrcs",
-                    "7",
-                    "9873.2",
-                    "9771.12",
-                    "-22.4",
-                    "0.0",
-                    "10",
-                    "20",
-                    "30",
-                    "1.5",
-                    "-2",
-                    "1",
-                ]
-            ),
-            row(
-                *[
-                    "1@Extract/job012/m1.mrcs",
-                    "7",
-                    "9873.2",
-                    "9771.12",
-                    "-22.4",
-                    "0.0",
-                    "11",
-                    "21",
-                    "31",
-                    "0",
-                    "0",
-                    "2",
-                ]
-            ),
-            row(
-                *[
-                    "2@Extract/job012/m1.mrcs",
-                    "7",
-                    "9873.2",
-                    "9771.12",
-                    "-22.4",
-                    "0.0",
-                    "12",
-                    "22",
-                    "32",
-                    "0.25",
-                    "4",
-                    "1",
-                ]
-            ),
-            row(
-                *[
-                    "1@Extract/job012/m2.mrcs",
-                    "2",
-                    "8000",
-                    "7900",
-                    "80.25",
-                    "90.0",
-                    "-179.9",
-                    "23",
-                    "33",
-                    "7",
-                    "1",
-                    "2",
-                ]
-            ),
-            row(
-                *[
-                    "2@Extract/job012/m2.mrcs",
-                    "2",
-                    "8000",
-                    "7900",
-                    "80.25",
-                    "90.0",
-                    "-9",
-                    "150",
-                    "34",
-                    "0.1",
-                    "0",
-                    "2",
-                ]
-            ),
-            row(
-                *[
-                    "3@Extract/job012/m2.mrcs",
-                    "2",
-                    "8000",
-                    "7900",
-                    "80.25",
-                    "90.0",
-                    "45",
-                    "90",
-                    "35",
-                    "-3",
-                    "2.75",
-                    "1",
-                ]
-            ),
+            row("3@Extract/job012/m1.mrcs 7 9873.2 9771.12 -22.4 0.0 10 20 30 1.5 -2 1"),
+            row("1@Extract/job012/m1.mrcs 7 9873.2 9771.12 -22.4 0.0 11 21 31 0 0 2"),
+            row("2@Extract/job012/m1.mrcs 7 9873.2 9771.12 -22.4 0.0 12 22 32 0.25 4 1"),
+            row("1@Extract/job012/m2.mrcs 2 8000 7900 80.25 90.0 -179.9 23 33 7 1 2"),
+            row("2@Extract/job012/m2.mrcs 2 8000 7900 80.25 90.0 -9 150 34 0.1 0 2"),
+            row("3@Extract/job012/m2.mrcs 2 8000 7900 80.25 90.0 45 90 35 -3 2.75 1"),
         ],
     )
 )

@@ -170,6 +170,9 @@ def test_points_and_embedding_are_in_the_coordinates_that_were_fitted(run):
     apart = np.abs(latents[:, None] - points).max(axis=2).min(axis=0)
     assert apart.max() < 1e-7
     assert files["points.txt"] == export(run, 1, "cryodrgn", n_bins=4)["z_values.txt"]
+    # Images without a CTF have one of -1 everywhere.
+    _, _, u, v, _, _, aberration, amplitude, phase = pickle.loads(files["ctf.pkl"])[0]
+    assert (u, v, aberration, amplitude, phase) == (0, 0, 0, 1, 0)
 
 
 def test_weights_are_one_on_average_in_every_bin(run):
@@ -181,27 +184,34 @@ def test_weights_are_one_on_average_in_every_bin(run):
     assert weights.sum(axis=0) == pytest.approx(np.bincount(labels), rel=1e-5)
 
 
-def test_another_program_is_refused_with_those_there_are(run):
-    with pytest.raises(ValueError, match=f"one of {', '.join(BRIDGES)}; got eman"):
-        export(run, 1, "eman", n_bins=3)
-
-
-def test_a_factor_of_more_dimensions_has_no_points(run, rng):
-    sheet = Place(rng.normal(size=(N, 2)), "other")
-    run = replace(run, places=(run.places[0], sheet))
-    with pytest.raises(ValueError, match="factor 2 has more dimensions"):
-        export(run, 2, "cryodrgn", n_bins=3)
-
-
-def test_a_file_that_has_changed_since_is_refused(run):
-    run.input.write_bytes(pickle.dumps(np.zeros((N + 1, 2))))
-    with pytest.raises(ValueError, match="301 rows now and had 300 when fitted"):
-        export(run, 1, "cryodrgn", n_bins=3)
+def test_what_cannot_be_exported_is_refused(run, tmp_path, rng):
+    sheet = replace(run, places=(run.places[0], Place(rng.normal(size=(N, 2)), "other")))
+    views = of_all_views(run, "C1")
+    for given, factor, program, message, options in (
+        (run, 1, "eman", f"one of {', '.join(BRIDGES)}; got eman", {}),
+        (run, 1, "relion", "--training", {"training": tmp_path}),
+        (run, 1, "cryosparc", "reads .cs", {}),
+        (sheet, 2, "cryodrgn", "factor 2 has more dimensions", {}),
+        (views, 1, "cryodrgn", "images of all views", {}),
+        (views, 1, "recovar", "images of all views", {}),
+    ):
+        with pytest.raises(ValueError, match=message):
+            export(given, factor, program, n_bins=3, **options)
 
 
 def test_aspire_needs_a_star_file(make_cs_run):
-    with pytest.raises(ValueError, match=r"ASPIRE reads .*particles.cs. Convert"):
+    with pytest.raises(ValueError, match="ASPIRE reads"):
         export(make_cs_run(STACK), 1, "aspire", n_bins=3)
+
+
+def test_what_has_changed_since_the_fit_is_refused(run):
+    path = Path(run.record["particles"])
+    path.write_text(path.read_text().replace("_rlnAngleRot", "_rlnOther"))
+    with pytest.raises(ValueError, match="RECOVAR needs the angles"):
+        export(run, 1, "recovar", n_bins=4)
+    run.input.write_bytes(pickle.dumps(np.zeros((N + 1, 2))))
+    with pytest.raises(ValueError, match="301 rows now and had 300 when fitted"):
+        export(run, 1, "cryodrgn", n_bins=3)
 
 
 def trained(folder, *, box, ctf=None):
@@ -226,9 +236,7 @@ def test_cryodrgn_decodes_with_the_model_beside_the_coordinates(run, project):
     *_, shown = files["commands.txt"].decode().splitlines()
     assert shown.startswith("# manifactor report ")
     assert shlex.split(shown)[-2:] == ["--volumes", str(folder)]
-
-
-def test_the_pixel_size_is_that_of_downsampled_images(run, project):
+    # Trained on images of half the box.
     trained(project, box=BOX // 2)
     _, [words] = commands_of(export(run, 1, "cryodrgn", n_bins=4))
     assert float(options_of(words)["--Apix"]) == 6.0
@@ -252,11 +260,6 @@ def test_without_a_model_there_is_no_command(run, tmp_path):
     assert Path(words[2]) == tmp_path / "weights.5.pkl"
 
 
-def test_a_model_goes_with_cryodrgn_only(run, tmp_path):
-    with pytest.raises(ValueError, match=r"--training is .* relion uses none"):
-        export(run, 1, "relion", n_bins=3, training=tmp_path)
-
-
 def test_recovar_finds_particles_images_poses_and_ctf(make_run, angles):
     run = make_run(angles, ctf=True)
     folder, files = written(run, "recovar")
@@ -276,20 +279,6 @@ def test_recovar_finds_particles_images_poses_and_ctf(make_run, angles):
     table = read_pickled_array(where / options["--ctf"])
     row = [BOX, 3.0, 12000, 11000, 30, 300, 2.7, 0.1, 0]
     np.testing.assert_allclose(table, np.tile(row, (N, 1)), rtol=1e-6)
-
-
-def test_images_without_ctf_have_one_of_minus_one_for_recovar(run):
-    table = pickle.loads(export(run, 1, "recovar", n_bins=4)["ctf.pkl"])
-    _, _, u, v, _, _, aberration, amplitude, phase = table[0]
-    assert (u, v, aberration, amplitude, phase) == (0, 0, 0, 1, 0)
-
-
-def test_recovar_needs_angles(run):
-    path = Path(run.record["particles"])
-    text = path.read_text()
-    path.write_text(re.sub("_rlnAngleRot", "_rlnOther", text))
-    with pytest.raises(ValueError, match="RECOVAR needs the angles"):
-        export(run, 1, "recovar", n_bins=4)
 
 
 def test_relion_finds_every_image_from_its_project(make_run, angles, project):
@@ -316,29 +305,17 @@ def test_files_of_bins_do_not_depend_on_who_makes_them(make_run, angles):
     assert workers.done == 4 * ["particles_with"]
 
 
-def test_relion_corrects_no_ctf_where_there_is_none(run):
-    _, lines = commands_of(export(run, 1, "relion", n_bins=4))
-    assert not any("--ctf" in words for words in lines)
-
-
 def of_all_views(run, symmetry):
     """The same run, as if it were fitted to images of all views."""
     record = {**run.record, "all_views": {"symmetry": symmetry}}
     return replace(run, record={**record, "input": record["particles"]})
 
 
-def test_relion_uses_the_symmetry_of_the_fit(run):
+def test_relion_is_told_the_symmetry_of_the_fit_and_corrects_no_ctf_without_one(run):
     _, lines = commands_of(export(of_all_views(run, "D2"), 1, "relion", n_bins=4))
     assert all(words[-2:] == ["--sym", "D2"] for words in lines)
     _, lines = commands_of(export(of_all_views(run, "C1"), 1, "relion", n_bins=4))
-    assert not any("--sym" in words for words in lines)
-
-
-@pytest.mark.parametrize("program", ["cryodrgn", "recovar"])
-def test_images_of_all_views_have_no_coordinates_of_a_program(run, program):
-    message = "fitted to images of all views.*manifactor average"
-    with pytest.raises(ValueError, match=message):
-        export(of_all_views(run, "C1"), 1, program, n_bins=4)
+    assert not any({"--sym", "--ctf"} & set(words) for words in lines)
 
 
 def test_images_that_are_not_found_are_reported(run, project):

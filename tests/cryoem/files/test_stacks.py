@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from manifactor.cryoem.files.cryosparc import npy_bytes
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageArray, particle_images, stack_images, volume_series
@@ -76,78 +77,54 @@ def test_any_rows_in_any_order_and_block_size_have_the_right_content(project, im
     source = particle_images(particles_at(project, [f"{name}.mrcs" for name in names], places))
     rows = np.array(data.draw(st.lists(st.integers(0, len(images) - 1), unique=True, min_size=1)))
     source = replace(source, block_bytes=size * 4 * 24)
-    assert max(len(block) for block, _ in source.blocks(rows)) <= size
+    blocks = [block for block, _ in source.blocks(rows)]
+    assert max(map(len, blocks)) <= size
+    # Each stack is read from front to back.
+    order = [images[row] for row in np.concatenate(blocks)]
+    assert order == sorted(order)
     found = gathered(source, rows)
     for row, (name, place) in enumerate(images):
         expected = named(5)[place] + (100 if name == "b" else 0)
-        assert (
-            np.isnan(found[row]).all()
-            if row not in rows
-            else np.array_equal(found[row], expected.astype("f4"))
-        )
+        expected = expected.astype("f4") if row in rows else np.full((4, 6), np.nan, "f4")
+        assert np.array_equal(found[row], expected, equal_nan=True)
 
 
-def test_stacks_are_found_from_a_folder_above_as_in_a_project_of_relion(tmp_path):
-    save(tmp_path / "Extract/job007/mic.mrcs", named(2))
+def test_stacks_are_found_from_a_folder_above_as_in_a_project_of_relion(tmp_path, monkeypatch):
+    stack = save(tmp_path / "Extract/job007/mic.mrcs", named(2))
     star = tmp_path / "Refine3D/job020/run_data.star"
     star.parent.mkdir(parents=True)
-    assert np.array_equal(
-        gathered(particle_images(particles_at(star, "Extract/job007/mic.mrcs", [1, 0]))),
-        named(2)[::-1],
-    )
-
-
-def test_a_whole_path_and_the_folder_one_is_in_count_too(tmp_path, monkeypatch):
-    save(tmp_path / "far/a.mrcs", named(2))
-    star = tmp_path / "elsewhere/p.star"
-    assert len(particle_images(particles_at(star, str(tmp_path / "far/a.mrcs"), [0, 1]))) == 2
-    monkeypatch.chdir(tmp_path / "far")
-    assert len(particle_images(particles_at(star, "a.mrcs", [0, 1]))) == 2
+    found = particle_images(particles_at(star, "Extract/job007/mic.mrcs", [1, 0]))
+    assert np.array_equal(gathered(found), named(2)[::-1])
+    # By a whole path, and from the current folder.
+    assert particle_images(particles_at(star, str(stack), [0])).files == (stack,)
+    monkeypatch.chdir(stack.parent)
+    assert len(particle_images(particles_at(star, "mic.mrcs", [0, 1]))) == 2
 
 
 def test_images_of_cryosparc_are_found_behind_their_mark(tmp_path):
-    from manifactor.cryoem.files.cryosparc import read_cryosparc
-
     save(tmp_path / "J3/extract/stack.mrc", named(3))
-    table = np.zeros(
-        2,
-        dtype=[("uid", "<u8"), ("blob/path", "S32"), ("blob/idx", "<u4"), ("blob/psize_A", "<f4")],
-    )
-    table["blob/path"], table["blob/idx"], table["blob/psize_A"] = (
-        b">J3/extract/stack.mrc",
-        [2, 0],
-        1.25,
-    )
+    kinds = [("uid", "<u8"), ("blob/path", "S32"), ("blob/idx", "<u4"), ("blob/psize_A", "<f4")]
+    rows = [(7, b">J3/extract/stack.mrc", 2, 1.25), (5, b">J3/extract/stack.mrc", 0, 1.25)]
     (tmp_path / "J9").mkdir()
-    with (tmp_path / "J9/particles.cs").open("wb") as file:
-        np.save(file, table)
-    source = particle_images(read_cryosparc(tmp_path / "J9/particles.cs"))
+    path = tmp_path / "J9/particles.cs"
+    path.write_bytes(npy_bytes(np.array(rows, dtype=kinds)))
+    source = particle_images(read_particles(path))
     assert source.pixel_size == 1.25
     assert np.array_equal(gathered(source), named(3)[[2, 0]])
 
 
-@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "float16", "float32"])
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "float16", "float32", ">f4"])
 def test_all_kinds_of_numbers_become_float32(tmp_path, kind):
     images = np.arange(48).reshape(2, 4, 6).astype(kind)
-    assert np.array_equal(
-        gathered(stack_images(save(tmp_path / "a.mrcs", images))), images.astype(np.float32)
-    )
-
-
-def test_numbers_in_the_other_byte_order_are_read(tmp_path):
-    path = save(tmp_path / "a.mrcs", named(2).astype(">f4"))
-    assert np.array_equal(gathered(stack_images(path)), named(2))
-
-
-def test_a_single_image_is_a_stack_of_one(tmp_path):
-    assert np.array_equal(gathered(stack_images(save(tmp_path / "a.mrc", named(1)[0]))), named(1))
+    found = gathered(stack_images(save(tmp_path / "a.mrcs", images)))
+    assert np.array_equal(found, images.astype(np.float32))
+    single = gathered(stack_images(save(tmp_path / "b.mrc", images[0])))
+    assert np.array_equal(single, images[:1].astype(np.float32))
 
 
 def test_the_pixel_size_is_that_of_the_particles_or_of_the_stack_or_one(tmp_path):
     path = save(tmp_path / "a.mrcs", named(2), voxel_size=0.83)
-    unknown = Particles(
-        tmp_path / "p.star", np.arange(1), stack=np.array(["a.mrcs"]), slice=np.array([0])
-    )
+    unknown = replace(particles_at(tmp_path / "p.star", "a.mrcs", [0]), pixel_sizes=None)
     assert stack_images(path).pixel_size == pytest.approx(0.83)
     assert particle_images(unknown).pixel_size == pytest.approx(0.83)
     assert particle_images(particles_at(tmp_path / "p.star", "a.mrcs", [0])).pixel_size == 1.5
@@ -189,6 +166,7 @@ def test_a_cube_named_as_a_volume_is_no_stack(tmp_path):
 @pytest.mark.parametrize("place", ["a.mrcs", "job007/a.mrcs"])
 def test_stacks_are_found_in_the_folder_that_is_given(tmp_path, name, place):
     save(tmp_path / "moved" / place, 3 + named(2))
+    save(tmp_path / "a.mrcs", named(2))  # which is not the one
     particles = particles_at(tmp_path / "p.star", name, [1])
     if place != "a.mrcs" and name == "a.mrcs":
         match = "names the stack a.mrcs, and --datadir .*moved holds neither this path"
@@ -199,14 +177,6 @@ def test_stacks_are_found_in_the_folder_that_is_given(tmp_path, name, place):
     assert np.array_equal(gathered(source), 3 + named(2)[[1]])
 
 
-def test_the_folder_that_is_given_comes_before_all_others(tmp_path):
-    save(tmp_path / "a.mrcs", named(1))
-    save(tmp_path / "moved/a.mrcs", 3 + named(1))
-    particles = particles_at(tmp_path / "p.star", "a.mrcs", [0])
-    source = particle_images(particles, folder=tmp_path / "moved")
-    assert np.array_equal(gathered(source), 3 + named(1))
-
-
 def test_shifts_in_angstrom_need_a_pixel_size(tmp_path):
     star = tmp_path / "p.star"
     star.write_text(
@@ -214,8 +184,7 @@ def test_shifts_in_angstrom_need_a_pixel_size(tmp_path):
         "1@a.mrcs 3.0 -6.0\n"
     )
     save(tmp_path / "a.mrcs", named(1))
-    match = r"states shifts in Angstrom .* but no pixel size \(rlnImagePixelSize, or rlnDetectorPixelSize with .* Give it in Angstrom with --pixel-size"
-    with pytest.raises(ValueError, match=match):
+    with pytest.raises(ValueError, match=r"shifts in Angstrom .* but no pixel size .*--pixel-size"):
         particle_images(read_particles(star))
     assert read_particles(star, pixel_size=1.5).shift.tolist() == [[2, -4]]
     save(tmp_path / "a.mrcs", named(1), voxel_size=3.0)
@@ -227,19 +196,9 @@ def test_shifts_in_angstrom_need_a_pixel_size(tmp_path):
 
 def test_volumes_come_in_the_order_of_their_numbers(tmp_path):
     for number in (10, 2, 1, 100):
-        save(
-            tmp_path / f"vol_{number}.mrc",
-            np.full((3, 4, 5), number, dtype=np.float32),
-            voxel_size=2.5,
-        )
+        save(tmp_path / f"vol_{number}.mrc", np.full((3, 4, 5), number, "i2"), voxel_size=2.5)
     (tmp_path / "notes.txt").write_text("not a volume")
     source = volume_series(tmp_path)
-    assert [path.name for path in source.files] == [
-        "vol_1.mrc",
-        "vol_2.mrc",
-        "vol_10.mrc",
-        "vol_100.mrc",
-    ]
     assert source.shape == (3, 4, 5)
     assert source.pixel_size == pytest.approx(2.5)
     assert gathered(source)[:, 0, 0, 0].tolist() == [1, 2, 10, 100]
@@ -272,12 +231,9 @@ def test_a_large_stack_is_never_in_memory_as_a_whole(tmp_path):
     with_word(path, NZ, 1024)
     # 1 GB, which takes no room on the disk.
     os.truncate(path, 1024 + 1024 * 512 * 512 * 4)
-    done = subprocess.run(
-        [sys.executable, "-c", PEAK, path], capture_output=True, text=True, check=True
-    )
-    count, megabytes = done.stdout.split()
+    count, megabytes = subprocess.check_output([sys.executable, "-c", PEAK, path]).split()
     assert int(count) == 1024
-    assert float(megabytes) < 300  # four blocks: mapped, copied, handed over, and the one before
+    assert float(megabytes) < 300  # four blocks: read, converted, handed over, and the one before
 
 
 def test_images_in_memory_are_read_as_those_in_files_are():
@@ -316,15 +272,6 @@ def test_a_pipe_among_volumes_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "v2.mrc")
     with pytest.raises(ValueError, match=r"must be a file; .*v2.mrc is a named pipe"):
         volume_series(tmp_path)
-
-
-def test_pixels_whose_squares_overflow_are_refused(tmp_path):
-    path = save(tmp_path / "a.mrcs", named(3).astype(np.float32))
-    header, image = 256, named(3)[0].size
-    source = stack_images(with_word(path, header + image, -3e38, "<f4"))
-    match = r"squares are finite; number 2 of a.mrcs has a value of -3e\+38"
-    with pytest.raises(ValueError, match=match):
-        gathered(source)
 
 
 def test_what_follows_a_stack_is_named_with_the_file(tmp_path):
