@@ -5,6 +5,7 @@ low-pass follows from the spectra of signal and noise, which a survey of some im
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import fft
@@ -184,8 +185,7 @@ class _FourierBasis:
 
     def __call__(self, images: np.ndarray) -> np.ndarray:
         """Compute coefficients of a block of images, (n, count)."""
-        masked = windowed(images, self.mask)
-        transformed = fft.rfft2(masked, norm="ortho", workers=cores())
+        transformed = _transformed(images, self.mask)
         mean = transformed[:, 0, 0].real * self.mean_scale
         chosen = transformed[:, self.row, self.column] * self.scale
         return np.column_stack([mean, chosen.real, chosen.imag])
@@ -210,18 +210,24 @@ def survey(view: View, mask: np.ndarray, rows: np.ndarray) -> Spectra:
 
     Outside of the mask this is noise, inside of it noise and signal.
     """
-    outside = 1 - mask
-    inner, outer = _WindowVariance(mask), _WindowVariance(outside)
+    windows = mask, 1 - mask
+    sums: list[Any] = [0.0, 0.0]
+    squares: list[Any] = [0.0, 0.0]
     for _, images in view.blocks(rows):
-        inner.add(images)
-        outer.add(images)
-    count, variance = inner.by_shell()
-    noise = _noise(variance, outer.by_shell()[1])
+        for k, window in enumerate(windows):
+            shown = _transformed(images, window)
+            sums[k] = sums[k] + shown.sum(axis=0)
+            squares[k] = squares[k] + (np.abs(shown) ** 2).sum(axis=0)
+    # A window's mean square is the share of the coefficients that are independent.
+    shares = [(window**2).mean() for window in windows]
+    (count, variance), (_, outside) = (
+        _by_shell((square - np.abs(total) ** 2 / len(rows)) / (len(rows) * share), len(mask))
+        for square, total, share in zip(squares, sums, shares, strict=True)
+    )
+    noise = _noise(variance, outside)
     # A stack without any noise is assigned this share of its variance.
     noise = np.maximum(noise, 1e-4 * ((variance @ count) / count.sum()))
-    # A window's mean square is the share of the coefficients that are independent.
-    spread = 1 / (mask**2).mean() + 1 / (outside**2).mean()
-    error = noise * np.sqrt(2 / (len(rows) * count) * spread)
+    error = noise * np.sqrt(2 / (len(rows) * count) * (1 / shares[0] + 1 / shares[1]))
     return Spectra(variance - noise, noise, error, count, len(rows))
 
 
@@ -242,38 +248,17 @@ def _noise(inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
     return noise
 
 
-class _WindowVariance:
-    """Variance between images of each Fourier coefficient of what a window shows."""
+def _by_shell(variance: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the number of coefficients and their mean variance in each shell."""
+    shell, multiplicity = shells(size)
+    # Shells beyond half the box are corners that no circle fills.
+    count = np.bincount(shell.ravel(), multiplicity.ravel())[: size // 2]
+    total = np.bincount(shell.ravel(), (variance * multiplicity).ravel())[: size // 2]
+    return count, total / count
 
-    def __init__(self, window: np.ndarray):
-        self.window = window
-        self.count = 0
-        self.sum: np.ndarray | float = 0.0
-        self.squares: np.ndarray | float = 0.0
 
-    def add(self, images: np.ndarray) -> None:
-        """Accumulate more images."""
-        shown = windowed(images, self.window)
-        transformed = fft.rfft2(shown, norm="ortho", workers=cores())
-        self.count += len(images)
-        self.sum = self.sum + transformed.sum(axis=0)
-        self.squares = self.squares + (np.abs(transformed) ** 2).sum(axis=0)
-
-    def by_shell(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the number of coefficients and their mean variance in each shell.
-
-        The variance is that for a window that is 1 everywhere.
-        """
-        size = len(self.window)
-        mean_square = (self.window**2).mean()
-        squares = self.squares - np.abs(self.sum) ** 2 / self.count
-        variance = squares / (self.count * mean_square)
-        shell, multiplicity = shells(size)
-        weighted = (variance * multiplicity).ravel()
-        # Shells beyond half the box are corners that no circle fills.
-        count = np.bincount(shell.ravel(), multiplicity.ravel())[: size // 2]
-        total = np.bincount(shell.ravel(), weighted)[: size // 2]
-        return count, total / count
+def _transformed(images: np.ndarray, window: np.ndarray) -> np.ndarray:
+    return fft.rfft2(windowed(images, window), norm="ortho", workers=cores())
 
 
 def windowed(images: np.ndarray, window: np.ndarray) -> np.ndarray:
