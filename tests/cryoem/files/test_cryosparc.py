@@ -159,44 +159,29 @@ def test_what_is_known_of_the_particles_is_read(save, table):
     assert particles.stack.tolist() == [f"J12/extract/00{i % 2}_particles.mrc" for i in range(7)]
     assert particles.slice.tolist() == [0, 0, 1, 1, 2, 2, 3]
     assert particles.pixel_size == pytest.approx(1.6)
-    assert particles.shift == pytest.approx(
-        2 * table["alignments3D/shift"], rel=1e-6
-    )  # aligned at twice the pixel
-    assert particles.microscope["defocus_u"] == pytest.approx(15000 + np.arange(7))
-    assert particles.microscope["defocus_v"] == pytest.approx(14000 + np.arange(7))
-    assert particles.microscope["defocus_angle"] == pytest.approx(30, rel=1e-6)
-    assert particles.microscope["phase_shift"] == pytest.approx(90, rel=1e-6)
-    assert particles.microscope["voltage"] == pytest.approx(300)
-    assert particles.microscope["spherical_aberration"] == pytest.approx(2.7)
-    assert particles.microscope["amplitude_contrast"] == pytest.approx(0.1)
-    assert particles.microscope["optics group"].tolist() == [1, 1, 1, 4, 4, 4, 4]
-    assert particles.microscope["half set"].tolist() == [0, 1, 0, 1, 1, 0, 0]
-
-
-def test_shifts_without_a_pixel_size_of_their_own_are_in_pixels_of_the_images(save, table):
-    particles = read_particles(save(without(table, "alignments3D/psize_A")))
-    assert particles.shift == pytest.approx(table["alignments3D/shift"], rel=1e-6)
+    # Aligned at twice the pixel size; without one of their own, shifts are in pixels of the images.
+    assert particles.shift == pytest.approx(2 * table["alignments3D/shift"], rel=1e-6)
+    unscaled = read_particles(save(without(table, "alignments3D/psize_A")))
+    assert unscaled.shift == pytest.approx(table["alignments3D/shift"], rel=1e-6)
+    numbers = {"defocus_angle": 30, "phase_shift": 90, "voltage": 300}
+    numbers |= {"spherical_aberration": 2.7, "amplitude_contrast": 0.1}
+    numbers |= {"defocus_u": 15000 + np.arange(7), "defocus_v": 14000 + np.arange(7)}
+    numbers |= {"optics group": [1, 1, 1, 4, 4, 4, 4], "half set": [0, 1, 0, 1, 1, 0, 0]}
+    assert particles.microscope.keys() == numbers.keys()
+    for name, expected in numbers.items():
+        np.testing.assert_allclose(particles.microscope[name], expected, rtol=1e-6)
 
 
 def test_what_a_file_does_not_tell_is_left_out(save, table):
     particles = read_particles(save(table[["uid", "ctf/df1_A"]]))
-    assert [
-        particles.stack,
-        particles.slice,
-        particles.pixel_size,
-        particles.angles,
-        particles.shift,
-    ] == [None] * 5
+    for name in ("stack", "slice", "pixel_size", "angles", "shift"):
+        assert getattr(particles, name) is None
     assert list(particles.microscope) == ["defocus_u"]
 
 
 def test_old_fields_keep_their_order_and_bytes_and_new_ones_follow(save, table):
     new = loaded(particles_with(read_particles(save(table)), NEW))
-    assert new.dtype.names == (
-        *table.dtype.names,
-        "manifactor/factor1",
-        "manifactor/factor1_confidence",
-    )
+    assert new.dtype.names == (*table.dtype.names, *(f"manifactor/{name}" for name in NEW))
     for name in table.dtype.names:
         assert new.dtype[name] == table.dtype[name]
         assert new[name].tobytes() == table[name].tobytes()
@@ -206,9 +191,8 @@ def test_old_fields_keep_their_order_and_bytes_and_new_ones_follow(save, table):
 
 
 def test_gaps_between_fields_do_not_become_fields(save, table):
-    gaps = np.zeros(
-        7, dtype=np.dtype([("uid", "<u8"), ("blob/idx", "u1"), ("ctf/df1_A", "<f8")], align=True)
-    )
+    kinds = [("uid", "<u8"), ("blob/idx", "u1"), ("ctf/df1_A", "<f8")]
+    gaps = np.zeros(7, dtype=np.dtype(kinds, align=True))
     gaps["uid"] = table["uid"]
     new = loaded(particles_with(read_particles(save(gaps)), {"factor1": NEW["factor1"]}))
     assert new.dtype.names == ("uid", "blob/idx", "ctf/df1_A", "manifactor/factor1")
@@ -219,17 +203,14 @@ def test_places_of_an_earlier_run_are_replaced(save, table):
     path = save(table)
     once = particles_with(read_particles(path), {**NEW, "factor9": np.zeros(len(table))})
     path.write_bytes(once)
-    assert particles_with(read_particles(path), NEW) == particles_with(
-        read_particles(save(table)), NEW
-    )
+    again = particles_with(read_particles(path), NEW)
+    assert again == particles_with(read_particles(save(table)), NEW)
 
 
 def relion_matrix(rot, tilt, psi):
     """The matrix of RELION's Euler_angles2matrix, which brings the molecule into the frame of the image."""
-    (ca, cb, cg), (sa, sb, sg) = (
-        np.cos(np.radians([rot, tilt, psi])),
-        np.sin(np.radians([rot, tilt, psi])),
-    )
+    angles = np.radians([rot, tilt, psi])
+    (ca, cb, cg), (sa, sb, sg) = np.cos(angles), np.sin(angles)
     return np.array(
         [
             [cg * cb * ca - sg * sa, cg * cb * sa + sg * ca, -cg * sb],

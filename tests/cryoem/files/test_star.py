@@ -88,9 +88,8 @@ def test_starfile_reads_all_columns_of_all_blocks(tmp_path, flavour):
 @given(keep=st.sets(st.integers(0, 5)), flavour=st.sampled_from(sorted(FLAVOURS)))
 def test_any_choice_of_rows_drops_the_others_and_nothing_else(keep, flavour):
     loop = find_blocks(FLAVOURS[flavour])[BLOCKS[flavour]]
-    new = with_columns(
-        loop, {"mfRow": [str(i) for i in sorted(keep)]}, np.array(sorted(keep), dtype=int)
-    )
+    kept = np.array(sorted(keep), dtype=int)
+    new = with_columns(loop, {"mfRow": [str(i) for i in kept]}, kept)
     found = find_blocks(new)[BLOCKS[flavour]] if keep else None
     assert len(lines(new)) == len(loop.lines) + 1 - 6 + len(keep)
     if found:
@@ -101,9 +100,8 @@ def test_any_choice_of_rows_drops_the_others_and_nothing_else(keep, flavour):
 
 
 def test_values_follow_their_particles_in_whatever_order_they_come(tmp_path):
-    assert written(tmp_path, RELION_31, rows=[4, 0, 2]) == written(
-        tmp_path, RELION_31, rows=[0, 2, 4]
-    )
+    sorted_rows = written(tmp_path, RELION_31, rows=[0, 2, 4])
+    assert written(tmp_path, RELION_31, rows=[4, 0, 2]) == sorted_rows
 
 
 def test_line_ends_of_windows_are_kept(tmp_path, flavour):
@@ -119,13 +117,6 @@ def test_comments_and_blank_lines_are_kept(tmp_path):
     text = f"# made by hand\n{head}#14 \n\n# the first\n{first}\n   # between\n{rest}\n\n# Frühling, the end\n"
     new = written(tmp_path, text)
     assert_only_added(text, new)
-    for comment in (
-        "# made by hand\n",
-        "\n\n# the first\n",
-        "\n   # between\n",
-        "\n\n# Frühling, the end\n",
-    ):
-        assert comment in new
 
 
 def test_a_comment_behind_a_row_stays_behind_its_values(tmp_path):
@@ -162,10 +153,8 @@ def test_places_of_an_earlier_run_are_replaced(tmp_path, flavour):
     once = written(tmp_path, FLAVOURS[flavour])
     assert written(tmp_path, once).split() == once.split()
     more = {**NEW, "mfFactor2": NEW["mfFactor1"]}
-    assert (
-        written(tmp_path, written(tmp_path, FLAVOURS[flavour], columns=more)).split()
-        == once.split()
-    )
+    twice = written(tmp_path, FLAVOURS[flavour], columns=more)
+    assert written(tmp_path, twice).split() == once.split()
 
 
 def test_places_in_the_midst_of_other_columns_are_replaced(tmp_path):
@@ -190,9 +179,7 @@ def test_a_table_without_rows_is_refused(tmp_path, flavour):
 
 def test_a_missing_package_is_named_with_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "starfile", None)
-    with pytest.raises(
-        ValueError, match=r"this needs the package starfile: pip install 'manifactor\[cryoem\]'"
-    ):
+    with pytest.raises(ValueError, match=r"starfile: pip install 'manifactor\[cryoem\]'"):
         written(tmp_path, RELION_30)
 
 
