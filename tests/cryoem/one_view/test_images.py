@@ -13,7 +13,7 @@ from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageArray, stack_images
 from manifactor.cryoem.one_view import images as one_view
 from manifactor.cryoem.one_view.images import (
-    Spectra,
+    ShellSpectra,
     circular_mask,
     component_weights,
     image_components,
@@ -226,10 +226,10 @@ def test_the_offset_of_an_image_is_removed_in_its_window(rng):
 
 
 def spectra_of(signal, error=1e-6):
-    """Spectra of unit noise with this signal."""
+    """ShellSpectra of unit noise with this signal."""
     signal = np.array(signal, dtype=float)
     ones = np.ones(len(signal))
-    return Spectra(signal, ones, error * ones, ones, 100)
+    return ShellSpectra(signal, ones, error * ones, ones, 100)
 
 
 @pytest.mark.parametrize(

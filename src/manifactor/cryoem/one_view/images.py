@@ -191,11 +191,11 @@ class _FourierBasis:
         return np.column_stack([mean, chosen.real, chosen.imag])
 
 
-# Spectra of signal and noise, and the low-pass they imply.
+# ShellSpectra of signal and noise, and the low-pass they imply.
 
 
 @dataclass(frozen=True)
-class Spectra:
+class ShellSpectra:
     """Signal and noise by shell, a shell being a whole number of cycles per box."""
 
     signal: np.ndarray  # (n_shells,): variance between images
@@ -205,7 +205,7 @@ class Spectra:
     n_images: int  # images that these were estimated from
 
 
-def survey(view: View, mask: np.ndarray, rows: np.ndarray) -> Spectra:
+def survey(view: View, mask: np.ndarray, rows: np.ndarray) -> ShellSpectra:
     """Estimate the spectra of what differs between images.
 
     Outside of the mask this is noise, inside of it noise and signal.
@@ -228,7 +228,7 @@ def survey(view: View, mask: np.ndarray, rows: np.ndarray) -> Spectra:
     # A stack without any noise is assigned this share of its variance.
     noise = np.maximum(noise, 1e-4 * ((variance @ count) / count.sum()))
     error = noise * np.sqrt(2 / (len(rows) * count) * (1 / shares[0] + 1 / shares[1]))
-    return Spectra(variance - noise, noise, error, count, len(rows))
+    return ShellSpectra(variance - noise, noise, error, count, len(rows))
 
 
 def _noise(inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
@@ -286,7 +286,9 @@ def shells(size: int) -> tuple[np.ndarray, np.ndarray]:
     return shell, np.broadcast_to(multiplicity, shell.shape)
 
 
-def low_pass_shell(spectra: Spectra, low_pass: float | None, size: int, pixel_size: float) -> int:
+def low_pass_shell(
+    spectra: ShellSpectra, low_pass: float | None, size: int, pixel_size: float
+) -> int:
     """Return the last shell to keep."""
     # A disc of radius r holds about pi r^2 coefficients.
     last = min(len(spectra.count) - 1, int(np.sqrt(MAX_COEFFICIENTS / np.pi)))
