@@ -18,7 +18,7 @@ from manifactor.cryoem.pictures import grid_picture, projections, strip, write_p
 from manifactor.runs.places import Place, bin_labels, grid_labels
 from manifactor.runs.run import Run
 
-# Of the sums, which are in memory all at once, in double precision.
+# The sums of all bins are in memory at once, in double precision.
 MAX_GIGABYTES = 8.0
 
 
@@ -98,7 +98,7 @@ class Averages:
 
     @property
     def captions(self) -> list[list[str]]:
-        """Of the bins along each factor."""
+        """Displayed coordinates of the bins along each factor."""
         pairs = zip(self.places, self.centres, strict=True)
         return [place_captions(place, centres) for place, centres in pairs]
 

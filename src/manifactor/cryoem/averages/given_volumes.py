@@ -160,7 +160,7 @@ def _factor(run: Run, factor: int | None, points: np.ndarray | None) -> int:
 
 
 def _spread(place: Place) -> float:
-    """Return the extent of places, as a share of the whole factor."""
+    """Return the extent of coordinates, as a share of the whole factor."""
     if place.topology == "interval":
         return float(np.ptp(place.coordinate))
     turn = np.sort(place.coordinate)

@@ -18,7 +18,8 @@ HEADER_BYTES = 1024
 class MapHeader:
     """What the header of a whole MRC file says."""
 
-    # Of a stack (n, rows, columns), of one image (rows, columns), of a volume, of several volumes
+    # (n, rows, columns) for a stack, (rows, columns) for one image; a volume has three axes, and
+    # several volumes have four
     shape: tuple[int, ...]
     dtype: np.dtype  # of the numbers, with their byte order
     offset: int  # bytes before the numbers

@@ -239,7 +239,7 @@ def euler_matrices(angles: ArrayLike) -> np.ndarray:
 def matrix_angles(matrices: np.ndarray) -> np.ndarray:
     """Return rot, tilt and psi in degrees, (n, 3), of RELION's matrices, (n, 3, 3)."""
     # Seen along the axis only rot + psi is determined: then rot is 0 and all is psi. Poses may be
-    # in single precision, so a smaller tilt than this is none.
+    # in single precision, so a smaller tilt than this counts as 0.
     x, y, z = matrices[:, 2].T
     tilted = np.hypot(x, y) > 1e-7
     psi_tilted = np.arctan2(matrices[:, 1, 2], -matrices[:, 0, 2])

@@ -95,7 +95,7 @@ class ImageArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of an image (rows, columns)."""
+        """Rows and columns of an image."""
         return self.images.shape[1:]
 
     def __getitem__(self, rows: np.ndarray) -> "ImageArray":
