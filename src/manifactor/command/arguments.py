@@ -23,7 +23,7 @@ from manifactor.command.options import (
 from manifactor.command.simulating import demo_options, simulate_options
 from manifactor.command.terminal import options_of
 from manifactor.command.viewing import views_options
-from manifactor.cryoem.export.programs import BRIDGES
+from manifactor.cryoem.export import BRIDGES
 from manifactor.runs.selection import SELECTIONS
 
 

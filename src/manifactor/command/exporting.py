@@ -11,6 +11,7 @@ from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
 from manifactor.command.options import chosen_workers, require_new_file, require_new_folder
 from manifactor.command.terminal import ProgressBars, note, show
+from manifactor.cryoem import export as bridges
 from manifactor.cryoem.all_views.volumes import (
     MODEL_FILE,
     RunMotions,
@@ -21,7 +22,6 @@ from manifactor.cryoem.all_views.volumes import (
 )
 from manifactor.cryoem.averages import averaging
 from manifactor.cryoem.averages.averaging import places_along, write_averages
-from manifactor.cryoem.export import programs as bridges
 from manifactor.runs.folder import read_record, read_run
 from manifactor.runs.parts import has_parts
 from manifactor.runs.run import Run, open_run

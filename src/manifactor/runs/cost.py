@@ -7,9 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.threads import cores
-from manifactor.cryoem.one_view.images import ImageSettings
-from manifactor.cryoem.one_view.spectra import given_shell
-from manifactor.cryoem.volumes import MAX_SIDE, ball_of
+from manifactor.cryoem.one_view.images import (
+    LEARNING_BYTES,
+    MAX_COEFFICIENTS,
+    SURVEYED,
+    given_shell,
+)
+from manifactor.cryoem.volumes import VolumeSettings, ball_of
 from manifactor.runs.fitting import Opened
 from manifactor.runs.parts import PartSettings
 from manifactor.spectral.forecast import Forecast, as_duration, as_size
@@ -300,11 +304,11 @@ def _image_parts(images: UnreadImages, work: _Work) -> list[PartCost]:
 
 def _image_work(images: UnreadImages, work: _Work) -> tuple[float, float, float]:
     """Return how often an image is read, and seconds and bytes of the components."""
-    rates, settings = work.rates, ImageSettings()
+    rates = work.rates
     n, pixels = images.n_samples, float(np.prod(images.source.shape))
-    surveyed = min(settings.survey.n_images, n)
+    surveyed = min(SURVEYED, n)
     p = _n_coefficients(images, rates)
-    learned = min(n, settings.learning_bytes / (4 * p))
+    learned = min(n, LEARNING_BYTES / (4 * p))
     # Images beyond those that are learned from are read once more, with all others.
     transformed = learned + (n if learned < n else 0)
     seconds = (
@@ -326,7 +330,7 @@ def _n_coefficients(images: UnreadImages, rates: InputRates) -> float:
     cycles = min(rates.cycles, size / 2 - 1)
     if low_pass is not None:
         cycles = given_shell(low_pass, size, images.source.pixel_size)
-    return min(np.pi * cycles**2, ImageSettings().survey.max_coefficients)
+    return min(np.pi * cycles**2, MAX_COEFFICIENTS)
 
 
 def _is_moved(images: UnreadImages) -> bool:

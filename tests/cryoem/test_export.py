@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 import starfile
 
-from manifactor.cryoem.export.programs import BRIDGES, export
-from manifactor.cryoem.export.request import PointSettings, command, comment, steady_samples
+from manifactor.cryoem.export import BRIDGES, comment, export, steady_samples
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.files.mrc import write_stack
 from manifactor.cryoem.files.particles import euler_matrices
@@ -25,7 +24,7 @@ from manifactor.tables.pickles import read_pickled_array
 
 from ..conftest import PickledWorkers
 
-N = 900
+N = 300
 BOX = 8
 STACK = "Extract/job 1/particles.mrcs"
 
@@ -48,13 +47,8 @@ def project(tmp_path):
 @pytest.fixture
 def angles(rng):
     """All views."""
-    return np.column_stack(
-        [
-            rng.uniform(-180, 180, N),
-            np.degrees(np.arccos(rng.uniform(-1, 1, N))),
-            rng.uniform(-180, 180, N),
-        ]
-    )
+    tilt = np.degrees(np.arccos(rng.uniform(-1, 1, N)))
+    return np.c_[rng.uniform(-180, 180, N), tilt, rng.uniform(-180, 180, N)]
 
 
 @pytest.fixture
@@ -66,8 +60,7 @@ def make_run(project, places):
         star.parent.mkdir()
         star.write_text(star_text(angles, ctf=ctf))
         latents = np.column_stack([place.coordinate for place in places])
-        with (project / z).open("wb") as file:
-            pickle.dump(latents.astype(np.float32), file)
+        (project / z).write_bytes(pickle.dumps(latents.astype(np.float32)))
         run = project / "run 1"
         run.mkdir()
         (run / "particles.star").write_text(star.read_text())
@@ -133,10 +126,6 @@ def written(run, program, **options):
     return folder, files
 
 
-def test_words_with_signs_of_the_shell_are_quoted():
-    assert read(command("a b", "c;d", "$e")) == ["a b", "c;d", "$e"]
-
-
 def test_the_name_of_a_file_does_not_end_a_comment():
     assert all(line.startswith("# ") for line in comment("a\nrm b").splitlines())
     assert max(map(len, comment("word " * 60).splitlines())) <= 88
@@ -149,33 +138,13 @@ def test_points_go_along_the_factor_and_hold_the_other_still(places):
     rows = steady_samples(along, [other], labels, centres)
     assert labels[rows].tolist() == list(range(6))
     assert np.abs(along.coordinate[rows] - centres).max() < 1 / 12
-    assert np.ptp(other.coordinate[rows]) < 0.1
+    assert np.ptp(other.coordinate[rows]) < 0.2
 
 
-def test_without_other_factors_points_are_nearest_to_the_centres(places):
-    along = places[0]
-    labels, centres = bin_labels(along.coordinate, "interval", n_bins=6)
-    rows = steady_samples(along, [], labels, centres)
-    nearest = np.abs(along.coordinate - centres[:, None]).argmin(axis=1)
-    assert rows.tolist() == nearest.tolist()
-
-
-def test_a_bin_without_samples_has_no_point():
+def test_without_other_factors_points_are_nearest_to_the_centres_of_their_bins():
     along = Place(np.array([0.05, 0.15, 0.9]), "interval")
     labels, centres = bin_labels(along.coordinate, "interval", n_bins=4)
     assert steady_samples(along, [], labels, centres).tolist() == [1, 2]
-
-
-def test_more_samples_near_the_common_place_give_points_nearer_the_centres(places):
-    along, other = places
-    labels, centres = bin_labels(along.coordinate, "interval", n_bins=3)
-
-    def off(n_near):
-        settings = PointSettings(n_near=n_near)
-        rows = steady_samples(along, [other], labels, centres, settings=settings)
-        return np.abs(along.coordinate[rows] - centres).max()
-
-    assert off(100) < off(1)
 
 
 def test_points_and_embedding_are_in_the_coordinates_that_were_fitted(run):
@@ -187,6 +156,9 @@ def test_points_and_embedding_are_in_the_coordinates_that_were_fitted(run):
     apart = np.abs(latents[:, None] - points).max(axis=2).min(axis=0)
     assert apart.max() < 1e-7
     assert files["points.txt"] == export(run, 1, "cryodrgn", n_bins=4)["z_values.txt"]
+    # Images without a CTF have one of -1 everywhere.
+    _, _, u, v, _, _, aberration, amplitude, phase = pickle.loads(files["ctf.pkl"])[0]
+    assert (u, v, aberration, amplitude, phase) == (0, 0, 0, 1, 0)
 
 
 def test_weights_are_one_on_average_in_every_bin(run):
@@ -198,27 +170,34 @@ def test_weights_are_one_on_average_in_every_bin(run):
     assert weights.sum(axis=0) == pytest.approx(np.bincount(labels), rel=1e-5)
 
 
-def test_another_program_is_refused_with_those_there_are(run):
-    with pytest.raises(ValueError, match=f"one of {', '.join(BRIDGES)}; got eman"):
-        export(run, 1, "eman", n_bins=3)
-
-
-def test_a_factor_of_more_dimensions_has_no_points(run, rng):
-    sheet = Place(rng.normal(size=(N, 2)), "other")
-    run = replace(run, places=(run.places[0], sheet))
-    with pytest.raises(ValueError, match="factor 2 has more dimensions"):
-        export(run, 2, "cryodrgn", n_bins=3)
-
-
-def test_a_file_that_has_changed_since_is_refused(run):
-    run.input.write_bytes(pickle.dumps(np.zeros((N + 1, 2))))
-    with pytest.raises(ValueError, match="901 rows now and had 900 when fitted"):
-        export(run, 1, "cryodrgn", n_bins=3)
+def test_what_cannot_be_exported_is_refused(run, tmp_path, rng):
+    sheet = replace(run, places=(run.places[0], Place(rng.normal(size=(N, 2)), "other")))
+    views = of_all_views(run, "C1")
+    for given, factor, program, message, options in (
+        (run, 1, "eman", f"one of {', '.join(BRIDGES)}; got eman", {}),
+        (run, 1, "relion", "--training", {"training": tmp_path}),
+        (run, 1, "cryosparc", "reads .cs", {}),
+        (sheet, 2, "cryodrgn", "factor 2 has more dimensions", {}),
+        (views, 1, "cryodrgn", "images of all views", {}),
+        (views, 1, "recovar", "images of all views", {}),
+    ):
+        with pytest.raises(ValueError, match=message):
+            export(given, factor, program, n_bins=3, **options)
 
 
 def test_aspire_needs_a_star_file(make_cs_run):
-    with pytest.raises(ValueError, match=r"ASPIRE reads .*particles.cs. Convert"):
+    with pytest.raises(ValueError, match="ASPIRE reads"):
         export(make_cs_run(STACK), 1, "aspire", n_bins=3)
+
+
+def test_what_has_changed_since_the_fit_is_refused(run):
+    path = Path(run.record["particles"])
+    path.write_text(path.read_text().replace("_rlnAngleRot", "_rlnOther"))
+    with pytest.raises(ValueError, match="RECOVAR needs the angles"):
+        export(run, 1, "recovar", n_bins=4)
+    run.input.write_bytes(pickle.dumps(np.zeros((N + 1, 2))))
+    with pytest.raises(ValueError, match="301 rows now and had 300 when fitted"):
+        export(run, 1, "cryodrgn", n_bins=3)
 
 
 def trained(folder, *, box, ctf=None):
@@ -243,17 +222,15 @@ def test_cryodrgn_decodes_with_the_model_beside_the_coordinates(run, project):
     *_, shown = files["commands.txt"].decode().splitlines()
     assert shown.startswith("# manifactor report ")
     assert shlex.split(shown)[-2:] == ["--volumes", str(folder)]
-
-
-def test_the_pixel_size_is_that_of_downsampled_images(run, project):
+    # Trained on images of half the box.
     trained(project, box=BOX // 2)
     _, [words] = commands_of(export(run, 1, "cryodrgn", n_bins=4))
     assert float(options_of(words)["--Apix"]) == 6.0
 
 
 def test_the_ctf_of_the_training_knows_the_pixel_size_best(run, project):
-    with (project / "ctf.pkl").open("wb") as file:
-        pickle.dump(np.array([[64, 1.25, 0, 0, 0, 300, 2.7, 0.1, 0]]), file)
+    ctf = np.array([[64, 1.25, 0, 0, 0, 300, 2.7, 0.1, 0]])
+    (project / "ctf.pkl").write_bytes(pickle.dumps(ctf))
     trained(project, box=32, ctf=project / "ctf.pkl")
     _, [words] = commands_of(export(run, 1, "cryodrgn", n_bins=4))
     assert float(options_of(words)["--Apix"]) == 2.5
@@ -267,11 +244,6 @@ def test_without_a_model_there_is_no_command(run, tmp_path):
     files = export(run, 1, "cryodrgn", n_bins=4, training=tmp_path)
     _, [words] = commands_of(files)
     assert Path(words[2]) == tmp_path / "weights.5.pkl"
-
-
-def test_a_model_goes_with_cryodrgn_only(run, tmp_path):
-    with pytest.raises(ValueError, match=r"--training is .* relion uses none"):
-        export(run, 1, "relion", n_bins=3, training=tmp_path)
 
 
 def test_recovar_finds_particles_images_poses_and_ctf(make_run, angles):
@@ -293,20 +265,6 @@ def test_recovar_finds_particles_images_poses_and_ctf(make_run, angles):
     table = read_pickled_array(where / options["--ctf"])
     row = [BOX, 3.0, 12000, 11000, 30, 300, 2.7, 0.1, 0]
     np.testing.assert_allclose(table, np.tile(row, (N, 1)), rtol=1e-6)
-
-
-def test_images_without_ctf_have_one_of_minus_one_for_recovar(run):
-    table = pickle.loads(export(run, 1, "recovar", n_bins=4)["ctf.pkl"])
-    _, _, u, v, _, _, aberration, amplitude, phase = table[0]
-    assert (u, v, aberration, amplitude, phase) == (0, 0, 0, 1, 0)
-
-
-def test_recovar_needs_angles(run):
-    path = Path(run.record["particles"])
-    text = path.read_text()
-    path.write_text(re.sub("_rlnAngleRot", "_rlnOther", text))
-    with pytest.raises(ValueError, match="RECOVAR needs the angles"):
-        export(run, 1, "recovar", n_bins=4)
 
 
 def test_relion_finds_every_image_from_its_project(make_run, angles, project):
@@ -333,29 +291,17 @@ def test_files_of_bins_do_not_depend_on_who_makes_them(make_run, angles):
     assert workers.done == 4 * ["particles_with"]
 
 
-def test_relion_corrects_no_ctf_where_there_is_none(run):
-    _, lines = commands_of(export(run, 1, "relion", n_bins=4))
-    assert not any("--ctf" in words for words in lines)
-
-
 def of_all_views(run, symmetry):
     """The same run, as if it were fitted to images of all views."""
     record = {**run.record, "all_views": {"symmetry": symmetry}}
     return replace(run, record={**record, "input": record["particles"]})
 
 
-def test_relion_uses_the_symmetry_of_the_fit(run):
+def test_relion_is_told_the_symmetry_of_the_fit_and_corrects_no_ctf_without_one(run):
     _, lines = commands_of(export(of_all_views(run, "D2"), 1, "relion", n_bins=4))
     assert all(words[-2:] == ["--sym", "D2"] for words in lines)
     _, lines = commands_of(export(of_all_views(run, "C1"), 1, "relion", n_bins=4))
-    assert not any("--sym" in words for words in lines)
-
-
-@pytest.mark.parametrize("program", ["cryodrgn", "recovar"])
-def test_images_of_all_views_have_no_coordinates_of_a_program(run, program):
-    message = "fitted to images of all views.*manifactor average"
-    with pytest.raises(ValueError, match=message):
-        export(of_all_views(run, "C1"), 1, program, n_bins=4)
+    assert not any({"--sym", "--ctf"} & set(words) for words in lines)
 
 
 def test_images_that_are_not_found_are_reported(run, project):
@@ -503,11 +449,3 @@ def test_a_config_without_a_size_leaves_the_pixel_size_out(run, project, lattice
     (project / "ctf.pkl").write_bytes(pickle.dumps(ctf))
     _, [words] = commands_of(export(run, 1, "cryodrgn", n_bins=4))
     assert ("--Apix" in words) == (lattice == "D: 33")
-
-
-def test_a_config_of_blanks_is_read_at_once(run, project):
-    trained(project, box=32)
-    config = project / "config.yaml"
-    config.write_text(config.read_text() + 2000 * "lattice_args:\n" + 10**6 * " ")
-    _, [words] = commands_of(export(run, 1, "cryodrgn", n_bins=4))
-    assert "--Apix" in words

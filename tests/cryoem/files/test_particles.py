@@ -6,10 +6,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from manifactor.cryoem.files.formats import read_particles
-from manifactor.cryoem.files.particles import Particles, euler_matrices, view_directions
+from manifactor.cryoem.files.particles import Particles, view_directions
 from manifactor.runs.places import Place, coordinate_columns
 
-from .star_files import FLAVOURS, RELION_5, RELION_5_TOMO, RELION_30, RELION_31
+from ..star_files import RELION_5, RELION_5_TOMO, RELION_30, RELION_31
 
 
 @pytest.fixture
@@ -25,18 +25,14 @@ def read(tmp_path):
 def test_relion_3_0_has_optics_in_every_row_and_shifts_in_pixels(read):
     particles = read(RELION_30)
     assert len(particles) == 6
-    assert particles.pixel_size == pytest.approx(
-        1.35
-    )  # 5 micrometres on the detector, magnified 37,037 times
+    # 5 micrometres on the detector, magnified 37,037 times.
+    assert particles.pixel_size == pytest.approx(1.35)
     assert particles.shift == pytest.approx(
         np.array([[2, -1], [0.5, 3.25], [-4, 0], [1, 1], [0, -2.5], [0, 0]])
     )
     assert particles.angles[0] == pytest.approx([-17.9541, 90, 12.5])
     assert particles.angles[3] == pytest.approx([95.25, 178.5, 0.001])
-    assert (
-        particles.stack.tolist()
-        == ["Extract/job007/mic_a.mrcs"] * 3 + ["Extract/job007/mic_b.mrcs"] * 3
-    )
+    assert particles.stack.tolist() == [f"Extract/job007/mic_{k}.mrcs" for k in "aaabbb"]
     assert particles.slice.tolist() == [0, 1, 2, 11, 0, 1]
     assert particles.microscope["defocus_u"] == pytest.approx(
         [15120.300781] * 2 + [15120.3] + [21010] * 3
@@ -57,9 +53,7 @@ def test_relion_3_1_has_optics_groups_and_shifts_in_angstrom(read):
     in_angstrom = np.array([[1.5, -2], [0, 0], [0.25, 4], [7, 1], [0.1, 0], [-3, 2.75]])
     assert particles.shift == pytest.approx(in_angstrom / 1.244531)
     assert particles.angles[3] == pytest.approx([-179.9, 23, 33])
-    assert (
-        particles.stack.tolist() == ["Extract/job012/m1.mrcs"] * 3 + ["Extract/job012/m2.mrcs"] * 3
-    )
+    assert particles.stack.tolist() == [f"Extract/job012/m{k}.mrcs" for k in "111222"]
     assert particles.slice.tolist() == [2, 0, 1, 0, 1, 2]
     assert particles.microscope["defocus_u"] == pytest.approx([9873.2] * 3 + [8000] * 3)
     assert particles.microscope["phase_shift"] == pytest.approx([0] * 3 + [90] * 3)
@@ -104,13 +98,8 @@ def test_optics_that_are_not_a_loop_count_too(read):
 def test_what_a_file_does_not_tell_is_left_out(read):
     particles = read("data_particles\n\nloop_\n_rlnOriginX #1\n_rlnAngleRot #2\n0 1\n1 2\n")
     assert particles.microscope == {}
-    assert [
-        particles.stack,
-        particles.slice,
-        particles.pixel_size,
-        particles.angles,
-        particles.shift,
-    ] == [None] * 5
+    for name in ("stack", "slice", "pixel_size", "angles", "shift"):
+        assert getattr(particles, name) is None
 
 
 def test_classes_are_known(read):
@@ -128,46 +117,22 @@ def test_a_pixel_size_that_is_given_counts(read, tmp_path):
     assert given.shift == pytest.approx(stated.shift * stated.pixel_size / 2.5)
 
 
-def test_an_optics_group_that_is_not_listed_is_named(read):
-    with pytest.raises(
-        ValueError, match=r"particles of optics group 7, which its data_optics does not list"
-    ):
-        read(RELION_31.replace("           7   300", "           8   300"))
-
-
 def test_images_of_different_pixel_sizes_are_refused_when_they_are_needed(read):
     mixed = read(RELION_31.replace("1.244531", "0.830000", 1))
-    with pytest.raises(
-        ValueError,
-        match=r"must have one pixel size; those of .* have 0.83 to 1.245 A. Rescale them",
-    ):
+    with pytest.raises(ValueError, match=r"one pixel size; .* have 0.83 to 1.245 A"):
         _ = mixed.pixel_size
+    # Less than a part in a thousand is rounding.
+    assert read(RELION_31.replace("1.244531", "1.244532", 1)).pixel_size == 1.244532
     older = read(RELION_30.replace("37037.037037", "40000.000000", 1))
     with pytest.raises(ValueError, match=r"have 1.25 to 1.35 A"):
         _ = older.pixel_size
 
 
-def test_pixel_sizes_that_differ_by_rounding_are_one():
-    particles = Particles(Path("a.star"), np.arange(3), pixel_sizes=np.array([1.35, 1.3501, 1.35]))
-    assert particles.pixel_size == 1.35
-
-
 def test_rot_turns_an_image_that_is_seen_along_the_axis():
-    angles = np.array([[10.0, 0.0, 0.0], [0.0, 0.0, 10.0], [50.0, 0.0, -20.0], [10.0, 0.001, 7.0]])
-    particles = Particles(Path("a.star"), np.arange(4), angles=angles)
-    np.testing.assert_allclose(particles.turned(), [0, 0, 20, 7], atol=1e-6)
-
-
-def test_psi_alone_turns_images_of_exactly_one_direction():
-    angles = np.array([[30.0, 70.0, 5.0], [30.0, 70.0, 95.0], [30.0, 70.0, -85.0]])
-    np.testing.assert_allclose(
-        Particles(Path("a"), np.arange(3), angles=angles).turned(), [0, 90, -90], atol=1e-9
-    )
-
-
-def test_the_third_row_of_a_matrix_is_the_view():
-    angles = np.random.default_rng(0).uniform(-180, 180, size=(20, 3))
-    np.testing.assert_allclose(euler_matrices(angles)[:, 2], view_directions(angles), atol=1e-12)
+    along = seen_from([[10, 0, 0], [0, 0, 10], [50, 0, -20], [10, 0.001, 7]])
+    np.testing.assert_allclose(along.turned(), [0, 0, 20, 7], atol=1e-6)
+    aside = seen_from([[30, 70, 5], [30, 70, 95], [30, 70, -85]])
+    np.testing.assert_allclose(aside.turned(), [0, 90, -90], atol=1e-9)
 
 
 def test_other_particles_have_another_fingerprint(read):
@@ -202,15 +167,9 @@ def test_what_is_no_file_of_particles_is_refused(tmp_path, name, message):
         read_particles(tmp_path / name)
 
 
-def test_the_ending_may_be_in_capitals(tmp_path):
-    (tmp_path / "A.STAR").write_text(RELION_5)
-    assert len(read_particles(str(tmp_path / "A.STAR"))) == 6
-
-
-@pytest.mark.parametrize("flavour", FLAVOURS)
 @pytest.mark.parametrize("chosen", [[4, 0], [False, True, True, False, False, True], slice(1, 3)])
-def test_a_choice_of_particles_takes_all_that_is_known_along(read, flavour, chosen):
-    particles = read(FLAVOURS[flavour])
+def test_a_choice_of_particles_takes_all_that_is_known_along(read, chosen):
+    particles = read(RELION_31)
     chosen = chosen if isinstance(chosen, slice) else np.array(chosen)
     part = particles[chosen]
     assert part.path == particles.path
@@ -224,10 +183,6 @@ def test_a_choice_of_particles_takes_all_that_is_known_along(read, flavour, chos
         assert np.array_equal(part.microscope[name], values[chosen])
 
 
-def test_a_choice_of_a_choice_still_knows_its_rows(read):
-    assert read(RELION_31)[[1, 3, 5]][[False, True, True]].rows.tolist() == [3, 5]
-
-
 def seen_from(angles):
     angles = np.array(angles, dtype=float)
     return Particles(Path("a.star"), np.arange(len(angles)), angles=angles)
@@ -235,15 +190,10 @@ def seen_from(angles):
 
 def distance(rot, tilt, angles):
     """Degrees between directions on the sphere, by the haversine formula."""
-    rot, tilt, rots, tilts = (
-        np.radians(rot),
-        np.radians(tilt),
-        *np.radians(np.asarray(angles, dtype=float).T[:2]),
-    )
-    half = (
-        np.sin((tilts - tilt) / 2) ** 2
-        + np.sin(tilts) * np.sin(tilt) * np.sin((rots - rot) / 2) ** 2
-    )
+    rot, tilt = np.radians([rot, tilt])
+    rots, tilts = np.radians(np.asarray(angles, dtype=float).T[:2])
+    half = np.sin((tilts - tilt) / 2) ** 2
+    half += np.sin(tilts) * np.sin(tilt) * np.sin((rots - rot) / 2) ** 2
     return np.degrees(2 * np.arcsin(np.sqrt(np.clip(half, 0, 1))))
 
 
@@ -276,27 +226,12 @@ def test_at_the_pole_all_rotations_are_one_view_and_opposite_views_are_apart():
     assert particles.near_view(77, 0, width=1).tolist() == [True, True, True, False, False]
 
 
-def test_a_view_without_angles_is_refused():
-    with pytest.raises(
-        ValueError, match=r"a view can be picked where angles are known; a.star has none"
-    ):
-        Particles(Path("a.star"), np.arange(2)).near_view(0, 0, width=5)
-
-
 def test_columns_have_the_names_of_their_format():
     sheet = Place(np.arange(6.0).reshape(3, 2), "other", np.ones(3))
     places = [Place(np.zeros(3), "circle"), sheet]
-    assert list(coordinate_columns(places, ".star")) == [
-        "mfFactor1",
-        "mfFactor2Dimension1",
-        "mfFactor2Dimension2",
-        "mfFactor2Confidence",
-    ]
+    expected = "mfFactor1 mfFactor2Dimension1 mfFactor2Dimension2 mfFactor2Confidence"
+    assert " ".join(coordinate_columns(places, ".star")) == expected
     columns = coordinate_columns(places, ".cs")
-    assert list(columns) == [
-        "factor1",
-        "factor2_dimension1",
-        "factor2_dimension2",
-        "factor2_confidence",
-    ]
+    expected = "factor1 factor2_dimension1 factor2_dimension2 factor2_confidence"
+    assert " ".join(columns) == expected
     assert columns["factor2_dimension2"].tolist() == [1, 3, 5]

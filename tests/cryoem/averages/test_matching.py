@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from manifactor.cryoem.averages.matching import Matching, MatchingSettings, effective_sizes, match
+from manifactor.cryoem.averages import matching as matching_module
+from manifactor.cryoem.averages.matching import match
 from manifactor.runs.places import Place, bin_labels
 
 
@@ -22,17 +23,12 @@ def test_matched_bins_have_the_same_mean_of_a_dependent_factor(rng):
     matching = match(labels, [Place(b, "interval")], n_bins=10)
     assert np.ptp(bin_means(b, labels, np.ones(len(b)))) > 0.5
     assert np.ptp(bin_means(b, labels, matching.weights)) < 0.03
+    for quantile in (0.25, 0.5, 0.75):
+        below = b < np.quantile(b, quantile)
+        assert np.ptp(bin_means(below, labels, matching.weights)) < 0.07
     assert matching.unevenness[0] > 1.7
     assert matching.unevenness[1] < 0.1
     assert 0 <= matching.dropped < 0.2
-
-
-def test_matched_bins_have_the_same_spread_of_a_dependent_factor(rng):
-    a, b = dependent(rng)
-    labels, _ = bin_labels(a, "interval", n_bins=6)
-    weights = match(labels, [Place(b, "interval")], n_bins=6).weights
-    for quantile in (0.25, 0.5, 0.75):
-        assert np.ptp(bin_means(b < np.quantile(b, quantile), labels, weights)) < 0.05
 
 
 def test_effective_sizes_are_those_of_the_weights_and_below_the_counts(rng):
@@ -83,9 +79,9 @@ def test_the_start_of_a_circle_does_not_matter(rng):
 def test_places_that_a_bin_lacks_have_no_weight(rng):
     labels = np.repeat([0, 1], 100)
     b = np.r_[rng.uniform(0, 0.5, size=100), rng.uniform(0, 1, size=100)]
-    matching = match(labels, [Place(b, "interval")], n_bins=2, cells=4)
+    matching = match(labels, [Place(b, "interval")], n_bins=2)
     assert (matching.weights[b > 0.6] == 0).all()
-    assert matching.n_cells < 4
+    assert matching.n_cells < 12
     assert matching.dropped == pytest.approx(np.mean(matching.weights == 0))
 
 
@@ -95,7 +91,6 @@ def test_without_other_factors_all_samples_of_a_bin_weigh_the_same():
     assert matching.effective_sizes.tolist() == [2, 1, 0]
     assert matching.counts.tolist() == [2, 1, 0]
     assert matching.unevenness == (0, 0)
-    assert isinstance(matching, Matching)
 
 
 def test_bins_too_small_to_match_take_no_part(rng):
@@ -125,19 +120,6 @@ def test_too_few_samples_are_refused():
         match(np.array([0, 0, 0, 1]), [Place(np.zeros(4), "interval")], n_bins=5)
 
 
-@pytest.mark.parametrize(
-    "labels", [np.array([0, 5]), np.array([0.0, 1.0]), np.array([-2, 0]), np.array([], dtype=int)]
-)
-def test_labels_outside_the_bins_are_refused(labels):
-    with pytest.raises(ValueError, match=r"`labels` must be one whole number in \[-1, 4\]"):
-        match(labels, [], n_bins=5)
-
-
-def test_factors_of_other_samples_are_refused():
-    with pytest.raises(ValueError, match="finite coordinate for each of the 2 samples; got shape"):
-        match(np.array([0, 1]), [Place(np.zeros(3), "interval")], n_bins=2)
-
-
 def test_order_of_the_samples_does_not_matter(rng):
     a, b = dependent(rng, 500)
     order = rng.permutation(500)
@@ -148,24 +130,11 @@ def test_order_of_the_samples_does_not_matter(rng):
     )
 
 
-def test_effective_size_of_equal_weights_is_their_number():
-    assert effective_sizes(
-        np.full(7, 0.3), np.array([0, 0, 0, 1, 1, 1, -1]), n_bins=2
-    ) == pytest.approx([3, 3])
-
-
-def test_fewer_samples_in_a_cell_make_more_cells_and_match_closer(rng):
+def test_fewer_samples_in_a_cell_make_more_cells_and_match_closer(rng, monkeypatch):
     a, b = dependent(rng, 600)
     labels, _ = bin_labels(a, "interval", n_bins=3)
-    settings = MatchingSettings(samples_per_cell=40)
-    coarse = match(labels, [Place(b, "interval")], n_bins=3, settings=settings)
     fine = match(labels, [Place(b, "interval")], n_bins=3)
+    monkeypatch.setattr(matching_module, "SAMPLES_PER_CELL", 40)
+    coarse = match(labels, [Place(b, "interval")], n_bins=3)
     assert coarse.n_cells < fine.n_cells
     assert fine.unevenness[1] < coarse.unevenness[1] < coarse.unevenness[0]
-
-
-def test_the_size_of_the_smallest_bin_to_match_follows_the_settings():
-    settings = MatchingSettings(samples_per_cell=1)
-    labels = np.repeat([0, 1], 2)
-    b = Place(np.array([0.0, 1.0, 0.0, 1.0]), "interval")
-    assert match(labels, [b], n_bins=2, settings=settings).weights.tolist() == [0.5] * 4
