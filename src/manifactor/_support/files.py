@@ -13,7 +13,6 @@ from manifactor._support.locks import locked
 from manifactor._support.regular_files import real_path
 from manifactor._support.temporaries import (
     away,
-    naming,
     remove,
     temporary,
 )
@@ -117,11 +116,10 @@ def replace_folder(new: Path, folder: Path) -> None:
     in one step. Elsewhere `clear_leftovers` ends what was interrupted.
     """
     _sync_tree(new)
-    with naming:
-        if not os.path.lexists(folder):
-            new.rename(folder)
-        elif not exchange(new, folder):
-            _exchange_by_renames(new, folder)
+    if not os.path.lexists(folder):
+        new.rename(folder)
+    elif not exchange(new, folder):
+        _exchange_by_renames(new, folder)
     _sync_folder(folder.parent)
     # After an exchange, this is the old one.
     remove(new)

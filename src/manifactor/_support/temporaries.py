@@ -16,7 +16,6 @@ import re
 import shutil
 import socket
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -30,12 +29,6 @@ from manifactor._support.locks import lock, locked
 from manifactor._support.regular_files import real_path
 
 NAME = re.compile(r"\.(.+)\.(new|old)\.([0-9a-f]{8})-(\w{8})", re.DOTALL)
-
-# Files and folders that exist only until what they are for is complete.
-_unfinished: set[Path] = set()
-# Held while a folder gets its name, and for ever once unfinished ones are removed: a
-# folder that is half removed must not get a name.
-naming = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -99,22 +92,9 @@ def _made(path: Path, *, folder: bool) -> tuple[Path, int | None]:
 @contextmanager
 def unfinished(path: Path) -> Iterator[None]:
     """Remove a file or a folder at the end of this context if it is still there."""
-    _unfinished.add(path)
     try:
         yield
     finally:
-        remove(path)
-        _unfinished.discard(path)
-
-
-def remove_unfinished() -> None:
-    """Remove what this process writes at the moment, since it is about to end.
-
-    To be called by a thread that ends the process, whatever the others do.
-    """
-    # Two renames take no time; who waits longer waits for a thread that is stuck.
-    naming.acquire(timeout=1.0)
-    for path in list(_unfinished):
         remove(path)
 
 

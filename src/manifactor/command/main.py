@@ -76,7 +76,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         with terminal.one_line_warnings(reworded), claims_released():
             arguments.command(arguments)
     except KeyboardInterrupt as stop:
-        signals.said()
         # A terminal that was closed, which sends SIGHUP, takes no more lines.
         with suppress(OSError):
             terminal.interrupted(signals.left(stop), how=signals.how(stop))
