@@ -127,30 +127,3 @@ def test_an_old_output_is_known_by_the_name_of_its_successor(tmp_path):
     assert away(tmp_path / "run", new).name == new.name.replace(".new.", ".old.")
     other = away(tmp_path / "run", tmp_path / ".run.stages").name
     assert other.startswith(".run.old.")
-
-
-ENDING = """
-import os, threading
-from pathlib import Path
-from manifactor._support import files
-def end():
-    files.remove_unfinished()
-    ready.set()
-    os._exit(7) if not naming.wait(1.0) else os._exit(8)
-ready, naming = threading.Event(), threading.Event()
-Path("run").mkdir()
-Path("run/old").touch()
-with files.whole_folder(Path("run")) as beside:
-    (beside / "new").touch()
-    threading.Thread(target=end).start()
-    ready.wait()
-naming.set()
-threading.Event().wait(5)
-"""
-
-
-def test_a_folder_that_is_half_removed_gets_no_name(tmp_path):
-    # The process ends by itself: the thread that writes must wait until then.
-    found = subprocess.run([sys.executable, "-c", ENDING], cwd=tmp_path)
-    assert found.returncode == 7
-    assert names(tmp_path / "run") == ["old"]

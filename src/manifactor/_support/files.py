@@ -11,7 +11,6 @@ import socket
 import stat
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -195,12 +194,6 @@ class BoundedFile(io.BufferedReader):
 
 NAME = re.compile(r"\.(.+)\.(new|old)\.([0-9a-f]{8})-(\w{8})", re.DOTALL)
 
-# Files and folders that exist only until what they are for is complete.
-_unfinished: set[Path] = set()
-# Held while a folder gets its name, and for ever once unfinished ones are removed: a folder that is
-# half removed must not get a name.
-naming = threading.Lock()
-
 
 @dataclass(frozen=True)
 class LeftoverSettings:
@@ -253,22 +246,9 @@ def _made(path: Path, *, folder: bool) -> tuple[Path, int | None]:
 @contextmanager
 def unfinished(path: Path) -> Iterator[None]:
     """Remove a file or a folder at the end of this context if it is still there."""
-    _unfinished.add(path)
     try:
         yield
     finally:
-        remove(path)
-        _unfinished.discard(path)
-
-
-def remove_unfinished() -> None:
-    """Remove what this process writes at the moment, since it is about to end.
-
-    To be called by a thread that ends the process, whatever the others do.
-    """
-    # Two renames take no time; who waits longer waits for a thread that is stuck.
-    naming.acquire(timeout=1.0)
-    for path in list(_unfinished):
         remove(path)
 
 
@@ -593,11 +573,10 @@ def replace_folder(new: Path, folder: Path) -> None:
     Elsewhere `clear_leftovers` ends what was interrupted.
     """
     _sync_tree(new)
-    with naming:
-        if not os.path.lexists(folder):
-            new.rename(folder)
-        elif not exchange(new, folder):
-            _exchange_by_renames(new, folder)
+    if not os.path.lexists(folder):
+        new.rename(folder)
+    elif not exchange(new, folder):
+        _exchange_by_renames(new, folder)
     _sync_folder(folder.parent)
     # After an exchange, this is the old one.
     remove(new)

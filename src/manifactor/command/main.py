@@ -56,10 +56,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         with terminal.one_line_warnings(reworded), claims_released():
             arguments.command(arguments)
     except KeyboardInterrupt as stop:
-        signals.said()
         # A terminal that was closed, which sends SIGHUP, takes no more lines.
         with suppress(OSError):
-            terminal.interrupted(signals.left(stop), how=signals.how(stop))
+            left = str(stop) or "no partial output was left"
+            terminal.interrupted(f"{left}.", how=signals.how(stop))
         return signals.exit_code(stop)
     except BrokenPipeError:
         # Whoever reads the output has seen enough, as `head` has.
