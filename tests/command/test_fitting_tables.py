@@ -41,7 +41,7 @@ def test_chosen_and_scaled_columns_show_the_product_and_place_other_tables(table
     assert "Verdict: product" in capsys.readouterr().out
     record = record_of(folder / "run")
     assert record["columns"]["names"] == ["length", "width"]
-    assert record["reproduce"].endswith("a.csv --standardise --drop id,3-4")
+    assert record["reproduce"].endswith("a.csv --drop id,3-4 --standardise")
     assert manifactor("report run --out page.html") == 0
     assert (folder / "page.html").is_file()
     assert not (folder / "run" / "report.html").exists()

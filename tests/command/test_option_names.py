@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from manifactor.command.arguments import command_parser
-from manifactor.command.main import COMMANDS
+from manifactor.command.arguments import flags_of
+from manifactor.runs.options import FitOptions
 
 from .conftest import manifactor, refusal
 
@@ -41,7 +41,6 @@ def test_warnings_name_options(folder, capsys, rng):
 
 
 def test_an_option_of_another_name_is_known_by_it():
-    parser = command_parser(COMMANDS)
-    options = parser.parse_args(["fit", "a.star"]).options
+    options = flags_of(FitOptions())
     assert options["classes"] == "--class"
     assert "input" not in options

@@ -9,12 +9,8 @@ import numpy as np
 import pytest
 
 from manifactor._support.files import claims_released, name_beside
-from manifactor.command.options import (
-    name_in_project,
-    require_ending,
-    require_new_file,
-    require_new_folder,
-)
+from manifactor.command.outputs import require_ending, require_new_file, require_new_folder
+from manifactor.command.simulating import _name_in_project as name_in_project
 
 from .conftest import manifactor, refusal
 
@@ -70,8 +66,6 @@ def test_a_file_has_the_ending_of_its_format():
         "select run",
         "average run --factor 1",
         "export run --to relion --factor 1",
-        "bench accuracy",
-        "reproduce",
     ],
 )
 def test_an_output_without_a_name_is_refused(folder, capsys, command):
@@ -114,7 +108,7 @@ def test_a_bad_output_is_refused_before_the_input_is_read(folder, capsys, out, m
 WRITER = """
 import sys
 from pathlib import Path
-from manifactor.command import options as outputs
+from manifactor.command import outputs
 outputs.own(Path("run"))
 print("claimed", flush=True)
 sys.stdin.read()

@@ -82,6 +82,7 @@ def test_the_ctf_is_corrected_and_few_particles_are_noted(folder, capsys):
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(folder, capsys, arguments, message):
+    (folder / "bare.npy").touch()
     (folder / "bare.star").write_text("data_\n\nloop_\n_rlnImageName #1\n1@a.mrcs\n")
     assert message in refusal(arguments, folder, capsys)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from manifactor.cryoem.all_views.fitting import forecast_all_views
+from manifactor.runs.cost import forecast_all_views
 
 # Images, pixels, seconds of the CPU and gigabytes of fits of the simulated channel.
 MEASURED = [(4_000, 48, 75, 0.98), (20_000, 48, 185, 1.28), (100_000, 256, 336, 1.58)]

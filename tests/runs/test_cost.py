@@ -43,7 +43,7 @@ def test_memory_on_workers_is_not_that_of_the_client():
 )
 def test_pieces_are_divided_over_workers(seconds, n_workers, elapsed):
     pieces = [PartCost(str(k), each, 1e9 + k) for k, each in enumerate(seconds)]
-    cost = cost_of_pieces(pieces, n_workers=n_workers, client=2e8)
+    cost = cost_of_pieces(pieces, n_workers=n_workers)
     assert cost.seconds == elapsed
     assert cost.n_workers == min(n_workers, len(seconds))
     assert cost.worker_memory == 1e9 + len(seconds) - 1

@@ -18,7 +18,7 @@ ENDING = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
 AT_ONCE = getattr(signal, "SIGKILL", signal.SIGTERM)
-# A signal after so many seconds is a second one: `timeout`, and closed terminals, send theirs twice.
+# A signal after so many seconds is a second one: `timeout` and closed terminals send theirs twice.
 ONE_SIGNAL = 0.5
 
 
@@ -77,7 +77,12 @@ def ended_by_signals() -> Iterator[None]:
 
     reader, writer = socket.socketpair()
     writer.setblocking(False)
-    threading.Thread(target=_watch, args=(reader,), daemon=True).start()
+    try:
+        threading.Thread(target=_watch, args=(reader,), daemon=True).start()
+    except RuntimeError:  # no more threads
+        reader.close()
+        writer.close()
+        raise
     # Python calls handlers between two of its own instructions only; the socket hears of a signal
     # at once.
     wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)

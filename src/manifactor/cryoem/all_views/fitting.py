@@ -1,6 +1,6 @@
-"""Memory and time of a fit of all views, estimated before any image is read."""
+"""Particles of all views: read once, factored, placed, and written as a run folder."""
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +10,7 @@ from manifactor._support.memory import available_memory
 from manifactor._support.parameters import Choice, choices_as_json
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
-from manifactor.cryoem.all_views.factoring import (
-    AllViews,
-    AllViewsSettings,
-    factor_all_views,
-    samples_of,
-)
+from manifactor.cryoem.all_views.factoring import AllViews, factor_all_views, samples_of
 from manifactor.cryoem.all_views.model import MotionModel, view_map
 from manifactor.cryoem.all_views.placing import Placed
 from manifactor.cryoem.all_views.principal import PrincipalSettings
@@ -23,138 +18,23 @@ from manifactor.cryoem.all_views.shown import motion_records
 from manifactor.cryoem.all_views.slices import point_group
 from manifactor.cryoem.all_views.transforms import (
     Transforms,
-    TransformSettings,
     known_angles,
     read_transforms,
     require_pixel_size,
     transform_grid,
 )
 from manifactor.cryoem.all_views.volumes import MODEL_FILE, UNKNOWN, EvenScale, scales_of
-from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.checkpoints import input_state, particle_file, warn_of_changes
 from manifactor.runs.confounders import confounder_records
-from manifactor.runs.cost import Cost, PartCost, cores_of_worker, cost_of_parts
+from manifactor.runs.cost import Cost, forecast_all_views
 from manifactor.runs.folder import write_run
+from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place, all_places
-from manifactor.runs.task import absolute, changed_options, repeated_options
+from manifactor.runs.task import particle_choice
 from manifactor.tables.images import is_one_view
-
-
-@dataclass(frozen=True)
-class AllViewsRates:
-    """Rates of `forecast_all_views`.
-
-    They were measured on a core of 2.4 GHz, in fits of 3,000 to 100,000 images of 48 and 256
-    pixels.
-    """
-
-    # Bytes a second of reading images, in single precision, and of their Fourier transforms.
-    read_bytes: float = 3.5e8
-    # Seconds for an image in a round of expectation maximisation, and in a comparison with volumes
-    # alone; and those of a set of volumes that is solved for, whatever the number of images.
-    round_seconds: float = 5e-4
-    compare_seconds: float = 1.5e-4
-    volume_seconds: float = 0.4
-    # Rounds from known places, and cells of views that are compared: estimates.
-    known_rounds: int = 5
-    n_cells: int = 10
-    # Seconds of factoring the coordinates of as many images as are fitted at most, and of all that
-    # is written of an image.
-    factor_seconds: float = 8.0
-    write_seconds: float = 1e-4
-    # Bytes that are held for an image: its coefficients, the covariance of its coordinates, and its
-    # line of text; and for one that volumes are learned from, products of its features. Beside
-    # them, a block of images that is read, volumes, and the sums of each thread.
-    image_bytes: float = 4000.0
-    learned_bytes: float = 12_000.0
-    shared_bytes: float = 8e8
-    thread_bytes: float = 1e8
-
-
-def forecast_all_views(
-    n_images: int,
-    size: int,
-    *,
-    n_mates: int = 1,
-    n_workers: int = 1,
-    n_cores: int | None = None,
-    settings: AllViewsSettings = AllViewsSettings(),
-    rates: AllViewsRates = AllViewsRates(),
-) -> Cost:
-    """Estimate memory and time of a fit of all views, before any image is read."""
-    most_threads = settings.principal.regression.max_threads
-    threads = min(cores_of_worker(n_workers, n_cores), most_threads)
-    # Small images have no frequencies up to the usual cut.
-    cut = min(1.0, (size // 2 - 1) / TransformSettings().cycles)
-    volume_seconds = rates.volume_seconds * cut**3
-    fitted = min(settings.fitted_share * n_images, settings.max_fitted)
-    n_shown = n_images * n_mates
-    learned = min(settings.placing.learned, n_shown)
-    here = rates.shared_bytes + rates.image_bytes * n_images
-    there = rates.shared_bytes + rates.thread_bytes * threads
-    there += rates.image_bytes * n_images / n_workers
-
-    def divided(name: str, work: float, volumes: int, memory: float) -> PartCost:
-        seconds = work / (threads * n_workers) + volume_seconds * volumes
-        return PartCost(name, seconds, there + memory / n_workers, on_workers=True)
-
-    return cost_of_parts(
-        [
-            # A core reads while the others wait for the disk.
-            divided("reading", threads * _reading_seconds(n_images, size, rates), 0, 0),
-            divided("volumes", *_volume_work(n_images, n_shown, settings, rates), 0),
-            PartCost("factors", rates.factor_seconds * fitted / settings.max_fitted, here),
-            divided(
-                "placing",
-                *_placing_work(n_images, n_shown, fitted * n_mates, settings, rates),
-                rates.learned_bytes * learned,
-            ),
-            PartCost("writing", rates.write_seconds * n_images, here),
-        ],
-        n_workers=n_workers,
-    )
-
-
-def _reading_seconds(n_images: int, size: int, rates: AllViewsRates) -> float:
-    return 4.0 * n_images * size**2 / rates.read_bytes
-
-
-def _volume_work(
-    n_images: int, n_shown: int, settings: AllViewsSettings, rates: AllViewsRates
-) -> tuple[float, int]:
-    """Return seconds of a core for principal volumes, and how many are solved for."""
-    principal = settings.principal
-    # Rounds of two half sets, each with one to start from, and of the final volumes.
-    images = min(2 * principal.half_set, n_shown) * (principal.rounds + 1)
-    images += min(principal.learned, n_shown) * principal.final_rounds
-    # All images are compared with the principal volumes.
-    seconds = rates.round_seconds * images + rates.compare_seconds * n_images
-    return seconds, 2 * principal.rounds + principal.final_rounds
-
-
-def _placing_work(
-    n_images: int, n_shown: int, n_known: float, settings: AllViewsSettings, rates: AllViewsRates
-) -> tuple[float, int]:
-    """Return seconds of a core for volumes of the motions and places, and volumes."""
-    placing = settings.placing
-    # Rounds from known places, which end when no term is added; from all, in which images are
-    # compared with volumes before and after; and of cells of views.
-    images = (
-        min(n_known, placing.learned) * rates.known_rounds
-        + min(placing.learned, n_shown) * (2 * placing.rounds + 1)
-        + min(placing.consistency.compared, n_images) * rates.n_cells
-    )
-    seconds = rates.round_seconds * images + rates.compare_seconds * n_images
-    # Three sets of volumes in a round of the motions, and in a cell of views.
-    return seconds, 3 * (rates.known_rounds + placing.rounds + rates.n_cells)
-
-
-# Particles of all views: read once, factored, placed, and written as a run folder.
-
-OWN_OPTIONS = ("symmetry", "low_pass", "mask_radius", "seed")
 
 
 @dataclass(frozen=True)
@@ -162,46 +42,32 @@ class AllViewsTask:
     """Particles of all views, and how to treat them."""
 
     path: Path  # A STAR or .cs file with angles
-    choice: ParticleChoice = field(default_factory=ParticleChoice)
-    symmetry: str = "C1"  # point group of the molecule
-    low_pass: float | None = None  # angstrom; None for what `read_transforms` chooses
-    mask_radius: float | None = None  # angstrom; None for what `read_transforms` chooses
-    settings: dict = field(default_factory=dict)  # parameters of the factorizer
-    seed: int = 0
+    options: FitOptions = field(default_factory=FitOptions)
 
     @property
     def arguments(self) -> list[str]:
         """Arguments of `manifactor` that repeat this fit, without the defaults."""
-        usual = asdict(AllViewsTask(self.path))
-        own = {name: getattr(self, name) for name in OWN_OPTIONS}
-        return [
-            "fit",
-            str(self.path.absolute()),
-            "--all-views",
-            *repeated_options(self.choice.options),
-            *changed_options(own, usual),
-            *changed_options(self.settings, ManifoldFactorizer().get_params()),
-        ]
+        return replace(self.options, all_views=True).arguments(self.path)
 
     @property
     def anywhere(self) -> "AllViewsTask":
         """The same task for a process that may work in another folder."""
-        choice = replace(self.choice, datadir=absolute(self.choice.datadir))
-        return replace(self, path=self.path.absolute(), choice=choice)
+        return replace(self, path=self.path.absolute(), options=self.options.anywhere)
 
     def read(self) -> tuple[Particles, ImageSource]:
         """Return the particles and their images, which are not read yet."""
-        point_group(self.symmetry)
-        particles = self.choice.chosen(self.choice.read(self.path))
+        options, choice = self.options, particle_choice(self.options)
+        point_group(options.symmetry)
+        particles = choice.chosen(choice.read(self.path))
         known_angles(particles)
         if is_one_view(particles):
             raise ValueError(
                 "particles of all views must be seen from many directions; those of "
                 f"{self.path} are seen from one. Leave --all-views out."
             )
-        source = self.choice.images(particles)
+        source = choice.images(particles)
         require_pixel_size(source, particles)
-        transform_grid(source, low_pass=self.low_pass, mask_radius=self.mask_radius)
+        transform_grid(source, low_pass=options.low_pass, mask_radius=options.mask_radius)
         return particles, source
 
     def forecast(
@@ -211,7 +77,7 @@ class AllViewsTask:
         cost = forecast_all_views(
             len(source),
             source.shape[0],
-            n_mates=len(point_group(self.symmetry)),
+            n_mates=len(point_group(self.options.symmetry)),
             n_workers=n_workers,
             n_cores=n_cores,
         )
@@ -239,7 +105,7 @@ class AllViewsTask:
         Images are read and placed by `workers`; results do not depend on them.
         """
         before = input_state([self.path])
-        stages = (stages or Stages()).start(callback, self.seed)
+        stages = (stages or Stages()).start(callback, self.options.seed)
         transforms, found = self._factored(particles, source, stages=stages, workers=workers)
         places = places_of(found)
         record = {**self._record(particles, transforms, found, places), **before.record}
@@ -269,17 +135,17 @@ class AllViewsTask:
         transforms = read_transforms(
             source,
             particles,
-            rng=np.random.default_rng(self.seed),
-            low_pass=self.low_pass,
-            mask_radius=self.mask_radius,
+            rng=np.random.default_rng(self.options.seed),
+            low_pass=self.options.low_pass,
+            mask_radius=self.options.mask_radius,
             stages=stages,
             workers=workers,
         )
         found = factor_all_views(
             transforms,
-            seed=self.seed,
-            symmetry=self.symmetry,
-            parameters=self.settings,
+            seed=self.options.seed,
+            symmetry=self.options.symmetry,
+            parameters=self.options.parameters,
             stages=stages,
             workers=workers,
         )
@@ -293,23 +159,23 @@ class AllViewsTask:
         places: tuple[Place, ...],
     ) -> dict:
         confounded = confounder_records(
-            particles, places, all_views=True, rng=np.random.default_rng(self.seed)
+            particles, places, all_views=True, rng=np.random.default_rng(self.options.seed)
         )
         return {
             "command": "fit",
             "input": str(self.path.resolve()),
             "particles": str(self.path.resolve()),
             "fingerprint": particles.fingerprint,
-            "particle_choice": self.choice.record,
-            "seed": self.seed,
-            "arguments": self.settings,
+            "particle_choice": particle_choice(self.options).record,
+            "seed": self.options.seed,
+            "arguments": self.options.parameters,
             "reproduce": shell_line("manifactor", *self.arguments),
             "n_samples": len(particles),
             "n_fitted": len(found.rows),
             "confounders": confounded,
             "choices": choices_as_json(choices(transforms, found)),
             "all_views": {
-                "symmetry": self.symmetry,
+                "symmetry": self.options.symmetry,
                 "agreement": found.principal.agreement.tolist(),
                 "information": found.principal.information.tolist(),
                 "consistency": _consistency(found),
