@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manifactor import ManifoldFactorizer, datasets
-from manifactor.runs.places import Place, all_places, fitted_places, from_table, to_table
+from manifactor.runs.places import Place, all_places, fitted_places, from_table, table_columns
 
 # Files have 8 digits; finer differences of angles are rounding.
 degrees = st.integers(0, 360 * 10**5 - 1).map(lambda n: n / 10**5)
@@ -43,12 +43,12 @@ def test_a_table_gives_the_places_back(rng):
         Place(rng.uniform(size=(5, 3)), "other", rng.uniform(size=5)),
         Place(rng.uniform(0, 6, size=5), "circle", rng.uniform(size=5)),
     ]
-    header, columns = to_table(places, np.arange(5) + 7)
-    assert header[:4] == ["sample", "factor1", "factor1_confidence", "factor2_0"]
-    assert columns[:, 0].tolist() == [7, 8, 9, 10, 11]
-    for before, after in zip(
-        places, from_table(header, columns, [p.topology for p in places]), strict=True
-    ):
+    table = table_columns(places, np.arange(5) + 7)
+    assert list(table)[:4] == ["sample", "factor1", "factor1_confidence", "factor2_0"]
+    assert table["sample"].tolist() == [7, 8, 9, 10, 11]
+    columns = np.column_stack(list(table.values()))
+    back = from_table(list(table), columns, [p.topology for p in places])
+    for before, after in zip(places, back, strict=True):
         np.testing.assert_allclose(after.coordinate, before.coordinate, rtol=1e-9)
         np.testing.assert_array_equal(after.confidence, before.confidence)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.threads import cores
-from manifactor.cryoem.one_view.spectra import given_shell
 from manifactor.runs.fitting import Opened
 from manifactor.runs.parts import most_rows
 from manifactor.spectral.forecast import DENSE_FLOPS, Forecast, as_duration, as_size
@@ -126,9 +125,7 @@ def forecast_input(
     """Estimate the cost of a fit from the first file that is read to the last written."""
     each = cores_of_worker(n_workers, n_cores)
     # Samples that are read from a disk when they are needed are not held.
-    mapped = isinstance(opened, Input) and not (
-        isinstance(opened.samples, np.ndarray) and not isinstance(opened.samples, np.memmap)
-    )
+    mapped = isinstance(opened, Input) and type(opened.samples) is not np.ndarray
     held = PROCESS_BYTES + (0 if mapped else 16 * len(opened.rows) * n_columns(opened))
     n_particles = 0 if opened.particles is None else len(opened.particles)
     start = START_SECONDS + 2e-5 * n_particles
@@ -165,7 +162,8 @@ def _image_parts(images: UnreadImages, start: float, held: float, n_cores: int) 
         reading, seconds = n, 1e-7 * n * pixels
         components = 3 * 4 * n * np.pi / 6 * min(pixels, 32**3)
     else:
-        p = _n_coefficients(images)
+        # Fourier coefficients of an image that are kept, about.
+        p = np.pi * min(24.0, images.source.shape[0] / 2 - 1) ** 2
         # As many images as fit into 256 MB are learned from; all others are read once more, and
         # 2000 before, to see what of them is noise.
         learned = min(n, 2**28 / (4 * p))
@@ -178,15 +176,6 @@ def _image_parts(images: UnreadImages, start: float, held: float, n_cores: int) 
         PartCost("reading", start, memory),
         PartCost("components", seconds, memory + components),
     ]
-
-
-def _n_coefficients(images: UnreadImages) -> float:
-    """Return how many Fourier coefficients of an image are kept, about."""
-    size, low_pass = images.source.shape[0], images.settings.low_pass
-    cycles = min(24.0, size / 2 - 1)
-    if low_pass is not None:
-        cycles = given_shell(low_pass, size, images.source.pixel_size)
-    return min(np.pi * cycles**2, 3000)
 
 
 def _placing(

@@ -1,9 +1,9 @@
 """Coordinates of many samples in Parquet parts: placed by workers, read in part."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from manifactor._support.workers import Here, Workers, ignored
 from manifactor.estimators.locating import Locator
 from manifactor.runs.archive import load
 from manifactor.runs.places import Place, as_places, from_table, table_columns
-from manifactor.tables.parquet_pages import require_plausible_group
-from manifactor.tables.stores import StoredTable, holds_numbers, parquet_layout
+from manifactor.tables.stores import StoredTable
 
 # Folder of a run that holds the parts, and the names of these.
 FOLDER = "coordinates"
@@ -125,7 +124,7 @@ def drawn_places(run: Path, record: dict) -> PlacedRows:
     few = np.linspace(0, len(files) - 1, min(len(files), 50))
     read = [files[k] for k in few.round().astype(int)]
     # Of all parts the same share: the last one is smaller.
-    share = min(1.0, MOST_DRAWN / sum(map(_n_rows, read)))
+    share = min(1.0, MOST_DRAWN / max(1, sum(map(_n_rows, read))))
     rng = np.random.default_rng(0)
     parts = []
     for path in read:
@@ -134,17 +133,15 @@ def drawn_places(run: Path, record: dict) -> PlacedRows:
         some = np.sort(rng.choice(len(rows), count, replace=False))
         parts.append((rows[some], [place[some] for place in places]))
     rows = np.concatenate([own for own, _ in parts])
-    factors = zip(*(places for _, places in parts), strict=True)
-    return rows, tuple(map(_joined, factors))
-
-
-def _joined(parts: tuple[Place, ...]) -> Place:
-    """Return places on a factor, one part after the other."""
-    return Place(
-        np.concatenate([part.coordinate for part in parts]),
-        parts[0].topology,
-        np.concatenate([part.confidence for part in parts]),
-    )
+    joined = [
+        Place(
+            np.concatenate([place.coordinate for place in factor]),
+            factor[0].topology,
+            np.concatenate([place.confidence for place in factor]),
+        )
+        for factor in zip(*(places for _, places in parts), strict=True)
+    ]
+    return rows, tuple(joined)
 
 
 def _files(run: Path, record: dict) -> list[Path]:
@@ -162,51 +159,39 @@ def _files(run: Path, record: dict) -> list[Path]:
     return [folder / name for name in names]
 
 
-def _n_rows(path: Path) -> int:
-    count = _layout(path)[1].num_rows
-    if count < 1:
-        raise _damaged(path, "it holds no samples")
-    return count
-
-
-def _layout(path: Path) -> tuple[Any, Any]:
-    """Return columns and metadata of a part, which claims no more than it holds."""
-    try:
-        return parquet_layout(path)
-    except ValueError as error:
-        problem = str(error).replace(f"{path} ", "it ", 1).rstrip(".")
-        raise _damaged(path, problem) from error
-
-
 def _damaged(path: Path, error: Exception | str) -> ValueError:
-    problem = one_line(error)
-    return ValueError(f"{path} is damaged: {problem}. Fit again.")
+    return ValueError(f"{path} is damaged: {one_line(error)}. Fit again.")
+
+
+@contextmanager
+def _undamaged(path: Path) -> Iterator[None]:
+    """Name a part of which pyarrow, or what its columns are taken for, raises an error."""
+    try:
+        yield
+    except (MemoryError, FileNotFoundError, PermissionError):
+        raise
+    except (extra("pyarrow").ArrowException, OSError, ValueError, LookupError) as error:
+        raise _damaged(path, error) from error
+
+
+def _n_rows(path: Path) -> int:
+    with _undamaged(path):
+        return extra("pyarrow.parquet").read_metadata(path).num_rows
 
 
 def _read(path: Path, record: dict) -> PlacedRows:
     """Return the samples of a part: their numbers and their places."""
     topologies = [factor["topology"] for factor in record["factors"]]
-    schema, metadata = _layout(path)
-    if not all(map(holds_numbers, schema.types)):
-        raise _damaged(path, "it has columns that hold no numbers")
-    pyarrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
-    try:
-        for group in map(metadata.row_group, range(metadata.num_row_groups)):
-            require_plausible_group(path, group, schema.names)
-        table = parquet.read_table(path, page_checksum_verification=True)
-        if len(table) != metadata.num_rows:
-            raise ValueError(f"it has {len(table)} of {metadata.num_rows} rows")
-        columns = np.column_stack([column.to_numpy() for column in table.columns])
-        places = from_table(table.column_names, columns.astype(float), topologies)
+    with _undamaged(path):
+        table = extra("pyarrow.parquet").read_table(path, page_checksum_verification=True)
+        columns = np.column_stack([column.to_numpy() for column in table.columns]).astype(float)
+        places = from_table(table.column_names, columns, topologies)
         rows = table.column("sample").to_numpy()
-    except (MemoryError, FileNotFoundError, PermissionError):
-        raise
-    # Of pyarrow, and of columns that are not those of places.
-    except (pyarrow.ArrowException, OSError, ValueError, LookupError) as error:
-        raise _damaged(path, error) from error
-    if not np.isfinite(columns.astype(float)).all():
-        raise _damaged(path, "it has NaN or inf values")
     n_samples = record["n_samples"]
+    if not len(rows):
+        raise _damaged(path, "it holds no samples")
+    if not np.isfinite(columns).all():
+        raise _damaged(path, "it has NaN or inf values")
     if rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n_samples:
         raise _damaged(path, f"samples must have whole numbers below {n_samples}")
     return rows, places

@@ -18,7 +18,7 @@ from manifactor.runs.checkpoints import last_changed
 from manifactor.runs.folder import read_places, read_record
 from manifactor.runs.parts import FOLDER as PARTS_FOLDER
 from manifactor.runs.parts import drawn_places, has_parts
-from manifactor.runs.places import Place, to_table
+from manifactor.runs.places import Place, table_columns
 from manifactor.tables.columns import ColumnChoice, Columns
 from manifactor.tables.files import read_like, read_samples, read_table
 from manifactor.tables.images import is_one_view, picked, require_one_view
@@ -261,10 +261,10 @@ def known_column(run: Run, name: str) -> np.ndarray:
 
     Returns (n,).
     """
-    header, places = to_table(run.places, run.rows)
-    names = list(header)
-    if name in header:
-        return places[:, header.index(name)]
+    own = table_columns(run.places, run.rows)
+    if name in own:
+        return own[name]
+    names = list(own)
     for columns in (_of_particles, _of_table):
         found, values = columns(run, name)
         if values is not None:

@@ -88,16 +88,14 @@ def _as_particles(suffix: str) -> Callable[[Run, np.ndarray], bytes]:
     return write
 
 
-def _as_csv(run: Run, chosen: np.ndarray) -> bytes:
-    return table_as_csv([place[chosen] for place in run.places], run.rows[chosen])
+def _as_table(suffix: str) -> Callable[[Run, np.ndarray], bytes]:
+    def write(run: Run, chosen: np.ndarray) -> bytes:
+        buffer = io.BytesIO()
+        places = tuple(place[chosen] for place in run.places)
+        WRITERS[suffix](buffer, iter([(run.rows[chosen], places)]))
+        return buffer.getvalue()
 
-
-def _as_parquet(run: Run, chosen: np.ndarray) -> bytes:
-    places = [place[chosen] for place in run.places]
-    arrays = table_columns(places, run.rows[chosen])
-    buffer = io.BytesIO()
-    extra("pyarrow.parquet").write_table(extra("pyarrow").table(arrays), buffer)
-    return buffer.getvalue()
+    return write
 
 
 def _as_pickle(run: Run, chosen: np.ndarray) -> bytes:
@@ -112,10 +110,10 @@ def _as_npy(run: Run, chosen: np.ndarray) -> bytes:
 SELECTIONS: dict[str, Callable[[Run, np.ndarray], bytes]] = {
     ".star": _as_particles(".star"),
     ".cs": _as_particles(".cs"),
-    ".csv": _as_csv,
+    ".csv": _as_table(".csv"),
     ".pkl": _as_pickle,
     ".npy": _as_npy,
-    ".parquet": _as_parquet,
+    ".parquet": _as_table(".parquet"),
 }
 
 

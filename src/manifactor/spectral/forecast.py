@@ -74,10 +74,10 @@ def forecast(
     memory = 6 * 12 * entries + n_samples * (24 * width + 16 * n_functions + 16 * n_features)
     # Products with a block, that of two halves included: they grow with the samples, as measured on
     # tori of 10,000 to 1,000,000 samples.
-    products = 55 * (n_samples / 10_000) ** 0.27
+    products = 48 * (n_samples / 10_000) ** 0.27
     seconds = 2 * entries * width * products / SPARSE_FLOPS
     # Search, and all that follows the spectrum.
-    seconds += 1.0 + n_samples * (6e-5 + 6e-7 * n_features)
+    seconds += 1.5 + n_samples * (6e-5 + 6e-7 * n_features)
     if search == "brute":
         seconds += 2 * n_samples**2 * (n_features + 16) / DENSE_FLOPS
     return Forecast(memory, slowdown * seconds)
