@@ -20,7 +20,7 @@ from manifactor.tables.text import DELIMITERS
 # Seconds and bytes of Python and the libraries.
 START_SECONDS, PROCESS_BYTES = 2.0, 2e8
 # Bytes a second from a disk: of text, and of all else.
-TEXT_RATE, DISK_RATE = 3e7, 3e8
+TEXT_RATE, DISK_RATE = 3e7, 4e8
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _image_parts(images: UnreadImages, start: float, held: float, n_cores: int) 
         # 2000 before, to see what of them is noise.
         learned = min(n, 2**28 / (4 * p))
         reading = learned + (n if learned < n else 0) + min(2000, n)
-        seconds = pixels * reading * (1e-8 + 4e-8 / n_cores)
+        seconds = pixels * reading * (1e-8 + 2e-8 / n_cores)
         seconds += (learned + 15 * p) * p**2 / DENSE_FLOPS
         components = 4 * (2 * learned * p + 4 * p**2)
     start += 4 * pixels * reading / DISK_RATE
