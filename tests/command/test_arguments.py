@@ -10,7 +10,7 @@ import pytest
 
 from manifactor import ManifoldFactorizer
 from manifactor._support.options import add_options, output_name
-from manifactor.command.arguments import GRAMMAR, command_parser, parse_arguments
+from manifactor.command.arguments import GRAMMAR, command_parser, flags_of, parse_arguments
 from manifactor.cryoem.export.programs import BRIDGES
 from manifactor.factoring.factorize import METHODS
 from manifactor.factoring.settings import SENSE_NAMES
@@ -19,7 +19,7 @@ from manifactor.runs.selection import SELECTIONS
 from manifactor.spectral.preparation import PREPARATIONS
 from manifactor.spectral.search.choice import SEARCHES
 
-from .conftest import manifactor
+from .conftest import manifactor, refusal
 
 
 def parsed(line):
@@ -135,3 +135,36 @@ def test_help_names_the_choices_that_its_placeholder_hides():
     for action in every_action():
         if action.metavar and action.choices:
             assert all(choice in action.help for choice in action.choices)
+
+
+# Messages name the options of a command, not the parameters of the library.
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("fit a.npy --n-functions 900", "error: --n-functions must be a whole number"),
+        ("fit a.npy --bandwidth 0", "error: --bandwidth must be a number above 0"),
+        (
+            "fit a.npy --bandwidth local --n-neighbors all",
+            "error: --bandwidth local needs a neighbour graph; got --n-neighbors all. "
+            "Set --n-neighbors to a number.",
+        ),
+        ("simulate torus --n 0", "error: --n must be a whole number"),
+        ("simulate molecule --n 3", "error: --n must be .* or take --snr inf."),
+        ("simulate molecule --views all --correlate 3", "error: --correlate must be a number in"),
+        ("simulate molecule --pixel-size 0", "error: --pixel-size must be a number"),
+    ],
+)
+def test_errors_name_options(folder, capsys, line, message):
+    np.save("a.npy", np.random.default_rng(0).uniform(size=(60, 2)))
+    said = refusal(line, folder, capsys)
+    start, _, end = message.partition(".*")
+    assert said.startswith(f"manifactor: {start}")
+    assert end in said
+
+
+def test_an_option_of_another_name_is_known_by_it():
+    options = flags_of(FitOptions())
+    assert options["classes"] == "--class"
+    assert "input" not in options

@@ -17,7 +17,7 @@ from manifactor.command import signals
 from manifactor.command.main import COMMANDS, main
 
 FIT = "fit a.npy b.npy c.npy --out run"
-SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"]
+SIGNALS = ["SIGINT", "SIGHUP"]
 posix = pytest.mark.skipif(
     not Path("/proc/self/stat").exists(), reason="processes are counted in /proc"
 )

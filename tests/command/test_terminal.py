@@ -60,15 +60,6 @@ def test_an_output_that_takes_no_text_stops_no_command(monkeypatch, capsys, numb
         terminal.show("found", alone=True)
 
 
-def test_messages_that_cannot_be_printed_stop_no_command(monkeypatch):
-    class Full(io.StringIO):
-        def write(self, text):
-            raise OSError(28, "No more")
-
-    monkeypatch.setattr(sys, "stderr", Full())
-    terminal.note("slow")
-
-
 def test_text_from_files_steers_no_terminal(capsys):
     terminal.show("name\x1b[2J\x9b\u202e\rof\udcff\ntwo lines")
     terminal.error("\x1b]0;title\x07")
@@ -83,19 +74,6 @@ def test_every_warning_is_one_line_and_the_old_way_comes_back(capsys):
         warnings.warn("far\n apart", UserWarning, stacklevel=1)
     assert capsys.readouterr().err == "manifactor: warning: far apart\n"
     assert warnings.showwarning is before
-
-
-def test_a_terminal_has_a_bar_for_each_stage(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", Screen())
-    with ProgressBars() as bars:
-        bars("neighbours", 0.0)
-        bars("neighbours", 1.0)
-        bars("spectrum", 0.5)
-        assert list(bars.open) == ["spectrum"]
-    drawn = sys.stderr.getvalue()
-    assert "neighbours   |" in drawn
-    assert "spectrum     |" in drawn
-    assert drawn.endswith("\n")
 
 
 def test_the_remaining_time_is_told_of_images_and_places(monkeypatch):
@@ -123,17 +101,3 @@ def test_a_pipe_has_no_bars(capsys):
     with terminal.counted_pieces(2, "runs") as report:
         report(1.0)
     assert capsys.readouterr().err == ""
-
-
-def test_columns_are_as_wide_as_their_widest_cell():
-    table = [["view", "verdict"], ["a", "product"], ["long name", ""]]
-    assert terminal.aligned(table).splitlines() == [
-        "view       verdict",
-        "a          product",
-        "long name",
-    ]
-
-
-def test_rows_of_a_table_have_the_same_length():
-    with pytest.raises(ValueError, match="shorter"):
-        terminal.aligned([["view", "verdict"], ["a"]])
