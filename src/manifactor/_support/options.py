@@ -7,6 +7,7 @@ The parser of a command is made from its dataclass, what was typed becomes an ob
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import Field, field, fields
+from functools import partial
 from math import inf, isfinite, isinf
 from typing import Any
 
@@ -120,57 +121,38 @@ def _word(value: Any) -> str:
 # Types of values, for argparse; it puts the name of a type into its error message.
 
 
-def whole_number(*, low: int | None = None, high: int | None = None) -> Callable[[str], int]:
-    """Return a type for argparse: a whole number within limits.
-
-    >>> whole_number(low=0)("12")
-    12
-    """
-
-    def parse(text: str) -> int:
-        value = int(text)
-        if (low is None or value >= low) and (high is None or value <= high):
-            return value
-        raise ArgumentTypeError(f"must be a whole number{_limits(low, high)}; got {text!r}")
-
-    parse.__name__ = "whole number"
-    return parse
-
-
 def number(
+    kind: type = float,
     *,
-    low: float | None = None,
-    high: float | None = None,
+    low: float = -inf,
+    high: float = inf,
     above: float = -inf,
     infinite: bool = False,
-) -> Callable[[str], float]:
+) -> Callable[[str], Any]:
     """Return a type for argparse: a number within limits, which NaN never is.
 
     >>> number(low=0, high=1)(".5")
     0.5
     """
 
-    def parse(text: str) -> float:
-        value = float(text)
-        known = isfinite(value) or (infinite and isinf(value))
-        least, most = (-inf if low is None else low), (inf if high is None else high)
-        if known and least <= value <= most and value > above:
+    def parse(text: str) -> Any:
+        value = kind(text)
+        known = kind is int or isfinite(value) or (infinite and isinf(value))
+        if known and low <= value <= high and value > above:
             return value
-        limits = f" above {above:g}" if isfinite(above) else _limits(low, high)
-        finite = "" if infinite else "finite "
-        raise ArgumentTypeError(f"must be a {finite}number{limits}; got {text!r}")
+        what = "whole " if kind is int else "" if infinite else "finite "
+        raise ArgumentTypeError(f"must be a {what}number{limits}; got {text!r}")
 
-    parse.__name__ = "number"
+    limits = "" if low == -inf else f" of at least {low:.10g}"
+    if isfinite(low) and isfinite(high):
+        limits = f" in [{low:.10g}, {high:.10g}]"
+    elif isfinite(above):
+        limits = f" above {above:g}"
+    parse.__name__ = "whole number" if kind is int else "number"
     return parse
 
 
-def _limits(low: float | None, high: float | None) -> str:
-    """Return limits in words, with a blank before; nothing without limits."""
-    if low is not None and high is not None:
-        return f" in [{low:.10g}, {high:.10g}]"
-    if low is not None:
-        return f" of at least {low:.10g}"
-    return "" if high is None else f" of at most {high:.10g}"
+whole_number = partial(number, int)
 
 
 def or_words(parse: Callable[[str], Any], *words: str) -> Callable[[str], Any]:

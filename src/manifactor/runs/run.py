@@ -257,10 +257,7 @@ def open_run(folder, *, some: bool = False) -> Run:
 
 
 def known_column(run: Run, name: str) -> np.ndarray:
-    """Return the values of a column for every sample of a run.
-
-    Returns (n,).
-    """
+    """Return the values of a column for every sample of a run, (n,)."""
     own = table_columns(run.places, run.rows)
     if name in own:
         return own[name]
@@ -281,7 +278,7 @@ def _of_particles(run: Run, name: str) -> tuple[list[str], np.ndarray | None]:
     particles = run.particles
     is_star = particles.path.suffix.lower() == ".star"
     columns = (_star_columns if is_star else _cs_columns)(particles.path)
-    numbers = {own: column for own, column in columns.items() if _is_numeric(column)}
+    numbers = {own: column for own, column in columns.items() if column.dtype.kind in "fiub"}
     # RELION's labels start with an underscore in the file, and nowhere else.
     wanted = name.removeprefix("_") if is_star else name
     if wanted not in numbers:
@@ -305,10 +302,6 @@ def _cs_columns(path: Path) -> dict[str, np.ndarray]:
             parts = table[name].T
             columns |= {f"{name}.{k}": part for k, part in enumerate(parts)}
     return columns
-
-
-def _is_numeric(column: np.ndarray) -> bool:
-    return column.dtype.kind in "fiub"
 
 
 def _of_table(run: Run, name: str) -> tuple[list[str], np.ndarray | None]:
