@@ -74,7 +74,7 @@ def test_a_run_in_parts_has_the_places_of_all_samples(fitted, placed):
     for place, expected in zip(run.places, fit.locator(N)(X), strict=True):
         np.testing.assert_allclose(place.coordinate, expected.coordinate, atol=1e-9)
         np.testing.assert_array_equal(place.confidence, expected.confidence)
-    with pytest.raises(ValueError, match="reads the places of all samples"):
+    with pytest.raises(ValueError, match="reads the coordinates of all"):
         open_run(placed)
 
 

@@ -109,7 +109,7 @@ def _meaning(found: Confounder, *, all_views: bool) -> str:
     if of_view:
         return (
             f"factor {factor} depends on the view (R^2 {r2:.2f}): some states prefer "
-            "some views, or a place does not mean the same in all views; compare "
+            "some views, or a coordinate does not mean the same in all views; compare "
             "images along it from several directions"
         )
     if name == "class":
@@ -127,13 +127,13 @@ def _meaning(found: Confounder, *, all_views: bool) -> str:
 def _class_meaning(factor: int, r2: float) -> str:
     """Return what follows from classes that explain a factor.
 
-    Classes are no property of the microscope: a classification may have found the same motion, or
-    the same fault.
+    Classes are not a property of the microscope: a classification may have found the same motion,
+    or the same fault.
     """
     if factor == 0:
         return (
             f"class explains {r2:.0%} of what no factor explains: the classes differ "
-            "in something that is no factor"
+            "in something that is not a factor"
         )
     return (
         f"factor {factor} follows the classes (R^2 {r2:.2f}): they were sorted by this "

@@ -244,7 +244,7 @@ def open_run(folder, *, some: bool = False) -> Run:
     record = read_record(folder)
     if not some:
         raise ValueError(
-            f"this command reads the places of all samples, and {folder} has "
+            f"this command reads the coordinates of all samples, and {folder} has "
             f"{record['n_samples']:,} in parts. Use report, explore or select, "
             f"or read {folder / PARTS_FOLDER} with pandas, polars or Dask."
         )
