@@ -163,7 +163,7 @@ def _image_parts(images: UnreadImages, start: float, held: float, n_cores: int) 
         components = 3 * 4 * n * np.pi / 6 * min(pixels, 32**3)
     else:
         # Fourier coefficients of an image that are kept, about.
-        p = np.pi * min(24.0, images.source.shape[0] / 2 - 1) ** 2
+        p = np.pi * max(1.0, min(24.0, images.source.shape[0] / 2 - 1)) ** 2
         # As many images as fit into 256 MB are learned from; all others are read once more, and
         # 2000 before, to see what of them is noise.
         learned = min(n, 2**28 / (4 * p))
