@@ -82,9 +82,3 @@ def test_the_name_of_the_only_array_is_printed(folder, capsys, rng):
     assert manifactor("fit a.npz --dry-run") == 0
     said = capsys.readouterr().err
     assert said == "manifactor: note: the samples are 'Y', the only array of a.npz.\n"
-
-
-def test_columns_are_for_tables_only(molecule, folder, capsys):
-    star = molecule / "particles.star"
-    message = refusal(f"fit {star} --columns 1", folder, capsys)
-    assert "--columns and --drop go with tables" in message

@@ -188,13 +188,10 @@ def _explained_share(known: np.ndarray) -> Callable[[np.ndarray], float]:
 
     A sample of the target, (n, m), is predicted by the mean of the others like it.
     """
-    predict: Callable[[np.ndarray], np.ndarray]
     if known.ndim == 1:
-        n_others = _n_others(known)
-        predict = _mean_of_group(known, n_others)
+        n_others, predict = _mean_of_group(known)
     else:
-        n_others = np.array([N_NEIGHBORS])
-        predict = _mean_of_neighbours(known)
+        n_others, predict = np.array([N_NEIGHBORS]), _mean_of_neighbours(known)
     # The mean of k others has itself a k-th of the noise, which is taken off.
     noise = 1 + (1 / n_others).mean()
 
@@ -207,21 +204,12 @@ def _explained_share(known: np.ndarray) -> Callable[[np.ndarray], float]:
     return explained
 
 
-def _n_others(groups: np.ndarray) -> np.ndarray:
-    """Return how many others are in each sample's group, (n, 1), but at least 1."""
-    others = np.bincount(groups)[groups] - 1
-    return np.maximum(others, 1)[:, None]
-
-
-def _mean_of_group(groups: np.ndarray, n_others: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the function that takes a target to the means over each group's others."""
+def _mean_of_group(groups: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+    """Return how many others are in each sample's group, and what takes a target to their means."""
     n = len(groups)
+    n_others = np.maximum(np.bincount(groups)[groups] - 1, 1)[:, None]
     member = sp.csr_array((np.ones(n), (np.arange(n), groups)))
-
-    def predict(target: np.ndarray) -> np.ndarray:
-        return (member @ (member.T @ target) - target) / n_others
-
-    return predict
+    return n_others, lambda target: (member @ (member.T @ target) - target) / n_others
 
 
 def _mean_of_neighbours(known: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
