@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from manifactor._support.errors import shell_line
-from manifactor._support.files import clear_leftovers, real_path, replace_folder
+from manifactor._support.files import real_path, replace_folder
 from manifactor._support.workers import Here, Processes, Workers, WorkersLost
 from manifactor.command import terminal
 from manifactor.command.fit_options import SETTINGS
@@ -108,7 +108,7 @@ def require_resumable(out: Path, arguments: Namespace) -> None:
     folder = checkpoint_folder(out)
     require_checkpoints(folder)
     for each in (folder, folder / PARTS_FOLDER):
-        clear_leftovers(each)
+        clear_away(each)
     if finished_runs(folder):
         raise other_fit(folder, "they are of several inputs or views")
 

@@ -13,13 +13,7 @@ from manifactor._support.errors import extra
 from manifactor._support.files import require_writable
 from manifactor.command import signals
 from manifactor.command.exporting import reported_volumes
-from manifactor.command.options import (
-    clear,
-    own,
-    require_ending,
-    require_new_file,
-    require_replaceable,
-)
+from manifactor.command.options import own, require_ending, require_new_file, require_replaceable
 from manifactor.command.terminal import note, show
 from manifactor.cryoem.all_views.shown import Shown, Wanted, open_shown
 from manifactor.cryoem.averages.given_volumes import read_volumes
@@ -101,7 +95,6 @@ def explore(arguments: Namespace) -> None:
     folder = None if arguments.save_to is None else Path(arguments.save_to)
     if folder is not None:
         require_writable(folder)
-        clear(folder)
     # Other users of this machine can reach the port; the token keeps them out.
     token = token_urlsafe(16)
     run = open_run(arguments.run, some=True)

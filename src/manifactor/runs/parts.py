@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,8 +13,7 @@ from manifactor._support.workers import Here, Workers
 from manifactor.estimators.locating import Locator
 from manifactor.runs.archive import load
 from manifactor.runs.places import Place, as_places, from_table, table_columns
-from manifactor.tables.parquet_pages import require_plausible_group
-from manifactor.tables.stores import StoredTable, holds_numbers, parquet_layout
+from manifactor.tables.stores import Store, StoredTable, open_store
 
 # Folder of a run that holds the parts, and the names of these.
 FOLDER = "coordinates"
@@ -177,16 +175,13 @@ def _files(run: Path, record: dict) -> list[Path]:
 
 
 def _n_rows(path: Path) -> int:
-    count = _layout(path)[1].num_rows
-    if count < 1:
-        raise _damaged(path, "it holds no samples")
-    return count
+    return int(_store(path).edges[-1])
 
 
-def _layout(path: Path) -> tuple[Any, Any]:
-    """Return columns and metadata of a part, which claims no more than it holds."""
+def _store(path: Path) -> Store:
+    """Return a part, which claims no more than it holds."""
     try:
-        return parquet_layout(path)
+        return open_store(path)
     except ValueError as error:
         problem = str(error).replace(f"{path} ", "it ", 1).rstrip(".")
         raise _damaged(path, problem) from error
@@ -200,27 +195,19 @@ def _damaged(path: Path, error: Exception | str) -> ValueError:
 def _read(path: Path, record: dict) -> PlacedRows:
     """Return the samples of a part: their numbers and their places."""
     topologies = [factor["topology"] for factor in record["factors"]]
-    schema, metadata = _layout(path)
-    if not all(map(holds_numbers, schema.types)):
+    store = _store(path)
+    if store.text:
         raise _damaged(path, "it has columns that hold no numbers")
-    pyarrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
     try:
-        for group in map(metadata.row_group, range(metadata.num_row_groups)):
-            require_plausible_group(path, group, schema.names)
-        table = parquet.read_table(path, page_checksum_verification=True)
-        if len(table) != metadata.num_rows:
-            raise ValueError(f"it has {len(table)} of {metadata.num_rows} rows")
-        columns = np.column_stack([column.to_numpy() for column in table.columns])
-        places = from_table(table.column_names, columns.astype(float), topologies)
-        rows = table.column("sample").to_numpy()
-    except (MemoryError, FileNotFoundError, PermissionError):
-        raise
-    # Of pyarrow, and of columns that are not those of places.
-    except (pyarrow.ArrowException, OSError, ValueError, LookupError) as error:
+        columns = store.read(0, _n_rows(path), range(store.total)).astype(float, copy=False)
+        places = from_table(list(store.names or ()), columns, topologies)
+        rows = columns[:, (store.names or ()).index("sample")]
+    # Of columns that are not those of places.
+    except (ValueError, LookupError) as error:
         raise _damaged(path, error) from error
-    if not np.isfinite(columns.astype(float)).all():
+    if not np.isfinite(columns).all():
         raise _damaged(path, "it has NaN or inf values")
     n_samples = record["n_samples"]
-    if rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n_samples:
+    if (rows % 1).any() or rows.min() < 0 or rows.max() >= n_samples:
         raise _damaged(path, f"samples must have whole numbers below {n_samples}")
-    return rows, places
+    return rows.astype(np.int64), places

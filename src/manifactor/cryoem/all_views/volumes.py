@@ -22,7 +22,6 @@ from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors.factor import Factor
 from manifactor.runs.archive import read_tree, write_tree
 from manifactor.runs.places import Place
-from manifactor.runs.rules import require
 from manifactor.runs.run import Run
 from manifactor.tables.images import is_one_view
 
@@ -200,7 +199,7 @@ def open_motions(run: Run, fit: ManifoldFactorizer) -> RunMotions | None:
     path = run.folder / MODEL_FILE
     if not path.exists():
         return None
-    model = read_tree(path, check=_require_model)
+    model = read_tree(path, MotionModel)
     if len(model.motions.topologies) != len(fit.factors_):
         raise ValueError(
             f"{path} must have the {len(fit.factors_)} factors of the run; it has "
@@ -208,10 +207,6 @@ def open_motions(run: Run, fit: ManifoldFactorizer) -> RunMotions | None:
         )
     scales = scales_of(fit, quantiles=model.quantiles)
     return RunMotions(model, scales, not is_of_all_views(run.record))
-
-
-def _require_model(value) -> None:
-    require(isinstance(value, MotionModel), "it holds no motions")
 
 
 def scales_of(

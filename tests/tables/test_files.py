@@ -175,7 +175,7 @@ def write(path, kind):
             "Write it again with the program that made it, or with numpy.save",
         ),
         ("a.npz", "two arrays", "must hold an array `X`, or one array; it holds a, b"),
-        ("a.npz", "garbage", "or no .npz file of plain arrays. Write it with numpy.savez"),
+        ("a.npz", "garbage", "or no .npz file of plain arrays"),
         ("a.npz", "a text", "or one array; it holds notes.txt. Save the samples under"),
         ("a.npy", "no header", "is damaged, or no .npy file of .*: its header cannot"),
         (
@@ -189,7 +189,7 @@ def write(path, kind):
         ("a.parquet", "garbage", "is no Parquet file: "),
         ("a.pkl", "dict", "must hold one pickled array of numbers; got dict"),
         ("a.pkl", "flat pickle", r"one sample a row; got an array of shape \(5,\)"),
-        ("a.pkl", "call", "refused and nothing in it was run: it asks for os.system"),
+        ("a.pkl", "call", "refused and nothing in it was run: it asks for 'os.system"),
         ("a.pkl", "garbage", "is not a pickled numpy array: "),
         (
             "a.cs",
