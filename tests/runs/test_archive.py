@@ -3,6 +3,7 @@ import pickle
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -203,6 +204,14 @@ def test_what_an_archive_of_another_release_has_more_or_less_does_not_matter(fit
     assert back.evidence_.details == ""
     assert callable(back.transform)
     np.testing.assert_array_equal(back.coordinates(), fit.coordinates())
+
+
+def test_an_archive_of_release_0_2_is_read():
+    back = load(Path(__file__).with_name("fit-0.2.0.npz"))
+    assert (back.verdict_, back.n_factors_) == ("partial", 2)
+    np.testing.assert_allclose(back.coordinates()[0], [0.4386916068207006, 0.6952794869667761])
+    placed = back.coordinates(back.diffusion_.samples[:5] + 1e-6)
+    np.testing.assert_allclose(placed, back.coordinates()[:5], atol=0.05)
 
 
 def test_a_field_of_another_type_is_named(fit, tmp_path):

@@ -2,7 +2,7 @@
 
 No pickle is written or read, and nothing is ever executed. A record becomes a tree of JSON that
 names its class and the arrays of its fields. When it is read, the members of the archive must have
-their checksums, only the classes of `RECORDS` are made, and every field must have the type that the
+their checksums, only records that a fit can hold are made, and every field must have the type that the
 class declares. Fields that this release does not know are ignored, and those with a default may be
 missing, so that archives of earlier releases can be read.
 """
@@ -10,6 +10,7 @@ missing, so that archives of earlier releases can be read.
 import dataclasses
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
@@ -24,32 +25,15 @@ from manifactor._support.errors import first_sentence
 from manifactor._support.files import claim, claims_released, write_whole
 from manifactor._support.parameters import Choice
 from manifactor._support.version import __version__
-from manifactor.cryoem.all_views.model import MotionModel, ViewMap
-from manifactor.cryoem.all_views.motions import Motions, PlaceFeatures
+from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.principal import PrincipalVolumes
-from manifactor.cryoem.all_views.slices import VolumeGrid
-from manifactor.cryoem.directions import SphereCells
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
-from manifactor.factoring.factorization import DividedTerm, Factorization
-from manifactor.factoring.factors.charts import Chart, Cloud
-from manifactor.factoring.factors.factor import Factor
-from manifactor.factoring.gradients.division import Split
-from manifactor.factoring.judging.advice import DataKnown
-from manifactor.factoring.judging.criteria import Test
-from manifactor.factoring.judging.evidence import Evidence
-from manifactor.factoring.sums.independence import Directions
-from manifactor.factoring.sums.sheets import Sheet
-from manifactor.factoring.sums.summands import Sum, Summand
-from manifactor.factoring.triplets.maxcut import Cut
-from manifactor.factoring.triplets.search import Triplets
+from manifactor.factoring.factorization import Factorization
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import Forecast
-from manifactor.spectral.kernel import Affinity, Bandwidth
 from manifactor.spectral.neighbors import NeighborGraph
-from manifactor.spectral.parts import Part
 from manifactor.spectral.pipeline import Walk
 from manifactor.spectral.preparation import Preparation
-from manifactor.spectral.spectrum import Spectrum
 
 # Raised whenever a record changes. 7: a term of a Sum may have several factors.
 ARCHIVE_VERSION = 7
@@ -58,44 +42,6 @@ FORMAT = "manifactor"
 # estimator's parameters give back.
 UNSAVED = ("search", "resident", "settings")
 CSR_PARTS = ("data", "indices", "indptr")
-# The only classes that a tree may name. One that is renamed is also listed under its old name.
-RECORDS: dict[str, Any] = {
-    cls.__name__: cls
-    for cls in (
-        Affinity,
-        Bandwidth,
-        Chart,
-        Choice,
-        Cloud,
-        Cut,
-        DataKnown,
-        Diffusion,
-        Directions,
-        DividedTerm,
-        Evidence,
-        Factor,
-        Factorization,
-        Forecast,
-        MotionModel,
-        Motions,
-        NeighborGraph,
-        Part,
-        PlaceFeatures,
-        Preparation,
-        PrincipalVolumes,
-        Sheet,
-        Spectrum,
-        SphereCells,
-        Split,
-        Sum,
-        Summand,
-        Test,
-        Triplets,
-        ViewMap,
-        VolumeGrid,
-        Walk,
-    )
-}
 ESTIMATORS = {cls.__name__: cls for cls in (DiffusionMap, ManifoldFactorizer)}
 # What an archive sets on an estimator, beside its parameters, and of which type.
 FITTED: dict[str, Any] = {
@@ -176,7 +122,7 @@ def _matrix(tree: dict, stored) -> sp.csr_array:
 
 def _record(tree: dict, stored):
     """Return the record of a tree, with those of its fields that its class has."""
-    kind = RECORDS[tree["record"]]
+    kind = _records()[tree["record"]]
     fields = {}
     for name, hint in _hints(kind).items():
         if name in tree["fields"]:
@@ -186,6 +132,23 @@ def _record(tree: dict, stored):
     if kind is NeighborGraph:
         fields["search"] = None
     return kind(**fields)
+
+
+@cache
+def _records() -> dict[str, Any]:
+    """Return the only classes that a tree may name: records, and those in their fields."""
+    found: dict[str, Any] = {}
+    left: list[Any] = [Choice, MotionModel, Preparation, PrincipalVolumes, Walk, *FITTED.values()]
+    while left:
+        hint = left.pop()
+        if dataclasses.is_dataclass(hint) and hint not in found.values():
+            # Records of tensors, whose types are known to type checkers alone, are not archived.
+            with suppress(NameError):
+                left += _hints(hint).values()
+                found[hint.__name__] = hint
+        left += get_args(hint)
+    # One that is renamed can be added here under its old name.
+    return found
 
 
 @cache
