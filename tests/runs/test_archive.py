@@ -236,7 +236,7 @@ def test_an_archive_of_another_version_says_which_release_reads_it(tmp_path):
 
 
 def test_a_folder_that_is_no_run_is_neither_read_nor_replaced(fit, tmp_path):
-    with pytest.raises(ValueError, match="is a folder, but no run folder"):
+    with pytest.raises(ValueError, match="is a folder, but not a run folder"):
         load(tmp_path)
     with pytest.raises(ValueError, match="`path` must be a file to write"):
         save(fit, tmp_path)
@@ -315,7 +315,7 @@ def test_a_run_that_cannot_be_replaced_is_kept(fit, run, monkeypatch):
 def test_a_folder_that_is_no_run_is_never_overwritten(fit, tmp_path):
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "thesis.tex").write_text("x")
-    with pytest.raises(ValueError, match="It is no run folder; choose another"):
+    with pytest.raises(ValueError, match="It is not a run folder; choose another"):
         write_run(fit, tmp_path / "precious", record={}, overwrite=True)
     assert (tmp_path / "precious" / "thesis.tex").exists()
 

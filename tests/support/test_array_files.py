@@ -103,7 +103,7 @@ def plain(shape, data):
         (plain("(1,)", bytes(800)), "it has more bytes than its shape (in 'X')"),
         (plain(f"({2**50},)", bytes(8)), f"describes an array of shape ({2**50},)"),
         (npy(described("(1,)", "'|O'"), bytes(8)), "it holds objects"),
-        (b"hello", "is damaged, or no .npz file of plain arrays: its header cannot be"),
+        (b"hello", "is damaged, or not an .npz file of plain arrays: its header cannot be"),
     ],
 )
 def test_members_that_are_not_what_they_say_are_refused(tmp_path, content, message):
@@ -133,9 +133,9 @@ def test_what_is_wrong_with_an_archive_is_said(tmp_path, kind):
     words = {
         "encrypted": "is encrypted",
         "cut short": "is damaged",
-        "text": "is damaged, or no .npz file of plain arrays",
+        "text": "is damaged, or not an .npz file of plain arrays",
         "changed": "is damaged.*'X'",
-        "empty": "is damaged, or no .npz file of plain arrays",
+        "empty": "is damaged, or not an .npz file of plain arrays",
     }
     with pytest.raises(ArrayFileError, match=words[kind]):
         read(tmp_path / "a.npz")

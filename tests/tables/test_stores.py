@@ -140,7 +140,7 @@ def test_a_folder_of_parquet_files_holds_nothing_else_and_one_kind(tmp_path, X):
     with pytest.raises(ValueError, match=r"same columns; part.99.parquet has 'z'"):
         stored_table(folder)
     (folder / "part.99.parquet").write_bytes(b"no parquet")
-    with pytest.raises(ValueError, match=r"part.99.parquet is no Parquet file"):
+    with pytest.raises(ValueError, match=r"part.99.parquet is not a Parquet file"):
         stored_table(folder)
 
 

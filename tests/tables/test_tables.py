@@ -70,7 +70,7 @@ def test_columns_of_an_array_are_chosen_by_number(tmp_path):
         (
             "x,y\n1,2\n3,blue\n5,\n7,8\n9,10\n",
             ColumnChoice(),
-            "line 3, column 'y' holds 'blue', and 1 more cells are no numbers",
+            "line 3, column 'y' holds 'blue', and 1 more cells are not numbers",
         ),
         (
             "x,y\n1,2\n\n3,\n4,5\n",

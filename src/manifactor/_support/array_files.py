@@ -109,7 +109,7 @@ class ArrayArchive:
 
     path: Path
     members: Mapping[str, ZipInfo]  # the arrays by name
-    others: tuple[str, ...]  # members that are no arrays
+    others: tuple[str, ...]  # members that are not arrays
     file: ZipFile
 
     def read(self, *names: str, itemsize: int = 1) -> dict[str, np.ndarray]:
@@ -154,7 +154,7 @@ def open_archive(path: Path) -> Iterator[ArrayArchive]:
         # An archive of no members begins with its end.
         if opened.read(4) not in (b"PK\x03\x04", b"PK\x05\x06"):
             raise ArrayFileError(
-                f"{path} is damaged, or no .npz file of plain arrays. Write it with numpy.savez."
+                f"{path} is damaged, or not an .npz file of plain arrays. Write it with numpy.savez."
             )
         with _damage_named(path):
             file = ZipFile(opened)
@@ -192,6 +192,6 @@ def _damage_named(path: Path, name: str = "") -> Iterator[None]:
     ) as error:
         member = f" (in {name!r})" if name else ""
         raise ArrayFileError(
-            f"{path} is damaged, or no .npz file of plain arrays: {error}{member}. Write it again "
+            f"{path} is damaged, or not an .npz file of plain arrays: {error}{member}. Write it again "
             "with numpy.savez."
         ) from error

@@ -2,9 +2,9 @@
 
 No pickle is written or read, and nothing is ever executed. A record becomes a tree of JSON that
 names its class and the arrays of its fields. When it is read, the members of the archive must have
-their checksums, only records that a fit can hold are made, and every field must have the type that the
-class declares. Fields that this release does not know are ignored, and those with a default may be
-missing, so that archives of earlier releases can be read.
+their checksums, only records that a fit can hold are made, and every field must have the type that
+its class declares. Fields that this release does not know are ignored, and those with a default may
+be missing, so that archives of earlier releases can be read.
 """
 
 import dataclasses
@@ -53,7 +53,7 @@ FITTED: dict[str, Any] = {
     "rows_": np.ndarray | None,
     "feature_names_in_": np.ndarray | None,
 }
-# What a manifest leads to that is no JSON, or has other entries than `pack` makes.
+# What a manifest leads to that is not JSON, or has other entries than `pack` makes.
 MALFORMED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
@@ -258,7 +258,7 @@ def load(path):
     path = path / "factorization.npz" if is_run(path) else path
     if path.is_dir():
         raise ValueError(
-            f"{path} is a folder, but no run folder: it must hold run.json and "
+            f"{path} is a folder, but not a run folder: it must hold run.json and "
             "factorization.npz. Name a run folder, or a file of manifactor.save."
         )
     try:

@@ -1,4 +1,7 @@
-"""Whether the files of an input are still those that the fit started with."""
+"""What may happen during a long fit: its input changes, or it is stopped and resumed later.
+
+Stages that took long are written to a folder beside the future run, and read by `--resume`.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Sequence

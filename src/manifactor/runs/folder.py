@@ -1,4 +1,4 @@
-"""A run on disk: a folder with the fit, every sample's places, and a record."""
+"""A run on disk: a folder with the fit, the coordinates of all samples, and a record."""
 
 import json
 import math
@@ -105,7 +105,7 @@ def versions() -> dict[str, str]:
 def require_new_run(folder: Path, *, overwrite: bool) -> None:
     """Raise ValueError for a folder that cannot be written, before any work is done."""
     if os.path.lexists(folder) and not (overwrite and is_run(folder)):
-        hint = "It is no run folder; choose another --out."
+        hint = "It is not a run folder; choose another --out."
         if is_run(folder):
             hint = "Choose another --out, or pass --overwrite."
         raise ValueError(f"the output folder must not exist yet; {folder} does. {hint}")
@@ -146,7 +146,7 @@ def read_record(folder: Path) -> dict:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         if record["format"] != f"{FORMAT} run":
-            raise ValueError("it is no record of a run")
+            raise ValueError("it is not a record of a run")
         version, versions = record["version"], record["versions"]
         problem = misshapen(record)
     except KeyError as error:
@@ -210,5 +210,5 @@ def _misplaced(columns: np.ndarray, places: Sequence[Place], record: dict) -> st
             continue
         value = place.displayed
         if value.min(initial=0) < 0 or value.max(initial=0) > high:
-            return f"places on factor {number} must lie in [0, {high}]"
+            return f"coordinates on factor {number} must lie in [0, {high}]"
     return ""

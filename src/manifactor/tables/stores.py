@@ -100,7 +100,7 @@ def read_npy(path: Path) -> np.ndarray:
         return np.lib.format.open_memmap(path, mode="r")
     except ValueError as error:
         raise ValueError(
-            f"{path} is damaged, or no {path.suffix} file of plain values: "
+            f"{path} is damaged, or not a {path.suffix} file of plain values: "
             f"{first_sentence(error)}. Write it again with the program that made it, "
             "or with numpy.save."
         ) from error
@@ -134,7 +134,7 @@ def _open_zarr(path: Path) -> Store:
 
 
 def stored_bytes(folder: Path) -> int:
-    """Return the size of all files in a folder; refuse what is no regular file."""
+    """Return the size of all files in a folder; refuse what is not a regular file."""
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
@@ -167,7 +167,7 @@ def sample_array(names: Sequence[str]) -> str | None:
 
 
 def require_table(path: Path, array: Any) -> None:
-    """Refuse an array that is no table of real numbers."""
+    """Refuse an array that is not a table of real numbers."""
     if len(array.shape) != 2 or not array.shape[1]:
         raise ValueError(
             f"{path} must hold a table with one sample a row; got an array of shape {array.shape}."
@@ -222,7 +222,7 @@ def _row_groups(path: Path) -> tuple[Any, list[Any]]:
         raise
     # Nothing but pyarrow is inside, which raises any kind.
     except Exception as error:
-        raise ValueError(f"{path} is no Parquet file: {one_line(error)}") from None
+        raise ValueError(f"{path} is not a Parquet file: {one_line(error)}") from None
     if not schema.names:
         raise ValueError(f"{path} must be a table of numbers: it has no columns.")
     counts = [group.row_groups[0].num_rows for group in groups]

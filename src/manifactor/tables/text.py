@@ -242,7 +242,7 @@ def read_text(path: Path, choice: ColumnChoice) -> Table:
             encoding="utf-8-sig",
             quotechar='"',
         )
-    except ValueError:  # a cell that is no number
+    except ValueError:  # a cell that is not a number
         used, samples = _mixed(path, delimiter, used, layout, strict=choice.named)
     names = None if layout.names is None else tuple(layout.names[number] for number in used)
     return Table(samples, used, layout.total, names)
@@ -307,11 +307,11 @@ def _wrong_cell(
     number: int,
     names: Sequence[str] | None,
 ) -> ValueError:
-    """Return an error that names the first cell that is no number."""
+    """Return an error that names the first cell that is not a number."""
     row, count = values.index(None), values.count(None)
     label = number if names is None else repr(names[number])
     what = f"holds {column[row][:40]!r}" if column[row] else "is empty"
-    more = f", and {count - 1} more cells are no numbers" * (count > 1)
+    more = f", and {count - 1} more cells are not numbers" * (count > 1)
     return ValueError(
         f"{path} must be a table of numbers: line {line_of(path, row)}, column {label} {what}"
         f"{more}. Fill it in, remove the row, or leave the column out with --drop."
