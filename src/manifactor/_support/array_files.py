@@ -154,7 +154,8 @@ def open_archive(path: Path) -> Iterator[ArrayArchive]:
         # An archive of no members begins with its end.
         if opened.read(4) not in (b"PK\x03\x04", b"PK\x05\x06"):
             raise ArrayFileError(
-                f"{path} is damaged, or not an .npz file of plain arrays. Write it with numpy.savez."
+                f"{path} is damaged, or not an .npz file of plain arrays. Write it again with "
+                "numpy.savez."
             )
         with _damage_named(path):
             file = ZipFile(opened)
@@ -192,6 +193,6 @@ def _damage_named(path: Path, name: str = "") -> Iterator[None]:
     ) as error:
         member = f" (in {name!r})" if name else ""
         raise ArrayFileError(
-            f"{path} is damaged, or not an .npz file of plain arrays: {error}{member}. Write it again "
-            "with numpy.savez."
+            f"{path} is damaged, or not an .npz file of plain arrays: {error}{member}. Write it "
+            "again with numpy.savez."
         ) from error
