@@ -62,7 +62,7 @@ explore: $(VENV)/.core demo-run/run.json
 	@$(BIN)/manifactor explore demo-run
 
 reproduce: $(VENV)/.plots
-	@$(BIN)/manifactor reproduce
+	@$(BIN)/python -m studies.paper
 
 # Every warning is an error: links between pages, names in docstrings and failing examples are checked.
 SPHINX := -m sphinx --fail-on-warning --keep-going --jobs 2 --doctree-dir build/doctrees

@@ -15,9 +15,9 @@ import numpy as np
 
 from manifactor import DiffusionMap, datasets
 from manifactor.factoring.triplets.search import find_triplets
-from manifactor.studies.paper.cases import PAPER_UNIT
-from manifactor.studies.paper.table1 import Table1Settings
-from manifactor.studies.paper.textbook import algorithm_1, cosine
+from studies.paper.cases import PAPER_UNIT
+from studies.paper.table1 import Table1Settings
+from studies.paper.textbook import algorithm_1, cosine
 
 from record import record
 

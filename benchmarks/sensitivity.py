@@ -22,7 +22,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from manifactor.scores import score
-from manifactor.studies.accuracy import Case, quick_table
+from studies.accuracy import Case, quick_table
 
 from record import record
 from varying import FACTORS, changed, variations

@@ -20,9 +20,9 @@ import numpy as np
 
 from manifactor import ManifoldFactorizer, datasets
 from manifactor.factoring.triplets.maxcut import max_cut
-from manifactor.studies.paper.cases import PAPER_UNIT
-from manifactor.studies.paper.table1 import Table1Settings
-from manifactor.studies.paper.textbook import algorithm_1, diffusion_map
+from studies.paper.cases import PAPER_UNIT
+from studies.paper.table1 import Table1Settings
+from studies.paper.textbook import algorithm_1, diffusion_map
 
 from record import record
 

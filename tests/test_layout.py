@@ -27,7 +27,6 @@ ROOMS = [
     "runs",
     "cluster",
     "views",
-    "studies",
     "command",
     "__main__",
 ]

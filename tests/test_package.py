@@ -122,7 +122,7 @@ def test_the_source_archive_is_complete_and_builds_the_same_wheel(tmp_path):
     with tarfile.open(archive) as opened:
         opened.extractall(tmp_path, filter="data")
     (root,) = tmp_path.glob("manifactor-*")
-    for folder in ["benchmarks", "docs", "examples", "src", "tests"]:
+    for folder in ["benchmarks", "docs", "examples", "src", "studies", "tests"]:
         given = {p.relative_to(ROOT) for p in (ROOT / folder).rglob("*.py")}
         assert given <= {p.relative_to(root) for p in root.rglob("*.py")}
     for name in ["CHANGELOG.md", "CITATION.cff", "LICENSE", "Makefile", "docs/method.md"]:

@@ -35,7 +35,6 @@ def _ended_by_signals() -> int:
 
             return run()
     except KeyboardInterrupt as stop:
-        signals.said()
         sys.stderr.write(f"manifactor: {signals.how(stop)}; nothing was written.\n")
         return signals.exit_code(stop)
 

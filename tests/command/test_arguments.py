@@ -43,9 +43,7 @@ def test_the_help_names_every_default_and_fits_into_80_columns(command, capsys, 
         "select": "run --out a.csv",
         "average": "run --factor 1",
         "export": "run --to relion --factor 1",
-        "bench": "accuracy",
         "demo": "",
-        "reproduce": "",
         "completion": "bash",
     }
     arguments = parsed(f"{command} {required.get(command, 'X')}")

@@ -35,14 +35,13 @@ def offered(line, source):
 def test_bash_completes_commands_options_and_values(capsys):
     source = script("bash", capsys)
     assert offered("manifactor ", source) == list(GRAMMAR)
-    assert offered("manifactor re", source) == ["report", "reproduce"]
+    assert offered("manifactor re", source) == ["report"]
     assert "--all-views" in offered("manifactor fit data.npz --a", source)
     assert offered("manifactor fit --sense g", source) == ["geometry"]
     assert offered("manifactor export run --to re", source) == ["recovar", "relion"]
-    assert offered("manifactor bench c", source) == ["calibration"]
+    assert offered("manifactor completion f", source) == ["fish"]
     # Bash then offers files.
     assert offered("manifactor fit da", source) == []
-    assert offered("manifactor bench --out c", source) == []
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")

@@ -70,8 +70,6 @@ def test_a_file_has_the_ending_of_its_format():
         "select run",
         "average run --factor 1",
         "export run --to relion --factor 1",
-        "bench accuracy",
-        "reproduce",
     ],
 )
 def test_an_output_without_a_name_is_refused(folder, capsys, command):

@@ -27,8 +27,8 @@ from manifactor.cryoem.files.particles import euler_matrices
 from manifactor.runs.archive import load, save
 from manifactor.runs.checkpoints import Checkpoints
 from manifactor.runs.folder import read_places, read_run, write_run
-from manifactor.studies.keeping import unfinished
-from manifactor.studies.paper.recipes import FORMAT, Settings, versions
+from studies.keeping import unfinished
+from studies.paper.recipes import FORMAT, Settings, versions
 
 from ..cryoem.moving import moving_model, moving_views
 from ..cryoem.star_files import loop, row

@@ -118,8 +118,6 @@ SLOW = [
     with_old(ALL_VIEWS.removesuffix(" --out views"), "out", stride=2),
     Case("fit views/particles.star --all-views --out out --overwrite", "out", stride=9),
     Case("demo --n 300 --out out", "out/factorization.npz", stride=9),
-    Case("bench calibration --problems 1 --out out", "out/calibration.jsonl", stride=9),
-    Case("reproduce fig1 --quick --out out", "out/numbers.json", stride=5),
 ]
 
 

@@ -15,10 +15,10 @@ from manifactor.cryoem.all_views.volumes import open_motions
 from manifactor.cryoem.averages.given_volumes import read_volumes
 from manifactor.runs.folder import read_run
 from manifactor.runs.run import open_run
-from manifactor.studies.keeping import kept_records
-from manifactor.studies.paper import recipes
 from manifactor.tables.files import read_samples
 from manifactor.views.explorer.scene import open_scene
+from studies.keeping import kept_records
+from studies.paper import recipes
 
 from .binary import MRC, NPY, OURS, PICKLE, ZIP
 from .corpus import latents, samples

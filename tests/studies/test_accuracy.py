@@ -6,17 +6,9 @@ import pytest
 
 from manifactor.command.main import main
 from manifactor.datasets import FIELD
-from manifactor.studies.accuracy import (
-    Case,
-    TableSettings,
-    full_table,
-    jobs,
-    quick_table,
-    record,
-    render,
-)
-from manifactor.studies.baselines import BASELINES, METHODS
-from manifactor.studies.field import FieldSettings
+from studies.accuracy import Case, TableSettings, full_table, jobs, quick_table, record, render
+from studies.baselines import BASELINES, METHODS
+from studies.field import FieldSettings
 
 FIELDS = {"group", "shape", "seed", "verdict", "solved", "own", "leak", "seconds"}
 
@@ -25,7 +17,7 @@ FIELDS = {"group", "shape", "seed", "verdict", "solved", "own", "leak", "seconds
 def test_the_quick_benchmark_prints_a_table_and_writes_every_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     small = [(replace(case, n=400), seeds) for case, seeds in quick_table()]
-    monkeypatch.setattr("manifactor.studies.accuracy.quick_table", lambda: small)
+    monkeypatch.setattr("studies.accuracy.quick_table", lambda: small)
     assert main(["bench", "accuracy", "--quick"]) == 0
     out = capsys.readouterr().out
     assert "| the paper's | 2 | 100% |" in out

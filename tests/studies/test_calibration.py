@@ -10,7 +10,7 @@ from PIL import Image
 
 from manifactor import ManifoldFactorizer
 from manifactor.datasets.problems import ProblemSettings
-from manifactor.studies.calibration import CalibrationSettings, curves, diagram, record, render
+from studies.calibration import CalibrationSettings, curves, diagram, record, render
 
 SMALL = ProblemSettings(
     n_samples=(600, 700),
@@ -129,7 +129,7 @@ def test_on_a_problem_with_one_factor_the_verdict_none_is_right(monkeypatch, rng
     def estimator(**_):
         return Fitted(verdict, factors)
 
-    monkeypatch.setattr("manifactor.studies.calibration.ManifoldFactorizer", estimator)
+    monkeypatch.setattr("studies.calibration.ManifoldFactorizer", estimator)
     one = replace(SMALL, n_samples=(100, 100.1), factor_counts=(1.0, 0.0, 0.0))
     found = record(0, one)
     assert (found["factors"], found["verdict"]) == (1, verdict)

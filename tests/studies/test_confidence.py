@@ -1,7 +1,7 @@
 import pytest
 
 from manifactor.factoring.judging.criteria import Criterion
-from manifactor.studies.confidence import margin, verdict_confidence
+from studies.confidence import margin, verdict_confidence
 
 
 def judged(value, limit, at_least, noise=float("nan")):

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from manifactor._support.version import __version__
-from manifactor.studies.keeping import finish, in_order, keep, kept_records, positions, unfinished
+from studies.keeping import finish, in_order, keep, kept_records, positions, unfinished
 
 JOBS = [{"seed": seed} for seed in range(3)]
 RECORDS = [{"seed": seed, "solved": True} for seed in range(3)]

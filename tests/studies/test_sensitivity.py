@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from manifactor.studies.accuracy import Case
+from studies.accuracy import Case
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

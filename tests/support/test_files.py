@@ -225,33 +225,6 @@ def test_only_what_is_left_of_the_output_itself_is_removed(tmp_path):
     assert names(tmp_path) == sorted([*kept, "run", ".other.new.abcdefgh"])
 
 
-ENDING = """
-import os, threading
-from pathlib import Path
-from manifactor._support import files
-def end():
-    files.remove_unfinished()
-    ready.set()
-    os._exit(7) if not naming.wait(1.0) else os._exit(8)
-ready, naming = threading.Event(), threading.Event()
-Path("run").mkdir()
-Path("run/old").touch()
-with files.whole_folder(Path("run")) as beside:
-    (beside / "new").touch()
-    threading.Thread(target=end).start()
-    ready.wait()
-naming.set()
-threading.Event().wait(5)
-"""
-
-
-def test_a_folder_that_is_half_removed_gets_no_name(tmp_path):
-    # The process ends by itself: the thread that writes must wait until then.
-    found = subprocess.run([sys.executable, "-c", ENDING], cwd=tmp_path)
-    assert found.returncode == 7
-    assert names(tmp_path / "run") == ["old"]
-
-
 def test_a_file_and_a_link_to_it_are_taken(tmp_path):
     (tmp_path / "a").write_text("a")
     (tmp_path / "b").symlink_to("a")

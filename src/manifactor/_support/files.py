@@ -14,7 +14,6 @@ import shutil
 import socket
 import stat
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -175,12 +174,6 @@ def is_half_replaced(place: Path) -> bool:
 
 # Temporary files and folders beside an output.
 
-# Those of this process, which exist only until what they are for is complete.
-_unfinished: set[Path] = set()
-# Held while a folder gets its name, and for ever once unfinished ones are removed: a folder that is
-# half removed must not get a name.
-_naming = threading.Lock()
-
 
 @contextmanager
 def temporary(path: Path, *, folder: bool = False) -> Iterator[Path]:
@@ -193,23 +186,10 @@ def temporary(path: Path, *, folder: bool = False) -> Iterator[Path]:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=start)
         os.close(handle)
         made = Path(name)
-    _unfinished.add(made)
     try:
         yield made
     finally:
         remove(made)
-        _unfinished.discard(made)
-
-
-def remove_unfinished() -> None:
-    """Remove what this process writes at the moment, since it is about to end.
-
-    To be called by a thread that ends the process, whatever the others do.
-    """
-    # Renames take no time; who waits longer waits for a thread that is stuck.
-    _naming.acquire(timeout=1.0)
-    for path in [*_unfinished, *_claims]:
-        remove(path)
 
 
 def remove(path: Path) -> None:
@@ -282,19 +262,18 @@ def replace_folder(new: Path, folder: Path) -> None:
     """
     for path in (new, *new.rglob("*")):
         _sync(path)
-    with _naming:
-        if os.path.lexists(folder):
-            old = folder.with_name(name_beside(folder, "old", os.urandom(4).hex()))
-            folder.rename(old)
-            try:
-                new.rename(folder)
-            except BaseException:
-                old.rename(folder)
-                raise
-            # Only a whole folder is ever put back: this name says that it is not wanted.
-            old.rename(new)
-        else:
+    if os.path.lexists(folder):
+        old = folder.with_name(name_beside(folder, "old", os.urandom(4).hex()))
+        folder.rename(old)
+        try:
             new.rename(folder)
+        except BaseException:
+            old.rename(folder)
+            raise
+        # Only a whole folder is ever put back: this name says that it is not wanted.
+        old.rename(new)
+    else:
+        new.rename(folder)
     _sync(folder.parent)
     remove(new)
 

@@ -21,7 +21,6 @@ from manifactor.command.options import (
     view,
 )
 from manifactor.command.simulating import demo_options, simulate_options
-from manifactor.command.study_options import RECIPES, bench_options, reproduce_options
 from manifactor.command.terminal import options_of
 from manifactor.command.viewing import views_options
 from manifactor.cryoem.export.programs import BRIDGES
@@ -295,23 +294,6 @@ GRAMMAR: dict[str, Grammar] = {
         "and the commands to run it.",
         _export_options,
         _examples("export run --to relion --factor 1 --bins 8"),
-    ),
-    "bench": Grammar(
-        "measure the accuracy on data whose factors are known",
-        "Fit data whose factors are known and print how often they are found: shapes "
-        "over many random seeds (accuracy), or random problems by verdict, with a "
-        "picture (calibration). Finished fits are kept, and the same command continues "
-        "an interrupted benchmark.",
-        bench_options,
-        _examples("bench accuracy --quick", "bench calibration --problems 200"),
-    ),
-    "reproduce": Grammar(
-        "make the figures and the table of the paper, with numbers",
-        "Make every figure and the table of Product Manifold Learning, with numbers, "
-        "and collect them on one page. Recipes whose results the folder already has "
-        "are skipped.",
-        reproduce_options,
-        RECIPES,
     ),
     "completion": Grammar(
         "print a script that completes commands and options in a shell",

@@ -21,7 +21,6 @@ from manifactor.command.exporting import average, export, select
 from manifactor.command.fitting import fit
 from manifactor.command.showing import explore, report
 from manifactor.command.simulating import demo, simulate
-from manifactor.command.studying import bench, reproduce
 from manifactor.command.terminal import in_options
 from manifactor.command.viewing import views
 
@@ -35,8 +34,6 @@ COMMANDS: dict[str, Callable[[Namespace], None]] = {
     "select": select,
     "average": average,
     "export": export,
-    "bench": bench,
-    "reproduce": reproduce,
     "completion": completion,
 }
 
@@ -56,7 +53,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         with terminal.one_line_warnings(reworded), claims_released():
             arguments.command(arguments)
     except KeyboardInterrupt as stop:
-        signals.said()
         # A terminal that was closed, which sends SIGHUP, takes no more lines.
         with suppress(OSError):
             terminal.interrupted(signals.left(stop), how=signals.how(stop))

@@ -141,7 +141,7 @@ def _records() -> dict[str, Any]:
     left: list[Any] = [Choice, MotionModel, Preparation, PrincipalVolumes, Walk, *FITTED.values()]
     while left:
         hint = left.pop()
-        if dataclasses.is_dataclass(hint) and hint not in found.values():
+        if hasattr(hint, "__dataclass_fields__") and hint not in found.values():
             # Records of tensors, whose types are known to type checkers alone, are not archived.
             with suppress(NameError):
                 left += _hints(hint).values()

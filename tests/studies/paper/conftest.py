@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import pytest
 
 from manifactor._support.workers import Here
-from manifactor.studies.paper.finding import WAYS, Job, find
-from manifactor.studies.paper.lab import COMPARED, Lab
-from manifactor.studies.paper.section import Settings
+from studies.paper.finding import WAYS, Job, find
+from studies.paper.lab import COMPARED, Lab
+from studies.paper.section import Settings
 
 
 class Small(Settings):

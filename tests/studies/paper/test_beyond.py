@@ -3,14 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from manifactor.studies.paper.beyond import (
-    BEYOND_METHODS,
-    BeyondSettings,
-    angle_error,
-    beyond,
-    joint_angles,
-)
-from manifactor.studies.paper.cases import BEYOND
+from studies.paper.beyond import BEYOND_METHODS, BeyondSettings, angle_error, beyond, joint_angles
+from studies.paper.cases import BEYOND
 
 
 def ring(angle):

@@ -3,7 +3,7 @@ from operator import attrgetter
 import numpy as np
 import pytest
 
-from manifactor.studies.paper.cases import BEYOND, CASES, Data
+from studies.paper.cases import BEYOND, CASES, Data
 
 
 @pytest.mark.parametrize("case", [*CASES.values(), *BEYOND.values()], ids=attrgetter("name"))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from manifactor import datasets
-from manifactor.studies.paper.fig1 import Fig1Settings, cosines, fig1, lowest_modes
+from studies.paper.fig1 import Fig1Settings, cosines, fig1, lowest_modes
 
 
 def test_modes_of_the_rectangle_are_in_the_order_of_its_exact_eigenvalues():

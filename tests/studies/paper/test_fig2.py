@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from manifactor.studies.paper.fig2 import NOISY, Fig2Settings, fig2, sides_of
+from studies.paper.fig2 import NOISY, Fig2Settings, fig2, sides_of
 
 
 @pytest.mark.slow

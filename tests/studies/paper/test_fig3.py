@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from manifactor.studies.paper.fig3 import MOLECULES, THREE_MOTIONS, TWO_MOTIONS, fig3, motions_of
+from studies.paper.fig3 import MOLECULES, THREE_MOTIONS, TWO_MOTIONS, fig3, motions_of
 
 
 @pytest.mark.slow

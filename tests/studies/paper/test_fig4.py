@@ -4,15 +4,9 @@ import numpy as np
 import pytest
 
 from manifactor.scores import column_r2
-from manifactor.studies.paper.cases import CASES
-from manifactor.studies.paper.fig4 import (
-    Fig4Settings,
-    across_factors,
-    best_pair,
-    fig4,
-    product_functions,
-)
-from manifactor.studies.paper.pairs import best_similarities, pair_scores
+from studies.paper.cases import CASES
+from studies.paper.fig4 import Fig4Settings, across_factors, best_pair, fig4, product_functions
+from studies.paper.pairs import best_similarities, pair_scores
 
 
 def test_the_best_pair_lies_within_delta(torus_found):

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from manifactor.studies.paper.fig5 import CUT_SHAPES, between_groups, fig5
+from studies.paper.fig5 import CUT_SHAPES, between_groups, fig5
 
 
 def test_what_passes_gamma_is_counted(small, lab):

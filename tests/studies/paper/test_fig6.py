@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from manifactor.studies.paper.fig6 import NAMES, Fig6Settings, embeddings, fig6
+from studies.paper.fig6 import NAMES, Fig6Settings, embeddings, fig6
 
 
 def test_the_default_embeds_both_circles_of_a_torus(torus_found):

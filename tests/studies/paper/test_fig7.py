@@ -1,6 +1,6 @@
 import pytest
 
-from manifactor.studies.paper.fig7 import Fig7Settings, fig7, pure_share, side_shares
+from studies.paper.fig7 import Fig7Settings, fig7, pure_share, side_shares
 
 
 def test_functions_of_a_torus_depend_on_one_circle_each(torus_found):

@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 
 from manifactor.runs.fitting import PlanSettings
-from manifactor.studies.paper.cases import CASES
-from manifactor.studies.paper.finding import found_in_images
-from manifactor.studies.paper.panels import lowest_functions
+from studies.paper.cases import CASES
+from studies.paper.finding import found_in_images
+from studies.paper.panels import lowest_functions
 
 
 @pytest.mark.slow

@@ -6,9 +6,9 @@ import pytest
 
 from manifactor._support.threads import interrupts_held
 from manifactor._support.workers import Here, Processes
-from manifactor.studies.paper.finding import Job
-from manifactor.studies.paper.lab import COMPARED, Lab
-from manifactor.studies.paper.section import Settings
+from studies.paper.finding import Job
+from studies.paper.lab import COMPARED, Lab
+from studies.paper.section import Settings
 
 
 @pytest.mark.slow
@@ -22,7 +22,7 @@ def test_jobs_side_by_side_find_what_they_find_alone(lab, rectangles):
 
 def test_a_job_that_is_asked_for_twice_is_run_once(monkeypatch):
     run = []
-    monkeypatch.setattr("manifactor.studies.paper.lab.measure", run.append)
+    monkeypatch.setattr("studies.paper.lab.measure", run.append)
     job, other = (Job("square", "default", 120, seed) for seed in range(2))
     assert Lab(Here()).measure([job, other, job]) == [None, None, None]
     assert run == [job, other]

@@ -1,4 +1,4 @@
-from manifactor.studies.paper.page import as_html, as_markdown
+from studies.paper.page import as_html, as_markdown
 
 TABLE = {"caption": "Seconds.", "header": ["N", "ours"], "rows": [["20", "0.1"]]}
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from manifactor.studies.paper import textbook
-from manifactor.studies.paper.pairs import best_similarities, pair_scores
+from studies.paper import textbook
+from studies.paper.pairs import best_similarities, pair_scores
 
 from ...conftest import box_spectrum
 

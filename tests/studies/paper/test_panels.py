@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from manifactor.studies.paper.panels import PanelSettings, latent, lowest_functions
+from studies.paper.panels import PanelSettings, latent, lowest_functions
 
 
 def test_functions_are_compared_with_the_factor_they_were_found_for(torus_found):

@@ -1,9 +1,9 @@
 import numpy as np
 
-from manifactor.studies.paper.cases import CASES
-from manifactor.studies.paper.finding import WAYS
-from manifactor.studies.paper.rates import by_label, in_words, measured, table_of
-from manifactor.studies.paper.trials import trials
+from studies.paper.cases import CASES
+from studies.paper.finding import WAYS
+from studies.paper.rates import by_label, in_words, measured, table_of
+from studies.paper.trials import trials
 
 SOLVED = {
     "solved": True,

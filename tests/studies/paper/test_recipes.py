@@ -1,6 +1,5 @@
 import io
 import json
-import sys
 from dataclasses import replace
 from functools import partial
 from html.parser import HTMLParser
@@ -12,16 +11,15 @@ import pytest
 from PIL import Image
 
 from manifactor._support.workers import Here
-from manifactor.command.main import main
-from manifactor.studies.paper import recipes
-from manifactor.studies.paper.fig1 import Fig1Settings, fig1
-from manifactor.studies.paper.fig2 import Fig2Settings, fig2
-from manifactor.studies.paper.fig3 import fig3
-from manifactor.studies.paper.lab import Lab
-from manifactor.studies.paper.panels import PanelSettings
-from manifactor.studies.paper.recipes import RECIPES, chosen, reproduce
-from manifactor.studies.paper.section import Settings
 from manifactor.views import plots
+from studies.paper import recipes
+from studies.paper.fig1 import Fig1Settings, fig1
+from studies.paper.fig2 import Fig2Settings, fig2
+from studies.paper.fig3 import fig3
+from studies.paper.lab import Lab
+from studies.paper.panels import PanelSettings
+from studies.paper.recipes import RECIPES, chosen, reproduce
+from studies.paper.section import Settings
 
 
 @pytest.fixture
@@ -95,10 +93,7 @@ def sections(folder: Path) -> dict:
 
 
 @pytest.mark.slow
-def test_a_quick_run_of_everything_leaves_numbers_figures_and_one_page(
-    tmp_path, capsys, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
+def test_a_quick_run_of_everything_leaves_numbers_figures_and_one_page(tmp_path, monkeypatch):
     monkeypatch.setattr(recipes, "picture", coarse())
     monkeypatch.setattr(recipes, "Lab", FewFits)
     monkeypatch.setattr(recipes, "RECIPES", {**RECIPES, **FEW_PANELS})
@@ -109,7 +104,7 @@ def test_a_quick_run_of_everything_leaves_numbers_figures_and_one_page(
     what_is_known_was_found(folder)
     the_page_holds_its_pictures_and_all_its_links_lead_somewhere(folder)
     the_page_in_markdown_shows_the_same(folder)
-    what_the_folder_holds_is_kept_and_other_settings_do_not_mix(folder, capsys)
+    what_the_folder_holds_is_kept_and_other_settings_do_not_mix(folder)
 
 
 def what_is_known_was_found(folder):
@@ -180,13 +175,11 @@ def the_page_in_markdown_shows_the_same(folder):
     assert "a quick run on few samples" in text
 
 
-def what_the_folder_holds_is_kept_and_other_settings_do_not_mix(folder, capsys):
+def what_the_folder_holds_is_kept_and_other_settings_do_not_mix(folder):
     before = (folder / "numbers.json").read_bytes()
-    assert main(["reproduce", "fig1", "--quick"]) == 0
-    assert "fig1     already done" in capsys.readouterr().out
-    assert main(["reproduce", "fig1", "--quick", "--seed", "1"]) == 2
-    message = "reproduction holds a reproduction with other settings"
-    assert message in capsys.readouterr().err
+    assert list(reproduce(["fig1"], folder, Settings(quick=True))) == [("fig1", None)]
+    with pytest.raises(ValueError, match="other settings"):
+        list(reproduce(["fig1"], folder, Settings(quick=True, seed=1)))
     assert (folder / "numbers.json").read_bytes() == before
 
 
@@ -198,160 +191,18 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(
     for name, seed in (("one", 0), ("two", 0), ("three", 1)):
         list(reproduce(["fig1"], tmp_path / name, Settings(True, seed), workers=Here()))
         runs.append(sections(tmp_path / name)["fig1"]["numbers"])
-    assert runs[0] == runs[1]
-    assert runs[0] != runs[2]
+    assert runs[0] == runs[1] != runs[2]
 
 
-@pytest.mark.slow
-def test_a_recipe_can_be_made_anew_and_the_others_stay(
-    tmp_path, capsys, monkeypatch, pictures_are_stand_ins
-):
-    monkeypatch.chdir(tmp_path)
-    assert main(["reproduce", "fig1", "table1", "--quick"]) == 0
-    table = sections(tmp_path / "reproduction")["table1"]
-    assert main(["reproduce", "fig1", "--quick", "--overwrite"]) == 0
-    assert "already done" not in capsys.readouterr().out
-    assert sections(tmp_path / "reproduction")["table1"] == table
-    assert main(["reproduce", "table1", "--quick", "--seed", "3", "--overwrite"]) == 2
-    assert "holds a reproduction with other settings" in capsys.readouterr().err
-    assert sections(tmp_path / "reproduction")["table1"] == table
+def test_recipes_are_chosen_by_name_in_their_own_order():
+    assert chosen(["all", "fig2"]) == chosen([]) == list(RECIPES)
+    assert chosen(["fig3", "fig1", "fig3"]) == ["fig1", "fig3"]
+    with pytest.raises(ValueError, match="fig99"):
+        chosen(["fig99"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["fig9"], "a recipe must be one of all, fig1, fig2"),
-        (["fig1", "--out", "no/such/folder"], "must be a writable folder"),
-        (
-            ["fig1", "--out", "mine"],
-            "mine must be new, empty, or hold the numbers.json that this command writes",
-        ),
-        (["fig1", "--seed", "x"], "invalid whole number value: 'x'"),
-        (["fig1", "--seed", "-1"], "--seed: must be a whole number in [0, 4294967295]"),
-        (
-            ["fig1", "--seed", "2147483649"],
-            "--seed must be a whole number in [0, 2147483648]; got 2147483649",
-        ),
-    ],
-)
-def test_bad_input_gets_one_line_and_leaves_nothing(
-    tmp_path, monkeypatch, capsys, arguments, message
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "letter.txt").write_text("dear")
-    assert main(["reproduce", *arguments, "--quick"]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
-    assert [path.name for path in tmp_path.rglob("*")] == ["mine", "letter.txt"]
-
-
-def without_pictures(text):
-    record = json.loads(text)
-    del record["sections"]["table1"]["pictures"]
-    return json.dumps(record)
-
-
-@pytest.mark.parametrize(
-    "damaged",
-    [
-        without_pictures,
-        lambda text: text[:500],
-        lambda text: "[1, 2]",
-        lambda text: "{}",
-        lambda text: '{"format": "manifactor reproduction"}',
-        lambda text: '{"format": "manifactor run"}',
-        lambda text: text.replace('"took": ', '"took": 1' + 400 * "0"),
-    ],
-)
-def test_a_damaged_record_is_refused_and_left_alone(tmp_path, monkeypatch, capsys, damaged):
-    monkeypatch.chdir(tmp_path)
-    assert main(["reproduce", "table1", "--quick"]) == 0
-    path = tmp_path / "reproduction" / "numbers.json"
-    path.write_text(damaged(path.read_text()))
-    before = path.read_bytes()
-    assert main(["reproduce", "table1", "--quick", "--overwrite"]) == 2
-    message = "reproduction must be new, empty, or hold the numbers.json"
-    assert message in capsys.readouterr().err
-    assert path.read_bytes() == before
-
-
-def interrupted(*_):
-    raise KeyboardInterrupt
-
-
-def interrupted_after_the_first(function):
-    """The empty record's page is written, that of the first recipe no more."""
-
-    def call(record, *arguments):
-        return interrupted() if record["sections"] else function(record, *arguments)
-
-    return call
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("where", ["picture", "as_html"])
-def test_an_interrupted_run_leaves_a_folder_that_goes_on(
-    tmp_path, monkeypatch, capsys, where, pictures_are_stand_ins
-):
-    """Before any picture is written, and between numbers and page."""
-    monkeypatch.chdir(tmp_path)
-    with monkeypatch.context() as patch:
-        page = interrupted_after_the_first(recipes.as_html)
-        patch.setattr(recipes, where, interrupted if where == "picture" else page)
-        assert main(["reproduce", "fig1", "--quick"]) == 130
-    message = "interrupted; finished recipes are kept; repeat the command to continue"
-    assert message in capsys.readouterr().err
-    assert main(["reproduce", "fig1", "--quick"]) == 0
-    # The second interrupt came after the recipe's numbers were written.
-    assert ("already done" in capsys.readouterr().out) == (where == "as_html")
-    page = (tmp_path / "reproduction" / "index.html").read_text()
-    assert "analytic and computed eigenfunctions" in page
-
-
-@pytest.mark.slow
-def test_a_recipe_whose_files_are_gone_is_made_again(
-    tmp_path, monkeypatch, capsys, pictures_are_stand_ins
-):
-    monkeypatch.chdir(tmp_path)
-    assert main(["reproduce", "fig1", "--quick"]) == 0
-    (tmp_path / "reproduction" / "fig1.pdf").unlink()
-    assert main(["reproduce", "fig1", "--quick"]) == 0
-    assert "already done" not in capsys.readouterr().out
-    assert (tmp_path / "reproduction" / "fig1.pdf").is_file()
-
-
-def test_a_name_in_a_record_never_leads_out_of_the_folder(
-    tmp_path, monkeypatch, pictures_are_stand_ins
-):
-    monkeypatch.chdir(tmp_path)
-    assert main(["reproduce", "table1", "--quick"]) == 0
-    for suffix in (".png", ".pdf"):
-        (tmp_path / f"mine{suffix}").write_text("secret")
-    path = tmp_path / "reproduction" / "numbers.json"
-    record = json.loads(path.read_text())
-    record["sections"]["table1"]["pictures"] = [{"name": "../mine", "caption": ""}]
-    path.write_text(json.dumps(record))
-    assert main(["reproduce", "fig1", "--quick"]) == 2
-    assert "c2VjcmV0" not in (tmp_path / "reproduction" / "index.html").read_text()
-
-
-def test_a_folder_that_is_there_and_empty_will_do(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "reproduction").mkdir()
-    assert main(["reproduce", "table1", "--quick"]) == 0
-
-
-def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main(["reproduce", "fig1", "--quick"]) == 2
-    message = "needs the package matplotlib: pip install 'manifactor[plots]'"
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "reproduction").exists()
-
-
-def test_recipes_come_in_the_order_of_the_page_each_once():
-    assert chosen([]) == chosen(["all", "fig2"]) == list(RECIPES)
-    assert chosen(["table1", "fig2", "fig2"]) == ["fig2", "table1"]
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "numbers.json").write_text("{}")
+    with pytest.raises(ValueError, match="new, empty, or hold"):
+        list(reproduce(["fig1"], tmp_path, Settings(quick=True)))
+    assert (tmp_path / "numbers.json").read_text() == "{}"

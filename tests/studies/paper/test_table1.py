@@ -1,6 +1,6 @@
 import numpy as np
 
-from manifactor.studies.paper.table1 import PAPER_SECONDS, Table1Settings, table1
+from studies.paper.table1 import PAPER_SECONDS, Table1Settings, table1
 
 
 def test_seconds_and_triplets_are_counted_for_each_number_of_functions(small, lab):

@@ -1,7 +1,7 @@
 import numpy as np
 
 from manifactor import DiffusionMap, datasets
-from manifactor.studies.paper import textbook
+from studies.paper import textbook
 
 from ...conftest import box_spectrum
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from manifactor.studies.paper.cases import Case
-from manifactor.studies.paper.finding import Job
-from manifactor.studies.paper.lab import Lab
-from manifactor.studies.paper.section import Settings, Table
-from manifactor.studies.records import count, verdict_counts
+from studies.paper.cases import Case
+from studies.paper.finding import Job
+from studies.paper.lab import Lab
+from studies.paper.section import Settings, Table
+from studies.records import count, verdict_counts
 
 # The columns that `_means` fills, after data and method.
 HEADER = [

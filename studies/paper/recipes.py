@@ -9,23 +9,23 @@ from functools import partial
 from pathlib import Path
 
 from manifactor._support.errors import extra
-from manifactor._support.files import make_folder, require_regular_file, write_bytes
+from manifactor._support.files import make_folder, write_bytes
 from manifactor._support.workers import Processes, Workers
 from manifactor.runs.folder import versions
-from manifactor.studies.paper.beyond import beyond
-from manifactor.studies.paper.fig1 import fig1
-from manifactor.studies.paper.fig2 import fig2
-from manifactor.studies.paper.fig3 import fig3
-from manifactor.studies.paper.fig4 import fig4
-from manifactor.studies.paper.fig5 import fig5
-from manifactor.studies.paper.fig6 import fig6
-from manifactor.studies.paper.fig7 import fig7
-from manifactor.studies.paper.lab import Lab
-from manifactor.studies.paper.page import as_html, as_markdown
-from manifactor.studies.paper.section import Section, Settings
-from manifactor.studies.paper.table1 import table1
-from manifactor.studies.paper.trials import trials
 from manifactor.views.plots import picture, style
+from studies.paper.beyond import beyond
+from studies.paper.fig1 import fig1
+from studies.paper.fig2 import fig2
+from studies.paper.fig3 import fig3
+from studies.paper.fig4 import fig4
+from studies.paper.fig5 import fig5
+from studies.paper.fig6 import fig6
+from studies.paper.fig7 import fig7
+from studies.paper.lab import Lab
+from studies.paper.page import as_html, as_markdown
+from studies.paper.section import Section, Settings
+from studies.paper.table1 import table1
+from studies.paper.trials import trials
 
 RECIPES: dict[str, Callable[[Settings, Lab], Section]] = {
     "fig1": fig1,
@@ -115,8 +115,7 @@ def _opened(folder: Path, settings: Settings) -> dict:
         "sections": {},
     }
     make_folder(folder, remedy="Choose another --out.")
-    # The command that calls this may hold a lock file there.
-    if not any(path.suffix != ".lock" for path in folder.iterdir()):
+    if not any(folder.iterdir()):
         _write_record(folder, new)
         return new
     old = _read(folder)
@@ -138,28 +137,15 @@ def _read(folder: Path) -> dict:
     """Return the record of an earlier reproduction."""
     path = folder / NUMBERS
     try:
-        require_regular_file(path)
         record = json.loads(path.read_text(encoding="utf-8"))
-        if _is_whole(record, folder):
-            return record
-    # What a damaged or foreign file raises depends on where it is damaged.
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
-        pass
-    raise ValueError(
-        f"{folder} must be new, empty, or hold the {NUMBERS} that this command writes, "
-        "undamaged; it is none of these, and stays as it is. Choose another --out."
-    )
-
-
-def _is_whole(record: dict, folder: Path) -> bool:
-    """Return whether a record is of this format; raise where part of it is missing."""
-    if record["format"] != FORMAT:
-        return False
-    # Rendering reads every field that the page needs.
-    as_markdown(record)
-    for section in record["sections"].values():
-        _has_pictures(folder, section)
-    return bool(dict(record["settings"]) and dict(record["versions"]))
+    except (OSError, ValueError):
+        record = {}
+    if record.get("format") != FORMAT:
+        raise ValueError(
+            f"{folder} must be new, empty, or hold the {NUMBERS} of a reproduction; it stays as it "
+            "is. Choose another --out."
+        )
+    return record
 
 
 def _has_pictures(folder: Path, section: dict) -> bool:

@@ -7,12 +7,12 @@ import numpy as np
 
 from manifactor._support.threads import one_blas_thread
 from manifactor.scores import column_r2
-from manifactor.studies.paper.cases import CASES
-from manifactor.studies.paper.finding import Found, found_by, published
-from manifactor.studies.paper.lab import Lab
-from manifactor.studies.paper.panels import PanelSettings
-from manifactor.studies.paper.section import Picture, Section, Settings, Table
 from manifactor.views import plots
+from studies.paper.cases import CASES
+from studies.paper.finding import Found, found_by, published
+from studies.paper.lab import Lab
+from studies.paper.panels import PanelSettings
+from studies.paper.section import Picture, Section, Settings, Table
 
 # Labels of the columns; the first is 1 + sqrt(pi).
 CUBE_SIDES = ("2.77", "1.5", "7")

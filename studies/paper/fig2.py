@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from manifactor.scores import column_r2
-from manifactor.studies.paper.cases import CASES
-from manifactor.studies.paper.finding import Found
-from manifactor.studies.paper.lab import Lab
-from manifactor.studies.paper.panels import Lowest, PanelSettings, function_row, lowest_functions
-from manifactor.studies.paper.section import Picture, Section, Settings
 from manifactor.views import plots
+from studies.paper.cases import CASES
+from studies.paper.finding import Found
+from studies.paper.lab import Lab
+from studies.paper.panels import Lowest, PanelSettings, function_row, lowest_functions
+from studies.paper.section import Picture, Section, Settings
 
 # The directions of the noise in each of the paper's trials.
 NOISY = {"rectangle_z": "z", "rectangle_xyz": "x, y and z"}

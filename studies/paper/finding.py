@@ -19,8 +19,8 @@ from manifactor.factoring.triplets.search import Triplets
 from manifactor.runs.fitting import PlanSettings, fit_input, plan_fit
 from manifactor.scores import Score, function_accuracy, score
 from manifactor.spectral.spectrum import Spectrum
-from manifactor.studies.paper.cases import BEYOND, CASES, Case, Data
 from manifactor.tables.reading import Input
+from studies.paper.cases import BEYOND, CASES, Case, Data
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from manifactor.spectral.spectrum import Spectrum
-from manifactor.studies.paper.cases import PAPER_UNIT
+from studies.paper.cases import PAPER_UNIT
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from manifactor.studies.paper.cases import CASES, Case
-from manifactor.studies.paper.finding import Found, Job
-from manifactor.studies.paper.lab import Lab
-from manifactor.studies.paper.pairs import best_similarities
-from manifactor.studies.paper.section import Picture, Section, Settings
 from manifactor.views import plots
+from studies.paper.cases import CASES, Case
+from studies.paper.finding import Found, Job
+from studies.paper.lab import Lab
+from studies.paper.pairs import best_similarities
+from studies.paper.section import Picture, Section, Settings
 
 # One shape with simple eigenvalues and one whose eigenvalues come in pairs.
 CUT_SHAPES = ("rectangle_z", "torus")

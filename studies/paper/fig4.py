@@ -5,13 +5,13 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from manifactor.scores import column_r2
-from manifactor.studies.paper.cases import CASES, Case
-from manifactor.studies.paper.finding import Found, Job
-from manifactor.studies.paper.lab import Lab
-from manifactor.studies.paper.pairs import pair_scores
-from manifactor.studies.paper.panels import PanelSettings
-from manifactor.studies.paper.section import Picture, Section, Settings, Table
 from manifactor.views import plots
+from studies.paper.cases import CASES, Case
+from studies.paper.finding import Found, Job
+from studies.paper.lab import Lab
+from studies.paper.pairs import pair_scores
+from studies.paper.panels import PanelSettings
+from studies.paper.section import Picture, Section, Settings, Table
 
 HEADER = ("function", "best pair", "similarity", "error", "second best", "one of each side")
 

@@ -12,10 +12,10 @@ from manifactor.estimators import DiffusionMap
 from manifactor.factoring.triplets.maxcut import max_cut
 from manifactor.factoring.triplets.search import Triplets, find_triplets
 from manifactor.spectral.spectrum import Spectrum
-from manifactor.studies.paper import textbook
-from manifactor.studies.paper.cases import PAPER_UNIT
-from manifactor.studies.paper.lab import Lab
-from manifactor.studies.paper.section import Section, Settings, Table
+from studies.paper import textbook
+from studies.paper.cases import PAPER_UNIT
+from studies.paper.lab import Lab
+from studies.paper.section import Section, Settings, Table
 
 # The columns of the paper's table.
 PARTS = ("diffusion map", "Algorithm 1", "cut")

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from manifactor._support.workers import Processes, Workers
-from manifactor.studies.paper.finding import Found, Job, drawn, find
-from manifactor.studies.paper.section import Settings
-from manifactor.studies.pieces import results_as_done
+from studies.paper.finding import Found, Job, drawn, find
+from studies.paper.section import Settings
+from studies.pieces import results_as_done
 
 # The figures show these two; rates over seeds cover all of `finding.WAYS`.
 COMPARED = ("published", "default")

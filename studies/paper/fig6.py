@@ -7,11 +7,11 @@ import numpy as np
 from sklearn.decomposition import FastICA
 
 from manifactor.scores import regression_r2
-from manifactor.studies.paper.cases import CASES
-from manifactor.studies.paper.finding import Found
-from manifactor.studies.paper.lab import Lab
-from manifactor.studies.paper.section import Picture, Section, Settings, Table
 from manifactor.views import plots
+from studies.paper.cases import CASES
+from studies.paper.finding import Found
+from studies.paper.lab import Lab
+from studies.paper.section import Picture, Section, Settings, Table
 
 # The shapes of the paper's figure, and their true factors in the order of the truth.
 NAMES = {

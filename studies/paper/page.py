@@ -76,7 +76,7 @@ def as_markdown(record: dict) -> str:
 def _markdown_section(name: str, found: dict) -> Iterator[str]:
     """Yield the blocks of a section, between which a line is left empty."""
     yield f"## {found['title']}"
-    yield f"`manifactor reproduce {name}`"
+    yield f"`python -m studies.paper {name}`"
     yield from found["text"]
     for picture in found["pictures"]:
         yield f"![{picture['name']}]({picture['name']}.png)"
@@ -92,7 +92,7 @@ def _introduction(record: dict) -> Sequence[str]:
 
 def _section(name: str, found: dict, folder: Path) -> str:
     parts = [
-        f"<p><code>manifactor reproduce {name}</code></p>",
+        f"<p><code>python -m studies.paper {name}</code></p>",
         *map(_paragraph, found["text"]),
         *(_figure(picture, folder) for picture in found["pictures"]),
         *(table(t["caption"], t["header"], t["rows"]) for t in found["tables"]),

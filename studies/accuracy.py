@@ -1,22 +1,26 @@
 """Accuracy benchmark: success rates over seeds on shapes with a known factorization."""
 
+import sys
 import time
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import groupby
 
 import numpy as np
 from sklearn.decomposition import PCA
 
 from manifactor import datasets
+from manifactor._support.files import write_bytes
 from manifactor._support.workers import Processes, Workers
 from manifactor.scores import Score, regression_r2, score, wilson_interval
-from manifactor.studies.baselines import BASELINES, METHODS
-from manifactor.studies.cases import Case, Row, rows_of
-from manifactor.studies.field import FieldSettings, field_rows
-from manifactor.studies.pieces import results_as_done
-from manifactor.studies.records import VERDICTS, count, verdict_counts, with_verdict
+from studies.baselines import BASELINES, METHODS
+from studies.cases import Case, Row, rows_of
+from studies.field import FieldSettings, field_rows
+from studies.pieces import results_as_done
+from studies.records import VERDICTS, count, verdict_counts, with_verdict
+from studies.running import exit_code, new_files, parser, recorded
 
 # The paper's data sets; the molecule's images have a benchmark of their own.
 PAPER = ("rectangle_z", "rectangle_xyz", "torus", "cylinder", "cube")
@@ -260,3 +264,19 @@ def _reliability(random: Sequence[dict]) -> Iterator[str]:
         said = with_verdict(random, verdict)
         right, solved = count(said, "number_right"), count(said, "solved")
         yield f"| {verdict} | {len(said)} | {right} | {solved} |"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure the rate of right answers on each group of shapes."""
+    options = parser(__doc__.partition("\n")[0]).parse_args(argv)
+    files = new_files(options, "accuracy", ".jsonl", ".md")
+    table = quick_table() if options.quick else full_table()
+    study = partial(run, table)
+    with recorded(files[".jsonl"], jobs(table), study, overwrite=options.overwrite) as records:
+        report = render(records)
+        print(report)
+        write_bytes(files[".md"], report.encode())
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))

@@ -1,23 +1,27 @@
 """Reliability of the verdict: how often it is right on random problems."""
 
+import sys
 import time
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 
 import numpy as np
 
 from manifactor import datasets
+from manifactor._support.files import write_bytes
 from manifactor._support.workers import Processes, Workers
 from manifactor.datasets.problems import KINDS, Problem, ProblemSettings
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.scores import score, wilson_interval
-from manifactor.studies.confidence import verdict_confidence
-from manifactor.studies.pieces import results_as_done
-from manifactor.studies.records import VERDICTS, count, with_verdict
 from manifactor.views import plots
 from manifactor.views.markup import svg_file
+from studies.confidence import verdict_confidence
+from studies.pieces import results_as_done
+from studies.records import VERDICTS, count, with_verdict
+from studies.running import exit_code, new_files, parser, recorded
 
 # First sentence of the report.
 RIGHT = (
@@ -30,10 +34,6 @@ RIGHT = (
 class CalibrationSettings:
     """Settings of the calibration."""
 
-    # About 1000 of them are called "product", so that a rate of 99 % is known to .6 %.
-    n_problems: int = 2000
-    # Enough to check that everything runs.
-    quick_problems: int = 20
     # Bins of a verdict's confidence, with equally many problems each.
     n_bins: int = 8
     # The 95 % interval of a rate among fewer problems is up to .5 wide. A verdict that was given
@@ -237,3 +237,29 @@ def _figure(rates: dict[str, list[plots.Rate]], settings: CalibrationSettings):
     figure = plots.new_figure(*settings.picture_size)
     plots.reliability(figure.subplots(), rates)
     return figure
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure how often each verdict on random problems is right."""
+    grammar = parser(__doc__.partition("\n")[0])
+    grammar.add_argument("--problems", type=int, metavar="N", help="2000, or 20 with --quick")
+    options = grammar.parse_args(argv)
+    # About 1000 of 2000 are called "product", so that a rate of 99 % is known to .6 %.
+    n_problems = options.problems or (20 if options.quick else 2000)
+    files = new_files(options, "calibration", ".jsonl", ".md", ".svg", ".png")
+    study = partial(run, n_problems)
+    with recorded(files[".jsonl"], jobs(n_problems), study, overwrite=options.overwrite) as records:
+        report = render(records)
+        print(report)
+        # The table first: drawing may fail, and it needs no picture.
+        write_bytes(files[".md"], report.encode())
+        pictures = diagram(records)
+        for suffix, content in pictures.items():
+            write_bytes(files[suffix], content)
+        if pictures:
+            drawn = f"\n![Share of right answers over confidence]({files['.svg'].name})\n"
+            write_bytes(files[".md"], f"{report}{drawn}".encode())
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))

@@ -8,9 +8,9 @@ from manifactor import datasets
 from manifactor.datasets.shapes import PAPER_SIDE
 from manifactor.estimators import DiffusionMap
 from manifactor.spectral.spectrum import Spectrum
-from manifactor.studies.paper.lab import Lab
-from manifactor.studies.paper.section import Picture, Section, Settings, Table
 from manifactor.views import plots
+from studies.paper.lab import Lab
+from studies.paper.section import Picture, Section, Settings, Table
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from manifactor.scores import coordinate_correlation
-from manifactor.studies.paper.cases import BEYOND
-from manifactor.studies.paper.finding import Found, Job
-from manifactor.studies.paper.lab import Lab
-from manifactor.studies.paper.panels import latent
-from manifactor.studies.paper.rates import by_label, in_words, measured, table_of
-from manifactor.studies.paper.section import Picture, Section, Settings
 from manifactor.views import plots
+from studies.paper.cases import BEYOND
+from studies.paper.finding import Found, Job
+from studies.paper.lab import Lab
+from studies.paper.panels import latent
+from studies.paper.rates import by_label, in_words, measured, table_of
+from studies.paper.section import Picture, Section, Settings
 
 # The published bandwidths are for the paper's own data: on these, its algorithm gets this package's
 # kernel.

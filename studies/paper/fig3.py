@@ -5,18 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from manifactor import datasets
-from manifactor.studies.paper.cases import CASES
-from manifactor.studies.paper.finding import Found
-from manifactor.studies.paper.lab import Lab
-from manifactor.studies.paper.panels import (
-    Lowest,
-    PanelSettings,
-    function_row,
-    latent,
-    lowest_functions,
-)
-from manifactor.studies.paper.section import Picture, Section, Settings
 from manifactor.views import plots
+from studies.paper.cases import CASES
+from studies.paper.finding import Found
+from studies.paper.lab import Lab
+from studies.paper.panels import Lowest, PanelSettings, function_row, latent, lowest_functions
+from studies.paper.section import Picture, Section, Settings
 
 # The paper prints the second of its trials only.
 MOLECULES = ("molecule_low", "molecule_high", "molecule_xy")

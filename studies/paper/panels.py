@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from manifactor.scores import column_r2
-from manifactor.studies.paper.finding import Found
 from manifactor.views import plots
+from studies.paper.finding import Found
 
 
 @dataclass(frozen=True)

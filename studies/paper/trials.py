@@ -1,10 +1,10 @@
 """Rates over seeds of the published and the default method on the paper's data."""
 
-from manifactor.studies.paper.cases import CASES
-from manifactor.studies.paper.finding import WAYS
-from manifactor.studies.paper.lab import Lab
-from manifactor.studies.paper.rates import by_label, in_words, measured, table_of
-from manifactor.studies.paper.section import Section, Settings
+from studies.paper.cases import CASES
+from studies.paper.finding import WAYS
+from studies.paper.lab import Lab
+from studies.paper.rates import by_label, in_words, measured, table_of
+from studies.paper.section import Section, Settings
 
 
 def trials(settings: Settings, lab: Lab) -> Section:

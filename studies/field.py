@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from manifactor.datasets import FIELD
-from manifactor.studies.cases import Row, rows_of
+from studies.cases import Row, rows_of
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,0 @@
-"""Studies of the methods: accuracy, calibration, and the paper's figures."""
