@@ -191,8 +191,8 @@ def _damage_named(path: Path, name: str = "") -> Iterator[None]:
         OSError,
         ValueError,
     ) as error:
-        member = f" (in {name!r})" if name else ""
+        reason = f"{error} (in {name!r})" if name else "it was not written to its end"
         raise ArrayFileError(
-            f"{path} is damaged, or not an .npz file of plain arrays: {error}{member}. Write it "
-            "again with numpy.savez."
+            f"{path} is damaged, or not an .npz file of plain arrays: {reason}. Write it again "
+            "with numpy.savez."
         ) from error

@@ -93,11 +93,21 @@ def claim(place: Path) -> bool:
     What an earlier command has left of it is removed. Return whether an output that was moved away
     by a command that was killed is in its place again.
     """
-    from filelock import FileLock, Timeout  # not needed by commands that write nothing
-
     path = _lock_path(place)
     if path in _claims:
         return False
+    lock = _locked(place)
+    if lock is None:
+        return False
+    _claims[path] = lock
+    return clear_leftovers(place)
+
+
+def _locked(place: Path) -> Any:
+    """Return the lock of an output, which is held; None where there are no locks."""
+    from filelock import FileLock, Timeout  # not needed by commands that write nothing
+
+    path = _lock_path(place)
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise ValueError(f"{path} must be a lock file of manifactor, and is not. Remove it.")
     lock = FileLock(path, thread_local=False)
@@ -115,11 +125,16 @@ def claim(place: Path) -> bool:
     except (OSError, NotImplementedError):
         # Somebody else's lock, who may have been killed, or a file system without locks: that must
         # not stop this command. Where nothing can be written at all, writing says so.
-        return False
-    _claims[path] = lock
+        return None
     with suppress(OSError):
         path.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
-    return clear_leftovers(place)
+    return lock
+
+
+def _release(path: Path, lock: Any) -> None:
+    # The file is removed before its lock ends: filelock takes no lock of a removed file.
+    remove(path)
+    lock.release()
 
 
 def _lock_path(place: Path) -> Path:
@@ -135,9 +150,7 @@ def claims_released() -> Iterator[None]:
         yield
     finally:
         for path in set(_claims) - before:
-            # The file is removed before its lock ends: filelock takes no lock of a removed file.
-            remove(path)
-            _claims.pop(path).release()
+            _release(path, _claims.pop(path))
 
 
 def clear_leftovers(place: Path) -> bool:
@@ -231,14 +244,20 @@ def write_new(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
     Even by a link that leads nowhere, and by another command that writes now.
     """
-    with claims_released():
-        try:
-            claim(path)
-        except ValueError as error:
-            raise FileExistsError(path) from error
+    try:
+        # A lock of its own: several threads of one process may write at the same time.
+        lock = _locked(path)
+    except ValueError as error:
+        raise FileExistsError(path) from error
+    try:
         if os.path.lexists(path):
             raise FileExistsError(path)
+        if lock is not None:
+            clear_leftovers(path)
         write_whole(path, write)
+    finally:
+        if lock is not None:
+            _release(_lock_path(path), lock)
 
 
 @contextmanager
