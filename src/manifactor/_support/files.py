@@ -96,14 +96,31 @@ def claim(place: Path) -> bool:
     path = _lock_path(place)
     if path in _claims:
         return False
-    lock = _locked(place)
+    # Some time: another command may just be removing its lock.
+    lock = _locked(place, patience=0.25)
     if lock is None:
         return False
     _claims[path] = lock
     return clear_leftovers(place)
 
 
-def _locked(place: Path) -> Any:
+@contextmanager
+def held(place: Path) -> Iterator[None]:
+    """Hold the lock of an output inside this context, unless this process has claimed it.
+
+    For functions of the library, of which several threads may write at the same time.
+    """
+    lock = None if _lock_path(place) in _claims else _locked(place, patience=60.0)
+    try:
+        if lock is not None:
+            clear_leftovers(place)
+        yield
+    finally:
+        if lock is not None:
+            _release(_lock_path(place), lock)
+
+
+def _locked(place: Path, *, patience: float) -> Any:
     """Return the lock of an output, which is held; None where there are no locks."""
     from filelock import FileLock, Timeout  # not needed by commands that write nothing
 
@@ -112,8 +129,7 @@ def _locked(place: Path) -> Any:
         raise ValueError(f"{path} must be a lock file of manifactor, and is not. Remove it.")
     lock = FileLock(path, thread_local=False)
     try:
-        # Not at once: another command may just be removing its lock.
-        lock.acquire(timeout=0.25)
+        lock.acquire(timeout=patience)
     except Timeout as error:
         owner = ""
         with suppress(OSError):
@@ -244,20 +260,10 @@ def write_new(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
     Even by a link that leads nowhere, and by another command that writes now.
     """
-    try:
-        # A lock of its own: several threads of one process may write at the same time.
-        lock = _locked(path)
-    except ValueError as error:
-        raise FileExistsError(path) from error
-    try:
+    with held(path):
         if os.path.lexists(path):
             raise FileExistsError(path)
-        if lock is not None:
-            clear_leftovers(path)
         write_whole(path, write)
-    finally:
-        if lock is not None:
-            _release(_lock_path(path), lock)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 
 from manifactor._support.array_files import ArrayFileError, open_archive
 from manifactor._support.errors import first_sentence
-from manifactor._support.files import claim, claims_released, write_whole
+from manifactor._support.files import held, write_whole
 from manifactor._support.parameters import Choice
 from manifactor._support.version import __version__
 from manifactor.cryoem.all_views.model import MotionModel
@@ -231,8 +231,7 @@ def save(fit, path) -> None:
     }
     if Path(path).is_dir():
         raise ValueError(f"`path` must be a file to write, such as fit.npz; {path} is a folder.")
-    with claims_released():
-        claim(Path(path))
+    with held(Path(path)):
         _write(Path(path), manifest, arrays)
 
 
