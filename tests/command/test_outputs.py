@@ -83,8 +83,8 @@ def test_a_link_that_leads_nowhere_is_not_replaced(tmp_path):
         ("gone/run", "must be a writable folder: No such file"),
         ("data.npy/run", "must be a writable folder: Not a directory"),
         ("x" * 250, "cannot have the name 'xxx.*': File name too long"),
-        ("notes", "It is no run folder"),
-        ("link", "It is no run folder"),
+        ("notes", "It is not a run folder"),
+        ("link", "It is not a run folder"),
     ],
 )
 def test_a_bad_output_is_refused_before_the_input_is_read(folder, capsys, out, message):

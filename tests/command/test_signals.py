@@ -117,7 +117,7 @@ def test_a_second_signal_ends_a_computation_in_c_and_the_next_command_clears_up(
     assert command.returncode == 130, err
     assert err == ""
     assert len(list(tmp_path.iterdir())) == 1
-    clear_leftovers(tmp_path)
+    clear_leftovers(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 

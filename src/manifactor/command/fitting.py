@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from manifactor._support.errors import shell_line
-from manifactor._support.files import clear_leftovers, real_path, replace_folder
+from manifactor._support.files import real_path, replace_folder
 from manifactor._support.options import flag_of
 from manifactor._support.workers import Here, Processes, Workers, WorkersLost
 from manifactor.command import terminal
@@ -219,7 +219,7 @@ def _require_usable_out(out: Path, options: FitOptions) -> None:
     folder = checkpoint_folder(out)
     require_checkpoints(folder)
     for each in (folder, folder / PARTS_FOLDER):
-        clear_leftovers(each)
+        clear_away(each)
     if finished_runs(folder):
         raise other_fit(folder, "they are of several inputs or views")
 

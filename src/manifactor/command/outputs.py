@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from manifactor._support.files import claim, clear_leftovers, clear_locks, require_place
+from manifactor._support.files import claim, require_place
 from manifactor._support.workers import Workers
 from manifactor.command.terminal import note
 
@@ -18,15 +18,8 @@ def own(place: Path) -> None:
     What killed commands have left beside it is removed, or put into its place.
     """
     require_place(place, remedy=REMEDY)
-    claim(place)
-    clear(place.parent)
-
-
-def clear(folder: Path) -> None:
-    """Clear what killed commands have left in a folder, and say what was saved."""
-    clear_locks(folder)
-    for path in clear_leftovers(folder):
-        note(f"a killed command had half replaced {path}, which is whole again.")
+    if claim(place):
+        note(f"a killed command had half replaced {place}, which is whole again.")
 
 
 def require_new_file(path: Path, *, overwrite: bool) -> None:

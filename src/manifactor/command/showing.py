@@ -13,13 +13,7 @@ from manifactor._support.files import require_writable
 from manifactor.command import signals
 from manifactor.command.arguments import ExploreOptions, ReportOptions, ShownOptions
 from manifactor.command.exporting import reported_volumes
-from manifactor.command.outputs import (
-    clear,
-    own,
-    require_ending,
-    require_new_file,
-    require_replaceable,
-)
+from manifactor.command.outputs import own, require_ending, require_new_file, require_replaceable
 from manifactor.command.terminal import note, show
 from manifactor.cryoem.all_views.shown import Shown, Wanted, open_shown
 from manifactor.cryoem.averages.given_volumes import read_volumes
@@ -101,7 +95,6 @@ def explore(options: ExploreOptions) -> None:
     folder = None if options.save_to is None else Path(options.save_to)
     if folder is not None:
         require_writable(folder)
-        clear(folder)
     # Other users of this machine can reach the port; the token keeps them out.
     token = token_urlsafe(16)
     run = open_run(options.run, some=True)

@@ -1,7 +1,6 @@
 """Coordinates of many samples in Parquet parts: placed by workers, read in part."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from manifactor._support.workers import Here, Workers, ignored
 from manifactor.estimators.locating import Locator
 from manifactor.runs.archive import load
 from manifactor.runs.places import Place, as_places, from_table, table_columns
-from manifactor.tables.stores import StoredTable
+from manifactor.tables.stores import Store, StoredTable, open_store
 
 # Folder of a run that holds the parts, and the names of these.
 FOLDER = "coordinates"
@@ -159,39 +158,39 @@ def _files(run: Path, record: dict) -> list[Path]:
     return [folder / name for name in names]
 
 
+def _n_rows(path: Path) -> int:
+    return int(_store(path).edges[-1])
+
+
+def _store(path: Path) -> Store:
+    """Return a part, which claims no more than it holds."""
+    try:
+        return open_store(path)
+    except ValueError as error:
+        problem = str(error).replace(f"{path} ", "it ", 1).rstrip(".")
+        raise _damaged(path, problem) from error
+
+
 def _damaged(path: Path, error: Exception | str) -> ValueError:
     return ValueError(f"{path} is damaged: {one_line(error)}. Fit again.")
-
-
-@contextmanager
-def _undamaged(path: Path) -> Iterator[None]:
-    """Name a part of which pyarrow, or what its columns are taken for, raises an error."""
-    try:
-        yield
-    except (MemoryError, FileNotFoundError, PermissionError):
-        raise
-    except (extra("pyarrow").ArrowException, OSError, ValueError, LookupError) as error:
-        raise _damaged(path, error) from error
-
-
-def _n_rows(path: Path) -> int:
-    with _undamaged(path):
-        return extra("pyarrow.parquet").read_metadata(path).num_rows
 
 
 def _read(path: Path, record: dict) -> PlacedRows:
     """Return the samples of a part: their numbers and their places."""
     topologies = [factor["topology"] for factor in record["factors"]]
-    with _undamaged(path):
-        table = extra("pyarrow.parquet").read_table(path, page_checksum_verification=True)
-        columns = np.column_stack([column.to_numpy() for column in table.columns]).astype(float)
-        places = from_table(table.column_names, columns, topologies)
-        rows = table.column("sample").to_numpy()
-    n_samples = record["n_samples"]
-    if not len(rows):
-        raise _damaged(path, "it holds no samples")
+    store = _store(path)
+    if store.text:
+        raise _damaged(path, "it has columns that hold no numbers")
+    try:
+        columns = store.read(0, _n_rows(path), range(store.total)).astype(float, copy=False)
+        places = from_table(list(store.names or ()), columns, topologies)
+        rows = columns[:, (store.names or ()).index("sample")]
+    # Of columns that are not those of places.
+    except (ValueError, LookupError) as error:
+        raise _damaged(path, error) from error
     if not np.isfinite(columns).all():
         raise _damaged(path, "it has NaN or inf values")
-    if rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n_samples:
+    n_samples = record["n_samples"]
+    if (rows % 1).any() or rows.min() < 0 or rows.max() >= n_samples:
         raise _damaged(path, f"samples must have whole numbers below {n_samples}")
-    return rows, places
+    return rows.astype(np.int64), places

@@ -20,11 +20,10 @@ from manifactor.runs.parts import FOLDER as PARTS_FOLDER
 from manifactor.runs.parts import drawn_places, has_parts
 from manifactor.runs.places import Place, table_columns
 from manifactor.tables.columns import ColumnChoice, Columns
-from manifactor.tables.files import read_like, read_samples, read_table
+from manifactor.tables.files import column_names, read_like, read_samples, read_table
 from manifactor.tables.images import is_one_view, picked, require_one_view
 from manifactor.tables.reading import run_images
 from manifactor.tables.stores import StoredTable, stored_table
-from manifactor.tables.text import column_names
 
 
 @dataclass(frozen=True)

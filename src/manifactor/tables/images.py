@@ -1,4 +1,4 @@
-"""Images of one view, and volumes, whose files were checked and not read yet."""
+"""Particle images of one view, and volumes: what goes with them, and how they are chosen."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -218,7 +218,7 @@ def _spread(angles: np.ndarray) -> float:
     return float(np.degrees(np.arccos(cosines)).max())
 
 
-# Images of one view, and volumes, whose files were checked and not read yet.
+# Inputs whose files were checked and not read yet.
 
 
 @dataclass(frozen=True)

@@ -164,32 +164,32 @@ def write(path, kind):
         ("a.csv", "words", "must be a table of numbers: .*blue"),
         ("a.csv", "ragged", "must be a table of numbers"),
         ("a.csv", "gap", "must be a table of numbers"),
-        ("a.npy", "objects", "or no .npy file of plain values: it holds objects, .* unpickled"),
+        ("a.npy", "objects", "or not a .npy file of plain values: it holds objects, .* unpickled"),
         ("a.npy", "strings", "must hold real numbers"),
         ("a.npy", "complex", "must hold real numbers"),
         ("a.npy", "flat", r"one sample a row; got an array of shape \(5,\)"),
         (
             "a.npy",
             "garbage",
-            "is damaged, or no .npy file of plain values: its header cannot be read. "
+            "is damaged, or not a .npy file of plain values: its header cannot be read. "
             "Write it again with the program that made it, or with numpy.save",
         ),
         ("a.npz", "two arrays", "must hold an array `X`, or one array; it holds a, b"),
-        ("a.npz", "garbage", "or no .npz file of plain arrays. Write it with numpy.savez"),
+        ("a.npz", "garbage", "or not an .npz file of plain arrays"),
         ("a.npz", "a text", "or one array; it holds notes.txt. Save the samples under"),
-        ("a.npy", "no header", "is damaged, or no .npy file of .*: its header cannot"),
+        ("a.npy", "no header", "is damaged, or not a .npy file of .*: its header cannot"),
         (
             "a.npy",
             "cut short",
-            r"is damaged, or no .npy file .*: its header describes .*\(9000000000000, 2\)",
+            r"is damaged, or not a .npy file .*: its header describes .*\(9000000000000, 2\)",
         ),
         ("a.npy", "empty rows", r"one sample a row; got an array of shape \(7, 0\)"),
         ("a.parquet", "all text", "must be a table of numbers: all columns hold text"),
         ("a.parquet", "no columns", "must be a table of numbers: it has no columns"),
-        ("a.parquet", "garbage", "is no Parquet file: "),
+        ("a.parquet", "garbage", "is not a Parquet file: "),
         ("a.pkl", "dict", "must hold one pickled array of numbers; got dict"),
         ("a.pkl", "flat pickle", r"one sample a row; got an array of shape \(5,\)"),
-        ("a.pkl", "call", "refused and nothing in it was run: it asks for os.system"),
+        ("a.pkl", "call", "refused and nothing in it was run: it asks for 'os.system"),
         ("a.pkl", "garbage", "is not a pickled numpy array: "),
         (
             "a.cs",
@@ -197,11 +197,11 @@ def write(path, kind):
             "must hold fields components_mode_0/value, .* variability analysis; it holds none",
         ),
         ("a.cs", "flat", "must hold fields components_mode_0/value, .* it holds none"),
-        ("a.cs", "objects", "or no .cs file of plain values: it holds objects, .* unpickled"),
+        ("a.cs", "objects", "or not a .cs file of plain values: it holds objects, .* unpickled"),
         (
             "a.cs",
             "garbage",
-            "is damaged, or no .cs file of plain values: its header cannot be read. "
+            "is damaged, or not a .cs file of plain values: its header cannot be read. "
             "Write it again with the program that made it, or with numpy.save",
         ),
         ("a.docx", "words", "or a folder of .mrc volumes; got a.docx"),
