@@ -7,16 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from manifactor.cryoem.export.programs import BRIDGES
-from manifactor.spectral.search.choice import SEARCHES
 
 from manifactor import ManifoldFactorizer
 from manifactor._support.options import add_options, output_name
 from manifactor.command.arguments import GRAMMAR, command_parser, flags_of, parse_arguments
-from manifactor.factoring.factorize import METHODS
-from manifactor.factoring.settings import SENSE_NAMES
+from manifactor.cryoem.export import BRIDGES
+from manifactor.factoring.settings import METHOD_NAMES, SENSE_NAMES
 from manifactor.runs.options import FitOptions
 from manifactor.runs.selection import SELECTIONS
+from manifactor.spectral.neighbors import SEARCHES
 from manifactor.spectral.preparation import PREPARATIONS
 
 from .conftest import manifactor, refusal
@@ -35,7 +34,7 @@ def test_the_defaults_of_a_fit_are_those_of_the_estimator():
 
 def test_the_choices_of_options_are_those_of_the_library():
     actions = {action.dest: action for action in every_action()}
-    assert actions["method"].choices == list(METHODS)
+    assert actions["method"].choices == list(METHOD_NAMES)
     assert actions["sense"].choices == ["auto", *SENSE_NAMES]
     assert actions["preparation"].choices == list(PREPARATIONS)
     assert actions["neighbors"].choices == ["auto", *SEARCHES]

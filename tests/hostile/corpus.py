@@ -31,8 +31,8 @@ from studies.keeping import unfinished
 from studies.paper.recipes import FORMAT, Settings, versions
 
 from ..cryoem.moving import moving_model, moving_views
+from ..cryoem.simulate.test_structures import ATOMS, mmcif, pdb
 from ..cryoem.star_files import loop, row
-from ..datasets.test_structures import ATOMS, mmcif, pdb
 
 N = 60
 SIDE = 16  # pixels of an image
