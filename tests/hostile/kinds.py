@@ -17,8 +17,6 @@ from manifactor.runs.folder import read_run
 from manifactor.runs.run import open_run
 from manifactor.tables.files import read_samples
 from manifactor.views.explorer.scene import open_scene
-from studies.keeping import kept_records
-from studies.paper import recipes
 
 from .binary import MRC, NPY, OURS, PICKLE, ZIP
 from .corpus import latents, samples
@@ -120,17 +118,6 @@ def see_motions(path: Path) -> None:
 def read_structure(path: Path) -> None:
     """Read the atoms of a molecule."""
     datasets.read_molecule(path, rotor=["B"])
-
-
-def read_study(path: Path) -> None:
-    """Read the records of an interrupted study."""
-    jobs = [{"shape": "torus", "seed": seed} for seed in range(3)]
-    kept_records(path.with_suffix(""), jobs)
-
-
-def read_reproduction(path: Path) -> None:
-    """Read the numbers of an earlier reproduction."""
-    recipes._opened(path.parent, recipes.Settings())
 
 
 def read_address(path: Path) -> None:
@@ -303,8 +290,6 @@ KINDS: dict[str, tuple[Reader, ...]] = {
     ),
     "training": (Reader(("config.yaml", "ctf.pkl"), (POINTS,)),),
     "structure": (Reader(("molecule.pdb", "molecule.cif"), (read_structure,)),),
-    "study": (Reader(("study.jsonl.part",), (read_study,)),),
-    "reproduction": (Reader(("reproduction/numbers.json",), (read_reproduction,)),),
     "scheduler": (Reader(("scheduler.json",), (read_address,)),),
 }
 
