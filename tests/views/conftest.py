@@ -1,5 +1,6 @@
 """A small run of particle images, a server on it, and a browser."""
 
+import json
 import os
 import shutil
 import threading
@@ -16,7 +17,7 @@ from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.folder import read_places, read_run, write_run
 from manifactor.runs.task import Task
 from manifactor.views.explorer.scene import open_scene
-from manifactor.views.explorer.server import ServerSettings, application, listening, web_server
+from manifactor.views.explorer.server import NearRequest, application, listening, web_server
 
 from ..cryoem.moving import moving_model, moving_views
 
@@ -91,6 +92,11 @@ def moving_run(run, tmp_path_factory):
     return out
 
 
+def near_arguments(body, scene):
+    """What a request for samples near a place asks of a scene."""
+    return NearRequest.model_validate_json(json.dumps(body)).arguments(scene)
+
+
 @contextmanager
 def serving(scene, **options):
     """The port of a server on a scene."""
@@ -99,10 +105,10 @@ def serving(scene, **options):
 
 
 @contextmanager
-def running(app, *, settings=ServerSettings()):
+def running(app):
     """The port of a server on an ASGI application."""
-    with listening(0, settings=settings) as bound:
-        server = web_server(app, settings=settings)
+    with listening(0) as bound:
+        server = web_server(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
         try:

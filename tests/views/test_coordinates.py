@@ -22,11 +22,10 @@ from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.folder import read_run
 from manifactor.runs.run import open_run
 from manifactor.runs.task import Task
-from manifactor.views.explorer import requests
 from manifactor.views.explorer.previews import Look
 from manifactor.views.explorer.scene import open_scene
 
-from .conftest import TOKEN, serving
+from .conftest import TOKEN, near_arguments, serving
 from .test_moving import READY, words
 from .test_report import Reader
 
@@ -144,10 +143,10 @@ def test_the_page_is_told_what_can_be_shown(scene):
     assert preview["views"]["expected"]
     assert sum(preview["views"]["counts"]) == N
     assert "column 1" in about["columns"]  # what was fitted can still be coloured by
-    asked = requests.place({"at": [[0.5], [0.0]]}, scene)
+    asked = near_arguments({"at": [[0.5], [0.0]]}, scene)
     assert asked["look"].source == "molecule"
-    with pytest.raises(ValueError, match="`source` must be one of molecule, images"):
-        requests.place({"at": [[0.5], [0.0]], "source": "else"}, scene)
+    with pytest.raises(ValueError, match="`source` must be one of molecule"):
+        near_arguments({"at": [[0.5], [0.0]], "source": "else"}, scene)
 
 
 def test_volumes_are_kept_and_averages_are_made_of_them(given, shown, tmp_path, capsys):

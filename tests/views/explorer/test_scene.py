@@ -14,7 +14,7 @@ from manifactor.cryoem.pictures import as_grey, each_as_grey
 from manifactor.runs.task import Task
 from manifactor.views import plots
 from manifactor.views.explorer.previews import Look
-from manifactor.views.explorer.scene import SceneSettings, open_scene
+from manifactor.views.explorer.scene import open_scene
 
 
 def picture(address):
@@ -121,8 +121,9 @@ def scene_start(scene):
     return [factor["start"] for factor in scene.about()["factors"]]
 
 
-def test_many_samples_are_thinned_for_drawing_and_counted_all(run):
-    scene = open_scene(run, settings=SceneSettings(most_shown=100))
+def test_many_samples_are_thinned_for_drawing_and_counted_all(run, monkeypatch):
+    monkeypatch.setattr("manifactor.views.explorer.scene.MOST_SHOWN", 100)
+    scene = open_scene(run)
     found = scene.selected([{"column": "factor1", "low": 0, "high": 0.5}])
     shown = np.unpackbits(np.frombuffer(base64.b64decode(found["shown"]), dtype=np.uint8))[
         :100

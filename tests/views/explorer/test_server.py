@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Timer
@@ -18,15 +17,14 @@ import numpy as np
 import pytest
 
 from manifactor.command.main import main
-from manifactor.views.explorer import requests
-from manifactor.views.explorer.columns import save_new
-from manifactor.views.explorer.server import HEADERS, listening
+from manifactor.views.explorer.server import HEADERS, listening, save_new
 
-from ..conftest import TOKEN, N, serving
+from ..conftest import TOKEN, N, near_arguments, serving
 
 ALL = {"conditions": []}
 HALF = {"conditions": [{"column": "factor1", "low": 0, "high": 0.5}]}
 PLACE = {"at": [[0.5], [180]]}
+LASSO = {"x": "factor1", "y": "factor2"}
 
 
 def answer(port, path, body=None, *, token=TOKEN, **headers):
@@ -104,10 +102,6 @@ def test_a_page_of_another_site_cannot_ask_with_the_cookie(port):
     assert refused[0] == 403
 
 
-def test_who_is_refused_loses_the_connection(port):
-    assert answer(port, "/", token="")[2]["connection"] == "close"
-
-
 @pytest.mark.parametrize(
     "path", ["/api/about", "/api/column/factor1", "/api/spectrum", "/api/angles", "/api/evidence"]
 )
@@ -127,8 +121,8 @@ def test_nothing_is_done_without_the_token(port, name):
     "host", ["example.org", "example.org:80", "127.0.0.1.example.org", "0.0.0.0", "", "169.254.1.1"]
 )
 def test_other_names_for_this_machine_are_refused(port, host):
-    assert answer(port, "/api/about", Host=host)[0] == 403
-    assert answer(port, "/main.js", Host=host)[0] == 403
+    assert answer(port, "/api/about", Host=host)[0] == 400
+    assert answer(port, "/main.js", Host=host)[0] == 400
 
 
 def test_a_tunnel_may_end_at_another_port(port):
@@ -150,10 +144,7 @@ def test_requests_of_other_sites_are_refused(port, origin):
 
 def test_a_form_of_another_site_cannot_ask(port):
     status, content, _ = answer(port, "/api/select", ALL, Content_Type="text/plain")
-    assert (status, json.loads(content)) == (
-        400,
-        {"error": "a request must have the type application/json; got text/plain."},
-    )
+    assert (status, b"application/json" in content) == (400, True)
 
 
 def test_every_answer_is_fenced_in(port):
@@ -225,7 +216,7 @@ def test_an_answer_that_was_made_is_not_made_again(scene, monkeypatch):
 
 def test_pictures_arrive_as_they_were_made(port, scene):
     body = {"at": [[0.5], [40.0]], "mode": "held"}
-    made = scene.near(**requests.place(body, scene))
+    made = scene.near(**near_arguments(body, scene))
     status, sent = asked(port, "near", body)
     assert status == 200
     assert sent["image"] == made["image"]
@@ -248,39 +239,29 @@ def test_counts_are_exact(port, scene):
 @pytest.mark.parametrize(
     ("name", "body", "words"),
     [
-        ("select", [], "must be a JSON object"),
-        ("select", {}, "`conditions` must be given"),
-        ("select", {"conditions": "all"}, "must be a list"),
-        (
-            "select",
-            {"conditions": [{"column": "../run.json", "low": 0, "high": 1}]},
-            "must be one of factor1",
-        ),
-        (
-            "select",
-            {"conditions": [{"column": "factor1", "low": "a", "high": 1}]},
-            "finite numbers",
-        ),
+        ("select", [], "object"),
+        ("select", {}, "conditions"),
+        ("select", {"conditions": "all"}, "conditions"),
+        ("select", {"conditions": [7]}, "conditions.0"),
+        ("select", {"conditions": [{"column": "../run.json", "low": 0, "high": 1}]}, "factor1"),
+        ("select", {"conditions": [{"column": "factor1", "low": "a", "high": 1}]}, "low"),
+        ("select", {"conditions": [{"column": "factor1", "low": True, "high": 1}]}, "low"),
         ("select", {"conditions": [{"column": "factor2", "low": 0, "high": 1000}]}, "degrees"),
-        (
-            "select",
-            {"conditions": [{"x": "factor1", "y": "factor2", "polygon": [[0, 0]]}]},
-            "3 to 1000",
-        ),
-        (
-            "select",
-            {"conditions": [{"x": "factor1", "y": "factor2", "polygon": [[0, 0], [1], [2, 2]]}]},
-            "2 to 2",
-        ),
-        ("near", {}, "`at` must be given"),
-        ("near", {"at": [[0.5]]}, "2 to 2 entries"),
-        ("near", {**PLACE, "mode": "guessed"}, "matched, held"),
-        ("near", {**PLACE, "count": 10**9}, "whole number in [1, 400]"),
-        ("near", {**PLACE, "factor": 2}, "[0, 1]"),
-        ("near", {**PLACE, "axis": True}, "whole number"),
-        ("near", {"at": [[0.5], [float("nan")]]}, "finite numbers"),
+        ("select", {"conditions": [{**LASSO, "polygon": [[0, 0]]}]}, "polygon"),
+        ("select", {"conditions": [{**LASSO, "polygon": [[0, 0]] * 1001}]}, "polygon"),
+        ("select", {"conditions": [{**LASSO, "polygon": [[0, 0], [1], [2, 2]]}]}, "polygon"),
+        ("select", {"conditions": [{**LASSO, "x": "a", "polygon": [[0, 0]] * 3}]}, "factor1"),
+        ("near", {}, "at"),
+        ("near", {"at": [[0.5]]}, "all 2 factors"),
+        ("near", {**PLACE, "mode": "guessed"}, "'matched' or 'held'"),
+        ("near", {**PLACE, "count": 10**9}, "[1, 400]"),
+        ("near", {**PLACE, "factor": 2}, "`factor`"),
+        ("near", {**PLACE, "axis": True}, "axis"),
+        ("near", {"at": [[0.5], [float("nan")]]}, "at.1.0"),
+        ("near", {"at": [[0.5], [1e200]]}, "at.1.0"),
         ("export", {**ALL, "suffix": ".sh"}, "must be one of .star"),
         ("export", {**ALL, "suffix": "../../x.csv"}, "must be one of .star"),
+        ("save", {**ALL, "suffix": "../../x.csv"}, "must be one of .star"),
         (
             "export",
             {"conditions": [{"column": "factor1", "low": 2, "high": 3}], "suffix": ".csv"},
@@ -358,14 +339,7 @@ def test_a_link_is_neither_replaced_nor_followed(tmp_path):
     assert sum(each.is_symlink() for each in folder.iterdir()) == 3
 
 
-@pytest.mark.parametrize("links", [True, False])
-def test_many_who_save_at_once_get_a_name_each(tmp_path, monkeypatch, links):
-    if not links:  # as on a disk that has none
-
-        def none(*_):
-            raise PermissionError(1, "Operation not permitted")
-
-        monkeypatch.setattr("manifactor._support.files.os.link", none)
+def test_many_who_save_at_once_get_a_name_each(tmp_path):
     contents = [str(number).encode() for number in range(40)]
     with ThreadPoolExecutor(8) as pool:
         paths = list(pool.map(lambda content: save_new(tmp_path, ".csv", content), contents))
@@ -425,32 +399,3 @@ def test_the_command_prints_its_address_and_stops_on_interrupt(run):
         waiting.close()
         too_late.cancel()
     assert (process.returncode, out, error) == (0, "Stopped.\n", "")
-
-
-@pytest.mark.slow
-def test_few_descriptors_and_many_connections_do_not_stop_the_answers(run):
-    resource = pytest.importorskip("resource")
-
-    def few():
-        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
-
-    command = [sys.executable, "-m", "manifactor.__main__", "explore", str(run)]
-    with (
-        subprocess.Popen(
-            [*command, "--port", "0"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=few,
-        ) as process,
-        ExitStack() as stack,
-    ):
-        stack.callback(process.kill)
-        port, token = re.search(r":(\d+)/\?token=(\S+)", process.stdout.readline()).groups()
-        for _ in range(300):
-            client = socket.create_connection(("127.0.0.1", int(port)), timeout=300)
-            stack.enter_context(client).sendall(b"GET / HTTP/1.1\r\n")
-        assert answer(int(port), "/api/about", token=token)[0] == 200
-        process.send_signal(signal.SIGINT)
-        # Nothing went wrong on the way.
-        assert process.communicate(timeout=300)[1] == ""

@@ -1,7 +1,7 @@
 """Images of particles seen from about one direction: searched and averaged."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -19,9 +19,9 @@ from manifactor.runs.places import Place
 from manifactor.runs.run import Run
 from manifactor.views.explorer.neighbourhoods import Strata, held, matched, point_of, reach
 from manifactor.views.explorer.previews import (
+    MOST_IMAGES,
     Look,
     Preview,
-    PreviewSettings,
     data_url,
     mean_and_first,
     open_preview,
@@ -80,12 +80,10 @@ class Near:
         """These particles among all samples of the run."""
         return self.directed.rows[self.found]
 
-    def pictures(self, singles: int, *, settings: PreviewSettings = PreviewSettings()) -> dict:
+    def pictures(self, singles: int) -> dict:
         """Return the mean image and the nearest single ones, ready for JSON."""
-        mean, first = mean_and_first(
-            self.directed.images, self.found, self.weights, singles=singles
-        )
-        return pictures(mean, first, settings=settings)
+        images = self.directed.images
+        return pictures(*mean_and_first(images, self.found, self.weights, singles=singles))
 
 
 @dataclass(frozen=True)
@@ -126,24 +124,6 @@ def open_directions(run: Run, *, width: float | None = None) -> Directions:
 
 
 @dataclass(frozen=True)
-class MoleculeSettings:
-    """Settings of `Molecule`."""
-
-    # Width of an image of the molecule: its volumes have no finer detail.
-    pixels: int = 192
-
-    # Images of a mean: at least so many, for the noise, and else a share of those seen from a
-    # direction, to be near the place.
-    fewest_images: int = 20
-    share: float = 0.1
-
-    # Directions kept, so that moving a slider searches no images.
-    kept_directions: int = 4
-
-    preview: PreviewSettings = field(default_factory=PreviewSettings)
-
-
-@dataclass(frozen=True)
 class Molecule:
     """What is shown of particles of all views, from any direction."""
 
@@ -151,7 +131,6 @@ class Molecule:
     map: ViewMap  # particles by direction, and how well each shows the factors
     directions: Directions | None = None  # the images by direction; None if they cannot be read
     why: str = ""  # why something is not shown
-    settings: MoleculeSettings = field(default_factory=MoleculeSettings)
     kind: str = "molecule"
 
     @property
@@ -170,10 +149,10 @@ class Molecule:
     @property
     def count(self) -> int:
         """Images of a mean unless the user sets another number."""
-        settings = self.settings
         seen = min((cone.n_images for cone in self.what.cones), default=0)
-        share = int(settings.share * seen)
-        return min(max(share, settings.fewest_images), settings.preview.most_images)
+        # At least 20, for the noise, and else a tenth of those seen from a direction, to be near
+        # the place.
+        return min(max(int(0.1 * seen), 20), MOST_IMAGES)
 
     @property
     def width(self) -> float | None:
@@ -223,9 +202,9 @@ class Molecule:
             return self._volume(look)
         if self.what.motions is None:
             return {}
-        pixels = self.settings.pixels
-        image = self.what.motions.image(look.at, look.view, size=pixels)
-        return {"image": data_url(image, largest=pixels)}
+        # The volumes have no finer detail.
+        image = self.what.motions.image(look.at, look.view, size=192)
+        return {"image": data_url(image)}
 
     def _volume(self, look: Look) -> dict:
         volumes = self.what.volumes
@@ -234,7 +213,7 @@ class Molecule:
         image = volumes.image(number, look.view)
         (place,) = place_captions(volumes.place, volumes.place.displayed[[number]])
         return {
-            "image": data_url(image, largest=self.settings.preview.largest_picture),
+            "image": data_url(image),
             "volume": {
                 "name": volumes.names[number],
                 "place": place,
@@ -245,16 +224,17 @@ class Molecule:
 
     @cached_property
     def directed(self):
-        """The images of a direction, by rot and tilt; the last few are kept."""
+        """The images of a direction, by rot and tilt."""
 
         def opened(view: tuple[float, float]) -> Directed:
             assert self.directions is not None
             return self.directions.from_view(view)
 
-        return lru_cache(maxsize=self.settings.kept_directions)(opened)
+        # The last few are kept, so that moving a slider searches no images.
+        return lru_cache(maxsize=4)(opened)
 
 
-def preview_of(run: Run, what: Shown, *, settings: PreviewSettings = PreviewSettings()) -> Preview:
+def preview_of(run: Run, what: Shown) -> Preview:
     """Return what the explorer shows of a run's samples.
 
     Of particles of all views, and of given volumes, it is a `Molecule`.
@@ -263,7 +243,7 @@ def preview_of(run: Run, what: Shown, *, settings: PreviewSettings = PreviewSett
     if molecule.sources:
         return molecule
     # Where images of all views were to be shown, the reason why they are not is theirs.
-    return open_preview(run, problem=molecule.why, settings=settings)
+    return open_preview(run, problem=molecule.why)
 
 
 def open_molecule(run: Run, what: Shown) -> Molecule:

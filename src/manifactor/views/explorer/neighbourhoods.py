@@ -100,8 +100,8 @@ def point_of(
     return np.concatenate(features) if factor is None else features[factor]
 
 
-def reach(place: Place, at: Sequence[float], rows: np.ndarray, *, share: float = 0.9) -> float:
-    """Return the distance from a place within which a share of samples lies.
+def reach(place: Place, at: Sequence[float], rows: np.ndarray) -> float:
+    """Return the distance from a place within which nine in ten samples lie.
 
     In the unit that is displayed: degrees on a circle.
     """
@@ -112,7 +112,7 @@ def reach(place: Place, at: Sequence[float], rows: np.ndarray, *, share: float =
         difference = np.minimum(difference % 360, -difference % 360)
     if difference.ndim > 1:
         difference = np.linalg.norm(difference, axis=1)
-    return float(np.quantile(difference, share))
+    return float(np.quantile(difference, 0.9))
 
 
 def _single(place: Place, at: Sequence[float]) -> Place:

@@ -19,10 +19,10 @@ from manifactor.runs.places import Place
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.selection import SELECTIONS, selection
 from manifactor.views import tables, words
-from manifactor.views.explorer.columns import Column, ColumnSettings, inside, run_columns, view_of
+from manifactor.views.explorer.columns import INNER_RADIUS, Column, inside, run_columns, view_of
 from manifactor.views.explorer.molecule import Molecule, preview_of
 from manifactor.views.explorer.neighbourhoods import Strata, held, matched, point_of, reach
-from manifactor.views.explorer.previews import Look, Preview, PreviewSettings
+from manifactor.views.explorer.previews import Look, Preview
 from manifactor.views.markup import paragraph, scale_bar
 from manifactor.views.report import diagnostics_section, evidence_section
 
@@ -81,25 +81,12 @@ def described_column(column: Column) -> dict:
 
 # A run as the page sees it: what to draw, what lies near a place, what is selected.
 
-MODES = ("matched", "held")
+# Points drawn: browsers without a graphics card still follow the mouse. Selections count all
+# samples.
+MOST_SHOWN = 50_000
 
-
-@dataclass(frozen=True)
-class SceneSettings:
-    """Settings of `open_scene`."""
-
-    # Points drawn: browsers without a graphics card still follow the mouse. Selections count all
-    # samples.
-    most_shown: int = 50_000
-
-    # Samples of a mean that a user may ask for.
-    most_averaged: int = 5000
-
-    # Of a lasso.
-    most_corners: int = 1000
-
-    columns: ColumnSettings = field(default_factory=ColumnSettings)
-    preview: PreviewSettings = field(default_factory=PreviewSettings)
+# Corners of a lasso.
+MOST_CORNERS = 1000
 
 
 @dataclass(frozen=True)
@@ -111,7 +98,6 @@ class Scene:
     columns: dict[str, Column]
     shown: np.ndarray  # the samples that are drawn, ascending
     preview: Preview  # what is shown of samples
-    settings: SceneSettings = field(default_factory=SceneSettings)
     missing: tuple[str, ...] = ()  # sentences on what could not be read
     lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
@@ -132,12 +118,18 @@ class Scene:
             built["matched", f] = matched(places, f, count=count)
         return built
 
+    @cached_property
+    def extents(self) -> list[dict]:
+        """The limits of every factor's coordinates, and where to start."""
+        return [extent(place) for place in self.run.places]
+
+    @property
+    def most_averaged(self) -> int:
+        """The largest number of samples in a mean."""
+        return min(5000, len(self.run.rows))
+
     def about(self) -> dict:
         """Return what the page needs to build itself."""
-        return self._about
-
-    @cached_property
-    def _about(self) -> dict:
         run, preview = self.run, self.preview
         numbers = range(1, len(run.places) + 1)
         columns = {name: described_column(each) for name, each in self.columns.items()}
@@ -151,10 +143,10 @@ class Scene:
             "factors": [self._factor(number) for number in numbers],
             "columns": columns,
             "preview": described_preview(preview),
-            "inner": self.settings.columns.inner_radius,
+            "inner": INNER_RADIUS,
             # The page refuses more before it asks.
-            "most_averaged": min(self.settings.most_averaged, len(run.rows)),
-            "most_corners": self.settings.most_corners,
+            "most_averaged": self.most_averaged,
+            "most_corners": MOST_CORNERS,
             "exports": self.exports(),
         }
 
@@ -172,7 +164,7 @@ class Scene:
             "shape": self.fit.factors_[number - 1].shape,
             "columns": columns,
             "view": {"x": x, "y": y},
-            **extent(place),
+            **self.extents[number - 1],
         }
 
     def exports(self) -> list[str]:
@@ -230,7 +222,7 @@ class Scene:
             "reach": near.reach,
             "cone": directed.described,
             **self._nearest(near.rows[: look.singles]),
-            **near.pictures(look.singles, settings=self.settings.preview),
+            **near.pictures(look.singles),
         }
 
     def selected(self, conditions: Sequence[Mapping]) -> dict:
@@ -291,30 +283,21 @@ class Scene:
         return {"html": "".join(parts)}
 
 
-def open_scene(
-    folder, *, shown: Shown | None = None, settings: SceneSettings = SceneSettings()
-) -> Scene:
+def open_scene(folder, *, shown: Shown | None = None) -> Scene:
     """Return a run folder, opened for looking."""
     run = open_run(folder, some=True)
     _, fit = read_run(run.folder)
-    shown = shown or Shown(open_motions(run, fit))
-    return scene_of(run, fit, shown, settings=settings)
+    return scene_of(run, fit, shown or Shown(open_motions(run, fit)))
 
 
-def scene_of(
-    run: Run, fit: ManifoldFactorizer, shown: Shown, *, settings: SceneSettings = SceneSettings()
-) -> Scene:
+def scene_of(run: Run, fit: ManifoldFactorizer, shown: Shown) -> Scene:
     """Return the scene of a run and its fit, which were read before."""
-    preview = preview_of(run, shown, settings=settings.preview)
-    columns, missing = run_columns(run, preview, settings=settings.columns)
-    drawn = _thinned(len(run.rows), settings.most_shown)
-    return Scene(run, fit, columns, drawn, preview, settings, missing)
-
-
-def _thinned(n_samples: int, most: int) -> np.ndarray:
-    """Return the samples to draw, ascending: all, or as many at random."""
-    if n_samples <= most:
-        return np.arange(n_samples)
-    # The same samples each time: a link shows the same picture again.
-    rng = np.random.default_rng(0)
-    return np.sort(rng.choice(n_samples, most, replace=False))
+    preview = preview_of(run, shown)
+    columns, missing = run_columns(run, preview)
+    n_samples = len(run.rows)
+    drawn = np.arange(n_samples)
+    if n_samples > MOST_SHOWN:
+        # The same samples each time: a link shows the same picture again.
+        rng = np.random.default_rng(0)
+        drawn = np.sort(rng.choice(n_samples, MOST_SHOWN, replace=False))
+    return Scene(run, fit, columns, drawn, preview, missing)
