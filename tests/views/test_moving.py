@@ -13,11 +13,11 @@ from manifactor.command.main import main
 from manifactor.cryoem.all_views.volumes import open_motions
 from manifactor.runs.folder import read_run
 from manifactor.runs.run import open_run
+from manifactor.views import figures
 from manifactor.views.explorer.previews import Look
 from manifactor.views.explorer.scene import open_scene
-from manifactor.views.figures import MotionFigureSettings, blind_sentence
-from manifactor.views.markup import scale_bar
-from manifactor.views.report import ReportSettings, write_movies, write_report
+from manifactor.views.figures import blind_sentence, scale_bar
+from manifactor.views.report import write_movies, write_report
 
 from .conftest import TOKEN, near_arguments, serving
 from .test_report import Reader
@@ -26,13 +26,12 @@ pytest.importorskip("matplotlib")
 READY = "body[data-ready][data-near]"
 
 
-# The maps of the sphere have a ninth of the cells, which take most of the time to draw.
-COARSE = ReportSettings(motions=MotionFigureSettings(bands=16))
-
-
 @pytest.fixture(scope="module")
 def page(moving_run):
-    return write_report(moving_run, settings=COARSE).read_text(encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        # A ninth of the cells, which take most of the time to draw.
+        patch.setattr(figures, "BANDS", 16)
+        return write_report(moving_run).read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +79,10 @@ def test_directions_blind_to_a_motion_are_said(moving_run):
     assert "No direction is blind to it: the deviation is at most 0.02" in seen
 
 
-def test_movies_show_the_molecule_along_each_motion(moving_run, tmp_path):
-    few = ReportSettings(motions=MotionFigureSettings(frames=3, pixels=24))
-    written = write_movies(moving_run, page=tmp_path / "page.html", settings=few)
+def test_movies_show_the_molecule_along_each_motion(moving_run, tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "FRAMES", 3)
+    monkeypatch.setattr(figures, "PIXELS", 24)
+    written = write_movies(moving_run, page=tmp_path / "page.html")
     names = {path.name for path in written}
     assert {"page-factor1.gif", "page-factor2.gif"} <= names
 
@@ -121,7 +121,13 @@ def test_a_direction_is_two_numbers(moving, view, message):
 
 
 def test_scale_bars_have_round_lengths():
-    assert [scale_bar(width).length for width in (100, 240, 264, 1300, 9)] == [20, 50, 100, 500, 2]
+    assert [scale_bar(width)["length"] for width in (100, 240, 264, 1300, 9)] == [
+        20,
+        50,
+        100,
+        500,
+        2,
+    ]
 
 
 def test_averages_of_all_views_are_volumes(moving_run, tmp_path, capsys):

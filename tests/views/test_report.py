@@ -24,8 +24,8 @@ from manifactor.runs.folder import read_run, write_run
 from manifactor.runs.run import open_run
 from manifactor.runs.task import Task
 from manifactor.tables.reading import ImageSettings
-from manifactor.views.figures import FigureSettings
-from manifactor.views.report import ReportSettings, report_page, write_report
+from manifactor.views import figures
+from manifactor.views.report import report_page, write_report
 
 pytest.importorskip("matplotlib")
 
@@ -183,11 +183,9 @@ def test_the_input_s_name_is_text_and_nothing_else(run, undrawn):
     Reader(text)
 
 
-def test_points_that_are_left_out_are_said_to_be(run, undrawn):
-    assert "Drawn:" not in (run / "report.html").read_text()
-    few = FigureSettings(plots=plots.PlotSettings(most_points=250))
-    text = write_report(run, settings=ReportSettings(figures=few)).read_text()
-    assert text.count("Drawn: 200 of 600 fitted samples.") == 2
+def test_points_that_are_left_out_are_said_to_be(page):
+    assert "Drawn:" not in page
+    assert figures._thinned(20_002) == "Drawn: 6,668 of 20,002 fitted samples."
 
 
 TASKS = [
@@ -382,10 +380,11 @@ def test_an_average_of_some_samples_is_the_mean_of_those_samples(images):
     assert everything.matching.counts.sum() == 600
 
 
-def test_averages_are_shown_and_said_to_be_of_some_samples(images, undrawn):
+def test_averages_are_shown_and_said_to_be_of_some_samples(images, undrawn, monkeypatch):
     folder, _ = images
-    few = FigureSettings(average_bins=4, most_averaged=500)
-    text = write_report(folder, settings=ReportSettings(figures=few)).read_text()
+    monkeypatch.setattr(figures, "AVERAGE_BINS", 4)
+    monkeypatch.setattr(figures, "MOST_AVERAGED", 500)
+    text = write_report(folder).read_text()
     reader = Reader(text)
     said = "Strip of 4 mean images. Means of 500 of 600 images, drawn at random"
     assert [said in label for label in reader.values("aria-label")].count(True) == 2

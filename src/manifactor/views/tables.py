@@ -1,4 +1,4 @@
-"""Tables about a run, as HTML and as plain text."""
+"""Tables about a run, for its page and as plain text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,6 @@ import numpy as np
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.judging.criteria import Test
 from manifactor.runs.verdict import run_evidence
-from manifactor.views import markup
 
 
 @dataclass(frozen=True)
@@ -22,19 +21,6 @@ class Table:
     rows: Sequence[Sequence[str]]  # the first cell of a row is its name
     kind: str = ""  # class of the HTML element
     marked: Sequence[int] = ()  # rows that are to be seen first
-
-    def as_html(self) -> str:
-        """Return the table as HTML; "" if it has no rows."""
-        if not self.rows:
-            return ""
-        return markup.table(
-            _with_superscript(self.caption),
-            self.header,
-            [[_with_superscript(cell) for cell in row] for row in self.rows],
-            named=True,
-            kind=self.kind,
-            marked=self.marked,
-        )
 
     def as_text(self, width: int) -> str:
         """Return the table as lines of text; the last column is wrapped.
@@ -71,9 +57,18 @@ def _wrapped(text: str, width: int) -> list[str]:
     return lines or [""]
 
 
-def _with_superscript(text: str) -> str:
-    # Terminals may not have the character; the page has it always.
-    return text.replace("R^2", "R²")
+def run_tables(record: dict, fit: ManifoldFactorizer) -> dict[str, Table]:
+    """Return all tables of a run by name; those with nothing to say have no rows."""
+    return {
+        "tests": tests_table(record, fit),
+        "leakage": leakage_table(fit),
+        "confounders": confounders_table(record),
+        "components": components_table(record),
+        "computation": computation_table(fit),
+        "choices": choices_table(record, fit),
+        "conditions": conditions_table(record),
+        "seconds": seconds_table(fit),
+    }
 
 
 def tests_table(record: dict, fit: ManifoldFactorizer) -> Table:

@@ -40,17 +40,8 @@ def report_text(record: dict, fit: ManifoldFactorizer) -> str:
         *all_views_lines(record),
         *confounder_sentences(record),
     ]
-    shown = (
-        tables.tests_table(record, fit),
-        tables.leakage_table(fit),
-        tables.confounders_table(record),
-        tables.components_table(record),
-        tables.computation_table(fit),
-        tables.choices_table(record, fit),
-        tables.conditions_table(record),
-        tables.seconds_table(fit),
-    )
     # What there is nothing to say about is left out.
+    shown = tables.run_tables(record, fit).values()
     texts = [table.as_text(TEXT_WIDTH) for table in shown if table.rows]
     return "\n\n".join(["\n".join(introduction), *texts]) + "\n"
 

@@ -1,7 +1,7 @@
 """Images of particles seen from about one direction: searched and averaged."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -27,7 +27,7 @@ from manifactor.views.explorer.previews import (
     open_preview,
     pictures,
 )
-from manifactor.views.markup import scale_bar
+from manifactor.views.figures import scale_bar
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class Molecule:
     @property
     def bars(self) -> dict[str, dict]:
         """The scale bar of each kind of image."""
-        return {name: asdict(scale_bar(width)) for name, width in self._widths.items()}
+        return {name: scale_bar(width) for name, width in self._widths.items()}
 
     @property
     def views(self) -> dict:

@@ -2,7 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -23,8 +23,8 @@ from manifactor.views.explorer.columns import INNER_RADIUS, Column, inside, run_
 from manifactor.views.explorer.molecule import Molecule, preview_of
 from manifactor.views.explorer.neighbourhoods import Strata, held, matched, point_of, reach
 from manifactor.views.explorer.previews import Look, Preview
-from manifactor.views.markup import paragraph, scale_bar
-from manifactor.views.report import diagnostics_section, evidence_section
+from manifactor.views.figures import scale_bar
+from manifactor.views.report import templates
 
 
 def belongs_to(name: str, number: int) -> bool:
@@ -60,7 +60,7 @@ def described_preview(preview: Preview) -> dict:
         "count": preview.count,
         "why": preview.why,
         "limits": getattr(preview, "limits", None),
-        "bar": asdict(scale_bar(width)) if width else None,
+        "bar": scale_bar(width) if width else None,
         "bars": getattr(preview, "bars", {}),
         "views": getattr(preview, "views", None),
         "sources": getattr(preview, "sources", {}),
@@ -274,13 +274,8 @@ class Scene:
             *words.volume_sentences(self._what),
             *words.about_particles(record),
         ]
-        parts = [
-            *map(paragraph, sentences),
-            evidence_section(record, fit),
-            diagnostics_section(record, fit),
-            tables.choices_table(record, fit).as_html(),
-        ]
-        return {"html": "".join(parts)}
+        page = templates().get_template("evidence.html")
+        return {"html": page.render(sentences=sentences, tables=tables.run_tables(record, fit))}
 
 
 def open_scene(folder, *, shown: Shown | None = None) -> Scene:

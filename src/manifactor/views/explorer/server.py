@@ -43,7 +43,6 @@ from manifactor._support.files import write_new
 from manifactor._support.threads import cores, one_blas_thread
 from manifactor.views.explorer.previews import Look
 from manifactor.views.explorer.scene import MOST_CORNERS, Scene
-from manifactor.views.markup import stylesheet
 
 HOST = "127.0.0.1"
 # Bytes of a request: a lasso of a thousand corners has forty thousand.
@@ -224,8 +223,10 @@ def application(scene: Scene, token: str, *, folder: Path | None = None) -> Star
 def page_files() -> dict[str, tuple[bytes, str]]:
     """Return the files of the page by address: bytes and media types."""
     # Shared with the report, so that tables of both look alike.
-    files = {"/tables.css": (stylesheet("tables.css").encode(), MEDIA_TYPES[".css"])}
-    folder = resources.files("manifactor.views.explorer").joinpath("page")
+    views = resources.files("manifactor.views")
+    tables = views.joinpath("templates", "tables.css").read_bytes()
+    files = {"/tables.css": (tables, MEDIA_TYPES[".css"])}
+    folder = views.joinpath("explorer", "page")
     for file in folder.iterdir():
         media_type = MEDIA_TYPES.get(Path(file.name).suffix)
         if media_type is not None:
