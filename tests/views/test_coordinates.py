@@ -82,7 +82,9 @@ def page(given, volumes, shown, tmp_path_factory):
     """The page of the command line, for which `shown` has computed the volumes."""
     out = tmp_path_factory.mktemp("page") / "page.html"
     typed = ["report", str(given), "--out", str(out), "--volumes", str(volumes)]
-    assert main([*typed, "--view", "0,90", "--width", "30"]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("manifactor.views.figures.drawn", lambda *_: "<svg viewBox='0 0 1 1'></svg>")
+        assert main([*typed, "--view", "0,90", "--width", "30"]) == 0
     return out.read_text(encoding="utf-8")
 
 

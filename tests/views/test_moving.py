@@ -80,7 +80,6 @@ def test_directions_blind_to_a_motion_are_said(moving_run):
 
 
 def test_movies_show_the_molecule_along_each_motion(moving_run, tmp_path, monkeypatch):
-    monkeypatch.setattr(figures, "FRAMES", 3)
     monkeypatch.setattr(figures, "PIXELS", 24)
     written = write_movies(moving_run, page=tmp_path / "page.html")
     names = {path.name for path in written}

@@ -3,21 +3,14 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
-from manifactor import ManifoldFactorizer, datasets
+from manifactor import ManifoldFactorizer
 from manifactor._support.parameters import Choice
 from manifactor.factoring.judging.criteria import Criterion
 from manifactor.spectral.preparation import Preparation
 from manifactor.views import tables
 from manifactor.views.report import templates
 from manifactor.views.tables import Table
-
-
-@pytest.fixture(scope="module")
-def torus():
-    X, _ = datasets.sample("torus", 600, random_state=0)
-    return ManifoldFactorizer(2, random_state=3).fit(X)
 
 
 def test_text_is_escaped_and_squares_are_raised_on_the_page():

@@ -31,15 +31,11 @@ PLACED = {
 }
 
 
-# Averages along a factor: as many as a page shows side by side.
-AVERAGE_BINS = 12
-
 # Samples that are averaged: the mean of more looks the same and takes longer.
 MOST_AVERAGED = 20_000
 
-# Pixels of images of the molecule, and frames of its movie: the model has no finer detail.
+# Pixels of images of the molecule: the model has no finer detail.
 PIXELS = 160
-FRAMES = 24
 
 # Bands of the map of the sphere: its cells are so much smaller than those of the views that none of
 # these is missed.
@@ -217,7 +213,8 @@ def _averaged(run: Run, found: Averages, cone: Cone | None) -> str:
 
 def averages_along(run: Run, number: int, *, cone: Cone | None = None) -> Averages:
     """Average images or volumes along a factor, counted from 1, as the page does."""
-    n_bins = AVERAGE_BINS
+    # As many as a page shows side by side.
+    n_bins = 12
     if cone is not None:
         run = run.seen_from(cone.view, width=cone.width, or_opposite=True)
         # Fewer bins, so that each has about 25 images.
@@ -443,5 +440,5 @@ def movies(
     motions: RunMotions, motion: int, *, view: tuple[float, float] | None = None
 ) -> dict[str, bytes]:
     """Return movies along a motion, by the ending of their files."""
-    found = motions.along(motion, count=FRAMES, size=PIXELS, view=view)
+    found = motions.along(motion, count=24, size=PIXELS, view=view)
     return movie_bytes(found.images, circular=found.places.topology == "circle")

@@ -13,7 +13,7 @@ from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.pictures import as_grey, each_as_grey
 from manifactor.runs.task import Task
 from manifactor.views import plots
-from manifactor.views.explorer.previews import Look
+from manifactor.views.explorer.previews import Look, pictures
 from manifactor.views.explorer.scene import open_scene
 
 
@@ -72,7 +72,7 @@ def test_a_run_of_numbers_shows_its_features(torus_run):
 def test_columns_keep_the_names_that_a_table_gives_them(torus_run, tmp_path):
     X = open_scene(torus_run).run.samples()
     np.savetxt(tmp_path / "named.csv", X, delimiter=",", header="a,b,c,tilt of d", comments="")
-    task = Task(tmp_path / "named.csv")
+    task = Task(tmp_path / "named.csv", settings={"n_factors": 2})
     task.fit(task.read(), tmp_path / "run")
     assert open_scene(tmp_path / "run").columns["column 4"].label == "tilt of d"
 
@@ -154,3 +154,11 @@ def test_report_and_explorer_use_the_same_colours():
     }
     assert tuple(listed["CYCLE"]) == plots.CYCLE
     assert tuple(listed["FACTORS"]) == plots.CATEGORIES[:-1]  # black is lost in the dark
+
+
+@pytest.mark.parametrize(("sides", "shown"), [((150, 300), [64, 128]), ((128, 90), [128, 90])])
+def test_thumbnails_are_shrunk_to_their_longest_side(rng, sides, shown):
+    singles = rng.normal(size=(3, *sides))
+    found = pictures(singles[0], singles)
+    assert found["thumbnail_shape"] == shown
+    assert len(base64.b64decode(found["thumbnails"])) == 3 * np.prod(shown)

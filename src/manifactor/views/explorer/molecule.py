@@ -1,6 +1,5 @@
 """Images of particles seen from about one direction: searched and averaged."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -17,16 +16,7 @@ from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.cryoem.one_view.views import View, can_weigh
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run
-from manifactor.views.explorer.neighbourhoods import Strata, held, matched, point_of, reach
-from manifactor.views.explorer.previews import (
-    MOST_IMAGES,
-    Look,
-    Preview,
-    data_url,
-    mean_and_first,
-    open_preview,
-    pictures,
-)
+from manifactor.views.explorer.previews import MOST_IMAGES, Look, Preview, data_url, open_preview
 from manifactor.views.figures import scale_bar
 
 
@@ -47,43 +37,6 @@ class Directed:
             "images": self.cone.n_images,
             "corrected": self.images.weigh,
         }
-
-    def near(self, at: Sequence[Sequence[float]], *, factor: int, mode: str, count: int) -> "Near":
-        """Return about `count` of the particles near a place, as `Scene.near` does."""
-        count = min(count, len(self.rows))
-        matches = mode == "matched"
-        point = point_of(self.places, at, factor if matches else None)
-        strata = self._strata(factor if matches else None, count)
-        found, weights = strata.nearest(point, count)
-        measured = [factor] if matches else range(len(at))
-        reached = {f: reach(self.places[f], at[f], found) for f in measured}
-        return Near(self, found, weights, reached)
-
-    def _strata(self, factor: int | None, count: int) -> Strata:
-        # A cone has few samples: built faster than an image is read.
-        if factor is None:
-            return held(self.places)
-        return matched(self.places, factor, count=count)
-
-
-@dataclass(frozen=True)
-class Near:
-    """Particles of one direction near a place."""
-
-    directed: Directed
-    found: np.ndarray  # among those of the direction, the nearest first
-    weights: np.ndarray  # they sum to 1
-    reach: dict[int, float]  # by factor, the distance within which nine in ten lie
-
-    @property
-    def rows(self) -> np.ndarray:
-        """These particles among all samples of the run."""
-        return self.directed.rows[self.found]
-
-    def pictures(self, singles: int) -> dict:
-        """Return the mean image and the nearest single ones, ready for JSON."""
-        images = self.directed.images
-        return pictures(*mean_and_first(images, self.found, self.weights, singles=singles))
 
 
 @dataclass(frozen=True)
@@ -108,13 +61,6 @@ class Directions:
         )
         places = tuple(place[rows] for place in self.run.places)
         return Directed(cone, rows, images, places)
-
-
-def open_directions(run: Run, *, width: float | None = None) -> Directions:
-    """Return the images of a run by direction; no image is read yet."""
-    particles = run.particles
-    source = run.choice.images(particles)
-    return Directions(run, source, known_directions(particles), width)
 
 
 # Particles of all views, as the sliders and the direction say.
@@ -156,7 +102,7 @@ class Molecule:
 
     @property
     def width(self) -> float | None:
-        """Width of an image in Angstrom; None if it is unknown."""
+        """Width of an image in angstrom; None if it is unknown."""
         return self._widths.get(next(iter(self.sources), ""))
 
     @property
@@ -251,7 +197,10 @@ def open_molecule(run: Run, what: Shown) -> Molecule:
     directions, why = None, what.why
     if what.cones:
         try:
-            directions = open_directions(run, width=what.wanted.width)
+            particles = run.particles
+            # No image is read yet.
+            source = run.choice.images(particles)
+            directions = Directions(run, source, known_directions(particles), what.wanted.width)
         except (ValueError, OSError) as error:
             why = one_line(error)
     return Molecule(what, _view_map(run, what), directions, why)

@@ -87,17 +87,24 @@ def _unit(features: np.ndarray) -> np.ndarray:
     return np.full(features.shape[1], spread or 1.0)
 
 
-def point_of(
-    places: Sequence[Place], at: Sequence[Sequence[float]], factor: int | None = None
-) -> np.ndarray:
-    """Return the point at which to search `matched` strata of a factor.
+def near(
+    strata: Strata,
+    places: Sequence[Place],
+    at: Sequence[Sequence[float]],
+    *,
+    factor: int | None,
+    count: int,
+) -> tuple[np.ndarray, np.ndarray, dict[int, float]]:
+    """Return about `count` samples near a place, the nearest first, and their weights.
 
-    Of `held` strata if no factor is given.
+    Then, by factor, how far they reach. The strata are `matched` on a factor, or `held` (None).
     """
-    pairs = zip(places, at, strict=True)
-    points = [_single(place, where) for place, where in pairs]
-    features = [point.features[0] for point in points]
-    return np.concatenate(features) if factor is None else features[factor]
+    features = [_single(*pair).features[0] for pair in zip(places, at, strict=True)]
+    point = np.concatenate(features) if factor is None else features[factor]
+    rows, weights = strata.nearest(point, count)
+    # Matched samples are spread over the other factors: no reach to tell.
+    measured = range(len(at)) if factor is None else [factor]
+    return rows, weights, {f: reach(places[f], at[f], rows) for f in measured}
 
 
 def reach(place: Place, at: Sequence[float], rows: np.ndarray) -> float:

@@ -191,8 +191,8 @@ class Nothing:
     """Stands for an input that was removed or changed."""
 
     why: str
-    count: int = 12
-    kind: str = "nothing"
+    count = 12
+    kind = "nothing"
 
     def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
         """Return nothing."""

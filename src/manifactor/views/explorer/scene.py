@@ -20,9 +20,9 @@ from manifactor.runs.run import Run, open_run
 from manifactor.runs.selection import SELECTIONS, selection
 from manifactor.views import tables, words
 from manifactor.views.explorer.columns import INNER_RADIUS, Column, inside, run_columns, view_of
-from manifactor.views.explorer.molecule import Molecule, preview_of
-from manifactor.views.explorer.neighbourhoods import Strata, held, matched, point_of, reach
-from manifactor.views.explorer.previews import Look, Preview
+from manifactor.views.explorer.molecule import Directed, Molecule, preview_of
+from manifactor.views.explorer.neighbourhoods import Strata, held, matched, near
+from manifactor.views.explorer.previews import Look, Preview, mean_and_first, pictures
 from manifactor.views.figures import scale_bar
 from manifactor.views.report import templates
 
@@ -181,17 +181,15 @@ class Scene:
         self, at: Sequence[Sequence[float]], *, factor: int, mode: str, count: int, look: Look
     ) -> dict:
         """Return the mean of about `count` samples near a place, and the nearest."""
-        places = self.run.places
         look = replace(look, at=tuple(at))
+        one = factor if mode == "matched" else None
         if isinstance(self.preview, Molecule) and look.source == "images":
-            return self._near_direction(at, factor, mode, count, look)
-        point = point_of(places, at, factor if mode == "matched" else None)
-        rows, weights = self.strata[mode, factor].nearest(point, count)
-        # Matched samples are spread over the other factors: no reach to tell.
-        measured = range(len(at)) if mode == "held" else [factor]
+            return self._near_direction(self.preview.directed(look.view), at, one, count, look)
+        strata = self.strata[mode, factor]
+        rows, weights, reached = near(strata, self.run.places, at, factor=one, count=count)
         return {
             "count": len(rows),
-            "reach": {f: reach(places[f], at[f], rows) for f in measured},
+            "reach": reached,
             **self._nearest(rows[: look.singles]),
             **self.preview.shown(rows, weights, look),
         }
@@ -199,30 +197,35 @@ class Scene:
     def _nearest(self, rows: np.ndarray) -> dict:
         """Return single samples with their places."""
         places = self.run.places
-        nearest = [place.displayed[rows] for place in places]
         return {
             "samples": self.run.rows[rows].tolist(),
             # Four decimals are more than the page shows.
-            "places": [np.round(each, 4).tolist() for each in nearest],
+            "places": [np.round(place.displayed[rows], 4).tolist() for place in places],
             "deviations": [displayed_deviations(place, rows) for place in places],
         }
 
     def _near_direction(
-        self, at: Sequence[Sequence[float]], factor: int, mode: str, count: int, look: Look
+        self,
+        directed: Directed,
+        at: Sequence[Sequence[float]],
+        factor: int | None,
+        count: int,
+        look: Look,
     ) -> dict:
         """Return the mean of images near a place that are seen from a direction."""
-        assert isinstance(self.preview, Molecule)
-        directed = self.preview.directed(look.view)
-        if not len(directed.rows):
+        places, count = directed.places, min(count, len(directed.rows))
+        if not count:
             nothing = self._nearest(directed.rows)
             return {"count": 0, "reach": {}, "cone": directed.described, **nothing}
-        near = directed.near(at, factor=factor, mode=mode, count=count)
+        # A cone has few samples: built faster than an image is read.
+        strata = held(places) if factor is None else matched(places, factor, count=count)
+        rows, weights, reached = near(strata, places, at, factor=factor, count=count)
         return {
-            "count": len(near.found),
-            "reach": near.reach,
+            "count": len(rows),
+            "reach": reached,
             "cone": directed.described,
-            **self._nearest(near.rows[: look.singles]),
-            **near.pictures(look.singles),
+            **self._nearest(directed.rows[rows[: look.singles]]),
+            **pictures(*mean_and_first(directed.images, rows, weights, singles=look.singles)),
         }
 
     def selected(self, conditions: Sequence[Mapping]) -> dict:
@@ -261,17 +264,14 @@ class Scene:
         values, sizes = ownership.angle_matrix(self.fit.spectrum_, self.fit.factors_)
         return {"values": np.round(values, 4).tolist(), "sizes": sizes}
 
-    @property
-    def _what(self) -> Shown:
-        return self.preview.what if isinstance(self.preview, Molecule) else Shown()
-
     def evidence(self) -> dict:
         """Return the evidence and the diagnostics of the report as HTML."""
         record, fit = self.run.record, self.fit
+        shown = self.preview.what if isinstance(self.preview, Molecule) else Shown()
         sentences = [
             words.evidence(record, fit),
             *words.all_views_sentences(record),
-            *words.volume_sentences(self._what),
+            *words.volume_sentences(shown),
             *words.about_particles(record),
         ]
         page = templates().get_template("evidence.html")

@@ -45,8 +45,6 @@ from manifactor.views.explorer.previews import Look
 from manifactor.views.explorer.scene import MOST_CORNERS, Scene
 
 HOST = "127.0.0.1"
-# Bytes of a request: a lasso of a thousand corners has forty thousand.
-LARGEST_REQUEST = 2**20
 HEADERS = {
     # No script, style or picture from elsewhere, and no frame around the page.
     "content-security-policy": (
@@ -326,8 +324,9 @@ async def _body(request: Request) -> bytes:
     content = b""
     async for part in request.stream():
         content += part
-        if len(content) > LARGEST_REQUEST:
-            raise ValueError(f"a request must have at most {LARGEST_REQUEST} bytes.")
+        # A lasso of a thousand corners has forty thousand bytes.
+        if len(content) > 2**20:
+            raise ValueError("a request must have at most 1 MiB.")
     return content
 
 

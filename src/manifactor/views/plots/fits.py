@@ -276,10 +276,6 @@ def length(factor) -> float:
 # One figure of a whole fit: its factors above, what they were found by below.
 
 
-# Small histograms: a few samples in each cell of a joint one.
-SMALL = PlotSettings(bins=24)
-
-
 def overview(fit, *, figure=None):
     """Draw a whole fit; return the figure.
 
@@ -318,9 +314,11 @@ def _row(figure, count: int):
 def _draws_below(fit) -> list:
     """Return functions that draw on the axes of the lower row."""
     _, sizes = ownership.angle_matrix(fit.spectrum_, fit.factors_)
+    # Small histograms: a few samples in each cell of a joint one.
+    small = PlotSettings(bins=24)
     numbered = enumerate(fit.factors_)
     known = [number for number, factor in numbered if factor.coordinate is not None]
-    along = [partial(coordinate, fit=fit, factor=number, settings=SMALL) for number in known[:2]]
+    along = [partial(coordinate, fit=fit, factor=number, settings=small) for number in known[:2]]
     draws = [partial(spectrum, fit=fit)]
     if not sizes:
         # Factors of a sum own no functions of the spectrum.
@@ -329,7 +327,7 @@ def _draws_below(fit) -> list:
         draws.append(partial(angles, fit=fit))
     if len(known) > 1:
         one, other = known[:2]
-        draws.append(partial(joint, fit=fit, one=one, other=other, settings=SMALL))
+        draws.append(partial(joint, fit=fit, one=one, other=other, settings=small))
     elif sizes:
         draws.append(along[0] if along else partial(bandwidth, fit=fit))
     return draws
@@ -347,5 +345,5 @@ def _png(figure) -> bytes:
     """Return a figure as the content of a .png file."""
     buffer = io.BytesIO()
     with style():
-        figure.savefig(buffer, format="png", dpi=SMALL.resolution)
+        figure.savefig(buffer, format="png", dpi=PlotSettings().resolution)
     return buffer.getvalue()
