@@ -1,4 +1,8 @@
-"""Images of particles seen from about one direction: searched and averaged."""
+"""Particles of all views, as the sliders and the direction say.
+
+Three things can be shown: the molecule, of which all images together gave volumes; the mean of the
+images near the direction; and volumes of another program.
+"""
 
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -40,42 +44,14 @@ class Directed:
 
 
 @dataclass(frozen=True)
-class Directions:
-    """The images of a run of all views, by direction."""
-
-    run: Run
-    source: ImageSource  # all images, in the order of the samples
-    vectors: np.ndarray  # (n, 3): the directions from which they are seen
-    width: float | None = None  # degrees around a direction; None for enough images
-
-    def from_view(self, view: tuple[float, float]) -> Directed:
-        """Return the particles seen from about a view, rot and tilt in degrees."""
-        cone = given_cone(self.vectors, view, self.width)
-        everyone = self.run.particles
-        near = everyone.near_view(*view, width=cone.width, or_opposite=True)
-        rows = np.flatnonzero(near)
-        source = replace(self.source, file=self.source.file[rows], slice=self.source.slice[rows])
-        particles, mirrored = everyone[rows].facing(view)
-        images = View(
-            source, particles, frame=view, weigh=can_weigh(source, particles), mirrored=mirrored
-        )
-        places = tuple(place[rows] for place in self.run.places)
-        return Directed(cone, rows, images, places)
-
-
-# Particles of all views, as the sliders and the direction say.
-#
-# Three things can be shown: the molecule, of which all images together gave volumes; the mean of
-# the images near the direction; and volumes of another program.
-
-
-@dataclass(frozen=True)
 class Molecule:
     """What is shown of particles of all views, from any direction."""
 
+    run: Run
     what: Shown
     map: ViewMap  # particles by direction, and how well each shows the factors
-    directions: Directions | None = None  # the images by direction; None if they cannot be read
+    source: ImageSource | None  # all images, in the order of the samples; None if not readable
+    vectors: np.ndarray  # (n, 3): the directions from which they are seen
     why: str = ""  # why something is not shown
     kind: str = "molecule"
 
@@ -86,7 +62,7 @@ class Molecule:
         names = {}
         if self.what.motions is not None:
             names["molecule"] = "Projection of volumes that all images together gave"
-        if self.directions is not None:
+        if self.source is not None:
             names["images"] = "Mean of the images seen from about this direction"
         if volumes is not None:
             names["volumes"] = f"Projection of the volumes of {volumes.folder}"
@@ -110,9 +86,8 @@ class Molecule:
         widths = {}
         if self.what.motions is not None:
             widths["molecule"] = self.what.motions.model.box
-        if self.directions is not None and self.directions.source.pixel_size_stated:
-            source = self.directions.source
-            widths["images"] = source.pixel_size * source.shape[0]
+        if self.source is not None and self.source.pixel_size_stated:
+            widths["images"] = self.source.pixel_size * self.source.shape[0]
         if self.what.volumes is not None:
             widths["volumes"] = self.what.volumes.width
         return widths
@@ -171,13 +146,20 @@ class Molecule:
     @cached_property
     def directed(self):
         """The images of a direction, by rot and tilt."""
-
-        def opened(view: tuple[float, float]) -> Directed:
-            assert self.directions is not None
-            return self.directions.from_view(view)
-
         # The last few are kept, so that moving a slider searches no images.
-        return lru_cache(maxsize=4)(opened)
+        return lru_cache(maxsize=4)(self._directed)
+
+    def _directed(self, view: tuple[float, float]) -> Directed:
+        """Return the particles seen from about a view, rot and tilt in degrees."""
+        assert self.source is not None
+        everyone = self.run.particles
+        cone = given_cone(self.vectors, view, self.what.wanted.width)
+        rows = np.flatnonzero(everyone.near_view(*view, width=cone.width, or_opposite=True))
+        source = replace(self.source, file=self.source.file[rows], slice=self.source.slice[rows])
+        particles, mirrored = everyone[rows].facing(view)
+        weigh = can_weigh(source, particles)
+        images = View(source, particles, frame=view, weigh=weigh, mirrored=mirrored)
+        return Directed(cone, rows, images, tuple(place[rows] for place in self.run.places))
 
 
 def preview_of(run: Run, what: Shown) -> Preview:
@@ -194,22 +176,18 @@ def preview_of(run: Run, what: Shown) -> Preview:
 
 def open_molecule(run: Run, what: Shown) -> Molecule:
     """Return what the explorer shows of particles of all views, or of given volumes."""
-    directions, why = None, what.why
+    source, vectors, why = None, np.empty((0, 3)), what.why
     if what.cones:
         try:
-            particles = run.particles
             # No image is read yet.
-            source = run.choice.images(particles)
-            directions = Directions(run, source, known_directions(particles), what.wanted.width)
+            source, vectors = run.choice.images(run.particles), known_directions(run.particles)
         except (ValueError, OSError) as error:
-            why = one_line(error)
-    return Molecule(what, _view_map(run, what), directions, why)
-
-
-def _view_map(run: Run, what: Shown) -> ViewMap:
+            source, why = None, one_line(error)
     if what.motions is not None:
-        return what.motions.model.views
-    return counted_views(run.particles if what.cones else None)
+        views = what.motions.model.views
+    else:
+        views = counted_views(run.particles if what.cones else None)
+    return Molecule(run, what, views, source, vectors, why)
 
 
 def _numbers(values: np.ndarray) -> list[float | None]:

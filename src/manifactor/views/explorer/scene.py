@@ -27,11 +27,6 @@ from manifactor.views.figures import scale_bar
 from manifactor.views.report import templates
 
 
-def belongs_to(name: str, number: int) -> bool:
-    """Return whether a column is one of a factor, counted from 1."""
-    return name == f"factor{number}" or name.startswith(f"factor{number}_")
-
-
 def extent(place: Place) -> dict:
     """Return the limits of a factor's displayed coordinates, and where to start.
 
@@ -157,7 +152,7 @@ class Scene:
         columns = [
             name
             for name, column in self.columns.items()
-            if column.group == "places" and belongs_to(name, number)
+            if column.group == "places" and name.split("_")[0] == f"factor{number}"
         ]
         return {
             "topology": place.topology,
