@@ -94,10 +94,10 @@ def test_the_report_shows_molecule_images_and_volumes_along_a_factor(page):
     assert "two half sets of images correlate by 0." in text
     assert len(re.findall(r"Means of \d+ images within 30° of rot 0°, tilt 90°", text)) == 2
     assert text.count("corrected for their CTF") == 2
-    assert text.count("The molecule at 7 places") == 2
+    assert text.count("The molecule at 7 coordinates") == 2
     assert text.count("seen from rot 0°, tilt 90°") == 2
     assert "3 of 3 volumes of evaluated, vol_000.mrc to vol_002.mrc" in text
-    assert text.count("Deviation expected of a place that a single image tells") == 2
+    assert text.count("Deviation expected of a coordinate that a single image tells") == 2
     labels = Reader(page).values("aria-label")
     assert len([label for label in labels if "Strip of" in label]) == 5
 

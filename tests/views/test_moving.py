@@ -48,13 +48,13 @@ def test_the_report_says_what_was_found_in_all_views(page):
     text = words(page)
     assert "three principal volumes, on which two half sets of images agree" in text
     assert "(correlations 0.99, 0.90 and 0.80)" in text
-    assert "0.98 on factor 1 and 0.95 on factor 2; 1 if a place means the same" in text
+    assert "0.98 on factor 1 and 0.95 on factor 2; 1 if a coordinate means the same" in text
     assert re.search(r"median deviation is 0\.02 on factor 1 and 1° on factor 2", text)
     assert "No averages" not in text
     blind = r"9\d% of the directions show factor 1; \d%, around rot 0°, tilt 90°, are"
     assert re.search(blind, text)
     assert "All directions show factor 2." in text
-    assert text.count("Places of all 400 particles and their deviations: ") == 2
+    assert text.count("Coordinates of all 400 particles and their deviations: ") == 2
     assert "Confidence: half of the samples" not in text
 
 
@@ -75,7 +75,7 @@ def test_directions_blind_to_a_motion_are_said(moving_run):
     motions = open_motions(open_run(moving_run), read_run(moving_run)[1])
     blind, seen = (blind_sentence(motions, motion) for motion in (0, 1))
     assert re.search(r"near rot -?\d+°, tilt 8\d° are blind to it", blind)
-    assert "of the particles have no sure place" in blind
+    assert "of the particles have no sure coordinate" in blind
     assert "No direction is blind to it: the deviation is at most 0.02" in seen
 
 

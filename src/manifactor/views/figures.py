@@ -24,7 +24,7 @@ from manifactor.views.plots.fits import length
 from manifactor.views.words import deviation_in_words
 
 # What the colours of a factor's samples show, and where the samples lie.
-COLOURED_BY = {"circle": "angle, degrees", "interval": "place"}
+COLOURED_BY = {"circle": "angle, degrees", "interval": "coordinate"}
 PLACED = {
     "circle": "around the circle, confidence outwards",
     "interval": "from end to end, confidence upwards",
@@ -103,7 +103,7 @@ def _strip(
 
 
 def embedding(fit: ManifoldFactorizer, f: int) -> PageFigure:
-    """Return places on a factor, coloured by the coordinate."""
+    """Return the samples on a factor, coloured by the coordinate."""
     factor = fit.factors_[f]
     circle = factor.topology == "circle"
     # A surface has no single coordinate to colour by.
@@ -120,13 +120,13 @@ def embedding(fit: ManifoldFactorizer, f: int) -> PageFigure:
     where = PLACED.get(factor.topology, "by the first two directions of the embedding")
     # The picture of an interval or a circle shows the confidence, too.
     sure = _confidence_sentence(fit, f) if factor.topology in PLACED else ""
-    parts = [f"Places {where}.", sure, _thinned(n_samples)]
+    parts = [f"Samples {where}.", sure, _thinned(n_samples)]
     caption = " ".join(part for part in parts if part)
     return PageFigure(caption, alt, svg=drawn(f"embedding{f + 1}", (3.3, 2.9), draw), kind="cloud")
 
 
 def confidence(fit: ManifoldFactorizer, f: int) -> PageFigure:
-    """Return places on a factor, coloured by confidence."""
+    """Return the samples on a factor, coloured by confidence."""
 
     def draw(ax) -> None:
         plots.confidence(ax, fit, f).set_title("")
@@ -137,13 +137,13 @@ def confidence(fit: ManifoldFactorizer, f: int) -> PageFigure:
 
 
 def is_doubtful(fit: ManifoldFactorizer, f: int) -> bool:
-    """Return whether some places on a factor are in doubt."""
-    # A single factor is all of the data: its places cannot be.
+    """Return whether some coordinates on a factor are in doubt."""
+    # A single factor is all of the data: its coordinates cannot be.
     return len(fit.factors_) > 1 and bool((fit.factors_[f].confidence < 1).any())
 
 
 def _confidence_sentence(fit: ManifoldFactorizer, f: int) -> str:
-    """Return how sure places on a factor are, "" if none is in doubt."""
+    """Return how sure coordinates on a factor are, "" if none is in doubt."""
     if not is_doubtful(fit, f):
         return ""
     # The typical and the worst samples; a mean would hide the latter.
@@ -177,7 +177,7 @@ def histogram(fit: ManifoldFactorizer, f: int) -> PageFigure:
         f"Along the factor: {counts.min():,} to {counts.max():,} samples in each of "
         f"{len(counts)} bins."
     )
-    alt = f"Histogram of places on factor {f + 1}."
+    alt = f"Histogram of the coordinate on factor {f + 1}."
     return _panel(f"histogram{f + 1}", lambda ax: plots.coordinate(ax, fit, f), alt, text)
 
 
@@ -236,7 +236,8 @@ def joint(fit: ManifoldFactorizer, one: int, other: int) -> PageFigure:
     leakage = fit.evidence_.leakage
     # The worse direction; 0 where neither was measured.
     told = np.nanmax([leakage[one, other], leakage[other, one], 0.0])
-    text = f"Factors {one + 1} and {other + 1}: a place on one predicts {told:.0%} of the other."
+    pair = f"Factors {one + 1} and {other + 1}"
+    text = f"{pair}: the coordinate on one predicts {told:.0%} of the other."
     alt = f"Joint histogram of {len(fit.spectrum_.weights):,} samples."
     name = f"joint{one + 1}-{other + 1}"
     return _panel(name, lambda ax: plots.joint(ax, fit, one, other), alt, text, kind="turned")
@@ -336,10 +337,10 @@ def deviations(run: Run, motion: int) -> PageFigure:
     count = plots.drawn(len(place))
     thinned = "" if count == len(place) else f" Drawn: {count:,} of them."
     text = (
-        f"Places of all {len(place):,} particles and their deviations: {middle} or "
+        f"Coordinates of all {len(place):,} particles and their deviations: {middle} or "
         f"less for half of them, {high} or more for one in twenty.{thinned}"
     )
-    alt = f"Cloud of places on factor {motion + 1}."
+    alt = f"Cloud of coordinates on factor {motion + 1}."
     name = f"deviation{motion + 1}"
     return _panel(name, lambda ax: plots.deviation(ax, place), alt, text, kind="cloud")
 
@@ -359,9 +360,9 @@ def blind_sentence(motions: RunMotions, motion: int) -> str:
     best = motions.best_view(motion)
     share = visibility(views, motion).blind_particles
     what = (
-        "Deviation expected of a place that a single image tells, by direction"
+        "Deviation expected of a coordinate that a single image tells, by direction"
         if motions.expected
-        else "Deviation of places by direction"
+        else "Deviation of coordinates by direction"
     )
     known = (
         f"{what}, as a share of the motion: {UNKNOWN:.2f} where images show nothing of "
@@ -372,7 +373,7 @@ def blind_sentence(motions: RunMotions, motion: int) -> str:
             f"{known} No direction is blind to it: the deviation is at most "
             f"{deviations.max():.2g}, from {_view(worst)}."
         )
-    tells = "show nothing of it" if motions.expected else "have no sure place"
+    tells = "show nothing of it" if motions.expected else "have no sure coordinate"
     return (
         f"{known} Directions near {_view(worst)} are blind to it (deviation up to "
         f"{deviations.max():.2g}): {share:.0%} of the particles {tells}."
@@ -411,7 +412,7 @@ def images_along(
     others = ", the other motions in their middle" if len(motions.scales) > 1 else ""
     best = "" if wanted else ", which shows this motion best"
     text = (
-        f"The molecule at {len(found.images)} places on factor {motion + 1}, seen from "
+        f"The molecule at {len(found.images)} coordinates on factor {motion + 1}, seen from "
         f"{_view(found.view)}{best}{others}: projections of the volumes that all "
         "particles together gave, without CTF."
     )
@@ -429,7 +430,7 @@ def volumes_along(volumes: GivenVolumes, view: tuple[float, float] | None) -> Pa
     names = [volumes.names[number] for number in numbers]
     text = (
         f"{len(numbers)} of {len(volumes.names)} volumes of {volumes.folder.name}, "
-        f"{names[0]} to {names[-1]}, at their places on factor {volumes.factor + 1}, "
+        f"{names[0]} to {names[-1]}, at their coordinates on factor {volumes.factor + 1}, "
         f"projected from {_view(seen)}."
     )
     captions = place_captions(volumes.place, volumes.place.displayed[numbers])

@@ -64,7 +64,7 @@ def _heights(factor) -> np.ndarray:
 
 
 def _interval(factor, ink: str) -> str:
-    """Return the histogram of places on an interval."""
+    """Return the histogram of an interval's coordinate."""
     heights = _heights(factor)
     low, high = MARGIN, SIDE - MARGIN
     edges = np.linspace(low, high, len(heights) + 1)
@@ -76,7 +76,7 @@ def _interval(factor, ink: str) -> str:
 
 
 def _circle(factor, ink: str) -> str:
-    """Return the histogram of places on a circle, bars outwards."""
+    """Return the histogram of a circle's coordinate, bars outwards."""
     heights = _heights(factor)
     middle = SIDE / 2
     outer = middle - MARGIN

@@ -103,7 +103,7 @@ def _number(value: float) -> str:
 
 
 def leakage_table(fit: ManifoldFactorizer) -> Table:
-    """Return how well a place on each factor predicts the others; empty for one."""
+    """Return how well the coordinate on each factor predicts the others; empty for one."""
     leakage = fit.evidence_.leakage
     names = [f"factor {number}" for number in range(1, len(leakage) + 1)]
     rows = []
@@ -112,7 +112,7 @@ def leakage_table(fit: ManifoldFactorizer) -> Table:
             # A factor says nothing about itself.
             cells = ["" if np.isnan(r2) else f"{r2:.2f}" for r2 in row]
             rows.append((name, *cells))
-    caption = "Leakage: R^2 with which a place (coordinate) on one factor (row) predicts another"
+    caption = "Leakage: R^2 with which the coordinate on one factor (row) predicts another"
     return Table(caption, ("", *names), rows)
 
 

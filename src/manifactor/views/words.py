@@ -173,7 +173,7 @@ def all_views_sentences(record: dict) -> list[str]:
     if each:
         sentences.append(
             "Consistency between views, the share of a motion in some views that views "
-            f"far from them predict: {_listed(each)}; 1 if a place means the same in "
+            f"far from them predict: {_listed(each)}; 1 if a coordinate means the same in "
             "all views."
         )
     return [*sentences, *_motion_sentences(found.get("motions", []))]

@@ -44,7 +44,7 @@ def test_a_single_surface_is_drawn_to_scale_beside_the_curve_of_the_bandwidth(di
 def test_factors_of_a_sum_are_drawn_without_functions(sum_torus):
     figure = sum_torus.plot()
     below = [ax.get_xlabel() for ax in figure.get_axes()][2:]
-    numbers = [f"place on factor {number}, degrees" for number in (1, 2)]
+    numbers = [f"coordinate on factor {number}, degrees" for number in (1, 2)]
     assert below == [*numbers, "factor 1, degrees"]
 
 

@@ -107,7 +107,7 @@ def function(
 
 
 def place(ax, embedding: np.ndarray, truth: np.ndarray):
-    """Draw places on a factor, coloured by the true ones; return the Axes.
+    """Draw coordinates on a factor, coloured by the true ones; return the Axes.
 
     The colours are cyclic where the truth has the two columns of a circle. An embedding
     of a single column is drawn against the truth itself.

@@ -92,7 +92,7 @@ def embedding(
     values: np.ndarray | None = None,
     settings: PlotSettings = PlotSettings(),
 ):
-    """Draw places on a factor; return the Axes.
+    """Draw the samples on a factor; return the Axes.
 
     They are coloured by the coordinate, or by one value for each sample. Confidence is
     drawn upwards on an interval and outwards on a circle.
@@ -123,7 +123,7 @@ def embedding(
         ax.set(aspect="equal", xlim=limits, ylim=limits)
     if found.topology == "interval":
         ticks = (0, 0.5, 1)
-        ax.set(xlabel="place", ylabel="confidence")
+        ax.set(xlabel="coordinate", ylabel="confidence")
         ax.set(xticks=ticks, yticks=ticks, ylim=(-0.03, 1.03))
     return ax
 
@@ -138,7 +138,7 @@ def _plane(factor) -> np.ndarray:
 
 
 def confidence(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings()):
-    """Draw places on a factor, coloured by confidence from 0 to 1; return the Axes.
+    """Draw the samples on a factor, coloured by confidence from 0 to 1; return the Axes.
 
     Parameters
     ----------
@@ -151,15 +151,15 @@ def confidence(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings())
     """
     found = fit.factors_[factor]
     embedding(ax, fit, factor, values=found.confidence, settings=settings)
-    # The same colours for every factor, however sure its places are.
+    # The same colours for every factor, however sure its coordinates are.
     ax.collections[-1].set_clim(0, 1)
     return ax
 
 
 def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
-    """Draw the deviation of every place on a factor; return the Axes.
+    """Draw the deviation of every coordinate on a factor; return the Axes.
 
-    Coloured by the place, as in `embedding`.
+    Coloured by the coordinate, as in `embedding`.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
     """
     spread = place.displayed_deviation
     if spread is None:
-        return nothing(ax, "the deviation of these places is not known")
+        return nothing(ax, "the deviation of these coordinates is not known")
     circle = place.topology == "circle"
     points(
         ax,
@@ -181,7 +181,7 @@ def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
         settings=settings,
     )
     unit = DISPLAYED[place.topology][1]
-    ax.set(xlabel=f"place{unit}", ylabel=f"deviation{unit}", ylim=(0, None))
+    ax.set(xlabel=f"coordinate{unit}", ylabel=f"deviation{unit}", ylim=(0, None))
     ax.set_xticks(np.arange(0, 361, 90) if circle else (0, 0.5, 1))
     ax.yaxis.set_major_locator(extra("matplotlib.ticker").MaxNLocator(4))
     ax.spines[["left", "bottom"]].set_visible(True)
@@ -209,7 +209,7 @@ def coordinate(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings())
     scale, unit = DISPLAYED[found.topology]
     shown = found.coordinate * scale
     ax.hist(shown, bins=settings.bins, color=colour(factor), histtype="stepfilled")
-    label = f"place on factor {factor + 1}{unit}"
+    label = f"coordinate on factor {factor + 1}{unit}"
     ax.set(xlabel=label, ylabel="samples", xlim=(0, scale * length(found)))
     return ax
 
@@ -279,7 +279,7 @@ def length(factor) -> float:
 def overview(fit, *, figure=None):
     """Draw a whole fit; return the figure.
 
-    Above, the places on each factor. Below, the spectrum and the angles between the
+    Above, the samples on each factor. Below, the spectrum and the angles between the
     factors' gradients, where the factors have functions of the spectrum; then the joint
     distribution of two coordinates, that of one, or the curve of the bandwidth.
 

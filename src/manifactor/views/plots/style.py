@@ -104,7 +104,7 @@ def new_figure(width: float, height: float):
 
 
 def circle_map():
-    """Return the colour map of places on a circle, the same at both ends."""
+    """Return the colour map of coordinates on a circle, the same at both ends."""
     colours = extra("matplotlib.colors")
     return colours.LinearSegmentedColormap.from_list("cycle", CYCLE)
 
