@@ -26,8 +26,8 @@ import numpy as np
 import uvicorn
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
-from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import (
@@ -206,13 +206,13 @@ def application(scene: Scene, token: str, *, folder: Path | None = None) -> Star
     for name, (model, answer) in _answers(scene, folder).items():
         routes.append(Route(f"/api/{name}", _posted(model, answer), methods=["POST"]))
     # Scripts and styles are the same for every run: they hold no secrets.
-    guard = _guard(token, public={address for address in files if address != "/"})
+    public = files.keys() - {"/"}
     return Starlette(
         routes=routes,
         middleware=[
             # The Host gives away a site that took the address of this machine (DNS rebinding).
             Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"]),
-            Middleware(BaseHTTPMiddleware, dispatch=guard),
+            Middleware(Guard, token=token, public=public),
         ],
         exception_handlers={Exception: _failed},
     )
@@ -365,22 +365,30 @@ def save_new(folder: Path, suffix: str, content: bytes) -> Path:
 # Access.
 
 
-def _guard(token: str, *, public: set[str]) -> Callable:
-    """Return the middleware that answers requests of the page and of the token's holder only."""
+class Guard:
+    """ASGI middleware that answers requests of the page and of the token's holder only."""
 
-    async def guard(request: Request, call_next: Callable) -> Response:
-        needs_token = request.url.path not in public
-        problem = _refusal(request, token if needs_token else None)
+    def __init__(self, app: Callable, token: str, public: set[str]) -> None:
+        """Pass what is permitted on to an application; public paths need no token."""
+        self.app, self.token, self.public = app, token, public
+
+    async def __call__(self, scope, receive, send) -> None:
+        """Answer one request."""
+        request = Request(scope)
+        path = request.url.path
+        problem = _refusal(request, None if path in self.public else self.token)
+        answer = self.app
         if problem is not None:
-            response = _refused(request, problem)
-        elif request.url.path == "/" and "token" in request.query_params:
-            response = _entrance(request, token)
-        else:
-            response = await call_next(request)
-        response.headers.update(HEADERS)
-        return response
+            answer = _refused(request, problem)
+        elif path == "/" and "token" in request.query_params:
+            answer = _entrance(request, self.token)
 
-    return guard
+        async def fenced(message):
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        await answer(scope, receive, fenced)
 
 
 def _refusal(request: Request, token: str | None) -> str | None:
