@@ -85,13 +85,13 @@ def _page_of(options: ReportOptions) -> Path:
 
 def explore(options: ExploreOptions) -> None:
     """Serve a page on a run until interrupted."""
+    # A missing package must show before the run is read, not after.
+    for package in ("jinja2", "pydantic", "starlette", "uvicorn"):
+        extra(package)
     # Imported here: no other command needs the explorer.
     from manifactor.views.explorer.scene import scene_of
     from manifactor.views.explorer.server import application, listening, serve, warm_up
 
-    # A missing package must show before the run is read, not after.
-    for package in ("starlette", "uvicorn"):
-        extra(package)
     folder = None if options.save_to is None else Path(options.save_to)
     if folder is not None:
         require_writable(folder)

@@ -1,4 +1,4 @@
-"""Tables about a run, as HTML and as plain text."""
+"""Tables about a run, for its page and as plain text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,6 @@ import numpy as np
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.judging.criteria import Test
 from manifactor.runs.verdict import run_evidence
-from manifactor.views import markup
 
 
 @dataclass(frozen=True)
@@ -22,19 +21,6 @@ class Table:
     rows: Sequence[Sequence[str]]  # the first cell of a row is its name
     kind: str = ""  # class of the HTML element
     marked: Sequence[int] = ()  # rows that are to be seen first
-
-    def as_html(self) -> str:
-        """Return the table as HTML; "" if it has no rows."""
-        if not self.rows:
-            return ""
-        return markup.table(
-            _with_superscript(self.caption),
-            self.header,
-            [[_with_superscript(cell) for cell in row] for row in self.rows],
-            named=True,
-            kind=self.kind,
-            marked=self.marked,
-        )
 
     def as_text(self, width: int) -> str:
         """Return the table as lines of text; the last column is wrapped.
@@ -71,9 +57,18 @@ def _wrapped(text: str, width: int) -> list[str]:
     return lines or [""]
 
 
-def _with_superscript(text: str) -> str:
-    # Terminals may not have the character; the page has it always.
-    return text.replace("R^2", "R²")
+def run_tables(record: dict, fit: ManifoldFactorizer) -> dict[str, Table]:
+    """Return all tables of a run by name; those with nothing to say have no rows."""
+    return {
+        "tests": tests_table(record, fit),
+        "leakage": leakage_table(fit),
+        "confounders": confounders_table(record),
+        "components": components_table(record),
+        "computation": computation_table(fit),
+        "choices": choices_table(record, fit),
+        "conditions": conditions_table(record),
+        "seconds": seconds_table(fit),
+    }
 
 
 def tests_table(record: dict, fit: ManifoldFactorizer) -> Table:
@@ -108,7 +103,7 @@ def _number(value: float) -> str:
 
 
 def leakage_table(fit: ManifoldFactorizer) -> Table:
-    """Return how well a place on each factor predicts the others; empty for one."""
+    """Return how well the coordinate on each factor predicts the others; empty for one."""
     leakage = fit.evidence_.leakage
     names = [f"factor {number}" for number in range(1, len(leakage) + 1)]
     rows = []
@@ -117,7 +112,7 @@ def leakage_table(fit: ManifoldFactorizer) -> Table:
             # A factor says nothing about itself.
             cells = ["" if np.isnan(r2) else f"{r2:.2f}" for r2 in row]
             rows.append((name, *cells))
-    caption = "Leakage: R^2 with which a place (coordinate) on one factor (row) predicts another"
+    caption = "Leakage: R^2 with which the coordinate on one factor (row) predicts another"
     return Table(caption, ("", *names), rows)
 
 

@@ -14,8 +14,8 @@ from manifactor.cryoem.pictures import as_grey, each_as_grey
 from manifactor.runs.options import FitOptions
 from manifactor.runs.task import Task
 from manifactor.views import plots
-from manifactor.views.explorer.previews import Look
-from manifactor.views.explorer.scene import SceneSettings, open_scene
+from manifactor.views.explorer.previews import Look, pictures
+from manifactor.views.explorer.scene import open_scene
 
 
 def picture(address):
@@ -73,7 +73,7 @@ def test_a_run_of_numbers_shows_its_features(torus_run):
 def test_columns_keep_the_names_that_a_table_gives_them(torus_run, tmp_path):
     X = open_scene(torus_run).run.samples()
     np.savetxt(tmp_path / "named.csv", X, delimiter=",", header="a,b,c,tilt of d", comments="")
-    task = Task(tmp_path / "named.csv")
+    task = Task(tmp_path / "named.csv", FitOptions(n_factors=2))
     task.fit(task.read(), tmp_path / "run")
     assert open_scene(tmp_path / "run").columns["column 4"].label == "tilt of d"
 
@@ -122,8 +122,9 @@ def scene_start(scene):
     return [factor["start"] for factor in scene.about()["factors"]]
 
 
-def test_many_samples_are_thinned_for_drawing_and_counted_all(run):
-    scene = open_scene(run, settings=SceneSettings(most_shown=100))
+def test_many_samples_are_thinned_for_drawing_and_counted_all(run, monkeypatch):
+    monkeypatch.setattr("manifactor.views.explorer.scene.MOST_SHOWN", 100)
+    scene = open_scene(run)
     found = scene.selected([{"column": "factor1", "low": 0, "high": 0.5}])
     shown = np.unpackbits(np.frombuffer(base64.b64decode(found["shown"]), dtype=np.uint8))[
         :100
@@ -154,3 +155,11 @@ def test_report_and_explorer_use_the_same_colours():
     }
     assert tuple(listed["CYCLE"]) == plots.CYCLE
     assert tuple(listed["FACTORS"]) == plots.CATEGORIES[:-1]  # black is lost in the dark
+
+
+@pytest.mark.parametrize(("sides", "shown"), [((150, 300), [64, 128]), ((128, 90), [128, 90])])
+def test_thumbnails_are_shrunk_to_their_longest_side(rng, sides, shown):
+    singles = rng.normal(size=(3, *sides))
+    found = pictures(singles[0], singles)
+    assert found["thumbnail_shape"] == shown
+    assert len(base64.b64decode(found["thumbnails"])) == 3 * np.prod(shown)
