@@ -19,7 +19,7 @@ from manifactor import datasets
 from manifactor._support.version import __version__
 from manifactor.command.arguments import parse_arguments
 from manifactor.command.fitting import checkpoint_folder, tasks_of
-from manifactor.command.main import COMMANDS, main
+from manifactor.command.main import main
 from manifactor.cryoem.all_views.model import motion_records
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.volumes import MODEL_FILE
@@ -31,8 +31,8 @@ from studies.keeping import unfinished
 from studies.paper.recipes import FORMAT, Settings, versions
 
 from ..cryoem.moving import moving_model, moving_views
+from ..cryoem.simulate.test_structures import ATOMS, mmcif, pdb
 from ..cryoem.star_files import loop, row
-from ..datasets.test_structures import ATOMS, mmcif, pdb
 
 N = 60
 SIDE = 16  # pixels of an image
@@ -319,7 +319,7 @@ def _write_moving_run() -> None:
 
 def _write_checkpoints(line: str, out: Path) -> None:
     """Write what a fit that was stopped has left; every stage of it counts as long."""
-    task = tasks_of(parse_arguments(["fit", *line.split()], COMMANDS))[0]
+    task = tasks_of(parse_arguments(["fit", *line.split()])[1])[0]
     folder = checkpoint_folder(out)
     stages = Checkpoints(folder, worth_writing=-1.0)
     opened = task.open()

@@ -20,17 +20,18 @@ from manifactor.views.explorer.scene import open_scene
 from studies.keeping import kept_records
 from studies.paper import recipes
 
-from .binary import MRC, NPY, PICKLE, ZIP
+from .binary import MRC, NPY, OURS, PICKLE, ZIP
 from .corpus import latents, samples
 from .mutations import BYTES, Mutation
 from .parquet import PARQUET
 from .text import JSON, TEXT
 
-# How files are damaged, by the ending of their names.
+# How files are damaged, by their names or the ending of these.
 FORMS: dict[str, tuple[Mutation, ...]] = {
     ".npy": NPY,
     ".cs": NPY,
-    ".npz": ZIP,
+    "x.npz": ZIP,
+    ".npz": OURS,
     ".pkl": PICKLE,
     ".parquet": PARQUET,
     ".mrc": MRC,
@@ -45,8 +46,8 @@ FORMS: dict[str, tuple[Mutation, ...]] = {
 
 def mutations_of(path: str) -> tuple[Mutation, ...]:
     """Return the damages that suit a file."""
-    name = Path(path).name
-    return FORMS.get(Path(path).suffix or name, BYTES)
+    name, suffix = Path(path).name, Path(path).suffix
+    return FORMS.get(name, FORMS.get(suffix, BYTES))
 
 
 # A command as it is typed, with {} for the damaged file, or a function of that file.

@@ -14,6 +14,7 @@ from manifactor.cryoem.all_views.model import motion_records
 from manifactor.cryoem.all_views.volumes import MODEL_FILE
 from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.folder import read_places, read_run, write_run
+from manifactor.runs.options import FitOptions
 from manifactor.runs.task import Task
 from manifactor.views.explorer.scene import open_scene
 from manifactor.views.explorer.server import ServerSettings, application, listening, web_server
@@ -43,7 +44,7 @@ def run(particles):
     """A run of these particles."""
     out = particles.parent / "run"
     star = str(particles / "particles.star")
-    task = Task(particles / "coordinates.npy", particles=star)
+    task = Task(particles / "coordinates.npy", FitOptions(particles=star))
     task.fit(task.read(), out)
     return out
 

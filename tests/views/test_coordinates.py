@@ -20,6 +20,7 @@ from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.folder import read_run
+from manifactor.runs.options import FitOptions
 from manifactor.runs.run import open_run
 from manifactor.runs.task import Task
 from manifactor.views.explorer import requests
@@ -46,7 +47,7 @@ def given(tmp_path_factory):
     turn, stretch = simulation.truth
     z = np.column_stack([turn, 4 * stretch / np.ptp(stretch)])
     np.save(folder / "z.npy", z)
-    task = Task(folder / "z.npy", particles=str(folder / "particles.star"))
+    task = Task(folder / "z.npy", FitOptions(particles=str(folder / "particles.star")))
     task.fit(task.read(), folder.parent / "run")
     return folder.parent / "run"
 

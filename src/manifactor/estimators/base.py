@@ -25,7 +25,6 @@ from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.placement import Placed
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import (
-    BYTES_PER_SAMPLE_VALUE,
     Forecast,
     available_on,
     require_device_memory,
@@ -234,7 +233,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         """
         cost = self.forecast_shape(n_samples, n_features)
         # Samples in many columns are held even where few components are kept.
-        held = BYTES_PER_SAMPLE_VALUE * n_samples * n_features
+        held = 16.0 * n_samples * n_features
         require_memory(replace(cost, memory=max(cost.memory, held)), n_samples)
 
     @staticmethod

@@ -11,6 +11,7 @@ from PIL import Image
 
 from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.pictures import as_grey, each_as_grey
+from manifactor.runs.options import FitOptions
 from manifactor.runs.task import Task
 from manifactor.views import plots
 from manifactor.views.explorer.previews import Look
@@ -95,7 +96,7 @@ def test_volumes_are_shown_by_slices(tmp_path, rng):
         volume = np.zeros((8, 10, 12), dtype=np.float32)
         volume[2:5, 3:7, 2 + round(6 * place)] = 1
         write_volume(tmp_path / "maps" / f"{i:03d}.mrc", volume, pixel_size=2.0)
-    task = Task(tmp_path / "maps", settings={"n_neighbors": 12})
+    task = Task(tmp_path / "maps", FitOptions(n_neighbors=12))
     with pytest.warns(UserWarning, match="too few|No product"):
         task.fit(task.read(), tmp_path / "run")
     scene = open_scene(tmp_path / "run")

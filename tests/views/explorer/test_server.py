@@ -358,14 +358,7 @@ def test_a_link_is_neither_replaced_nor_followed(tmp_path):
     assert sum(each.is_symlink() for each in folder.iterdir()) == 3
 
 
-@pytest.mark.parametrize("links", [True, False])
-def test_many_who_save_at_once_get_a_name_each(tmp_path, monkeypatch, links):
-    if not links:  # as on a disk that has none
-
-        def none(*_):
-            raise PermissionError(1, "Operation not permitted")
-
-        monkeypatch.setattr("manifactor._support.files.os.link", none)
+def test_many_who_save_at_once_get_a_name_each(tmp_path):
     contents = [str(number).encode() for number in range(40)]
     with ThreadPoolExecutor(8) as pool:
         paths = list(pool.map(lambda content: save_new(tmp_path, ".csv", content), contents))

@@ -62,7 +62,7 @@ def matched(places: Sequence[Place], factor: int, *, count: int) -> Strata:
     """
     others = [place for i, place in enumerate(places) if i != factor]
     n_samples = len(places[factor])
-    cell = joint_cells(others, smallest=count, cells=None, n_samples=n_samples)
+    cell = joint_cells(others, smallest=count, n_samples=n_samples)
     features = places[factor].features
     # One factor has one unit.
     return strata(features, np.ones(features.shape[1]), cell)
