@@ -49,7 +49,7 @@ def test_the_report_has_signal_to_noise_leakage_and_confounders(run, capsys):
     out = capsys.readouterr().out
     for text in (
         "Principal components of the images or volumes",
-        "Leakage: R^2 with which a place (coordinate) on one factor",
+        "Leakage: R^2",
         "half set",
     ):
         assert text in out
