@@ -23,7 +23,7 @@ from manifactor.runs.folder import read_run
 from manifactor.runs.options import FitOptions
 from manifactor.runs.run import open_run
 from manifactor.runs.task import Task
-from manifactor.views.explorer.previews import Look
+from manifactor.views.explorer.previews import Viewpoint
 from manifactor.views.explorer.scene import open_scene
 
 from .conftest import TOKEN, near_arguments, serving
@@ -111,7 +111,7 @@ def test_images_show_what_the_coordinates_say(shown):
 
 def image(scene, source, at=((0.5,), (0.0,)), view=(0.0, 90.0), **given):
     asked = {"factor": 0, "mode": "held", "count": 15, **given}
-    return scene.near(at, look=Look(view=view, source=source), **asked)
+    return scene.near(at, look=Viewpoint(view=view, source=source), **asked)
 
 
 def test_each_source_follows_the_direction_and_the_sliders(scene):

@@ -14,7 +14,7 @@ from manifactor.cryoem.all_views.volumes import open_motions
 from manifactor.runs.folder import read_run
 from manifactor.runs.run import open_run
 from manifactor.views import figures
-from manifactor.views.explorer.previews import Look
+from manifactor.views.explorer.previews import Viewpoint
 from manifactor.views.explorer.scene import open_scene
 from manifactor.views.figures import blind_sentence, scale_bar
 from manifactor.views.report import write_movies, write_report
@@ -88,7 +88,7 @@ def test_movies_show_the_molecule_along_each_motion(moving_run, tmp_path, monkey
 
 def test_the_image_follows_the_sliders_and_the_direction(moving):
     def image(at, view):
-        look = Look(view=view)
+        look = Viewpoint(view=view)
         return moving.near(at, factor=0, mode="held", count=5, look=look)["image"]
 
     here = image([[0.1], [90.0]], (0.0, 0.0))
@@ -106,7 +106,7 @@ def test_the_page_is_told_of_directions_and_deviations(moving):
     assert views["deviations"][0][0] is None  # no particle, no deviation
     assert len(views["counts"]) == len(views["directions"]) == 64
     assert about["columns"]["factor2_deviation"]["label"] == "deviation on factor 2"
-    found = moving.near([[0.5], [0.0]], factor=0, mode="held", count=3, look=Look())
+    found = moving.near([[0.5], [0.0]], factor=0, mode="held", count=3, look=Viewpoint())
     expected = moving.run.places[1].displayed_deviation[found["samples"]]
     np.testing.assert_allclose(found["deviations"][1], expected, atol=1e-4)
 

@@ -13,7 +13,7 @@ from manifactor.runs.verdict import run_evidence
 
 
 @dataclass(frozen=True)
-class Table:
+class RunTable:
     """Rows of text under a header."""
 
     caption: str
@@ -25,7 +25,7 @@ class Table:
     def as_text(self, width: int) -> str:
         """Return the table as lines of text; the last column is wrapped.
 
-        >>> print(Table("Sizes", ("what", "size"), [("a", "one two")]).as_text(14))
+        >>> print(RunTable("Sizes", ("what", "size"), [("a", "one two")]).as_text(14))
         Sizes:
           what  size
           a     one
@@ -57,7 +57,7 @@ def _wrapped(text: str, width: int) -> list[str]:
     return lines or [""]
 
 
-def run_tables(record: dict, fit: ManifoldFactorizer) -> dict[str, Table]:
+def run_tables(record: dict, fit: ManifoldFactorizer) -> dict[str, RunTable]:
     """Return all tables of a run by name; those with nothing to say have no rows."""
     return {
         "tests": tests_table(record, fit),
@@ -71,11 +71,11 @@ def run_tables(record: dict, fit: ManifoldFactorizer) -> dict[str, Table]:
     }
 
 
-def tests_table(record: dict, fit: ManifoldFactorizer) -> Table:
+def tests_table(record: dict, fit: ManifoldFactorizer) -> RunTable:
     """Return the tests behind the verdict, those that failed first."""
     # The order is stable: otherwise that in which they were judged.
     tests = sorted(run_evidence(fit, record).tests, key=lambda test: test.passed)
-    return Table(
+    return RunTable(
         "Tests behind the verdict",
         ("test", "result", "value", "needed", "what it measures"),
         [_test_row(test) for test in tests],
@@ -102,7 +102,7 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else f"{value:.3f}"
 
 
-def leakage_table(fit: ManifoldFactorizer) -> Table:
+def leakage_table(fit: ManifoldFactorizer) -> RunTable:
     """Return how well the coordinate on each factor predicts the others; empty for one."""
     leakage = fit.evidence_.leakage
     names = [f"factor {number}" for number in range(1, len(leakage) + 1)]
@@ -113,10 +113,10 @@ def leakage_table(fit: ManifoldFactorizer) -> Table:
             cells = ["" if np.isnan(r2) else f"{r2:.2f}" for r2 in row]
             rows.append((name, *cells))
     caption = "Leakage: R^2 with which the coordinate on one factor (row) predicts another"
-    return Table(caption, ("", *names), rows)
+    return RunTable(caption, ("", *names), rows)
 
 
-def computation_table(fit: ManifoldFactorizer) -> Table:
+def computation_table(fit: ManifoldFactorizer) -> RunTable:
     """Return how well the computation went."""
     residuals = fit.spectrum_.residuals
     sizes = np.bincount(fit.components_)
@@ -134,7 +134,7 @@ def computation_table(fit: ManifoldFactorizer) -> Table:
         ("pieces of the neighbour graph", f"{len(sizes)}, the largest of {sizes.max():,} samples"),
         *_unjudged(fit),
     ]
-    return Table("Computation", ("what", "value"), rows)
+    return RunTable("Computation", ("what", "value"), rows)
 
 
 def _unjudged(fit: ManifoldFactorizer) -> list[tuple[str, str]]:
@@ -149,7 +149,7 @@ def _unjudged(fit: ManifoldFactorizer) -> list[tuple[str, str]]:
     return [(name, f"{value:.3f}") for name, value in measured if np.isfinite(value)]
 
 
-def components_table(record: dict) -> Table:
+def components_table(record: dict) -> RunTable:
     """Return signal to noise of the principal components of images or volumes."""
     components = record.get("components", {})
     ratios = components.get("signal_to_noise", [])
@@ -160,10 +160,10 @@ def components_table(record: dict) -> Table:
         for number, (ratio, weight) in enumerate(pairs, start=1)
     ]
     header = ("component", "signal to noise", "weight")
-    return Table("Principal components of the images or volumes", header, rows)
+    return RunTable("Principal components of the images or volumes", header, rows)
 
 
-def confounders_table(record: dict) -> Table:
+def confounders_table(record: dict) -> RunTable:
     """Return how much of each factor known properties of the particles explain."""
     found = record.get("confounders", [])
     cells: dict[tuple[str, int], str] = {}
@@ -180,10 +180,10 @@ def confounders_table(record: dict) -> Table:
     # Number 0 stands for what the factors leave unexplained.
     columns = [f"factor {number}" if number else "the rest" for number in numbers]
     caption = "Confounders: R^2 with which a property of the particles predicts a factor"
-    return Table(caption, ("property", *columns), rows)
+    return RunTable(caption, ("property", *columns), rows)
 
 
-def choices_table(record: dict, fit: ManifoldFactorizer) -> Table:
+def choices_table(record: dict, fit: ManifoldFactorizer) -> RunTable:
     """Return what was chosen, and why.
 
     A run's record has all choices; a fit alone knows those of the factorizer.
@@ -196,7 +196,7 @@ def choices_table(record: dict, fit: ManifoldFactorizer) -> Table:
         for name, choice in chosen.items()
     ]
     header = ("choice", "value", "why")
-    return Table("What was chosen, and why", header, rows, kind="choices")
+    return RunTable("What was chosen, and why", header, rows, kind="choices")
 
 
 def value_in_words(value: Any) -> str:
@@ -210,7 +210,7 @@ def value_in_words(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def conditions_table(record: dict) -> Table:
+def conditions_table(record: dict) -> RunTable:
     """Return what the result of a run depends on: input, seed, versions."""
     rows = [("input", str(record.get("input", "unknown")))]
     # Arrays that were fitted in memory have neither.
@@ -222,7 +222,7 @@ def conditions_table(record: dict) -> Table:
     versions = record.get("versions", {})
     rows += [(name, str(version)) for name, version in versions.items()]
     header = ("what", "value")
-    return Table("What the result depends on", header, rows, kind="conditions")
+    return RunTable("What the result depends on", header, rows, kind="conditions")
 
 
 def _columns_in_words(columns: dict, *, most: int = 12) -> str:
@@ -236,7 +236,7 @@ def _columns_in_words(columns: dict, *, most: int = 12) -> str:
     return text if columns["scale"] is None else f"{text}; each to unit variance"
 
 
-def seconds_table(fit: ManifoldFactorizer) -> Table:
+def seconds_table(fit: ManifoldFactorizer) -> RunTable:
     """Return how long each stage of the fit took."""
     rows = [(stage, f"{value:.2f}") for stage, value in fit.timings_.items()]
-    return Table("Seconds of the fit, by stage", ("stage", "seconds"), rows)
+    return RunTable("Seconds of the fit, by stage", ("stage", "seconds"), rows)

@@ -14,7 +14,7 @@ from manifactor.cryoem.pictures import as_grey, each_as_grey
 from manifactor.runs.options import FitOptions
 from manifactor.runs.task import Task
 from manifactor.views import plots
-from manifactor.views.explorer.previews import Look, pictures
+from manifactor.views.explorer.previews import Viewpoint, pictures
 from manifactor.views.explorer.scene import open_scene
 
 
@@ -29,14 +29,14 @@ def near(scene, at, **options):
         "factor": 0,
         "mode": "matched",
         "count": scene.preview.count,
-        "look": Look(),
+        "look": Viewpoint(),
         **options,
     }
     return scene.near(at, **asked)
 
 
 def test_the_mean_image_is_that_of_the_samples_named(scene):
-    found = near(scene, [[0.2], [90.0]], mode="held", count=5, look=Look(singles=5))
+    found = near(scene, [[0.2], [90.0]], mode="held", count=5, look=Viewpoint(singles=5))
     (_, images), *_ = scene.run.images().blocks(np.array(sorted(found["samples"])))
     assert (picture(found["image"]) == as_grey(images.mean(axis=0)[None])[0]).all()
     assert found["thumbnail_shape"] == [28, 28]
@@ -101,7 +101,7 @@ def test_volumes_are_shown_by_slices(tmp_path, rng):
         task.fit(task.read(), tmp_path / "run")
     scene = open_scene(tmp_path / "run")
     at = scene.about()["factors"][0]["start"]
-    cuts = [near(scene, [at], look=Look(axis=axis, depth=0.4)) for axis in (0, 1, 2)]
+    cuts = [near(scene, [at], look=Viewpoint(axis=axis, depth=0.4)) for axis in (0, 1, 2)]
     assert [picture(cut["image"]).shape for cut in cuts] == [(10, 12), (8, 12), (8, 10)]
     assert [cut["slice"] for cut in cuts] == [4, 5, 5]
 

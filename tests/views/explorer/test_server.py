@@ -180,7 +180,7 @@ def test_an_answer_that_was_made_is_not_made_again(scene, monkeypatch):
         made.append(at)
         return {"at": at}
 
-    monkeypatch.setattr("manifactor.views.explorer.scene.Scene.near", near)
+    monkeypatch.setattr("manifactor.views.explorer.scene.RunScene.near", near)
     with serving(scene) as port:
         for turn in (180, 180, 90):
             body = {"at": [[0.5], [turn]]}

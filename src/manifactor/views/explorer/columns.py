@@ -10,8 +10,8 @@ from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.cryoem.files.particles import Particles
 from manifactor.runs.places import Place, in_range
 from manifactor.runs.run import Run
-from manifactor.views.explorer.molecule import Molecule
-from manifactor.views.explorer.previews import Features, Preview
+from manifactor.views.explorer.molecule import MoleculePreview
+from manifactor.views.explorer.previews import FeaturePreview, Preview
 
 # Radius at which a circle's samples of no confidence are drawn; those of full confidence have 1.
 # The hole shows that it is a circle.
@@ -219,9 +219,9 @@ def _of_particles(run: Run) -> dict[str, Column]:
 
 def _of_input(run: Run, preview: Preview) -> dict[str, Column]:
     """Return the numbers that were fitted: images have too many pixels to list."""
-    if isinstance(preview, Features):
+    if isinstance(preview, FeaturePreview):
         samples = preview.samples
-    elif isinstance(preview, Molecule) and not is_of_all_views(run.record):
+    elif isinstance(preview, MoleculePreview) and not is_of_all_views(run.record):
         samples = run.samples()
     else:
         return {}

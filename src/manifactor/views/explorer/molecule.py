@@ -18,7 +18,13 @@ from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.cryoem.one_view.views import View, can_weigh
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run
-from manifactor.views.explorer.previews import MOST_IMAGES, Look, Preview, data_url, open_preview
+from manifactor.views.explorer.previews import (
+    MOST_IMAGES,
+    Preview,
+    Viewpoint,
+    data_url,
+    open_preview,
+)
 from manifactor.views.figures import scale_bar
 
 
@@ -42,7 +48,7 @@ class Directed:
 
 
 @dataclass(frozen=True)
-class Molecule:
+class MoleculePreview:
     """What is shown of particles of all views, from any direction."""
 
     run: Run
@@ -115,7 +121,7 @@ class Molecule:
             return [motions.best_view(motion) for motion in range(len(motions.scales))]
         return [self.what.view(0) or (0.0, 0.0)]
 
-    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return the molecule, or a given volume, at the places of a look."""
         if look.source == "volumes":
             return self._volume(look)
@@ -125,7 +131,7 @@ class Molecule:
         image = self.what.motions.image(look.at, look.view, size=192)
         return {"image": data_url(image)}
 
-    def _volume(self, look: Look) -> dict:
+    def _volume(self, look: Viewpoint) -> dict:
         volumes = self.what.volumes
         assert volumes is not None
         number = volumes.nearest(look.at[volumes.factor][0])
@@ -163,7 +169,7 @@ class Molecule:
 def preview_of(run: Run, what: Shown) -> Preview:
     """Return what the explorer shows of a run's samples.
 
-    Of particles of all views, and of given volumes, it is a `Molecule`.
+    Of particles of all views, and of given volumes, it is a `MoleculePreview`.
     """
     molecule = open_molecule(run, what)
     if molecule.sources:
@@ -172,7 +178,7 @@ def preview_of(run: Run, what: Shown) -> Preview:
     return open_preview(run, problem=molecule.why)
 
 
-def open_molecule(run: Run, what: Shown) -> Molecule:
+def open_molecule(run: Run, what: Shown) -> MoleculePreview:
     """Return what the explorer shows of particles of all views, or of given volumes."""
     source, vectors, why = None, np.empty((0, 3)), what.why
     if what.cones:
@@ -185,7 +191,7 @@ def open_molecule(run: Run, what: Shown) -> Molecule:
         views = what.motions.model.views
     else:
         views = counted_views(run.particles if what.cones else None)
-    return Molecule(run, what, views, source, vectors, why)
+    return MoleculePreview(run, what, views, source, vectors, why)
 
 
 def _numbers(values: np.ndarray) -> list[float | None]:

@@ -30,7 +30,7 @@ SAMPLES_PER_MEAN = 20
 
 
 @dataclass(frozen=True)
-class Look:
+class Viewpoint:
     """How a volume is cut, and how many single samples are shown beside the mean.
 
     Particles of all views are seen from ``view``, rot and tilt in degrees, at the displayed
@@ -60,7 +60,7 @@ class Preview(Protocol):
     def why(self) -> str:
         """Why no more can be shown; "" if everything is."""
 
-    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return these samples, with weights that sum to 1, ready for JSON."""
 
 
@@ -118,7 +118,7 @@ class Images(_Pictures):
 
     kind = "images"
 
-    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return the mean image and the nearest single ones."""
         return pictures(*mean_and_first(self.source, rows, weights, singles=look.singles))
 
@@ -140,7 +140,7 @@ class Volumes(_Pictures):
         # Moving the slice reads no file. Two: one may be read while one is shown.
         return lru_cache(maxsize=2)(read)
 
-    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return a slice of the mean volume."""
         # Tuples, which a cache can look up.
         chosen, shares = tuple(rows.tolist()), tuple(weights.tolist())
@@ -154,7 +154,7 @@ class Volumes(_Pictures):
 
 
 @dataclass(frozen=True)
-class Features:
+class FeaturePreview:
     """Means of the columns of the samples, on a fixed scale, and single samples."""
 
     samples: np.ndarray
@@ -163,7 +163,7 @@ class Features:
     kind: str = "features"
     why: str = ""
 
-    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return mean and spread of every column, and the nearest single samples."""
         near = np.asarray(self.samples[rows, :MOST_FEATURES], dtype=float)
         mean = weights @ near
@@ -175,7 +175,7 @@ class Features:
         }
 
 
-def _features(run: Run, why: str) -> Features:
+def _features(run: Run, why: str) -> FeaturePreview:
     samples = run.samples()
     n_samples, width = samples.shape
     if not why and width > MOST_FEATURES:
@@ -183,7 +183,7 @@ def _features(run: Run, why: str) -> Features:
     # The scale of the drawing is read from about 5000 samples.
     some = samples[:: ceil_div(n_samples, 5000), :MOST_FEATURES]
     count = min(50, max(1, n_samples // SAMPLES_PER_MEAN))
-    return Features(samples, count, limits=(float(some.min()), float(some.max())), why=why)
+    return FeaturePreview(samples, count, limits=(float(some.min()), float(some.max())), why=why)
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class Nothing:
     count = 12
     kind = "nothing"
 
-    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return nothing."""
         return {}
 

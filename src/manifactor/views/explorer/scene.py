@@ -20,9 +20,9 @@ from manifactor.runs.run import Run, open_run
 from manifactor.runs.selection import SELECTIONS, selection
 from manifactor.views import tables, words
 from manifactor.views.explorer.columns import INNER_RADIUS, Column, inside, run_columns, view_of
-from manifactor.views.explorer.molecule import Directed, Molecule, preview_of
+from manifactor.views.explorer.molecule import Directed, MoleculePreview, preview_of
 from manifactor.views.explorer.neighbourhoods import Strata, held, matched, near
-from manifactor.views.explorer.previews import Look, Preview, mean_and_first, pictures
+from manifactor.views.explorer.previews import Preview, Viewpoint, mean_and_first, pictures
 from manifactor.views.figures import scale_bar
 from manifactor.views.report import templates
 
@@ -85,7 +85,7 @@ MOST_CORNERS = 1000
 
 
 @dataclass(frozen=True)
-class Scene:
+class RunScene:
     """A run, opened for looking."""
 
     run: Run
@@ -173,12 +173,12 @@ class Scene:
         return own_format + [each for each in SELECTIONS if each not in WRITERS]
 
     def near(
-        self, at: Sequence[Sequence[float]], *, factor: int, mode: str, count: int, look: Look
+        self, at: Sequence[Sequence[float]], *, factor: int, mode: str, count: int, look: Viewpoint
     ) -> dict:
         """Return the mean of about `count` samples near a place, and the nearest."""
         look = replace(look, at=tuple(at))
         one = factor if mode == "matched" else None
-        if isinstance(self.preview, Molecule) and look.source == "images":
+        if isinstance(self.preview, MoleculePreview) and look.source == "images":
             return self._near_direction(self.preview.directed(look.view), at, one, count, look)
         strata = self.strata[mode, factor]
         rows, weights, reached = near(strata, self.run.places, at, factor=one, count=count)
@@ -205,7 +205,7 @@ class Scene:
         at: Sequence[Sequence[float]],
         factor: int | None,
         count: int,
-        look: Look,
+        look: Viewpoint,
     ) -> dict:
         """Return the mean of images near a place that are seen from a direction."""
         places, count = directed.places, min(count, len(directed.rows))
@@ -262,7 +262,7 @@ class Scene:
     def evidence(self) -> dict:
         """Return the evidence and the diagnostics of the report as HTML."""
         record, fit = self.run.record, self.fit
-        shown = self.preview.what if isinstance(self.preview, Molecule) else Shown()
+        shown = self.preview.what if isinstance(self.preview, MoleculePreview) else Shown()
         sentences = [
             words.evidence(record, fit),
             *words.all_views_sentences(record),
@@ -273,14 +273,14 @@ class Scene:
         return {"html": page.render(sentences=sentences, tables=tables.run_tables(record, fit))}
 
 
-def open_scene(folder, *, shown: Shown | None = None) -> Scene:
+def open_scene(folder, *, shown: Shown | None = None) -> RunScene:
     """Return a run folder, opened for looking."""
     run = open_run(folder, some=True)
     _, fit = read_run(run.folder)
     return scene_of(run, fit, shown or Shown(open_motions(run, fit)))
 
 
-def scene_of(run: Run, fit: ManifoldFactorizer, shown: Shown) -> Scene:
+def scene_of(run: Run, fit: ManifoldFactorizer, shown: Shown) -> RunScene:
     """Return the scene of a run and its fit, which were read before."""
     preview = preview_of(run, shown)
     columns, missing = run_columns(run, preview)
@@ -290,4 +290,4 @@ def scene_of(run: Run, fit: ManifoldFactorizer, shown: Shown) -> Scene:
         # The same samples each time: a link shows the same picture again.
         rng = np.random.default_rng(0)
         drawn = np.sort(rng.choice(n_samples, MOST_SHOWN, replace=False))
-    return Scene(run, fit, columns, drawn, preview, missing)
+    return RunScene(run, fit, columns, drawn, preview, missing)

@@ -41,8 +41,8 @@ from starlette.routing import Route
 
 from manifactor._support.files import write_new
 from manifactor._support.threads import cores, one_blas_thread
-from manifactor.views.explorer.previews import Look
-from manifactor.views.explorer.scene import MOST_CORNERS, Scene
+from manifactor.views.explorer.previews import Viewpoint
+from manifactor.views.explorer.scene import MOST_CORNERS, RunScene
 
 HOST = "127.0.0.1"
 HEADERS = {
@@ -94,8 +94,8 @@ class NearRequest(ExplorerRequest):
     view: tuple[Number, Number] = (0.0, 0.0)
     source: str | None = None
 
-    def arguments(self, scene: Scene) -> dict:
-        """Return the arguments of `Scene.near`, all of them hashable."""
+    def arguments(self, scene: RunScene) -> dict:
+        """Return the arguments of `RunScene.near`, all of them hashable."""
         limits = [found["limits"] for found in scene.extents]
         count = scene.preview.count if self.count is None else self.count
         if list(map(len, self.at)) != list(map(len, limits)):
@@ -122,7 +122,7 @@ class NearRequest(ExplorerRequest):
             "factor": self.factor,
             "mode": self.mode,
             "count": count,
-            "look": Look(self.axis, min(max(self.depth, 0.0), 1.0), view=view, source=source),
+            "look": Viewpoint(self.axis, min(max(self.depth, 0.0), 1.0), view=view, source=source),
         }
 
 
@@ -157,7 +157,7 @@ class SelectRequest(ExplorerRequest):
     ] = Field(max_length=50)
     suffix: str = ""
 
-    def checked(self, scene: Scene) -> list[dict]:
+    def checked(self, scene: RunScene) -> list[dict]:
         """Return the conditions, as `columns.inside` takes them."""
         for each in self.conditions:
             if isinstance(each, LassoCondition):
@@ -173,7 +173,7 @@ class SelectRequest(ExplorerRequest):
                 )
         return [each.model_dump() for each in self.conditions]
 
-    def exported(self, scene: Scene) -> bytes:
+    def exported(self, scene: RunScene) -> bytes:
         """Return the selected samples as the bytes of a file."""
         # Never a path: the server makes the name.
         _require_known("suffix", self.suffix, scene.exports())
@@ -190,7 +190,7 @@ def _require_known(name: str, value: str, choices) -> None:
 # Answers.
 
 
-def application(scene: Scene, token: str, *, folder: Path | None = None) -> Starlette:
+def application(scene: RunScene, token: str, *, folder: Path | None = None) -> Starlette:
     """Return the ASGI application of a scene."""
     files = page_files()
     routes = [Route(address, _constant(*file)) for address, file in files.items()]
@@ -250,7 +250,7 @@ def _made_once(make: Callable[[], dict]) -> Callable:
     return answer
 
 
-def _column(scene: Scene) -> Callable:
+def _column(scene: RunScene) -> Callable:
     def answer(request: Request) -> Response:
         column = scene.columns.get(request.path_params["name"])
         if column is None:
@@ -262,7 +262,7 @@ def _column(scene: Scene) -> Callable:
     return answer
 
 
-def _answers(scene: Scene, folder: Path | None) -> dict[str, tuple[type[BaseModel], Callable]]:
+def _answers(scene: RunScene, folder: Path | None) -> dict[str, tuple[type[BaseModel], Callable]]:
     """Return the model of each POST request and what answers it, by name."""
 
     # Whoever opens a page asks for the same first answer. With images of 512 pixels, an answer has
@@ -515,7 +515,7 @@ def serve(app: Callable, bound: socket.socket) -> None:
         web_server(app).run(sockets=[bound])
 
 
-def warm_up(scene: Scene) -> Thread:
+def warm_up(scene: RunScene) -> Thread:
     """Start and return a thread that builds what the first move of a slider needs."""
     thread = Thread(target=lambda: scene.strata, daemon=True)
     thread.start()
