@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from joblib import cpu_count
 
@@ -105,6 +106,10 @@ def test_a_second_signal_ends_a_computation_in_c_and_the_next_command_clears_up(
     with started("-c", STUCK, cwd=tmp_path) as command:
         try:
             assert command.stdout.readline() == "computing\n"
+            # A signal before the computation in C has begun would end the process in Python.
+            process = psutil.Process(command.pid)
+            begun = process.cpu_times().user
+            wait_until(lambda: process.cpu_times().user > begun + 0.2)
             # One signal may come twice, as that of `timeout` does.
             for name in ("SIGTERM", "SIGTERM"):
                 command.send_signal(getattr(signal, name))
