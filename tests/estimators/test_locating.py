@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import kneighbors_graph
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
-from manifactor.estimators.drawing import draw_count
+from manifactor.estimators.arrays import draw_count
 
 
 @pytest.fixture(scope="module")

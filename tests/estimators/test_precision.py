@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
-from manifactor.estimators.base import given_angle, precision_of
+from manifactor.estimators.arrays import precision_of, rounded
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +74,10 @@ def test_fit_transform_keeps_the_precision_and_the_fit_is_that_of_double(torus):
 
 def test_an_angle_stays_below_a_whole_turn_when_it_is_rounded():
     angles = np.array([0.0, 3.0, np.nextafter(2 * np.pi, 0)])
-    single = given_angle(np.zeros(1, np.float32), angles)
+    single = rounded(angles, "circle", np.float32)
     assert float(np.float32(angles[2])) > 2 * np.pi
     np.testing.assert_array_equal(single, np.array([0, 3, 0], np.float32))
-    np.testing.assert_array_equal(given_angle(np.zeros(1), angles), angles)
+    np.testing.assert_array_equal(rounded(angles, "circle", np.float64), angles)
 
 
 def test_a_data_frame_is_in_single_precision_if_all_columns_are():

@@ -16,7 +16,7 @@ from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.one_view.images import Components
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.estimators.drawing import DrawSettings, draw_count, draw_rows
+from manifactor.estimators.arrays import FEWEST_SAMPLES, MOST_DRAWN, draw_count, draw_rows
 from manifactor.runs.archive import load, save
 from manifactor.runs.checkpoints import Checkpoints, other_fit
 from manifactor.runs.parts import FOLDER, place_in_parts
@@ -38,10 +38,10 @@ class PlanSettings:
     # near by noise alone, so a few thousand with many neighbours tell more than all of them.
     images: int = 3000
     # Of all else, as of tables that are not read as a whole.
-    others: int = DrawSettings.most
+    others: int = MOST_DRAWN
     # Fitted images for each neighbour.
     images_per_neighbor: int = 30
-    fewest: int = DrawSettings.fewest
+    fewest: int = FEWEST_SAMPLES
 
 
 @dataclass(frozen=True)
@@ -172,15 +172,13 @@ def open_large(
     return UnreadTable(table, rows, standardise)
 
 
-def how_many_drawn(
-    given: LargeInput, asked: int | str, *, drawing: DrawSettings = DrawSettings()
-) -> Choice:
+def how_many_drawn(given: LargeInput, asked: int | str) -> Choice:
     """Return how many samples were drawn, and why."""
     count = len(given.rows)
     shown = f"{count:,} of {given.n_samples:,}"
     if asked != "auto":
         return set_by_caller(shown)
-    why = f"{drawing.most:,} at most, so that a fit stays quick; the others are placed"
+    why = f"{MOST_DRAWN:,} at most, so that a fit stays quick; the others are placed"
     return Choice(shown, why)
 
 

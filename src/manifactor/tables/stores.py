@@ -20,8 +20,8 @@ from manifactor._support.array_files import ArrayFileSettings, npy_header
 from manifactor._support.errors import extra, first_sentence, one_line, warn_caller
 from manifactor._support.files import BoundedFile, irregularity, numeric_order, require_regular_file
 from manifactor._support.values import bad_values
+from manifactor.estimators.arrays import take_by_chunks
 from manifactor.estimators.columns import ColumnWarning
-from manifactor.estimators.drawing import take_by_chunks
 from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, listed
 from manifactor.tables.parquet_pages import require_plausible_group, require_separate
 
