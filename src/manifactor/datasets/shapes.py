@@ -3,9 +3,7 @@
 import numpy as np
 
 from manifactor.datasets.field import FIELD
-from manifactor.datasets.gripper import GripperImages
 from manifactor.datasets.irreducible import klein_bottle, moebius, parallelogram, triangle
-from manifactor.datasets.neurons import NEURONS
 from manifactor.datasets.objects import turning_objects
 from manifactor.datasets.parts import Disk
 from manifactor.datasets.products import (
@@ -19,7 +17,6 @@ from manifactor.datasets.products import (
     product,
     ring,
 )
-from manifactor.datasets.spectra import Spectra
 
 # The long side of the paper's rectangle, torus and cube. Its ratio to the other sides is
 # irrational, so that no two factors share an eigenvalue.
@@ -115,10 +112,6 @@ SHAPES: dict[str, Shape] = {
     "parallelogram": parallelogram,
     "moebius": moebius,
     "klein_bottle": klein_bottle,
-    # Measurements of several fields, with noise.
-    "moving_peaks": Spectra(),
-    "gripper_images": GripperImages(),
-    **NEURONS,
     # Data as people have them.
     **{name: shape for group in FIELD.values() for name, shape in group.items()},
 }
