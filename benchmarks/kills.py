@@ -2,10 +2,9 @@
 
 Every command that writes is killed (SIGKILL) before each of its file operations, of the
 slowest commands before some, and quick commands are killed at random moments. After a
-kill, the old or the new output must be in place and whole; after the next command,
-nothing else may be left. Where folders cannot be exchanged in one step, the next
-command puts the output into its place. The exit code is 0 if all of that holds for
-every kill, else 1.
+kill, the old or the new output must be in place and whole, or the next command must put
+the old one back; after the next command, nothing else may be left. The exit code is 0
+if all of that holds for every kill, else 1.
 
     python benchmarks/kills.py [--random 500] [--seed 0] [--only WORD]
 """
@@ -41,7 +40,7 @@ def at_random(
 def show(case: Case, kills: list[Kill]) -> None:
     whole = sum(not kill.output for kill in kills)
     clean = sum(not kill.left for kill in kills)
-    print(f"{len(kills):6} {whole:6} {clean:6}  {case.name}", flush=True)
+    print(f"{len(kills):6} {whole:6} {clean:6}  {case.line}", flush=True)
     for kill in kills:
         if kill.output or kill.left:
             print(f"        {kill.moment}: {kill.output}; left: {kill.left}")
@@ -65,7 +64,7 @@ def main() -> int:
         bench.prepare(views=True)
         print(" kills  whole  clean  command, killed before its file operations")
         for case in all_cases():
-            if chosen.only in case.name:
+            if chosen.only in case.line:
                 kills = list(bench.kills(case))
                 show(case, kills)
                 everything += kills

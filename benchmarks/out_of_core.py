@@ -135,9 +135,10 @@ def measure(n_samples, n_workers, folder):
     own = sorted(os.sched_getaffinity(0))[:n_workers]
     os.sched_setaffinity(0, own)
     from manifactor.cluster import cluster_workers
+    from manifactor.runs.options import FitOptions
     from manifactor.runs.task import Task
 
-    task = Task(folder / f"torus-{n_samples}.zarr", coordinates="parquet")
+    task = Task(folder / f"torus-{n_samples}.zarr", FitOptions(coordinates="parquet"))
     run = folder / f"run-{n_samples}-{n_workers}"
     shutil.rmtree(run, ignore_errors=True)
     start = time.perf_counter()

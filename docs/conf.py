@@ -160,8 +160,8 @@ html_theme_options = {
     "pygments_dark_style": "github-dark",
 }
 # Sections of a single page have nothing to show beside it.
-SINGLE = ("index", "start", "method", "parameters", "accuracy", "verdict", "peers")
-html_sidebars = {page: [] for page in (*SINGLE, "guarantees", "reproduction/index")}
+SINGLE = ("index", "start", "method", "parameters", "accuracy", "verdict", "peers", "guarantees")
+html_sidebars = {page: [] for page in (*SINGLE, "method-measurements", "reproduction/index")}
 
 # Links -------------------------------------------------------------------------------
 

@@ -124,7 +124,7 @@ def names_in_tables(page, header):
 
 @pytest.mark.parametrize(
     ("page", "header"),
-    [("method", "| test | what it"), ("partial-or-none", "| test that failed |")],
+    [("method-measurements", "| test | what it"), ("partial-or-none", "| test that failed |")],
 )
 def test_every_test_behind_a_verdict_has_a_row_on_the_pages_about_it(page, header):
     assert set(CRITERIA) - names_in_tables(page, header) == set()

@@ -4,7 +4,6 @@ import argparse
 import re
 
 from manifactor.command.arguments import command_parser
-from manifactor.command.main import COMMANDS
 
 PAGE = "command-reference"
 # Stands on the page where the commands follow; GitHub shows nothing there.
@@ -98,7 +97,7 @@ def _code(text: str) -> str:
 def fill_page(app, docname: str, source: list[str]) -> None:
     """Put the commands into their page."""
     if docname == PAGE:
-        commands = reference(command_parser(COMMANDS))
+        commands = reference(command_parser())
         source[0] = source[0].replace(MARK, commands)
 
 

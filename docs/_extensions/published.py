@@ -11,7 +11,6 @@ FOR_OTHER_ROOMS = frozenset(
         "locator",
         "lowest",
         "of_term",
-        "on_device_of",
         "place",
         "place_by",
         "require_room",

@@ -16,7 +16,7 @@ from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.factoring.triplets.maxcut import Cut
 from manifactor.factoring.triplets.search import Triplets
-from manifactor.runs.fitting import PlanSettings, fit_input, plan_fit
+from manifactor.runs.fitting import fit_input, plan_fit
 from manifactor.scores import Score, function_accuracy, score
 from manifactor.spectral.spectrum import Spectrum
 from manifactor.tables.reading import Input
@@ -176,14 +176,14 @@ def found_by(fit: ManifoldFactorizer, data: Data, *, n_images: int = 3) -> Found
     )
 
 
-def found_in_images(data: Data, seed: int, *, drawing: PlanSettings = PlanSettings()) -> Found:
+def found_in_images(data: Data, seed: int, *, n_fitted: int | str = "auto") -> Found:
     """Return what the default method finds in images prepared as by `fit`."""
     assert data.simulation is not None
     view = View(ImageArray(data.simulation.images, data.simulation.pixel_size))
     components = image_components(view, rng=np.random.default_rng(seed))
     rows = np.arange(len(components.samples))
     given = Input(components.samples, rows, components=components)
-    plan = plan_fit(given, settings={}, seed=seed, drawing=drawing)
+    plan = plan_fit(given, settings={}, seed=seed, n_fitted=n_fitted)
     fit, places = fit_input(given, plan)
     prepared = Data(components.samples, data.truth, data.simulation)
     # Only some of many images are fitted; the others are placed afterwards.

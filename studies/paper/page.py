@@ -1,11 +1,13 @@
 """The page that shows a reproduction, as one HTML file and as Markdown."""
 
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from html import escape
 from pathlib import Path
 
-from manifactor.views.markup import contents, figure, image, page, section, table
+from markupsafe import Markup, escape
+
+from manifactor.views.report import templates
 
 TITLE = "Product Manifold Learning, reproduced with numbers"
 INTRODUCTION = (
@@ -45,23 +47,25 @@ QUICK = (
     "This is a quick run on few samples: it shows that everything works, not how "
     "well. Explanations are written for the full run and need not hold here."
 )
-# On paper every section begins a page: figures are not cut in two.
-STYLE = "@media print { h2 { break-before: page; } }"
 
 
 def as_html(record: dict, folder: Path) -> str:
     """Return the page in HTML, with the pictures of the folder inside."""
-    sections = record["sections"]
-    titles = {name: found["title"] for name, found in sections.items()}
-    parts = [
-        f"<h1>{TITLE}</h1>\n",
-        *map(_paragraph, _introduction(record)),
-        contents(titles),
-        *(_section(name, found, folder) for name, found in sections.items()),
-    ]
-    link = '<a href="numbers.json">numbers.json</a>'
-    footer = f"<p>{_footer(record)} All numbers: {link}.</p>"
-    return page(TITLE, "".join(parts), style=STYLE, footer=footer)
+
+    def png(picture: dict) -> str:
+        # The last part of the name only: a record must not lead out of the folder.
+        name = Path(picture["name"]).name
+        return b64encode((folder / f"{name}.png").read_bytes()).decode()
+
+    environment = templates().overlay()
+    environment.filters = {**environment.filters, "emphasised": _emphasised, "png": png}
+    page = environment.from_string(Path(__file__).with_name("page.html").read_text())
+    return page.render(
+        title=TITLE,
+        introduction=_introduction(record),
+        sections=record["sections"],
+        footer=_footer(record),
+    )
 
 
 def as_markdown(record: dict) -> str:
@@ -90,37 +94,10 @@ def _introduction(record: dict) -> Sequence[str]:
     return (QUICK, *INTRODUCTION) if record["settings"]["quick"] else INTRODUCTION
 
 
-def _section(name: str, found: dict, folder: Path) -> str:
-    parts = [
-        f"<p><code>python -m studies.paper {name}</code></p>",
-        *map(_paragraph, found["text"]),
-        *(_figure(picture, folder) for picture in found["pictures"]),
-        *(table(t["caption"], t["header"], t["rows"]) for t in found["tables"]),
-    ]
-    return section(name, found["title"], "".join(parts))
-
-
-def _paragraph(text: str) -> str:
-    return f"<p>{_emphasised(text)}</p>\n"
-
-
-def _figure(picture: dict, folder: Path) -> str:
-    # The last part of the name only: a record must not lead out of the folder.
-    name = Path(picture["name"]).name
-    png = (folder / f"{name}.png").read_bytes()
-    # The first sentence of the caption says what is seen by those who cannot see it.
-    first, _, _ = picture["caption"].partition(". ")
-    link = '<a href="{}.{}">{}</a>'
-    pdf = link.format(picture["name"], "pdf", "PDF")
-    bitmap = link.format(picture["name"], "png", "PNG")
-    caption = _emphasised(picture["caption"])
-    return figure(image(png, first), f"{caption} {pdf}, {bitmap}")
-
-
-def _emphasised(text: str) -> str:
+def _emphasised(text: str) -> Markup:
     """Return Markdown's emphasis and code as HTML, everything else escaped."""
-    emphasised = re.sub(r"\*(\S[^*]*)\*", r"<em>\1</em>", escape(text))
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", emphasised)
+    emphasised = re.sub(r"\*(\S[^*]*)\*", r"<em>\1</em>", str(escape(text)))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", emphasised))
 
 
 def _markdown_table(made: dict) -> str:

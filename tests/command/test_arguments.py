@@ -3,34 +3,44 @@
 import argparse
 import re
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer
-from manifactor.command.arguments import GRAMMAR, command_parser, parse_arguments
-from manifactor.command.fit_options import SETTINGS
-from manifactor.command.main import COMMANDS
-from manifactor.command.options import output_name
+from manifactor._support.options import add_options, output_name
+from manifactor.command.arguments import GRAMMAR, command_parser, flags_of, parse_arguments
+from manifactor.cryoem.export import BRIDGES
+from manifactor.factoring.settings import METHOD_NAMES, SENSE_NAMES
+from manifactor.runs.options import FitOptions
+from manifactor.runs.selection import SELECTIONS
+from manifactor.spectral.neighbors import SEARCHES
+from manifactor.spectral.preparation import PREPARATIONS
 
-from .conftest import manifactor
+from .conftest import manifactor, refusal
 
 
 def parsed(line):
-    return vars(parse_arguments(line.split(), COMMANDS))
-
-
-def test_every_command_has_a_grammar():
-    assert list(GRAMMAR) == list(COMMANDS)
-    assert parsed("report run")["command"] is COMMANDS["report"]
+    return vars(parse_arguments(line.split())[1])
 
 
 def test_the_defaults_of_a_fit_are_those_of_the_estimator():
-    arguments = parsed("fit data.npz")
-    defaults = ManifoldFactorizer().get_params()
-    assert {name: arguments[name] for name in SETTINGS} == {
-        name: defaults[name] for name in SETTINGS
-    }
+    parameters = FitOptions().parameters
+    usual = ManifoldFactorizer().get_params()
+    assert parameters == {name: usual[name] for name in parameters}
+    assert vars(replace(FitOptions(), input=("a.npy",))) == parsed("fit a.npy")
+
+
+def test_the_choices_of_options_are_those_of_the_library():
+    actions = {action.dest: action for action in every_action()}
+    assert actions["method"].choices == list(METHOD_NAMES)
+    assert actions["sense"].choices == ["auto", *SENSE_NAMES]
+    assert actions["preparation"].choices == list(PREPARATIONS)
+    assert actions["neighbors"].choices == ["auto", *SEARCHES]
+    assert actions["to"].choices == list(BRIDGES)
+    (endings,) = (a.help for a in every_action() if "chooses the format" in (a.help or ""))
+    assert endings.endswith(", ".join(SELECTIONS))
 
 
 @pytest.mark.parametrize("command", list(GRAMMAR))
@@ -47,36 +57,33 @@ def test_the_help_names_every_default_and_fits_into_80_columns(command, capsys, 
         "completion": "bash",
     }
     arguments = parsed(f"{command} {required.get(command, 'X')}")
-    given = ("question", "run", "input", "shape", "to", "factor", "recipes", "shell")
+    given = ("run", "input", "shape", "to", "factor", "shell")
     for name, value in arguments.items():
         option = f"--{name.replace('_', '-')}"
         if isinstance(value, bool) or name in given:
             continue
-        if isinstance(value, int | float | str) and name not in ("out", "command"):
+        if isinstance(value, int | float | str) and name != "out":
             assert f"(default: {value})" in words, option
     assert all(len(line) <= 80 for line in text.splitlines())
     assert re.search(r"\n\n[A-Z][^\n]+", text), "a description follows the usage"
 
 
 def test_a_direction_may_start_with_a_minus():
-    assert parsed("fit a.star --view -180,120 --view=0,-90")["view"] == [
-        (-180.0, 120.0),
-        (0.0, -90.0),
-    ]
+    assert parsed("fit a.star --view -180,120 --view=0,-90")["view"] == ((-180, 120), (0, -90))
     assert parsed("average run --factor 1 --view -1.5,2")["view"] == (-1.5, 2.0)
 
 
 def test_a_range_on_a_circle_may_start_with_a_minus():
     arguments = parsed("select run --factor 2 --range -20 20 --out a.csv")
-    assert arguments["factor"] == [2]
-    assert arguments["range"] == [[-20.0, 20.0]]
+    assert arguments["factor"] == (2,)
+    assert arguments["range"] == ([-20.0, 20.0],)
 
 
 def test_no_option_takes_what_is_no_number_or_infinite():
     taken = set()
     for name, grammar in GRAMMAR.items():
         parser = argparse.ArgumentParser()
-        grammar.add_options(parser)
+        add_options(parser, grammar.options)
         for action in parser._actions:
             if action.type in (None, output_name):  # text
                 continue
@@ -113,7 +120,7 @@ def test_numbers_and_words_are_told_apart():
 
 def every_action():
     """Every argument of every command."""
-    commands = command_parser(COMMANDS)._subparsers._group_actions[0].choices
+    commands = command_parser()._subparsers._group_actions[0].choices
     return [action for command in commands.values() for action in command._actions]
 
 
@@ -127,3 +134,36 @@ def test_help_names_the_choices_that_its_placeholder_hides():
     for action in every_action():
         if action.metavar and action.choices:
             assert all(choice in action.help for choice in action.choices)
+
+
+# Messages name the options of a command, not the parameters of the library.
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("fit a.npy --n-functions 900", "error: --n-functions must be a whole number"),
+        ("fit a.npy --bandwidth 0", "error: --bandwidth must be a number above 0"),
+        (
+            "fit a.npy --bandwidth local --n-neighbors all",
+            "error: --bandwidth local needs a neighbour graph; got --n-neighbors all. "
+            "Set --n-neighbors to a number.",
+        ),
+        ("simulate torus --n 0", "error: --n must be a whole number"),
+        ("simulate molecule --n 3", "error: --n must be .* or take --snr inf."),
+        ("simulate molecule --views all --correlate 3", "error: --correlate must be a number in"),
+        ("simulate molecule --pixel-size 0", "error: --pixel-size must be a number"),
+    ],
+)
+def test_errors_name_options(folder, capsys, line, message):
+    np.save("a.npy", np.random.default_rng(0).uniform(size=(60, 2)))
+    said = refusal(line, folder, capsys)
+    start, _, end = message.partition(".*")
+    assert said.startswith(f"manifactor: {start}")
+    assert end in said
+
+
+def test_an_option_of_another_name_is_known_by_it():
+    options = flags_of(FitOptions())
+    assert options["classes"] == "--class"
+    assert "input" not in options

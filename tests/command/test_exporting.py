@@ -9,7 +9,6 @@ import starfile
 from PIL import Image
 from pyarrow import parquet
 
-from manifactor.command.exporting import shortened
 from manifactor.tables.pickles import read_pickled_array
 
 from .conftest import N, manifactor, places, refusal
@@ -39,25 +38,6 @@ READ = {
 
 
 @pytest.mark.slow
-def test_what_a_run_was_made_of_is_never_replaced(latent, folder, capsys):
-    assert manifactor("fit z.5.pkl --particles original.star --out run") == 0
-    for name in ("original.star", "z.5.pkl"):
-        message = refusal(f"select run --out {name} --overwrite", folder, capsys)
-        assert f"{name} is the input of the run and is not replaced" in message
-
-
-@pytest.mark.slow
-def test_other_particles_under_the_same_name_are_noticed(latent, folder, capsys):
-    assert manifactor("fit z.5.pkl --particles original.star --out run") == 0
-    lines = (folder / "original.star").read_text().splitlines(keepends=True)
-    rows = [i for i, line in enumerate(lines) if "@" in line]
-    lines[rows[0]], lines[rows[1]] = lines[rows[1]], lines[rows[0]]
-    (folder / "original.star").write_text("".join(lines))
-    message = refusal("select run --out all.star", folder, capsys)
-    assert "original.star holds other particles" in message
-
-
-@pytest.mark.slow
 def test_ranges_outside_a_factor_are_refused(run, folder, capsys):
     _, interval = places(run)["interval"]
     _, circle = places(run)["circle"]
@@ -83,13 +63,6 @@ def test_averages_along_a_factor_are_images_pictures_and_a_movie(run, folder, ca
     with Image.open(folder / "avg" / "averages.png") as picture:
         assert picture.width > 500
     assert len((folder / "avg" / "bins.csv").read_text().splitlines()) == 7
-
-
-@pytest.mark.slow
-def test_averages_on_the_grid_of_two_factors(run, folder):
-    assert manifactor(f"average {run} --factor 1 --factor 2 --bins 3 --out grid") == 0
-    with mrcfile.open(folder / "grid" / "averages.mrcs") as stack:
-        assert len(stack.data) == 9
 
 
 @pytest.mark.slow
@@ -122,15 +95,8 @@ def test_the_cells_of_a_grid_are_the_averages_of_their_bins(run, folder):
         np.testing.assert_allclose(rows, line.data, rtol=1e-4, atol=1e-4 * np.abs(line.data).max())
 
 
-BRIDGES = {
-    "cryodrgn": {"z_values.txt", "commands.txt"},
-    "recovar": {"embedding.pkl", "points.txt", "poses.pkl", "ctf.pkl", "commands.txt"},
-    "aspire": {"weights.npy", "rows.npy", "aspire_volumes.py", "commands.txt"},
-}
-
-
 @pytest.mark.slow
-def test_bridges_write_files_and_commands(molecule, latent, folder, capsys):
+def test_a_run_of_latents_is_exported_and_its_inputs_are_guarded(molecule, latent, folder, capsys):
     (folder / molecule.name).symlink_to(molecule)  # images, as the STAR file names them
     assert manifactor("fit z.5.pkl --particles original.star --out run") == 0
     for program, files in BRIDGES.items():
@@ -139,18 +105,27 @@ def test_bridges_write_files_and_commands(molecule, latent, folder, capsys):
         assert {path.name for path in out.iterdir()} == files
     points = np.loadtxt(folder / "run" / "cryodrgn-factor1" / "z_values.txt")
     assert points.shape == (8, 3)
-    assert all(
-        (np.abs(latent - point).max(axis=1) < 1e-5).any() for point in points
-    )  # no point lies off the data
+    # No point lies off the data.
+    assert all((np.abs(latent - point).max(axis=1) < 1e-5).any() for point in points)
     weights = np.load(folder / "run" / "aspire-factor1" / "weights.npy")
     assert weights.shape == (N, 8)
     assert (np.count_nonzero(weights, axis=1) <= 1).all()
+    for name in ("original.star", "z.5.pkl"):
+        message = refusal(f"select run --out {name} --overwrite", folder, capsys)
+        assert f"{name} is the input of the run" in message
+    lines = (folder / "original.star").read_text().splitlines(keepends=True)
+    rows = [i for i, line in enumerate(lines) if "@" in line]
+    lines[rows[0]], lines[rows[1]] = lines[rows[1]], lines[rows[0]]
+    (folder / "original.star").write_text("".join(lines))
+    message = refusal("select run --out all.star", folder, capsys)
+    assert "original.star holds other particles" in message
 
 
-@pytest.mark.slow
-def test_a_run_of_images_has_no_coordinates_to_export(run, folder, capsys):
-    message = refusal(f"export {run} --to cryodrgn --factor 1", folder, capsys)
-    assert "needs the coordinates that the program itself found" in message
+BRIDGES = {
+    "cryodrgn": {"z_values.txt", "commands.txt"},
+    "recovar": {"embedding.pkl", "points.txt", "poses.pkl", "ctf.pkl", "commands.txt"},
+    "aspire": {"weights.npy", "rows.npy", "aspire_volumes.py", "commands.txt"},
+}
 
 
 @pytest.mark.slow
@@ -230,6 +205,7 @@ def test_every_bin_has_its_own_file_for_relion(molecule, run, folder, capsys):
         ("average run --factor 1 --out data", "data was not written by this command"),
         ("average run --factor 1 --factor 2 --match", "no other factors"),
         ("average run --factor 1 --view 0,0", "within 10 degrees of rot 0, tilt 0"),
+        ("export run --to cryodrgn --factor 1", "the coordinates that the program itself found"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(molecule, run, folder, capsys, arguments, message):
@@ -243,8 +219,3 @@ def test_averages_can_be_of_one_view_only(molecule, run, folder, capsys):
     assert manifactor(f"average {run} --factor 1 --view -180,120 --out avg") == 0
     averaged = np.genfromtxt(folder / "avg" / "bins.csv", delimiter=",", names=True)
     assert averaged["samples"].sum() == N
-
-
-def test_many_files_are_listed_in_short():
-    assert shortened(["a", "b"]) == "a, b"
-    assert shortened(["a", "b", "c", "d", "e"]) == "a, b, c, d, ..."

@@ -1,5 +1,6 @@
 """`fit` on samples: what it writes, says, refuses, keeps and reuses."""
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,27 +10,53 @@ import numpy as np
 import pytest
 
 from manifactor._support.threads import cores
-from manifactor.command.fitting import elsewhere, note_long_fit
-from manifactor.spectral.forecast import Forecast
 
 from .conftest import interrupt_at, manifactor, record_of, refusal
 
 
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_run(data, folder):
-    for out in ("one", "two"):
-        assert manifactor(f"fit data.npz --seed 4 --out {out}") == 0
-    assert (folder / "one" / "coordinates.csv").read_bytes() == (
-        folder / "two" / "coordinates.csv"
-    ).read_bytes()
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """A table and its run, made once."""
+    folder = tmp_path_factory.mktemp("fitted")
+    assert manifactor(f"simulate rectangle --n 800 --seed 1 --out {folder}/data.npz") == 0
+    assert manifactor(f"fit {folder}/data.npz --out {folder}/data-run --seed 4") == 0
+    return folder
+
+
+@pytest.fixture
+def again(fitted, folder):
+    """A copy of both, in the current folder."""
+    shutil.copytree(fitted, folder, dirs_exist_ok=True)
+    return folder
 
 
 @pytest.mark.slow
-def test_an_existing_run_is_kept_unless_told_otherwise(data, folder, capsys):
-    assert manifactor("fit data.npz") == 0
-    assert manifactor("fit data.npz") == 2
-    assert "pass --overwrite" in capsys.readouterr().err
-    assert manifactor("fit data.npz --overwrite") == 0
+def test_a_run_is_replaced_only_when_told_and_the_same_seed_gives_the_same(again, capsys):
+    before = (again / "data-run" / "coordinates.csv").read_bytes()
+    neighbors = record_of(again / "data-run")["neighbors"]
+    assert neighbors == {"search": "kd_tree", "count": 64, "recall": 1.0}
+    assert "pass --overwrite" in refusal("fit data.npz", again, capsys)
+    # Checkpoints of an interrupted fit are not deleted in silence.
+    (again / ".data-run.stages").mkdir()
+    assert manifactor("fit data.npz --seed 4 --overwrite") == 0
+    assert "note: deleting the checkpoints" in capsys.readouterr().err
+    assert not (again / ".data-run.stages").exists()
+    assert (again / "data-run" / "coordinates.csv").read_bytes() == before
+
+
+def test_a_run_is_not_written_over_its_own_input(again, capsys):
+    shutil.copy(again / "data.npz", again / "data-run" / "data.npz")
+    line = "fit data-run/data.npz --out data-run --overwrite"
+    assert "data-run/data.npz lies in data-run" in refusal(line, again, capsys)
+
+
+@pytest.mark.slow
+def test_a_run_is_made_from_the_stages_of_an_earlier_one(again, capsys):
+    reuse = "--seed 4 --reuse data-run --n-factors 2"
+    assert manifactor(f"fit data.npz --out second {reuse}") == 0
+    assert list(record_of(again / "second")["seconds"]) == ["factors"]
+    assert manifactor(f"fit data.npz --out third {reuse} --fit-samples 500") == 0
+    assert "nothing of data-run could be reused" in capsys.readouterr().err
 
 
 def test_an_interrupt_gives_130_and_leaves_nothing(data, folder, capsys, monkeypatch):
@@ -68,13 +95,6 @@ def test_a_sample_far_from_those_that_were_fitted_is_placed_without_confidence(f
     assert (table["factor1_confidence"][::400] == 0).all()
 
 
-@pytest.mark.slow
-def test_the_record_says_how_neighbours_were_found(data, folder):
-    assert manifactor("fit data.npz") == 0
-    neighbors = record_of(folder / "data-run")["neighbors"]
-    assert neighbors == {"search": "kd_tree", "count": 64, "recall": 1.0}
-
-
 def test_a_dry_run_says_what_it_costs_and_writes_nothing(data, folder, capsys):
     assert manifactor("fit data.npz --dry-run") == 0
     said, _, *table = capsys.readouterr().out.splitlines()
@@ -93,23 +113,9 @@ def test_a_dry_run_of_several_inputs_has_a_line_for_each(data, folder, capsys):
     assert sorted(path.name for path in folder.iterdir()) == ["data.npz", "other.npz"]
 
 
-def test_the_cost_of_a_device_of_unknown_speed_is_that_of_the_cpu():
-    unknown, known = Forecast(1e9, 9), Forecast(1e9, 9, device_memory=1e9)
-    assert elsewhere("mps", unknown) == " on the CPU, and less on the device"
-    assert elsewhere("cuda", known) == elsewhere("cpu", unknown) == ""
-
-
 def test_the_run_of_a_link_has_the_name_of_the_link(data, folder, capsys):
     (folder / "link.npz").symlink_to(data)
     assert ".link-run.stages" in refusal("fit link.npz --resume", folder, capsys)
-
-
-def test_only_a_long_fit_is_announced(capsys):
-    note_long_fit(Forecast(memory=1e9, seconds=19), "")
-    assert capsys.readouterr().err == ""
-    note_long_fit(Forecast(memory=1e9, seconds=600), " on the CPU")
-    expected = "manifactor: note: the fit will take about 1.0 GB and 10 minutes on the CPU."
-    assert capsys.readouterr().err == f"{expected}\n"
 
 
 @pytest.mark.parametrize(
@@ -145,14 +151,6 @@ def test_bad_input_is_one_line_and_exit_code_2(data, folder, capsys, arguments, 
     assert message in refusal(arguments, folder, capsys)
 
 
-@pytest.mark.slow
-def test_a_run_is_not_written_over_its_own_input(data, folder, capsys):
-    assert manifactor("fit data.npz --out run") == 0
-    (folder / "run" / "data.npz").write_bytes(data.read_bytes())
-    line = "fit run/data.npz --out run --overwrite"
-    assert "run/data.npz lies in run" in refusal(line, folder, capsys)
-
-
 def test_a_fit_too_large_for_memory_is_bad_input(data, folder, capsys, monkeypatch):
     monkeypatch.setattr("manifactor.spectral.forecast.available_memory", lambda: 1e6)
     message = refusal("fit data.npz --dry-run", folder, capsys)
@@ -170,16 +168,6 @@ def test_a_file_far_too_large_for_memory_is_refused_before_it_is_read(folder, ca
 
 
 @pytest.mark.slow
-def test_a_run_is_made_from_the_stages_of_an_earlier_one(data, folder, capsys):
-    assert manifactor("fit data.npz --out first") == 0
-    assert manifactor("fit data.npz --out second --reuse first --n-factors 2") == 0
-    assert list(record_of(folder / "second")["seconds"]) == ["factors"]
-    assert manifactor("simulate rectangle --n 700 --seed 2 --out other.npz") == 0
-    assert manifactor("fit other.npz --out third --reuse first") == 0
-    assert "nothing of first could be reused" in capsys.readouterr().err
-
-
-@pytest.mark.slow
 def test_a_stopped_fit_is_resumed(data, folder, capsys, monkeypatch, every_stage_is_long):
     with monkeypatch.context() as patch:
         interrupt_at("factors", 1.0, patch)
@@ -192,14 +180,6 @@ def test_a_stopped_fit_is_resumed(data, folder, capsys, monkeypatch, every_stage
     assert list(record_of(folder / "run")["seconds"]) == ["factors"]
     assert not (folder / ".run.stages").exists()
     assert "--resume" in refusal("fit data.npz --out run2 --resume", folder, capsys)
-
-
-@pytest.mark.slow
-def test_checkpoints_of_an_interrupted_fit_are_not_deleted_in_silence(data, folder, capsys):
-    (folder / ".data-run.stages").mkdir()
-    assert manifactor("fit data.npz") == 0
-    assert "note: deleting the checkpoints" in capsys.readouterr().err
-    assert not (folder / ".data-run.stages").exists()
 
 
 @pytest.mark.skipif(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import starfile
 
-from manifactor import datasets, load
+from manifactor import datasets
 from manifactor.cryoem.files.cryosparc import read_cs
 from manifactor.cryoem.files.mrc import write_volume
 from manifactor.scores import coordinate_correlation
@@ -68,23 +68,6 @@ def test_a_subset_can_be_fitted_again(molecule, run, folder):
 
 
 @pytest.mark.slow
-def test_views_are_fitted_side_by_side_with_one_table(molecule, folder, capsys):
-    for name, seed in (("a", 1), ("b", 2)):
-        size = f"--size 54 --pixel-size 4 --snr 100 --seed {seed}"
-        assert manifactor(f"simulate molecule --n 500 {size} --out {name}") == 0
-        (folder / name / "particles.star").rename(folder / name / f"{name}.star")
-    capsys.readouterr()
-    assert manifactor("fit a/a.star b/b.star --out views") == 0
-    out = capsys.readouterr().out
-    titles = "view particles verdict factors problem"
-    assert out.splitlines()[0].split() == titles.split()
-    assert "interval x circle" in out
-    assert load(folder / "views" / "b").n_factors_ == 2
-    again = refusal("fit a/a.star b/b.star --out views", folder, capsys)
-    assert "must not exist yet; views does" in again
-
-
-@pytest.mark.slow
 def test_a_view_is_picked_by_its_direction(molecule, folder, capsys):
     text = (molecule / "particles.star").read_text().splitlines(keepends=True)
     seen = [
@@ -98,14 +81,6 @@ def test_a_view_is_picked_by_its_direction(molecule, folder, capsys):
     names = starfile.read(folder / "one" / "particles.star")["particles"]["rlnImageName"]
     assert len(names) == N - N // 10
     assert not names.str.contains("0@").any()
-
-
-@pytest.mark.slow
-def test_coordinates_of_another_program_go_back_to_the_particles(latent, folder):
-    assert manifactor("fit z.5.pkl --particles original.star --out run") == 0
-    particles = starfile.read(folder / "run" / "particles.star")["particles"]
-    assert len(particles) == N
-    assert "mfFactor2" in particles
 
 
 @pytest.mark.slow

@@ -41,7 +41,7 @@ def test_chosen_and_scaled_columns_show_the_product_and_place_other_tables(table
     assert "Verdict: product" in capsys.readouterr().out
     record = record_of(folder / "run")
     assert record["columns"]["names"] == ["length", "width"]
-    assert record["reproduce"].endswith("a.csv --standardise --drop id,3-4")
+    assert record["reproduce"].endswith("a.csv --drop id,3-4 --standardise")
     assert manifactor("report run --out page.html") == 0
     assert (folder / "page.html").is_file()
     assert not (folder / "run" / "report.html").exists()
@@ -82,9 +82,3 @@ def test_the_name_of_the_only_array_is_printed(folder, capsys, rng):
     assert manifactor("fit a.npz --dry-run") == 0
     said = capsys.readouterr().err
     assert said == "manifactor: note: the samples are 'Y', the only array of a.npz.\n"
-
-
-def test_columns_are_for_tables_only(molecule, folder, capsys):
-    star = molecule / "particles.star"
-    message = refusal(f"fit {star} --columns 1", folder, capsys)
-    assert "--columns and --drop go with tables" in message

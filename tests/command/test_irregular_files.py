@@ -35,15 +35,11 @@ def here(folder, rng):
         "fit pipe.mrcs",
         "fit pipe.npy",
         "fit pipe.csv",
-        "fit pipe.pkl",
         "fit volumes",
         "fit tables",
         "fit z.pkl --particles pipe.star",
-        "fit z.pkl --particles pipe.cs",
         "fit z.pkl --particles p.star --ind pipe.pkl",
-        "fit z.pkl --particles p.star --ind pipe.npy",
         "views pipe.star",
-        "fit pipe.star --all-views",
     ],
 )
 def test_a_pipe_is_refused_and_not_waited_for(here, capsys, line):
@@ -55,10 +51,7 @@ def test_a_pipe_is_refused_and_not_waited_for(here, capsys, line):
     "line",
     [
         "fit loop.star",
-        "fit loop.cs",
-        "fit loop.mrcs",
         "fit loop.npy",
-        "fit loop.csv",
         "fit z.pkl --particles loop.star",
         "fit z.pkl --particles p.star --ind loop.pkl",
     ],

@@ -9,12 +9,8 @@ import numpy as np
 import pytest
 
 from manifactor._support.files import claims_released, name_beside
-from manifactor.command.options import (
-    name_in_project,
-    require_ending,
-    require_new_file,
-    require_new_folder,
-)
+from manifactor.command.outputs import require_new_file, require_new_folder
+from manifactor.command.simulating import _name_in_project as name_in_project
 
 from .conftest import manifactor, refusal
 
@@ -23,11 +19,6 @@ from .conftest import manifactor, refusal
 def released():
     with claims_released():
         yield
-
-
-def test_what_does_not_exist_may_be_written(tmp_path):
-    require_new_file(tmp_path / "a.npz", overwrite=False)
-    require_new_folder(tmp_path / "a", mark="bins.csv", overwrite=False)
 
 
 def test_an_earlier_output_is_replaced_only_when_told(tmp_path):
@@ -52,11 +43,6 @@ def test_what_something_else_wrote_is_never_replaced(tmp_path, overwrite):
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
     with pytest.raises(ValueError, match="must be a writable folder"):
         require_new_file(tmp_path / "none" / "a.npz", overwrite=True)
-
-
-def test_a_file_has_the_ending_of_its_format():
-    assert require_ending("a.0.npz", ".npz") == Path("a.0.npz")
-    assert require_ending("A.NPZ", ".npz") == Path("A.NPZ")
 
 
 @pytest.mark.parametrize(
@@ -97,8 +83,8 @@ def test_a_link_that_leads_nowhere_is_not_replaced(tmp_path):
         ("gone/run", "must be a writable folder: No such file"),
         ("data.npy/run", "must be a writable folder: Not a directory"),
         ("x" * 250, "cannot have the name 'xxx.*': File name too long"),
-        ("notes", "It is no run folder"),
-        ("link", "It is no run folder"),
+        ("notes", "It is not a run folder"),
+        ("link", "It is not a run folder"),
     ],
 )
 def test_a_bad_output_is_refused_before_the_input_is_read(folder, capsys, out, message):
@@ -112,7 +98,7 @@ def test_a_bad_output_is_refused_before_the_input_is_read(folder, capsys, out, m
 WRITER = """
 import sys
 from pathlib import Path
-from manifactor.command import options as outputs
+from manifactor.command import outputs
 outputs.own(Path("run"))
 print("claimed", flush=True)
 sys.stdin.read()

@@ -9,7 +9,7 @@ import pytest
 
 from manifactor.__main__ import main
 from manifactor.command import shortages
-from manifactor.command.shortages import RoomSettings, missing_room
+from manifactor.command.shortages import missing_room
 
 resource = pytest.importorskip("resource")
 
@@ -98,4 +98,3 @@ def test_the_room_that_is_needed_grows_with_the_threads(monkeypatch):
     assert missing_room() == ""
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "8")
     assert "2700 MB are needed with 8 threads" in missing_room()
-    assert missing_room(RoomSettings(thread=0)) == ""

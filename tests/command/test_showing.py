@@ -47,11 +47,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_it_is_drawn(folder, cap
 def test_the_report_has_signal_to_noise_leakage_and_confounders(run, capsys):
     assert manifactor(f"report {run}") == 0
     out = capsys.readouterr().out
-    for text in (
-        "Principal components of the images or volumes",
-        "Leakage: R^2 with which a place (coordinate) on one factor",
-        "half set",
-    ):
+    for text in ("Principal components of the images or volumes", "Leakage: R^2", "half set"):
         assert text in out
     record = record_of(run)
     assert record["components"]["signal_to_noise"][0] > 100
@@ -91,8 +87,7 @@ def test_text_of_a_run_steers_neither_the_terminal_nor_the_page(folder, capsys):
 @pytest.mark.parametrize("command", ["report", "explore"])
 def test_a_folder_that_is_no_run_is_refused(folder, capsys, command):
     assert "is not a run folder" in refusal(f"{command} .", folder, capsys)
-    missing = refusal(f"{command} nowhere", folder, capsys)
-    assert "It does not exist: check its name, or run `manifactor fit`" in missing
+    assert "nowhere does not exist" in refusal(f"{command} nowhere", folder, capsys)
 
 
 def test_a_folder_for_selections_must_be_writable(folder, capsys):

@@ -60,15 +60,6 @@ def test_an_output_that_takes_no_text_stops_no_command(monkeypatch, capsys, numb
         terminal.show("found", alone=True)
 
 
-def test_messages_that_cannot_be_printed_stop_no_command(monkeypatch):
-    class Full(io.StringIO):
-        def write(self, text):
-            raise OSError(28, "No more")
-
-    monkeypatch.setattr(sys, "stderr", Full())
-    terminal.note("slow")
-
-
 def test_text_from_files_steers_no_terminal(capsys):
     terminal.show("name\x1b[2J\x9b\u202e\rof\udcff\ntwo lines")
     terminal.error("\x1b]0;title\x07")
@@ -85,19 +76,6 @@ def test_every_warning_is_one_line_and_the_old_way_comes_back(capsys):
     assert warnings.showwarning is before
 
 
-def test_a_terminal_has_a_bar_for_each_stage(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", Screen())
-    with ProgressBars() as bars:
-        bars("neighbours", 0.0)
-        bars("neighbours", 1.0)
-        bars("spectrum", 0.5)
-        assert list(bars.open) == ["spectrum"]
-    drawn = sys.stderr.getvalue()
-    assert "neighbours   |" in drawn
-    assert "spectrum     |" in drawn
-    assert drawn.endswith("\n")
-
-
 def test_the_remaining_time_is_told_of_images_and_places(monkeypatch):
     for stage, told in (("images", True), ("places", True), ("spectrum", False)):
         monkeypatch.setattr(sys, "stderr", Screen())
@@ -106,20 +84,12 @@ def test_the_remaining_time_is_told_of_images_and_places(monkeypatch):
         assert (" left" in sys.stderr.getvalue()) == told
 
 
-def test_items_are_counted_on_a_terminal(monkeypatch):
+def test_pieces_that_were_done_before_are_counted_but_not_timed(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Screen())
-    assert list(terminal.counted("abc", 3, "problems")) == ["a", "b", "c"]
+    with terminal.counted_pieces(3, "views", n_done=2) as report:
+        report(1.0)
     drawn = sys.stderr.getvalue()
-    assert "problems     |" in drawn
-    assert "| 0 of 3, 00:00, ? left" in drawn
-    assert "| 3 of 3, 00:00, 00:00 left" in drawn
-
-
-def test_items_that_were_done_before_are_counted_but_not_timed(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", Screen())
-    assert list(terminal.counted("c", 3, "problems", n_done=2)) == ["c"]
-    drawn = sys.stderr.getvalue()
-    assert "0 of 3" not in drawn
+    assert "views        |" in drawn
     assert "| 2 of 3, 00:00, ? left" in drawn
     assert "| 3 of 3, 00:00, 00:00 left" in drawn
 
@@ -128,19 +98,6 @@ def test_a_pipe_has_no_bars(capsys):
     with ProgressBars() as bars:
         bars("neighbours", 0.0)
         bars("neighbours", 1.0)
-    assert list(terminal.counted([1, 2], 2, "runs")) == [1, 2]
+    with terminal.counted_pieces(2, "runs") as report:
+        report(1.0)
     assert capsys.readouterr().err == ""
-
-
-def test_columns_are_as_wide_as_their_widest_cell():
-    table = [["view", "verdict"], ["a", "product"], ["long name", ""]]
-    assert terminal.aligned(table).splitlines() == [
-        "view       verdict",
-        "a          product",
-        "long name",
-    ]
-
-
-def test_rows_of_a_table_have_the_same_length():
-    with pytest.raises(ValueError, match="shorter"):
-        terminal.aligned([["view", "verdict"], ["a"]])

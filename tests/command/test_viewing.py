@@ -4,7 +4,6 @@ import shutil
 
 import numpy as np
 import pytest
-from PIL import Image
 from scipy.spatial.transform import Rotation
 
 from manifactor.cryoem.files.particles import euler_matrices
@@ -30,13 +29,6 @@ def test_the_printed_command_fits_the_best_view(particles, folder, capsys):
     _, command = line.split(": manifactor ")
     assert manifactor(command) == 0
     assert record_of(folder / "particles-run")["n_samples"] == N
-
-
-def test_the_picture_has_no_background(particles, folder):
-    assert manifactor("views 'my data/data/particles.star' --out map.png") == 0
-    picture = Image.open(folder / "map.png")
-    assert picture.mode == "RGBA"
-    assert picture.getpixel((0, 0))[3] == 0
 
 
 def test_images_are_not_needed_and_cs_files_are_read(folder, capsys, rng):
@@ -82,6 +74,7 @@ def test_the_ctf_is_corrected_and_few_particles_are_noted(folder, capsys):
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(folder, capsys, arguments, message):
+    (folder / "bare.npy").touch()
     (folder / "bare.star").write_text("data_\n\nloop_\n_rlnImageName #1\n1@a.mrcs\n")
     assert message in refusal(arguments, folder, capsys)
 

@@ -64,10 +64,18 @@ def test_downsampled_volumes_give_the_same_components(source, monkeypatch):
         assert abs(own) > 0.95
 
 
-def test_components_that_hold_little_of_the_variance_are_called_doubtful(tmp_path, rng):
-    # More volumes than components, so that components of noise do not hold all of it.
-    for i in range(250):
-        write_volume(tmp_path / f"v{i}.mrc", rng.normal(size=(SIDE, SIDE, SIDE)), pixel_size=2)
+def test_the_number_of_components_is_bounded(source, monkeypatch):
+    monkeypatch.setattr("manifactor.cryoem.volumes.MAX_COMPONENTS", 2)
+    assert volume_components(source).samples.shape == (N, 2)
+
+
+def test_components_that_hold_little_of_the_variance_are_called_doubtful(
+    tmp_path, rng, monkeypatch
+):
+    monkeypatch.setattr("manifactor.cryoem.volumes.MAX_COMPONENTS", 3)
+    for i in range(N):
+        volume = rng.normal(size=(SIDE, SIDE, SIDE))
+        write_volume(tmp_path / f"v{i}.mrc", volume, pixel_size=2)
     found = volume_components(volume_series(tmp_path))
     assert found.variance < 0.5
     assert str(found).endswith("so the result may be doubtful")

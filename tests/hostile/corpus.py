@@ -16,10 +16,9 @@ import zarr
 from scipy.spatial.transform import Rotation
 
 from manifactor import datasets
-from manifactor._support.version import __version__
 from manifactor.command.arguments import parse_arguments
 from manifactor.command.fitting import checkpoint_folder, tasks_of
-from manifactor.command.main import COMMANDS, main
+from manifactor.command.main import main
 from manifactor.cryoem.all_views.model import motion_records
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.volumes import MODEL_FILE
@@ -27,12 +26,10 @@ from manifactor.cryoem.files.particles import euler_matrices
 from manifactor.runs.archive import load, save
 from manifactor.runs.checkpoints import Checkpoints
 from manifactor.runs.folder import read_places, read_run, write_run
-from studies.keeping import unfinished
-from studies.paper.recipes import FORMAT, Settings, versions
 
 from ..cryoem.moving import moving_model, moving_views
+from ..cryoem.simulate.test_structures import ATOMS, mmcif, pdb
 from ..cryoem.star_files import loop, row
-from ..datasets.test_structures import ATOMS, mmcif, pdb
 
 N = 60
 SIDE = 16  # pixels of an image
@@ -260,23 +257,6 @@ def _write_others() -> None:
     Path("weights.1.pkl").write_bytes(b"")
     address = {"type": "Scheduler", "address": "tcp://127.0.0.1:1", "workers": {}}
     Path("scheduler.json").write_text(json.dumps(address))
-    records = [{"shape": "torus", "seed": k, "version": __version__} for k in range(3)]
-    lines = "".join(f"{json.dumps(record)}\n" for record in records)
-    unfinished(Path("study.jsonl")).write_text(lines)
-    _write_reproduction(Path("reproduction"))
-
-
-def _write_reproduction(folder: Path) -> None:
-    folder.mkdir()
-    section = {"title": "A", "text": ["B"], "pictures": [], "tables": [], "took": 1.0}
-    record = {
-        "format": FORMAT,
-        "settings": vars(Settings()),
-        "versions": versions(),
-        "python": "3",
-        "sections": {"fig1": section},
-    }
-    (folder / "numbers.json").write_text(json.dumps(record))
 
 
 def _write_runs() -> None:
@@ -319,7 +299,7 @@ def _write_moving_run() -> None:
 
 def _write_checkpoints(line: str, out: Path) -> None:
     """Write what a fit that was stopped has left; every stage of it counts as long."""
-    task = tasks_of(parse_arguments(["fit", *line.split()], COMMANDS))[0]
+    task = tasks_of(parse_arguments(["fit", *line.split()])[1])[0]
     folder = checkpoint_folder(out)
     stages = Checkpoints(folder, worth_writing=-1.0)
     opened = task.open()

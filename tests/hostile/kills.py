@@ -3,7 +3,7 @@
 A command runs in a forked process, which has everything imported: a kill costs tens of
 milliseconds. The process kills itself before a file operation, as Python's audit events
 tell them, or is killed after a time. Then the output must be the old one or the new
-one, whole, and after the next command nothing else may be left.
+one, whole, or be put back by the next command, after which nothing else may be left.
 
 Run as a program, this kills before some operations and prints one line of JSON for each
 case: tests start it as a process of its own, since a process with threads must not fork.
@@ -65,31 +65,18 @@ class Case:
         Commands that have written before; the last may have written `out`.
     stride : int
         Kills are before each so many operations; 1 for all.
-    at_once : bool
-        Whether folders can be exchanged in one step.
     operations : frozenset of str
         Kinds of operations that kills are before.
     first : int
         Number of the first of these.
-    elsewhere : str
-        The next command after a kill, if it writes another output into the same folder;
-        else it is `line` again.
     """
 
     line: str
     out: str
     before: tuple[str, ...] = ()
     stride: int = 1
-    at_once: bool = True
     operations: frozenset[str] = frozenset(OPERATIONS)
     first: int = 1
-    elsewhere: str = ""
-
-    @property
-    def name(self) -> str:
-        steps = "" if self.at_once else " (in two steps)"
-        after = f" (then {self.elsewhere})" if self.elsewhere else ""
-        return f"{self.line}{steps}{after}"
 
 
 @dataclass(frozen=True)
@@ -114,8 +101,6 @@ FOLDERS = [
     with_old("export run --factor 1 --bins 3 --to relion", "out"),
     with_old("simulate molecule --n 20 --size 54 --pixel-size 4", "out"),
 ]
-OTHER = "simulate torus --n 50 --out other.npz"
-ELSEWHERE = Case("simulate torus --n 50 --out out.npz", "out.npz", elsewhere=OTHER)
 # Commands that take hundredths of a second; with those of `FOLDERS`.
 QUICK = [
     Case("fit a.npz --out out", "out"),
@@ -124,8 +109,7 @@ QUICK = [
     with_old("select run --factor 1 --range 0 0.7", "out.star"),
     Case("select run --factor 1 --range 0 0.7 --out out.csv", "out.csv"),
     with_old("simulate torus --n 50", "out.npz"),
-    ELSEWHERE,
-    replace(ELSEWHERE, line="fit a.npz --out out", out="out"),
+    Case("simulate torus --n 50 --out out.npz", "out.npz"),
 ]
 SLOW = [
     Case("report run", "run/report.html", ("report run",)),
@@ -138,23 +122,16 @@ SLOW = [
 
 
 def all_cases() -> list[Case]:
-    two_steps = [replace(case, at_once=False) for case in FOLDERS]
-    return [*FOLDERS, *two_steps, *QUICK, *SLOW]
+    return [*FOLDERS, *QUICK, *SLOW]
 
 
 def some_cases() -> list[Case]:
     """Return those of a test, in which few operations are tried."""
     fit, views, _, export, _ = FOLDERS
     # The first three operations remove folders that only tried the place.
-    cases = [
-        replace(fit, first=4),
-        replace(fit, first=4, at_once=False),
-        replace(views, stride=4, at_once=False),
-        export,
-        QUICK[3],
-    ]
+    cases = [replace(fit, first=4), replace(views, stride=4), export, QUICK[3]]
     cases = [replace(case, operations=frozenset(RENAMES)) for case in cases]
-    return [*cases, ELSEWHERE]
+    return [*cases, QUICK[-1]]
 
 
 def forked(
@@ -163,7 +140,6 @@ def forked(
     *,
     before: int | None = None,
     after: float | None = None,
-    at_once: bool = True,
     operations: frozenset[str] = frozenset(OPERATIONS),
 ) -> int:
     """Run a command in a process of its own; return how it ended, -9 for killed.
@@ -179,7 +155,6 @@ def forked(
         `folder`.
     after : float or None
         Seconds after which it is killed.
-    at_once : bool
     operations : frozenset of str
         Kinds of operations that are counted.
     """
@@ -188,7 +163,7 @@ def forked(
         code = 99
         try:
             seen = [] if before is None else _kill_before(before, operations, folder)
-            code = _run(line, folder, at_once)
+            code = _run(line, folder)
             folder.with_name("count.txt").write_text(f"{len(seen)}")
         finally:
             os._exit(code)
@@ -198,8 +173,7 @@ def forked(
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def _run(line: str, folder: Path, at_once: bool) -> int:
-    from manifactor._support import files
+def _run(line: str, folder: Path) -> int:
     from manifactor.command.main import main
 
     os.chdir(folder)
@@ -207,8 +181,6 @@ def _run(line: str, folder: Path, at_once: bool) -> int:
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.write(2, f"$ {line}\n".encode())
-    if not at_once:
-        files.exchange = lambda one, other: False
     return main(line.split())
 
 
@@ -355,7 +327,7 @@ class Bench:
         # Under the name of all others: some outputs hold their paths.
         done = self.copied(start, "work")
         begin = time.monotonic()
-        options = {"at_once": case.at_once, "operations": case.operations}
+        options = {"operations": case.operations}
         assert forked(case.line, done, before=0, **options) == 0, case.line
         seconds = time.monotonic() - begin
         n_operations = int(done.with_name("count.txt").read_text())
@@ -368,7 +340,7 @@ class Bench:
             when = f"{moment.get('before') or moment['after']}"
             # At a random moment, it may have ended already.
             if ended != -signal.SIGKILL and (moments is None or ended != 0):
-                yield Kill(case.name, when, f"it ended with {ended} and was not killed")
+                yield Kill(case.line, when, f"it ended with {ended} and was not killed")
             else:
                 yield self._judged(case, work, when, old, new, expected)
         if moments is None:
@@ -376,29 +348,24 @@ class Bench:
             work = self.copied(start, "work")
             ended = forked(case.line, work, before=n_operations + 1, **options)
             if ended != 0:
-                yield Kill(case.name, "the end", f"it ended with {ended}")
+                yield Kill(case.line, "the end", f"it ended with {ended}")
 
     def _judged(self, case, work, moment, old, new, expected) -> Kill:
         out = work / case.out
-        if case.elsewhere:
-            code = forked(case.elsewhere, work)
-            found = "" if code == 0 else f"the next command ended with {code}"
-            found = found or problem_of(out, old, new)
-            hidden = sorted(name for name in names(work) if name.startswith("."))
-            return Kill(case.name, moment, found, ", ".join(hidden))
-        found = problem_of(out, old, new) if case.at_once else ""
-        if not case.at_once:
-            # The next command that owns the place, though it is refused.
+        missing = bool(old) and not os.path.lexists(out)
+        found = "" if missing else problem_of(out, old, new)
+        if missing:
+            # The next command that owns the place puts it back, though it is refused.
             code = forked(case.line.replace(" --overwrite", ""), work)
             found = problem_of(out, old, new)
             found = found or ("" if code == 2 else f"the next command: {code}")
-        code = forked(case.line, work, at_once=case.at_once)
+        code = forked(case.line, work)
         # A command that was killed after its output was in place refuses to replace it.
         if code not in (0, 2) or (code == 2 and "--overwrite" in case.line):
             found = found or f"the next command ended with {code}"
         found = found or problem_of(out, {}, new)
         left = sorted(names(work) ^ expected)
-        return Kill(case.name, moment, found, ", ".join(left))
+        return Kill(case.line, moment, found, ", ".join(left))
 
 
 def warm_up() -> None:

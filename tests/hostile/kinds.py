@@ -17,20 +17,19 @@ from manifactor.runs.folder import read_run
 from manifactor.runs.run import open_run
 from manifactor.tables.files import read_samples
 from manifactor.views.explorer.scene import open_scene
-from studies.keeping import kept_records
-from studies.paper import recipes
 
-from .binary import MRC, NPY, PICKLE, ZIP
+from .binary import MRC, NPY, OURS, PICKLE, ZIP
 from .corpus import latents, samples
 from .mutations import BYTES, Mutation
 from .parquet import PARQUET
 from .text import JSON, TEXT
 
-# How files are damaged, by the ending of their names.
+# How files are damaged, by their names or the ending of these.
 FORMS: dict[str, tuple[Mutation, ...]] = {
     ".npy": NPY,
     ".cs": NPY,
-    ".npz": ZIP,
+    "x.npz": ZIP,
+    ".npz": OURS,
     ".pkl": PICKLE,
     ".parquet": PARQUET,
     ".mrc": MRC,
@@ -45,8 +44,8 @@ FORMS: dict[str, tuple[Mutation, ...]] = {
 
 def mutations_of(path: str) -> tuple[Mutation, ...]:
     """Return the damages that suit a file."""
-    name = Path(path).name
-    return FORMS.get(Path(path).suffix or name, BYTES)
+    name, suffix = Path(path).name, Path(path).suffix
+    return FORMS.get(name, FORMS.get(suffix, BYTES))
 
 
 # A command as it is typed, with {} for the damaged file, or a function of that file.
@@ -119,17 +118,6 @@ def see_motions(path: Path) -> None:
 def read_structure(path: Path) -> None:
     """Read the atoms of a molecule."""
     datasets.read_molecule(path, rotor=["B"])
-
-
-def read_study(path: Path) -> None:
-    """Read the records of an interrupted study."""
-    jobs = [{"shape": "torus", "seed": seed} for seed in range(3)]
-    kept_records(path.with_suffix(""), jobs)
-
-
-def read_reproduction(path: Path) -> None:
-    """Read the numbers of an earlier reproduction."""
-    recipes._opened(path.parent, recipes.Settings())
 
 
 def read_address(path: Path) -> None:
@@ -302,8 +290,6 @@ KINDS: dict[str, tuple[Reader, ...]] = {
     ),
     "training": (Reader(("config.yaml", "ctf.pkl"), (POINTS,)),),
     "structure": (Reader(("molecule.pdb", "molecule.cif"), (read_structure,)),),
-    "study": (Reader(("study.jsonl.part",), (read_study,)),),
-    "reproduction": (Reader(("reproduction/numbers.json",), (read_reproduction,)),),
     "scheduler": (Reader(("scheduler.json",), (read_address,)),),
 }
 

@@ -79,26 +79,18 @@ def test_a_damaged_checkpoint_is_refused(tmp_path):
         Checkpoints(tmp_path, resume=True).recall("neighbours", "key", lambda: 1)
 
 
-@pytest.mark.parametrize(
-    ("name", "stage", "message"),
-    [
-        ("neighbours", ("key", Choice(1, "a")), "the stage 'neighbours' holds Choice"),
-        ("preparation", ("key", Choice("x", "a")), "holds no preparation"),
-        ("spectrum", ("key",), "it holds no stage"),
-        ("spectrum", 3, "it holds no stage"),
-    ],
-)
-def test_a_checkpoint_of_another_stage_is_refused(tmp_path, name, stage, message):
-    write_tree(tmp_path / f"{name}.npz", stage)
-    with pytest.raises(ValueError, match=rf"{name}.npz is damaged, .*{message}"):
-        Checkpoints(tmp_path, resume=True).recall(name, "key", lambda: 1)
+@pytest.mark.parametrize("stage", [("key", Choice(1, "a")), ("key",), 3])
+def test_a_checkpoint_of_another_stage_is_refused(tmp_path, stage):
+    write_tree(tmp_path / "spectrum.npz", stage)
+    with pytest.raises(ValueError, match=r"spectrum.npz is damaged, .*something else"):
+        Checkpoints(tmp_path, resume=True).recall("spectrum", "key", lambda: 1)
 
 
 @pytest.mark.parametrize("results", [(), 3])
 def test_a_group_of_no_pieces_is_refused_not_read_for_ever(tmp_path, results):
     write_tree(tmp_path / "images.000000.npz", ("key", results))
     stages = Checkpoints(tmp_path, resume=True)
-    with pytest.raises(ValueError, match=r"images.000000.npz .*\(it holds no pieces\)"):
+    with pytest.raises(ValueError, match=r"images.000000.npz is damaged"):
         list(stages.pieces("images", "key", abs, [(1,), (2,)]))
 
 

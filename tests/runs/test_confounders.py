@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from manifactor.cryoem.files.particles import Particles, view_directions
-from manifactor.runs.confounders import ConfounderSettings, confounders
+from manifactor.runs.confounders import confounders
 from manifactor.runs.places import Place
 
 N = 1500
@@ -126,20 +126,6 @@ def test_a_defocus_that_whole_micrographs_share_is_as_good_a_predictor(particles
     assert result["defocus", 2].p > 0.005
 
 
-def test_the_levels_of_a_verdict_are_settings(particles, rng):
-    defocus = (particles.microscope["defocus_u"] - 10_000) / 15_000
-    weak = Place(0.3 * defocus + 0.7 * rng.uniform(size=N), "interval")
-    meanings = {}
-    for level in (0.05, 0.9):
-        settings = ConfounderSettings(
-            dependent_r2=level, owned_r2=level, n_permutations=60, max_samples=800
-        )
-        result = confounders(particles, [weak], rng=np.random.default_rng(0), settings=settings)
-        meanings[level] = {c.name: c.meaning for c in result}["defocus"]
-    assert meanings[0.05].startswith("factor 1 is a microscope factor")
-    assert meanings[0.9] == ""
-
-
 def test_too_few_particles_are_compared_with_nothing(particles, rng):
     few = particles[np.arange(30)]
     samples = rng.normal(size=(30, 2))
@@ -150,13 +136,7 @@ def test_too_few_particles_are_compared_with_nothing(particles, rng):
 def of_all_views(particles, place, *, seed=0):
     """What the view explains of places on a factor."""
     few = replace(particles, shift=None, microscope={})
-    result = confounders(
-        few,
-        [place],
-        all_views=True,
-        rng=np.random.default_rng(seed),
-        settings=ConfounderSettings(n_permutations=49),
-    )
+    result = confounders(few, [place], all_views=True, rng=np.random.default_rng(seed))
     return next(found for found in result if found.name == "view")
 
 

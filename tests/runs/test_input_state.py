@@ -6,6 +6,7 @@ import pytest
 from manifactor.runs import task as tasks
 from manifactor.runs.checkpoints import InputWarning
 from manifactor.runs.folder import read_run
+from manifactor.runs.options import FitOptions
 from manifactor.runs.task import Task
 
 
@@ -54,7 +55,7 @@ def test_particles_that_are_removed_cost_only_their_own_file(samples, tmp_path, 
     star = tmp_path / "a.star"
     rows = "".join(f"{k + 1:06d}@a.mrcs {k}\n" for k in range(150))
     star.write_text(f"data_\n\nloop_\n_rlnImageName #1\n_rlnCoordinateX #2\n{rows}")
-    task = Task(samples, particles=str(star))
+    task = Task(samples, FitOptions(particles=str(star)))
     with pytest.warns(InputWarning) as found:
         fit_and(star.unlink, task, tmp_path / "run", monkeypatch)
     texts = [str(each.message) for each in found]

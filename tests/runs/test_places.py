@@ -4,7 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manifactor import ManifoldFactorizer, datasets
-from manifactor.runs.places import Place, all_places, fitted_places, from_table, to_table
+from manifactor.runs.places import (
+    Place,
+    all_places,
+    bin_labels,
+    fitted_places,
+    from_table,
+    grid_labels,
+    table_columns,
+)
 
 # Files have 8 digits; finer differences of angles are rounding.
 degrees = st.integers(0, 360 * 10**5 - 1).map(lambda n: n / 10**5)
@@ -43,12 +51,12 @@ def test_a_table_gives_the_places_back(rng):
         Place(rng.uniform(size=(5, 3)), "other", rng.uniform(size=5)),
         Place(rng.uniform(0, 6, size=5), "circle", rng.uniform(size=5)),
     ]
-    header, columns = to_table(places, np.arange(5) + 7)
-    assert header[:4] == ["sample", "factor1", "factor1_confidence", "factor2_0"]
-    assert columns[:, 0].tolist() == [7, 8, 9, 10, 11]
-    for before, after in zip(
-        places, from_table(header, columns, [p.topology for p in places]), strict=True
-    ):
+    table = table_columns(places, np.arange(5) + 7)
+    assert list(table)[:4] == ["sample", "factor1", "factor1_confidence", "factor2_0"]
+    assert table["sample"].tolist() == [7, 8, 9, 10, 11]
+    columns = np.column_stack(list(table.values()))
+    back = from_table(list(table), columns, [p.topology for p in places])
+    for before, after in zip(places, back, strict=True):
         np.testing.assert_allclose(after.coordinate, before.coordinate, rtol=1e-9)
         np.testing.assert_array_equal(after.confidence, before.confidence)
 
@@ -60,3 +68,33 @@ def test_fitted_samples_are_placed_where_they_were_fitted():
     for fitted, placed in zip(fitted_places(fit), all_places(fit, X), strict=True):
         np.testing.assert_allclose(placed.features, fitted.features, atol=1e-6)
         np.testing.assert_array_equal(placed.confidence, fitted.confidence)
+
+
+def test_the_first_bin_of_a_circle_reaches_across_zero():
+    labels, centres = bin_labels(
+        np.array([350.0, 10.0, 0.0, 360.0, 44.9, 45.1, 314.9, -10.0]), "circle", n_bins=4
+    )
+    assert labels.tolist() == [0, 0, 0, 0, 0, 1, 3, 0]
+    assert centres.tolist() == [0, 90, 180, 270]
+
+
+def test_the_ends_of_an_interval_lie_in_its_first_and_last_bin():
+    labels, centres = bin_labels(np.array([0.0, 0.24, 0.26, 0.99, 1.0]), "interval", n_bins=4)
+    assert labels.tolist() == [0, 0, 1, 3, 3]
+    assert centres.tolist() == [0.125, 0.375, 0.625, 0.875]
+
+
+def test_every_sample_is_within_half_a_bin_of_its_centre(rng):
+    angle = rng.uniform(0, 360, size=1000)
+    labels, centres = bin_labels(angle, "circle", n_bins=7)
+    apart = np.abs((angle - centres[labels] + 180) % 360 - 180)
+    assert apart.max() <= 360 / 14
+
+
+def test_a_grid_counts_its_cells_row_by_row():
+    assert grid_labels(np.array([0, 1, 2, -1]), np.array([3, 0, -1, 1]), n_columns=4).tolist() == [
+        3,
+        4,
+        -1,
+        -1,
+    ]

@@ -1,17 +1,30 @@
+"""Files and folders: whole or absent, written by one command at a time, read to their end."""
+
 import os
+import socket
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from manifactor._support import files
 from manifactor._support.files import (
+    claim,
+    claims_released,
+    is_half_replaced,
+    name_beside,
     require_place,
+    require_regular_file,
     require_writable,
     whole_folder,
     write_new,
     write_whole,
 )
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
 
 
 def test_a_file_is_written_with_the_mode_of_any_new_file(tmp_path):
@@ -63,25 +76,6 @@ def test_a_folder_that_fails_leaves_the_old_one_and_nothing_else(tmp_path):
     assert list(tmp_path.iterdir()) == [folder]
 
 
-def test_a_folder_that_cannot_be_replaced_is_put_back(tmp_path, monkeypatch):
-    folder = tmp_path / "run"
-    folder.mkdir()
-    (folder / "old").touch()
-    rename = type(folder).rename
-
-    def only_away(self, target):
-        if target == folder and not (self / "old").exists():
-            raise OSError("busy")
-        return rename(self, target)
-
-    monkeypatch.setattr("manifactor._support.files.exchange", lambda *_: False)
-    monkeypatch.setattr(type(folder), "rename", only_away)
-    with pytest.raises(OSError, match="busy"), whole_folder(folder) as beside:
-        (beside / "new").touch()
-    assert [path.name for path in folder.iterdir()] == ["old"]
-    assert list(tmp_path.iterdir()) == [folder]
-
-
 def test_a_folder_that_does_not_exist_is_not_writable(tmp_path):
     match = r"goes into .*gone, which must be a writable folder: No such file"
     with pytest.raises(ValueError, match=match):
@@ -90,41 +84,13 @@ def test_a_folder_that_does_not_exist_is_not_writable(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("at_once", [True, False])
-def test_a_folder_that_is_replaced_leaves_no_trace(tmp_path, monkeypatch, at_once):
-    folder = tmp_path / "run"
-    folder.mkdir()
-    (folder / "old").touch()
-    if not at_once:
-        monkeypatch.setattr(files, "exchange", lambda *_: False)
-    with whole_folder(folder) as beside:
-        (beside / "new").touch()
-    assert [path.name for path in folder.iterdir()] == ["new"]
-    assert list(tmp_path.iterdir()) == [folder]
-
-
-@pytest.mark.parametrize("at_once", [True, False])
-def test_a_link_to_a_folder_is_replaced_and_the_folder_kept(tmp_path, monkeypatch, at_once):
+def test_a_link_to_a_folder_is_replaced_and_the_folder_kept(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "run").symlink_to("elsewhere")
-    if not at_once:
-        monkeypatch.setattr(files, "exchange", lambda *_: False)
     with whole_folder(tmp_path / "run") as beside:
         (beside / "new").touch()
     assert not (tmp_path / "run").is_symlink()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "run"]
-
-
-def test_linux_and_macos_exchange_folders_in_one_step(tmp_path):
-    one, other = tmp_path / "one", tmp_path / "other"
-    for folder in (one, other):
-        folder.mkdir()
-        (folder / folder.name).touch()
-    if not files.exchange(one, other):
-        pytest.skip("this file system cannot")
-    assert (one / "other").is_file()
-    assert (other / "one").is_file()
-    assert not files.exchange(one, tmp_path / "gone")
+    assert names(tmp_path) == ["elsewhere", "run"]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="no /proc here")
@@ -161,13 +127,7 @@ def test_files_are_on_the_disk_before_they_get_their_names(tmp_path, monkeypatch
     ]
 
 
-@pytest.mark.parametrize("links", [True, False])
-def test_a_new_file_never_takes_a_name_that_exists(tmp_path, monkeypatch, links):
-    def none(*_):
-        raise PermissionError(1, "Operation not permitted")
-
-    if not links:
-        monkeypatch.setattr(os, "link", none)
+def test_a_new_file_never_takes_a_name_that_exists(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     (tmp_path / "file").write_text("old")
     for name in ("link", "file"):
@@ -176,7 +136,7 @@ def test_a_new_file_never_takes_a_name_that_exists(tmp_path, monkeypatch, links)
     write_new(tmp_path / "new", lambda file: file.write(b"new"))
     assert (tmp_path / "new").read_text() == "new"
     assert (tmp_path / "file").read_text() == "old"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link", "new"]
+    assert names(tmp_path) == ["file", "link", "new"]
 
 
 @pytest.mark.parametrize("name", ["x" * 250, "null\0", "..", "file/run", "gone/run"])
@@ -186,3 +146,113 @@ def test_a_name_that_cannot_be_written_is_refused(tmp_path, name):
         require_place(tmp_path / name, remedy="Choose another --out.")
     assert "\n" not in str(found.value)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+OWNER = """
+import sys
+from pathlib import Path
+from manifactor._support.files import claim, claims_released, temporary
+with claims_released():
+    claim(Path("run"))
+    with temporary(Path("run"), folder=True), temporary(Path("run")):
+        print("claimed", flush=True)
+        sys.stdin.read()
+"""
+
+
+def test_an_output_that_another_process_writes_is_refused_until_it_is_killed(tmp_path):
+    command = [sys.executable, "-c", OWNER]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, stdin=pipe, stdout=pipe) as owner:
+        try:
+            assert owner.stdout.readline() == b"claimed\n"
+            who = rf"another command \(process {owner.pid} on .*is writing .*run\. Wait"
+            with claims_released(), pytest.raises(ValueError, match=who):
+                claim(tmp_path / "run")
+            with claims_released():
+                assert not claim(tmp_path / "other")
+        finally:
+            owner.kill()
+    # Its files are left, and nobody holds its lock.
+    assert len(names(tmp_path)) == 3
+    with claims_released():
+        assert not claim(tmp_path / "run")
+        assert not claim(tmp_path / "run")  # a second time by the same command
+        assert names(tmp_path) == [".run.manifactor.lock"]
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
+def test_what_is_no_lock_file_is_refused_and_left_alone(tmp_path, kind):
+    path, victim = tmp_path / ".run.manifactor.lock", tmp_path / "victim"
+    victim.write_text("kept")
+    make = {"link": lambda: path.symlink_to(victim), "folder": path.mkdir}
+    make.get(kind, lambda: os.mkfifo(path))()
+    with pytest.raises(ValueError, match="must be a lock file"), claims_released():
+        claim(tmp_path / "run")
+    assert os.path.lexists(path)
+    assert victim.read_text() == "kept"
+
+
+def left(folder, name, state, tag="abcdefgh"):
+    """A folder as a killed program leaves it."""
+    path = folder / name_beside(folder / name, state, tag)
+    path.mkdir()
+    (path / state).touch()
+
+
+def test_an_output_that_was_moved_away_is_put_back(tmp_path):
+    left(tmp_path, "run", "old")
+    left(tmp_path, "run", "new")
+    assert is_half_replaced(tmp_path / "run")
+    with claims_released():
+        assert claim(tmp_path / "run")
+    assert names(tmp_path) == ["run"]
+    assert names(tmp_path / "run") == ["old"]
+    assert not is_half_replaced(tmp_path / "run")
+
+
+def test_only_what_is_left_of_the_output_itself_is_removed(tmp_path):
+    (tmp_path / "run").mkdir()
+    kept = [".run.new", ".run.old.1", ".run.stages", ".run.new.abcdefgh.new.abcdefgh", "run.new.x"]
+    for name in kept:
+        (tmp_path / name).mkdir()
+    left(tmp_path, "run", "old")
+    left(tmp_path, "run", "new")
+    left(tmp_path, "other", "new")
+    with claims_released():
+        assert not claim(tmp_path / "run")
+    assert names(tmp_path) == sorted([*kept, "run", ".other.new.abcdefgh"])
+
+
+def test_a_file_and_a_link_to_it_are_taken(tmp_path):
+    (tmp_path / "a").write_text("a")
+    (tmp_path / "b").symlink_to("a")
+    require_regular_file(tmp_path / "a")
+    require_regular_file(tmp_path / "b")
+
+
+def test_what_cannot_be_read_to_its_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    os.mkfifo("pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "lost").symlink_to("nowhere")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket")
+    for name, problem in [
+        (tmp_path / "pipe", "is a named pipe, which is not read from"),
+        (tmp_path / "socket", "is a device or a socket"),
+        (tmp_path / "loop", "is a link that leads back to itself"),
+        (tmp_path / "lost", "does not exist"),
+        (tmp_path, "is a folder"),
+        (tmp_path / "pipe" / "a", "does not exist"),
+        (tmp_path / "a\0b", "has a name that no file can have"),
+        (tmp_path / ("a" * 300), "cannot be used: File name too long"),
+    ]:
+        with pytest.raises(ValueError, match=f"the indices must be a file; .* {problem}"):
+            require_regular_file(name, "the indices")
+
+
+def test_a_device_is_refused():
+    with pytest.raises(ValueError, match="/dev/zero is a device"):
+        require_regular_file(Path("/dev/zero"))

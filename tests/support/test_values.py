@@ -1,16 +1,16 @@
 import numpy as np
 import pytest
 
+from manifactor._support import values
 from manifactor._support.values import (
-    ValueSettings,
     bad_values,
     extremes,
+    quotient,
     require_spread,
     require_values,
 )
 
 LARGEST = np.finfo(float).max
-SMALL_STEPS = ValueSettings(numbers_per_step=3)
 
 
 @pytest.mark.parametrize(
@@ -46,24 +46,25 @@ def test_squares_in_single_precision_overflow_sooner():
 
 
 def test_values_that_are_kept_have_finite_sums_of_squares():
-    for dtype in (np.float64, np.float32):
-        largest = np.array(ValueSettings().largest_of(dtype), dtype)
+    for dtype, largest in ((np.float64, values.LARGEST), (np.float32, values.LARGEST_SINGLE)):
+        largest = np.array(largest, dtype)
         # A difference is twice as large as its ends; of 10^6 columns.
         assert np.isfinite(dtype(1e6) * (2 * largest) ** 2)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, LARGEST])
 @pytest.mark.parametrize("place", [(0, 0), (3, 1), (6, 1)])
-def test_every_step_is_searched(value, place):
+def test_every_step_is_searched(value, place, monkeypatch):
+    monkeypatch.setattr(values, "NUMBERS_PER_STEP", 3)
     X = np.zeros((7, 2))
-    assert bad_values(X, settings=SMALL_STEPS) is None
+    assert bad_values(X) is None
     X[place] = value
-    assert bad_values(X, settings=SMALL_STEPS).place == place
+    assert bad_values(X).place == place
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_many_values_below_the_limit_are_good_and_one_beyond_it_is_not(dtype):
-    limit = ValueSettings().largest_of(dtype)
+    limit = values.LARGEST_SINGLE if dtype == np.float32 else values.LARGEST
     many = np.full((30, 10), 0.9 * limit, dtype)  # with a larger sum of squares
     assert bad_values(many) is None
     assert bad_values(many.T) is None
@@ -73,9 +74,10 @@ def test_many_values_below_the_limit_are_good_and_one_beyond_it_is_not(dtype):
     assert bad_values(one.T).place == (3, 17)
 
 
-def test_extremes_are_those_of_all_steps(rng):
+def test_extremes_are_those_of_all_steps(rng, monkeypatch):
+    monkeypatch.setattr(values, "NUMBERS_PER_STEP", 3)
     X = rng.normal(size=(50, 4))
-    assert extremes(X, settings=SMALL_STEPS) == (X.min(), X.max())
+    assert extremes(X) == (X.min(), X.max())
     assert bad_values(np.empty((0, 3))) is None
     assert bad_values(np.empty((3, 0))) is None
 
@@ -89,3 +91,17 @@ def test_samples_that_differ_by_less_than_their_squares_show_are_refused(rng):
         require_spread(np.c_[X, np.full(50, 7.0)])
     require_spread(X * 1e20)
     require_spread(np.zeros((50, 2)))  # copies are told from each other elsewhere
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_quotient_by_0_is_0_or_very_large_and_never_nan(dtype):
+    found = quotient(np.array([0, 1, 1e10], dtype=dtype), np.zeros(3, dtype=dtype))
+    assert found.dtype == dtype
+    assert found[0] == 0
+    assert (found[1:] > 1e30).all()
+
+
+def test_a_quotient_of_numbers_is_a_number():
+    assert quotient(1.0, 4.0) == 0.25
+    assert quotient(0.0, 0.0) == 0
+    assert quotient(1e10, 0.0) > 1e300

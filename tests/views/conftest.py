@@ -1,5 +1,6 @@
 """A small run of particle images, a server on it, and a browser."""
 
+import json
 import os
 import shutil
 import threading
@@ -9,14 +10,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from manifactor import datasets
+from manifactor import ManifoldFactorizer, datasets
 from manifactor.cryoem.all_views.model import motion_records
 from manifactor.cryoem.all_views.volumes import MODEL_FILE
 from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.folder import read_places, read_run, write_run
+from manifactor.runs.options import FitOptions
 from manifactor.runs.task import Task
+from manifactor.views import plots
 from manifactor.views.explorer.scene import open_scene
-from manifactor.views.explorer.server import ServerSettings, application, listening, web_server
+from manifactor.views.explorer.server import NearRequest, application, listening, web_server
 
 from ..cryoem.moving import moving_model, moving_views
 
@@ -43,7 +46,7 @@ def run(particles):
     """A run of these particles."""
     out = particles.parent / "run"
     star = str(particles / "particles.star")
-    task = Task(particles / "coordinates.npy", particles=star)
+    task = Task(particles / "coordinates.npy", FitOptions(particles=star))
     task.fit(task.read(), out)
     return out
 
@@ -55,12 +58,45 @@ def scene(run):
 
 @pytest.fixture(scope="session")
 def torus_run(tmp_path_factory):
-    """A run of plain numbers."""
+    """A run of plain numbers: 600 samples of a torus."""
     folder = tmp_path_factory.mktemp("torus")
-    np.save(folder / "torus.npy", datasets.sample("torus", 500, random_state=0)[0])
-    task = Task(folder / "torus.npy")
+    np.save(folder / "torus.npy", datasets.sample("torus", 600, random_state=0)[0])
+    task = Task(folder / "torus.npy", FitOptions(n_factors=2, seed=3))
     task.fit(task.read(), folder / "run")
     return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def torus(torus_run):
+    """The fit of that run."""
+    return read_run(torus_run)[1]
+
+
+@pytest.fixture(scope="session")
+def sum_torus():
+    """Factors of a sum, which have no functions of the data's spectrum."""
+    X, _ = datasets.sample("torus", 400, random_state=0)
+    return ManifoldFactorizer(method="sum", random_state=0).fit(X)
+
+
+@pytest.fixture(scope="session")
+def disk():
+    """One factor, a surface."""
+    X, _ = datasets.sample("disk", 900, random_state=0)
+    return ManifoldFactorizer(1, random_state=0).fit(X)
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Pages without their drawings, which take most of the time."""
+    monkeypatch.setattr(
+        "manifactor.views.figures.drawn", lambda *_: "<svg viewBox='0 0 1 1'></svg>"
+    )
+
+
+@pytest.fixture
+def ax():
+    return plots.new_figure(3, 3).subplots()
 
 
 @pytest.fixture(scope="session")
@@ -91,6 +127,11 @@ def moving_run(run, tmp_path_factory):
     return out
 
 
+def near_arguments(body, scene):
+    """What a request for samples near a place asks of a scene."""
+    return NearRequest.model_validate_json(json.dumps(body)).arguments(scene)
+
+
 @contextmanager
 def serving(scene, **options):
     """The port of a server on a scene."""
@@ -99,10 +140,10 @@ def serving(scene, **options):
 
 
 @contextmanager
-def running(app, *, settings=ServerSettings()):
+def running(app):
     """The port of a server on an ASGI application."""
-    with listening(0, settings=settings) as bound:
-        server = web_server(app, settings=settings)
+    with listening(0) as bound:
+        server = web_server(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
         try:

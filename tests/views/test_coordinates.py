@@ -20,13 +20,13 @@ from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.folder import read_run
+from manifactor.runs.options import FitOptions
 from manifactor.runs.run import open_run
 from manifactor.runs.task import Task
-from manifactor.views.explorer import requests
-from manifactor.views.explorer.previews import Look
+from manifactor.views.explorer.previews import Viewpoint
 from manifactor.views.explorer.scene import open_scene
 
-from .conftest import TOKEN, serving
+from .conftest import TOKEN, near_arguments, serving
 from .test_moving import READY, words
 from .test_report import Reader
 
@@ -46,7 +46,7 @@ def given(tmp_path_factory):
     turn, stretch = simulation.truth
     z = np.column_stack([turn, 4 * stretch / np.ptp(stretch)])
     np.save(folder / "z.npy", z)
-    task = Task(folder / "z.npy", particles=str(folder / "particles.star"))
+    task = Task(folder / "z.npy", FitOptions(particles=str(folder / "particles.star")))
     task.fit(task.read(), folder.parent / "run")
     return folder.parent / "run"
 
@@ -83,7 +83,9 @@ def page(given, volumes, shown, tmp_path_factory):
     """The page of the command line, for which `shown` has computed the volumes."""
     out = tmp_path_factory.mktemp("page") / "page.html"
     typed = ["report", str(given), "--out", str(out), "--volumes", str(volumes)]
-    assert main([*typed, "--view", "0,90", "--width", "30"]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("manifactor.views.figures.drawn", lambda *_: "<svg viewBox='0 0 1 1'></svg>")
+        assert main([*typed, "--view", "0,90", "--width", "30"]) == 0
     return out.read_text(encoding="utf-8")
 
 
@@ -93,10 +95,10 @@ def test_the_report_shows_molecule_images_and_volumes_along_a_factor(page):
     assert "two half sets of images correlate by 0." in text
     assert len(re.findall(r"Means of \d+ images within 30° of rot 0°, tilt 90°", text)) == 2
     assert text.count("corrected for their CTF") == 2
-    assert text.count("The molecule at 7 places") == 2
+    assert text.count("The molecule at 7 coordinates") == 2
     assert text.count("seen from rot 0°, tilt 90°") == 2
     assert "3 of 3 volumes of evaluated, vol_000.mrc to vol_002.mrc" in text
-    assert text.count("Deviation expected of a place that a single image tells") == 2
+    assert text.count("Deviation expected of a coordinate that a single image tells") == 2
     labels = Reader(page).values("aria-label")
     assert len([label for label in labels if "Strip of" in label]) == 5
 
@@ -109,7 +111,7 @@ def test_images_show_what_the_coordinates_say(shown):
 
 def image(scene, source, at=((0.5,), (0.0,)), view=(0.0, 90.0), **given):
     asked = {"factor": 0, "mode": "held", "count": 15, **given}
-    return scene.near(at, look=Look(view=view, source=source), **asked)
+    return scene.near(at, look=Viewpoint(view=view, source=source), **asked)
 
 
 def test_each_source_follows_the_direction_and_the_sliders(scene):
@@ -144,10 +146,10 @@ def test_the_page_is_told_what_can_be_shown(scene):
     assert preview["views"]["expected"]
     assert sum(preview["views"]["counts"]) == N
     assert "column 1" in about["columns"]  # what was fitted can still be coloured by
-    asked = requests.place({"at": [[0.5], [0.0]]}, scene)
+    asked = near_arguments({"at": [[0.5], [0.0]]}, scene)
     assert asked["look"].source == "molecule"
-    with pytest.raises(ValueError, match="`source` must be one of molecule, images"):
-        requests.place({"at": [[0.5], [0.0]], "source": "else"}, scene)
+    with pytest.raises(ValueError, match="`source` must be one of molecule"):
+        near_arguments({"at": [[0.5], [0.0]], "source": "else"}, scene)
 
 
 def test_volumes_are_kept_and_averages_are_made_of_them(given, shown, tmp_path, capsys):

@@ -13,27 +13,25 @@ from manifactor.command.main import main
 from manifactor.cryoem.all_views.volumes import open_motions
 from manifactor.runs.folder import read_run
 from manifactor.runs.run import open_run
-from manifactor.views.explorer import requests
-from manifactor.views.explorer.previews import Look
+from manifactor.views import figures
+from manifactor.views.explorer.previews import Viewpoint
 from manifactor.views.explorer.scene import open_scene
-from manifactor.views.figures import MotionFigureSettings, blind_sentence
-from manifactor.views.markup import scale_bar
-from manifactor.views.report import ReportSettings, write_movies, write_report
+from manifactor.views.figures import blind_sentence, scale_bar
+from manifactor.views.report import write_movies, write_report
 
-from .conftest import TOKEN, serving
+from .conftest import TOKEN, near_arguments, serving
 from .test_report import Reader
 
 pytest.importorskip("matplotlib")
 READY = "body[data-ready][data-near]"
 
 
-# The maps of the sphere have a ninth of the cells, which take most of the time to draw.
-COARSE = ReportSettings(motions=MotionFigureSettings(bands=16))
-
-
 @pytest.fixture(scope="module")
 def page(moving_run):
-    return write_report(moving_run, settings=COARSE).read_text(encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        # A ninth of the cells, which take most of the time to draw.
+        patch.setattr(figures, "BANDS", 16)
+        return write_report(moving_run).read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +48,13 @@ def test_the_report_says_what_was_found_in_all_views(page):
     text = words(page)
     assert "three principal volumes, on which two half sets of images agree" in text
     assert "(correlations 0.99, 0.90 and 0.80)" in text
-    assert "0.98 on factor 1 and 0.95 on factor 2; 1 if a place means the same" in text
+    assert "0.98 on factor 1 and 0.95 on factor 2; 1 if a coordinate means the same" in text
     assert re.search(r"median deviation is 0\.02 on factor 1 and 1° on factor 2", text)
     assert "No averages" not in text
     blind = r"9\d% of the directions show factor 1; \d%, around rot 0°, tilt 90°, are"
     assert re.search(blind, text)
     assert "All directions show factor 2." in text
-    assert text.count("Places of all 400 particles and their deviations: ") == 2
+    assert text.count("Coordinates of all 400 particles and their deviations: ") == 2
     assert "Confidence: half of the samples" not in text
 
 
@@ -77,20 +75,20 @@ def test_directions_blind_to_a_motion_are_said(moving_run):
     motions = open_motions(open_run(moving_run), read_run(moving_run)[1])
     blind, seen = (blind_sentence(motions, motion) for motion in (0, 1))
     assert re.search(r"near rot -?\d+°, tilt 8\d° are blind to it", blind)
-    assert "of the particles have no sure place" in blind
+    assert "of the particles have no sure coordinate" in blind
     assert "No direction is blind to it: the deviation is at most 0.02" in seen
 
 
-def test_movies_show_the_molecule_along_each_motion(moving_run, tmp_path):
-    few = ReportSettings(motions=MotionFigureSettings(frames=3, pixels=24))
-    written = write_movies(moving_run, page=tmp_path / "page.html", settings=few)
+def test_movies_show_the_molecule_along_each_motion(moving_run, tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "PIXELS", 24)
+    written = write_movies(moving_run, page=tmp_path / "page.html")
     names = {path.name for path in written}
     assert {"page-factor1.gif", "page-factor2.gif"} <= names
 
 
 def test_the_image_follows_the_sliders_and_the_direction(moving):
     def image(at, view):
-        look = Look(view=view)
+        look = Viewpoint(view=view)
         return moving.near(at, factor=0, mode="held", count=5, look=look)["image"]
 
     here = image([[0.1], [90.0]], (0.0, 0.0))
@@ -108,28 +106,27 @@ def test_the_page_is_told_of_directions_and_deviations(moving):
     assert views["deviations"][0][0] is None  # no particle, no deviation
     assert len(views["counts"]) == len(views["directions"]) == 64
     assert about["columns"]["factor2_deviation"]["label"] == "deviation on factor 2"
-    found = moving.near([[0.5], [0.0]], factor=0, mode="held", count=3, look=Look())
+    found = moving.near([[0.5], [0.0]], factor=0, mode="held", count=3, look=Viewpoint())
     expected = moving.run.places[1].displayed_deviation[found["samples"]]
     np.testing.assert_allclose(found["deviations"][1], expected, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("view", "message"),
-    [
-        ([1], "`view` must be a list of 2 to 2 entries"),
-        (["a", 2], "`view` must hold finite numbers"),
-        (7, "`view` must be a list"),
-    ],
-)
+@pytest.mark.parametrize(("view", "message"), [([1], "view"), (["a", 2], "view"), (7, "view")])
 def test_a_direction_is_two_numbers(moving, view, message):
     with pytest.raises(ValueError, match=message):
-        requests.place({"at": [[0.5], [0.0]], "view": view}, moving)
-    asked = requests.place({"at": [[0.5], [0.0]], "view": [-90, 200]}, moving)
+        near_arguments({"at": [[0.5], [0.0]], "view": view}, moving)
+    asked = near_arguments({"at": [[0.5], [0.0]], "view": [-90, 200]}, moving)
     assert asked["look"].view == (270, 180)
 
 
 def test_scale_bars_have_round_lengths():
-    assert [scale_bar(width).length for width in (100, 240, 264, 1300, 9)] == [20, 50, 100, 500, 2]
+    assert [scale_bar(width)["length"] for width in (100, 240, 264, 1300, 9)] == [
+        20,
+        50,
+        100,
+        500,
+        2,
+    ]
 
 
 def test_averages_of_all_views_are_volumes(moving_run, tmp_path, capsys):

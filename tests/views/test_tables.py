@@ -3,36 +3,28 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
-from manifactor import ManifoldFactorizer, datasets
+from manifactor import ManifoldFactorizer
 from manifactor._support.parameters import Choice
 from manifactor.factoring.judging.criteria import Criterion
 from manifactor.spectral.preparation import Preparation
 from manifactor.views import tables
-from manifactor.views.tables import Table
-
-
-@pytest.fixture(scope="module")
-def torus():
-    X, _ = datasets.sample("torus", 600, random_state=0)
-    return ManifoldFactorizer(2, random_state=3).fit(X)
-
-
-def test_a_table_without_rows_is_nothing():
-    assert Table("Sizes", ("what", "size"), []).as_html() == ""
+from manifactor.views.report import templates
+from manifactor.views.tables import RunTable
 
 
 def test_text_is_escaped_and_squares_are_raised_on_the_page():
-    html = Table("R^2", ("a", "b"), [("<i>", "R^2 & more")], marked=[0]).as_html()
+    parts = templates().get_template("parts.html").module
+    html = parts.table(RunTable("R^2", ("a", "b"), [("<i>", "R^2 & more")], marked=[0]))
     assert '<tr class="marked"><th scope="row">&lt;i&gt;</th>' in html
     assert "<td>R² &amp; more</td>" in html
     assert "<caption>R²</caption>" in html
+    assert parts.table(RunTable("Sizes", ("what", "size"), [])).strip() == ""
 
 
 def test_paths_are_never_broken_in_text():
     path = "/a-very-long/path-with-hyphens/and more"
-    text = Table("Files", ("what", "value"), [("input", path)]).as_text(24)
+    text = RunTable("Files", ("what", "value"), [("input", path)]).as_text(24)
     assert "/a-very-long/path-with-hyphens/and\n" in text
 
 

@@ -50,7 +50,9 @@ EXTRAS = {
     "dask": "cluster",
     "distributed": "cluster",
     "faiss": "ann",
+    "jinja2": "plots",
     "matplotlib": "plots",
+    "pydantic": "explore",
     "starlette": "explore",
     "torch": "gpu",
     "uvicorn": "explore",
@@ -90,7 +92,7 @@ def _root(module: str) -> str:
 # Text from files and of paths, written so that it steers no terminal and no shell.
 
 # Control characters, invisible ones that turn the direction of writing, bytes of file names that
-# are no text, and ends of lines or paragraphs.
+# are not text, and ends of lines or paragraphs.
 UNSAFE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
@@ -131,7 +133,7 @@ def shell_line(*words: str | os.PathLike[str]) -> str:
 def _quoted(word: str) -> str:
     if not any(map(is_unsafe, word)):
         return shlex.quote(word)
-    # In bytes: a name that is no text has no characters.
+    # In bytes: a name that is not text has no characters.
     signs = (chr(byte) for byte in os.fsencode(word))
     safe = (
         sign if " " <= sign <= "~" and sign not in "\\'" else f"\\x{ord(sign):02x}"

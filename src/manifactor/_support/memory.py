@@ -1,6 +1,7 @@
-"""The memory that this process may still take."""
+"""The memory that this process may still take, and whether a file fits into it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import prod
 from pathlib import Path
 
 import psutil
@@ -65,3 +66,31 @@ def _left(group: Path, limit: str, use: str, cache: tuple[str, ...]) -> float:
 
 def _lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.is_file() else []
+
+
+# Sizes that headers claim, compared before anything is allocated.
+
+# Formats that compress may claim so many times what they store, beyond 64 MB. Measured numbers are
+# compressed tenfold at most, and only images or tables with few values more than that.
+MOST_EXPANSION = 100
+
+
+def require_plausible(path: Path, shape: Sequence[int], stored: int, *, itemsize: int = 8) -> None:
+    """Refuse numbers, as a header claims them, far larger than what is stored of them."""
+    # Rows without columns have numbers, too. Python's integers do not overflow.
+    claimed = itemsize * prod(max(1, side) for side in shape)
+    if min(shape, default=0) < 0 or claimed > 2**26 + MOST_EXPANSION * stored:
+        raise ValueError(
+            f"{path} holds {stored:,} bytes and claims {claimed:,}, as numbers of shape "
+            f"{tuple(shape)}; it is incomplete or damaged. Write it again."
+        )
+
+
+def require_memory(path: Path, needed: float) -> None:
+    """Refuse to read a file into more memory than is available."""
+    available = available_memory()
+    if needed > available:
+        raise ValueError(
+            f"{path} would take {needed / 1e9:.1f} GB of memory, and {available / 1e9:.1f} GB are "
+            "available. Save the array as an .npy file, which is read in parts."
+        )

@@ -21,7 +21,7 @@ def require_unmasked(X, argument: str = "X") -> None:
 
 
 def require_columns_of_numbers(X, *, most: int = 4) -> None:
-    """Refuse a data frame with cells that are no numbers; leave all others alone."""
+    """Refuse a data frame with cells that are not numbers; leave all others alone."""
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
         return
     cells = {name: _first_no_number(np.asarray(X[name])) for name in X.columns}
@@ -34,7 +34,7 @@ def require_columns_of_numbers(X, *, most: int = 4) -> None:
         listed, more = f"{listed}, ...", f", {len(names)} columns in all"
     raise ValueError(
         f"`X` must hold numbers only; column {names[0]!r} holds "
-        f"{str(cells[names[0]])[:40]!r}. Leave out what is no measurement: "
+        f"{str(cells[names[0]])[:40]!r}. Leave out what is not a measurement: "
         f"X.drop(columns=[{listed}]){more}."
     )
 
@@ -67,7 +67,7 @@ def _is_missing(cell) -> bool:
 
 def as_number(cell: Any) -> float | None:
     """Return a cell of a table as a number; None if it is none."""
-    # Dates are no numbers, though numpy converts those in nanoseconds.
+    # Dates are not numbers, though numpy converts those in nanoseconds.
     if isinstance(cell, np.datetime64 | np.timedelta64):
         return None
     try:
@@ -88,7 +88,7 @@ def require_choice(name: str, value, choices: Collection[str], more: str = "") -
 def require_number(
     name: str, value, *, low: float = -np.inf, high: float = np.inf, above: float = -np.inf
 ) -> None:
-    """Refuse a value that is no finite number in [low, high] and greater than above."""
+    """Refuse a value that is not a finite number in [low, high] and greater than above."""
     # In Python, True is a number; as an argument it is a mistake.
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     number = float(value) if is_number else np.nan
@@ -113,7 +113,7 @@ def require_count(name: str, value, *, low: int, high: int, n_samples: int | Non
 
 
 def require_indices(name: str, value, *, low: int, high: int, of: str) -> None:
-    """Refuse what is no sequence of indices in [low, high] of the things named `of`."""
+    """Refuse what is not a sequence of indices in [low, high] of the things named `of`."""
     if np.ndim(value) != 1:
         raise ValueError(f"`{name}` must be a sequence of indices of {of}; got {value!r}.")
     for index in value:

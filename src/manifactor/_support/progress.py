@@ -8,10 +8,10 @@ from importlib import import_module
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
-from manifactor._support.stages import Callback
-
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # numpy is not imported for a message
     from tqdm import tqdm
+
+    from manifactor._support.stages import Callback
 
 # The start of every progress bar on a terminal, in tqdm's format.
 BAR = "{desc:<12} |{bar:24}|"
@@ -73,8 +73,8 @@ class StageLines:
 
 @contextmanager
 def shown_progress(
-    callback: Callback | None, *, verbose: Any, name: str, steady: Collection[str] = ()
-) -> Iterator[Callback | None]:
+    callback: "Callback | None", *, verbose: Any, name: str, steady: Collection[str] = ()
+) -> "Iterator[Callback | None]":
     """Yield a callback that shows the stages of a computation, and calls another one."""
     if not isinstance(verbose, Integral) or verbose < 0:
         raise ValueError(

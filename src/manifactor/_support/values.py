@@ -1,6 +1,6 @@
 """Values of samples: finite, with squares that neither overflow nor vanish."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
 
@@ -10,36 +10,13 @@ import numpy as np
 REMEDIES = ("remove those samples", "fill the values in")
 
 
-@dataclass(frozen=True)
-class ValueSettings:
-    """Which values samples may have.
-
-    Their squares end at 1e308 in double precision, and at 3e38 in single. The margin allows sums of
-    10^8 squared differences.
-    """
-
-    largest: float = 1e150
-    largest_single: float = 1e15
-
-    # Squares of smaller differences vanish, or lose digits.
-    least_spread: float = 1e-150
-    least_spread_single: float = 1e-15
-
-    # Largest ratio of a column's offset to the spread of the samples; beyond it, rounding of the
-    # mean exceeds the spread.
-    most_offset: float = 1e16
-
-    # Numbers whose extremes are taken at a time. They stay in the processor's cache, so that
-    # samples are read once from memory, or from their file.
-    numbers_per_step: int = 2**16
-
-    def largest_of(self, dtype: np.typing.DTypeLike) -> float:
-        """Return the size that values of a precision must stay below."""
-        return self.largest_single if dtype == np.float32 else self.largest
-
-    def least_spread_of(self, dtype: np.typing.DTypeLike) -> float:
-        """Return the difference that values of a precision must exceed."""
-        return self.least_spread_single if dtype == np.float32 else self.least_spread
+# Squares of values end at 1e308 in double precision, and at 3e38 in single. The margin allows sums
+# of 10^8 squared differences. Squares of differences below the least spread vanish, or lose digits.
+LARGEST, LARGEST_SINGLE = 1e150, 1e15
+LEAST_SPREAD, LEAST_SPREAD_SINGLE = 1e-150, 1e-15
+# Numbers whose extremes are taken at a time. They stay in the processor's cache, so that samples
+# are read once from memory, or from their file.
+NUMBERS_PER_STEP = 2**16
 
 
 @dataclass(frozen=True)
@@ -73,17 +50,13 @@ def _either(*remedies: str) -> str:
     return f"{', '.join(others)}, or {last}" if others else last
 
 
-def bad_values(
-    X: np.ndarray,
-    *,
-    precision: np.typing.DTypeLike | None = None,
-    settings: ValueSettings = ValueSettings(),
-) -> BadValues | None:
+def bad_values(X: np.ndarray, *, precision: np.typing.DTypeLike | None = None) -> BadValues | None:
     """Return what is not finite, or has a square that is not; None for good values."""
-    limit = settings.largest_of(X.dtype if precision is None else precision)
+    single = (X.dtype if precision is None else precision) == np.float32
+    limit = LARGEST_SINGLE if single else LARGEST
     if not X.size or _squares_are_small(X, limit):
         return None
-    low, high = extremes(X, settings=settings)
+    low, high = extremes(X)
     # NaN is neither.
     if low > -limit and high < limit:
         return None
@@ -107,23 +80,16 @@ def _squares_are_small(X: np.ndarray, limit: float) -> bool:
         return bool(np.dot(flat, flat) < limit**2 / 2)
 
 
-def extremes(X: np.ndarray, *, settings: ValueSettings = ValueSettings()) -> tuple[float, float]:
+def extremes(X: np.ndarray) -> tuple[float, float]:
     """Return the smallest and the largest value; NaN if there is one.
 
     >>> extremes(np.array([[3.0, 1.0], [2.0, 5.0]]))
     (1.0, 5.0)
     """
-    found = [(block.min(), block.max()) for block in _blocks(X, settings)]
-    low, high = np.array(found).T
+    step = max(1, NUMBERS_PER_STEP // max(1, X.size // len(X)))
+    blocks = [X[start : start + step] for start in range(0, len(X), step)]
+    low, high = np.array([(block.min(), block.max()) for block in blocks]).T
     return float(low.min()), float(high.max())
-
-
-def _blocks(X: np.ndarray, settings: ValueSettings) -> Iterator[np.ndarray]:
-    """Yield blocks of rows."""
-    row_size = max(1, X.size // len(X))
-    step = max(1, settings.numbers_per_step // row_size)
-    for start in range(0, len(X), step):
-        yield X[start : start + step]
 
 
 def require_values(
@@ -154,12 +120,7 @@ def _label(column: int, names: Sequence[str | int] | None) -> str:
     return str(column) if names is None else repr(names[column])
 
 
-def require_spread(
-    X: np.ndarray,
-    *,
-    names: Sequence[str | int] | None = None,
-    settings: ValueSettings = ValueSettings(),
-) -> None:
+def require_spread(X: np.ndarray, *, names: Sequence[str | int] | None = None) -> None:
     """Refuse samples whose differences vanish, squared or beside their values.
 
     Samples that are all equal pass.
@@ -168,7 +129,7 @@ def require_spread(
     """
     low, high = X.min(axis=0), X.max(axis=0)
     spread = float((high - low).max())
-    least = settings.least_spread_of(X.dtype)
+    least = LEAST_SPREAD_SINGLE if X.dtype == np.float32 else LEAST_SPREAD
     if 0 < spread < least:
         raise ValueError(
             f"values of `X` must differ by more than {least:.0e}, so that the squares "
@@ -177,10 +138,11 @@ def require_spread(
         )
     # All values of a column have at least this size, if they have the same sign.
     size = np.maximum(low, -high).astype(np.float64)
-    if 0 < spread < size.max() / settings.most_offset:
+    # Beyond this ratio, rounding of the mean exceeds the spread.
+    if 0 < spread < size.max() / 1e16:
         raise ValueError(
-            f"values of `X` must be smaller than {settings.most_offset:.0e} times "
-            f"their differences, as numbers have 16 digits; those of column "
+            "values of `X` must be smaller than 1e+16 times their differences, as numbers have 16 "
+            "digits; those of column "
             f"{_label(int(size.argmax()), names)} are {size.max():.2g} or more, and "
             f"samples differ by "
             f"{spread:.2g}. Such a number is a usual mark for missing values: leave "

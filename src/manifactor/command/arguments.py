@@ -1,30 +1,496 @@
-"""The grammar of the command line: every command with its options and its help."""
+"""The grammar of the command line: every command with its options and its help.
+
+Cheap to import: what a command needs is imported when it runs.
+"""
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from functools import partial
 from textwrap import fill
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from manifactor._support.options import (
+    add_options,
+    argument,
+    cluster_option,
+    flag_of,
+    given,
+    number,
+    option,
+    out_option,
+    seed_option,
+    view,
+    whole_number,
+    width_option,
+)
 from manifactor._support.version import __version__
 from manifactor.command import EXIT_BAD_INPUT, terminal
-from manifactor.command.completing import COMPLETION_FILES, completion_options
-from manifactor.command.fit_options import fit_options
-from manifactor.command.options import (
-    add,
-    add_cluster,
-    add_out,
-    add_overwrite,
-    add_run,
-    add_view_width,
-    number,
-    view,
-)
-from manifactor.command.simulating import demo_options, simulate_options
-from manifactor.command.terminal import options_of
-from manifactor.command.viewing import views_options
-from manifactor.cryoem.export.programs import BRIDGES
-from manifactor.runs.selection import SELECTIONS
+from manifactor.runs.options import FitOptions
+
+run_argument = partial(argument, "run folder written by manifactor fit", metavar="RUN", reads=True)
+overwrite_option = partial(option, default=False)
+
+
+@dataclass(frozen=True)
+class DemoOptions:
+    """The options of `demo`."""
+
+    out: str = out_option(
+        "run folder; the simulated images go into FOLDER-data", "demo-run", metavar="FOLDER"
+    )
+    # With 2500 images both motions correlate with the truth by 0.99 or more.
+    n: int = option("number of images", 2500, type=int, metavar="N")
+
+
+def _shapes() -> str:
+    from manifactor.datasets import SHAPES
+
+    return f"molecule for particle images, or one of the shapes {', '.join(sorted(SHAPES))}"
+
+
+# Headings of the options of `simulate`, which go with some kinds of simulation only.
+OF_SHAPES, OF_THE_MOLECULE = "options for shapes", "options for the molecule"
+OF_ONE_VIEW, OF_ALL_VIEWS = f"{OF_THE_MOLECULE} in one view", f"{OF_THE_MOLECULE} in all views"
+OF_THE_STRUCTURE = f"{OF_THE_MOLECULE}'s structure"
+_shape, _molecule = partial(option, group=OF_SHAPES), partial(option, group=OF_THE_MOLECULE)
+_one_view, _all_views = partial(option, group=OF_ONE_VIEW), partial(option, group=OF_ALL_VIEWS)
+_structure = partial(option, group=OF_THE_STRUCTURE)
+
+
+@dataclass(frozen=True)
+class SimulateOptions:
+    """The options of `simulate`. None is the library's own default."""
+
+    shape: str = argument(_shapes, metavar="SHAPE")
+    n: int = option("number of samples or images", 3000, type=int)
+    seed: int = seed_option()
+    # The default depends on SHAPE: the command sets it.
+    out: str | None = out_option(
+        ".npz file (default: SHAPE.npz), or for the molecule a folder (default: molecule)",
+        metavar="PATH",
+    )
+    overwrite: bool = overwrite_option("replace the output of an earlier simulation")
+
+    noise: float | None = _shape(
+        "standard deviation of Gaussian noise, in units of the shape "
+        "(default: none; 0.05 for rectangle_z and rectangle_xyz)",
+        type=number(low=0),
+        metavar="SD",
+    )
+    ambient_dimension: int | None = _shape(
+        "rotate the shape into a random subspace of D dimensions", type=int, metavar="D"
+    )
+    # No `choices`: the library's own error names the argument and the valid values.
+    sampling: str = _shape(
+        "uniform; weighted: the density varies fivefold along each factor; "
+        "dependent: the density couples neighbouring factors; "
+        "duplicates: a tenth of the samples are copies; "
+        "outliers: one in a hundred lies off the shape",
+        "uniform",
+        metavar="NAME",
+    )
+
+    views: str = _molecule(
+        "one: a single direction; all: random directions, with poses in the STAR file",
+        "one",
+        choices=["one", "all"],
+    )
+    motions: str = _molecule(
+        "x: rotation, and stretch along x; xy: rotation, and stretch along x and y; "
+        "with --views all also stretches: stretch along x and y, and rigid: no motion",
+        "x",
+        metavar="AXES",
+    )
+    # 10 and more is easy, 3 to 10 is like the paper's data, 1 is hopeless.
+    snr: float = _molecule(
+        "signal-to-noise ratio of the fourth principal component; inf for images without noise",
+        10.0,
+        type=number(above=0, infinite=True),
+    )
+    # Motions that depend on each other are not a product; this makes data to show it.
+    correlation: float = _molecule(
+        "correlation between rotation and stretch along x, in [-1, 1]",
+        0.0,
+        type=number(),
+        metavar="R",
+    )
+    defocus: tuple[float, float] | None = _molecule(
+        "range of the defocus in Angstrom; "
+        "the images then have a contrast transfer function (default: no CTF)",
+        type=number(),
+        nargs=2,
+        metavar=("LOW", "HIGH"),
+    )
+    size: int | None = _molecule(
+        "width of an image in pixels, even for one view (default: 108; all views 48)",
+        type=int,
+        metavar="PIXELS",
+    )
+    pixel_size: float | None = _molecule(
+        "width of a pixel in Angstrom (default: 2; all views 5.5)", type=number(), metavar="A"
+    )
+    in_plane: bool = _one_view("rotate each image in its plane and shift it, at random", False)
+    route: str = _one_view(
+        "atoms: project moved atoms; volumes: interpolate densities "
+        "as in the paper, about a hundred times slower",
+        "atoms",
+    )
+    preferred: bool = _all_views("prefer four directions instead of drawing uniform ones", False)
+    pose_error: float = _all_views(
+        "root mean square angle between the poses in the STAR file and the true ones, "
+        "which truth.csv holds",
+        0.0,
+        type=number(),
+        metavar="DEGREES",
+    )
+    correlate: float = _all_views(
+        "correlation between the stretch along x and the elevation of the view, in [-1, 1]",
+        0.0,
+        type=number(),
+        metavar="R",
+    )
+    # A channel is built in, so that no file is needed and nothing is downloaded.
+    structure: str | None = _structure(
+        "PDB or mmCIF file to use instead of the built-in channel; needs --rotor", metavar="FILE"
+    )
+    rotor: tuple[str, ...] | None = _structure(
+        "what rotates about z: chains (A) or ranges of residues (A:219-421)",
+        nargs="+",
+        metavar="PART",
+    )
+    assembly: str | None = _structure(
+        "biological assembly to build from the file (default: the atoms as stored)", metavar="NAME"
+    )
+    # The built-in channel has four equal subunits.
+    symmetry: int = _structure(
+        "order of the rotor's symmetry: it looks the same after 360/N degrees",
+        4,
+        type=int,
+        metavar="N",
+    )
+
+
+@dataclass(frozen=True)
+class ViewsOptions:
+    """The options of `views`."""
+
+    input: str = argument(
+        "particles with poses, .star or .cs; their images are not read",
+        metavar="PARTICLES",
+        reads=True,
+    )
+    # The same default as that of `fit --view`.
+    width: float = option(
+        "largest angle to a direction at which particles are counted, in degrees",
+        10.0,
+        type=number(),
+        metavar="DEGREES",
+    )
+    rows: int = option("number of directions to list", 8, type=whole_number(low=1), metavar="N")
+    # The default depends on PARTICLES: the command sets it.
+    out: str | None = out_option(
+        "picture to write: .png, .svg or .pdf (default: PARTICLES-views.png)", metavar="FILE"
+    )
+    overwrite: bool = overwrite_option("replace an existing picture")
+
+
+@dataclass(frozen=True)
+class ShownOptions:
+    """What `report` and `explore` show of a run."""
+
+    run: str = run_argument()
+    view: tuple[float, float] | None = option(
+        "particles of all views: show them from this direction, in degrees (default: "
+        "from the one that shows each factor best)",
+        type=view,
+        metavar="ROT,TILT",
+    )
+    width: float | None = option(
+        "largest angle to the direction in which images are averaged, in degrees "
+        "(default: 10, or up to 30 if there are fewer than 150 images)",
+        type=number(),
+        metavar="DEGREES",
+    )
+    volumes: str | None = option(
+        "show a series of .mrc volumes along a factor, such as that which cryodrgn "
+        "eval_vol writes for manifactor export",
+        metavar="FOLDER",
+    )
+    volumes_along: int | None = option(
+        "factor that the volumes lie along (default: the one on which they spread)",
+        type=int,
+        metavar="K",
+    )
+
+
+@dataclass(frozen=True)
+class ReportOptions(ShownOptions):
+    """The options of `report`."""
+
+    # Off by default: the images are read once more.
+    movies: bool = option("write a movie along each factor beside the page, as GIF and MP4", False)
+    out: str | None = out_option(
+        "page to write, .html (default: RUN/report.html, which is replaced)", metavar="FILE"
+    )
+    overwrite: bool = overwrite_option("replace an existing file of --out")
+
+
+@dataclass(frozen=True)
+class ExploreOptions(ShownOptions):
+    """The options of `explore`."""
+
+    port: int | None = option(
+        "port of the page on this machine (default: 8642, or any free port)", type=int
+    )
+    # Off by default: whoever has the page's address could otherwise write files.
+    save_to: str | None = option(
+        "folder in which the page may save selections (default: download only)", metavar="FOLDER"
+    )
+
+
+@dataclass(frozen=True)
+class SelectOptions:
+    """The options of `select`."""
+
+    run: str = run_argument()
+    # The first --range belongs to the first --factor.
+    factor: tuple[int, ...] = option(
+        "factor that the next --range is on, counted from 1; may be repeated",
+        (),
+        type=int,
+        metavar="K",
+    )
+    range: tuple[tuple[float, float], ...] = option(
+        "range of the coordinate: two numbers in [0, 1] on an interval, two angles in "
+        "degrees on a circle, where 350 10 crosses 0 (default: all samples)",
+        (),
+        type=number(),
+        nargs=2,
+        metavar=("LOW", "HIGH"),
+    )
+    column: tuple[tuple[str, str, str], ...] = option(
+        "range of any other column of numbers: of coordinates.csv, of the particles "
+        "(rlnDefocusU, ctf/df1_A) or of the table that was fitted; may be repeated",
+        (),
+        nargs=3,
+        metavar=("NAME", "LOW", "HIGH"),
+    )
+    # Samples far from all that were fitted have a coordinate, but confidence 0.
+    min_confidence: float = option(
+        "smallest confidence on every factor, in [0, 1]",
+        0.0,
+        type=number(low=0, high=1),
+        metavar="C",
+    )
+    invert: bool = option("write all samples that were not selected instead", False)
+    out: str = out_option(
+        "file to write; its ending chooses the format: .star, .cs, .csv, .pkl, .npy, .parquet",
+        required=True,
+        metavar="FILE",
+    )
+    overwrite: bool = overwrite_option("replace an existing file")
+
+
+@dataclass(frozen=True)
+class BinOptions:
+    """What `average` and `export` share."""
+
+    run: str = run_argument()
+    bins: int = option("number of bins along a factor", 10, type=int, metavar="N")
+    overwrite: bool = overwrite_option("replace an earlier output of this command")
+
+
+@dataclass(frozen=True)
+class AverageOptions(BinOptions):
+    """The options of `average`."""
+
+    factor: tuple[int, ...] = option(
+        "factor, counted from 1; given twice, the grid of two factors",
+        (),
+        type=int,
+        required=True,
+        metavar="K",
+    )
+    # Without matching, a bin that holds other states of a second motion shows that motion, too.
+    match: bool = option(
+        "weight samples so that all bins have the same distribution of other factors", False
+    )
+    # By how much the halves of a bin differ is what of its average is noise.
+    halves: bool = option(
+        "average both half sets of every bin, too, and print how they correlate", False
+    )
+    view: tuple[float, float] | None = option(
+        "average the images seen from this direction only, in degrees",
+        type=view,
+        metavar="ROT,TILT",
+    )
+    width: float | None = width_option()
+    # Inside the run folder: when `fit --overwrite` replaces the run, averages of the old one go
+    # with it.
+    out: str | None = out_option("folder to write (default: RUN/average-factorK)", metavar="FOLDER")
+    cluster: str | None = cluster_option("sums of images")
+
+
+@dataclass(frozen=True)
+class ExportOptions(BinOptions):
+    """The options of `export`."""
+
+    to: str = option(
+        "program to export to",
+        required=True,
+        choices=["cryodrgn", "recovar", "aspire", "relion", "cryosparc"],
+    )
+    factor: int = option("factor, counted from 1", type=int, required=True, metavar="K")
+    training: str | None = option(
+        "cryodrgn: folder of the trained model, with config.yaml and weights.N.pkl "
+        "(default: the folder of the coordinates)",
+        metavar="FOLDER",
+    )
+    out: str | None = out_option("folder to write (default: RUN/PROGRAM-factorK)", metavar="FOLDER")
+    cluster: str | None = cluster_option("files of bins")
+
+
+SHELLS = ["bash", "zsh", "fish"]
+
+
+@dataclass(frozen=True)
+class CompletionOptions:
+    """The options of `completion`."""
+
+    shell: str = argument(
+        f"shell to write the script for: {', '.join(SHELLS)}", metavar="SHELL", choices=SHELLS
+    )
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """Options and help of one command."""
+
+    home: str  # module that has the command's function, of the same name
+    options: type
+    summary: str  # the line in `manifactor --help`
+    description: str  # the paragraph in `manifactor COMMAND --help`
+    epilog: str | None = None
+
+
+def _examples(*commands: str) -> str:
+    return "\n".join(["examples:", *(f"  manifactor {line}" for line in commands)])
+
+
+# In the order of a first session: make data, fit, look, hand on.
+GRAMMAR: dict[str, Grammar] = {
+    "demo": Grammar(
+        "simulating",
+        DemoOptions,
+        "simulate a molecule with two motions, factor its images and average them",
+        "Simulate images of a molecule with two independent motions, factor them "
+        "without any knowledge of the motions, average them along each motion and "
+        "write a report. An earlier demo in the same folder is replaced.",
+    ),
+    "simulate": Grammar(
+        "simulating",
+        SimulateOptions,
+        "write samples of a built-in shape, or images of a moving molecule",
+        "Write samples of a built-in shape with the truth behind each sample, or "
+        "particle images of a moving molecule with a STAR file and the truth.",
+        _examples(
+            "simulate torus --n 3000 --seed 1 --out data.npz",
+            "simulate molecule --n 2500 --snr 10 --out data",
+            "simulate molecule --views all --n 60000 --out data",
+        ),
+    ),
+    "views": Grammar(
+        "viewing",
+        ViewsOptions,
+        "show from which directions particles are seen",
+        "List the most populated viewing directions of particles with poses, draw a "
+        "map of all directions, and print the command that fits the best view.",
+        _examples("views particles.star", "views J12_particles.cs --width 8"),
+    ),
+    "fit": Grammar(
+        "fitting",
+        FitOptions,
+        "factor samples, images of one view, or volumes, and write a run folder",
+        "Factor samples, coordinates of particles, particle images of one view, or "
+        "volumes. The run folder receives the verdict, every sample's coordinate on "
+        "each factor and, for particles, a STAR or cs file with the coordinates. "
+        "Everything that is not given is chosen from the data.",
+        _examples(
+            "fit data.npz --out run",
+            "fit table.csv --drop id,label --standardise --out run",
+            "fit z.50.pkl --particles particles.star --out run",
+            "fit particles.star --view 180,120 --width 8 --out run",
+        ),
+    ),
+    "report": Grammar(
+        "showing",
+        ReportOptions,
+        "describe a run in words, and write RUN/report.html",
+        "Print a description of a run, and write a page with figures to "
+        "RUN/report.html, or to another file.",
+    ),
+    "explore": Grammar(
+        "showing",
+        ExploreOptions,
+        "look at a run in the browser and select samples",
+        "Serve a local web page on a run: move along factors, see the average images, "
+        "select samples and save them. Ctrl-C stops the server.",
+    ),
+    "select": Grammar(
+        "exporting",
+        SelectOptions,
+        "write the samples in a range of a factor, for other programs",
+        "Write the samples whose coordinates lie in the given ranges, or all others, "
+        "for RELION, cryoSPARC, cryoDRGN or as a table.",
+        _examples(
+            "select run --factor 1 --range .2 .4 --out subset.star",
+            "select run --factor 2 --range 350 10 --out part.csv",
+            "select run --column rlnClassNumber 3 3 --invert --out rest.star",
+        ),
+    ),
+    "average": Grammar(
+        "exporting",
+        AverageOptions,
+        "average images or volumes along a factor, or on the grid of two",
+        "Average the images or volumes of a run in bins along a factor, or on the grid "
+        "of two factors: a stack or volumes, a picture and a movie.",
+        _examples("average run --factor 1 --match"),
+    ),
+    "export": Grammar(
+        "exporting",
+        ExportOptions,
+        "write files and commands for programs that reconstruct volumes",
+        "Write the files with which another program computes volumes along a factor, "
+        "and the commands to run it.",
+        _examples("export run --to relion --factor 1 --bins 8"),
+    ),
+    "completion": Grammar(
+        "terminal",
+        CompletionOptions,
+        "print a script that completes commands and options in a shell",
+        "Print a script with which bash, zsh or fish complete commands, options and "
+        "their values. Write it to where the shell looks for such scripts.",
+        """files in which the shells look for the script:
+  bash  ~/.local/share/bash-completion/completions/manifactor
+  zsh   _manifactor in a folder of $fpath
+  fish  ~/.config/fish/completions/manifactor.fish
+
+examples:
+  manifactor completion fish > ~/.config/fish/completions/manifactor.fish
+  eval "$(manifactor completion bash)"     (for this shell alone)""",
+    ),
+}
+
+# Parameters of the library that the command line calls otherwise.
+RENAMED = {
+    "n": "n_samples",
+    "bins": "n_bins",
+    "snr": "signal_to_noise",
+    "correlate": "view_correlation",
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -44,35 +510,49 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
 
-def parse_arguments(argv: Sequence[str], commands: Mapping[str, Callable]) -> argparse.Namespace:
-    """Parse the arguments; `command` of the result is the function to call."""
-    return command_parser(commands).parse_args(_with_joined_views(argv))
-
-
-def command_parser(commands: Mapping[str, Callable]) -> Parser:
-    """Return the parser of the program, with a subparser for each command."""
+def command_parser(wanted: Sequence[str] = tuple(GRAMMAR)) -> Parser:
+    """Return the parser of the program; the wanted commands have their options."""
     parser = Parser(
         prog="manifactor",
         description="Factor a data manifold into its independent factors.",
         epilog="Options of a command: manifactor COMMAND --help.",
     )
-    version = f"manifactor {__version__}"
-    parser.add_argument("--version", action="version", version=version)
-    subparsers = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
+    parser.add_argument("--version", action="version", version=f"manifactor {__version__}")
+    subparsers = parser.add_subparsers(
+        required=True, metavar="COMMAND", title="commands", dest="command"
+    )
     for name, grammar in GRAMMAR.items():
         command = subparsers.add_parser(
             name,
             help=grammar.summary,
             description=fill(grammar.description),
             epilog=grammar.epilog,
-            # Keeps the lines of examples and of the list of recipes as they are.
+            # Keeps the lines of examples and of the list of files as they are.
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        grammar.add_options(command)
-        # The whole grammar is known to the command that completes it, and the options to messages.
-        options = options_of(command)
-        command.set_defaults(command=commands[name], parser=parser, options=options)
+        if name in wanted:
+            add_options(command, grammar.options)
     return parser
+
+
+def parse_arguments(argv: Sequence[str]) -> tuple[str, Any]:
+    """Return the name of the command that was typed, and its options."""
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what may follow what was typed
+        import argcomplete
+
+        argcomplete.autocomplete(command_parser(os.environ.get("COMP_LINE", "").split()))
+    parser = command_parser(argv)
+    if not argv:
+        parser.print_help()
+        raise SystemExit(0)
+    name = argv[0]
+    if not name.startswith("-") and name not in GRAMMAR:
+        near = get_close_matches(name, GRAMMAR, n=1)
+        advice = f"; did you mean {near[0]}?" if near else f". Choose from {', '.join(GRAMMAR)}."
+        terminal.error(f"there is no command {name!r}{advice} See manifactor --help.")
+        raise SystemExit(EXIT_BAD_INPUT)
+    parsed = parser.parse_args(_with_joined_views(argv))
+    return parsed.command, given(GRAMMAR[parsed.command].options, parsed)
 
 
 def _with_joined_views(argv: Sequence[str]) -> list[str]:
@@ -80,226 +560,32 @@ def _with_joined_views(argv: Sequence[str]) -> list[str]:
     # argparse takes a value that starts with a minus, as in --view -180,120, for an option unless
     # it is joined to its flag.
     joined: list[str] = []
-    for argument in argv:
+    for word in argv:
         if joined and joined[-1] == "--view":
-            joined[-1] = f"--view={argument}"
+            joined[-1] = f"--view={word}"
         else:
-            joined.append(argument)
+            joined.append(word)
     return joined
 
 
-def _report_options(command) -> None:
-    add_run(command)
-    # Off by default: the images are read once more.
-    text = "write a movie along each factor beside the page, as GIF and MP4"
-    add(command, "--movies", text, action="store_true")
-    _shown_options(command)
-    text = "page to write, .html (default: RUN/report.html, which is replaced)"
-    add_out(command, text, metavar="FILE")
-    add_overwrite(command, "replace an existing file of --out")
+def flags_of(options: Any) -> dict[str, str]:
+    """Return the flags of a command by the parameters of the library that they set."""
+    flags = {RENAMED.get(each.name, each.name): flag_of(each) for each in fields(options)}
+    return {name: flag for name, flag in flags.items() if flag is not None}
 
 
-def _explore_options(command) -> None:
-    add_run(command)
-    text = "port of the page on this machine (default: 8642, or any free port)"
-    add(command, "--port", text, type=int)
-    # Off by default: whoever has the page's address could otherwise write files.
-    text = "folder in which the page may save selections (default: download only)"
-    add(command, "--save-to", text, metavar="FOLDER")
-    _shown_options(command)
+def require_inputs(options: Any) -> None:
+    """Refuse files and folders to read that do not exist, before anything is imported."""
+    for each in fields(options):
+        value = getattr(options, each.name) if each.metadata["reads"] else ()
+        for path in [value] if isinstance(value, str) else value:
+            if not os.path.lexists(path) and not _half_replaced(path):
+                raise ValueError(f"{path} does not exist. Check its name.")
 
 
-def _shown_options(command) -> None:
-    text = (
-        "particles of all views: show them from this direction, in degrees (default: "
-        "from the one that shows each factor best)"
+def _half_replaced(path: str) -> bool:
+    """Return whether a killed command may have left the folder under another name."""
+    parent, name = os.path.split(os.path.abspath(path))
+    return os.path.isdir(parent) and any(
+        each.startswith(f".{name}.old.") for each in os.listdir(parent)
     )
-    add(command, "--view", text, type=view, metavar="ROT,TILT")
-    text = (
-        "largest angle to the direction in which images are averaged, in degrees "
-        "(default: 10, or up to 30 if there are fewer than 150 images)"
-    )
-    add(command, "--width", text, type=number(), metavar="DEGREES")
-    text = (
-        "show a series of .mrc volumes along a factor, such as that which cryodrgn "
-        "eval_vol writes for manifactor export"
-    )
-    add(command, "--volumes", text, metavar="FOLDER")
-    text = "factor that the volumes lie along (default: the one on which they spread)"
-    add(command, "--volumes-along", text, type=int, metavar="K")
-
-
-def _select_options(command) -> None:
-    add_run(command)
-    text = "factor that the next --range is on, counted from 1; may be repeated"
-    # Both are repeatable and are paired in order: the first --range belongs to the first --factor.
-    repeated = {"action": "append", "default": []}
-    add(command, "--factor", text, type=int, metavar="K", **repeated)
-    text = (
-        "range of the coordinate: two numbers in [0, 1] on an interval, two angles in "
-        "degrees on a circle, where 350 10 crosses 0 (default: all samples)"
-    )
-    bounds = {"nargs": 2, "metavar": ("LOW", "HIGH")}
-    add(command, "--range", text, type=number(), **bounds, **repeated)
-    text = (
-        "range of any other column of numbers: of coordinates.csv, of the particles "
-        "(rlnDefocusU, ctf/df1_A) or of the table that was fitted; may be repeated"
-    )
-    bounds = {"nargs": 3, "metavar": ("NAME", "LOW", "HIGH")}
-    add(command, "--column", text, **bounds, **repeated)
-    # Samples far from all that were fitted have a coordinate, but confidence 0.
-    text = "smallest confidence on every factor, in [0, 1]"
-    share = number(low=0, high=1)
-    add(command, "--min-confidence", text, type=share, default=0.0, metavar="C")
-    text = "write all samples that were not selected instead"
-    add(command, "--invert", text, action="store_true")
-    endings = ", ".join(SELECTIONS)
-    text = f"file to write; its ending chooses the format: {endings}"
-    add_out(command, text, required=True, metavar="FILE")
-    add_overwrite(command, "replace an existing file")
-
-
-def _bin_options(command) -> None:
-    add_run(command)
-    text = "number of bins along a factor"
-    add(command, "--bins", text, type=int, default=10, metavar="N")
-    add_overwrite(command, "replace an earlier output of this command")
-
-
-def _average_options(command) -> None:
-    _bin_options(command)
-    text = "factor, counted from 1; given twice, the grid of two factors"
-    given = {"required": True, "metavar": "K"}
-    add(command, "--factor", text, type=int, action="append", **given)
-    # Without matching, a bin that holds other states of a second motion shows that motion, too.
-    text = "weight samples so that all bins have the same distribution of other factors"
-    add(command, "--match", text, action="store_true")
-    # By how much the halves of a bin differ is what of its average is noise.
-    text = "average both half sets of every bin, too, and print how they correlate"
-    add(command, "--halves", text, action="store_true")
-    text = "average the images seen from this direction only, in degrees"
-    add(command, "--view", text, type=view, metavar="ROT,TILT")
-    add_view_width(command)
-    # Inside the run folder: when `fit --overwrite` replaces the run, averages of the old one go
-    # with it.
-    text = "folder to write (default: RUN/average-factorK)"
-    add_out(command, text, metavar="FOLDER")
-    add_cluster(command, "sums of images")
-
-
-def _export_options(command) -> None:
-    _bin_options(command)
-    text = "program to export to"
-    add(command, "--to", text, required=True, choices=list(BRIDGES))
-    text = "factor, counted from 1"
-    add(command, "--factor", text, type=int, required=True, metavar="K")
-    text = (
-        "cryodrgn: folder of the trained model, with config.yaml and weights.N.pkl "
-        "(default: the folder of the coordinates)"
-    )
-    add(command, "--training", text, metavar="FOLDER")
-    text = "folder to write (default: RUN/PROGRAM-factorK)"
-    add_out(command, text, metavar="FOLDER")
-    add_cluster(command, "files of bins")
-
-
-@dataclass(frozen=True)
-class Grammar:
-    """Options and help of one command."""
-
-    summary: str  # the line in `manifactor --help`
-    description: str  # the paragraph in `manifactor COMMAND --help`
-    add_options: Callable[[argparse.ArgumentParser], None]
-    epilog: str | None = None
-
-
-def _examples(*commands: str) -> str:
-    return "\n".join(["examples:", *(f"  manifactor {line}" for line in commands)])
-
-
-# In the order of a first session: make data, fit, look, hand on; then studies.
-GRAMMAR: dict[str, Grammar] = {
-    "demo": Grammar(
-        "simulate a molecule with two motions, factor its images and average them",
-        "Simulate images of a molecule with two independent motions, factor them "
-        "without any knowledge of the motions, average them along each motion and "
-        "write a report. An earlier demo in the same folder is replaced.",
-        demo_options,
-    ),
-    "simulate": Grammar(
-        "write samples of a built-in shape, or images of a moving molecule",
-        "Write samples of a built-in shape with the truth behind each sample, or "
-        "particle images of a moving molecule with a STAR file and the truth.",
-        simulate_options,
-        _examples(
-            "simulate torus --n 3000 --seed 1 --out data.npz",
-            "simulate molecule --n 2500 --snr 10 --out data",
-            "simulate molecule --views all --n 60000 --out data",
-        ),
-    ),
-    "views": Grammar(
-        "show from which directions particles are seen",
-        "List the most populated viewing directions of particles with poses, draw a "
-        "map of all directions, and print the command that fits the best view.",
-        views_options,
-        _examples("views particles.star", "views J12_particles.cs --width 8"),
-    ),
-    "fit": Grammar(
-        "factor samples, images of one view, or volumes, and write a run folder",
-        "Factor samples, coordinates of particles, particle images of one view, or "
-        "volumes. The run folder receives the verdict, every sample's coordinate on "
-        "each factor and, for particles, a STAR or cs file with the coordinates. "
-        "Everything that is not given is chosen from the data.",
-        fit_options,
-        _examples(
-            "fit data.npz --out run",
-            "fit table.csv --drop id,label --standardise --out run",
-            "fit z.50.pkl --particles particles.star --out run",
-            "fit particles.star --view 180,120 --width 8 --out run",
-        ),
-    ),
-    "report": Grammar(
-        "describe a run in words, and write RUN/report.html",
-        "Print a description of a run, and write a page with figures to "
-        "RUN/report.html, or to another file.",
-        _report_options,
-    ),
-    "explore": Grammar(
-        "look at a run in the browser and select samples",
-        "Serve a local web page on a run: move along factors, see the average images, "
-        "select samples and save them. Ctrl-C stops the server.",
-        _explore_options,
-    ),
-    "select": Grammar(
-        "write the samples in a range of a factor, for other programs",
-        "Write the samples whose coordinates lie in the given ranges, or all others, "
-        "for RELION, cryoSPARC, cryoDRGN or as a table.",
-        _select_options,
-        _examples(
-            "select run --factor 1 --range .2 .4 --out subset.star",
-            "select run --factor 2 --range 350 10 --out part.csv",
-            "select run --column rlnClassNumber 3 3 --invert --out rest.star",
-        ),
-    ),
-    "average": Grammar(
-        "average images or volumes along a factor, or on the grid of two",
-        "Average the images or volumes of a run in bins along a factor, or on the grid "
-        "of two factors: a stack or volumes, a picture and a movie.",
-        _average_options,
-        _examples("average run --factor 1 --match"),
-    ),
-    "export": Grammar(
-        "write files and commands for programs that reconstruct volumes",
-        "Write the files with which another program computes volumes along a factor, "
-        "and the commands to run it.",
-        _export_options,
-        _examples("export run --to relion --factor 1 --bins 8"),
-    ),
-    "completion": Grammar(
-        "print a script that completes commands and options in a shell",
-        "Print a script with which bash, zsh or fish complete commands, options and "
-        "their values. Write it to where the shell looks for such scripts.",
-        completion_options,
-        COMPLETION_FILES,
-    ),
-}

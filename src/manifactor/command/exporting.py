@@ -1,16 +1,18 @@
-"""Volumes along the factors of a run, computed with a progress bar where necessary."""
+"""Commands that write files from a run: `select`, `average` and `export`."""
 
-from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from manifactor._support.files import real_path, whole_folder, write_bytes
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
-from manifactor.command.options import chosen_workers, require_new_file, require_new_folder
+from manifactor.command.arguments import AverageOptions, ExportOptions, SelectOptions
+from manifactor.command.outputs import chosen_workers, require_new_file, require_new_folder
 from manifactor.command.terminal import ProgressBars, note, show
+from manifactor.cryoem import export as bridges
 from manifactor.cryoem.all_views.volumes import (
     MODEL_FILE,
     RunMotions,
@@ -21,7 +23,6 @@ from manifactor.cryoem.all_views.volumes import (
 )
 from manifactor.cryoem.averages import averaging
 from manifactor.cryoem.averages.averaging import places_along, write_averages
-from manifactor.cryoem.export import programs as bridges
 from manifactor.runs.folder import read_record, read_run
 from manifactor.runs.parts import has_parts
 from manifactor.runs.run import Run, open_run
@@ -43,7 +44,7 @@ def reported_volumes(run: Run) -> Iterator[Stages]:
 
 
 def motions_to_average(
-    run: Run, factors: list[int], *, matched: bool, halves: bool, workers: Workers
+    run: Run, factors: Sequence[int], *, matched: bool, halves: bool, workers: Workers
 ) -> RunMotions | None:
     """Return what shows the molecule along factors, counted from 1.
 
@@ -60,20 +61,17 @@ def motions_to_average(
         return known_motions(run, fit, stages=stages, workers=workers)
 
 
-# Commands that write files from a run: `select`, `average` and `export`.
-
-
-def select(arguments: Namespace) -> None:
+def select(options: SelectOptions) -> None:
     """Write the samples in ranges of factors."""
-    ranges = _ranges(arguments)
-    out = Path(arguments.out)
-    require_new_file(out, overwrite=arguments.overwrite)
-    how = {
-        "columns": _column_ranges(arguments),
-        "least_confidence": arguments.min_confidence,
-        "inverted": arguments.invert,
+    ranges = _ranges(options)
+    out = Path(options.out)
+    require_new_file(out, overwrite=options.overwrite)
+    how: dict[str, Any] = {
+        "columns": _column_ranges(options),
+        "least_confidence": options.min_confidence,
+        "inverted": options.invert,
     }
-    folder = Path(arguments.run)
+    folder = Path(options.run)
     _require_not_an_input(out, read_record(folder))
     if has_parts(folder):
         count, total = select_from_parts(folder, out, ranges, **how)
@@ -87,9 +85,9 @@ def select(arguments: Namespace) -> None:
     show(f"{out}: {len(chosen)} of {len(run.rows)} samples")
 
 
-def _ranges(arguments: Namespace) -> list[tuple[int, float, float]]:
+def _ranges(options: SelectOptions) -> list[tuple[int, float, float]]:
     """Pair each factor with its range."""
-    factors, bounds = arguments.factor, arguments.range
+    factors, bounds = options.factor, options.range
     if len(factors) != len(bounds):
         raise ValueError(
             "every --factor needs its own --range; "
@@ -98,10 +96,10 @@ def _ranges(arguments: Namespace) -> list[tuple[int, float, float]]:
     return [(factor, low, high) for factor, (low, high) in zip(factors, bounds, strict=True)]
 
 
-def _column_ranges(arguments: Namespace) -> list[tuple[str, float, float]]:
+def _column_ranges(options: SelectOptions) -> list[tuple[str, float, float]]:
     """Return the name and the range of each column."""
     ranges = []
-    for name, low, high in arguments.column:
+    for name, low, high in options.column:
         try:
             ranges.append((name, float(low), float(high)))
         except ValueError:
@@ -127,35 +125,35 @@ def _is_part_of(path: Path, given: Path) -> bool:
     return given in path.parents and is_stored(given)
 
 
-def average(arguments: Namespace) -> None:
+def average(options: AverageOptions) -> None:
     """Write mean images or volumes along a factor, or on the grid of two."""
-    width = checked_width(arguments.width, arguments.view)
-    run = open_run(arguments.run)
-    factors = "x".join(str(factor) for factor in arguments.factor)
-    out = Path(arguments.out or run.folder / f"average-factor{factors}")
-    require_new_folder(out, mark="bins.csv", overwrite=arguments.overwrite)
+    width = checked_width(options.width, options.view)
+    run = open_run(options.run)
+    factors = "x".join(map(str, options.factor))
+    out = Path(options.out or run.folder / f"average-factor{factors}")
+    require_new_folder(out, mark="bins.csv", overwrite=options.overwrite)
     # Before the bins are made, so that matching sees only the particles averaged.
-    if arguments.view is not None:
-        run = run.seen_from(arguments.view, width=width)
-    with chosen_workers(arguments, Here()) as workers:
-        averages = _averages(run, arguments, workers)
+    if options.view is not None:
+        run = run.seen_from(options.view, width=width)
+    with chosen_workers(options.cluster, Here()) as workers:
+        averages = _averages(run, options, workers)
     with whole_folder(out) as folder:
         written = write_averages(averages, folder)
     show(f"{averages}.\n{out}: {shortened(written)}")
 
 
-def _averages(run: Run, arguments: Namespace, workers: Workers) -> averaging.Averages:
+def _averages(run: Run, options: AverageOptions, workers: Workers) -> averaging.Averages:
     """Return mean images, or volumes of particles of all views."""
-    how = {"matched": arguments.match, "halves": arguments.halves, "workers": workers}
+    how: dict[str, Any] = {"matched": options.match, "halves": options.halves, "workers": workers}
     # Without a view, particles of all views have volumes instead of mean images.
-    if arguments.view is None:
-        motions = motions_to_average(run, arguments.factor, **how)
+    if options.view is None:
+        motions = motions_to_average(run, options.factor, **how)
         if motions is not None:
-            n_bins = arguments.bins
-            return volumes_along(run, motions, arguments.factor, n_bins=n_bins)
+            n_bins = options.bins
+            return volumes_along(run, motions, options.factor, n_bins=n_bins)
     with ProgressBars() as bars:
         return averaging.average(
-            run, arguments.factor, n_bins=arguments.bins, report=partial(bars, "images"), **how
+            run, options.factor, n_bins=options.bins, report=partial(bars, "images"), **how
         )
 
 
@@ -165,20 +163,20 @@ def shortened(names: list[str], *, n_shown: int = 4) -> str:
     return ", ".join([*names[:n_shown], *more])
 
 
-def export(arguments: Namespace) -> None:
+def export(options: ExportOptions) -> None:
     """Write files and commands for a program that makes volumes along a factor."""
-    run = open_run(arguments.run)
-    name = f"{arguments.to}-factor{arguments.factor}"
-    out = Path(arguments.out or run.folder / name)
-    require_new_folder(out, mark="commands.txt", overwrite=arguments.overwrite)
-    with chosen_workers(arguments, Here()) as workers:
+    run = open_run(options.run)
+    name = f"{options.to}-factor{options.factor}"
+    out = Path(options.out or run.folder / name)
+    require_new_folder(out, mark="commands.txt", overwrite=options.overwrite)
+    with chosen_workers(options.cluster, Here()) as workers:
         files = bridges.export(
             run,
-            arguments.factor,
-            arguments.to,
-            n_bins=arguments.bins,
+            options.factor,
+            options.to,
+            n_bins=options.bins,
             folder=out,
-            training=Path(arguments.training) if arguments.training else None,
+            training=Path(options.training) if options.training else None,
             workers=workers,
         )
     with whole_folder(out) as folder:

@@ -1,10 +1,11 @@
-"""The table of commands and `main`, which runs one of them."""
+"""`main`, which runs a command: its errors, warnings and signals become lines and exit codes."""
 
 import sys
-from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
+from typing import Any
 
 from manifactor._support.files import claims_released
 from manifactor.command import (
@@ -15,47 +16,35 @@ from manifactor.command import (
     signals,
     terminal,
 )
-from manifactor.command.arguments import parse_arguments
-from manifactor.command.completing import completion
-from manifactor.command.exporting import average, export, select
-from manifactor.command.fitting import fit
-from manifactor.command.showing import explore, report
-from manifactor.command.simulating import demo, simulate
-from manifactor.command.terminal import in_options
-from manifactor.command.viewing import views
-
-COMMANDS: dict[str, Callable[[Namespace], None]] = {
-    "demo": demo,
-    "simulate": simulate,
-    "views": views,
-    "fit": fit,
-    "report": report,
-    "explore": explore,
-    "select": select,
-    "average": average,
-    "export": export,
-    "completion": completion,
-}
+from manifactor.command.arguments import GRAMMAR, flags_of, parse_arguments, require_inputs
 
 BUG = "This is a mistake in manifactor, not in your data. Please report it with the lines above."
 
-# Errors of a path itself; others, such as that of a full disk, lie elsewhere.
-WRONG_PATH = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+
+def _run(name: str, options: Any) -> None:
+    """Import a command and run it."""
+    home = import_module(f"manifactor.command.{GRAMMAR[name].home}")
+    getattr(home, name)(options)
+
+
+COMMANDS: dict[str, Callable[[Any], None]] = {name: partial(_run, name) for name in GRAMMAR}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command."""
-    options: dict[str, str] = {}
+    flags: dict[str, str] = {}
     try:
-        arguments = parse_arguments(sys.argv[1:] if argv is None else argv, COMMANDS)
-        options = arguments.options
-        reworded = partial(in_options, options=options)
+        name, options = parse_arguments(sys.argv[1:] if argv is None else argv)
+        flags = flags_of(options)
+        reworded = partial(terminal.in_options, options=flags)
         with terminal.one_line_warnings(reworded), claims_released():
-            arguments.command(arguments)
+            require_inputs(options)
+            COMMANDS[name](options)
     except KeyboardInterrupt as stop:
         # A terminal that was closed, which sends SIGHUP, takes no more lines.
         with suppress(OSError):
-            terminal.interrupted(signals.left(stop), how=signals.how(stop))
+            left = str(stop) or "no partial output was left"
+            terminal.interrupted(f"{left}.", how=signals.how(stop))
         return signals.exit_code(stop)
     except BrokenPipeError:
         # Whoever reads the output has seen enough, as `head` has.
@@ -68,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not words and not isinstance(error, ValueError | OSError):
             error.add_note(BUG)
             raise
-        terminal.error(in_options(words or _in_words(error), options))
+        terminal.error(terminal.in_options(words or _in_words(error), flags))
         return EXIT_BAD_INPUT
     # From the parser, which has printed its message: --help, --version, wrong usage.
     except SystemExit as stop:
@@ -79,8 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _in_words(error: Exception) -> str:
     """Return the message of an error; that of a file without the system's number."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        advice = ""
-        if isinstance(error, WRONG_PATH):
-            advice = " Check its name and its permissions."
+        # Errors of a path itself; others, such as that of a full disk, lie elsewhere.
+        wrong = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+        advice = " Check its name and its permissions." if isinstance(error, wrong) else ""
         return f"{error.filename} cannot be used: {error.strerror}.{advice}"
     return str(error).strip() or type(error).__name__

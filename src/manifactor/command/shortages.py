@@ -8,14 +8,8 @@ import errno
 import os
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
 
 from manifactor._support.errors import one_line
-
-# What the system's loader says of a library that finds no place in memory.
-UNLOADED = ("failed to map segment", "cannot allocate memory")
-# What Python says, in words of its own.
-NO_THREAD = "can't start new thread"
 
 MEMORY = (
     "the memory that this process may use is full. Raise its limit (ulimit -v), or "
@@ -29,26 +23,15 @@ FILES = "too many files are open. Raise their limit (ulimit -n)."
 DISK = "no space is left on the disk, or in its quota. Free some, or write elsewhere."
 
 
-@dataclass(frozen=True)
-class RoomSettings:
-    """What it takes to load numpy, SciPy and scikit-learn, and to fit few samples."""
-
-    # Bytes of address space: to load them took 600 MB, and a fit of 500 samples 1.8 GB. With less,
-    # their libraries end the process with lines of their own, with a segmentation fault, or wait
-    # for a thread that never starts.
-    base: int = 2 * 10**9
-
-    # Bytes for each further thread: two BLAS libraries take 40 MB each.
-    thread: int = 10**8
-
-    # Threads that are tried. More take long to start.
-    most_threads: int = 64
-
-
-def missing_room(settings: RoomSettings = RoomSettings()) -> str:
+def missing_room() -> str:
     """Say what is missing to load the program; an empty text for nothing."""
-    n_threads = min(blas_threads(), settings.most_threads)
-    needed = settings.base + settings.thread * (n_threads - 1)
+    # More threads take long to start.
+    n_threads = min(blas_threads(), 64)
+    # Bytes of address space: to load numpy, SciPy and scikit-learn took 600 MB, and a fit of 500
+    # samples 1.8 GB. With less, their libraries end the process with lines of their own, with a
+    # segmentation fault, or wait for a thread that never starts. Two BLAS libraries take 40 MB each
+    # for each further thread.
+    needed = 2 * 10**9 + 10**8 * (n_threads - 1)
     limit = address_space()
     if limit is not None and limit < needed:
         return (
@@ -69,25 +52,23 @@ def shortage(error: BaseException) -> str:
     """
     text = one_line(error)
     number = error.errno if isinstance(error, OSError) else None
-    if isinstance(error, RuntimeError) and NO_THREAD in text:
+    # What the system's loader says of a library that it could not load.
+    unloaded = text.lower() if isinstance(error, ImportError) else ""
+    if isinstance(error, RuntimeError) and "can't start new thread" in text:
         return THREADS
-    if number in (errno.EMFILE, errno.ENFILE) or _unloaded(error, "too many open"):
+    if number in (errno.EMFILE, errno.ENFILE) or "too many open" in unloaded:
         return FILES
     if number in (errno.ENOSPC, errno.EDQUOT):
         path = getattr(error, "filename", None)
         return f"{path} cannot be written: {DISK}" if path else DISK
-    if number == errno.ENOMEM or _unloaded(error, *UNLOADED):
+    if number == errno.ENOMEM or "failed to map segment" in unloaded:
+        return MEMORY
+    if "cannot allocate memory" in unloaded:
         return MEMORY
     if not isinstance(error, MemoryError):
         return ""
     # Ours say what to do; those of numpy say how much was asked for.
     return text if text.endswith(".") else f"{text or 'MemoryError'}: {MEMORY}"
-
-
-def _unloaded(error: BaseException, *reasons: str) -> bool:
-    """Return whether a library was not loaded for one of these reasons."""
-    text = str(error).lower()
-    return isinstance(error, ImportError) and any(each in text for each in reasons)
 
 
 def address_space() -> int | None:
@@ -114,16 +95,16 @@ def _can_start(count: int) -> bool:
     """Return whether so many threads can run at the same time."""
     # OpenBLAS sends this process a SIGINT if it cannot start its threads.
     done = threading.Event()
-    started = []
+    threads = [threading.Thread(target=done.wait, daemon=True) for _ in range(count)]
+    started = 0
     try:
-        for _ in range(count):
-            thread = threading.Thread(target=done.wait, daemon=True)
+        for thread in threads:
             thread.start()
-            started.append(thread)
+            started += 1
     except (RuntimeError, MemoryError):
         return False
     finally:
         done.set()
-        for thread in started:
+        for thread in threads[:started]:
             thread.join()
     return True

@@ -1,6 +1,5 @@
 """The commands that show a run: `report` and `explore`."""
 
-from argparse import Namespace
 from getpass import getuser
 from glob import escape
 from pathlib import Path
@@ -12,14 +11,9 @@ from textwrap import fill
 from manifactor._support.errors import extra
 from manifactor._support.files import require_writable
 from manifactor.command import signals
+from manifactor.command.arguments import ExploreOptions, ReportOptions, ShownOptions
 from manifactor.command.exporting import reported_volumes
-from manifactor.command.options import (
-    clear,
-    own,
-    require_ending,
-    require_new_file,
-    require_replaceable,
-)
+from manifactor.command.outputs import own, require_ending, require_new_file, require_replaceable
 from manifactor.command.terminal import note, show
 from manifactor.cryoem.all_views.shown import Shown, Wanted, open_shown
 from manifactor.cryoem.averages.given_volumes import read_volumes
@@ -30,15 +24,15 @@ from manifactor.views.report import REPORT_NAME, write_movies, write_report
 from manifactor.views.words import TEXT_WIDTH, report_text, volume_sentences
 
 
-def report(arguments: Namespace) -> None:
+def report(options: ReportOptions) -> None:
     """Print a run as text, and write the page that shows it."""
-    folder = Path(arguments.run)
+    folder = Path(options.run)
     record, estimator = read_run(folder)
     # Before anything is drawn, which takes seconds.
-    out = _page_of(arguments)
+    out = _page_of(options)
     # The text first: it needs no matplotlib, the page does.
     run = open_run(folder, some=True)
-    wanted = _wanted(arguments, run)
+    wanted = _wanted(options, run)
     show(report_text(record, estimator))
     shown = _shown(run, estimator, wanted)
     for sentence in volume_sentences(shown):
@@ -48,22 +42,22 @@ def report(arguments: Namespace) -> None:
         if run.place(number).topology != "other":
             show(f"Factor {number}: averages of {cone}")
     show(f"Report: {write_report(folder, estimator, out=out, shown=shown)}")
-    if arguments.movies:
+    if options.movies:
         written = write_movies(folder, page=out, shown=shown)
         movies = ", ".join(map(str, written))
         show(f"Movies: {movies or 'none, as no factor has one dimension'}")
 
 
-def _wanted(arguments: Namespace, run: Run) -> Wanted:
+def _wanted(options: ShownOptions, run: Run) -> Wanted:
     """Return what the user asked to see; refuse what the run cannot show."""
-    folder, factor = arguments.volumes, arguments.volumes_along
+    folder, factor = options.volumes, options.volumes_along
     if factor is not None and folder is None:
         raise ValueError(
             "--volumes-along is the factor of a series of volumes; give its folder "
             "with --volumes, or leave it out."
         )
     volumes = None if folder is None else read_volumes(folder, run, factor=factor)
-    wanted = Wanted(arguments.view, arguments.width, volumes)
+    wanted = Wanted(options.view, options.width, volumes)
     wanted.check(run)
     return wanted
 
@@ -74,39 +68,38 @@ def _shown(run: Run, fit: ManifoldFactorizer, wanted: Wanted) -> Shown:
         return open_shown(run, fit, wanted, stages=stages)
 
 
-def _page_of(arguments: Namespace) -> Path:
+def _page_of(options: ReportOptions) -> Path:
     """Return the file of the page; refuse one that cannot be written."""
-    if arguments.out is not None:
-        out = require_ending(arguments.out, ".html")
+    if options.out is not None:
+        out = require_ending(options.out, ".html")
         movies = out.parent.glob(f"{escape(out.stem)}-factor*")
-        require_new_file(out, overwrite=arguments.overwrite)
-        for path in movies if arguments.movies else []:
-            require_replaceable(path, overwrite=arguments.overwrite)
+        require_new_file(out, overwrite=options.overwrite)
+        for path in movies if options.movies else []:
+            require_replaceable(path, overwrite=options.overwrite)
         return out
-    folder = Path(arguments.run)
+    folder = Path(options.run)
     require_writable(folder, remedy="Give another file with --out.")
     own(folder / REPORT_NAME)
     return folder / REPORT_NAME
 
 
-def explore(arguments: Namespace) -> None:
+def explore(options: ExploreOptions) -> None:
     """Serve a page on a run until interrupted."""
+    # A missing package must show before the run is read, not after.
+    for package in ("jinja2", "pydantic", "starlette", "uvicorn"):
+        extra(package)
     # Imported here: no other command needs the explorer.
     from manifactor.views.explorer.scene import scene_of
     from manifactor.views.explorer.server import application, listening, serve, warm_up
 
-    # A missing package must show before the run is read, not after.
-    for package in ("starlette", "uvicorn"):
-        extra(package)
-    folder = None if arguments.save_to is None else Path(arguments.save_to)
+    folder = None if options.save_to is None else Path(options.save_to)
     if folder is not None:
         require_writable(folder)
-        clear(folder)
     # Other users of this machine can reach the port; the token keeps them out.
     token = token_urlsafe(16)
-    run = open_run(arguments.run, some=True)
-    wanted = _wanted(arguments, run)
-    with listening(arguments.port) as bound:
+    run = open_run(options.run, some=True)
+    wanted = _wanted(options, run)
+    with listening(options.port) as bound:
         _, fit = read_run(run.folder)
         shown = _shown(run, fit, wanted)
         if shown.why:

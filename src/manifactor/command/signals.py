@@ -1,7 +1,7 @@
 """Signals that end a command: SIGINT (Ctrl-C), SIGTERM and SIGHUP.
 
-The first is raised as a KeyboardInterrupt, so that whoever has begun something removes
-it. A second one ends the process at once, even inside a computation in C.
+The first is raised as a KeyboardInterrupt, so that whatever was begun is removed. A second one ends
+the process at once, even inside a computation in C. Cheap to import.
 """
 
 import os
@@ -10,16 +10,15 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
-from manifactor._support.workers import kill_children
+from contextlib import contextmanager, suppress
+from multiprocessing import active_children
 
 # A closed terminal sends SIGHUP, which Windows does not have.
-NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
-ENDING = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
-NOTHING_LEFT = "no partial output was left"
-# Seconds after which a signal is a second one: `timeout`, and terminals that are
-# closed, send theirs twice.
+ENDING = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
+AT_ONCE = getattr(signal, "SIGKILL", signal.SIGTERM)
+# A signal after so many seconds is a second one: `timeout` and closed terminals send theirs twice.
 ONE_SIGNAL = 0.5
 
 
@@ -45,25 +44,12 @@ def exit_code(stop: KeyboardInterrupt) -> int:
 def how(stop: KeyboardInterrupt) -> str:
     """Say which signal ended the command."""
     number = signal_of(stop)
-    if number == signal.SIGINT:
-        return "interrupted"
-    return f"ended by {signal.Signals(number).name}"
-
-
-def left(stop: KeyboardInterrupt) -> str:
-    """Say what is left of the work."""
-    return f"{str(stop) or NOTHING_LEFT}."
+    return "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
 
 
 @contextmanager
 def leaving(text: Callable[[], str]) -> Iterator[None]:
-    """Say, if a signal ends this context, what is left of its work.
-
-    Parameters
-    ----------
-    text : callable
-        Returns what is left and how to continue; an empty text for nothing.
-    """
+    """Say, if a signal ends this context, what is left of its work; "" for nothing."""
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -74,9 +60,9 @@ def leaving(text: Callable[[], str]) -> Iterator[None]:
 def ended_by_signals() -> Iterator[None]:
     """Let signals end the command inside this context.
 
-    Signals that are ignored stay so, as SIGHUP under nohup. Outside of the main thread
-    nothing is changed. After the context, handlers are as before, unless a signal has
-    come: the process is about to end then.
+    Signals that are ignored stay so, as SIGHUP under nohup. Outside of the main thread nothing is
+    changed. After the context, handlers are as before, unless a signal has come: the process is
+    about to end then.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -97,8 +83,8 @@ def ended_by_signals() -> Iterator[None]:
         reader.close()
         writer.close()
         raise
-    # Python calls handlers between two of its own instructions only; the socket hears
-    # of a signal at once.
+    # Python calls handlers between two of its own instructions only; the socket hears of a signal
+    # at once.
     wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     for number, handler in before.items():
         if handler not in (signal.SIG_IGN, None):
@@ -128,7 +114,7 @@ def answered_inside() -> Iterator[None]:
 
 
 def _watch(reader: socket.socket) -> None:
-    """End the process at the second signal, with its children."""
+    """End the process, with its children, at the second signal."""
     # Signals are for the main thread: it would not wake up if this one took them.
     if hasattr(signal, "pthread_sigmask"):  # not on Windows
         signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
@@ -139,5 +125,7 @@ def _watch(reader: socket.socket) -> None:
                 continue
             first = first or time.monotonic()
             if time.monotonic() - first > ONE_SIGNAL:
-                kill_children()
+                for child in active_children():
+                    with suppress(OSError, TypeError):  # it has ended
+                        os.kill(child.pid, AT_ONCE)  # type: ignore[arg-type]
                 os._exit(128 + received[0])

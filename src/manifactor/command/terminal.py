@@ -1,39 +1,19 @@
-"""Messages of the library, with the options of a command for its parameters."""
+"""All output to the terminal: results, notes, warnings, errors and progress bars."""
 
 import os
 import re
 import sys
 import warnings
-from argparse import ArgumentParser
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from re import Match
-
-from tqdm import tqdm
+from typing import Any
 
 from manifactor._support import progress
 from manifactor._support.errors import one_line, printable
 
 # `name` or `name=value`, as the library writes its parameters.
 PARAMETER = re.compile(r"`(\w+)(?:=([^`]+))?`")
-
-# Parameters that the command line calls otherwise.
-RENAMED = {
-    "n": "n_samples",
-    "bins": "n_bins",
-    "snr": "signal_to_noise",
-    "correlate": "view_correlation",
-}
-
-
-def options_of(command: ArgumentParser) -> dict[str, str]:
-    """Return the options of a command by the parameters that they set."""
-    # argparse has no public way to list what a parser knows.
-    return {
-        RENAMED.get(action.dest, action.dest): action.option_strings[-1]
-        for action in command._actions
-        if action.option_strings
-    }
 
 
 def in_options(text: str, options: Mapping[str, str]) -> str:
@@ -48,31 +28,26 @@ def in_options(text: str, options: Mapping[str, str]) -> str:
         parameter, value = found.groups()
         if parameter not in options:
             return found[0]
-        words = [options[parameter], *([] if value is None else [value.strip("'\"")])]
-        return " ".join(words)
+        typed = "" if value is None else value.strip("'\"")
+        return f"{options[parameter]} {typed}".rstrip()
 
     return PARAMETER.sub(named, text)
-
-
-# All output to the terminal: results, notes, warnings, errors and progress bars.
-
-# Of many pieces of one kind the remaining time can be told.
-COUNTED = f"{progress.BAR} {{n_fmt}} of {{total_fmt}}, {{elapsed}}, {{remaining}} left"
 
 
 class ProgressBars(progress.ProgressBars):
     """Progress bars of a command; of images and places, the remaining time is told."""
 
-    def __init__(self, steady: Collection[str] = ("images", "places")) -> None:
+    def __init__(self) -> None:
         """Start without bars."""
-        super().__init__(steady)
+        super().__init__(("images", "places"))
 
 
 def show(text: str, *, alone: bool = False) -> None:
     """Print a result to standard output.
 
     A character that the output does not take is escaped. Where nothing can be printed, as on a full
-    disk, that is said once, and the command goes on to write its files.
+    disk, that is said once, and the command goes on to write its files; a text that is `alone` what
+    was asked for must be printed.
     """
     if sys.stdout is None:  # closed by whoever started this process
         return
@@ -80,8 +55,8 @@ def show(text: str, *, alone: bool = False) -> None:
     text = printable(text, but="\n")
     known = text.encode(code, errors="backslashreplace").decode(code)
     try:
-        # Flushed at once: `explore` and `reproduce` run for long after they print, and a program
-        # that reads their output through a pipe waits for the line.
+        # Flushed at once: `explore` runs for long after it prints, and a program that reads its
+        # output through a pipe waits for the line.
         print(known, flush=True)
     except OSError as problem:
         silence()
@@ -101,7 +76,7 @@ def silence() -> None:
 
 
 def note(text: str) -> None:
-    """Print a note, which is no result, to standard error."""
+    """Print a note, which is not a result, to standard error."""
     _report("note: ", text)
 
 
@@ -137,36 +112,29 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     north  none
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
-
-
-def counted(items: Iterable, total: int, unit: str, *, n_done: int = 0) -> tqdm:
-    """Return the items as an iterator with a progress bar that counts them."""
-    return _tqdm(items, total=total, initial=n_done, desc=unit, bar_format=COUNTED)
+    padded = (map(str.ljust, row, widths) for row in rows)
+    return "\n".join("  ".join(cells).rstrip() for cells in padded)
 
 
 @contextmanager
 def counted_pieces(total: int, unit: str, *, n_done: int = 0) -> Iterator[Callable[[float], None]]:
     """Yield a function that shows the share of the pieces to do that is done.
 
-    The parameters are those of `counted`.
+    Pieces that were done before are counted, but not timed.
     """
-    with counted((), total, unit, n_done=n_done) as bar:
+    from tqdm import tqdm
+
+    # `disable=None` is tqdm's value for "only on a terminal".
+    how = {"total": total, "initial": n_done, "desc": unit, "disable": None, "file": sys.stderr}
+    # The remaining time of many pieces of one kind can be told.
+    look = f"{progress.BAR} {{n_fmt}} of {{total_fmt}}, {{elapsed}}, {{remaining}} left"
+    with tqdm(bar_format=look, **how) as bar:
 
         def report(fraction: float) -> None:
             done = n_done + round(fraction * (total - n_done))
             bar.update(done - bar.n)
 
         yield report
-
-
-def _tqdm(*items: Iterable, **options) -> tqdm:
-    # `disable=None` is tqdm's value for "only on a terminal".
-    return tqdm(*items, disable=None, file=sys.stderr, **options)
 
 
 def _report(kind: str, message: object) -> None:
@@ -178,3 +146,10 @@ def _report(kind: str, message: object) -> None:
     # Where it cannot be printed, as on a full disk, the command goes on all the same.
     with suppress(OSError):
         print(f"manifactor: {kind}{line}", file=sys.stderr, flush=True)
+
+
+def completion(options: Any) -> None:
+    """Print the script with which a shell completes commands, options and their values."""
+    import argcomplete
+
+    show(argcomplete.shellcode(["manifactor"], shell=options.shell), alone=True)

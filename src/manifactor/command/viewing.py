@@ -1,6 +1,5 @@
 """The command `views`: from which directions particles are seen."""
 
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,15 +7,8 @@ import numpy as np
 
 from manifactor._support.errors import shell_line
 from manifactor._support.files import write_bytes
-from manifactor.command.options import (
-    Options,
-    add,
-    add_out,
-    add_overwrite,
-    number,
-    require_new_file,
-    whole_number,
-)
+from manifactor.command.arguments import ViewsOptions
+from manifactor.command.outputs import require_new_file
 from manifactor.command.terminal import aligned, note, show
 from manifactor.cryoem.directions import (
     PopulatedView,
@@ -32,32 +24,17 @@ from manifactor.views import plots
 PICTURES = (".png", ".svg", ".pdf")
 
 
-def views_options(command: Options) -> None:
-    """Add the options of `views`."""
-    text = "particles with poses, .star or .cs; their images are not read"
-    add(command, "input", text, metavar="PARTICLES")
-    # The same default as that of `fit --view`.
-    text = "largest angle to a direction at which particles are counted, in degrees"
-    add(command, "--width", text, type=number(), default=10.0, metavar="DEGREES")
-    text = "number of directions to list"
-    add(command, "--rows", text, type=whole_number(low=1), default=8, metavar="N")
-    # The default depends on PARTICLES, so the help says it and the command sets it.
-    text = "picture to write: .png, .svg or .pdf (default: PARTICLES-views.png)"
-    add_out(command, text, metavar="FILE")
-    add_overwrite(command, "replace an existing picture")
-
-
-def views(arguments: Namespace) -> None:
+def views(options: ViewsOptions) -> None:
     """List the most populated viewing directions, and draw a map of all of them."""
-    path = Path(arguments.input)
-    out = Path(arguments.out or f"{path.stem}-views.png")
+    path = Path(options.input)
+    out = Path(options.out or f"{path.stem}-views.png")
     if out.suffix not in PICTURES:
         raise ValueError(f"the picture must end in {', '.join(PICTURES)}; got {out.name}.")
     particles = read_particles(path)
     directions = known_directions(particles)
-    require_new_file(out, overwrite=arguments.overwrite)
-    width = arguments.width
-    found = populated_views(directions, width=width, n_views=arguments.rows)
+    require_new_file(out, overwrite=options.overwrite)
+    width = options.width
+    found = populated_views(directions, width=width, n_views=options.rows)
     # The text first: it needs no matplotlib, the picture does.
     show(_table(found, len(directions), width))
     _note_few_particles(found[0])
@@ -86,9 +63,9 @@ def _table(found: Sequence[PopulatedView], n_particles: int, width: float) -> st
     return f"{about}\n{aligned([heading, *rows])}"
 
 
-def _note_few_particles(best: PopulatedView, *, enough: int = 300) -> None:
+def _note_few_particles(best: PopulatedView) -> None:
     # Below some hundreds of images, a fit is mostly refused or "cannot tell".
-    if best.n_particles < enough:
+    if best.n_particles < 300:
         note(
             f"a fit of one view needs some hundreds of particles; the fullest has "
             f"{best.n_particles}. Enlarge --width, or fit all views (--all-views)."

@@ -10,7 +10,7 @@ from scipy import fft, ndimage
 from sklearn.utils.extmath import randomized_svd
 
 from manifactor.cryoem.files.stacks import ImageSource
-from manifactor.cryoem.one_view.images import component_weights, spikes
+from manifactor.cryoem.one_view.images import MAX_COMPONENTS, component_weights, spikes
 
 # Voxels along each side to which volumes are downsampled.
 MAX_SIDE = 32
@@ -49,7 +49,8 @@ def volume_components(source: ImageSource) -> VolumeComponents:
     if not total:
         raise ValueError(f"the volumes must differ; all {n} are the same.")
     # Fixed seed: a decomposition has no randomness that a user should notice.
-    left, strength, _ = randomized_svd(values, min(60, n - 1, p), n_iter=7, random_state=0)
+    rank = min(MAX_COMPONENTS, n - 1, p)
+    left, strength, _ = randomized_svd(values, rank, n_iter=7, random_state=0)
     variance = strength.astype(float) ** 2 / n
     # At least some noise, for volumes that the components reproduce exactly.
     noise = max(total - variance.sum(), 1e-9 * total) / p

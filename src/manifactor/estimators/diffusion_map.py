@@ -23,7 +23,6 @@ from manifactor.estimators.arrays import FEWEST_SAMPLES, given_precision
 from manifactor.estimators.columns import Labels, column_labels, require_labels
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import (
-    BYTES_PER_SAMPLE_VALUE,
     Forecast,
     available_on,
     require_device_memory,
@@ -174,7 +173,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         """
         cost = self.forecast_shape(n_samples, n_features)
         # Samples in many columns are held even where few components are kept.
-        held = BYTES_PER_SAMPLE_VALUE * n_samples * n_features
+        held = 16.0 * n_samples * n_features
         require_memory(replace(cost, memory=max(cost.memory, held)), n_samples)
 
     @staticmethod

@@ -1,91 +1,68 @@
-"""Records as trees of JSON and arrays, and back: nothing is ever executed."""
+"""A fit on disk: one .npz of arrays and a JSON manifest, and back.
+
+No pickle is written or read, and nothing is ever executed. A record becomes a tree of JSON that
+names its class and the arrays of its fields. When it is read, the members of the archive must have
+their checksums, only records that a fit can hold are made, and every field must have the type that
+its class declares. Fields that this release does not know are ignored, and those with a default may
+be missing, so that archives of earlier releases can be read.
+"""
 
 import dataclasses
 import json
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import scipy.sparse as sp
 
-from manifactor._support.array_files import ArrayFileError, ArrayFileSettings, open_archive
+from manifactor._support.array_files import ArrayFileError, open_archive
 from manifactor._support.errors import first_sentence
-from manifactor._support.files import clear_leftovers, write_whole
-from manifactor._support.memory import available_memory
+from manifactor._support.files import held, write_whole
 from manifactor._support.parameters import Choice
 from manifactor._support.version import __version__
-from manifactor.cryoem.all_views.model import MotionModel, ViewMap
-from manifactor.cryoem.all_views.motions import Motions, PlaceFeatures
+from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.principal import PrincipalVolumes
-from manifactor.cryoem.all_views.slices import VolumeGrid
-from manifactor.cryoem.directions import SphereCells
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
-from manifactor.factoring.factorization import DividedTerm, Factorization
-from manifactor.factoring.factors.charts import Chart, Cloud
-from manifactor.factoring.factors.factor import Factor
-from manifactor.factoring.gradients.division import Split
-from manifactor.factoring.judging.advice import DataKnown
-from manifactor.factoring.judging.criteria import Test
-from manifactor.factoring.judging.evidence import Evidence
-from manifactor.factoring.sums.independence import Directions
-from manifactor.factoring.sums.sheets import Sheet
-from manifactor.factoring.sums.summands import Sum, Summand
-from manifactor.factoring.triplets.maxcut import Cut
-from manifactor.factoring.triplets.search import Triplets
-from manifactor.runs.rules import BOOK, UNSAVED, BrokenRule, FittedAttributes
+from manifactor.factoring.factorization import Factorization
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import Forecast
-from manifactor.spectral.kernel import Affinity, Bandwidth
 from manifactor.spectral.neighbors import NeighborGraph
-from manifactor.spectral.parts import Part
 from manifactor.spectral.pipeline import Walk
 from manifactor.spectral.preparation import Preparation
-from manifactor.spectral.spectrum import Spectrum
 
 # Raised whenever a record changes. 7: a term of a Sum may have several factors.
 ARCHIVE_VERSION = 7
-# The only classes that a tree may name.
-RECORDS: dict[str, Any] = {
-    cls.__name__: cls
-    for cls in (
-        Affinity,
-        Bandwidth,
-        Chart,
-        Choice,
-        Cloud,
-        Cut,
-        DataKnown,
-        Diffusion,
-        Directions,
-        DividedTerm,
-        Evidence,
-        Factor,
-        Factorization,
-        Forecast,
-        MotionModel,
-        Motions,
-        NeighborGraph,
-        Part,
-        PlaceFeatures,
-        Preparation,
-        PrincipalVolumes,
-        Sheet,
-        Spectrum,
-        SphereCells,
-        Split,
-        Sum,
-        Summand,
-        Test,
-        Triplets,
-        ViewMap,
-        VolumeGrid,
-        Walk,
-    )
-}
+FORMAT = "manifactor"
+# Fields that live in memory only: a search tree, functions on a device, and settings, which the
+# estimator's parameters give back.
+UNSAVED = ("search", "resident", "settings")
 CSR_PARTS = ("data", "indices", "indptr")
+ESTIMATORS = {cls.__name__: cls for cls in (DiffusionMap, ManifoldFactorizer)}
+# What an archive sets on an estimator, beside its parameters, and of which type.
+FITTED: dict[str, Any] = {
+    "forecast_": Forecast,
+    "timings_": dict[str, float],
+    "n_features_in_": int,
+    "diffusion_": Diffusion | None,
+    "factorization_": Factorization | None,
+    "rows_": np.ndarray | None,
+    "feature_names_in_": np.ndarray | None,
+}
+# What a manifest leads to that is not JSON, or has other entries than `pack` makes.
+MALFORMED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
+
+class BrokenRecord(ValueError):
+    """A record that no computation has made."""
+
+
+class ArchiveVersionError(ValueError):
+    """An archive that this release does not read."""
 
 
 def pack(value, name: str, arrays: dict[str, np.ndarray]) -> dict:
@@ -144,10 +121,69 @@ def _matrix(tree: dict, stored) -> sp.csr_array:
 
 
 def _record(tree: dict, stored):
-    fields = {key: unpack(item, stored) for key, item in tree["fields"].items()}
-    if tree["record"] == "NeighborGraph":
+    """Return the record of a tree, with those of its fields that its class has."""
+    kind = _records()[tree["record"]]
+    fields = {}
+    for name, hint in _hints(kind).items():
+        if name in tree["fields"]:
+            fields[name] = unpack(tree["fields"][name], stored)
+            if not fits(fields[name], hint):
+                raise BrokenRecord(f"{kind.__name__}.{name} has another type")
+    if kind is NeighborGraph:
         fields["search"] = None
-    return RECORDS[tree["record"]](**fields)
+    return kind(**fields)
+
+
+@cache
+def _records() -> dict[str, Any]:
+    """Return the only classes that a tree may name: records, and those in their fields."""
+    found: dict[str, Any] = {}
+    left: list[Any] = [Choice, MotionModel, Preparation, PrincipalVolumes, Walk, *FITTED.values()]
+    while left:
+        hint = left.pop()
+        if hasattr(hint, "__dataclass_fields__") and hint not in found.values():
+            # Records of tensors, whose types are known to type checkers alone, are not archived.
+            with suppress(NameError):
+                left += _hints(hint).values()
+                found[hint.__name__] = hint
+        left += get_args(hint)
+    # One that is renamed can be added here under its old name.
+    return found
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    """Return the types of the fields of a record that archives hold."""
+    hints = get_type_hints(kind)
+    names = [each.name for each in dataclasses.fields(kind) if each.init]
+    return {name: hints[name] for name in names if name not in UNSAVED}
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Return whether a value is of the type that a field declares.
+
+    >>> fits((1, 2.5), tuple[float, ...]), fits(("key", 1), tuple[str, str])
+    (True, False)
+    """
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (Union, UnionType):
+        return any(fits(value, each) for each in inner)
+    if origin is tuple:
+        if not isinstance(value, tuple):
+            return False
+        if inner[-1] is Ellipsis:
+            return all(fits(item, inner[0]) for item in value)
+        return len(value) == len(inner) and all(map(fits, value, inner))
+    if origin is not None:
+        return isinstance(value, Mapping) and all(
+            fits(key, inner[0]) and fits(item, inner[1]) for key, item in value.items()
+        )
+    if hint in (float, int):
+        number = Real if hint is float else int
+        return isinstance(value, number) and not isinstance(value, bool)
+    return isinstance(value, hint)
 
 
 def plain_parameter(value):
@@ -165,24 +201,11 @@ def plain_parameter(value):
     return "auto" if hasattr(value, "transform") else None
 
 
-# A fit on disk: one .npz of arrays and a JSON manifest.
-#
-# No pickle is written or read; loading never executes anything.
-
-FORMAT = "manifactor"
-ESTIMATORS = {cls.__name__: cls for cls in (DiffusionMap, ManifoldFactorizer)}
-# What an archive may set on an estimator, beside its parameters. Anything else would hide a
-# parameter or a method.
-FITTED = tuple(each.name for each in fields(FittedAttributes))
-# What a manifest leads to that is no JSON, or has other entries than `pack` makes.
-MALFORMED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
-
-
 def save(fit, path) -> None:
     """Write a fitted DiffusionMap or ManifoldFactorizer to one .npz file.
 
     The file is written whole or not at all, and what an earlier call that was killed
-    has left in its folder is removed. A `neighbors` object of the caller's own, a
+    has left of it is removed. A `neighbors` object of the caller's own, a
     RandomState and the `callback` are not written: after loading, a fit with such a
     search has all its results but cannot place new samples.
 
@@ -208,8 +231,8 @@ def save(fit, path) -> None:
     }
     if Path(path).is_dir():
         raise ValueError(f"`path` must be a file to write, such as fit.npz; {path} is a folder.")
-    clear_leftovers(Path(path).parent)
-    _write(Path(path), manifest, arrays)
+    with held(Path(path)):
+        _write(Path(path), manifest, arrays)
 
 
 def load(path):
@@ -234,7 +257,7 @@ def load(path):
     path = path / "factorization.npz" if is_run(path) else path
     if path.is_dir():
         raise ValueError(
-            f"{path} is a folder, but no run folder: it must hold run.json and "
+            f"{path} is a folder, but not a run folder: it must hold run.json and "
             "factorization.npz. Name a run folder, or a file of manifactor.save."
         )
     try:
@@ -263,23 +286,16 @@ def _not_whole(path: Path, error: Exception) -> ValueError:
 
 def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
     """Return the manifest and the arrays of an archive; sizes are checked first."""
-    # Arrays stay as they are: indices take half of the memory of floats.
-    settings = ArrayFileSettings(bytes_per_number=1)
-    most_bytes = available_memory()
-    with open_archive(path, most_bytes=most_bytes, settings=settings) as archive:
+    with open_archive(path) as archive:
         arrays = archive.read()
     return json.loads(arrays["manifest"].tobytes()), arrays
 
 
 def _reason(error: Exception, path: Path) -> str:
     """Return what is wrong, where the error says it in words for a reader."""
-    if not isinstance(error, BrokenRule | ArrayFileError):
+    if not isinstance(error, BrokenRecord | ArrayFileError):
         return ""
     return f" ({first_sentence(error).removeprefix(f'{path} ')})"
-
-
-class ArchiveVersionError(ValueError):
-    """An archive that this release does not read."""
 
 
 def _require_version(manifest: dict, path: Path) -> None:
@@ -295,15 +311,22 @@ def _require_version(manifest: dict, path: Path) -> None:
 
 def _unpacked(manifest: dict, stored) -> tuple[Any, dict[str, Any]]:
     """Return the estimator of a manifest, and what to set on it, which is checked."""
+    fit = ESTIMATORS[manifest["estimator"]]()
+    known = fit.get_params(deep=False)
     parameters = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in manifest["parameters"].items()
+        if name in known
     }
-    fit = ESTIMATORS[manifest["estimator"]](**parameters)
     tree = manifest["fitted"]
-    fitted = FittedAttributes(**{name: unpack(tree[name], stored) for name in tree})
-    BOOK.check(fitted)
-    return fit, {name: getattr(fitted, name) for name in tree}
+    fitted = {name: unpack(tree[name], stored) for name in FITTED if name in tree}
+    for name, value in fitted.items():
+        if not fits(value, FITTED[name]):
+            raise BrokenRecord(f"{name} has another type")
+    main = "diffusion_" if type(fit) is DiffusionMap else "factorization_"
+    if fitted.get(main) is None:
+        raise BrokenRecord("the estimator was not fitted")
+    return fit.set_params(**parameters), fitted
 
 
 def write_tree(path: Path, value) -> None:
@@ -313,16 +336,15 @@ def write_tree(path: Path, value) -> None:
     _write(path, manifest, arrays)
 
 
-def read_tree(path: Path, *, check: Callable[[Any], None] | None = None):
-    """Return what `write_tree` wrote."""
+def read_tree(path: Path, kind: Any = Any):
+    """Return what `write_tree` wrote; refuse what is not of this type."""
     try:
         manifest, arrays = _read(path)
         if manifest["version"] != ARCHIVE_VERSION:
-            raise KeyError("version")
+            raise BrokenRecord("it has another version")
         value = unpack(manifest["value"], arrays)
-        BOOK.check_all(value)
-        if check is not None:
-            check(value)
+        if not fits(value, kind):
+            raise BrokenRecord("it holds something else")
         return value
     except MALFORMED as error:
         raise ValueError(

@@ -1,11 +1,13 @@
-"""Whether the files of an input are still those that the fit started with."""
+"""What may happen during a long fit: its input changes, or it is stopped and resumed later.
+
+Stages that took long are written to a folder beside the future run, and read by `--resume`.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,10 +22,8 @@ from manifactor.cryoem.files.formats import particles_with
 from manifactor.cryoem.files.particles import Particles
 from manifactor.runs.archive import read_tree, write_tree
 from manifactor.runs.places import Place, coordinate_columns
-from manifactor.runs.rules import fits, require
 from manifactor.spectral.neighbors import NeighborGraph
 from manifactor.spectral.pipeline import Walk, settled_stage
-from manifactor.spectral.preparation import Preparation
 
 # Time of the last change in nanoseconds, and bytes; None for what does not exist.
 FileState = tuple[int, int] | None
@@ -158,8 +158,7 @@ class Checkpoints(Stages):
         """Return what memory or folder holds, else make it, and write it if slow."""
         path = self.folder / f"{name}.npz"
         if self.resume and name not in self.kept and path.is_file():
-            check = partial(_require_stage, name)
-            self.kept[name] = self._read(path, key, check)
+            self.kept[name] = self._read(path, key, STAGES.get(name, Any))
         begin = time.monotonic()
         result = super().recall(name, key, make)
         if time.monotonic() - begin > self.worth_writing:
@@ -219,7 +218,10 @@ class Checkpoints(Stages):
         """Yield the first results of a stage, as far as the folder holds them."""
         count = 0
         while (path := self._piece_path(name, count)).is_file():
-            _, results = self._read(path, key, _require_pieces)
+            _, results = self._read(path, key, tuple)
+            # Without any, the next group would be looked for in the same file for ever.
+            if not results:
+                raise ValueError(f"{path} is damaged: it holds no pieces. Remove it.")
             yield from results
             count += len(results)
 
@@ -231,14 +233,9 @@ class Checkpoints(Stages):
         for path in self.folder.glob(f"{name}.[0-9]*.npz"):
             path.unlink(missing_ok=True)
 
-    def _read(self, path: Path, key: str, check: Callable[[Any], None]) -> tuple:
+    def _read(self, path: Path, key: str, kind: Any) -> tuple:
         """Return the key and the result of a stage, checked."""
-
-        def check_stage(stage: Any) -> None:
-            require(fits(stage, tuple) and len(stage) == 2, "it holds no stage")
-            check(stage[1])
-
-        stage = read_tree(path, check=check_stage)
+        stage = read_tree(path, tuple[str, kind])
         if stage[0] != key:
             raise other_fit(self.folder)
         return stage
@@ -258,20 +255,6 @@ class Checkpoints(Stages):
                 self.folder.rmdir()
             return False
         return True
-
-
-def _require_stage(name: str, result: Any) -> None:
-    """Refuse what the stage of a fit does not yield."""
-    kind = STAGES.get(name, Any)
-    require(fits(result, kind), f"the stage {name!r} holds {type(result).__name__}")
-    if name == "preparation":
-        prepared = fits(result.value, Preparation | None)
-        require(prepared, "the stage 'preparation' holds no preparation")
-
-
-def _require_pieces(results: Any) -> None:
-    # Without any, the next group would be looked for in the same file for ever.
-    require(fits(results, tuple) and len(results) > 0, "it holds no pieces")
 
 
 def require_checkpoints(folder: Path) -> None:

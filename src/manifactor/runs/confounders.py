@@ -5,7 +5,6 @@ What is known, besides their images, are poses, the microscope's settings and gr
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,26 +18,11 @@ from manifactor.runs.places import Place
 POSES = ("view", "in-plane angle", "shift")
 
 
-@dataclass(frozen=True)
-class ConfounderSettings:
-    """Settings of `confounders`."""
-
-    # Neighbours whose mean predicts a sample.
-    n_neighbors: int = 30
-    max_samples: int = 4000
-
-    # With 99 permutations the smallest p-value is .01, that is 1 / (1 + 99).
-    n_permutations: int = 99
-    significance: float = 0.02
-
-    # R^2 from which on a factor is the quantity's own, and from which on it depends on the quantity
-    # so much that one should look further.
-    owned_r2: float = 0.5
-    dependent_r2: float = 0.1
-
-    # Equal values are spread by this, relative to the range of all. With more copies than
-    # neighbours, a sample might not be found among its own neighbours otherwise.
-    spread: float = 1e-9
+# Neighbours whose mean predicts a sample.
+N_NEIGHBORS = 30
+MAX_SAMPLES = 4000
+# With 99 permutations the smallest p-value is .01, that is 1 / (1 + 99).
+N_PERMUTATIONS, SIGNIFICANCE = 99, 0.02
 
 
 @dataclass(frozen=True)
@@ -65,15 +49,14 @@ def confounders(
     samples: np.ndarray | None = None,
     all_views: bool = False,
     rng: np.random.Generator,
-    settings: ConfounderSettings = ConfounderSettings(),
 ) -> list[Confounder]:
     """Compare every known quantity with every factor.
 
     Shapes: samples (n, d).
     """
-    drawn = rng.permutation(len(particles))[: settings.max_samples]
+    drawn = rng.permutation(len(particles))[:MAX_SAMPLES]
     chosen = np.sort(drawn)
-    if len(chosen) <= settings.n_neighbors:
+    if len(chosen) <= N_NEIGHBORS:
         # A sample has too few others to be predicted by.
         return []
     targets = {
@@ -81,23 +64,22 @@ def confounders(
     }
     if samples is not None:
         factors = list(targets.values())
-        targets[0] = _unexplained(samples[chosen], factors, settings)
+        targets[0] = _unexplained(samples[chosen], factors)
     # The same permutations for all, so that p-values can be compared.
-    shuffles = [rng.permutation(len(chosen)) for _ in range(settings.n_permutations)]
+    shuffles = [rng.permutation(len(chosen)) for _ in range(N_PERMUTATIONS)]
     found = []
     for name, known in known_quantities(particles[chosen]).items():
         if (known == known[0]).all():
             # The same for all particles, it explains nothing.
             continue
-        explained = _explained_share(known, settings)
+        explained = _explained_share(known)
         for number, target in targets.items():
             r2 = explained(target)
             # How often chance explains at least as much.
             chance = sum(explained(target[shuffle]) >= r2 for shuffle in shuffles)
-            p = (1 + chance) / (1 + settings.n_permutations)
+            p = (1 + chance) / (1 + N_PERMUTATIONS)
             found.append(Confounder(name, number, max(0.0, r2), p, ""))
-    meaning = partial(_meaning, all_views=all_views, settings=settings)
-    return [replace(each, meaning=meaning(each)) for each in found]
+    return [replace(each, meaning=_meaning(each, all_views=all_views)) for each in found]
 
 
 def expected_features(place: Place) -> np.ndarray:
@@ -113,18 +95,18 @@ def expected_features(place: Place) -> np.ndarray:
     return place.features * np.exp(-(place.deviation[:, None] ** 2) / 2)
 
 
-def _meaning(found: Confounder, *, all_views: bool, settings: ConfounderSettings) -> str:
+def _meaning(found: Confounder, *, all_views: bool) -> str:
     """Return what follows from the R^2 of a quantity, "" if nothing does."""
     name, factor, r2 = found.name, found.factor, found.r2
     kind = "pose" if name in POSES else "microscope"
     of_view = all_views and name == "view"
-    limit = CRITERIA["views"].limit if of_view else settings.dependent_r2
-    if found.p > settings.significance or r2 < limit:
+    limit = CRITERIA["views"].limit if of_view else 0.1
+    if found.p > SIGNIFICANCE or r2 < limit:
         return ""
     if of_view:
         return (
             f"factor {factor} depends on the view (R^2 {r2:.2f}): some states prefer "
-            "some views, or a place does not mean the same in all views; compare "
+            "some views, or a coordinate does not mean the same in all views; compare "
             "images along it from several directions"
         )
     if name == "class":
@@ -134,7 +116,7 @@ def _meaning(found: Confounder, *, all_views: bool, settings: ConfounderSettings
             f"{name} explains {r2:.0%} of what no factor explains: a {kind} factor "
             "hides in the data"
         )
-    if r2 < settings.owned_r2:
+    if r2 < 0.5:
         return f"factor {factor} depends on {name} (R^2 {r2:.2f}): look further"
     return f"factor {factor} is a {kind} factor, not a motion: {name} explains {r2:.0%} of it"
 
@@ -142,13 +124,13 @@ def _meaning(found: Confounder, *, all_views: bool, settings: ConfounderSettings
 def _class_meaning(factor: int, r2: float) -> str:
     """Return what follows from classes that explain a factor.
 
-    Classes are no property of the microscope: a classification may have found the same motion, or
-    the same fault.
+    Classes are not a property of the microscope: a classification may have found the same motion,
+    or the same fault.
     """
     if factor == 0:
         return (
             f"class explains {r2:.0%} of what no factor explains: the classes differ "
-            "in something that is no factor"
+            "in something that is not a factor"
         )
     return (
         f"factor {factor} follows the classes (R^2 {r2:.2f}): they were sorted by this "
@@ -156,12 +138,10 @@ def _class_meaning(factor: int, r2: float) -> str:
     )
 
 
-def _unexplained(
-    samples: np.ndarray, targets: Sequence[np.ndarray], settings: ConfounderSettings
-) -> np.ndarray:
+def _unexplained(samples: np.ndarray, targets: Sequence[np.ndarray]) -> np.ndarray:
     """Return what the factors together leave of the samples."""
     together = np.hstack([target / target.std() for target in targets])
-    predict = _mean_of_neighbours(together, settings)
+    predict = _mean_of_neighbours(together)
     return samples - predict(samples)
 
 
@@ -200,20 +180,15 @@ def _has_distances(values: np.ndarray) -> bool:
         return bool(np.isfinite(np.square(values, dtype=float).sum()))
 
 
-def _explained_share(
-    known: np.ndarray, settings: ConfounderSettings
-) -> Callable[[np.ndarray], float]:
+def _explained_share(known: np.ndarray) -> Callable[[np.ndarray], float]:
     """Return the function that gives the R^2 with which `known` predicts a target.
 
     A sample of the target, (n, m), is predicted by the mean of the others like it.
     """
-    predict: Callable[[np.ndarray], np.ndarray]
     if known.ndim == 1:
-        n_others = _n_others(known)
-        predict = _mean_of_group(known, n_others)
+        n_others, predict = _mean_of_group(known)
     else:
-        n_others = np.array([settings.n_neighbors])
-        predict = _mean_of_neighbours(known, settings)
+        n_others, predict = np.array([N_NEIGHBORS]), _mean_of_neighbours(known)
     # The mean of k others has itself a k-th of the noise, which is taken off.
     noise = 1 + (1 / n_others).mean()
 
@@ -226,31 +201,21 @@ def _explained_share(
     return explained
 
 
-def _n_others(groups: np.ndarray) -> np.ndarray:
-    """Return how many others are in each sample's group, (n, 1), but at least 1."""
-    others = np.bincount(groups)[groups] - 1
-    return np.maximum(others, 1)[:, None]
-
-
-def _mean_of_group(groups: np.ndarray, n_others: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the function that takes a target to the means over each group's others."""
+def _mean_of_group(groups: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+    """Return how many others are in each sample's group, and what takes a target to their means."""
     n = len(groups)
+    n_others = np.maximum(np.bincount(groups)[groups] - 1, 1)[:, None]
     member = sp.csr_array((np.ones(n), (np.arange(n), groups)))
-
-    def predict(target: np.ndarray) -> np.ndarray:
-        return (member @ (member.T @ target) - target) / n_others
-
-    return predict
+    return n_others, lambda target: (member @ (member.T @ target) - target) / n_others
 
 
-def _mean_of_neighbours(
-    known: np.ndarray, settings: ConfounderSettings
-) -> Callable[[np.ndarray], np.ndarray]:
+def _mean_of_neighbours(known: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """Return the function that takes a target to the means over each sample's others.
 
     The others are its neighbours in `known`, (n, d).
     """
-    # All particles of a micrograph share a defocus; see `ConfounderSettings.spread`.
+    # All particles of a micrograph share a defocus. Equal values are spread: with more copies than
+    # neighbours, a sample might not be found among its own neighbours.
     noise = np.random.default_rng(0).normal(size=known.shape)
-    apart = known + settings.spread * np.ptp(known) * noise
-    return neighbour_means(apart, settings.n_neighbors)
+    apart = known + 1e-9 * np.ptp(known) * noise
+    return neighbour_means(apart, N_NEIGHBORS)

@@ -1,4 +1,7 @@
-"""Memory and time of a whole command, with those of its parts."""
+"""Memory and time of a whole command, with those of its parts.
+
+Memory is counted from what is held; time is rough, that of a core of 2.4 GHz.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,15 +10,17 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.threads import cores
-from manifactor.cryoem.one_view.images import ImageSettings
-from manifactor.cryoem.one_view.spectra import given_shell
-from manifactor.cryoem.volumes import MAX_SIDE, ball_of
 from manifactor.runs.fitting import Opened
-from manifactor.runs.parts import PartSettings
-from manifactor.spectral.forecast import Forecast, as_duration, as_size
+from manifactor.runs.parts import most_rows
+from manifactor.spectral.forecast import DENSE_FLOPS, Forecast, as_duration, as_size
 from manifactor.tables.images import UnreadImages
 from manifactor.tables.reading import Input, UnreadTable
 from manifactor.tables.text import DELIMITERS
+
+# Seconds and bytes of Python and the libraries.
+START_SECONDS, PROCESS_BYTES = 2.0, 2e8
+# Bytes a second from a disk: of text, and of all else.
+TEXT_RATE, DISK_RATE = 3e7, 4e8
 
 
 @dataclass(frozen=True)
@@ -45,11 +50,9 @@ class Cost(Forecast):
     def __str__(self) -> str:
         if not self.worker_memory:
             return super().__str__()
-        several = f"each of {self.n_workers} workers"
-        which = "the worker" if self.n_workers == 1 else several
-        workers = f"{as_size(self.worker_memory)} on {which}"
-        own = f"about {as_size(self.memory)}, {workers},"
-        return f"{own} and {as_duration(self.seconds)}"
+        which = "the worker" if self.n_workers == 1 else f"each of {self.n_workers} workers"
+        own, each = as_size(self.memory), as_size(self.worker_memory)
+        return f"about {own}, {each} on {which}, and {as_duration(self.seconds)}"
 
     def as_rows(self, what: str = "part") -> list[list[str]]:
         """Return the rows of a table of the parts, the names of its columns first."""
@@ -76,9 +79,8 @@ def cost_of_parts(
     about 1.0 GB and 14 s
     """
     kept = tuple(part for part in parts if part.seconds > 0)
-    alone = n_workers == 1
-    here = [part.memory for part in kept if alone or not part.on_workers]
-    there = [part.memory for part in kept if not alone and part.on_workers]
+    there = [part.memory for part in kept if n_workers > 1 and part.on_workers]
+    here = [part.memory for part in kept if n_workers == 1 or not part.on_workers]
     return Cost(
         memory=max(here, default=0.0),
         seconds=sum(part.seconds for part in kept),
@@ -89,104 +91,26 @@ def cost_of_parts(
     )
 
 
-def cost_of_pieces(pieces: Sequence[PartCost], *, n_workers: int, client: float) -> Cost:
+def cost_of_pieces(pieces: Sequence[PartCost], *, n_workers: int) -> Cost:
     """Return the cost of independent pieces of work, each done by one of some workers."""
     seconds = [piece.seconds for piece in pieces]
     used = min(n_workers, len(pieces))
-    # At best the workers end together, and no piece is divided.
-    elapsed = max(sum(seconds) / used, *seconds)
-    largest = max(piece.memory for piece in pieces)
     return Cost(
-        memory=client, seconds=elapsed, parts=tuple(pieces), n_workers=used, worker_memory=largest
+        memory=PROCESS_BYTES,
+        # At best the workers end together, and no piece is divided.
+        seconds=max(sum(seconds) / used, *seconds),
+        parts=tuple(pieces),
+        n_workers=used,
+        worker_memory=max(piece.memory for piece in pieces),
     )
 
 
-# Memory and time of reading, fitting, placing and writing an input.
-
-
-@dataclass(frozen=True)
-class InputRates:
-    """Rates of `forecast_input`, measured on a core of 2.4 GHz.
-
-    Where two rates of one kind of work are given, the first is of what one core does alone, the
-    second of what all cores share.
-    """
-
-    # Seconds and bytes of Python and the libraries; seconds of torch and of a GPU.
-    start_seconds: float = 2.0
-    device_start_seconds: float = 6.0
-    process_bytes: float = 2e8
-
-    # Bytes a second of text, of other tables, and of plain numbers on a disk.
-    text_rate: float = 3e7
-    table_rate: float = 2e8
-    disk_rate: float = 5e8
-
-    # Bytes in memory for a number of a table while it is read.
-    table_bytes: float = 16.0
-
-    # Seconds of a line of a file of particles.
-    particle_seconds: float = 2e-5
-
-    # Seconds for a pixel: a window and a Fourier transform, spectra of the images that are
-    # surveyed, and to shift and turn it.
-    pixel_seconds: tuple[float, float] = (1e-8, 1e-8)
-    survey_seconds: tuple[float, float] = (2e-8, 3e-8)
-    turn_seconds: tuple[float, float] = (0.0, 8e-8)
-
-    # Cycles per box that are kept of images, and components: estimates.
-    cycles: float = 24.0
-    n_components: int = 10
-
-    # Operations a second of the covariance of coefficients and of its eigenvectors, and operations
-    # of the latter in units of n_coefficients^3.
-    covariance_flops: float = 6e10
-    eigenvector_flops: float = 3.4e10
-    eigenvector_operations: float = 9.0
-
-    # Blocks of images in memory; copies of coefficients, and of their covariance.
-    image_bytes: float = 2.7e8
-    coefficient_copies: int = 2
-    covariance_copies: int = 4
-
-    # Seconds for a voxel of a volume, and for one that its components are found from.
-    voxel_seconds: float = 2.7e-8
-    kept_voxel_seconds: float = 1.4e-7
-
-    # Bytes of a fit whatever its size: those of its threads, and of the samples that tests are made
-    # with.
-    fit_bytes: float = 1e8
-
-    # Seconds of a sample that is placed, and of each of its columns. On factors of several
-    # dimensions it takes several times as long.
-    place_seconds: tuple[float, float] = (6e-6, 1e-5)
-    place_column_seconds: float = 1e-8
-    # Bytes of a block of samples that is placed, and of a place.
-    block_bytes: float = 1.5e8
-    place_bytes: float = 100.0
-
-    # Seconds of a line of coordinates that are written in parts.
-    part_line_seconds: float = 5e-7
-
-    # Seconds and bytes of a line of coordinates.csv, and of one of the particles.
-    line_seconds: float = 4.5e-6
-    line_bytes: float = 250.0
-    particle_line_seconds: float = 1.5e-5
-    particle_line_bytes: float = 1500.0
-    # Seconds of comparing places with what is known of particles, of which up to some thousands are
-    # taken.
-    confounder_seconds: float = 0.8
-    # Bytes of a fitted sample in memory and in the archive, and those written a second.
-    fitted_bytes: float = 4000.0
-    archive_rate: float = 5e8
-
-
-def n_columns(opened: Opened, rates: InputRates = InputRates()) -> int:
+def n_columns(opened: Opened) -> int:
     """Return how many columns the samples have; of images, how many are expected."""
     if isinstance(opened, UnreadTable):
         return opened.table.shape[1]
     if isinstance(opened, UnreadImages):
-        return opened.settings.components or min(rates.n_components, opened.n_samples - 1)
+        return opened.settings.components or min(10, opened.n_samples - 1)
     return opened.samples.shape[1]
 
 
@@ -197,178 +121,125 @@ def forecast_input(
     *,
     n_workers: int = 1,
     n_cores: int | None = None,
-    rates: InputRates = InputRates(),
 ) -> Cost:
     """Estimate the cost of a fit from the first file that is read to the last written."""
     each = cores_of_worker(n_workers, n_cores)
-    work = _Work(opened, n_fitted, n_workers, each, rates)
+    # Samples that are read from a disk when they are needed are not held.
+    mapped = isinstance(opened, Input) and type(opened.samples) is not np.ndarray
+    held = PROCESS_BYTES + (0 if mapped else 16 * len(opened.rows) * n_columns(opened))
+    n_particles = 0 if opened.particles is None else len(opened.particles)
+    start = START_SECONDS + 2e-5 * n_particles
     if isinstance(opened, UnreadImages):
-        before = _image_parts(opened, work)
+        before = _image_parts(opened, start, held, each)
     else:
-        before = [PartCost("reading", _table_seconds(opened, rates), work.samples)]
-    memory = work.samples + rates.fit_bytes + fitting.memory
-    start = rates.device_start_seconds if fitting.device_memory else 0.0
-    fit = PartCost("fitting", start + fitting.seconds, memory)
-    parts = [*before, fit, _placing(work), _writing(work)]
+        before = [PartCost("reading", start + _pass_seconds(opened.path), held)]
+    # Torch and a GPU start in some seconds. Threads of a fit, and the samples that tests are made
+    # with, take memory whatever its size.
+    seconds = fitting.seconds + (6 if fitting.device_memory else 0)
+    fit = PartCost("fitting", seconds, held + 1e8 + fitting.memory)
+    fitted = held + 4000 * n_fitted
+    placing = _placing(opened, n_fitted, fitted, n_workers, each)
+    parts = [*before, fit, placing, _writing(opened, n_fitted, fitted)]
     return cost_of_parts(parts, n_workers=n_workers, device_memory=fitting.device_memory)
 
 
-@dataclass(frozen=True)
-class _Work:
-    """What is done to an input, and where."""
-
-    opened: Opened
-    n_fitted: int
-    n_workers: int
-    n_cores: int
-    rates: InputRates
-
-    @property
-    def n_placed(self) -> int:
-        """How many samples are placed: all, or none where all were fitted."""
-        n_samples = self.opened.n_samples
-        return 0 if self.n_fitted == n_samples and not self.in_parts else n_samples
-
-    @property
-    def in_parts(self) -> bool:
-        """Whether samples are read where they are placed, and written there."""
-        return isinstance(self.opened, UnreadTable)
-
-    @property
-    def samples(self) -> float:
-        """Bytes of the process with its samples, while nothing else is done."""
-        rates, opened = self.rates, self.opened
-        numbers = len(opened.rows) * n_columns(opened, rates)
-        # What is read from a disk when it is needed is not held.
-        mapped = isinstance(opened, Input) and not _is_held(opened.samples)
-        return rates.process_bytes + (0 if mapped else rates.table_bytes * numbers)
-
-    @property
-    def fitted(self) -> float:
-        """Bytes of the process with its samples and a fit of them."""
-        return self.samples + self.rates.fitted_bytes * self.n_fitted
-
-    def seconds(self, count: float, rate: tuple[float, float]) -> float:
-        """Return the seconds of so much work, of which the cores share a part."""
-        alone, shared = rate
-        return count * (alone + shared / self.n_cores)
-
-
-def _is_held(samples) -> bool:
-    """Return whether samples are in memory, not on a disk."""
-    return isinstance(samples, np.ndarray) and not isinstance(samples, np.memmap)
-
-
-def _table_seconds(given: Input | UnreadTable, rates: InputRates) -> float:
-    """Return the seconds of Python's start and of reading a table."""
-    seconds = rates.start_seconds
-    if given.particles is not None:
-        seconds += rates.particle_seconds * len(given.particles)
-    return seconds + _pass_seconds(given.path, rates)
-
-
-def _pass_seconds(path: Path | None, rates: InputRates) -> float:
+def _pass_seconds(path: Path | None) -> float:
     """Return the seconds of reading a table once."""
     if path is None:
         return 0.0
-    suffix = path.suffix.lower()
-    usual = rates.disk_rate if suffix == ".npy" else rates.table_rate
-    return _size_on_disk(path) / (rates.text_rate if suffix in DELIMITERS else usual)
+    files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
+    rate = TEXT_RATE if path.suffix.lower() in DELIMITERS else DISK_RATE
+    return sum(each.stat().st_size for each in files) / rate
 
 
-def _size_on_disk(path: Path) -> int:
-    """Return the bytes of a file, or of all files in a folder."""
-    if path.is_dir():
-        return sum(each.stat().st_size for each in path.rglob("*") if each.is_file())
-    return path.stat().st_size
-
-
-def _image_parts(images: UnreadImages, work: _Work) -> list[PartCost]:
+def _image_parts(images: UnreadImages, start: float, held: float, n_cores: int) -> list[PartCost]:
     """Return reading, and what makes samples of images or volumes."""
-    rates = work.rates
-    pixels = float(np.prod(images.source.shape))
+    n, pixels = float(images.n_samples), float(np.prod(images.source.shape))
+    # Beside the samples, blocks of images.
+    memory = held + 2.7e8
     if images.view is None:
-        passes, seconds, held = float(images.n_samples), *_volume_work(images, rates)
+        # Volumes are reduced to a ball in 32 voxels, of which there are three copies.
+        reading, seconds = n, 1e-7 * n * pixels
+        components = 3 * 4 * n * np.pi / 6 * min(pixels, 32**3)
     else:
-        passes, seconds, held = _image_work(images, work)
-    lines = 0 if images.particles is None else len(images.particles)
-    reading = rates.start_seconds + rates.particle_seconds * lines
-    reading += passes * pixels * np.dtype(np.float32).itemsize / rates.disk_rate
-    memory = work.samples + rates.image_bytes
-    return [PartCost("reading", reading, memory), PartCost("components", seconds, memory + held)]
+        # Fourier coefficients of an image that are kept, about.
+        p = np.pi * max(1.0, min(24.0, images.source.shape[0] / 2 - 1)) ** 2
+        # As many images as fit into 256 MB are learned from; all others are read once more, and
+        # 2000 before, to see what of them is noise.
+        learned = min(n, 2**28 / (4 * p))
+        reading = learned + (n if learned < n else 0) + min(2000, n)
+        seconds = pixels * reading * (1e-8 + 2e-8 / n_cores)
+        seconds += (learned + 15 * p) * p**2 / DENSE_FLOPS
+        components = 4 * (2 * learned * p + 4 * p**2)
+    start += 4 * pixels * reading / DISK_RATE
+    return [
+        PartCost("reading", start, memory),
+        PartCost("components", seconds, memory + components),
+    ]
 
 
-def _image_work(images: UnreadImages, work: _Work) -> tuple[float, float, float]:
-    """Return how often an image is read, and seconds and bytes of the components."""
-    rates, settings = work.rates, ImageSettings()
-    n, pixels = images.n_samples, float(np.prod(images.source.shape))
-    surveyed = min(settings.survey.n_images, n)
-    p = _n_coefficients(images, rates)
-    learned = min(n, settings.learning_bytes / (4 * p))
-    # Images beyond those that are learned from are read once more, with all others.
-    transformed = learned + (n if learned < n else 0)
-    seconds = (
-        work.seconds(pixels * transformed, rates.pixel_seconds)
-        + work.seconds(pixels * surveyed, rates.survey_seconds)
-        + learned * p**2 / rates.covariance_flops
-        + rates.eigenvector_operations * p**3 / rates.eigenvector_flops
-    )
-    passes = transformed + surveyed
-    if images.particles is not None and _is_moved(images):
-        seconds += work.seconds(pixels * passes, rates.turn_seconds)
-    numbers = rates.coefficient_copies * learned * p + rates.covariance_copies * p**2
-    return passes, seconds, 4 * numbers
+def _placing(
+    opened: Opened, n_fitted: int, fitted: float, n_workers: int, n_cores: int
+) -> PartCost:
+    """Return the cost of placing all samples; none where all were fitted."""
+    n, width, memory = opened.n_samples, n_columns(opened), fitted + 1.5e8
+    seconds = n * (6e-6 + 1e-5 / n_cores + 1e-8 * width)
+    if isinstance(opened, UnreadTable):
+        # Samples are read where they are placed, and written there.
+        seconds += _pass_seconds(opened.path)
+        memory += min(n, most_rows(width)) * (16 * width + 100)
+    elif n_fitted == n:
+        seconds = 0.0
+    elif n_workers == 1:
+        memory += 100 * n
+    return PartCost("placing", seconds / n_workers, memory, on_workers=True)
 
 
-def _n_coefficients(images: UnreadImages, rates: InputRates) -> float:
-    """Return how many Fourier coefficients of an image are kept, about."""
-    size, low_pass = images.source.shape[0], images.settings.low_pass
-    cycles = min(rates.cycles, size / 2 - 1)
-    if low_pass is not None:
-        cycles = given_shell(low_pass, size, images.source.pixel_size)
-    return min(np.pi * cycles**2, ImageSettings().survey.max_coefficients)
-
-
-def _is_moved(images: UnreadImages) -> bool:
-    """Return whether images are shifted or turned before they are compared."""
-    particles, view = images.particles, images.view
-    assert particles is not None
-    assert view is not None
-    shift = particles.shift_at(images.source.pixel_size)
-    turn = particles.turned(view.frame)
-    return bool(np.any(shift)) or bool(np.any(turn))
-
-
-def _volume_work(images: UnreadImages, rates: InputRates) -> tuple[float, float]:
-    """Return seconds and bytes of the components of volumes."""
-    shape = images.source.shape
-    kept = int(ball_of(min(MAX_SIDE, min(shape))).sum())
-    seconds = rates.voxel_seconds * float(np.prod(shape))
-    seconds += rates.kept_voxel_seconds * kept
-    return images.n_samples * seconds, 3 * 4.0 * images.n_samples * kept
-
-
-def _placing(work: _Work) -> PartCost:
-    rates, n, width = work.rates, work.n_placed, n_columns(work.opened, work.rates)
-    seconds = work.seconds(n, rates.place_seconds)
-    seconds += n * rates.place_column_seconds * width
-    memory = work.fitted + rates.block_bytes
-    if work.in_parts:
-        seconds += _pass_seconds(work.opened.path, rates) + n * rates.part_line_seconds
-        rows = min(n, PartSettings().most_rows(width))
-        memory += rows * (rates.table_bytes * width + rates.place_bytes)
-    elif work.n_workers == 1:
-        memory += rates.place_bytes * n
-    return PartCost("placing", seconds / work.n_workers, memory, on_workers=True)
-
-
-def _writing(work: _Work) -> PartCost:
-    rates = work.rates
-    n = 0 if work.in_parts else work.opened.n_samples
-    seconds = rates.line_seconds * n
-    seconds += rates.fitted_bytes * work.n_fitted / rates.archive_rate
-    memory = work.fitted + (rates.place_bytes + rates.line_bytes) * n
-    if work.opened.particles is not None:
-        seconds += rates.confounder_seconds + rates.particle_line_seconds * n
-        memory += rates.particle_line_bytes * n
+def _writing(opened: Opened, n_fitted: int, fitted: float) -> PartCost:
+    n = 0 if isinstance(opened, UnreadTable) else opened.n_samples
+    # Lines of coordinates.csv, and the archive.
+    seconds, memory = 5e-6 * n + 8e-6 * n_fitted, fitted + 350 * n
+    if opened.particles is not None:
+        # Their lines, and comparisons with what is known of them.
+        seconds, memory = seconds + 0.8 + 1.5e-5 * n, memory + 1500 * n
     return PartCost("writing", seconds, memory)
+
+
+def forecast_all_views(
+    n_images: int, size: int, *, n_mates: int = 1, n_workers: int = 1, n_cores: int | None = None
+) -> Cost:
+    """Estimate memory and time of a fit of all views, before any image is read.
+
+    Rates were measured in fits of 3,000 to 100,000 images of 48 and 256 pixels.
+    """
+    threads = min(cores_of_worker(n_workers, n_cores), 8)
+    n_shown, n_fitted = n_images * n_mates, min(0.4 * n_images, 6000)
+    # A set of volumes takes .4 s; small images have no frequencies up to the usual cut.
+    volume_seconds = 0.4 * min(1.0, (size // 2 - 1) / 12.5) ** 3
+    # An image takes 4000 bytes: its coefficients, the covariance of its coordinates, its line of
+    # text. Volumes, a block of images, and the sums of each thread are held beside them.
+    here = 8e8 + 4000 * n_images
+    there = 8e8 + 1e8 * threads + 4000 * n_images / n_workers
+
+    def divided(name: str, n_compared: float, n_volumes: int, n_learned: int = 0) -> PartCost:
+        # Of an image, seconds in a round of expectation maximisation, and in a comparison with
+        # volumes alone; and bytes of products of its features, if volumes are learned from it.
+        seconds = (5e-4 * n_compared + 1.5e-4 * n_images) / (threads * n_workers)
+        memory = there + 12_000 * n_learned / n_workers
+        return PartCost(name, seconds + volume_seconds * n_volumes, memory, on_workers=True)
+
+    # Two half sets in 7 rounds, with one to start from, and the final volumes in 3.
+    principal = 8 * min(12_000, n_shown) + 3 * min(20_000, n_shown)
+    # Some 5 rounds from known places, 3 from all, in which images are compared before and after,
+    # and some 10 cells of views. Three sets of volumes are solved for in each.
+    learned = min(30_000, n_shown)
+    motions = 5 * min(n_fitted * n_mates, 30_000) + 7 * learned + 10 * min(4000, n_images)
+    reading = 4.0 * n_images * size**2 / 3.5e8 / n_workers
+    parts = [
+        PartCost("reading", reading, there, on_workers=True),
+        divided("volumes", principal, 17),
+        PartCost("factors", 8 * n_fitted / 6000, here),
+        divided("placing", motions, 54, learned),
+        PartCost("writing", 1e-4 * n_images, here),
+    ]
+    return cost_of_parts(parts, n_workers=n_workers)

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.files import newest_change, temporary, write_bytes
+from manifactor._support.files import temporary, write_bytes
 from manifactor._support.parameters import Choice, given, require_count
-from manifactor._support.parameters import given as set_by_caller
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.one_view.images import Components
@@ -30,18 +29,11 @@ from manifactor.tables.stores import StoredTable
 Opened = Input | UnreadImages | UnreadTable
 
 
-@dataclass(frozen=True)
-class PlanSettings:
-    """How many samples of an input are fitted; the others are placed."""
-
-    # Noise needs neighbourhoods wider than itself. With more and more images the nearest ones are
-    # near by noise alone, so a few thousand with many neighbours tell more than all of them.
-    images: int = 3000
-    # Of all else, as of tables that are not read as a whole.
-    others: int = MOST_DRAWN
-    # Fitted images for each neighbour.
-    images_per_neighbor: int = 30
-    fewest: int = FEWEST_SAMPLES
+# Images that are fitted at most. Noise needs neighbourhoods wider than itself. With more and more
+# images the nearest ones are near by noise alone, so a few thousand with many neighbours tell more
+# than all of them.
+MOST_IMAGES = 3000
+IMAGES_PER_NEIGHBOR = 30
 
 
 @dataclass(frozen=True)
@@ -60,20 +52,15 @@ class FitPlan:
 
 
 def plan_fit(
-    samples: Opened,
-    *,
-    settings: Mapping,
-    seed: int,
-    n_fitted: int | str = "auto",
-    drawing: PlanSettings = PlanSettings(),
+    samples: Opened, *, settings: Mapping, seed: int, n_fitted: int | str = "auto"
 ) -> FitPlan:
     """Return which samples to fit and how, before anything is computed."""
     parameters = {**settings, "random_state": seed}
-    rows, how_many = _draw(samples, n_fitted, seed, drawing)
+    rows, how_many = _draw(samples, n_fitted, seed)
     choices = {"samples fitted": how_many}
     noise = None
     if _are_images(samples) and parameters.get("n_neighbors", "auto") == "auto":
-        near = _neighbors_of_images(len(rows), drawing)
+        near = _neighbors_of_images(len(rows))
         parameters["n_neighbors"] = near.value
         choices["neighbours"] = near
     if isinstance(samples, UnreadImages):
@@ -94,30 +81,26 @@ def _are_images(samples: Opened) -> bool:
     return isinstance(samples, Input) and isinstance(samples.components, Components)
 
 
-def _neighbors_of_images(n_images: int, drawing: PlanSettings) -> Choice:
+def _neighbors_of_images(n_images: int) -> Choice:
     usual = N_NEIGHBORS
-    wide = n_images // drawing.images_per_neighbor
+    wide = n_images // IMAGES_PER_NEIGHBOR
     if wide <= usual:
         count = min(usual, n_images - 1)
         return Choice(count, "low eigenfunctions are most accurate with 64 to 128 neighbours")
     return Choice(
         wide,
-        f"one for every {drawing.images_per_neighbor} fitted images: noise needs "
+        f"one for every {IMAGES_PER_NEIGHBOR} fitted images: noise needs "
         "neighbourhoods wider than itself",
     )
 
 
-def _draw(
-    samples: Opened, n_fitted: int | str, seed: int, drawing: PlanSettings
-) -> tuple[np.ndarray, Choice]:
+def _draw(samples: Opened, n_fitted: int | str, seed: int) -> tuple[np.ndarray, Choice]:
     """Return the samples to fit, ascending, and why so many."""
     n_samples = len(samples.rows)  # of a large table, those that were drawn
     of_images = _are_images(samples)
-    most = drawing.images if of_images else drawing.others
-    asked = {"auto": most, "all": max(n_samples, drawing.fewest)}
-    count = require_count(
-        "fit_samples", asked.get(str(n_fitted), n_fitted), low=drawing.fewest, high=10**9
-    )
+    most, fewest = MOST_IMAGES if of_images else MOST_DRAWN, FEWEST_SAMPLES
+    asked = {"auto": most, "all": max(n_samples, fewest)}.get(str(n_fitted), n_fitted)
+    count = require_count("fit_samples", asked, low=fewest, high=10**9)
     if count >= n_samples:
         found = given("all")
         if n_fitted == "auto":
@@ -125,13 +108,8 @@ def _draw(
         return np.arange(n_samples), found
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.choice(n_samples, count, replace=False, shuffle=False))
-    shown = f"{count:,} of {n_samples:,}"
-    if n_fitted != "auto":
-        return rows, given(shown)
-    why = f"{most:,} at most, so that a fit stays quick; the others are placed"
-    if of_images:
-        why = "few images with many neighbours average out more noise"
-    return rows, Choice(shown, why)
+    noise = "few images with many neighbours average out more noise"
+    return rows, _some_of(count, n_samples, n_fitted, noise if of_images else _quick(most))
 
 
 def fit_input(
@@ -165,26 +143,24 @@ def open_large(
 ) -> UnreadTable:
     """Draw the samples of a table that are to be fitted; none is read yet."""
     n_samples, n_columns = table.shape
-    factorizer = ManifoldFactorizer(**settings)
     count = draw_count(n_fitted, n_samples)
-    factorizer.require_room(count, n_columns)
+    ManifoldFactorizer(**settings).require_room(count, n_columns)
     rows = draw_rows(n_samples, count, np.random.default_rng(seed))
     return UnreadTable(table, rows, standardise)
 
 
-def how_many_drawn(given: LargeInput, asked: int | str) -> Choice:
-    """Return how many samples were drawn, and why."""
-    count = len(given.rows)
-    shown = f"{count:,} of {given.n_samples:,}"
-    if asked != "auto":
-        return set_by_caller(shown)
-    why = f"{MOST_DRAWN:,} at most, so that a fit stays quick; the others are placed"
-    return Choice(shown, why)
+def how_many_drawn(large: LargeInput, asked: int | str) -> Choice:
+    """Return how many samples of a large table were drawn, and why."""
+    return _some_of(len(large.rows), large.n_samples, asked, _quick(MOST_DRAWN))
 
 
-def table_state(table: StoredTable) -> tuple[int, int]:
-    """Return numbers that change with a table: its rows, and its last change."""
-    return table.n_samples, newest_change(table.path)
+def _some_of(count: int, n_samples: int, asked: int | str, why: str) -> Choice:
+    shown = f"{count:,} of {n_samples:,}"
+    return Choice(shown, why) if asked == "auto" else given(shown)
+
+
+def _quick(most: int) -> str:
+    return f"{most:,} at most, so that a fit stays quick; the others are placed"
 
 
 @contextmanager
@@ -203,7 +179,7 @@ def work_folder(out: Path, stages: Stages | None) -> Iterator[Path]:
 
 
 def fit_large(
-    given: LargeInput,
+    large: LargeInput,
     plan: FitPlan,
     *,
     work: Path,
@@ -213,26 +189,23 @@ def fit_large(
     workers: Workers = Here(),
 ) -> tuple[ManifoldFactorizer, int]:
     """Fit the samples that were drawn, and place all samples of the table in parts."""
-    fit = _kept(work, key) if _resumes(stages) else None
+    resumes = isinstance(stages, Checkpoints) and stages.resume
+    fit = _kept(work, key) if resumes else None
     if fit is None:
-        fit = fit_input(given, plan, stages=stages, callback=callback)[0]
-        fit.rows_ = given.rows
+        fit = fit_input(large, plan, stages=stages, callback=callback)[0]
+        fit.rows_ = large.rows
         _keep(fit, work, key)
     timing = (stages or Stages()).start(callback)
     with timing.timed("places"):
         n_parts = place_in_parts(
             work / ARCHIVE,
-            given.table,
+            large.table,
             work / FOLDER,
             workers=workers,
             report=lambda done: timing.report("places", min(done, 0.999)),
         )
     fit.timings_ = {**fit.timings_, **timing.timings}
     return fit, n_parts
-
-
-def _resumes(stages: Stages | None) -> bool:
-    return isinstance(stages, Checkpoints) and stages.resume
 
 
 def _kept(work: Path, key: str) -> ManifoldFactorizer | None:

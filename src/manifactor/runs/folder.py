@@ -1,4 +1,4 @@
-"""A run on disk: a folder with the fit, every sample's places, and a record."""
+"""A run on disk: a folder with the fit, the coordinates of all samples, and a record."""
 
 import json
 import math
@@ -17,7 +17,6 @@ from manifactor._support.version import __version__
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.archive import ARCHIVE_VERSION, FORMAT, is_run, load, save, write_tree
 from manifactor.runs.places import Place, fitted_places, from_table, table_as_csv
-from manifactor.runs.record_form import REQUIRED, misshapen
 from manifactor.runs.verdict import run_evidence
 
 
@@ -106,7 +105,7 @@ def versions() -> dict[str, str]:
 def require_new_run(folder: Path, *, overwrite: bool) -> None:
     """Raise ValueError for a folder that cannot be written, before any work is done."""
     if os.path.lexists(folder) and not (overwrite and is_run(folder)):
-        hint = "It is no run folder; choose another --out."
+        hint = "It is not a run folder; choose another --out."
         if is_run(folder):
             hint = "Choose another --out, or pass --overwrite."
         raise ValueError(f"the output folder must not exist yet; {folder} does. {hint}")
@@ -141,24 +140,24 @@ def read_record(folder: Path) -> dict:
         raise ValueError(
             f"{folder} is not a run folder: it must hold run.json and factorization.npz.{hint}"
         )
+    from manifactor.runs.record_form import misshapen  # only those who read a run need pydantic
+
     path = folder / "run.json"
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        if record["format"] != f"{FORMAT} run" or not record["versions"]:
-            raise ValueError("it is no record of a run")
-        if not isinstance(record["versions"], dict):
-            raise ValueError("versions must be an object")
-        version, *_ = (record[name] for name in REQUIRED)
+        if record["format"] != f"{FORMAT} run":
+            raise ValueError("it is not a record of a run")
+        version, versions = record["version"], record["versions"]
         problem = misshapen(record)
     except KeyError as error:
         raise _damaged(path, f"it lacks {error}") from error
     except (ValueError, TypeError, RecursionError) as error:
         raise _damaged(path, one_line(error)) from error
-    if version != ARCHIVE_VERSION:
+    if version != ARCHIVE_VERSION and isinstance(versions, dict):
         raise ValueError(
             f"{path} has version {version}; this release reads version "
             f"{ARCHIVE_VERSION}. Read it with manifactor "
-            f"{record['versions'].get(FORMAT, 'of that time')}, or fit again."
+            f"{versions.get(FORMAT, 'of that time')}, or fit again."
         )
     if problem:
         raise _damaged(path, problem)
@@ -211,5 +210,5 @@ def _misplaced(columns: np.ndarray, places: Sequence[Place], record: dict) -> st
             continue
         value = place.displayed
         if value.min(initial=0) < 0 or value.max(initial=0) > high:
-            return f"places on factor {number} must lie in [0, {high}]"
+            return f"coordinates on factor {number} must lie in [0, {high}]"
     return ""

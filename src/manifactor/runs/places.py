@@ -1,77 +1,14 @@
-"""Bins of equal width along a factor, and on the grid of two factors."""
+"""Where every sample of a run lies on every factor: a record, a table, and bins along a factor."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from io import BytesIO
 
 import numpy as np
 
-from manifactor._support.parameters import require_choice, require_count
+from manifactor._support.parameters import require_count
 from manifactor.factoring.placement import Placed
-
-
-def bin_labels(
-    coordinate: np.ndarray, topology: str, *, n_bins: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bin of every sample and the coordinate of every bin's centre.
-
-    >>> labels, centres = bin_labels(np.array([350.0, 10.0, 90.0]), "circle", n_bins=4)
-    >>> labels.tolist(), centres.tolist()
-    ([0, 0, 1], [0.0, 90.0, 180.0, 270.0])
-
-    Shapes: coordinate (n,) -> labels (n,), centres (n_bins,).
-    """
-    require_choice("topology", topology, tuple(_BINS), "(another shape has no bins along it)")
-    # More bins than that are a mistake, such as samples counted instead of bins.
-    require_count("n_bins", n_bins, low=1, high=10_000)
-    coordinate = np.asarray(coordinate, dtype=float)
-    finite = np.isfinite(coordinate)
-    if coordinate.ndim != 1 or not finite.all():
-        raise ValueError(
-            f"`coordinate` must be one finite number for each sample; got shape "
-            f"{coordinate.shape} with {int((~finite).sum())} NaN or inf values. Remove "
-            "those samples."
-        )
-    return _BINS[topology](coordinate, n_bins)
-
-
-def _interval_bins(coordinate: np.ndarray, n_bins: int) -> tuple[np.ndarray, np.ndarray]:
-    if coordinate.size and not 0 <= coordinate.min() <= coordinate.max() <= 1:
-        raise ValueError(
-            f"`coordinate` of an interval must lie in [0, 1]; got values from "
-            f"{coordinate.min():g} to {coordinate.max():g}. Rescale it, or call it a "
-            "circle if it is an angle in degrees."
-        )
-    # The upper end belongs to the last bin.
-    labels = np.minimum((coordinate * n_bins).astype(int), n_bins - 1)
-    centres = (np.arange(n_bins) + 0.5) / n_bins
-    return labels, centres
-
-
-def _circle_bins(coordinate: np.ndarray, n_bins: int) -> tuple[np.ndarray, np.ndarray]:
-    width = 360 / n_bins
-    # Half a bin on: the first one is centred at 0, so that none has an end there.
-    labels = np.floor(coordinate / width + 0.5).astype(int) % n_bins
-    return labels, np.arange(n_bins) * width
-
-
-_BINS = {"interval": _interval_bins, "circle": _circle_bins}
-
-
-def grid_labels(rows: np.ndarray, columns: np.ndarray, *, n_columns: int) -> np.ndarray:
-    """Return the cell of every sample on the grid of two factors' bins.
-
-    Cells are counted row by row; -1 for a sample in no bin.
-
-    >>> grid_labels(np.array([0, 1, 1]), np.array([2, 0, -1]), n_columns=3).tolist()
-    [2, 3, -1]
-    """
-    in_no_bin = (rows < 0) | (columns < 0)
-    return np.where(in_no_bin, -1, rows * n_columns + columns)
-
-
-# Where every sample of a run lies on every factor: a record, a table, and back.
 
 
 @dataclass(frozen=True)
@@ -186,10 +123,8 @@ def _require_range(topology: str, low: float, high: float) -> None:
 
 def fitted_places(fit) -> tuple[Place, ...]:
     """Return the places of the samples that a ManifoldFactorizer was fitted to."""
-    return tuple(
-        _place(factor.topology, factor.embedding, factor.coordinate, factor.confidence)
-        for factor in fit.factors_
-    )
+    own = (Placed(each.embedding, each.coordinate, each.confidence) for each in fit.factors_)
+    return as_places(fit, list(own))
 
 
 def all_places(fit, X: np.ndarray) -> tuple[Place, ...]:
@@ -200,85 +135,16 @@ def all_places(fit, X: np.ndarray) -> tuple[Place, ...]:
 
 def as_places(fit, located: Sequence[Placed]) -> tuple[Place, ...]:
     """Return what a ManifoldFactorizer located as the places of a run."""
-    found = zip(fit.factors_, located, strict=True)
-    return tuple(_place(factor.topology, *placed) for factor, placed in found)
-
-
-def _place(
-    topology: str, embedding: np.ndarray, coordinate: np.ndarray | None, confidence: np.ndarray
-) -> Place:
-    return Place(embedding if coordinate is None else coordinate, topology, confidence)
-
-
-def to_table(places: Sequence[Place], rows: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Return names and columns of a table with one row for each sample.
-
-    `rows` are the samples' numbers in the input.
-    """
-    header, columns = ["sample"], [rows.astype(float)]
-    for number, place in enumerate(places, start=1):
-        header += _column_names(number, place)
-        shown = place.displayed
-        columns += [shown] if shown.ndim == 1 else list(shown.T)
-        if place.displayed_deviation is not None:
-            columns.append(place.displayed_deviation)
-        sure = np.ones(len(rows)) if place.confidence is None else place.confidence
-        columns.append(sure)
-    return header, np.column_stack(columns)
-
-
-def table_columns(places: Sequence[Place], rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the table as columns by name; numbers of samples stay whole numbers."""
-    header, columns = to_table(places, rows)
-    return {"sample": rows, **dict(zip(header[1:], columns.T[1:], strict=True))}
-
-
-def _column_names(number: int, place: Place) -> list[str]:
-    own = f"factor{number}"
-    if place.deviation is not None:
-        return [own, f"{own}_deviation", f"{own}_confidence"]
-    if place.coordinate.ndim == 1:
-        return [own, f"{own}_confidence"]
-    width = place.coordinate.shape[1]
-    return [*(f"{own}_{j}" for j in range(width)), f"{own}_confidence"]
-
-
-def table_as_csv(places: Sequence[Place], rows: np.ndarray) -> bytes:
-    """Return the table as the bytes of a .csv file."""
-    header, columns = to_table(places, rows)
-    buffer = BytesIO()
-    np.savetxt(buffer, columns, delimiter=",", header=",".join(header), comments="", fmt="%.8g")
-    return buffer.getvalue()
-
-
-def from_table(
-    header: Sequence[str], columns: np.ndarray, topologies: Sequence[str]
-) -> tuple[Place, ...]:
-    """Return the places of a table that `to_table` made."""
     return tuple(
-        _from_columns(header, columns, number, topology)
-        for number, topology in enumerate(topologies, start=1)
+        Place(embedding if coordinate is None else coordinate, factor.topology, confidence)
+        for factor, (embedding, coordinate, confidence) in zip(fit.factors_, located, strict=True)
     )
 
 
-def _from_columns(header: Sequence[str], columns: np.ndarray, number: int, topology: str) -> Place:
-    name = f"factor{number}"
-    own = [
-        index
-        for index, column in enumerate(header)
-        if column == name or column.startswith(f"{name}_")
-    ]
-    *shown, confidence = own
-    values = columns[:, shown] if topology == "other" else columns[:, shown[0]]
-    deviation = None
-    if f"{name}_deviation" in header:
-        deviation = columns[:, header.index(f"{name}_deviation")]
-    return Place.from_displayed(values, topology, columns[:, confidence], deviation)
-
-
-# Names of the columns in the files of other programs: of a 1-D factor, of a factor of several
-# dimensions, of the deviation and of the confidence.
+# Names of the columns in files: of a 1-D factor, of a factor of several dimensions, of the
+# deviation and of the confidence. Other programs count dimensions from 1.
 COLUMN_NAMES = {
+    ".csv": ("factor{}", "factor{}_{}", "factor{}_deviation", "factor{}_confidence"),
     ".star": ("mfFactor{}", "mfFactor{}Dimension{}", "mfFactor{}Deviation", "mfFactor{}Confidence"),
     ".cs": ("factor{}", "factor{}_dimension{}", "factor{}_deviation", "factor{}_confidence"),
 }
@@ -296,10 +162,86 @@ def coordinate_columns(places: Sequence[Place], suffix: str) -> dict[str, np.nda
         if place.coordinate.ndim == 1:
             columns[one.format(number)] = place.displayed
         else:
-            for j, column in enumerate(place.displayed.T, start=1):
+            for j, column in enumerate(place.displayed.T, start=int(suffix != ".csv")):
                 columns[several.format(number, j)] = column
         if place.displayed_deviation is not None:
             columns[spread.format(number)] = place.displayed_deviation
         if place.confidence is not None:
             columns[sure.format(number)] = place.confidence
     return columns
+
+
+def table_columns(places: Sequence[Place], rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Return columns of a table with one row for each sample, by name.
+
+    `rows` are the samples' numbers in the input. Where no confidence is known, it is 1.
+    """
+    sure = [
+        replace(place, confidence=np.ones(len(rows))) if place.confidence is None else place
+        for place in places
+    ]
+    return {"sample": rows, **coordinate_columns(sure, ".csv")}
+
+
+def table_as_csv(places: Sequence[Place], rows: np.ndarray) -> bytes:
+    """Return the table as the bytes of a .csv file."""
+    columns, buffer = table_columns(places, rows), BytesIO()
+    how = {"delimiter": ",", "header": ",".join(columns), "comments": "", "fmt": "%.8g"}
+    np.savetxt(buffer, np.column_stack(list(columns.values())), **how)
+    return buffer.getvalue()
+
+
+def from_table(
+    header: Sequence[str], columns: np.ndarray, topologies: Sequence[str]
+) -> tuple[Place, ...]:
+    """Return the places of a table of `table_columns`."""
+    places = []
+    for number, topology in enumerate(topologies, start=1):
+        name = f"factor{number}"
+        own = [k for k, each in enumerate(header) if each == name or each.startswith(f"{name}_")]
+        *shown, confidence = own
+        values = columns[:, shown] if topology == "other" else columns[:, shown[0]]
+        deviation = None
+        if f"{name}_deviation" in header:
+            deviation = columns[:, header.index(f"{name}_deviation")]
+        place = Place.from_displayed(values, topology, columns[:, confidence], deviation)
+        places.append(place)
+    return tuple(places)
+
+
+# Bins of equal width along a factor, and on the grid of two factors.
+
+
+def bin_labels(
+    coordinate: np.ndarray, topology: str, *, n_bins: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bin of every sample of an interval or a circle, and the centre of every bin.
+
+    >>> labels, centres = bin_labels(np.array([350.0, 10.0, 90.0]), "circle", n_bins=4)
+    >>> labels.tolist(), centres.tolist()
+    ([0, 0, 1], [0.0, 90.0, 180.0, 270.0])
+
+    Shapes: coordinate (n,) -> labels (n,), centres (n_bins,).
+    """
+    # More bins than that are a mistake, such as samples counted instead of bins.
+    require_count("n_bins", n_bins, low=1, high=10_000)
+    if topology == "circle":
+        width = 360 / n_bins
+        # Half a bin on: the first one is centred at 0, so that none has an end there.
+        labels = np.floor(coordinate / width + 0.5).astype(int) % n_bins
+        return labels, np.arange(n_bins) * width
+    # The upper end belongs to the last bin.
+    labels = np.minimum((coordinate * n_bins).astype(int), n_bins - 1)
+    return labels, (np.arange(n_bins) + 0.5) / n_bins
+
+
+def grid_labels(rows: np.ndarray, columns: np.ndarray, *, n_columns: int) -> np.ndarray:
+    """Return the cell of every sample on the grid of two factors' bins.
+
+    Cells are counted row by row; -1 for a sample in no bin.
+
+    >>> grid_labels(np.array([0, 1, 1]), np.array([2, 0, -1]), n_columns=3).tolist()
+    [2, 3, -1]
+    """
+    in_no_bin = (rows < 0) | (columns < 0)
+    return np.where(in_no_bin, -1, rows * n_columns + columns)

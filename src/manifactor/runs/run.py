@@ -18,13 +18,12 @@ from manifactor.runs.checkpoints import last_changed
 from manifactor.runs.folder import read_places, read_record
 from manifactor.runs.parts import FOLDER as PARTS_FOLDER
 from manifactor.runs.parts import drawn_places, has_parts
-from manifactor.runs.places import Place, to_table
+from manifactor.runs.places import Place, table_columns
 from manifactor.tables.columns import ColumnChoice, Columns
-from manifactor.tables.files import read_like, read_samples, read_table
+from manifactor.tables.files import column_names, read_like, read_samples, read_table
 from manifactor.tables.images import is_one_view, picked, require_one_view
 from manifactor.tables.reading import run_images
 from manifactor.tables.stores import StoredTable, stored_table
-from manifactor.tables.text import column_names
 
 
 @dataclass(frozen=True)
@@ -244,7 +243,7 @@ def open_run(folder, *, some: bool = False) -> Run:
     record = read_record(folder)
     if not some:
         raise ValueError(
-            f"this command reads the places of all samples, and {folder} has "
+            f"this command reads the coordinates of all samples, and {folder} has "
             f"{record['n_samples']:,} in parts. Use report, explore or select, "
             f"or read {folder / PARTS_FOLDER} with pandas, polars or Dask."
         )
@@ -257,14 +256,11 @@ def open_run(folder, *, some: bool = False) -> Run:
 
 
 def known_column(run: Run, name: str) -> np.ndarray:
-    """Return the values of a column for every sample of a run.
-
-    Returns (n,).
-    """
-    header, places = to_table(run.places, run.rows)
-    names = list(header)
-    if name in header:
-        return places[:, header.index(name)]
+    """Return the values of a column for every sample of a run, (n,)."""
+    own = table_columns(run.places, run.rows)
+    if name in own:
+        return own[name]
+    names = list(own)
     for columns in (_of_particles, _of_table):
         found, values = columns(run, name)
         if values is not None:
@@ -281,7 +277,7 @@ def _of_particles(run: Run, name: str) -> tuple[list[str], np.ndarray | None]:
     particles = run.particles
     is_star = particles.path.suffix.lower() == ".star"
     columns = (_star_columns if is_star else _cs_columns)(particles.path)
-    numbers = {own: column for own, column in columns.items() if _is_numeric(column)}
+    numbers = {own: column for own, column in columns.items() if column.dtype.kind in "fiub"}
     # RELION's labels start with an underscore in the file, and nowhere else.
     wanted = name.removeprefix("_") if is_star else name
     if wanted not in numbers:
@@ -305,10 +301,6 @@ def _cs_columns(path: Path) -> dict[str, np.ndarray]:
             parts = table[name].T
             columns |= {f"{name}.{k}": part for k, part in enumerate(parts)}
     return columns
-
-
-def _is_numeric(column: np.ndarray) -> bool:
-    return column.dtype.kind in "fiub"
 
 
 def _of_table(run: Run, name: str) -> tuple[list[str], np.ndarray | None]:

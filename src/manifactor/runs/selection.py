@@ -18,7 +18,14 @@ from manifactor.runs.places import coordinate_columns, in_range, table_as_csv, t
 from manifactor.runs.run import Run, known_column
 
 
-def selected(
+def selected(run: Run, ranges: Sequence[tuple[int, float, float]], **how) -> np.ndarray:
+    """Return the samples in all ranges, ascending; options of `inside`."""
+    chosen = np.flatnonzero(inside(run, ranges, **how))
+    _require_some(len(chosen), **how)
+    return chosen
+
+
+def inside(
     run: Run,
     ranges: Sequence[tuple[int, float, float]],
     *,
@@ -26,19 +33,10 @@ def selected(
     least_confidence: float = 0.0,
     inverted: bool = False,
 ) -> np.ndarray:
-    """Return the samples in all ranges, ascending."""
-    chosen = inside(run, ranges, columns, least_confidence) != inverted
-    require_some(bool(chosen.any()), inverted)
-    return np.flatnonzero(chosen)
+    """Return which samples lie in all ranges of factors and columns, both ends included, (n,).
 
-
-def inside(
-    run: Run,
-    ranges: Sequence[tuple[int, float, float]],
-    columns: Sequence[tuple[str, float, float]],
-    least_confidence: float,
-) -> np.ndarray:
-    """Return which samples lie in all ranges, as in `selected`, (n,)."""
+    Or which do not, if inverted.
+    """
     found = np.ones(len(run.rows), dtype=bool)
     for place in run.places:
         if place.confidence is not None:
@@ -46,24 +44,18 @@ def inside(
     for factor, low, high in ranges:
         found &= run.place(factor).between(low, high)
     for name, low, high in columns:
-        found &= _between(run, name, low, high)
-    return found
+        if not low <= high:
+            raise ValueError(
+                f"the range of {name} must be two ascending numbers; got {low:g} {high:g}."
+            )
+        found &= in_range(known_column(run, name), low, high)
+    return found != inverted
 
 
-def require_some(any_found: bool, inverted: bool) -> None:
-    """Refuse ranges that hold no samples."""
-    if not any_found:
+def _require_some(count: int, *, inverted: bool = False, **_) -> None:
+    if not count:
         change = "Narrow" if inverted else "Widen"
         raise ValueError(f"the ranges must hold some samples; got none. {change} them.")
-
-
-def _between(run: Run, name: str, low: float, high: float) -> np.ndarray:
-    """Return which samples have a column in a range, both ends included."""
-    if not low <= high:
-        raise ValueError(
-            f"the range of {name} must be two ascending numbers; got {low:g} {high:g}."
-        )
-    return in_range(known_column(run, name), low, high)
 
 
 def selection(run: Run, chosen: np.ndarray, suffix: str) -> bytes:
@@ -88,16 +80,14 @@ def _as_particles(suffix: str) -> Callable[[Run, np.ndarray], bytes]:
     return write
 
 
-def _as_csv(run: Run, chosen: np.ndarray) -> bytes:
-    return table_as_csv([place[chosen] for place in run.places], run.rows[chosen])
+def _as_table(suffix: str) -> Callable[[Run, np.ndarray], bytes]:
+    def write(run: Run, chosen: np.ndarray) -> bytes:
+        buffer = io.BytesIO()
+        places = tuple(place[chosen] for place in run.places)
+        WRITERS[suffix](buffer, iter([(run.rows[chosen], places)]))
+        return buffer.getvalue()
 
-
-def _as_parquet(run: Run, chosen: np.ndarray) -> bytes:
-    places = [place[chosen] for place in run.places]
-    arrays = table_columns(places, run.rows[chosen])
-    buffer = io.BytesIO()
-    extra("pyarrow.parquet").write_table(extra("pyarrow").table(arrays), buffer)
-    return buffer.getvalue()
+    return write
 
 
 def _as_pickle(run: Run, chosen: np.ndarray) -> bytes:
@@ -112,10 +102,10 @@ def _as_npy(run: Run, chosen: np.ndarray) -> bytes:
 SELECTIONS: dict[str, Callable[[Run, np.ndarray], bytes]] = {
     ".star": _as_particles(".star"),
     ".cs": _as_particles(".cs"),
-    ".csv": _as_csv,
+    ".csv": _as_table(".csv"),
     ".pkl": _as_pickle,
     ".npy": _as_npy,
-    ".parquet": _as_parquet,
+    ".parquet": _as_table(".parquet"),
 }
 
 
@@ -123,15 +113,12 @@ SELECTIONS: dict[str, Callable[[Run, np.ndarray], bytes]] = {
 
 
 def select_from_parts(
-    folder: Path,
-    out: Path,
-    ranges: Sequence[tuple[int, float, float]],
-    *,
-    columns: Sequence[tuple[str, float, float]] = (),
-    least_confidence: float = 0.0,
-    inverted: bool = False,
+    folder: Path, out: Path, ranges: Sequence[tuple[int, float, float]], **how
 ) -> tuple[int, int]:
-    """Write the samples in all ranges, whole or not at all; parameters of `selected`."""
+    """Write the samples in all ranges, whole or not at all; options of `inside`.
+
+    Returns how many they are, and how many samples the run has.
+    """
     write = WRITERS.get(out.suffix.lower())
     if write is None:
         raise ValueError(
@@ -144,11 +131,10 @@ def select_from_parts(
     def chosen() -> Iterator[PlacedRows]:
         for rows, places in each_part(folder, record):
             part = Run(folder, record, rows, places, drawn=True)
-            found = inside(part, ranges, columns, least_confidence)
-            some = np.flatnonzero(found != inverted)
+            some = np.flatnonzero(inside(part, ranges, **how))
             counts.append(len(some))
             yield rows[some], tuple(place[some] for place in places)
-        require_some(sum(counts) > 0, inverted)
+        _require_some(sum(counts), **how)
 
     write_whole(out, lambda file: write(file, chosen()))
     return sum(counts), record["n_samples"]

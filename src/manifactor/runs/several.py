@@ -2,7 +2,7 @@
 
 import csv
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from manifactor._support.errors import one_line
@@ -12,7 +12,7 @@ from manifactor._support.version import __version__
 from manifactor._support.workers import Processes, Workers, ignored
 from manifactor.runs.archive import FORMAT, is_run
 from manifactor.runs.checkpoints import last_changed, other_fit
-from manifactor.runs.cost import Cost, InputRates, PartCost, cores_of_worker, cost_of_pieces
+from manifactor.runs.cost import Cost, PartCost, cores_of_worker, cost_of_pieces
 from manifactor.runs.folder import read_record
 from manifactor.runs.task import Task
 from manifactor.tables.stores import is_stored
@@ -27,12 +27,7 @@ Row = dict[str, str]
 
 
 def named_tasks(tasks: Sequence[Task]) -> dict[str, Task]:
-    """Return tasks by distinct names."""
-    return dict(zip(distinct_names(tasks), tasks, strict=True))
-
-
-def distinct_names(tasks: Sequence[Task]) -> list[str]:
-    """Return a name for every task; in RELION every job's file has the same one.
+    """Return tasks by distinct names; in RELION every job's file has the same one.
 
     No name begins with a dot: hidden runs are unfinished ones, see `clear_away`.
     """
@@ -44,7 +39,7 @@ def distinct_names(tasks: Sequence[Task]) -> list[str]:
         raise ValueError(
             f"the inputs must have different names; got {', '.join(names)}. Rename them."
         )
-    return names
+    return dict(zip(names, tasks, strict=True))
 
 
 def finished_runs(folder: Path) -> list[Path]:
@@ -91,25 +86,17 @@ def fit_side_by_side(
     jobs = [(tasks[name].anywhere, folder.absolute() / name) for name in further]
     for found in workers.outcomes(_fit_row, jobs, report=report):
         name = further[found.index]
-        if found.error is None:
-            rows[name] = found.result
-        else:
-            rows[name] = _failed(name, found.error)
+        rows[name] = found.result if found.error is None else _failed(name, found.error)
     clear_away(folder)
     ordered = [rows[name] for name in tasks]
-    _require_any(ordered)
+    if all(row["verdict"] == FAILED for row in ordered):
+        name, problem = ordered[0]["view"], ordered[0]["problem"]
+        raise ValueError(f"no view could be fitted; the first, {name}: {problem}")
     with (folder / TABLE).open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         writer.writerows(ordered)
     return ordered
-
-
-def _require_any(rows: Sequence[Row]) -> None:
-    """Refuse a table in which every task has failed."""
-    if all(row["verdict"] == FAILED for row in rows):
-        first = rows[0]
-        raise ValueError(f"no view could be fitted; the first, {first['view']}: {first['problem']}")
 
 
 def _fit_row(task: Task, out: Path) -> Row:
@@ -128,21 +115,15 @@ def _is_of(task: Task, run: Path) -> bool:
         return False
     record = read_record(run)
     written = newest_change(run / "run.json")
+    # What belongs to the input: other files, and those inside it.
+    inside = task.path if is_stored(task.path) else None
+    files = (inside, task.options.particles, task.options.ind)
     return (
         record.get("reproduce") == task.reproduce
         and record.get("input_changed") == last_changed(task.path)
         and record["versions"].get(FORMAT) == __version__
-        and all(newest_change(path) <= written for path in _beside(task))
+        and all(newest_change(Path(path)) <= written for path in files if path is not None)
     )
-
-
-def _beside(task: Task) -> Iterator[Path]:
-    """Yield what belongs to the input of a task: other files, and those inside it."""
-    if is_stored(task.path):
-        yield task.path
-    for name in (task.particles, task.indices):
-        if name is not None:
-            yield Path(name)
 
 
 def _row(run: Path) -> Row:
@@ -170,23 +151,14 @@ def _cells(*values: str) -> Row:
     return dict(zip(COLUMNS, values, strict=True))
 
 
-# Memory and time of several inputs or views that are fitted side by side.
-
-
 def forecast_side_by_side(
-    tasks: Sequence[Task],
-    *,
-    n_workers: int | None = None,
-    n_cores: int | None = None,
-    rates: InputRates = InputRates(),
+    tasks: Sequence[Task], *, n_workers: int | None = None, n_cores: int | None = None
 ) -> Cost:
     """Return what it costs to fit tasks side by side, each with one worker."""
     count = n_workers or cores()
     each = cores_of_worker(count, n_cores)
-    pieces = [_piece(name, task, each) for name, task in named_tasks(tasks).items()]
-    return cost_of_pieces(pieces, n_workers=count, client=rates.process_bytes)
-
-
-def _piece(name: str, task: Task, n_cores: int) -> PartCost:
-    cost = task.forecast(task.open(), n_cores=n_cores)
-    return PartCost(name, cost.seconds, cost.memory)
+    pieces = []
+    for name, task in named_tasks(tasks).items():
+        cost = task.forecast(task.open(), n_cores=each)
+        pieces.append(PartCost(name, cost.seconds, cost.memory))
+    return cost_of_pieces(pieces, n_workers=count)

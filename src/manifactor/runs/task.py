@@ -1,13 +1,14 @@
-"""Values as arguments of the command line that repeat a fit."""
+"""One input of `fit`: read, fitted, and written as a run folder."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from manifactor._support.errors import shell_line
-from manifactor._support.parameters import Choice, choices_as_json
+from manifactor._support.files import newest_change
+from manifactor._support.parameters import choices_as_json
 from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.version import __version__
 from manifactor._support.workers import Here, Workers
@@ -24,12 +25,11 @@ from manifactor.runs.fitting import (
     how_many_drawn,
     open_large,
     plan_fit,
-    table_state,
     work_folder,
 )
 from manifactor.runs.folder import write_run
+from manifactor.runs.options import FitOptions
 from manifactor.runs.parts import FOLDER as PARTS_FOLDER
-from manifactor.runs.places import Place
 from manifactor.tables.columns import ColumnChoice
 from manifactor.tables.images import Given
 from manifactor.tables.reading import (
@@ -42,64 +42,22 @@ from manifactor.tables.reading import (
 )
 from manifactor.tables.stores import in_parts, stored_table
 
-
-def changed_options(given: Mapping, usual: Mapping) -> list[str]:
-    """Return the values that are not the usual ones as arguments.
-
-    None and False are the absence of a flag.
-    """
-    out: list[str] = []
-    for name, value in given.items():
-        if value is None or value is False or value == usual.get(name):
-            continue
-        out.append(f"--{name.replace('_', '-')}")
-        if value is not True:
-            out.append(shortest(value) if isinstance(value, float) else str(value))
-    return out
+# Options that turn images into samples.
+OF_IMAGES = ("phase_flip", "mask_radius", "low_pass", "components", "standardise")
 
 
-def repeated_options(options: Mapping[str, list]) -> list[str]:
-    """Return options as arguments, each repeated for every value."""
-    out: list[str] = []
-    for name, values in options.items():
-        for value in values:
-            out += [name, shortest(value) if isinstance(value, float) else str(value)]
-    return out
-
-
-def shortest(number: float) -> str:
-    """Return the fewest digits that give the number back."""
-    short = f"{number:g}"
-    return short if float(short) == number else repr(float(number))
-
-
-def absolute(path: str | None) -> str | None:
-    """Return a path that is the same from any folder.
-
-    A link stays a link, since what belongs to it may lie beside it.
-    """
-    return None if path is None else str(Path(path).absolute())
-
-
-# One input of `fit`: read, fitted, and written as a run folder.
+def particle_choice(options: FitOptions) -> ParticleChoice:
+    """Return which particles are used, and where their images are."""
+    return ParticleChoice(**options.values("datadir", "pixel_size", "classes", "optics_groups"))
 
 
 @dataclass(frozen=True)
 class Task:
-    """One input of `fit`, and how to treat it."""
+    """One input of `fit`, seen from one direction if there are several, and how to treat it."""
 
     path: Path
-    particles: str | None = None
-    indices: str | None = None
+    options: FitOptions = field(default_factory=FitOptions)
     view: tuple[float, float] | None = None
-    width: float | None = None
-    images: ImageSettings = field(default_factory=ImageSettings)
-    columns: ColumnChoice = field(default_factory=ColumnChoice)
-    choice: ParticleChoice = field(default_factory=ParticleChoice)  # these seven as in `open_input`
-    settings: dict = field(default_factory=dict)  # parameters of the factorizer
-    seed: int = 0
-    n_fitted: int | str = "auto"  # as in `plan_fit`
-    coordinates: str = "auto"  # as in `in_parts`
 
     @property
     def name(self) -> str:
@@ -112,25 +70,7 @@ class Task:
     @property
     def arguments(self) -> list[str]:
         """Arguments of `manifactor` that repeat this fit, without the defaults."""
-        usual = Task(self.path)
-        view = []
-        if self.view is not None:
-            view = [f"--view={','.join(shortest(angle) for angle in self.view)}"]
-        files = {"particles": absolute(self.particles), "ind": absolute(self.indices)}
-        return [
-            "fit",
-            str(self.path.absolute()),
-            *view,
-            *changed_options(files, {}),
-            *repeated_options(self.choice.options),
-            *changed_options({"width": self.width}, {"width": usual.width}),
-            *changed_options(asdict(self.images), asdict(usual.images)),
-            *changed_options(asdict(self.columns), asdict(usual.columns)),
-            *changed_options(self.settings, ManifoldFactorizer().get_params()),
-            *changed_options({"fit_samples": self.n_fitted}, {"fit_samples": usual.n_fitted}),
-            *changed_options({"coordinates": self.coordinates}, {"coordinates": usual.coordinates}),
-            *changed_options({"seed": self.seed}, {"seed": usual.seed}),
-        ]
+        return self.options.arguments(self.path, self.view)
 
     @property
     def reproduce(self) -> str:
@@ -140,50 +80,37 @@ class Task:
     @property
     def anywhere(self) -> "Task":
         """The same task for a process that may work in another folder."""
-        return replace(
-            self,
-            path=self.path.absolute(),
-            particles=absolute(self.particles),
-            indices=absolute(self.indices),
-            choice=replace(self.choice, datadir=absolute(self.choice.datadir)),
-        )
+        return replace(self, path=self.path.absolute(), options=self.options.anywhere)
 
     def open(self) -> Opened:
         """Return the samples of a table, or what is not read yet.
 
         That is images, and samples that are drawn of a large table.
         """
-        if in_parts(self.path, self.coordinates):
-            return self._open_large()
-        if self.coordinates == "parquet":
+        options = self.options
+        given = Given(
+            options.particles,
+            options.ind,
+            self.view,
+            ImageSettings(**options.values(*OF_IMAGES)),
+            ColumnChoice(options.columns, options.drop),
+            particle_choice(options),
+        )
+        if in_parts(self.path, options.coordinates):
+            given.require_large_table(self.path)
+            return open_large(
+                stored_table(self.path, given.columns),
+                settings=options.parameters,
+                seed=options.seed,
+                n_fitted=options.fit_samples,
+                standardise=options.standardise,
+            )
+        if options.coordinates == "parquet":
             raise ValueError(
                 "--coordinates parquet goes with .npy, .parquet, Zarr, and folders of "
                 f".parquet, of which rows are read; got {self.path}. Leave it out."
             )
-        return open_input(
-            self.path,
-            particles=self.particles,
-            indices=self.indices,
-            view=self.view,
-            width=self.width,
-            settings=self.images,
-            columns=self.columns,
-            choice=self.choice,
-        )
-
-    def _open_large(self) -> UnreadTable:
-        """Return the samples that are drawn of a large table."""
-        given = Given(
-            self.particles, self.indices, self.view, self.images, self.columns, self.choice
-        )
-        given.require_large_table(self.path)
-        return open_large(
-            stored_table(self.path, self.columns),
-            settings=self.settings,
-            seed=self.seed,
-            n_fitted=self.n_fitted,
-            standardise=self.images.standardise,
-        )
+        return open_input(self.path, width=options.width, **vars(given))
 
     def read(self, opened: Opened | None = None) -> Input:
         """Return the samples of the input, which may be open already.
@@ -193,11 +120,17 @@ class Task:
         opened = self.open() if opened is None else opened
         if isinstance(opened, UnreadTable):
             return opened.read()
-        return read_opened(opened, np.random.default_rng(self.seed))
+        return read_opened(opened, np.random.default_rng(self.options.seed))
+
+    def _plan(self, samples: Opened) -> FitPlan:
+        options = self.options
+        return plan_fit(
+            samples, settings=options.parameters, seed=options.seed, n_fitted=options.fit_samples
+        )
 
     def forecast(self, opened: Opened, *, n_workers: int = 1, n_cores: int | None = None) -> Cost:
         """Return what the fit costs, from reading to writing."""
-        plan = plan_fit(opened, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted)
+        plan = self._plan(opened)
         n_fitted = len(plan.rows)
         fitting = plan.factorizer().forecast_shape(n_fitted, n_columns(opened), n_cores=n_cores)
         return forecast_input(opened, fitting, n_fitted, n_workers=n_workers, n_cores=n_cores)
@@ -218,27 +151,25 @@ class Task:
         the same paths.
         """
         given.require_values()
-        before = input_state([self.path, self.particles, self.indices])
-        plan = plan_fit(given, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted)
+        before = input_state([self.path, self.options.particles, self.options.ind])
+        plan = self._plan(given)
         if isinstance(given, LargeInput):
             how = {"stages": stages, "callback": callback, "workers": workers}
             return self._fit_large(given, plan, out, before, overwrite=overwrite, **how)
         fit, places = fit_input(given, plan, stages=stages, callback=callback)
-        record = self._full_record(given, plan, fit, before)
+        record = self._record(given, plan, fit, before)
         files: dict[str, bytes] = {}
         if given.particles is not None:
-            record["confounders"] = self._confounders(given, places)
+            record["confounders"] = confounder_records(
+                given.particles,
+                places,
+                samples=None if given.components is None else given.samples,
+                rng=np.random.default_rng(self.options.seed),
+            )
             files = particle_file(given.particles, places, before)
         warn_of_changes(before)
-        write_run(
-            fit,
-            out,
-            record=record,
-            places=places,
-            rows=given.rows,
-            files=files,
-            overwrite=overwrite,
-        )
+        what: dict[str, Any] = {"places": places, "rows": given.rows, "files": files}
+        write_run(fit, out, record=record, overwrite=overwrite, **what)
         return fit, record
 
     def _fit_large(
@@ -253,39 +184,35 @@ class Task:
         **how,
     ) -> tuple[ManifoldFactorizer, dict]:
         """Fit what was drawn, place all in parts, and write the run folder."""
-        # How many rows are drawn may depend on the memory of the machine.
-        state = (given.rows, *table_state(given.table))
+        table = given.table
+        state = (given.rows, table.n_samples, newest_change(table.path))
         key = fingerprint(__version__, self.arguments, *state)
         with work_folder(out, stages) as work:
             fit, n_parts = fit_large(given, plan, work=work, key=key, stages=stages, **how)
-            record = {**self._full_record(given, plan, fit, before), "parts": n_parts}
+            record = {**self._record(given, plan, fit, before), "parts": n_parts}
             parts = work / PARTS_FOLDER
             warn_of_changes(before)
             write_run(fit, out, record=record, parts=parts, overwrite=overwrite)
         return fit, record
 
-    def _full_record(
+    def _record(
         self, given: Input, plan: FitPlan, fit: ManifoldFactorizer, before: InputState
     ) -> dict:
         """Return what run.json says of the input, the fit, and what was chosen."""
+        options = self.options
         chosen = dict(plan.choices)
         if isinstance(given, LargeInput):
-            chosen["samples fitted"] = how_many_drawn(given, self.n_fitted)
-        choices = {**chosen, **_missing(fit.choices_, chosen)}
-        record = {**self._record(given, fit), **before.record}
-        return {**record, "choices": choices_as_json(choices)}
-
-    def _record(self, given: Input, fit: ManifoldFactorizer) -> dict:
+            chosen["samples fitted"] = how_many_drawn(given, options.fit_samples)
         return {
             "command": "fit",
             "input": str(self.path.resolve()),
-            "seed": self.seed,
+            "seed": options.seed,
             "view": self.view,
-            "width": self.width,
-            "images": asdict(self.images),
-            "particle_choice": self.choice.record,
-            "arguments": self.settings,
-            "fit_samples": self.n_fitted,
+            "width": options.width,
+            "images": options.values(*OF_IMAGES),
+            "particle_choice": particle_choice(options).record,
+            "arguments": options.parameters,
+            "fit_samples": options.fit_samples,
             "reproduce": self.reproduce,
             **given.record,
             "n_samples": given.n_samples,
@@ -295,19 +222,7 @@ class Task:
                 "count": fit.n_neighbors_,
                 "recall": fit.recall_,
             },
+            **before.record,
+            # What the plan says comes first.
+            "choices": choices_as_json({**chosen, **fit.choices_, **chosen}),
         }
-
-    def _confounders(self, given: Input, places: tuple[Place, ...]) -> list[dict]:
-        """Return what is known of the particles and explains a factor."""
-        assert given.particles is not None
-        return confounder_records(
-            given.particles,
-            places,
-            samples=None if given.components is None else given.samples,
-            rng=np.random.default_rng(self.seed),
-        )
-
-
-def _missing(choices: Mapping[str, Choice], known: Mapping[str, Choice]) -> dict[str, Choice]:
-    """Return the choices that are not known yet: the plan's come first."""
-    return {name: choice for name, choice in choices.items() if name not in known}

@@ -1,27 +1,20 @@
-"""Memory and time of a fit, estimated before it starts from measured rates.
+"""Memory and time of a fit, estimated before it starts.
 
-Rates of the CPU were measured on two cores of 2.4 GHz; the growth is that of tori of 10,000 to
-1,000,000 samples.
+Memory is counted from the arrays that are held at the peak. Time is rough, meant to be right to a
+factor of two: rates are those of two cores of 2.4 GHz, and of an H200.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from manifactor._support.errors import extra
 from manifactor._support.memory import available_memory
 from manifactor._support.threads import cores
 from manifactor.spectral.filter_plan import block_width
-from manifactor.spectral.laplacian import DENSE_SAMPLES
-from manifactor.spectral.neighbors import FEW_DIMENSIONS, exact_search, prefers_approximate
-from manifactor.spectral.parts import PARTED_ABOVE, part_size
 
 # Entries of a row of the symmetric graph for each neighbour.
 ENTRIES_PER_NEIGHBOR = 1.07
-
-# Samples are held twice, in double precision.
-BYTES_PER_SAMPLE_VALUE = 16
-
-# Operations a second of dense products.
-DENSE_FLOPS = 6e10
+# Operations a second on two cores: products of the sparse matrix with a block, and dense products.
+SPARSE_FLOPS, DENSE_FLOPS = 1.6e10, 6e10
 
 
 @dataclass(frozen=True)
@@ -62,45 +55,32 @@ def forecast(
     search: str = "auto",
     n_cores: int | None = None,
 ) -> Forecast:
-    """Estimate what fitting samples of this shape costs on the CPU.
-
-    The time is that of cores at 2.4 GHz, by default of as many as there are.
+    """Estimate what fitting so many samples of so many columns costs on the CPU.
 
     >>> print(forecast(1_000_000, 4, n_neighbors=64, n_functions=100, n_cores=2))
     about 10.9 GB and 5 minutes
     """
+    # A quarter of the time on two cores is that of one core that works alone.
+    slowdown = 0.25 + 0.75 * 2 / (n_cores or cores())
     if n_neighbors == "all":
-        cost = _dense_forecast(n_samples, n_functions)
-    else:
-        cost = _sparse_forecast(n_samples, n_features, int(n_neighbors), n_functions, search)
-    # A quarter of the time, on the 2 cores of the measurements, one core works alone.
-    slowdown = 0.25 + 0.75 * (2 / (n_cores or cores()))
-    return replace(cost, seconds=cost.seconds * slowdown)
-
-
-def _sparse_forecast(
-    n_samples: int, n_features: int, count: int, n_functions: int, search: str
-) -> Forecast:
-    """Estimate the cost of a fit with `count` neighbours of each sample."""
-    # The solver's block: two in single and two in double precision.
-    block = 24.0 * n_samples * block_width(n_samples, n_functions)
-    # Functions are held twice, in double precision.
-    functions = 16 * n_samples * n_functions
-    samples = BYTES_PER_SAMPLE_VALUE * n_samples * n_features
-    # An entry is a number of 8 bytes and a column of 4; the peak of a fit, as measured, is 6 times
-    # the memory of the graph: its dense tiles are held beside it.
-    graph = 6 * 12 * (ENTRIES_PER_NEIGHBOR * n_samples * count)
-    memory = graph + (block + functions) + samples
-    seconds = _search_seconds(n_samples, n_features, search)
-    # What follows the spectrum.
-    seconds += 0.5
-    seconds += 1.5e-5 * n_samples
-    seconds += _spectrum_seconds(n_samples, count, n_functions)
-    # Spectra of two halves take 0.7 of the whole. Many samples have two parts instead.
-    if n_samples <= PARTED_ABOVE:
-        return Forecast(memory, 1.7 * seconds)
-    part = _spectrum_seconds(part_size(n_samples), count, n_functions)
-    return Forecast(memory, seconds + 2 * part)
+        # The kernel, and what is made of it. Three passes for each function wait for memory, which
+        # makes them ten times as slow as other products.
+        seconds = 10 * 3 * n_functions * n_samples**2 / DENSE_FLOPS
+        return Forecast(2.5 * 8 * n_samples**2, slowdown * seconds)
+    entries = ENTRIES_PER_NEIGHBOR * n_samples * int(n_neighbors)
+    width = block_width(n_samples, n_functions)
+    # The graph has 12 bytes an entry, and its dense tiles are held beside it; a block of the solver
+    # is there twice in single and twice in double precision, functions and samples twice in double.
+    memory = 6 * 12 * entries + n_samples * (24 * width + 16 * n_functions + 16 * n_features)
+    # Products with a block, that of two halves included: they grow with the samples, as measured on
+    # tori of 10,000 to 1,000,000 samples.
+    products = 48 * (n_samples / 10_000) ** 0.27
+    seconds = 2 * entries * width * products / SPARSE_FLOPS
+    # Search, and all that follows the spectrum.
+    seconds += 1.5 + n_samples * (6e-5 + 6e-7 * n_features)
+    if search == "brute":
+        seconds += 2 * n_samples**2 * (n_features + 16) / DENSE_FLOPS
+    return Forecast(memory, slowdown * seconds)
 
 
 def require_memory(needed: Forecast, n_samples: int) -> None:
@@ -115,41 +95,6 @@ def require_memory(needed: Forecast, n_samples: int) -> None:
         f"place the others (`fit_samples={fewer}`, or `transform`), or "
         "lower `n_neighbors` and `n_functions`."
     )
-
-
-def _dense_forecast(n_samples: int, n_functions: int) -> Forecast:
-    """Estimate the cost of a fit with all samples as neighbours."""
-    matrix = 8.0 * n_samples**2
-    # Three passes over the kernel for each function, ten times slower than products of dense
-    # matrices, as they wait for memory.
-    seconds = 3 * n_functions * matrix / 8 / DENSE_FLOPS * 10
-    return Forecast(2.5 * matrix, seconds)
-
-
-def _search_seconds(n_samples: int, n_features: int, search: str) -> float:
-    """Estimate the seconds of a search; of the fastest one if it is not ours."""
-    if search not in ("kd_tree", "brute", "faiss"):
-        approximate = prefers_approximate(n_samples, n_features)
-        search = "faiss" if approximate else exact_search(n_features)
-    if search == "faiss":
-        return n_samples * (3e-5 + 6e-7 * n_features)
-    if search == "kd_tree":
-        return n_samples * 3e-5 * (1 if n_features <= FEW_DIMENSIONS else 5)
-    # The choice of the nearest costs as much as 16 columns more.
-    return 2.0 * n_samples**2 * (n_features + 16) / DENSE_FLOPS
-
-
-def _spectrum_seconds(n_samples: int, n_neighbors: int, n_functions: int) -> float:
-    """Estimate the seconds of the eigensolver."""
-    if n_samples <= DENSE_SAMPLES:
-        return 0.5
-    # Products of the sparse matrix with a block, and operations on a block in units of
-    # n_samples * width^2.
-    products = 38 * (n_samples / 10_000) ** 0.30
-    width = block_width(n_samples, n_functions)
-    entries = ENTRIES_PER_NEIGHBOR * n_samples * n_neighbors
-    sparse = 2 * entries * width * products / 1.6e10
-    return sparse + 20 * n_samples * width**2 / DENSE_FLOPS
 
 
 def as_size(memory: float) -> str:
@@ -169,13 +114,6 @@ def as_duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} hours"
 
 
-# Memory and time of a fit on a GPU.
-#
-# Bytes are counted in the code, and were traced in fits through torch on the CPU; for 10,000,000
-# samples of a torus they are the 75 GB that were measured on an H200. Seconds were measured there,
-# with 100,000 to 10,000,000 samples.
-
-
 def is_gpu(device: str) -> bool:
     """Return whether a device is one whose cost is known."""
     return str(device).removeprefix("torch:").partition(":")[0] == "cuda"
@@ -184,31 +122,30 @@ def is_gpu(device: str) -> bool:
 def forecast_on_device(
     n_samples: int, n_features: int, *, n_neighbors: int, n_functions: int
 ) -> Forecast:
-    """Estimate what fitting samples of this shape costs on a GPU.
+    """Estimate what fitting so many samples of so many columns costs on a GPU.
+
+    Bytes are counted in the code, and were traced in fits through torch on the CPU; of 10,000,000
+    samples of a torus they are the 75 GB that were measured on an H200.
 
     >>> print(forecast_on_device(1_000_000, 4, n_neighbors=64, n_functions=100))
     about 4.1 GB, 7.5 GB on the device, and 4 s
     """
     entries = ENTRIES_PER_NEIGHBOR * n_neighbors
-    # What does not grow, then a sample in all stages but the spectrum, and one in the spectrum.
-    spectrum = 1.4e-6 * (n_samples / 1_000_000) ** 0.385
-    seconds = 0.6 + n_samples * (2.3e-6 + spectrum)
-    # At the end: distances and kernel with 12 bytes an entry, and functions once more than there
-    # are.
-    host = 24 * entries + 24 * n_functions + BYTES_PER_SAMPLE_VALUE * n_features
-    # Tiles of the search, and the table of neighbours that it fills.
-    searching = min(2**31, 40_000 * n_samples) + 12 * n_neighbors * n_samples
+    # Tiles of the search at most, and of one query; beside them, the table of neighbours.
+    searching = min(2**31, 40_000 * n_samples) / n_samples + 12 * n_neighbors
     # An entry of that table while it is made symmetric: itself and its row, 20; the keys of both
     # directions of a pair and their places, before and after they are sorted, 16 each; and as much
     # again for the sort.
-    joining = 116 * n_neighbors * n_samples
+    joining = 116 * n_neighbors
     # An entry of the graph while functions are computed: a column of 4, distance, kernel and walk
-    # in single precision, and the walk in double. The solver makes use of 256 vectors.
-    width = block_width(n_samples, n_functions, wide=256)
-    solving = n_samples * (24 * ENTRIES_PER_NEIGHBOR * n_neighbors + 26 * width)
-    samples = BYTES_PER_SAMPLE_VALUE * n_features * n_samples
-    on_device = float(samples + max(searching, joining, solving))
-    return Forecast(n_samples * host, seconds, on_device)
+    # in single precision, and the walk in double; and the solver's block, which fills a GPU.
+    solving = 24 * entries + 26 * block_width(n_samples, n_functions, wide=256)
+    device = 16 * n_features + max(searching, joining, solving)
+    # On the host, at the end: distances and kernel with 12 bytes an entry, and functions once more
+    # than there are.
+    host = 24 * entries + 24 * n_functions + 16 * n_features
+    seconds = 0.6 + n_samples * (2.3e-6 + 1.4e-6 * (n_samples / 1e6) ** 0.385)
+    return Forecast(n_samples * host, seconds, n_samples * device)
 
 
 def require_device_memory(needed: Forecast, n_samples: int, available: float) -> None:

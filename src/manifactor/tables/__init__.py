@@ -1,1 +1,1 @@
-"""tables."""
+"""Files that a user has, read as samples: tables of all kinds, images and volumes."""

@@ -4,10 +4,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.values import REMEDIES, ValueSettings
+from manifactor._support.errors import warn_caller
+from manifactor._support.values import LEAST_SPREAD, REMEDIES
+from manifactor.estimators.columns import ColumnWarning
 
 # What to do about columns of a file with bad values.
 COLUMN_REMEDIES = (*REMEDIES, "leave columns out with --drop")
@@ -92,6 +95,31 @@ def listed(names: Sequence[str], *, most: int = 8) -> str:
 
 
 @dataclass(frozen=True)
+class Table:
+    """Numbers in columns."""
+
+    samples: np.ndarray  # (n_samples, n_used)
+    numbers: Sequence[int]  # numbers of the columns used in the file, counted from 0
+    total: int  # number of columns of the file
+    names: tuple[str, ...] | None = None  # names of the columns used
+
+
+def without_text(
+    path: Path, used: Sequence[int], text: Sequence[int], names: Sequence[str] | None
+) -> tuple[int, ...]:
+    """Return columns without those of text, of which a warning tells."""
+    if text and len(text) == len(used):
+        raise ValueError(
+            f"{path} must be a table of numbers: all columns hold text. "
+            "Give a file with columns of numbers."
+        )
+    if text:
+        labels = [str(number) if names is None else repr(names[number]) for number in text]
+        warn_caller(f"columns that hold text were left out: {', '.join(labels)}.", ColumnWarning)
+    return tuple(number for number in used if number not in text)
+
+
+@dataclass(frozen=True)
 class Columns:
     """The columns of a table that are used, and how they are scaled."""
 
@@ -102,8 +130,6 @@ class Columns:
     # (n_used,): what is subtracted from the columns, and what they are then divided by; None if
     # they are not scaled
     mean: np.ndarray | None = None
-    # (n_used,): what is subtracted from the columns, and what they are then divided by; None if
-    # they are not scaled
     scale: np.ndarray | None = None
 
     @property
@@ -149,9 +175,7 @@ class Columns:
         return (samples - self.mean) / self.scale
 
 
-def unit_scale(
-    samples: np.ndarray, labels: Sequence[str | int], *, settings: ValueSettings = ValueSettings()
-) -> tuple[np.ndarray, np.ndarray]:
+def unit_scale(samples: np.ndarray, labels: Sequence[str | int]) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and standard deviation of every column, 1 for constant ones.
 
     Columns whose deviation vanishes in its square are refused by their label.
@@ -159,12 +183,12 @@ def unit_scale(
     mean = samples.mean(axis=0, dtype=np.float64)
     scale = samples.std(axis=0, dtype=np.float64)
     spread = samples.max(axis=0) - samples.min(axis=0)
-    vanishes = (spread > 0) & (spread < settings.least_spread)
+    vanishes = (spread > 0) & (spread < LEAST_SPREAD)
     if vanishes.any():
         column = int(vanishes.argmax())
         raise ValueError(
             "values of a column must be equal, or differ by more than "
-            f"{settings.least_spread:.0e}, to be standardised; those of column "
+            f"{LEAST_SPREAD:.0e}, to be standardised; those of column "
             f"{labels[column]!r} differ by {spread[column]:.1e}. Leave it out with "
             "--drop, or multiply it by a large number."
         )

@@ -2,21 +2,26 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from manifactor._support.array_files import open_archive
 from manifactor._support.files import require_regular_file
-from manifactor._support.memory import available_memory
+from manifactor._support.memory import require_memory
 from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.cryoem.files.particles import Particles
-from manifactor.tables.columns import ColumnChoice, Columns
+from manifactor.tables.columns import ColumnChoice, Columns, Table
 from manifactor.tables.pickles import read_pickled_array, read_pickled_numbers
-from manifactor.tables.stores import is_stored, read_npy, require_table, sample_array, stored_table
-from manifactor.tables.text import DELIMITERS, Table, read_parquet, read_text
+from manifactor.tables.stores import (
+    is_stored,
+    open_store,
+    read_npy,
+    require_table,
+    sample_array,
+    stored_table,
+)
+from manifactor.tables.text import DELIMITERS, read_text, text_column_names
 
 # The fields of cryoSPARC's 3D variability analysis, one for each mode.
 MODE = re.compile(r"components_mode_(\d+)/value")
@@ -39,16 +44,13 @@ def read_samples(path) -> np.ndarray:
 def read_table(path, choice: ColumnChoice = ColumnChoice()) -> Table:
     """Read the chosen columns of a file."""
     path = Path(path)
-    if is_stored(path):
-        stored = stored_table(path, choice)
-        columns = stored.columns
-        samples = stored.read(0, stored.n_samples)
-        return Table(samples, columns.numbers, columns.total, columns.names)
-    _require_readable(path)
     suffix = path.suffix.lower()
-    if suffix in TABLES:
-        found = TABLES[suffix](path, choice)
-        return replace(found, samples=found.samples.astype(np.float64, copy=False))
+    if not is_stored(path):
+        _require_readable(path)
+    if suffix == ".parquet" or is_stored(path):
+        return _read_stored(path, choice)
+    if suffix in DELIMITERS:
+        return read_text(path, choice)
     X = _as_floats(path, READERS[suffix](path))
     if suffix == ".pkl":
         _require_no_ctf(path, X)
@@ -56,6 +58,30 @@ def read_table(path, choice: ColumnChoice = ColumnChoice()) -> Table:
     used = choice.numbers(None, total)
     # Without a selection, a memory-mapped file is not read.
     return Table(X if len(used) == total else X[:, used], used, total)
+
+
+def _read_stored(path: Path, choice: ColumnChoice) -> Table:
+    """Return a Zarr store, a Parquet file, or a folder of such files, as a whole."""
+    stored = stored_table(path, choice)
+    columns = stored.columns
+    require_memory(path, 8 * stored.n_samples * len(columns.numbers))
+    if path.is_file():
+        samples = open_store(path).read(0, stored.n_samples, columns.numbers)
+        samples = samples.astype(np.float64, copy=False)
+    else:
+        samples = stored.read(0, stored.n_samples)
+    return Table(samples, columns.numbers, columns.total, columns.names)
+
+
+def column_names(path) -> list[str]:
+    """Return the names of a table's columns; empty if it has none."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix == ".parquet" or is_stored(path):
+        if not is_stored(path):
+            require_regular_file(path)
+        return list(open_store(path).names or ())
+    return text_column_names(path) if suffix in DELIMITERS else []
 
 
 def read_like(path, columns: Columns) -> np.ndarray:
@@ -101,7 +127,7 @@ def _require_no_ctf(path: Path, X: np.ndarray) -> None:
 def _require_readable(path: Path) -> None:
     """Refuse what is missing, a folder, of an unknown format or empty."""
     require_regular_file(path)
-    known = [*READERS, *TABLES]
+    known = [*READERS, *DELIMITERS, ".parquet"]
     if path.suffix.lower() not in known:
         raise ValueError(
             f"the input must end in one of {', '.join(known)}, be particles (.star, "
@@ -129,12 +155,12 @@ def array_name(path: Path) -> str | None:
 
 
 def _read_npz(path: Path) -> np.ndarray:
-    # Half of the memory: numbers may be converted to another precision.
-    with open_archive(path, most_bytes=available_memory() / 2) as archive:
+    with open_archive(path) as archive:
         names = list(archive.members)
         chosen = sample_array(names)
         if chosen is not None:
-            return archive.read(chosen)[chosen]
+            # Numbers may be converted to double precision, beside those that were read.
+            return archive.read(chosen, itemsize=16)[chosen]
     held = ", ".join([*names, *archive.others]) or "none"
     raise ValueError(
         f"{path} must hold an array `X`, or one array; it holds {held:.200}. Save the "
@@ -163,12 +189,6 @@ READERS: dict[str, Callable[[Path], np.ndarray]] = {
     ".npz": _read_npz,
     ".pkl": read_pickled_array,
     ".cs": _read_components,
-}
-
-# Of these, columns are read one by one, and may have names.
-TABLES: dict[str, Callable[[Path, ColumnChoice], Table]] = {
-    **{suffix: partial(read_text, delimiter=delimiter) for suffix, delimiter in DELIMITERS.items()},
-    ".parquet": read_parquet,
 }
 
 

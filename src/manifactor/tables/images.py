@@ -1,4 +1,4 @@
-"""Images of one view, and volumes, whose files were checked and not read yet."""
+"""Particle images of one view, and volumes: what goes with them, and how they are chosen."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,8 +11,7 @@ from manifactor._support.parameters import require_count, require_number
 from manifactor.cryoem.files.formats import ParticleChoice, group_sizes
 from manifactor.cryoem.files.particles import Particles, view_directions
 from manifactor.cryoem.files.stacks import ImageSource, stack_images, volume_series
-from manifactor.cryoem.one_view.images import Components, image_components
-from manifactor.cryoem.one_view.spectra import require_filters
+from manifactor.cryoem.one_view.images import Components, image_components, require_filters
 from manifactor.cryoem.one_view.views import View
 from manifactor.cryoem.volumes import VolumeComponents, volume_components
 from manifactor.estimators.arrays import FEWEST_SAMPLES
@@ -219,7 +218,7 @@ def _spread(angles: np.ndarray) -> float:
     return float(np.degrees(np.arccos(cosines)).max())
 
 
-# Images of one view, and volumes, whose files were checked and not read yet.
+# Inputs whose files were checked and not read yet.
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from manifactor.tables.images import (
     unread_stack,
     unread_volumes,
 )
-from manifactor.tables.stores import StoredTable, in_memory, is_stored
+from manifactor.tables.stores import StoredTable, is_stored
 from manifactor.tables.text import line_of
 
 
@@ -168,7 +168,10 @@ def _from_coordinates(
     # Row numbers count in the file of the particles, so that `select` finds them there.
     rows = np.arange(n_samples) if found is None else found.rows
     columns = Columns(table.numbers, table.total, table.names)
-    samples = in_memory(table.samples)
+    samples = table.samples
+    # Up to 256 MB, a copy that no other program can change: a fit of more takes more memory.
+    if isinstance(samples, np.memmap) and samples.nbytes <= 2**28:
+        samples = np.array(samples)
     return Input(samples, rows, found, columns=columns, path=path)
 
 

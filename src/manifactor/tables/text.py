@@ -1,9 +1,11 @@
-"""The layout of a table in text: its lines, its delimiter and its line of names."""
+"""Tables in text: their delimiter, their line of names, and their numbers.
+
+numpy reads a table of nothing but numbers. Where a cell is none, the cells are read one by one:
+columns of text are left out with a warning, and a wrong cell is named by its line and column.
+"""
 
 import csv
-import re
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -14,26 +16,14 @@ from manifactor._support.errors import shell_line, warn_caller
 from manifactor._support.files import require_regular_file
 from manifactor._support.parameters import as_number
 from manifactor.estimators.columns import ColumnWarning
-from manifactor.tables.columns import ColumnChoice, listed
-from manifactor.tables.stores import is_stored, open_store, parquet_layout, stored_table
+from manifactor.tables.columns import ColumnChoice, Table, listed, without_text
 
 # Column delimiters of tables in text; None for any white space.
 DELIMITERS: dict[str, str | None] = {".csv": ",", ".tsv": "\t", ".txt": None}
-
 # How messages name them.
 DELIMITER_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", None: "white space"}
-
-# White space, as pandas is told of it.
-SPACES = r"\s+"
-
 # What programs write for a missing value; "nan" is read as a number.
 MISSING = frozenset({"", "na", "n/a", "null", "none", "-", "?", "."})
-
-# A number whose comma may separate thousands or decimals.
-AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
-
-# Bytes of a line that are looked at together: a file without line breaks may be long.
-PIECE_BYTES = 2**16
 
 
 @dataclass(frozen=True)
@@ -62,7 +52,7 @@ def layout_of(path: Path, delimiter: str | None) -> Layout:
     header = _is_header(cells, None if known else below)
     if not rows or (header and below is None):
         raise ValueError(f"{path} holds no samples; it must hold a line of numbers for each.")
-    _require_delimiter(path, rows, delimiter, header=header)
+    _require_delimiter(path, rows, delimiter, int(header))
     if not header:
         return Layout(commented if known else None, len(cells), 0)
     cells = _with_row_names(cells, below or [])
@@ -70,7 +60,9 @@ def layout_of(path: Path, delimiter: str | None) -> Layout:
     if len(cells) != total:
         return Layout(None, total, line)
     index = not cells[0] and all(cells[1:])
-    return Layout(_named(cells), total, line, index)
+    # Columns without a name get that of pandas.
+    names = tuple(cell or f"Unnamed: {k}" for k, cell in enumerate(cells))
+    return Layout(names, total, line, index)
 
 
 def _names_in_comments(path: Path, delimiter: str | None) -> tuple[str, ...]:
@@ -94,11 +86,6 @@ def _with_row_names(names: list[str], below: Sequence[str]) -> list[str]:
     if not short or not below[-1]:
         return names
     return ["", *names] if _is_whole(below[0]) or _is_word(below[0]) else names
-
-
-def _named(cells: Sequence[str]) -> tuple[str, ...]:
-    """Return names for all columns, those of pandas where there is none."""
-    return tuple(cell or f"Unnamed: {k}" for k, cell in enumerate(cells))
 
 
 def _is_header(cells: Sequence[str], below: Sequence[str] | None) -> bool:
@@ -142,88 +129,36 @@ def _is_whole(cell: str) -> bool:
 
 
 def _require_delimiter(
-    path: Path, rows: Sequence[tuple[int, list[str]]], delimiter: str | None, *, header: bool
+    path: Path, rows: Sequence[tuple[int, list[str]]], delimiter: str | None, header: int
 ) -> None:
-    """Refuse a row that has more numbers with other delimiters or decimal commas."""
+    """Refuse a row of numbers that has more of them with another delimiter or decimal commas."""
     line, cells = rows[header]
-    readings = _readings(rows, delimiter, header=header)
-    best = max(readings, key=lambda other: _share_of_numbers(_points(readings[other])))
-    parts = readings[best]
-    if _share_of_numbers(_points(parts)) <= _share_of_numbers(cells):
+    others: dict[str | None, list[str]] = {delimiter: cells}
+    for other in (";", "\t", ",", None):
+        texts = [(delimiter or " ").join(each) for _, each in rows]
+        parts = [[each for each in text.split(other or " ") if each or other] for text in texts]
+        own, beside = parts[header], parts[-1 - header]
+        # Another delimiter may occur in text alone. If it separates the columns, both lines have
+        # as many cells, but for a column of row names, which need not have a name.
+        fits = other != delimiter and len(beside) > 1 and 0 <= len(own) - len(beside) <= header
+        text = [each for each in (*own, *beside) if (delimiter or ",") in each]
+        if fits and (other is not None or not text or _share_of_numbers(text, comma=".") == 1):
+            others[other] = own
+    best = max(others, key=lambda other: _share_of_numbers(others[other], comma="."))
+    found = others[best]
+    if _share_of_numbers(found, comma=".") <= _share_of_numbers(cells):
         return
-    found, options, otherwise = _commas(parts)
-    how = f"sep={best or SPACES!r}{options}"
-    top = _splits(rows[0][1], delimiter)[best]
-    if not _is_header(_points(top), _points(parts)):
-        how = f"{how}, header=None"
+    commas = any("," in cell for cell in found)
     raise ValueError(
-        f"{path} must have {DELIMITER_NAMES[delimiter]} between its columns and "
-        f"decimal points; line {line} has {DELIMITER_NAMES[best]}{found}. Convert it, "
-        f"for instance with pandas: read_csv({path.name!r}, {how})"
-        f".to_csv('new.csv', index=False){otherwise}."
+        f"{path} must have {DELIMITER_NAMES[delimiter]} between its columns and decimal points; "
+        f"line {line} has {DELIMITER_NAMES[best]}{' and decimal commas' * commas}. Convert it, for "
+        f"instance with pandas: read_csv({path.name!r}, sep={best or chr(92) + 's+'!r}"
+        f"{', decimal=' + repr(',') if commas else ''}).to_csv('new.csv', index=False)."
     )
 
 
-def _commas(cells: Sequence[str]) -> tuple[str, str, str]:
-    """Return what commas in numbers are, options of pandas for them, and others."""
-    found = [cell for cell in cells if "," in cell]
-    if not found:
-        return "", "", ""
-    if not all(map(AMBIGUOUS.fullmatch, found)):
-        return " and decimal commas", ", decimal=','", ""
-    return (
-        f" and {found[0]}, which may have a thousands separator or a decimal comma",
-        ", thousands=','",
-        ", or decimal=',' instead of thousands=','",
-    )
-
-
-def _readings(
-    rows: Sequence[tuple[int, list[str]]], delimiter: str | None, *, header: bool
-) -> dict[str | None, list[str]]:
-    """Return the cells of a row by its delimiter, and by others that fit both lines.
-
-    Another delimiter may occur in text alone, such as in lists. If it separates the columns, both
-    lines have as many cells, or the line of names has one less: it need not name the column of row
-    names.
-    """
-    splits = _splits(rows[header][1], delimiter)
-    if len(rows) == 1:
-        return splits
-    beside = _splits(rows[1 - header][1], delimiter)
-    return {
-        other: parts
-        for other, parts in splits.items()
-        if other == delimiter or 0 <= len(parts) - len(beside.get(other, ())) <= int(header)
-    }
-
-
-def _splits(cells: Sequence[str], delimiter: str | None) -> dict[str | None, list[str]]:
-    """Return the cells of a line by its delimiter, and by others that it has."""
-    text = (delimiter or " ").join(cells)
-    splits: dict[str | None, list[str]] = {
-        other: text.split(other) for other in ";\t," if other in text
-    }
-    spaced = [part for part in text.split(" ") if part]
-    if len(spaced) > 1 and not any(_is_text_with(delimiter, part) for part in spaced):
-        splits[None] = spaced
-    return splits | {delimiter: list(cells)}
-
-
-def _is_text_with(delimiter: str | None, part: str) -> bool:
-    """Return whether a part of a line has its delimiter other than in a number."""
-    if delimiter is None or delimiter not in part:
-        return False
-    return _share_of_numbers(_points([part])) == 0
-
-
-def _points(cells: Sequence[str]) -> list[str]:
-    """Return cells with decimal points in place of commas."""
-    return [cell.replace(",", ".") for cell in cells]
-
-
-def _share_of_numbers(cells: Sequence[str]) -> float:
-    return sum(as_number(cell) is not None for cell in cells) / len(cells)
+def _share_of_numbers(cells: Sequence[str], comma: str = ",") -> float:
+    return sum(as_number(cell.replace(",", comma)) is not None for cell in cells) / len(cells)
 
 
 def lines(
@@ -248,30 +183,18 @@ def lines(
 
 def _not_utf8(path: Path) -> ValueError:
     """Return an error that names the first byte that is not UTF-8, and a remedy."""
-    line, byte = _first_other_byte(path)
-    with path.open("rb") as file:
-        # Spreadsheet programs start "Unicode text" with one of these.
-        code = "utf-16" if file.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE) else "latin1"
+    content, line, byte = path.read_bytes(), 0, 0
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        line, byte = content.count(b"\n", 0, error.start) + 1, content[error.start]
+    # Spreadsheet programs start "Unicode text" with one of these.
+    code = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
     convert = shell_line("iconv", "-f", code, "-t", "utf-8", path)
     return ValueError(
         f"{path} must be text in UTF-8; line {line} has the byte {byte:#04x}, which is "
         f"not. Save it as UTF-8, or convert it: {convert} > new{path.suffix}"
     )
-
-
-def _first_other_byte(path: Path) -> tuple[int, int]:
-    """Return line and value of the first byte that is not UTF-8; zeros for none."""
-    decoder = getincrementaldecoder("utf-8")()
-    number, piece = 1, b"\n"
-    with path.open("rb") as file:
-        while piece:
-            piece = file.readline(PIECE_BYTES)
-            try:
-                decoder.decode(piece, final=not piece)
-            except UnicodeDecodeError as error:
-                return number, error.object[error.start]
-            number += piece.endswith(b"\n")
-    return 0, 0  # the file has changed meanwhile
 
 
 def _split(line: str, delimiter: str | None) -> list[str]:
@@ -284,30 +207,9 @@ def _split(line: str, delimiter: str | None) -> list[str]:
     return [cell.strip() for cell in cells]
 
 
-# Tables in text and in parquet: numbers, names of columns, columns of text.
-
-
-@dataclass(frozen=True)
-class Table:
-    """Numbers in columns."""
-
-    samples: np.ndarray  # (n_samples, n_used)
-    numbers: Sequence[int]  # numbers of the columns used in the file, counted from 0
-    total: int  # number of columns of the file
-    names: tuple[str, ...] | None = None  # names of the columns used
-
-
-def column_names(path) -> list[str]:
+def text_column_names(path: Path) -> list[str]:
     """Return the names of a table's columns; empty if it has no line of names."""
-    path = Path(path)
-    suffix = path.suffix.lower()
-    if is_stored(path):
-        return list(open_store(path).names or ())
-    if suffix == ".parquet":
-        return list(parquet_layout(path)[0].names)
-    if suffix not in DELIMITERS:
-        return []
-    return list(layout_of(path, DELIMITERS[suffix]).names or ())
+    return list(layout_of(path, DELIMITERS[path.suffix.lower()]).names or ())
 
 
 def line_of(path: Path, row: int) -> int | None:
@@ -315,20 +217,35 @@ def line_of(path: Path, row: int) -> int | None:
     suffix = path.suffix.lower()
     if suffix not in DELIMITERS:
         return None
-    delimiter = DELIMITERS[suffix]
-    numbered = _rows(path, delimiter, layout_of(path, delimiter))
-    return next((line for k, (line, _) in enumerate(numbered) if k == row), None)
+    rows = _rows(path, DELIMITERS[suffix], layout_of(path, DELIMITERS[suffix]))
+    return next((line for line, _ in islice(rows, row, None)), None)
 
 
-def read_text(path: Path, choice: ColumnChoice, *, delimiter: str | None) -> Table:
+def _rows(path: Path, delimiter: str | None, layout: Layout) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of each line that holds a row, and its cells."""
+    return ((line, cells) for line, cells in lines(path, delimiter) if line > layout.header)
+
+
+def read_text(path: Path, choice: ColumnChoice) -> Table:
     """Return a table in text, which may start with a line of column names."""
+    delimiter = DELIMITERS[path.suffix.lower()]
     layout = layout_of(path, delimiter)
     used = _chosen(path, choice, layout)
-    samples = _plain_numbers(path, delimiter, used, layout)
-    if samples is None:
-        cells = _cells(path, delimiter, used, layout)
-        used, samples = _as_numbers(path, cells, layout.names, strict=choice.named)
-    return Table(samples, used, layout.total, _names_of(used, layout.names))
+    try:
+        samples = np.loadtxt(
+            path,
+            delimiter=delimiter,
+            skiprows=layout.header,
+            # Where all columns are read, numpy also sees that rows are of one length.
+            usecols=None if len(used) == layout.total else used,
+            ndmin=2,
+            encoding="utf-8-sig",
+            quotechar='"',
+        )
+    except ValueError:  # a cell that is not a number
+        used, samples = _mixed(path, delimiter, used, layout, strict=choice.named)
+    names = None if layout.names is None else tuple(layout.names[number] for number in used)
+    return Table(samples, used, layout.total, names)
 
 
 def _chosen(path: Path, choice: ColumnChoice, layout: Layout) -> tuple[int, ...]:
@@ -352,30 +269,14 @@ def _chosen(path: Path, choice: ColumnChoice, layout: Layout) -> tuple[int, ...]
     return used[1:]
 
 
-def _plain_numbers(
-    path: Path, delimiter: str | None, used: Sequence[int], layout: Layout
-) -> np.ndarray | None:
-    """Return columns of numbers; None if a cell is no number."""
-    # Where all columns are read, numpy also sees that rows are of one length.
-    everything = len(used) == layout.total
-    try:
-        return np.loadtxt(
-            path,
-            delimiter=delimiter,
-            skiprows=layout.header,
-            usecols=None if everything else used,
-            ndmin=2,
-            encoding="utf-8-sig",
-            quotechar='"',
-        )
-    except ValueError:
-        return None
+def _mixed(
+    path: Path, delimiter: str | None, used: Sequence[int], layout: Layout, *, strict: bool
+) -> tuple[tuple[int, ...], np.ndarray]:
+    """Return the columns that hold numbers, and their values; leave those of text out.
 
-
-def _cells(
-    path: Path, delimiter: str | None, used: Sequence[int], layout: Layout
-) -> dict[int, list[str]]:
-    """Return the cells of some columns as text."""
+    A column of numbers with a few other cells is refused. If `strict`, because the caller chose the
+    columns, so is a column of text.
+    """
     columns: dict[int, list[str]] = {number: [] for number in used}
     for line, cells in _rows(path, delimiter, layout):
         if len(cells) != layout.total:
@@ -385,81 +286,33 @@ def _cells(
             )
         for number, column in columns.items():
             column.append(cells[number])
-    return columns
+    values = {number: list(map(as_number, column)) for number, column in columns.items()}
+    # Where most cells are numbers, the others are mistakes.
+    text = [
+        number
+        for number, found in values.items()
+        if 2 * found.count(None) > len(found) and not strict
+    ]
+    used = without_text(path, used, text, layout.names)
+    for number in used:
+        if None in values[number]:
+            raise _wrong_cell(path, columns[number], values[number], number, layout.names)
+    return used, np.array([values[number] for number in used], dtype=np.float64).T.copy()
 
 
-def _rows(path: Path, delimiter: str | None, layout: Layout) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of each line that holds a row, and its cells."""
-    for line, cells in lines(path, delimiter):
-        if line > layout.header:
-            yield line, cells
-
-
-def read_parquet(path: Path, choice: ColumnChoice) -> Table:
-    """Return a table in parquet; columns of text are not read."""
-    table = stored_table(path, choice)
-    columns = table.columns
-    samples = open_store(path).read(0, table.n_samples, columns.numbers)
-    return Table(samples, columns.numbers, columns.total, columns.names)
-
-
-def _as_numbers(
-    path: Path, cells: Mapping[int, Sequence], names: Sequence[str] | None, *, strict: bool
-) -> tuple[tuple[int, ...], np.ndarray]:
-    """Return the numbers of the columns that hold numbers, and their values.
-
-    Columns of text, such as names of samples, are left out with a warning. A column of numbers with
-    a few other cells is refused. If `strict`, because the caller chose the columns, so is a column
-    of text.
-    """
-    columns: dict[int, np.ndarray] = {}
-    text = []
-    for number, column in cells.items():
-        values, wrong = _parsed(column)
-        # Where most cells are numbers, the others are mistakes.
-        if 2 * len(wrong) > len(column) and not strict:
-            text.append(_label(number, names))
-            continue
-        if len(wrong):
-            raise _wrong_cell(path, column, wrong, _label(number, names))
-        columns[number] = values
-    if text and not columns:
-        raise ValueError(
-            f"{path} must be a table of numbers: all columns hold text. "
-            "Give a file with columns of numbers."
-        )
-    if text:
-        warn_caller(f"columns that hold text were left out: {', '.join(text)}.", ColumnWarning)
-    return tuple(columns), np.column_stack(list(columns.values()))
-
-
-def _parsed(column: Sequence) -> tuple[np.ndarray, np.ndarray]:
-    """Return cells as numbers, and the rows of those that are none."""
-    if isinstance(column, np.ndarray) and column.dtype.kind in "fiub":
-        return column, np.empty(0, dtype=int)
-    found = [as_number(cell) for cell in column]
-    wrong = np.flatnonzero([number is None for number in found])
-    values = np.array([np.nan if number is None else number for number in found])
-    return values, wrong
-
-
-def _wrong_cell(path: Path, column: Sequence, wrong: np.ndarray, label: str) -> ValueError:
-    """Return an error that names the first cell that is no number."""
-    row = int(wrong[0])
-    line = line_of(path, row)
-    where = f"row {row}" if line is None else f"line {line}"
-    cell = str(column[row])
-    what = f"holds {cell[:40]!r}" if cell.strip() else "is empty"
-    more = f", and {len(wrong) - 1} more cells are no numbers" * (len(wrong) > 1)
+def _wrong_cell(
+    path: Path,
+    column: Sequence[str],
+    values: list[float | None],
+    number: int,
+    names: Sequence[str] | None,
+) -> ValueError:
+    """Return an error that names the first cell that is not a number."""
+    row, count = values.index(None), values.count(None)
+    label = number if names is None else repr(names[number])
+    what = f"holds {column[row][:40]!r}" if column[row] else "is empty"
+    more = f", and {count - 1} more cells are not numbers" * (count > 1)
     return ValueError(
-        f"{path} must be a table of numbers: {where}, column {label} {what}{more}. "
-        "Fill it in, remove the row, or leave the column out with --drop."
+        f"{path} must be a table of numbers: line {line_of(path, row)}, column {label} {what}"
+        f"{more}. Fill it in, remove the row, or leave the column out with --drop."
     )
-
-
-def _label(number: int, names: Sequence[str] | None) -> str:
-    return str(number) if names is None else repr(names[number])
-
-
-def _names_of(used: Sequence[int], names: Sequence[str] | None) -> tuple[str, ...] | None:
-    return None if names is None else tuple(names[number] for number in used)

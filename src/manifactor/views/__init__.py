@@ -1,1 +1,1 @@
-"""A run to look at: in words, on one page, in the browser."""
+"""A fit or a run to look at: figures, sentences, the report, the notebook and the explorer."""

@@ -4,7 +4,6 @@ Drawings are SVG made here: matplotlib may not be installed, and takes a second.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 
 import numpy as np
@@ -22,25 +21,11 @@ STYLE = (
 ROW = "display: flex; flex-wrap: wrap; gap: 1.2em; margin: .6em 0"
 
 
-@dataclass(frozen=True)
-class DrawingSettings:
-    """Settings of the small drawings."""
-
-    # Pixels of each side, and of the margin inside.
-    side: int = 112
-    margin: int = 4
-
-    # Bars of a histogram: a factor's gaps show, its noise does not.
-    bins: int = 24
-
-    # Radius of a circle without samples, as a share of that of the highest bar.
-    inner: float = 0.45
-
-    # Points of a cloud, so that a notebook of many fits stays small.
-    most_points: int = 400
+# Pixels of each side of a drawing, and of the margin inside.
+SIDE, MARGIN = 112, 4
 
 
-def result_html(fit, *, settings: DrawingSettings = DrawingSettings()) -> str:
+def result_html(fit) -> str:
     """Return verdict and factors of a fitted ManifoldFactorizer as HTML."""
     evidence = fit.evidence_
     said = [words.verdict_sentence({}, fit)]
@@ -48,7 +33,7 @@ def result_html(fit, *, settings: DrawingSettings = DrawingSettings()) -> str:
         said.append(f"{evidence.reason[:1].upper()}{evidence.reason[1:]}.")
         said.append(evidence.advice)
     sentences = escape(" ".join(text for text in said if text))
-    figures = [_figure(fit, number, settings) for number in range(len(fit.factors_))]
+    figures = [_figure(fit, number) for number in range(len(fit.factors_))]
     return (
         f'<div style="{STYLE}"><strong>{escape(evidence.verdict)}</strong> '
         f"(in the sense of {escape(evidence.sense)}, "
@@ -57,32 +42,31 @@ def result_html(fit, *, settings: DrawingSettings = DrawingSettings()) -> str:
     )
 
 
-def _figure(fit, number: int, settings: DrawingSettings) -> str:
+def _figure(fit, number: int) -> str:
     """Return the drawing of one factor with its name."""
     factor = fit.factors_[number]
     name = f"Factor {number + 1}: {factor.shape}"
     draw = {"interval": _interval, "circle": _circle}.get(factor.topology, _cloud)
-    side = settings.side
     svg = (
-        f'<svg role="img" aria-label="{escape(name)}" width="{side}" height="{side}" '
-        f'viewBox="0 0 {side} {side}">{draw(factor, colour(number), settings)}</svg>'
+        f'<svg role="img" aria-label="{escape(name)}" width="{SIDE}" height="{SIDE}" '
+        f'viewBox="0 0 {SIDE} {SIDE}">{draw(factor, colour(number))}</svg>'
     )
     sure = f"median confidence {np.median(factor.confidence):.2f}"
     caption = f"{escape(name)}<br><small>{sure}</small>"
     return f'<figure style="margin: 0">{svg}<figcaption>{caption}</figcaption></figure>'
 
 
-def _heights(factor, settings: DrawingSettings) -> np.ndarray:
+def _heights(factor) -> np.ndarray:
     """Return how many samples lie in bins along a factor, the most as 1."""
-    limits = (0, length(factor))
-    counts, _ = np.histogram(factor.coordinate, settings.bins, limits)
+    # With 24 bars a factor's gaps show, and its noise does not.
+    counts, _ = np.histogram(factor.coordinate, 24, (0, length(factor)))
     return counts / counts.max()
 
 
-def _interval(factor, ink: str, settings: DrawingSettings) -> str:
-    """Return the histogram of places on an interval."""
-    heights = _heights(factor, settings)
-    low, high = settings.margin, settings.side - settings.margin
+def _interval(factor, ink: str) -> str:
+    """Return the histogram of an interval's coordinate."""
+    heights = _heights(factor)
+    low, high = MARGIN, SIDE - MARGIN
     edges = np.linspace(low, high, len(heights) + 1)
     tops = high - heights * (high - low)
     # Both ends of every bar, between those of the base.
@@ -91,12 +75,12 @@ def _interval(factor, ink: str, settings: DrawingSettings) -> str:
     return f'<path d="{_path(corners)}z" fill="{ink}"/>'
 
 
-def _circle(factor, ink: str, settings: DrawingSettings) -> str:
-    """Return the histogram of places on a circle, bars outwards."""
-    heights = _heights(factor, settings)
-    middle = settings.side / 2
-    outer = middle - settings.margin
-    inner = settings.inner * outer
+def _circle(factor, ink: str) -> str:
+    """Return the histogram of a circle's coordinate, bars outwards."""
+    heights = _heights(factor)
+    middle = SIDE / 2
+    outer = middle - MARGIN
+    inner = 0.45 * outer
     edges = np.linspace(0, 2 * np.pi, len(heights) + 1)
     angle = np.repeat(edges, 2)[1:-1]
     radius = np.repeat(inner + heights * (outer - inner), 2)
@@ -118,15 +102,16 @@ def _ring(radius: float, middle: float) -> str:
     return f"{left}{half} {2 * radius:.1f} 0{half} {-2 * radius:.1f} 0z"
 
 
-def _cloud(factor, ink: str, settings: DrawingSettings) -> str:
+def _cloud(factor, ink: str) -> str:
     """Return the first two directions of an embedding as points."""
-    step = ceil_div(len(factor.embedding), settings.most_points)
+    # At most 400 points, so that a notebook of many fits stays small.
+    step = ceil_div(len(factor.embedding), 400)
     xy = factor.embedding[::step, :2] * [1, -1]
     low, high = xy.min(axis=0), xy.max(axis=0)
     # One scale for both directions.
     spread = float((high - low).max()) or 1.0
-    room = settings.side - 2 * settings.margin
-    placed = settings.side / 2 + (xy - (low + high) / 2) * (room / spread)
+    room = SIDE - 2 * MARGIN
+    placed = SIDE / 2 + (xy - (low + high) / 2) * (room / spread)
     # A line without length and with round ends is a point.
     points = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in placed)
     how = 'stroke-width="2.5" stroke-linecap="round" fill="none"'

@@ -1,4 +1,4 @@
-"""Tables about a run, as HTML and as plain text."""
+"""Tables about a run, for its page and as plain text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,11 +10,10 @@ import numpy as np
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.judging.criteria import Test
 from manifactor.runs.verdict import run_evidence
-from manifactor.views import markup
 
 
 @dataclass(frozen=True)
-class Table:
+class RunTable:
     """Rows of text under a header."""
 
     caption: str
@@ -23,23 +22,10 @@ class Table:
     kind: str = ""  # class of the HTML element
     marked: Sequence[int] = ()  # rows that are to be seen first
 
-    def as_html(self) -> str:
-        """Return the table as HTML; "" if it has no rows."""
-        if not self.rows:
-            return ""
-        return markup.table(
-            _with_superscript(self.caption),
-            self.header,
-            [[_with_superscript(cell) for cell in row] for row in self.rows],
-            named=True,
-            kind=self.kind,
-            marked=self.marked,
-        )
-
     def as_text(self, width: int) -> str:
         """Return the table as lines of text; the last column is wrapped.
 
-        >>> print(Table("Sizes", ("what", "size"), [("a", "one two")]).as_text(14))
+        >>> print(RunTable("Sizes", ("what", "size"), [("a", "one two")]).as_text(14))
         Sizes:
           what  size
           a     one
@@ -71,16 +57,25 @@ def _wrapped(text: str, width: int) -> list[str]:
     return lines or [""]
 
 
-def _with_superscript(text: str) -> str:
-    # Terminals may not have the character; the page has it always.
-    return text.replace("R^2", "R²")
+def run_tables(record: dict, fit: ManifoldFactorizer) -> dict[str, RunTable]:
+    """Return all tables of a run by name; those with nothing to say have no rows."""
+    return {
+        "tests": tests_table(record, fit),
+        "leakage": leakage_table(fit),
+        "confounders": confounders_table(record),
+        "components": components_table(record),
+        "computation": computation_table(fit),
+        "choices": choices_table(record, fit),
+        "conditions": conditions_table(record),
+        "seconds": seconds_table(fit),
+    }
 
 
-def tests_table(record: dict, fit: ManifoldFactorizer) -> Table:
+def tests_table(record: dict, fit: ManifoldFactorizer) -> RunTable:
     """Return the tests behind the verdict, those that failed first."""
     # The order is stable: otherwise that in which they were judged.
     tests = sorted(run_evidence(fit, record).tests, key=lambda test: test.passed)
-    return Table(
+    return RunTable(
         "Tests behind the verdict",
         ("test", "result", "value", "needed", "what it measures"),
         [_test_row(test) for test in tests],
@@ -107,8 +102,8 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else f"{value:.3f}"
 
 
-def leakage_table(fit: ManifoldFactorizer) -> Table:
-    """Return how well a place on each factor predicts the others; empty for one."""
+def leakage_table(fit: ManifoldFactorizer) -> RunTable:
+    """Return how well the coordinate on each factor predicts the others; empty for one."""
     leakage = fit.evidence_.leakage
     names = [f"factor {number}" for number in range(1, len(leakage) + 1)]
     rows = []
@@ -117,11 +112,11 @@ def leakage_table(fit: ManifoldFactorizer) -> Table:
             # A factor says nothing about itself.
             cells = ["" if np.isnan(r2) else f"{r2:.2f}" for r2 in row]
             rows.append((name, *cells))
-    caption = "Leakage: R^2 with which a place (coordinate) on one factor (row) predicts another"
-    return Table(caption, ("", *names), rows)
+    caption = "Leakage: R^2 with which the coordinate on one factor (row) predicts another"
+    return RunTable(caption, ("", *names), rows)
 
 
-def computation_table(fit: ManifoldFactorizer) -> Table:
+def computation_table(fit: ManifoldFactorizer) -> RunTable:
     """Return how well the computation went."""
     residuals = fit.spectrum_.residuals
     sizes = np.bincount(fit.components_)
@@ -139,7 +134,7 @@ def computation_table(fit: ManifoldFactorizer) -> Table:
         ("pieces of the neighbour graph", f"{len(sizes)}, the largest of {sizes.max():,} samples"),
         *_unjudged(fit),
     ]
-    return Table("Computation", ("what", "value"), rows)
+    return RunTable("Computation", ("what", "value"), rows)
 
 
 def _unjudged(fit: ManifoldFactorizer) -> list[tuple[str, str]]:
@@ -154,7 +149,7 @@ def _unjudged(fit: ManifoldFactorizer) -> list[tuple[str, str]]:
     return [(name, f"{value:.3f}") for name, value in measured if np.isfinite(value)]
 
 
-def components_table(record: dict) -> Table:
+def components_table(record: dict) -> RunTable:
     """Return signal to noise of the principal components of images or volumes."""
     components = record.get("components", {})
     ratios = components.get("signal_to_noise", [])
@@ -165,10 +160,10 @@ def components_table(record: dict) -> Table:
         for number, (ratio, weight) in enumerate(pairs, start=1)
     ]
     header = ("component", "signal to noise", "weight")
-    return Table("Principal components of the images or volumes", header, rows)
+    return RunTable("Principal components of the images or volumes", header, rows)
 
 
-def confounders_table(record: dict) -> Table:
+def confounders_table(record: dict) -> RunTable:
     """Return how much of each factor known properties of the particles explain."""
     found = record.get("confounders", [])
     cells: dict[tuple[str, int], str] = {}
@@ -185,10 +180,10 @@ def confounders_table(record: dict) -> Table:
     # Number 0 stands for what the factors leave unexplained.
     columns = [f"factor {number}" if number else "the rest" for number in numbers]
     caption = "Confounders: R^2 with which a property of the particles predicts a factor"
-    return Table(caption, ("property", *columns), rows)
+    return RunTable(caption, ("property", *columns), rows)
 
 
-def choices_table(record: dict, fit: ManifoldFactorizer) -> Table:
+def choices_table(record: dict, fit: ManifoldFactorizer) -> RunTable:
     """Return what was chosen, and why.
 
     A run's record has all choices; a fit alone knows those of the factorizer.
@@ -201,7 +196,7 @@ def choices_table(record: dict, fit: ManifoldFactorizer) -> Table:
         for name, choice in chosen.items()
     ]
     header = ("choice", "value", "why")
-    return Table("What was chosen, and why", header, rows, kind="choices")
+    return RunTable("What was chosen, and why", header, rows, kind="choices")
 
 
 def value_in_words(value: Any) -> str:
@@ -215,7 +210,7 @@ def value_in_words(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def conditions_table(record: dict) -> Table:
+def conditions_table(record: dict) -> RunTable:
     """Return what the result of a run depends on: input, seed, versions."""
     rows = [("input", str(record.get("input", "unknown")))]
     # Arrays that were fitted in memory have neither.
@@ -227,7 +222,7 @@ def conditions_table(record: dict) -> Table:
     versions = record.get("versions", {})
     rows += [(name, str(version)) for name, version in versions.items()]
     header = ("what", "value")
-    return Table("What the result depends on", header, rows, kind="conditions")
+    return RunTable("What the result depends on", header, rows, kind="conditions")
 
 
 def _columns_in_words(columns: dict, *, most: int = 12) -> str:
@@ -241,7 +236,7 @@ def _columns_in_words(columns: dict, *, most: int = 12) -> str:
     return text if columns["scale"] is None else f"{text}; each to unit variance"
 
 
-def seconds_table(fit: ManifoldFactorizer) -> Table:
+def seconds_table(fit: ManifoldFactorizer) -> RunTable:
     """Return how long each stage of the fit took."""
     rows = [(stage, f"{value:.2f}") for stage, value in fit.timings_.items()]
-    return Table("Seconds of the fit, by stage", ("stage", "seconds"), rows)
+    return RunTable("Seconds of the fit, by stage", ("stage", "seconds"), rows)

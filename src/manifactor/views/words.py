@@ -40,17 +40,8 @@ def report_text(record: dict, fit: ManifoldFactorizer) -> str:
         *all_views_lines(record),
         *confounder_sentences(record),
     ]
-    shown = (
-        tables.tests_table(record, fit),
-        tables.leakage_table(fit),
-        tables.confounders_table(record),
-        tables.components_table(record),
-        tables.computation_table(fit),
-        tables.choices_table(record, fit),
-        tables.conditions_table(record),
-        tables.seconds_table(fit),
-    )
     # What there is nothing to say about is left out.
+    shown = tables.run_tables(record, fit).values()
     texts = [table.as_text(TEXT_WIDTH) for table in shown if table.rows]
     return "\n\n".join(["\n".join(introduction), *texts]) + "\n"
 
@@ -182,7 +173,7 @@ def all_views_sentences(record: dict) -> list[str]:
     if each:
         sentences.append(
             "Consistency between views, the share of a motion in some views that views "
-            f"far from them predict: {_listed(each)}; 1 if a place means the same in "
+            f"far from them predict: {_listed(each)}; 1 if a coordinate means the same in "
             "all views."
         )
     return [*sentences, *_motion_sentences(found.get("motions", []))]

@@ -8,7 +8,7 @@ import pytest
 from manifactor.factoring.gradients.peeling import MIN_PRODUCT_SHARE
 from manifactor.factoring.judging.criteria import CRITERIA, SENSES, Criterion, Test
 
-METHOD_PAGE = Path(__file__).parents[3] / "docs" / "method.md"
+TESTS_PAGE = Path(__file__).parents[3] / "docs" / "method-measurements.md"
 AT_LEAST = Criterion("share", 0.8, meaning="a share", problem="only {value:.0%}, not {limit:.0%}")
 AT_MOST = Criterion(
     "energy", 0.5, at_most=True, meaning="an energy", problem="{net:.2f} of {owner}"
@@ -76,10 +76,10 @@ def test_what_peeling_refuses_fails_the_test_of_it():
     assert CRITERIA["further product"].limit == MIN_PRODUCT_SHARE
 
 
-def test_the_page_on_the_method_has_the_table_of_all_tests():
+def test_the_page_on_the_measurements_has_the_table_of_all_tests():
     rows = [f"| {each.name} | {each.meaning} | {each.rule} |" for each in CRITERIA.values()]
     header = ["| test | what it measures | passed if |", "|---|---|---|"]
-    page = METHOD_PAGE.read_text(encoding="utf-8")
+    page = TESTS_PAGE.read_text(encoding="utf-8")
     table = page.partition("<!-- tests -->\n")[2].partition("<!-- /tests -->")[0]
     assert table == "\n".join([*header, *rows]) + "\n"
 

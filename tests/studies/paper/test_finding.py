@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import pytest
 
-from manifactor.runs.fitting import PlanSettings
 from studies.paper.cases import CASES
 from studies.paper.finding import found_in_images
 from studies.paper.panels import lowest_functions
@@ -11,7 +10,7 @@ from studies.paper.panels import lowest_functions
 @pytest.mark.slow
 def test_images_are_fitted_in_part_and_functions_belong_to_the_fitted_ones():
     data = CASES["molecule_low"].draw(600, 0)
-    found = found_in_images(data, 0, drawing=PlanSettings(images=500))
+    found = found_in_images(data, 0, n_fitted=500)
     assert len(found.rows) == 500
     assert len(found.places[0]) == len(found.truth[0]) == len(found.samples) == 600
     for true in range(2):

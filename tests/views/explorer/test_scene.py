@@ -11,10 +11,11 @@ from PIL import Image
 
 from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.pictures import as_grey, each_as_grey
+from manifactor.runs.options import FitOptions
 from manifactor.runs.task import Task
 from manifactor.views import plots
-from manifactor.views.explorer.previews import Look
-from manifactor.views.explorer.scene import SceneSettings, open_scene
+from manifactor.views.explorer.previews import Viewpoint, pictures
+from manifactor.views.explorer.scene import open_scene
 
 
 def picture(address):
@@ -28,14 +29,14 @@ def near(scene, at, **options):
         "factor": 0,
         "mode": "matched",
         "count": scene.preview.count,
-        "look": Look(),
+        "look": Viewpoint(),
         **options,
     }
     return scene.near(at, **asked)
 
 
 def test_the_mean_image_is_that_of_the_samples_named(scene):
-    found = near(scene, [[0.2], [90.0]], mode="held", count=5, look=Look(singles=5))
+    found = near(scene, [[0.2], [90.0]], mode="held", count=5, look=Viewpoint(singles=5))
     (_, images), *_ = scene.run.images().blocks(np.array(sorted(found["samples"])))
     assert (picture(found["image"]) == as_grey(images.mean(axis=0)[None])[0]).all()
     assert found["thumbnail_shape"] == [28, 28]
@@ -72,7 +73,7 @@ def test_a_run_of_numbers_shows_its_features(torus_run):
 def test_columns_keep_the_names_that_a_table_gives_them(torus_run, tmp_path):
     X = open_scene(torus_run).run.samples()
     np.savetxt(tmp_path / "named.csv", X, delimiter=",", header="a,b,c,tilt of d", comments="")
-    task = Task(tmp_path / "named.csv")
+    task = Task(tmp_path / "named.csv", FitOptions(n_factors=2))
     task.fit(task.read(), tmp_path / "run")
     assert open_scene(tmp_path / "run").columns["column 4"].label == "tilt of d"
 
@@ -95,12 +96,12 @@ def test_volumes_are_shown_by_slices(tmp_path, rng):
         volume = np.zeros((8, 10, 12), dtype=np.float32)
         volume[2:5, 3:7, 2 + round(6 * place)] = 1
         write_volume(tmp_path / "maps" / f"{i:03d}.mrc", volume, pixel_size=2.0)
-    task = Task(tmp_path / "maps", settings={"n_neighbors": 12})
+    task = Task(tmp_path / "maps", FitOptions(n_neighbors=12))
     with pytest.warns(UserWarning, match="too few|No product"):
         task.fit(task.read(), tmp_path / "run")
     scene = open_scene(tmp_path / "run")
     at = scene.about()["factors"][0]["start"]
-    cuts = [near(scene, [at], look=Look(axis=axis, depth=0.4)) for axis in (0, 1, 2)]
+    cuts = [near(scene, [at], look=Viewpoint(axis=axis, depth=0.4)) for axis in (0, 1, 2)]
     assert [picture(cut["image"]).shape for cut in cuts] == [(10, 12), (8, 12), (8, 10)]
     assert [cut["slice"] for cut in cuts] == [4, 5, 5]
 
@@ -121,8 +122,9 @@ def scene_start(scene):
     return [factor["start"] for factor in scene.about()["factors"]]
 
 
-def test_many_samples_are_thinned_for_drawing_and_counted_all(run):
-    scene = open_scene(run, settings=SceneSettings(most_shown=100))
+def test_many_samples_are_thinned_for_drawing_and_counted_all(run, monkeypatch):
+    monkeypatch.setattr("manifactor.views.explorer.scene.MOST_SHOWN", 100)
+    scene = open_scene(run)
     found = scene.selected([{"column": "factor1", "low": 0, "high": 0.5}])
     shown = np.unpackbits(np.frombuffer(base64.b64decode(found["shown"]), dtype=np.uint8))[
         :100
@@ -153,3 +155,11 @@ def test_report_and_explorer_use_the_same_colours():
     }
     assert tuple(listed["CYCLE"]) == plots.CYCLE
     assert tuple(listed["FACTORS"]) == plots.CATEGORIES[:-1]  # black is lost in the dark
+
+
+@pytest.mark.parametrize(("sides", "shown"), [((150, 300), [64, 128]), ((128, 90), [128, 90])])
+def test_thumbnails_are_shrunk_to_their_longest_side(rng, sides, shown):
+    singles = rng.normal(size=(3, *sides))
+    found = pictures(singles[0], singles)
+    assert found["thumbnail_shape"] == shown
+    assert len(base64.b64decode(found["thumbnails"])) == 3 * np.prod(shown)

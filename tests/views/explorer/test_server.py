@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Timer
@@ -18,15 +17,14 @@ import numpy as np
 import pytest
 
 from manifactor.command.main import main
-from manifactor.views.explorer import requests
-from manifactor.views.explorer.columns import save_new
-from manifactor.views.explorer.server import HEADERS, listening
+from manifactor.views.explorer.server import HEADERS, listening, save_new
 
-from ..conftest import TOKEN, N, serving
+from ..conftest import TOKEN, N, near_arguments, serving
 
 ALL = {"conditions": []}
 HALF = {"conditions": [{"column": "factor1", "low": 0, "high": 0.5}]}
 PLACE = {"at": [[0.5], [180]]}
+LASSO = {"x": "factor1", "y": "factor2"}
 
 
 def answer(port, path, body=None, *, token=TOKEN, **headers):
@@ -49,7 +47,9 @@ def asked(port, name, body):
 
 def test_the_page_needs_its_token_and_its_program_does_not(port):
     assert answer(port, "/", token="")[0] == 403
-    assert b"token" in answer(port, "/?token=wrong", token="")[1]
+    _, content, headers = answer(port, "/?token=wrong", token="")
+    assert b"token" in content
+    assert "set-cookie" not in headers
     assert b"<!doctype html>" in answer(port, "/", token="", Cookie=entered(port))[1]
     assert answer(port, "/main.js", token="")[0] == 200
 
@@ -69,11 +69,6 @@ def test_the_token_leaves_the_address(port):
     assert cookie == f"manifactor-{port}={TOKEN}"
     # Without a date: a cookie of the session.
     assert sorted(map(str.lower, rules)) == ["httponly", "path=/", "samesite=strict"]
-
-
-def test_a_wrong_token_gets_no_cookie(port):
-    status, _, headers = answer(port, "/?token=wrong", token="")
-    assert (status, "set-cookie" in headers) == (403, False)
 
 
 def test_the_cookie_stands_for_the_token(port):
@@ -104,10 +99,6 @@ def test_a_page_of_another_site_cannot_ask_with_the_cookie(port):
     assert refused[0] == 403
 
 
-def test_who_is_refused_loses_the_connection(port):
-    assert answer(port, "/", token="")[2]["connection"] == "close"
-
-
 @pytest.mark.parametrize(
     "path", ["/api/about", "/api/column/factor1", "/api/spectrum", "/api/angles", "/api/evidence"]
 )
@@ -118,17 +109,16 @@ def test_nothing_of_the_run_is_told_without_the_token(port, path):
 
 @pytest.mark.parametrize("name", ["near", "select", "export", "save"])
 def test_nothing_is_done_without_the_token(port, name):
-    assert (
-        answer(port, f"/api/{name}", {**ALL, **PLACE, "suffix": ".csv"}, token="a-tokem")[0] == 403
-    )
+    body = {**ALL, **PLACE, "suffix": ".csv"}
+    assert answer(port, f"/api/{name}", body, token="a-tokem")[0] == 403
 
 
 @pytest.mark.parametrize(
     "host", ["example.org", "example.org:80", "127.0.0.1.example.org", "0.0.0.0", "", "169.254.1.1"]
 )
 def test_other_names_for_this_machine_are_refused(port, host):
-    assert answer(port, "/api/about", Host=host)[0] == 403
-    assert answer(port, "/main.js", Host=host)[0] == 403
+    assert answer(port, "/api/about", Host=host)[0] == 400
+    assert answer(port, "/main.js", Host=host)[0] == 400
 
 
 def test_a_tunnel_may_end_at_another_port(port):
@@ -140,34 +130,19 @@ def test_a_tunnel_may_end_at_another_port(port):
 )
 def test_requests_of_other_sites_are_refused(port, origin):
     assert answer(port, "/api/select", ALL, Origin=origin)[0] == 403
-    assert (
-        answer(
-            port, "/api/select", ALL, Origin=f"http://127.0.0.1:{port}", Host=f"127.0.0.1:{port}"
-        )[0]
-        == 200
-    )
+    own = {"Origin": f"http://127.0.0.1:{port}", "Host": f"127.0.0.1:{port}"}
+    assert answer(port, "/api/select", ALL, **own)[0] == 200
 
 
 def test_a_form_of_another_site_cannot_ask(port):
     status, content, _ = answer(port, "/api/select", ALL, Content_Type="text/plain")
-    assert (status, json.loads(content)) == (
-        400,
-        {"error": "a request must have the type application/json; got text/plain."},
-    )
+    assert (status, b"application/json" in content) == (400, True)
 
 
 def test_every_answer_is_fenced_in(port):
-    for path, token in (
-        ("/", TOKEN),
-        ("/main.js", ""),
-        ("/api/about", TOKEN),
-        ("/nothing", TOKEN),
-        ("/", "wrong"),
-    ):
-        headers = {
-            name.lower(): value for name, value in answer(port, path, token=token)[2].items()
-        }
-        assert HEADERS.items() <= headers.items()
+    for path, token in {"/main.js": "", "/api/about": TOKEN, "/nothing": TOKEN, "/": "no"}.items():
+        headers = answer(port, path, token=token)[2]
+        assert HEADERS.items() <= {name.lower(): value for name, value in headers.items()}.items()
     assert "unsafe" not in HEADERS["content-security-policy"]
 
 
@@ -186,21 +161,11 @@ def test_no_path_leads_to_the_file_system(port, path):
 
 
 def test_the_page_names_nothing_that_lies_elsewhere(port):
-    for name in (
-        "",
-        "main.js",
-        "style.css",
-        "tables.css",
-        "cloud.js",
-        "points.js",
-        "neighbourhood.js",
-        "pages.js",
-        "controls.js",
-    ):
+    names = ("main.js", "style.css", "tables.css", "cloud.js", "points.js", "neighbourhood.js")
+    for name in ("", *names, "pages.js", "controls.js"):
         text = answer(port, f"/{name}")[1].decode()
-        assert set(re.findall(r"\w+://[\w.]+", text)) <= {
-            "http://www.w3.org"
-        }  # the name of SVG, never fetched
+        # The name of SVG, which is never fetched.
+        assert set(re.findall(r"\w+://[\w.]+", text)) <= {"http://www.w3.org"}
 
 
 def test_a_column_is_that_of_the_run(port, scene):
@@ -215,7 +180,7 @@ def test_an_answer_that_was_made_is_not_made_again(scene, monkeypatch):
         made.append(at)
         return {"at": at}
 
-    monkeypatch.setattr("manifactor.views.explorer.scene.Scene.near", near)
+    monkeypatch.setattr("manifactor.views.explorer.scene.RunScene.near", near)
     with serving(scene) as port:
         for turn in (180, 180, 90):
             body = {"at": [[0.5], [turn]]}
@@ -225,7 +190,7 @@ def test_an_answer_that_was_made_is_not_made_again(scene, monkeypatch):
 
 def test_pictures_arrive_as_they_were_made(port, scene):
     body = {"at": [[0.5], [40.0]], "mode": "held"}
-    made = scene.near(**requests.place(body, scene))
+    made = scene.near(**near_arguments(body, scene))
     status, sent = asked(port, "near", body)
     assert status == 200
     assert sent["image"] == made["image"]
@@ -248,39 +213,29 @@ def test_counts_are_exact(port, scene):
 @pytest.mark.parametrize(
     ("name", "body", "words"),
     [
-        ("select", [], "must be a JSON object"),
-        ("select", {}, "`conditions` must be given"),
-        ("select", {"conditions": "all"}, "must be a list"),
-        (
-            "select",
-            {"conditions": [{"column": "../run.json", "low": 0, "high": 1}]},
-            "must be one of factor1",
-        ),
-        (
-            "select",
-            {"conditions": [{"column": "factor1", "low": "a", "high": 1}]},
-            "finite numbers",
-        ),
+        ("select", [], "object"),
+        ("select", {}, "conditions"),
+        ("select", {"conditions": "all"}, "conditions"),
+        ("select", {"conditions": [7]}, "conditions.0"),
+        ("select", {"conditions": [{"column": "../run.json", "low": 0, "high": 1}]}, "factor1"),
+        ("select", {"conditions": [{"column": "factor1", "low": "a", "high": 1}]}, "low"),
+        ("select", {"conditions": [{"column": "factor1", "low": True, "high": 1}]}, "low"),
         ("select", {"conditions": [{"column": "factor2", "low": 0, "high": 1000}]}, "degrees"),
-        (
-            "select",
-            {"conditions": [{"x": "factor1", "y": "factor2", "polygon": [[0, 0]]}]},
-            "3 to 1000",
-        ),
-        (
-            "select",
-            {"conditions": [{"x": "factor1", "y": "factor2", "polygon": [[0, 0], [1], [2, 2]]}]},
-            "2 to 2",
-        ),
-        ("near", {}, "`at` must be given"),
-        ("near", {"at": [[0.5]]}, "2 to 2 entries"),
-        ("near", {**PLACE, "mode": "guessed"}, "matched, held"),
-        ("near", {**PLACE, "count": 10**9}, "whole number in [1, 400]"),
-        ("near", {**PLACE, "factor": 2}, "[0, 1]"),
-        ("near", {**PLACE, "axis": True}, "whole number"),
-        ("near", {"at": [[0.5], [float("nan")]]}, "finite numbers"),
+        ("select", {"conditions": [{**LASSO, "polygon": [[0, 0]]}]}, "polygon"),
+        ("select", {"conditions": [{**LASSO, "polygon": [[0, 0]] * 1001}]}, "polygon"),
+        ("select", {"conditions": [{**LASSO, "polygon": [[0, 0], [1], [2, 2]]}]}, "polygon"),
+        ("select", {"conditions": [{**LASSO, "x": "a", "polygon": [[0, 0]] * 3}]}, "factor1"),
+        ("near", {}, "at"),
+        ("near", {"at": [[0.5]]}, "all 2 factors"),
+        ("near", {**PLACE, "mode": "guessed"}, "'matched' or 'held'"),
+        ("near", {**PLACE, "count": 10**9}, "[1, 400]"),
+        ("near", {**PLACE, "factor": 2}, "`factor`"),
+        ("near", {**PLACE, "axis": True}, "axis"),
+        ("near", {"at": [[0.5], [float("nan")]]}, "at.1.0"),
+        ("near", {"at": [[0.5], [1e200]]}, "at.1.0"),
         ("export", {**ALL, "suffix": ".sh"}, "must be one of .star"),
         ("export", {**ALL, "suffix": "../../x.csv"}, "must be one of .star"),
+        ("save", {**ALL, "suffix": "../../x.csv"}, "must be one of .star"),
         (
             "export",
             {"conditions": [{"column": "factor1", "low": 2, "high": 3}], "suffix": ".csv"},
@@ -306,10 +261,8 @@ def test_a_selection_leaves_as_files_that_other_programs_read(port, scene):
     table = answer(port, "/api/export", {**HALF, "suffix": ".csv"})[1].decode().splitlines()
     assert table[0].startswith("sample,factor1,")
     assert [int(float(row.split(",")[0])) for row in table[1:]] == chosen.tolist()
-    assert (
-        pickle.loads(answer(port, "/api/export", {**HALF, "suffix": ".pkl"})[1]).tolist()
-        == chosen.tolist()
-    )
+    indices = pickle.loads(answer(port, "/api/export", {**HALF, "suffix": ".pkl"})[1])
+    assert indices.tolist() == chosen.tolist()
     assert b"_mfFactor1 " in answer(port, "/api/export", {**HALF, "suffix": ".star"})[1]
 
 
@@ -358,14 +311,7 @@ def test_a_link_is_neither_replaced_nor_followed(tmp_path):
     assert sum(each.is_symlink() for each in folder.iterdir()) == 3
 
 
-@pytest.mark.parametrize("links", [True, False])
-def test_many_who_save_at_once_get_a_name_each(tmp_path, monkeypatch, links):
-    if not links:  # as on a disk that has none
-
-        def none(*_):
-            raise PermissionError(1, "Operation not permitted")
-
-        monkeypatch.setattr("manifactor._support.files.os.link", none)
+def test_many_who_save_at_once_get_a_name_each(tmp_path):
     contents = [str(number).encode() for number in range(40)]
     with ThreadPoolExecutor(8) as pool:
         paths = list(pool.map(lambda content: save_new(tmp_path, ".csv", content), contents))
@@ -412,12 +358,9 @@ def test_the_command_prints_its_address_and_stops_on_interrupt(run):
         assert answer(int(port), "/api/about", token=token)[0] == 200
         waiting = HTTPConnection("127.0.0.1", int(port), timeout=300)
         waiting.putrequest("POST", "/api/select")  # a request that never ends holds nothing up
-        for name, value in {
-            "X-Manifactor-Token": token,
-            "Content-Type": "application/json",
-        }.items():
+        headers = {"X-Manifactor-Token": token, "Content-Type": "application/json"}
+        for name, value in {**headers, "Content-Length": "1000"}.items():
             waiting.putheader(name, value)
-        waiting.putheader("Content-Length", "1000")
         waiting.endheaders(b"{")
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
@@ -425,32 +368,3 @@ def test_the_command_prints_its_address_and_stops_on_interrupt(run):
         waiting.close()
         too_late.cancel()
     assert (process.returncode, out, error) == (0, "Stopped.\n", "")
-
-
-@pytest.mark.slow
-def test_few_descriptors_and_many_connections_do_not_stop_the_answers(run):
-    resource = pytest.importorskip("resource")
-
-    def few():
-        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
-
-    command = [sys.executable, "-m", "manifactor.__main__", "explore", str(run)]
-    with (
-        subprocess.Popen(
-            [*command, "--port", "0"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=few,
-        ) as process,
-        ExitStack() as stack,
-    ):
-        stack.callback(process.kill)
-        port, token = re.search(r":(\d+)/\?token=(\S+)", process.stdout.readline()).groups()
-        for _ in range(300):
-            client = socket.create_connection(("127.0.0.1", int(port)), timeout=300)
-            stack.enter_context(client).sendall(b"GET / HTTP/1.1\r\n")
-        assert answer(int(port), "/api/about", token=token)[0] == 200
-        process.send_signal(signal.SIGINT)
-        # Nothing went wrong on the way.
-        assert process.communicate(timeout=300)[1] == ""

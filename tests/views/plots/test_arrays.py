@@ -28,3 +28,18 @@ def test_numbers_in_a_matrix_are_light_on_dark_cells(ax):
     plots.matrix(ax, np.array([[0.1, 0.9]]), numbers=True)
     assert [text.get_text() for text in ax.texts] == ["0.10", "0.90"]
     assert [text.get_color() for text in ax.texts] == ["#111111", "#fefefe"]
+
+
+def test_rates_are_drawn_over_their_confidence(ax):
+    rates = [plots.Rate(0.2, 0.5, 0.3, 0.7), plots.Rate(0.8, 1.0, 0.9, 1.0)]
+    plots.reliability(ax, {"product": rates})
+    _, names = ax.get_legend_handles_labels()
+    assert "product" in names
+    x, y = ax.containers[0].lines[0].get_data()
+    assert list(x) == [0.2, 0.8]
+    assert list(y) == [0.5, 1.0]
+
+
+def test_without_rates_the_drawing_says_so(ax):
+    plots.reliability(ax, {})
+    assert ax.texts[0].get_text() == "too few answers to draw"

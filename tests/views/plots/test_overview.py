@@ -2,7 +2,7 @@ import pickle
 
 import pytest
 
-from manifactor import ManifoldFactorizer, datasets
+from manifactor import ManifoldFactorizer
 from manifactor.views import plots
 
 
@@ -33,20 +33,18 @@ def test_the_overview_is_drawn_on_the_caller_s_figure(torus):
     assert figure.get_axes()
 
 
-def test_a_single_surface_is_drawn_to_scale_beside_the_curve_of_the_bandwidth():
-    X, _ = datasets.sample("disk", 300, random_state=0)
-    figure = ManifoldFactorizer(1, random_state=0).fit(X).plot()
+def test_a_single_surface_is_drawn_to_scale_beside_the_curve_of_the_bandwidth(disk):
+    figure = disk.plot()
     surface, *others = figure.get_axes()
     assert surface.get_aspect() == 1
     assert [ax.get_xlabel() for ax in others] == ["eigenfunction", "bandwidth"]
 
 
 @pytest.mark.slow
-def test_factors_of_a_sum_are_drawn_without_functions():
-    X, _ = datasets.sample("torus", 800, random_state=0)
-    figure = ManifoldFactorizer(method="sum", random_state=0).fit(X).plot()
+def test_factors_of_a_sum_are_drawn_without_functions(sum_torus):
+    figure = sum_torus.plot()
     below = [ax.get_xlabel() for ax in figure.get_axes()][2:]
-    numbers = [f"place on factor {number}, degrees" for number in (1, 2)]
+    numbers = [f"coordinate on factor {number}, degrees" for number in (1, 2)]
     assert below == [*numbers, "factor 1, degrees"]
 
 

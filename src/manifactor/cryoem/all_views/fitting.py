@@ -1,7 +1,7 @@
 """Particles of all views: read once, factored, placed, and written as a run folder."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,26 +16,19 @@ from manifactor.cryoem.all_views.motions import LEVELS, Motions
 from manifactor.cryoem.all_views.placing import PlacedParticles, even_places, place_particles
 from manifactor.cryoem.all_views.principal import REPRODUCIBLE, PrincipalVolumes, principal_volumes
 from manifactor.cryoem.all_views.slices import point_group
-from manifactor.cryoem.all_views.transforms import (
-    CYCLES,
-    Transforms,
-    read_transforms,
-    transform_grid,
-)
+from manifactor.cryoem.all_views.transforms import Transforms, read_transforms, transform_grid
 from manifactor.cryoem.all_views.volumes import MODEL_FILE, EvenScale, scales_of
-from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.checkpoints import input_state, particle_file, warn_of_changes
 from manifactor.runs.confounders import confounder_records
-from manifactor.runs.cost import Cost, PartCost, cores_of_worker, cost_of_parts
+from manifactor.runs.cost import Cost, forecast_all_views
 from manifactor.runs.folder import write_run
+from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place, all_places
-from manifactor.runs.task import absolute, changed_options, repeated_options
+from manifactor.runs.task import particle_choice
 from manifactor.tables.images import is_one_view
-
-OWN_OPTIONS = ("symmetry", "low_pass", "mask_radius", "seed")
 
 
 @dataclass(frozen=True)
@@ -95,40 +88,26 @@ class AllViewsTask:
     """Particles of all views, and how to treat them."""
 
     path: Path  # a STAR or .cs file with angles
-    choice: ParticleChoice = field(default_factory=ParticleChoice)
-    symmetry: str = "C1"  # point group of the molecule
-    # Angstrom; None for what `read_transforms` chooses
-    low_pass: float | None = None
-    mask_radius: float | None = None
-    settings: dict = field(default_factory=dict)  # parameters of the factorizer
-    seed: int = 0
+    options: FitOptions = field(default_factory=FitOptions)
 
     @property
     def arguments(self) -> list[str]:
         """Arguments of `manifactor` that repeat this fit, without the defaults."""
-        usual = asdict(AllViewsTask(self.path))
-        own = {name: getattr(self, name) for name in OWN_OPTIONS}
-        return [
-            "fit",
-            str(self.path.absolute()),
-            "--all-views",
-            *repeated_options(self.choice.options),
-            *changed_options(own, usual),
-            *changed_options(self.settings, ManifoldFactorizer().get_params()),
-        ]
+        return replace(self.options, all_views=True).arguments(self.path)
 
     @property
     def anywhere(self) -> "AllViewsTask":
         """The same task for a process that may work in another folder."""
-        choice = replace(self.choice, datadir=absolute(self.choice.datadir))
-        return replace(self, path=self.path.absolute(), choice=choice)
+        return replace(self, path=self.path.absolute(), options=self.options.anywhere)
 
     def read(self) -> tuple[Particles, ImageSource]:
         """Return the particles and their images, which are not read yet."""
-        point_group(self.symmetry)
-        particles = self.choice.chosen(self.choice.read(self.path))
-        source = self.choice.images(particles)
-        transform_grid(source, particles, low_pass=self.low_pass, mask_radius=self.mask_radius)
+        options, choice = self.options, particle_choice(self.options)
+        point_group(options.symmetry)
+        particles = choice.chosen(choice.read(self.path))
+        source = choice.images(particles)
+        low_pass, mask_radius = options.low_pass, options.mask_radius
+        transform_grid(source, particles, low_pass=low_pass, mask_radius=mask_radius)
         if is_one_view(particles):
             raise ValueError(
                 "particles of all views must be seen from many directions; those of "
@@ -143,7 +122,7 @@ class AllViewsTask:
         cost = forecast_all_views(
             len(source),
             source.shape[0],
-            n_mates=len(point_group(self.symmetry)),
+            n_mates=len(point_group(self.options.symmetry)),
             n_workers=n_workers,
             n_cores=n_cores,
         )
@@ -171,24 +150,8 @@ class AllViewsTask:
         Images are read and placed by `workers`; results do not depend on them.
         """
         before = input_state([self.path])
-        stages = (stages or Stages()).start(callback, self.seed)
-        transforms = read_transforms(
-            source,
-            particles,
-            rng=np.random.default_rng(self.seed),
-            low_pass=self.low_pass,
-            mask_radius=self.mask_radius,
-            stages=stages,
-            workers=workers,
-        )
-        found = factor_all_views(
-            transforms,
-            seed=self.seed,
-            symmetry=self.symmetry,
-            parameters=self.settings,
-            stages=stages,
-            workers=workers,
-        )
+        stages = (stages or Stages()).start(callback, self.options.seed)
+        transforms, found = self._factored(particles, source, stages=stages, workers=workers)
         places = places_of(found)
         record = {**self._record(particles, transforms, found, places), **before.record}
         record["all_views"]["seconds"] = stages.timings
@@ -210,6 +173,29 @@ class AllViewsTask:
         )
         return found.fit, record
 
+    def _factored(
+        self, particles: Particles, source: ImageSource, *, stages: Stages, workers: Workers
+    ) -> tuple[Transforms, AllViews]:
+        """Return the images, transformed, and the motions that they show."""
+        transforms = read_transforms(
+            source,
+            particles,
+            rng=np.random.default_rng(self.options.seed),
+            low_pass=self.options.low_pass,
+            mask_radius=self.options.mask_radius,
+            stages=stages,
+            workers=workers,
+        )
+        found = factor_all_views(
+            transforms,
+            seed=self.options.seed,
+            symmetry=self.options.symmetry,
+            parameters=self.options.parameters,
+            stages=stages,
+            workers=workers,
+        )
+        return transforms, found
+
     def _record(
         self,
         particles: Particles,
@@ -217,7 +203,7 @@ class AllViewsTask:
         found: AllViews,
         places: tuple[Place, ...],
     ) -> dict:
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.options.seed)
         confounded = confounder_records(particles, places, all_views=True, rng=rng)
         shares = [] if found.placed is None else found.placed.consistency.tolist()
         return {
@@ -225,16 +211,16 @@ class AllViewsTask:
             "input": str(self.path.resolve()),
             "particles": str(self.path.resolve()),
             "fingerprint": particles.fingerprint,
-            "particle_choice": self.choice.record,
-            "seed": self.seed,
-            "arguments": self.settings,
+            "particle_choice": particle_choice(self.options).record,
+            "seed": self.options.seed,
+            "arguments": self.options.parameters,
             "reproduce": shell_line("manifactor", *self.arguments),
             "n_samples": len(particles),
             "n_fitted": len(found.rows),
             "confounders": confounded,
             "choices": choices_as_json(choices(transforms, found)),
             "all_views": {
-                "symmetry": self.symmetry,
+                "symmetry": self.options.symmetry,
                 "agreement": found.principal.agreement.tolist(),
                 "information": found.principal.information.tolist(),
                 # How much views predict of views far from them; None where it is not known.
@@ -313,46 +299,3 @@ def model_of(transforms: Transforms, placed: PlacedParticles) -> MotionModel:
 
 
 # Memory and time, estimated before any image is read.
-
-
-def forecast_all_views(
-    n_images: int, size: int, *, n_mates: int = 1, n_workers: int = 1, n_cores: int | None = None
-) -> Cost:
-    """Estimate memory and time of a fit of all views, before any image is read.
-
-    Rates were measured on a core of 2.4 GHz, in fits of 3,000 to 100,000 images of 48 and 256
-    pixels.
-    """
-    threads = min(cores_of_worker(n_workers, n_cores), 8)
-    shown = n_images * n_mates
-    fitted = min(0.4 * n_images, 6000)
-    learned = min(30_000, shown)
-    # Bytes that are held for an image: its coefficients, the covariance of its coordinates, and its
-    # line of text. Beside them, a block of images, volumes, and the sums of each thread.
-    here = 8e8 + 4000 * n_images
-    there = 8e8 + 1e8 * threads + 4000 * n_images / n_workers
-    # Seconds of a set of volumes that is solved for; small images have fewer frequencies.
-    solving = 0.4 * min(1.0, (size // 2 - 1) / CYCLES) ** 3
-
-    def divided(name: str, rounds: float, n_volumes: int, memory: float = 0.0) -> PartCost:
-        # An image in a round of expectation maximisation, and in a comparison with volumes alone.
-        work = 5e-4 * rounds + 1.5e-4 * n_images
-        seconds = work / (threads * n_workers) + solving * n_volumes
-        return PartCost(name, seconds, there + memory / n_workers, on_workers=True)
-
-    # A core reads while the others wait for the disk.
-    reading = 4.0 * n_images * size**2 / 3.5e8 / n_workers
-    # Rounds of two half sets, each with one to start from, and of the final volumes.
-    volume_rounds = min(12_000, shown) * 8 + min(20_000, shown) * 3
-    # Some five rounds from known places, which end when no term is added; three from all, in which
-    # images are compared with volumes before and after; and ten cells of views. All have three sets
-    # of volumes. For an image that is learned from, products of its features are held.
-    placing_rounds = 5 * min(fitted * n_mates, 30_000) + 7 * learned + 10 * min(4000, n_images)
-    parts = [
-        PartCost("reading", reading, there, on_workers=True),
-        divided("volumes", volume_rounds, 17),
-        PartCost("factors", 8.0 * fitted / 6000, here),
-        divided("placing", placing_rounds, 54, 12_000.0 * learned),
-        PartCost("writing", 1e-4 * n_images, here),
-    ]
-    return cost_of_parts(parts, n_workers=n_workers)

@@ -14,8 +14,7 @@ from manifactor.cryoem.all_views.slices import VolumeGrid
 from manifactor.cryoem.directions import known_directions
 from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.cryoem.files.stacks import ImageArray, ImageSource
-from manifactor.cryoem.one_view.images import circular_mask
-from manifactor.cryoem.one_view.spectra import square_side, survey
+from manifactor.cryoem.one_view.images import SURVEYED, circular_mask, square_side, survey
 from manifactor.cryoem.one_view.views import View, particle_ctf_at
 
 # Highest frequency in cycles per box: motions of a molecule show at a tenth of its size. Each image
@@ -203,7 +202,7 @@ def _has_ctf(particles: Particles) -> bool:
 
 def _noise(source: Images, grid: VolumeGrid, rng: np.random.Generator) -> np.ndarray:
     """Return the variance of the noise at each frequency of an image."""
-    rows = np.sort(rng.permutation(len(source))[:2000])
+    rows = np.sort(rng.permutation(len(source))[:SURVEYED])
     mask = circular_mask(source.shape[0], grid.radius * source.shape[0])
     noise = survey(View(source), mask, rows).noise
     if not np.all(noise > 0):

@@ -179,9 +179,7 @@ def open_motions(run: Run, fit: ManifoldFactorizer) -> RunMotions | None:
     path = run.folder / MODEL_FILE
     if not path.exists():
         return None
-    model = read_tree(path)
-    if not isinstance(model, MotionModel):
-        raise ValueError(f"{path} must hold motions; it holds other records. Fit again.")
+    model = read_tree(path, MotionModel)
     if len(model.motions.topologies) != len(fit.factors_):
         raise ValueError(
             f"{path} must have the {len(fit.factors_)} factors of the run; it has "

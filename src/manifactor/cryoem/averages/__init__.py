@@ -1,1 +1,1 @@
-"""averages."""
+"""Mean images and volumes along a factor, and volumes that another program computed."""

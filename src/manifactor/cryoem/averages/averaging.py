@@ -1,27 +1,30 @@
-"""Averages of half sets: how far a mean image is noise."""
+"""Averages along a factor, or on the grid of two: mean images or volumes, pictures, a movie."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from manifactor._support.workers import Here, Workers, ignored
-from manifactor.cryoem.averages.matching import Matching, MatchingSettings, match
+from manifactor.cryoem.averages.matching import Matching, match
 from manifactor.cryoem.averages.means import correction, weighted_means
 from manifactor.cryoem.files.mrc import write_stack, write_volume
-from manifactor.cryoem.files.stacks import ImageArray, ImageSource
+from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.cryoem.movies import chimerax_script, movie_bytes
 from manifactor.cryoem.one_view.views import View
 from manifactor.cryoem.pictures import grid_picture, projections, strip, write_png
 from manifactor.runs.places import Place, bin_labels, grid_labels
 from manifactor.runs.run import Run
 
+# The sums of all bins are in memory at once, in double precision.
+MAX_GIGABYTES = 8.0
+
 
 @dataclass(frozen=True)
 class HalfAverages:
-    """Means of the two half sets of every bin."""
+    """Means of the two half sets of every bin, which show how far a mean is noise."""
 
     means: np.ndarray  # (2, n_bins, *shape): zeros where a half has no weight
     filled: np.ndarray  # (2, n_bins): whether the half of a bin has any weight
@@ -32,9 +35,8 @@ class HalfAverages:
 
         nan for a bin that lacks a half.
         """
-        one, two = self.means.reshape(2, self.means.shape[1], -1).astype(float)
-        one = one - one.mean(axis=1, keepdims=True)
-        two = two - two.mean(axis=1, keepdims=True)
+        halves = self.means.reshape(2, self.means.shape[1], -1).astype(float)
+        one, two = halves - halves.mean(axis=2, keepdims=True)
         sizes = np.sqrt((one**2).sum(axis=1) * (two**2).sum(axis=1))
         known = self.filled.all(axis=0) & (sizes > 0)
         products = (one * two).sum(axis=1)
@@ -45,63 +47,6 @@ class HalfAverages:
         if not len(known):
             return "no bin has samples of both half sets"
         return f"the averages of half sets correlate by {known.min():.3f} to {known.max():.3f}"
-
-
-def half_sets(run: Run) -> np.ndarray:
-    """Return the half set of every sample, 0 or 1.
-
-    They are those of the particles (rlnRandomSubset, alignments3D/split), or drawn at random, the
-    same every time.
-    """
-    if "particles" in run.record:
-        known = run.particles.microscope.get("half set")
-        if known is not None and len(np.unique(known)) == 2:
-            return np.unique(known, return_inverse=True)[1]
-    n_samples = len(run.rows)
-    return np.random.default_rng(0).permutation(n_samples) % 2
-
-
-def half_averages(
-    mean: Callable[..., np.ndarray],
-    labels: np.ndarray,
-    half: np.ndarray,
-    *,
-    weights: np.ndarray,
-    n_bins: int,
-) -> tuple[np.ndarray, HalfAverages]:
-    """Compute the weighted mean of every bin, and of its two halves.
-
-    Shapes: half (n,) -> means (n_bins, *shape).
-    """
-    # Each half of a bin is a bin of its own, so that images are read once.
-    split = np.where(labels >= 0, labels + n_bins * half, -1)
-    parts = mean(split, weights=weights, n_bins=2 * n_bins)
-    inside = split >= 0
-    total = np.bincount(split[inside], weights[inside], minlength=2 * n_bins)
-    total = total.reshape(2, n_bins)
-    parts = parts.reshape(2, n_bins, *parts.shape[1:])
-    both = np.maximum(total.sum(axis=0), np.finfo(float).tiny)
-    means = np.einsum("hb,hb...->b...", total / both, parts).astype(np.float32)
-    return means, HalfAverages(parts, total > 0)
-
-
-# Averages along a factor, or on the grid of two.
-#
-# These are mean images or volumes, pictures of them, and a movie.
-
-
-@dataclass(frozen=True)
-class AveragingSettings:
-    """Settings of `average`."""
-
-    matching: MatchingSettings = field(default_factory=MatchingSettings)
-
-    # Of the sums, which are in memory all at once, in double precision.
-    max_gigabytes: float = 8
-
-    # Blocks of 64 MiB of images that a worker sums: some seconds of work. What it sends back is no
-    # larger than the sums of some bins, or twice the images.
-    n_blocks: int = 8
 
 
 @dataclass(frozen=True)
@@ -153,7 +98,7 @@ class Averages:
 
     @property
     def captions(self) -> list[list[str]]:
-        """Of the bins along each factor."""
+        """Displayed coordinates of the bins along each factor."""
         pairs = zip(self.places, self.centres, strict=True)
         return [place_captions(place, centres) for place, centres in pairs]
 
@@ -193,32 +138,39 @@ def average(
     most: int | None = None,
     workers: Workers = Here(),
     report: Callable[[float], None] = ignored,
-    settings: AveragingSettings = AveragingSettings(),
 ) -> Averages:
-    """Average images or volumes of a run along one factor or on the grid of two."""
+    """Average images or volumes of a run along one factor or on the grid of two.
+
+    At most `most` samples are averaged, the same ones every time.
+    """
     # Wrong factors are refused before images are opened, which may take a while.
     places = places_along(run, factors)
-    others = _places_beside(run, factors) if matched else []
+    others = [place for i, place in enumerate(run.places, start=1) if i not in factors]
+    if matched and not others:
+        raise ValueError(
+            "--match holds the other factors still; this run has no other factors. Leave it out."
+        )
     images = run.images()
     source = images.source if isinstance(images, View) else images
-    _require_as_many(source, run)
-    n_cells = n_bins ** len(places)
-    _require_memory(n_cells * (1 + halves), source.shape, settings.max_gigabytes)
+    n_samples, n_cells = len(run.rows), n_bins ** len(places)
+    if len(source) != n_samples:
+        raise ValueError(
+            f"the input has {len(source)} images now and had {n_samples} when fitted. Fit again."
+        )
+    _require_memory(n_cells * (1 + halves), source.shape)
 
     labels, centres = binned(places, n_bins)
-    labels, rows = _averaged(labels, most)
-    matching = match(labels, others, n_bins=n_cells, settings=settings.matching)
-    means, both = _means(
-        images,
-        labels,
-        weights=matching.weights,
-        n_bins=n_cells,
-        half=half_sets(run) if halves else None,
-        rows=rows,
-        n_blocks=settings.n_blocks,
-        workers=workers,
-        report=report,
+    rows = None
+    if most is not None and most < n_samples:
+        rows = np.sort(np.random.default_rng(0).choice(n_samples, most, replace=False))
+        # In no bin, the samples left out count neither for means nor for matching.
+        labels = np.where(np.isin(np.arange(n_samples), rows), labels, -1)
+    matching = match(labels, others if matched else [], n_bins=n_cells)
+    mean: Callable[..., np.ndarray] = partial(
+        weighted_means, images, rows=rows, workers=workers, report=report
     )
+    half = half_sets(run) if halves else None
+    means, both = _means(images, mean, labels, half, weights=matching.weights, n_bins=n_cells)
     return Averages(
         means=means,
         shape=(n_bins,) * len(places),
@@ -232,48 +184,10 @@ def average(
     )
 
 
-def _averaged(labels: np.ndarray, most: int | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the bins of so many samples, and their rows; None for all."""
-    if most is None or most >= len(labels):
-        return labels, None
-    rows = _drawn(len(labels), most)
-    # In no bin, the samples left out count neither for means nor for matching.
-    drawn = np.isin(np.arange(len(labels)), rows)
-    return np.where(drawn, labels, -1), rows
-
-
-def _require_as_many(source: ImageSource | ImageArray, run: Run) -> None:
-    if len(source) != len(run.rows):
-        raise ValueError(
-            f"the input has {len(source)} images now and had {len(run.rows)} when "
-            "fitted. Fit again."
-        )
-
-
-def _means(
-    images: View | ImageSource,
-    labels: np.ndarray,
-    *,
-    weights: np.ndarray,
-    n_bins: int,
-    half: np.ndarray | None,
-    **reading,
-) -> tuple[np.ndarray, HalfAverages | None]:
-    """Return the means of bins, and of their half sets, corrected for the CTF."""
-    mean: Callable[..., np.ndarray] = partial(weighted_means, images, **reading)
-    correct = correction(images, labels, weights=weights, n_bins=n_bins)
-    if half is None:
-        return correct(mean(labels, weights=weights, n_bins=n_bins)), None
-    means, both = half_averages(mean, labels, half, weights=weights, n_bins=n_bins)
-    corrected = np.stack([correct(each) for each in both.means])
-    return correct(means), replace(both, means=corrected)
-
-
 def places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:
-    """Return the places on the factors to average along."""
+    """Return the coordinates on the factors to average along."""
     # A picture has two directions, so there is no grid of three factors.
-    distinct = len(set(factors)) == len(factors)
-    if not distinct or len(factors) not in (1, 2):
+    if len(set(factors)) < len(factors) or len(factors) not in (1, 2):
         raise ValueError(
             f"averages go along one factor or two different ones; got {list(factors)}."
         )
@@ -286,23 +200,12 @@ def places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:
     return places
 
 
-def _places_beside(run: Run, factors: Sequence[int]) -> list[Place]:
-    """Return the places on the factors to hold still."""
-    others = [place for i, place in enumerate(run.places, start=1) if i not in factors]
-    if not others:
-        raise ValueError(
-            "--match holds the other factors still; this run has no other factors. Leave it out."
-        )
-    return others
-
-
-def _require_memory(n_bins: int, shape: tuple[int, ...], max_gigabytes: float) -> None:
-    """Refuse more bins than memory can hold."""
+def _require_memory(n_bins: int, shape: tuple[int, ...]) -> None:
     # Eight bytes a pixel. All bins are in memory at once, as samples come in any order.
     size = 8e-9 * n_bins * float(np.prod(shape))
-    if size > max_gigabytes:
+    if size > MAX_GIGABYTES:
         raise ValueError(
-            f"the averages must fit into {max_gigabytes:g} GB of memory; {n_bins} bins "
+            f"the averages must fit into {MAX_GIGABYTES:g} GB of memory; {n_bins} bins "
             f"would take {size:.0f}. Take fewer bins, or downsample the volumes."
         )
 
@@ -316,97 +219,126 @@ def binned(places: Sequence[Place], n_bins: int) -> tuple[np.ndarray, tuple[np.n
     return grid_labels(*along, n_columns=n_bins), centres
 
 
-def _drawn(n_samples: int, most: int) -> np.ndarray:
-    """Return the ascending rows of so many samples, the same ones every time."""
-    # A fixed seed: a report that is made twice shows the same averages.
-    rng = np.random.default_rng(0)
-    return np.sort(rng.choice(n_samples, most, replace=False))
+def half_sets(run: Run) -> np.ndarray:
+    """Return the half set of every sample, 0 or 1.
+
+    They are those of the particles (rlnRandomSubset, alignments3D/split), or drawn at random, the
+    same every time.
+    """
+    if "particles" in run.record:
+        known = run.particles.microscope.get("half set")
+        if known is not None and len(np.unique(known)) == 2:
+            return np.unique(known, return_inverse=True)[1]
+    return np.random.default_rng(0).permutation(len(run.rows)) % 2
+
+
+def _means(
+    images: View | ImageSource,
+    mean: Callable[..., np.ndarray],
+    labels: np.ndarray,
+    half: np.ndarray | None,
+    *,
+    weights: np.ndarray,
+    n_bins: int,
+) -> tuple[np.ndarray, HalfAverages | None]:
+    """Return the means of bins, and of their half sets, corrected for the CTF."""
+    correct = correction(images, labels, weights=weights, n_bins=n_bins)
+    if half is None:
+        return correct(mean(labels, weights=weights, n_bins=n_bins)), None
+    means, both = half_averages(mean, labels, half, weights=weights, n_bins=n_bins)
+    corrected = np.stack([correct(each) for each in both.means])
+    return correct(means), replace(both, means=corrected)
+
+
+def half_averages(
+    mean: Callable[..., np.ndarray],
+    labels: np.ndarray,
+    half: np.ndarray,
+    *,
+    weights: np.ndarray,
+    n_bins: int,
+) -> tuple[np.ndarray, HalfAverages]:
+    """Compute the weighted mean of every bin, and of its two halves.
+
+    Shapes: half (n,) -> means (n_bins, *shape).
+    """
+    # Each half of a bin is a bin of its own, so that images are read once.
+    split = np.where(labels >= 0, labels + n_bins * half, -1)
+    parts = mean(split, weights=weights, n_bins=2 * n_bins)
+    inside = split >= 0
+    total = np.bincount(split[inside], weights[inside], minlength=2 * n_bins)
+    total = total.reshape(2, n_bins)
+    parts = parts.reshape(2, n_bins, *parts.shape[1:])
+    both = np.maximum(total.sum(axis=0), np.finfo(float).tiny)
+    means = np.einsum("hb,hb...->b...", total / both, parts).astype(np.float32)
+    return means, HalfAverages(parts, total > 0)
 
 
 # Averages as files: stacks or volumes, pictures, a movie and a table of the bins.
 
 
 def write_averages(averages: Averages, folder: Path) -> list[str]:
-    """Write means, pictures and a movie into a folder."""
-    write_pictures = _write_strip if len(averages.shape) == 1 else _write_grid
-    write_means = _write_volumes if averages.of_volumes else _write_images
-    written = write_pictures(averages, folder) + write_means(averages, folder)
-    written += _write_halves(averages, folder)
+    """Write means, pictures and a movie into a folder; return the names of the files."""
+    # The movies first: they show the motion at a glance.
+    names = _write_pictures(averages, folder)
+    means = _write_means(averages, averages.means, averages.filled, folder)
+    if averages.of_volumes:
+        script = chimerax_script(means, circular=averages.is_circular)
+        (folder / "averages.cxc").write_text(script, encoding="utf-8")
+        names.append("averages.cxc")
+    names += means
+    halves = averages.halves
+    if halves is not None:
+        for number in (0, 1):
+            filled = np.flatnonzero(halves.filled[number])
+            end = f"_half{number + 1}"
+            names += _write_means(averages, halves.means[number], filled, folder, end=end)
     (folder / "bins.csv").write_text(_bins_table(averages), encoding="utf-8")
-    return [*written, "bins.csv"]
+    return [*names, "bins.csv"]
 
 
-def _write_strip(averages: Averages, folder: Path) -> list[str]:
-    shown = averages.images
-    picture = strip(shown, captions=averages.captions[0])
+def _write_pictures(averages: Averages, folder: Path) -> list[str]:
+    shown, captions = averages.images, averages.captions
+    movies: dict[str, bytes] = {}
+    if len(averages.shape) == 1:
+        picture = strip(shown, captions=captions[0])
+        movies = averages.movies
+    else:
+        # A grid has no order in which to play it, so there is no movie.
+        grid = shown.reshape(*averages.shape, *shown.shape[1:])
+        picture = grid_picture(grid, rows=captions[0], columns=captions[1])
     write_png(folder / "averages.png", picture)
-    movies = averages.movies
     for kind, content in movies.items():
         (folder / f"averages{kind}").write_bytes(content)
-    # The movies first: they show the motion at a glance.
     return [*(f"averages{kind}" for kind in movies), "averages.png"]
 
 
-def _write_grid(averages: Averages, folder: Path) -> list[str]:
-    shown = averages.images
-    rows, columns = averages.captions
-    # A grid has no order in which to play it, so there is no movie.
-    grid = shown.reshape(*averages.shape, *shown.shape[1:])
-    picture = grid_picture(grid, rows=rows, columns=columns)
-    write_png(folder / "averages.png", picture)
-    return ["averages.png"]
-
-
-def _write_images(averages: Averages, folder: Path) -> list[str]:
-    path = folder / "averages.mrcs"
-    write_stack(path, averages.means, pixel_size=averages.pixel_size)
-    return [path.name]
-
-
-def _write_volumes(averages: Averages, folder: Path) -> list[str]:
-    # Where there is no volume, zeros would be a gap in the movie.
-    filled = averages.filled
-    # Leading zeros keep the order where a program sorts by name.
-    names = [f"average_{k + 1:03d}.mrc" for k in filled]
-    for k, name in zip(filled, names, strict=True):
-        write_volume(folder / name, averages.means[k], pixel_size=averages.pixel_size)
-    script = chimerax_script(names, circular=averages.is_circular)
-    (folder / "averages.cxc").write_text(script, encoding="utf-8")
-    return ["averages.cxc", *names]
-
-
-def _write_halves(averages: Averages, folder: Path) -> list[str]:
-    """Write the half-set averages, of images as stacks and of volumes as maps."""
-    if averages.halves is None:
-        return []
-    names = []
+def _write_means(
+    averages: Averages, means: np.ndarray, filled: np.ndarray, folder: Path, *, end: str = ""
+) -> list[str]:
+    """Write images as a stack, or a map for each volume; return the names of the files."""
     size = averages.pixel_size
-    for number, means in enumerate(averages.halves.means, start=1):
-        if not averages.of_volumes:
-            names.append(f"averages_half{number}.mrcs")
-            write_stack(folder / names[-1], means, pixel_size=size)
-            continue
-        for k in np.flatnonzero(averages.halves.filled[number - 1]):
-            names.append(f"average_{k + 1:03d}_half{number}.mrc")
-            write_volume(folder / names[-1], means[k], pixel_size=size)
+    if not averages.of_volumes:
+        write_stack(folder / f"averages{end}.mrcs", means, pixel_size=size)
+        return [f"averages{end}.mrcs"]
+    # Where there is no volume, zeros would be a gap in the movie. Leading zeros keep the order
+    # where a program sorts by name.
+    names = [f"average_{k + 1:03d}{end}.mrc" for k in filled]
+    for k, name in zip(filled, names, strict=True):
+        write_volume(folder / name, means[k], pixel_size=size)
     return names
 
 
 def _bins_table(averages: Averages) -> str:
     """Return a table in CSV with one row for each bin."""
-    n_factors = len(averages.shape)
-    header = [f"centre{i}" for i in range(1, n_factors + 1)]
-    columns = ["bin", "samples", "effective_size", *header]
     halves = averages.halves
-    if halves is not None:
-        columns.append("half_correlation")
-    lines = [",".join(columns)]
+    columns = ["bin", "samples", "effective_size"]
+    columns += [f"centre{i}" for i in range(1, len(averages.shape) + 1)]
+    lines = [[*columns, "half_correlation"] if halves else columns]
     counts, sizes = averages.matching.counts, averages.matching.effective_sizes
     for k, position in enumerate(np.ndindex(*averages.shape)):
         pairs = zip(averages.centres, position, strict=True)
         cells = [f"{k + 1}", f"{counts[k]}", f"{sizes[k]:.1f}"]
         cells += [f"{along[i]:.6g}" for along, i in pairs]
-        if halves is not None:
-            cells.append(f"{halves.correlations[k]:.4f}")
-        lines.append(",".join(cells))
-    return "\n".join(lines) + "\n"
+        lines.append([*cells, f"{halves.correlations[k]:.4f}"] if halves else cells)
+    return "".join(",".join(line) + "\n" for line in lines)

@@ -19,19 +19,8 @@ from manifactor.tables.files import read_samples
 # Written by `manifactor export --to cryodrgn` beside the folder of volumes, and by `cryodrgn
 # analyze` into it: the point that each volume was decoded from.
 POINTS = "z_values.txt"
-# The folder that the exported command of cryoDRGN writes.
-EXPORTED = "volumes"
-
-
-@dataclass(frozen=True)
-class GivenVolumeSettings:
-    """Settings of `read_volumes`."""
-
-    # Voxels to which volumes are downsampled: an image follows a slider in some 20 ms.
-    max_side: int = 64
-
-    # Volumes of a series: more are a mistake, and fill the memory.
-    most: int = 500
+# Volumes of a series: more are a mistake, and fill the memory.
+MOST = 500
 
 
 @dataclass(frozen=True)
@@ -57,29 +46,38 @@ class GivenVolumes:
         return projection(self.densities[number], rotation(view)[0])
 
 
-def read_volumes(
-    folder: Path | str,
-    run: Run,
-    *,
-    factor: int | None = None,
-    settings: GivenVolumeSettings = GivenVolumeSettings(),
-) -> GivenVolumes:
-    """Read a folder of volumes, and find their places on a factor.
+def read_volumes(folder: Path | str, run: Run, *, factor: int | None = None) -> GivenVolumes:
+    """Read a folder of volumes, and find their coordinates on a factor.
 
-    If the points are known from which the volumes were decoded, a volume has the place of the
+    If the points are known from which the volumes were decoded, a volume has the coordinate of the
     nearest sample. Otherwise volumes are taken as evenly spaced.
     """
     folder = _folder_of_volumes(Path(folder))
     source = volume_series(folder)
-    _require_cubes(source, folder, settings)
+    if len(set(source.shape)) > 1 or min(source.shape) < 2:
+        raise ValueError(
+            f"the volumes of {folder} must be cubes; they have "
+            f"{' x '.join(map(str, source.shape))} voxels."
+        )
+    if len(source) > MOST:
+        raise ValueError(
+            f"at most {MOST} volumes are shown along a factor; {folder} has "
+            f"{len(source)}. Move the others to another folder."
+        )
     points = _points(folder, run, len(source))
     number = _factor(run, factor, points)
-    place = _places(run, number, points, len(source))
+    place = run.place(number)
+    if points is None:
+        # The centres of the bins that `export` takes its points from.
+        centres = bin_labels(np.zeros(0), place.topology, n_bins=len(source))[1]
+        place = Place.from_displayed(centres, place.topology)
+    else:
+        place = place[points]
     order = np.argsort(place.displayed, kind="stable")
     return GivenVolumes(
         folder,
         tuple(source.files[k].name for k in order),
-        _densities(source, settings.max_side)[order],
+        _densities(source)[order],
         source.pixel_size * source.shape[0],
         number - 1,
         place[order],
@@ -87,32 +85,21 @@ def read_volumes(
 
 
 def _folder_of_volumes(folder: Path) -> Path:
-    inside = folder / EXPORTED
+    # The folder that the exported command of cryoDRGN writes.
+    inside = folder / "volumes"
     if inside.is_dir() and not any(folder.glob("*.mrc")):
         return inside
     if not folder.is_dir():
         raise ValueError(
-            f"--volumes must be a folder of .mrc files; {folder} is none. Run the "
+            f"--volumes must be a folder of .mrc files; {folder} is not a folder. Run the "
             "command that manifactor export --to cryodrgn printed first."
         )
     return folder
 
 
-def _require_cubes(source: ImageSource, folder: Path, settings: GivenVolumeSettings) -> None:
-    if len(set(source.shape)) > 1 or min(source.shape) < 2:
-        raise ValueError(
-            f"the volumes of {folder} must be cubes; they have "
-            f"{' x '.join(map(str, source.shape))} voxels."
-        )
-    if len(source) > settings.most:
-        raise ValueError(
-            f"at most {settings.most} volumes are shown along a factor; {folder} has "
-            f"{len(source)}. Move the others to another folder."
-        )
-
-
-def _densities(source: ImageSource, max_side: int) -> np.ndarray:
-    side = min(max_side, source.shape[0] // 2 * 2)
+def _densities(source: ImageSource) -> np.ndarray:
+    # Downsampled to 64 voxels, an image follows a slider in some 20 ms.
+    side = min(64, source.shape[0] // 2 * 2)
     ball = ball_of(side)
     found = np.empty((len(source), side, side, side), np.float32)
     for rows, volumes in source.blocks():
@@ -129,13 +116,12 @@ def _points(folder: Path, run: Run, count: int) -> np.ndarray | None:
     if path is None or not run.input.is_file() or run.input.suffix.lower() == ".cs":
         return None
     require_regular_file(path, "the points of the volumes")
+    remedy = "Export and evaluate again, or move it away for volumes at even distances."
     try:
         points = np.loadtxt(path, ndmin=2)
     except ValueError as error:
         raise ValueError(
-            f"{path} must have a line of numbers for each volume: "
-            f"{first_sentence(error)}. Export and evaluate again, or move it away for "
-            "volumes at even distances."
+            f"{path} must have a line of numbers for each volume: {first_sentence(error)}. {remedy}"
         ) from error
     samples = np.asarray(read_samples(run.input), dtype=float)
     if len(samples) != len(run.rows):
@@ -143,36 +129,23 @@ def _points(folder: Path, run: Run, count: int) -> np.ndarray | None:
             f"{run.input} has {len(samples)} samples now and had {len(run.rows)}. Fit "
             f"again, or move {path} away for volumes at even distances."
         )
-    if points.shape != (count, samples.shape[1]):
+    if points.shape != (count, samples.shape[1]) or bad_values(points) is not None:
         raise ValueError(
-            f"{path} must have a line of {samples.shape[1]} numbers for each of "
-            f"{count} volumes; it has {len(points)} of {points.shape[1]}. Export and "
-            "evaluate again, or move it away for volumes at even distances."
-        )
-    if bad_values(points) is not None:
-        raise ValueError(
-            f"{path} must have finite numbers whose squares are finite. Export and "
-            "evaluate again, or move it away for volumes at even distances."
+            f"{path} must have a line of {samples.shape[1]} finite numbers for each of {count} "
+            f"volumes; it has {len(points)} of {points.shape[1]}. {remedy}"
         )
     return KDTree(samples).query(points)[1]
 
 
 def _factor(run: Run, factor: int | None, points: np.ndarray | None) -> int:
     """Return the factor, counted from 1, along which the volumes lie."""
-    lines = [
-        number for number, place in enumerate(run.places, start=1) if place.topology != "other"
-    ]
+    lines = [i for i, place in enumerate(run.places, start=1) if place.topology != "other"]
     if factor is not None:
         run.place(factor)
-    if not lines:
-        raise ValueError(
-            "volumes are shown along an interval or a circle, and this run has none. "
-            "Leave --volumes out."
-        )
-    if factor not in (None, *lines):
+    if not lines or factor not in (None, *lines):
         raise ValueError(
             "volumes are shown along an interval or a circle; those of this run are "
-            f"factors {lines}. Choose one with --volumes-along."
+            f"factors {lines}. Choose one with --volumes-along, or leave --volumes out."
         )
     if factor is not None:
         return factor
@@ -187,18 +160,9 @@ def _factor(run: Run, factor: int | None, points: np.ndarray | None) -> int:
 
 
 def _spread(place: Place) -> float:
-    """Return the extent of places, as a share of the whole factor."""
+    """Return the extent of coordinates, as a share of the whole factor."""
     if place.topology == "interval":
         return float(np.ptp(place.coordinate))
     turn = np.sort(place.coordinate)
     gaps = np.diff([*turn, turn[0] + 2 * np.pi])
     return float(1 - gaps.max() / (2 * np.pi))
-
-
-def _places(run: Run, number: int, points: np.ndarray | None, count: int) -> Place:
-    place = run.place(number)
-    if points is not None:
-        return place[points]
-    # The centres of the bins that `export` takes its points from.
-    centres = bin_labels(np.zeros(0), place.topology, n_bins=count)[1]
-    return Place.from_displayed(centres, place.topology)

@@ -5,32 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor._support.parameters import require_choice, require_count
 from manifactor.runs.places import Place
 
-
-@dataclass(frozen=True)
-class MatchingSettings:
-    """Settings of `match` and `joint_cells`."""
-
-    # Samples of the smallest bin that a joint cell of the other factors should hold.
-    samples_per_cell: int = 8
-
-    # One cell holds nothing still. More cells than these of one factor gain nothing that counts; a
-    # surface needs more of them than a line.
-    min_cells: int = 2
-    max_cells: int = 12
-    max_cells_of_surfaces: int = 48
-
-    @property
-    def min_samples(self) -> int:
-        """Samples below which a bin cannot be matched."""
-        return self.min_cells * self.samples_per_cell
-
-    def cells(self, topology: str, affordable: float) -> int:
-        """Return the number of cells of one factor."""
-        most = self.max_cells_of_surfaces if topology == "other" else self.max_cells
-        return int(np.clip(affordable, self.min_cells, most))
+# Samples of the smallest bin that a joint cell of the other factors should hold.
+SAMPLES_PER_CELL = 8
 
 
 @dataclass(frozen=True)
@@ -51,41 +29,33 @@ class Matching:
     unevenness: tuple[float, float]
 
 
-def match(
-    labels: np.ndarray,
-    others: Sequence[Place],
-    *,
-    n_bins: int,
-    cells: int | None = None,
-    settings: MatchingSettings = MatchingSettings(),
-) -> Matching:
+def match(labels: np.ndarray, others: Sequence[Place], *, n_bins: int) -> Matching:
     """Compute weights such that the other factors have one distribution in every bin.
 
     The other factors are cut into cells of about equally many samples. Over the cells all bins get
     one distribution, the harmonic mean of their counts: of all common distributions it has the
     least sum over the bins of 1 / effective size. It is 0 in a cell that some bin lacks, so that
-    all bins are averaged over the same places.
+    all bins are averaged over the same coordinates.
 
-    Shapes: labels (n,).
+    Shapes: labels (n,), -1 for a sample in no bin.
     """
-    labels = np.asarray(labels)
-    _require_labels(labels, n_bins)
-    _require_places(others, len(labels))
     counts = np.bincount(labels[labels >= 0], minlength=n_bins)
-    # With nothing to hold still, a mean of one sample is a mean.
-    used = _large_enough(counts, settings.min_samples if others else 1)
-
+    # One cell holds nothing still, so a bin needs two. With nothing to hold still, a mean of one
+    # sample is a mean.
+    least = 2 * SAMPLES_PER_CELL if others else 1
+    used = counts >= least
+    if not used.any():
+        raise ValueError(
+            f"A bin must have at least {least} samples to be averaged; the fullest of "
+            f"{n_bins} bins has {counts.max()}. Take fewer bins (--bins) or add samples."
+        )
     # A label of -1 would index the last bin; the first condition excludes it.
     inside = np.flatnonzero((labels >= 0) & used[labels])
     bins, places = labels[inside], [place[inside] for place in others]
-    cell = joint_cells(
-        places,
-        smallest=int(counts[used].min()),
-        cells=cells,
-        n_samples=len(inside),
-        settings=settings,
-    )
-    table = _count_table(bins, cell, n_bins)
+    cell = joint_cells(places, smallest=int(counts[used].min()), n_samples=len(inside))
+    n_cells = int(cell.max()) + 1
+    table = np.bincount(bins * n_cells + cell, minlength=n_bins * n_cells)
+    table = table.reshape(n_bins, n_cells)
     target = _common_distribution(table, used)
     # All samples of a bin in one cell share the weight that the cell is to have.
     weights = np.zeros(len(labels))
@@ -117,26 +87,19 @@ def effective_sizes(weights: np.ndarray, labels: np.ndarray, *, n_bins: int) -> 
     return np.divide(sums**2, squares, out=np.zeros(n_bins), where=squares > 0)
 
 
-def joint_cells(
-    places: Sequence[Place],
-    *,
-    smallest: int,
-    cells: int | None,
-    n_samples: int,
-    settings: MatchingSettings = MatchingSettings(),
-) -> np.ndarray:
-    """Return the joint cell of every sample, counted from 0 without gaps."""
+def joint_cells(places: Sequence[Place], *, smallest: int, n_samples: int) -> np.ndarray:
+    """Return the joint cell of every sample, counted from 0 without gaps.
+
+    `smallest` is the size of the smallest bin, which limits the number of cells.
+    """
     joint = np.zeros(n_samples, dtype=int)
     for place in places:
-        n_cells = cells
-        if n_cells is None:
-            n_joint = smallest / settings.samples_per_cell
-            # The root of a whole power may come out just below the whole number.
-            affordable = n_joint ** (1 / len(places)) + 1e-9
-            n_cells = settings.cells(place.topology, affordable)
-        require_count("cells", n_cells, low=1, high=1000)
-        points = _unrolled(place).reshape(n_samples, -1)
-        own = _even_cells(points, n_cells)
+        # The root of a whole power may come out just below the whole number.
+        affordable = (smallest / SAMPLES_PER_CELL) ** (1 / len(places)) + 1e-9
+        # More cells than these of one factor gain nothing that counts; a surface needs more of them
+        # than a line.
+        n_cells = int(np.clip(affordable, 2, 48 if place.topology == "other" else 12))
+        own = _even_cells(_unrolled(place).reshape(n_samples, -1), n_cells)
         # Most joint cells of several factors are empty; `unique` closes the gaps.
         joint = np.unique(joint * n_cells + own, return_inverse=True)[1]
     return joint
@@ -173,24 +136,6 @@ def _even_cells(points: np.ndarray, n_cells: int) -> np.ndarray:
     return labels
 
 
-def _large_enough(counts: np.ndarray, least: int) -> np.ndarray:
-    """Return which bins can be matched."""
-    if counts.max() < least:
-        raise ValueError(
-            f"A bin must have at least {least} samples to be averaged; the fullest of "
-            f"{len(counts)} bins has {counts.max()}. Take fewer bins (--bins) or add "
-            "samples."
-        )
-    return counts >= least
-
-
-def _count_table(bins: np.ndarray, cell: np.ndarray, n_bins: int) -> np.ndarray:
-    """Return the number of samples of every bin in every cell, (n_bins, n_cells)."""
-    n_cells = int(cell.max()) + 1
-    counts = np.bincount(bins * n_cells + cell, minlength=n_bins * n_cells)
-    return counts.reshape(n_bins, n_cells)
-
-
 def _common_distribution(table: np.ndarray, used: np.ndarray) -> np.ndarray:
     """Return the distribution over the cells, (n_cells,), that all used bins can have.
 
@@ -203,7 +148,7 @@ def _common_distribution(table: np.ndarray, used: np.ndarray) -> np.ndarray:
         poorest = int(np.flatnonzero(used)[n_filled.argmin()])
         lacking = int((table[poorest] == 0).sum())
         raise ValueError(
-            f"All bins must share some places of the other factors; none of the "
+            f"All bins must share some coordinates of the other factors; none of the "
             f"{table.shape[1]} cells of the other factors has samples of all "
             f"{len(counts)} bins: bin {poorest} lacks {lacking} of them. Take fewer "
             "bins (--bins), or average without matching."
@@ -222,44 +167,10 @@ def _unevenness(weights: np.ndarray, labels: np.ndarray, places: Sequence[Place]
     It is in standard deviations of the factor's features; 0 without factors.
     """
     sums = np.bincount(labels, weights)
-    largest = 0.0
-    for place in places:
-        for feature in place.features.T:
-            largest = max(largest, _range_of_means(feature, weights, labels, sums))
-    return largest
-
-
-def _range_of_means(
-    feature: np.ndarray, weights: np.ndarray, labels: np.ndarray, sums: np.ndarray
-) -> float:
     filled = sums > 0
-    means = np.bincount(labels, weights * feature)[filled] / sums[filled]
-    # A feature that is the same everywhere has no spread to divide by.
-    return float(np.ptp(means) / (feature.std() or 1.0))
-
-
-def _require_labels(labels: np.ndarray, n_bins: int) -> None:
-    """Refuse labels that are not bins."""
-    # The grid of two factors with as many bins as `bin_labels` allows, 10,000 each.
-    require_count("n_bins", n_bins, low=1, high=100_000_000)
-    # Floats are refused: rounding them would hide a coordinate given for a label.
-    whole_numbers = labels.ndim == 1 and labels.size and labels.dtype.kind in "iu"
-    if not (whole_numbers and -1 <= labels.min() <= labels.max() < n_bins):
-        raise ValueError(
-            f"`labels` must be one whole number in [-1, {n_bins - 1}] for each sample; "
-            f"got an array of shape {labels.shape} and type {labels.dtype}. Make it "
-            "with bin_labels."
-        )
-
-
-def _require_places(others: Sequence[Place], n_samples: int) -> None:
-    """Refuse factors of other samples."""
-    for place in others:
-        require_choice("topology", place.topology, ("interval", "circle", "other"))
-        coordinate = place.coordinate
-        if len(coordinate) != n_samples or not np.isfinite(coordinate).all():
-            raise ValueError(
-                f"The other factors must have a finite coordinate for each of the "
-                f"{n_samples} samples; got shape {np.shape(coordinate)}. Give all "
-                "factors of the same run."
-            )
+    largest = 0.0
+    for feature in (feature for place in places for feature in place.features.T):
+        means = np.bincount(labels, weights * feature)[filled] / sums[filled]
+        # A feature that is the same everywhere has no spread to divide by.
+        largest = max(largest, float(np.ptp(means) / (feature.std() or 1.0)))
+    return largest

@@ -1,4 +1,4 @@
-"""Particles in cryoSPARC's .cs files."""
+"""Particles in cryoSPARC's .cs files, and the result groups that cryoSPARC imports."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,14 +12,7 @@ from scipy.spatial.transform import Rotation
 from manifactor._support.array_files import npy_header
 from manifactor._support.errors import one_line
 from manifactor._support.files import require_regular_file
-from manifactor.cryoem.files.particles import (
-    Particles,
-    finite,
-    floats,
-    matrix_angles,
-    positive,
-    whole,
-)
+from manifactor.cryoem.files.particles import Particles, finite, matrix_angles, positive, whole
 
 # Our own fields start with this; those of an earlier run are replaced.
 CS_PREFIX = "manifactor/"
@@ -44,10 +37,7 @@ ALIGNMENTS = ("alignments3D", "alignments2D")
 
 
 def read_cs(path: Path) -> np.ndarray:
-    """Read the structured array of a .cs file, which is an .npy file.
-
-    Nothing is unpickled.
-    """
+    """Read the structured array of a .cs file, which is an .npy file; nothing is unpickled."""
     require_regular_file(path, "the particles")
     try:
         with path.open("rb") as file:
@@ -56,40 +46,24 @@ def read_cs(path: Path) -> np.ndarray:
             # A pickled object could run any code when it is loaded.
             table = np.lib.format.read_array(file, allow_pickle=False)
     except (ValueError, EOFError) as error:
-        reason = one_line(error)
         raise ValueError(
-            f"{path} is damaged, or no .cs file of plain fields: {reason}. Export it again."
+            f"{path} is damaged, or not a .cs file of plain fields: {one_line(error)}. "
+            "Export it again."
         ) from error
-    if table.dtype.names is None:
+    uid = table["uid"] if "uid" in (table.dtype.names or ()) else np.empty(())
+    if table.ndim != 1 or uid.ndim != 1 or uid.dtype.kind not in "iu":
         raise ValueError(
-            f"{path} must hold a table with named fields; got a plain array of shape {table.shape}."
-        )
-    if table.ndim != 1:
-        raise ValueError(
-            f"{path} must hold a table with one row for each particle; got one of "
-            f"shape {table.shape}. Export it again."
-        )
-    if "uid" not in table.dtype.names:
-        raise ValueError(
-            f"{path} has no field `uid`, by which cryoSPARC knows its particles. Export it again."
-        )
-    if table["uid"].ndim != 1 or table["uid"].dtype.kind not in "iu":
-        raise ValueError(
-            f"the field `uid` of {path} must hold a whole number for each particle; "
-            f"got {_kind(table['uid'])}. Export it again."
+            f"{path} must hold a table with one row for each particle, and a whole number in "
+            f"the field `uid` of each; got shape {table.shape} of {str(table.dtype)[:60]}. "
+            "Export it again."
         )
     return table
 
 
-def _kind(values: np.ndarray) -> str:
-    return f"values of type {values.dtype}, shape {values.shape}"
-
-
 def read_cryosparc(path: Path, *, pixel_size: float | None = None) -> Particles:
     """Read the particles of a .cs file."""
-    fields = _fields(path)
-    rows = np.arange(len(fields["uid"]))
-    return _particles(path, fields, rows, pixel_size)
+    table = _read_fields(path)
+    return _particles(table, np.arange(len(table.fields["uid"])), pixel_size)
 
 
 def read_joined(path: Path, results: Path, *, pixel_size: float | None = None) -> Particles:
@@ -99,11 +73,11 @@ def read_joined(path: Path, results: Path, *, pixel_size: float | None = None) -
     another, its passthrough file. Both may hold the particles in any order, and the second may hold
     more.
     """
-    own, found = _fields(path), _fields(results)
+    own, found = _read_fields(path).fields, _read_fields(results).fields
     rows = _rows_of(found["uid"], own["uid"], path=path, results=results)
     aligned = {name: values for name, values in found.items() if name.startswith("alignments")}
-    fields = {**found, **{name: values[rows] for name, values in own.items()}}
-    return _particles(path, {**fields, **aligned}, rows, pixel_size)
+    fields = {**found, **{name: values[rows] for name, values in own.items()}, **aligned}
+    return _particles(_Fields(path, fields), rows, pixel_size)
 
 
 def _rows_of(wanted: np.ndarray, uids: np.ndarray, *, path: Path, results: Path) -> np.ndarray:
@@ -123,40 +97,6 @@ def _rows_of(wanted: np.ndarray, uids: np.ndarray, *, path: Path, results: Path)
     return rows
 
 
-def _fields(path: Path) -> dict[str, np.ndarray]:
-    """Return the fields of a .cs file by name."""
-    table = read_cs(path)
-    if not len(table):
-        raise ValueError(f"{path} holds no particles.")
-    return {name: table[name] for name in table.dtype.names or ()}
-
-
-def _particles(
-    path: Path, fields: Mapping[str, np.ndarray], rows: np.ndarray, pixel_size: float | None
-) -> Particles:
-    table = _Fields(path, fields)
-    stacks = slices = None
-    if "blob/path" in fields and "blob/idx" in fields:
-        stacks = np.array([_stack_name(name, path) for name in fields["blob/path"]])
-        slices = table.numbers("blob/idx", whole)
-    pixel_sizes = None
-    if pixel_size is not None:
-        pixel_sizes = np.full(len(rows), float(pixel_size))
-    elif "blob/psize_A" in fields:
-        pixel_sizes = table.numbers("blob/psize_A", positive)
-    return Particles(
-        path,
-        rows,
-        uid=fields["uid"],
-        stack=stacks,
-        slice=slices,
-        pixel_sizes=pixel_sizes,
-        angles=_angles(table),
-        shift=_shift(table, pixel_sizes),
-        microscope=_microscope(table),
-    )
-
-
 @dataclass(frozen=True)
 class _Fields:
     """Fields of a .cs file by name, and the file for messages."""
@@ -170,40 +110,65 @@ class _Fields:
     def numbers(
         self,
         name: str,
-        convert: Callable[[np.ndarray, str, Path], np.ndarray] = floats,
-        *,
-        width: int | None = None,
+        convert: Callable[[np.ndarray, str, Path], np.ndarray] = finite,
+        sides: tuple[int, ...] = (),
     ) -> np.ndarray:
-        """Return a field as numbers, one for each particle, or `width` of them."""
+        """Return a field as numbers, one for each particle, or an array of these sides."""
         values = self.fields[name]
-        sides = () if width is None else (width,)
         if values.shape[1:] != sides or values.dtype.kind not in "fiubSU":
-            wanted = f"{width or 1} number{'s' * (width is not None)}"
             raise ValueError(
-                f"the field {name} of {self.path} must hold {wanted} for each "
-                f"particle; got {_kind(values)}. Export it again."
+                f"the field {name} of {self.path} must hold numbers of shape {sides} for each "
+                f"particle; got {values.dtype} of shape {values.shape[1:]}. Export it again."
             )
         return convert(values, name, self.path)
 
 
-def _stack_name(value, path: Path) -> str:
+def _read_fields(path: Path) -> _Fields:
+    table = read_cs(path)
+    if not len(table):
+        raise ValueError(f"{path} holds no particles.")
+    return _Fields(path, {name: table[name] for name in table.dtype.names or ()})
+
+
+def _particles(table: _Fields, rows: np.ndarray, pixel_size: float | None) -> Particles:
+    stacks = slices = pixel_sizes = None
+    if "blob/path" in table and "blob/idx" in table:
+        # cryoSPARC marks paths within its project with a ">".
+        names = [_text(name, table.path).lstrip(">") for name in table.fields["blob/path"]]
+        stacks, slices = np.array(names), table.numbers("blob/idx", whole)
+    if pixel_size is not None:
+        pixel_sizes = np.full(len(rows), float(pixel_size))
+    elif "blob/psize_A" in table:
+        pixel_sizes = table.numbers("blob/psize_A", positive)
+    return Particles(
+        table.path,
+        rows,
+        uid=table.fields["uid"],
+        stack=stacks,
+        slice=slices,
+        pixel_sizes=pixel_sizes,
+        angles=_angles(table),
+        shift=_shift(table, pixel_sizes),
+        microscope=_microscope(table),
+    )
+
+
+def _text(value, path: Path) -> str:
     try:
-        text = value.decode() if isinstance(value, bytes) else str(value)
+        return value.decode() if isinstance(value, bytes) else str(value)
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path} must name its stacks (blob/path) in UTF-8; got {value!r}."
         ) from error
-    # cryoSPARC marks paths within its project with a ">".
-    return text.lstrip(">")
 
 
 def _angles(table: _Fields) -> np.ndarray | None:
     if "alignments3D/pose" in table:
-        return euler_angles(table.numbers("alignments3D/pose", finite, width=3))
+        return euler_angles(table.numbers("alignments3D/pose", sides=(3,)))
     if "alignments2D/pose" in table:
         # Radians, in the sense of a rotation vector along z.
         flat = table.fields["alignments2D/pose"].ndim == 1
-        pose = table.numbers("alignments2D/pose", finite, width=None if flat else 1)
+        pose = table.numbers("alignments2D/pose", sides=() if flat else (1,))
         return np.pad(np.degrees(pose.reshape(-1, 1)), ((0, 0), (2, 0)))
     return None
 
@@ -215,34 +180,26 @@ def _shift(table: _Fields, pixel_sizes: np.ndarray | None) -> np.ndarray | None:
     used = next(iter(given), "")
     if f"{used}/shift" not in table:
         return None
-    shift = table.numbers(f"{used}/shift", finite, width=2)
+    shift = table.numbers(f"{used}/shift", sides=(2,))
     if pixel_sizes is None or f"{used}/psize_A" not in table:
         return shift
     # Particles may be aligned at another pixel size than that of their images.
-    return shift * (table.numbers(f"{used}/psize_A", finite) / pixel_sizes)[:, None]
+    return shift * (table.numbers(f"{used}/psize_A") / pixel_sizes)[:, None]
 
 
 def _microscope(table: _Fields) -> dict[str, np.ndarray]:
-    degrees = 180 / np.pi
     known = {}
     for ours, theirs in CS_FIELDS.items():
         if theirs in table:
             # Our angles are in degrees, as RELION's.
-            unit = degrees if theirs.endswith("_rad") else 1
-            convert = whole if ours in WHOLE else finite
-            known[ours] = unit * table.numbers(theirs, convert)
-    classes = _classes(table)
-    return known if classes is None else {**known, "class": classes}
-
-
-def _classes(table: _Fields) -> np.ndarray | None:
-    """Return the class of each particle; of two classifications, one that has some."""
+            unit = 180 / np.pi if theirs.endswith("_rad") else 1
+            known[ours] = unit * table.numbers(theirs, whole if ours in WHOLE else finite)
     found = [
         table.numbers(f"{name}/class", whole) for name in ALIGNMENTS if f"{name}/class" in table
     ]
-    # A refinement of one volume puts all particles into class 0.
+    # A refinement of one volume puts all particles into class 0: prefer another classification.
     several = [classes for classes in found if (classes != classes[0]).any()]
-    return next(iter(several or found), None)
+    return {**known, "class": (several or found)[0]} if found else known
 
 
 def euler_angles(poses: np.ndarray) -> np.ndarray:
@@ -262,17 +219,18 @@ def write_cryosparc(particles: Particles, columns: Mapping[str, np.ndarray]) -> 
     Our fields of an earlier run are replaced.
     """
     table = read_cs(particles.path)[particles.rows]
-    names = table.dtype.names or ()
-    old = [name for name in names if not name.startswith(CS_PREFIX)]
-    new = {f"{CS_PREFIX}{name}": column for name, column in columns.items()}
+    new = {f"{CS_PREFIX}{name}": np.asarray(column, "<f4") for name, column in columns.items()}
+    old = {name: table[name] for name in table.dtype.names or () if not name.startswith(CS_PREFIX)}
+    return _cs_bytes({**old, **new})
+
+
+def _cs_bytes(fields: Mapping[str, np.ndarray]) -> bytes:
+    """Return the .cs file of these fields."""
     # Copied field by field: a dtype with gaps would write the gaps as fields.
-    fields = [(name, table.dtype[name]) for name in old]
-    fields += [(name, np.dtype("<f4")) for name in new]
-    out = np.empty(len(table), dtype=fields)
-    for name in old:
-        out[name] = table[name]
-    for name, column in new.items():
-        out[name] = column
+    types = [(name, values.dtype, values.shape[1:]) for name, values in fields.items()]
+    out = np.empty(len(next(iter(fields.values()))), dtype=types)
+    for name, values in fields.items():
+        out[name] = values
     return npy_bytes(out)
 
 
@@ -293,29 +251,21 @@ def npy_bytes(array: np.ndarray) -> bytes:
 RESULTS = ("alignments2D", "alignments3D", "blob", "ctf", "location", "ml_properties", "pick_stats")
 # What a reconstruction needs.
 NEEDED = ("alignments3D", "blob", "ctf")
-# The oldest release of which the layout of a .csg file is known to us.
-RELEASE = "v4.0.0"
 
 
-def with_own_paths(content: bytes, folder: Path) -> bytes:
-    """Return a .cs file that can be imported from anywhere.
+def result_group(content: bytes, metafile: str, folder: Path) -> tuple[bytes, bytes, list[str]]:
+    """Return a .cs file and its .csg for the job Import Result Group, and what it lacks.
 
-    Paths marked by ">" are relative to the file that they stand in: these become absolute. Others
-    are relative to the project's folder and stay as they are.
+    Paths marked by ">" are relative to the file that they stand in: these become absolute, so that
+    the file can be imported from anywhere. Others are relative to the project's folder and stay as
+    they are.
     """
-    table = _table(content)
-    if "blob/path" not in _group_fields(table):
-        return content
-    names = [_text(name) for name in table["blob/path"]]
-    if not any(name.startswith(">") for name in names):
-        return content
-    paths = [str(folder / name.lstrip(">")) if name.startswith(">") else name for name in names]
-    return npy_bytes(_with_field(table, "blob/path", np.array(paths).astype(bytes)))
-
-
-def result_group(content: bytes, metafile: str) -> bytes:
-    """Return the .csg file of a .cs file, for the job Import Result Group."""
-    table = _table(content)
+    table = np.lib.format.read_array(BytesIO(content), allow_pickle=False)
+    fields = {name: table[name] for name in table.dtype.names or ()}
+    names = [_text(name, folder) for name in fields.get("blob/path", ())]
+    if any(name.startswith(">") for name in names):
+        paths = [str(folder / name.lstrip(">")) if name[:1] == ">" else name for name in names]
+        content = _cs_bytes({**fields, "blob/path": np.array(paths).astype(bytes)})
     lines = [
         f"created: {datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}",
         "group:",
@@ -325,40 +275,14 @@ def result_group(content: bytes, metafile: str) -> bytes:
         "  type: particle",
         "results:",
     ]
-    for result in results_of(content):
+    found = {name.partition("/")[0] for name in fields}
+    for result in (result for result in RESULTS if result in found):
         lines += [
             f"  {result}:",
             f"    metafile: '>{metafile}'",
             f"    num_items: {len(table)}",
             f"    type: particle.{result}",
         ]
-    return "\n".join([*lines, f"version: {RELEASE}", ""]).encode()
-
-
-def results_of(content: bytes) -> list[str]:
-    """Return which results of particles a .cs file holds."""
-    found = {name.partition("/")[0] for name in _group_fields(_table(content))}
-    return [result for result in RESULTS if result in found]
-
-
-def _table(content: bytes) -> np.ndarray:
-    return np.lib.format.read_array(BytesIO(content), allow_pickle=False)
-
-
-def _group_fields(table: np.ndarray) -> tuple[str, ...]:
-    return table.dtype.names or ()
-
-
-def _text(name) -> str:
-    return name.decode() if isinstance(name, bytes) else str(name)
-
-
-def _with_field(table: np.ndarray, name: str, values: np.ndarray) -> np.ndarray:
-    """Return a table whose field has other values, of another type."""
-    types = [
-        (each, values.dtype if each == name else table.dtype[each]) for each in _group_fields(table)
-    ]
-    out = np.empty(len(table), dtype=types)
-    for each in _group_fields(table):
-        out[each] = values if each == name else table[each]
-    return out
+    # The oldest release of which the layout of a .csg file is known to us.
+    group = "\n".join([*lines, "version: v4.0.0", ""]).encode()
+    return content, group, [name for name in NEEDED if name not in found]

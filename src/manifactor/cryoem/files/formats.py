@@ -10,17 +10,15 @@ from manifactor._support.files import require_regular_file
 from manifactor._support.parameters import require_number
 from manifactor.cryoem.files.cryosparc import read_cryosparc, read_joined, write_cryosparc
 from manifactor.cryoem.files.particles import Particles
-from manifactor.cryoem.files.relion import read_relion, write_relion
 from manifactor.cryoem.files.stacks import ImageSource, particle_images
-
-# Particles of any program: tables of readers and writers.
-
-Reader = Callable[..., Particles]
-Writer = Callable[[Particles, Mapping[str, np.ndarray]], bytes]
+from manifactor.cryoem.files.star import read_relion, write_relion
 
 # By suffix; a new format is one line in each table.
-READERS: dict[str, Reader] = {".star": read_relion, ".cs": read_cryosparc}
-WRITERS: dict[str, Writer] = {".star": write_relion, ".cs": write_cryosparc}
+READERS: dict[str, Callable[..., Particles]] = {".star": read_relion, ".cs": read_cryosparc}
+WRITERS: dict[str, Callable[[Particles, Mapping[str, np.ndarray]], bytes]] = {
+    ".star": write_relion,
+    ".cs": write_cryosparc,
+}
 
 
 def read_particles(path, *, pixel_size: float | None = None) -> Particles:
@@ -60,8 +58,8 @@ class ParticleChoice:
 
     datadir: str | None = None  # folder that holds the stacks; None for the project's folder
     pixel_size: float | None = None  # angstrom; None for what the files state
-    classes: tuple[int, ...] = ()  # numbers of the classes and optics groups to use; all if empty
     # Numbers of the classes and optics groups to use; all if empty
+    classes: tuple[int, ...] = ()
     optics_groups: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -72,25 +70,21 @@ class ParticleChoice:
         """Refuse a folder of stacks that does not exist."""
         if self.datadir is not None and not Path(self.datadir).is_dir():
             raise ValueError(
-                f"--datadir must be the folder that holds the stacks; {self.datadir} is none."
+                f"--datadir must be the folder that holds the stacks; {self.datadir} is not one."
             )
 
     @classmethod
     def from_record(cls, record: Mapping) -> "ParticleChoice":
         """Return the choice that run.json describes."""
         given = record.get("particle_choice", {})
-        return cls(
-            given.get("datadir"),
-            given.get("pixel_size"),
-            tuple(given.get("classes", ())),
-            tuple(given.get("optics_groups", ())),
-        )
+        numbers = (tuple(given.get(name, ())) for name in ("classes", "optics_groups"))
+        return cls(given.get("datadir"), given.get("pixel_size"), *numbers)
 
     @property
     def record(self) -> dict:
         """The entry of run.json."""
         return {
-            "datadir": self._absolute_datadir,
+            "datadir": next(iter(self.options["--datadir"]), None),
             "pixel_size": self.pixel_size,
             "classes": list(self.classes),
             "optics_groups": list(self.optics_groups),
@@ -99,17 +93,12 @@ class ParticleChoice:
     @property
     def options(self) -> dict[str, list]:
         """The options of `fit` that make this choice, each with its values."""
-        folder = self._absolute_datadir
         return {
-            "--datadir": [] if folder is None else [folder],
+            "--datadir": [] if self.datadir is None else [str(Path(self.datadir).absolute())],
             "--pixel-size": [] if self.pixel_size is None else [self.pixel_size],
             "--class": list(self.classes),
             "--optics-group": list(self.optics_groups),
         }
-
-    @property
-    def _absolute_datadir(self) -> str | None:
-        return None if self.datadir is None else str(Path(self.datadir).absolute())
 
     @property
     def of_some(self) -> bool:
@@ -158,15 +147,15 @@ def _members(particles: Particles, name: str, numbers: tuple[int, ...]) -> np.nd
     return np.isin(groups, numbers)
 
 
-def group_sizes(groups: np.ndarray, *, most: int = 8) -> str:
+def group_sizes(groups: np.ndarray) -> str:
     """Return the numbers of groups with their sizes, in words, the largest first.
 
     >>> group_sizes(np.array([3, 3, 1]))
     '3 (2 particles), 1 (1)'
     """
     numbers, counts = np.unique(groups, return_counts=True)
-    largest = np.argsort(-counts, kind="stable")
-    shown = [f"{numbers[k]} ({counts[k]})" for k in largest[:most]]
-    shown[0] = f"{numbers[largest[0]]} ({counts[largest[0]]} particles)"
-    more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
-    return ", ".join(shown) + more
+    # Eight groups fill a line.
+    largest = np.argsort(-counts, kind="stable")[:8]
+    shown = ", ".join(f"{numbers[k]} ({counts[k]})" for k in largest)
+    more = f" and {len(numbers) - 8} more" if len(numbers) > 8 else ""
+    return shown.replace(")", " particles)", 1) + more

@@ -1,7 +1,7 @@
-"""Columns of a file of particles as numbers; a value that is none is named."""
+"""Particles of RELION and cryoSPARC: where their images are, what is known of each."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -14,62 +14,52 @@ from manifactor._support.parameters import as_number
 Values = Sequence[str] | np.ndarray
 
 
-def floats(values: Values, name: str, path: Path, *, what: str = "a number") -> np.ndarray:
-    """Return a column as floats, which may be NaN or infinite.
-
-    >>> floats(["1", "2.5"], "rlnVoltage", Path("a.star"))
-    array([1. , 2.5])
-    """
-    try:
-        return np.asarray(values, dtype=float)
-    except (ValueError, TypeError):
-        cells = np.asarray(values)
-    found = [as_number(cell) for cell in cells.ravel()]
-    good = np.array([number is not None for number in found])
-    _require(good.reshape(cells.shape), values, name, path, what)
-    return np.array(found, dtype=float).reshape(cells.shape)
+# Columns as numbers. An error names the row whose value is not one.
 
 
 def finite(values: Values, name: str, path: Path) -> np.ndarray:
-    """Return a column as finite floats."""
-    what = "a finite number"
-    found = floats(values, name, path, what=what)
-    _require(np.isfinite(found), values, name, path, what)
-    return found
+    """Return a column as finite floats.
+
+    >>> finite(["1", "2.5"], "rlnVoltage", Path("a.star"))
+    array([1. , 2.5])
+    """
+    return _numbers(values, name, path, "a finite number", np.isfinite)
 
 
 def positive(values: Values, name: str, path: Path) -> np.ndarray:
     """Return a column as finite floats above 0."""
-    found = finite(values, name, path)
-    _require(found > 0, values, name, path, "a number above 0")
-    return found
+    return _numbers(values, name, path, "a number above 0", lambda x: np.isfinite(x) & (x > 0))
 
 
 def whole(values: Values, name: str, path: Path) -> np.ndarray:
     """Return a column as whole numbers."""
-    what = "a whole number"
-    found = floats(values, name, path, what=what)
     # Larger ones are not exact in double precision.
-    is_whole = (np.abs(found) < 2**53) & (found == np.rint(found))
-    _require(is_whole, values, name, path, what)
-    return found.astype(np.int64)
+    return _numbers(
+        values, name, path, "a whole number", lambda x: (np.abs(x) < 2**53) & (x == np.rint(x))
+    ).astype(np.int64)
 
 
-def _require(good: np.ndarray, values: Values, name: str, path: Path, what: str) -> None:
-    if not good.all():
-        raise _wrong(values, int(np.argwhere(~good)[0][0]), name, path, what)
-
-
-def _wrong(values: Values, row: int, name: str, path: Path, what: str) -> ValueError:
+def _numbers(
+    values: Values, name: str, path: Path, what: str, holds: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    try:
+        found = np.asarray(values, dtype=float)
+    except (ValueError, TypeError):
+        cells = np.asarray(values)
+        # What is not a number becomes NaN, for which nothing holds.
+        numbers = [as_number(cell) for cell in cells.ravel()]
+        found = np.array(numbers, dtype=float).reshape(cells.shape)
+    good = holds(found)
+    if good.all():
+        return found
+    row = int(np.argwhere(~good)[0][0])
     value = values[row]
     shown = value if isinstance(value, str) else np.asarray(value).tolist()
-    return ValueError(
+    raise ValueError(
         f"{path} must state {what} as {name} in every row; row {row + 1} has "
         f"{str(shown)[:60]!r}. Repair it, or leave the row out."
     )
 
-
-# Particles of RELION and cryoSPARC: where their images are, what is known of each.
 
 # What states the pixel size, in each kind of file.
 PIXEL_SIZE_LABELS = {
@@ -106,22 +96,12 @@ class Particles:
 
     def __getitem__(self, chosen) -> "Particles":
         """Return some of the particles, by index or mask."""
-
-        def part(values: np.ndarray | None):
-            return None if values is None else values[chosen]
-
-        return replace(
-            self,
-            rows=self.rows[chosen],
-            uid=part(self.uid),
-            stack=part(self.stack),
-            slice=part(self.slice),
-            pixel_sizes=part(self.pixel_sizes),
-            angles=part(self.angles),
-            shift=part(self.shift),
-            unscaled_shift=part(self.unscaled_shift),
-            microscope={name: part(values) for name, values in self.microscope.items()},
-        )
+        parts = {
+            each.name: _part(getattr(self, each.name), chosen)
+            for each in fields(self)
+            if each.name != "path"
+        }
+        return replace(self, **parts)
 
     def without_images(self) -> "Particles":
         """Return the particles without the names of their images, which take space."""
@@ -201,14 +181,12 @@ class Particles:
         flip = np.where(behind[:, None], [1.0, -1.0, -1.0], 1.0)
         turned = flip[:, :, None] * euler_matrices(self.angles)
 
-        def moved(shift: np.ndarray | None) -> np.ndarray | None:
-            return None if shift is None else shift * flip[:, :2]
-
+        shift, unscaled = self.shift, self.unscaled_shift
         facing = replace(
             self,
             angles=np.where(behind[:, None], matrix_angles(turned), self.angles),
-            shift=moved(self.shift),
-            unscaled_shift=moved(self.unscaled_shift),
+            shift=None if shift is None else shift * flip[:, :2],
+            unscaled_shift=None if unscaled is None else unscaled * flip[:, :2],
         )
         return facing, behind
 
@@ -229,6 +207,12 @@ class Particles:
             cosine = np.abs(cosine)
         # Rounding must not drop a particle that is seen from exactly this direction.
         return cosine >= np.cos(np.radians(width)) - 1e-12
+
+
+def _part(values, chosen):
+    if isinstance(values, dict):
+        return {name: column[chosen] for name, column in values.items()}
+    return None if values is None else values[chosen]
 
 
 def view_directions(angles: np.ndarray) -> np.ndarray:
@@ -255,7 +239,7 @@ def euler_matrices(angles: ArrayLike) -> np.ndarray:
 def matrix_angles(matrices: np.ndarray) -> np.ndarray:
     """Return rot, tilt and psi in degrees, (n, 3), of RELION's matrices, (n, 3, 3)."""
     # Seen along the axis only rot + psi is determined: then rot is 0 and all is psi. Poses may be
-    # in single precision, so a smaller tilt than this is none.
+    # in single precision, so a smaller tilt than this counts as 0.
     x, y, z = matrices[:, 2].T
     tilted = np.hypot(x, y) > 1e-7
     psi_tilted = np.arctan2(matrices[:, 1, 2], -matrices[:, 0, 2])

@@ -1,12 +1,13 @@
-"""RELION's STAR files.
+"""RELION's STAR files: their text, their values, and their particles (versions 3.0, 3.1 and 5).
 
 Columns and rows are added and dropped in the text itself, so everything that is not ours stays as
-it was, byte for byte: other blocks, comments, the number of digits. `star_tables` reads values.
+it was, byte for byte: other blocks, comments, the number of digits.
 """
 
 import linecache
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
 from itertools import pairwise
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from manifactor._support.errors import extra, one_line
+from manifactor.cryoem.files.particles import Particles, finite, positive, whole
 
 # Blocks of particles: of RELION 3.1 and later, of older versions, of 3.0.
 PARTICLE_BLOCKS = ("particles", "images", "")
@@ -41,16 +43,6 @@ class Loop:
         return [label.removeprefix("_") for label in labels]
 
 
-def find_loops(text: str) -> dict[str, Loop]:
-    """Return the tables of a STAR file by the name of their block.
-
-    >>> find_loops("data_\\nloop_\\n_rlnClassNumber #1\\n3\\n4\\n")[""].rows
-    [3, 4]
-    """
-    blocks = find_blocks(text)
-    return {name: block for name, block in blocks.items() if isinstance(block, Loop)}
-
-
 def find_blocks(text: str) -> dict[str, Loop | list[str]]:
     """Return the blocks of a STAR file by name.
 
@@ -66,17 +58,13 @@ def find_blocks(text: str) -> dict[str, Loop | list[str]]:
     starts = [i for i, word in enumerate(words) if word.startswith("data_")]
     blocks: dict[str, Loop | list[str]] = {}
     for start, end in pairwise([*starts, len(words)]):
-        inside = [i for i in range(start + 1, end) if _says_something(words[i])]
+        inside = [i for i in range(start + 1, end) if words[i] and not words[i].startswith("#")]
         name = words[start].removeprefix("data_")
         if inside and words[inside[0]].startswith("loop_"):
             blocks[name] = _loop(lines, words, inside[1:])
         else:
             blocks[name] = [words[i] for i in inside]
     return blocks
-
-
-def _says_something(word: str) -> bool:
-    return bool(word) and not word.startswith("#")
 
 
 def _loop(lines: list[str], words: Sequence[str], inside: Sequence[int]) -> Loop:
@@ -95,17 +83,13 @@ def line_values(line: str) -> list[str]:
     """
     if '"' not in line and "'" not in line:
         return _before_comment(line.split())
-    values = _before_comment([found[0] for found in VALUE.finditer(line)])
-    return [_unquoted(value.rstrip(" \t")) for value in values]
+    values = _before_comment([found[0].rstrip(" \t") for found in VALUE.finditer(line)])
+    return [value[1:-1] if value.startswith(('"', "'")) else value for value in values]
 
 
 def _before_comment(values: list[str]) -> list[str]:
     starts = (k for k, value in enumerate(values) if value.startswith("#"))
     return values[: next(starts, None)]
-
-
-def _unquoted(value: str) -> str:
-    return value[1:-1] if value.startswith(('"', "'")) else value
 
 
 def particle_block(blocks: Mapping, path: Path) -> str:
@@ -181,174 +165,238 @@ def _with_labels(line: str, names: Mapping, number: int) -> str:
 def _with_values(line: str, values: str) -> str:
     """Return a row with values added in front of its comment and its line end."""
     row = line.rstrip("\r\n")
-    comment = _comment_start(row) if "#" in row else None
-    if comment is not None:
+    comments = (found.start() for found in VALUE.finditer(row) if found[0].startswith("#"))
+    if "#" in row and (comment := next(comments, None)) is not None:
         row = row[:comment].rstrip()
     space = "" if not values or row.endswith((" ", "\t")) else " "
     return row + space + values + line[len(row) :]
 
 
-def _comment_start(row: str) -> int | None:
-    values = VALUE.finditer(row)
-    return next((found.start() for found in values if found[0].startswith("#")), None)
+# The values, which starfile reads.
 
 
-# Values of STAR files, read by starfile once the text was found to be fit for it.
-
-# Blanks at which starfile does not divide a row, and the zero byte, which ends it.
-ODD_BLANK = re.compile(r"[^\S \t\r\n]|\0")
-ODD_ASCII = "\0\x0b\x0c\x1c\x1d\x1e\x1f"
-
-
-@dataclass(frozen=True)
-class StarSettings:
-    """Limits of files that starfile reads in seconds."""
-
-    # RELION 5 knows some 500 labels. 2,000 columns take .4 s, 20,000 a minute.
-    most_columns: int = 2000
-
-    # Files of particles have a few. 1,000 blocks take 2 s.
-    most_blocks: int = 1000
-
-    # Characters of a value outside of tables. 64,000 take .1 s, a million half a minute.
-    longest_pair: int = 2**16
-
-
-def read_star(path: Path, settings: StarSettings = StarSettings()) -> dict[str, Any]:
-    """Read the blocks of a STAR file by name.
-
-    A loop is a DataFrame, any other block a dict.
-    """
-    # Bytes that are not UTF-8 are refused below, unless the file is no STAR file.
-    text = path.read_bytes().decode("utf-8", "surrogateescape")
-    found = find_blocks(text)
-    try:
-        _require_readable(text, found, settings)
-        blocks = _parsed(path) if found else {}
-        _require_same(blocks, found)
-    except _Unreadable as error:
-        raise ValueError(
-            f"{path} is not a STAR file that can be read: {error}"
-        ) from error.__cause__
-    return blocks
-
-
-class _Unreadable(ValueError):
-    """What is wrong with a file, as the end of a sentence, and what to do."""
-
-
-def _parsed(path: Path) -> dict[str, Any]:
-    """Return the blocks of a file as starfile reads them."""
+def read_star(path: Path) -> dict[str, Any]:
+    """Read the blocks of a STAR file by name: a loop as a DataFrame, any other block as a dict."""
     starfile = extra("starfile")
-    # starfile reads through this cache, and leaves in it a file that it cannot parse.
-    linecache.checkcache(str(path))
     try:
-        blocks = starfile.read(path, always_dict=True)
+        text = path.read_bytes().decode()
+        found = find_blocks(text)
+        loops = {name: block for name, block in found.items() if isinstance(block, Loop)}
+        # A disk that failed leaves zeros, at which starfile ends a value.
+        if loops and "\0" in text:
+            raise ValueError("it holds zero bytes. Copy it again.")
+        for name, block in found.items():
+            if not block:
+                raise ValueError(f"its block data_{name} is empty. Remove it.")
+            if isinstance(block, Loop):
+                _require_rows(block)
+        # starfile reads through this cache, and leaves in it a file that it cannot parse.
+        linecache.checkcache(str(path))
+        blocks = starfile.read(path, always_dict=True) if found else {}
+        for name, loop in loops.items():
+            _require_same(loop, blocks.get(name), name)
     except (OSError, MemoryError):
-        # A file that cannot be opened is no damaged file.
         raise
-    # Nothing but starfile and pandas is inside, which raise any kind.
+    # starfile and pandas raise errors of any class for a damaged file.
     except Exception as error:
-        raise _Unreadable(f"{one_line(error)}.") from error
+        raise ValueError(
+            f"{path} is not a STAR file that can be read: {one_line(error)}"
+        ) from error
     return {name: block for name, block in blocks.items() if block is not None}
 
 
-def _require_readable(text: str, found: Mapping, settings: StarSettings) -> None:
-    """Refuse what starfile reads otherwise than it is written, or not within seconds."""
-    if not found:
-        return
-    if len(found) > settings.most_blocks:
-        raise _Unreadable(
-            f"it has {len(found)} blocks, and at most {settings.most_blocks} are read. "
-            "Leave out all but the particles and their optics."
-        )
-    if not _is_utf8(text):
-        raise _Unreadable("it must be text in UTF-8. Save it so.")
-    odd = _has_odd_blanks(text)
-    for name, block in found.items():
-        if not block:
-            raise _Unreadable(f"its block data_{name} is empty. Remove it, or copy the file again.")
-        if isinstance(block, Loop):
-            _require_labels(block.columns, settings)
-            _require_rows(block, odd=odd)
-        elif any(len(line) > settings.longest_pair for line in block):
-            raise _Unreadable(
-                "a value outside of its tables is longer than "
-                f"{settings.longest_pair} characters. Leave it out."
-            )
-
-
-def _has_odd_blanks(text: str) -> bool:
-    # One search for each is ten times as fast as one for all.
-    if text.isascii():
-        return any(blank in text for blank in ODD_ASCII)
-    return ODD_BLANK.search(text) is not None
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        _ = text.isascii() or text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _require_labels(labels: Sequence[str], settings: StarSettings) -> None:
-    if len(labels) > settings.most_columns:
-        raise _Unreadable(
-            f"a table has {len(labels)} columns, and at most {settings.most_columns} "
-            "are read. Leave out those that are not needed."
-        )
-    if len(set(labels)) < len(labels):
-        names, counts = np.unique(labels, return_counts=True)
-        raise _Unreadable(
-            f"a table has {counts.max()} columns _{names[counts.argmax()]}. Remove all but one."
-        )
-
-
-def _require_rows(loop: Loop, *, odd: bool) -> None:
-    """Refuse rows that are not one line with a value for each column."""
-    n_labels = len(loop.labels)
+def _require_rows(loop: Loop) -> None:
+    """Refuse rows that are not one line with a value for each of different columns."""
+    columns = loop.columns
+    if len(set(columns)) < len(columns):
+        twice = next(name for name in columns if columns.count(name) > 1)
+        raise ValueError(f"a table has several columns _{twice}. Remove all but one.")
     for i in loop.rows:
         line = loop.lines[i]
         values = line_values(line)
-        if len(values) != n_labels:
-            raise _no_row(line, i + 1, len(values), n_labels)
+        if len(values) != len(columns):
+            raise ValueError(
+                f"line {i + 1} has {len(values)} values for {len(columns)} columns. It may be "
+                "truncated: copy the file again. Each row must be one line, and values with "
+                "spaces quoted."
+            )
+        # starfile takes any # as the start of a comment.
         if "#" in line and any("#" in value for value in values):
-            raise _Unreadable(
-                f"line {i + 1} has a # within a value, where a comment would start. "
-                "Rename what it names."
-            )
-        if odd and (blank := ODD_BLANK.search(line)):
-            raise _Unreadable(
-                f"line {i + 1} has the blank {blank[0]!r}, which is neither space nor "
-                "tab. Replace it."
-            )
+            raise ValueError(f"line {i + 1} has a # within a value. Rename what it names.")
 
 
-def _no_row(line: str, number: int, count: int, n_labels: int) -> _Unreadable:
-    """Return the error of a line that is not the row of a table."""
-    if VALUE.sub("", line.strip())[:1] in ('"', "'"):
-        return _Unreadable(
-            "it has rows that go over several lines, which cannot be kept as they are. "
-            f"Write each row on one line; line {number} ends within quotes."
+def _require_same(loop: Loop, table: Any, name: str) -> None:
+    """Refuse a table that starfile has found elsewhere than we have."""
+    columns = list(getattr(table, "columns", ()))
+    if loop.rows and (columns != loop.columns or len(table) != len(loop.rows)):
+        raise ValueError(
+            f"its table data_{name} cannot be told from the lines around it. Write data_NAME, "
+            "loop_, the labels and the rows below each other, one line for each row."
         )
-    remedy = "Name all columns, and quote values with spaces."
-    if count < n_labels:
-        remedy = "It may be truncated; copy it again."
-    return _Unreadable(f"line {number} of it has {count} values for {n_labels} columns. {remedy}")
 
 
-def _require_same(blocks: Mapping[str, Any], found: Mapping) -> None:
-    """Refuse tables that starfile has found elsewhere than we have."""
-    for name, block in found.items():
-        if not isinstance(block, Loop) or not block.rows:
-            continue
-        table: Any = blocks.get(name, ())
-        columns = list(getattr(table, "columns", ()))
-        if columns != block.columns or len(table) != len(block.rows):
-            raise _Unreadable(
-                f"its table data_{name} cannot be told from the lines around it. Write "
-                "data_NAME, loop_, the labels and the rows below each other, one line "
-                "for each row."
-            )
+# Particles, with the properties of their optics groups.
+
+# Our own columns start with this; those of an earlier run are replaced.
+STAR_PREFIX = "mfFactor"
+
+STAR_COLUMNS = {
+    "defocus_u": "rlnDefocusU",
+    "defocus_v": "rlnDefocusV",
+    "defocus_angle": "rlnDefocusAngle",
+    "phase_shift": "rlnPhaseShift",
+    "voltage": "rlnVoltage",
+    "spherical_aberration": "rlnSphericalAberration",
+    "amplitude_contrast": "rlnAmplitudeContrast",
+    "optics group": "rlnOpticsGroup",
+    "half set": "rlnRandomSubset",
+    "class": "rlnClassNumber",
+    "flipped": "rlnCtfDataArePhaseFlipped",
+    "premultiplied": "rlnCtfDataAreCtfPremultiplied",
+}
+# Columns of numbers of groups, or of yes and no.
+WHOLE = ("optics group", "half set", "class", "flipped", "premultiplied")
+
+IN_ANGSTROM = ("rlnOriginXAngst", "rlnOriginYAngst")
+IN_PIXELS = ("rlnOriginX", "rlnOriginY")
+DIRECTION = ("rlnAngleRot", "rlnAngleTilt")
+# RELION 3.0 states the detector's pixel in micrometres, and the magnification.
+DETECTOR = ("rlnDetectorPixelSize", "rlnMagnification")
+
+Columns = Mapping[str, np.ndarray]
+
+
+def read_relion(path: Path, *, pixel_size: float | None = None) -> Particles:
+    """Read the particles of a STAR file, with the properties of their optics groups."""
+    blocks = read_star(path)
+    table = blocks[particle_block(blocks, path)]
+    count = len(table)
+    if not count:
+        raise ValueError(f"{path} holds no particles.")
+    if all(name.startswith(STAR_PREFIX) for name in table.columns):
+        raise ValueError(
+            f"{path} holds no columns but those of an earlier run ({STAR_PREFIX}). "
+            "Give the original file."
+        )
+    own = {name: table[name].to_numpy() for name in table.columns}
+    columns = _with_optics(own, blocks.get("optics"), path)
+    if pixel_size is None:
+        pixel_sizes = _pixel_sizes(columns, path)
+    else:
+        pixel_sizes = np.full(count, float(pixel_size))
+    slices = stacks = None
+    if "rlnImageName" in columns:
+        slices, stacks = _image_parts(columns["rlnImageName"], path)
+    shift, unscaled = _shifts(columns, pixel_sizes, path)
+    return Particles(
+        path,
+        np.arange(count),
+        stack=stacks,
+        slice=slices,
+        pixel_sizes=pixel_sizes,
+        angles=_angles(columns, path),
+        shift=shift,
+        unscaled_shift=unscaled,
+        microscope={
+            ours: (whole if ours in WHOLE else finite)(columns[theirs], theirs, path)
+            for ours, theirs in STAR_COLUMNS.items()
+            if theirs in columns
+        },
+    )
+
+
+def _with_optics(columns: Columns, optics, path: Path) -> Columns:
+    """Return the columns of the particles, completed by those of their optics groups.
+
+    Where both have a column, that of the particles counts.
+    """
+    if optics is None or "rlnOpticsGroup" not in columns:
+        return columns
+    # A block of one optics group may be written as plain pairs instead of a loop.
+    groups = {name: np.atleast_1d(optics[name]) for name in optics}
+    if "rlnOpticsGroup" not in groups:
+        raise ValueError(
+            f"the data_optics of {path} must number its groups; it has no column "
+            "_rlnOpticsGroup. Add it, or export the particles again."
+        )
+    listed = whole(groups["rlnOpticsGroup"], "rlnOpticsGroup of data_optics", path)
+    wanted = whole(columns["rlnOpticsGroup"], "rlnOpticsGroup", path)
+    # Groups may be numbered in any order and with gaps.
+    row_of = {group: row for row, group in enumerate(listed.tolist())}
+    missing = set(wanted.tolist()) - row_of.keys()
+    if missing:
+        raise ValueError(
+            f"{path} has particles of optics group {min(missing)}, which its data_optics "
+            "does not list."
+        )
+    rows = [row_of[group] for group in wanted.tolist()]
+    shared = {name: values[rows] for name, values in groups.items() if name not in columns}
+    return {**columns, **shared}
+
+
+def _stacked(columns: Columns, names: Sequence[str], path: Path) -> np.ndarray | None:
+    """Return these columns side by side, (n, len(names)); None if one is missing."""
+    if any(name not in columns for name in names):
+        return None
+    return np.column_stack([finite(columns[name], name, path) for name in names])
+
+
+def _pixel_sizes(columns: Columns, path: Path) -> np.ndarray | None:
+    if "rlnImagePixelSize" in columns:
+        return positive(columns["rlnImagePixelSize"], "rlnImagePixelSize", path)
+    if any(name not in columns for name in DETECTOR):
+        return None
+    micrometres, magnification = (positive(columns[name], name, path) for name in DETECTOR)
+    return 1e4 * micrometres / magnification
+
+
+def _angles(columns: Columns, path: Path) -> np.ndarray | None:
+    psi = _stacked(columns, ["rlnAnglePsi"], path)
+    if psi is None or not any(name in columns for name in DIRECTION):
+        # A 2-D classification may state the in-plane angle alone.
+        return None if psi is None else np.pad(psi, ((0, 0), (2, 0)))
+    return _stacked(columns, [*DIRECTION, "rlnAnglePsi"], path)
+
+
+def _shifts(
+    columns: Columns, pixel_sizes: np.ndarray | None, path: Path
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return the shifts in pixels, and in Angstrom where there is no pixel size.
+
+    RELION states them in Angstrom since version 3.1.
+    """
+    in_angstrom = _stacked(columns, IN_ANGSTROM, path)
+    in_pixels = _stacked(columns, IN_PIXELS, path)
+    if in_angstrom is None:
+        return in_pixels, None
+    if pixel_sizes is not None:
+        return in_angstrom / pixel_sizes[:, None], None
+    return in_pixels, None if in_pixels is not None else in_angstrom
+
+
+def _image_parts(names: Iterable, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Return the slices, from 0, and the stacks of names such as 000012@stack.mrcs."""
+    slices, stacks = [], []
+    for name in map(str, names):
+        # A name without a number is a file with one image.
+        full_name = name if "@" in name else f"1@{name}"
+        number, _, stack = full_name.partition("@")
+        # Longer numbers than these are no whole numbers of a computer.
+        if not number.isdecimal() or len(number) > 18:
+            raise ValueError(f"{path} must name images as 000001@stack.mrcs; got {name[:200]!r}.")
+        slices.append(int(number) - 1)
+        stacks.append(sys.intern(stack))
+    # As objects, of which a stack is one, however long its name and its particles many.
+    return np.array(slices), np.array(stacks, dtype=object)
+
+
+def write_relion(particles: Particles, columns: Mapping[str, np.ndarray]) -> bytes:
+    """Return the STAR file of these particles, with columns added."""
+    # Decoding the bytes keeps the line ends as they are.
+    blocks = find_blocks(particles.path.read_bytes().decode())
+    found = blocks[particle_block(blocks, particles.path)]
+    assert isinstance(found, Loop)
+    loop = without_columns(found, STAR_PREFIX)
+    # Six digits behind the point, as RELION writes its own numbers.
+    values = {name: [f"{value:.6f}" for value in column] for name, column in columns.items()}
+    return with_columns(loop, values, particles.rows).encode()

@@ -1,1 +1,1 @@
-"""one_view."""
+"""Samples made of images of one view."""

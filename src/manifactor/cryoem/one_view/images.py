@@ -1,82 +1,28 @@
-"""Signal to noise of principal components, and the weights that follow from it."""
+"""Samples made of images of one view.
 
-from dataclasses import dataclass, field
+Images are masked and low-passed; their principal components are weighted by signal to noise. The
+low-pass follows from the spectra of signal and noise, which a survey of some images gives.
+"""
+
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import fft
 
-from manifactor._support.parameters import require_count
+from manifactor._support.parameters import require_count, require_number
 from manifactor._support.threads import cores
-from manifactor.cryoem.one_view.spectra import (
-    SurveySettings,
-    largest_radius,
-    low_pass_shell,
-    require_filters,
-    shells,
-    survey,
-    windowed,
-)
 from manifactor.cryoem.one_view.views import View
 
-
-@dataclass(frozen=True)
-class WeightingSettings:
-    """Settings of `component_weights` and of the components that are weighted."""
-
-    max_components: int = 60
-
-    # 1 would be Wiener's filter. Under it weak components still add a dimension of noise to the
-    # samples, which the neighbour graph then takes for geometry.
-    exponent: int = 3
-
-
-def component_weights(
-    signal_to_noise: np.ndarray, *, settings: WeightingSettings = WeightingSettings()
-) -> np.ndarray:
-    """Return the weights of principal components that have unit noise.
-
-    >>> component_weights(np.array([3.0, 1.0])).tolist()
-    [0.421875, 0.125]
-    """
-    wiener = signal_to_noise / (1 + signal_to_noise)
-    return wiener**settings.exponent
-
-
-def spikes(variance: np.ndarray, gamma: float) -> np.ndarray:
-    """Return the signal to noise behind the variances of principal components.
-
-    It is 0 for a variance below the edge of the noise.
-
-    >>> signal, gamma = 4.0, 0.5
-    >>> spikes(np.array([(1 + signal) * (1 + gamma / signal), 1.0]), gamma).tolist()
-    [4.0, 0.0]
-    """
-    # Noise alone has sample variances up to (1 + sqrt(gamma))^2 (Marchenko-Pastur). A signal s
-    # beyond it shows up as v = (1 + s)(1 + gamma / s), solved here for s.
-    edge = (1 + np.sqrt(gamma)) ** 2
-    middle = variance - 1 - gamma
-    root = np.sqrt(np.maximum(middle**2 - 4 * gamma, 0))
-    return np.where(variance > edge, (middle + root) / 2, 0.0)
-
-
-# Samples made of images of one view.
-#
-# Images are masked and low-passed; their principal components are weighted by signal to noise.
-
-
-@dataclass(frozen=True)
-class ImageSettings:
-    """Settings of `image_components`."""
-
-    survey: SurveySettings = field(default_factory=SurveySettings)
-    weighting: WeightingSettings = field(default_factory=WeightingSettings)
-
-    # Width of the mask's soft edge, in units of the box.
-    mask_edge: float = 0.06
-
-    # Coefficients, in float32, that the principal components are learned from. Images beyond as
-    # many (256 MiB) are only projected, so memory does not grow with them.
-    learning_bytes: int = 2**28
+# Images that the spectra are estimated from.
+SURVEYED = 2000
+# Fourier coefficients of one image. The covariance of the coefficients is a dense matrix, so this
+# bounds its 3000^2 entries.
+MAX_COEFFICIENTS = 3000
+# Coefficients, in float32, that the principal components are learned from. Images beyond as many
+# (256 MiB) are only projected, so memory does not grow with them.
+LEARNING_BYTES = 2**28
+MAX_COMPONENTS = 60
 
 
 @dataclass(frozen=True)
@@ -113,77 +59,24 @@ def image_components(
     low_pass: float | None = None,
     n_components: int | None = None,
     standardise: bool = False,
-    settings: ImageSettings = ImageSettings(),
 ) -> Components:
     """Compute weighted principal components of images of one view."""
     shape, pixel_size = view.source.shape, view.source.pixel_size
     require_filters(shape, pixel_size, mask_radius=mask_radius, low_pass=low_pass)
     size = shape[0]
-    radius = largest_radius(size, pixel_size) if mask_radius is None else mask_radius
-    mask = circular_mask(size, radius / pixel_size, settings=settings)
-    basis = _basis(view, mask, low_pass=low_pass, rng=rng, settings=settings)
-    ratio, scores = _scores(view, basis, n_components, rng=rng, settings=settings)
+    # The corners outside of the largest mask are where noise is measured.
+    radius = 0.5 * size * pixel_size if mask_radius is None else mask_radius
+    mask = circular_mask(size, radius / pixel_size)
+    spectra = survey(view, mask, _drawn(len(view.source), SURVEYED, rng))
+    cut = low_pass_shell(spectra, low_pass, size, pixel_size)
+    basis = _FourierBasis(size, cut, mask, spectra.noise)
+    ratio, scores = _scores(view, basis, n_components, rng)
     if standardise:
         weights = 1 / scores.std(axis=0, dtype=float)
     else:
-        weights = _weights(ratio, n_components, settings)
-    return Components(
-        samples=scores * weights,
-        signal_to_noise=ratio,
-        weights=weights,
-        low_pass=size * pixel_size / basis.cut,
-        mask_radius=radius,
-        n_coefficients=basis.count,
-    )
-
-
-def _basis(
-    view: View,
-    mask: np.ndarray,
-    *,
-    low_pass: float | None,
-    rng: np.random.Generator,
-    settings: ImageSettings,
-) -> "_FourierBasis":
-    """Return the basis below the low-pass, with the noise of some images."""
-    size, pixel_size = len(mask), view.source.pixel_size
-    surveyed = _drawn(len(view.source), settings.survey.n_images, rng)
-    spectra = survey(view, mask, surveyed, settings=settings.survey)
-    cut = low_pass_shell(spectra, low_pass, pixel_size, size=size, settings=settings.survey)
-    return _FourierBasis(size, cut, mask, spectra.noise)
-
-
-def _scores(
-    view: View,
-    basis: "_FourierBasis",
-    n_components: int | None,
-    *,
-    rng: np.random.Generator,
-    settings: ImageSettings,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the components' signal to noise, and the components of all images.
-
-    They are learned from as many images as the memory allows.
-    """
-    n_images = len(view.source)
-    learned = _drawn(n_images, basis.images_in(settings.learning_bytes), rng)
-    values = basis.of_rows(view, learned)
-    mean = values.mean(axis=0)
-    values -= mean
-    # Noise has variance 1 in about this share of the directions, and hardly any in the others,
-    # which the mask removes.
-    noisy = float((basis.mask**2).mean())
-    ratio, axes = _principal_axes(values, noisy, n_components, settings.weighting)
-    if len(learned) == n_images:
-        return ratio, values @ axes
-    return ratio, _projected(view, basis, mean, axes)
-
-
-def _weights(ratio: np.ndarray, n_components: int | None, settings: ImageSettings) -> np.ndarray:
-    """Weights by signal to noise, or 1 if the number of components was given."""
-    if n_components is None:
-        return component_weights(ratio, settings=settings.weighting)
-    return np.ones(len(ratio))
+        weights = component_weights(ratio) if n_components is None else np.ones(len(ratio))
+    low_pass = size * pixel_size / cut
+    return Components(scores * weights, ratio, weights, low_pass, radius, basis.count)
 
 
 def _drawn(n_images: int, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -191,65 +84,34 @@ def _drawn(n_images: int, count: int, rng: np.random.Generator) -> np.ndarray:
     return np.sort(rng.permutation(n_images)[:count])
 
 
-def circular_mask(
-    size: int, radius: float, *, settings: ImageSettings = ImageSettings()
-) -> np.ndarray:
-    """Return a disc with a soft edge inside of its radius.
+def _scores(
+    view: View, basis: "_FourierBasis", n_components: int | None, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the components' signal to noise, and the components of all images.
 
-    Returns (size, size).
+    They are learned from as many images as the memory allows.
     """
-    axis = np.arange(size) - size // 2
-    distance = np.hypot(axis[:, None], axis)
-    edge = settings.mask_edge * size
-    depth = np.clip((distance - radius + edge) / edge, 0, 1)
-    return 0.5 + 0.5 * np.cos(np.pi * depth)
-
-
-class _FourierBasis:
-    """Real Fourier coefficients of masked images up to a shell, of unit noise.
-
-    Where the noise is white the basis is orthonormal.
-    """
-
-    def __init__(self, size: int, cut: int, mask: np.ndarray, noise: np.ndarray):
-        shell, _ = shells(size)
-        row, column = np.nonzero(shell <= cut)
-        # All others are conjugates of these, or the mean.
-        independent = (column > 0) | ((row > 0) & (row <= size // 2))
-        self.cut = cut
-        self.mask = mask
-        self.row, self.column = row[independent], column[independent]
-        own_noise = noise[shell[self.row, self.column]]
-        # Real and imaginary part share a coefficient's noise, half of it each.
-        self.scale = np.sqrt(2 / own_noise).astype(np.float32)
-        self.mean_scale = np.float32(1 / np.sqrt(noise[0]))
-        self.count = 2 * len(self.row) + 1
-
-    def images_in(self, n_bytes: int) -> int:
-        """Return how many images have their coefficients in so many bytes."""
-        image_bytes = np.dtype(np.float32).itemsize * self.count
-        return max(1, n_bytes // image_bytes)
-
-    def of_rows(self, view: View, rows: np.ndarray) -> np.ndarray:
-        """Compute coefficients of images, (n, count) in float32, in order of `rows`."""
-        out = np.empty((len(rows), self.count), dtype=np.float32)
-        position = np.empty(len(view.source), dtype=int)
-        position[rows] = np.arange(len(rows))
-        for here, images in view.blocks(rows):
-            out[position[here]] = self(images)
-        return out
-
-    def __call__(self, images: np.ndarray) -> np.ndarray:
-        """Compute coefficients of a block of images."""
-        masked = windowed(images, self.mask)
-        transformed = fft.rfft2(masked, norm="ortho", workers=cores())
-        mean = transformed[:, 0, 0].real * self.mean_scale
-        chosen = transformed[:, self.row, self.column] * self.scale
-        return np.column_stack([mean, chosen.real, chosen.imag])
+    n_images = len(view.source)
+    learned = _drawn(n_images, max(1, LEARNING_BYTES // (4 * basis.count)), rng)
+    values = np.empty((len(learned), basis.count), dtype=np.float32)
+    for here, images in view.blocks(learned):
+        values[np.searchsorted(learned, here)] = basis(images)
+    mean = values.mean(axis=0)
+    values -= mean
+    # Noise has variance 1 in about this share of the directions, and hardly any in the others,
+    # which the mask removes.
+    noisy = float((basis.mask**2).mean())
+    ratio, axes = _principal_axes(values, noisy, n_components)
+    if len(learned) == n_images:
+        return ratio, values @ axes
+    scores = np.empty((n_images, axes.shape[1]), dtype=np.float32)
+    for here, images in view.blocks():
+        scores[here] = (basis(images) - mean) @ axes
+    return ratio, scores
 
 
 def _principal_axes(
-    values: np.ndarray, noisy: float, n_components: int | None, settings: WeightingSettings
+    values: np.ndarray, noisy: float, n_components: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the signal to noise and the axes of the components to keep.
 
@@ -263,21 +125,235 @@ def _principal_axes(
     variance, axes = np.linalg.eigh(values.T @ values / n)
     # The largest first; rounding may leave a variance of no signal just below 0.
     variance = np.maximum(variance[::-1], 0).astype(float)
-    axes = axes[:, ::-1]
     ratio = spikes(variance, noisy * p / n)
-    found = min(int((ratio > 0).sum()), settings.max_components)
-    count = n_components or found
+    count = n_components or min(int((ratio > 0).sum()), MAX_COMPONENTS)
     if count == 0:
         raise ValueError(
             f"the images must show more than noise; none of {p} principal components "
             f"of {n} images stands out of it. Add images, or low-pass more."
         )
-    return ratio[:count], axes[:, :count]
+    return ratio[:count], axes[:, ::-1][:, :count]
 
 
-def _projected(view: View, basis: _FourierBasis, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    """Return the principal components of all images, computed block by block."""
-    out = np.empty((len(view.source), axes.shape[1]), dtype=np.float32)
-    for here, images in view.blocks():
-        out[here] = (basis(images) - mean) @ axes
-    return out
+def component_weights(signal_to_noise: np.ndarray) -> np.ndarray:
+    """Return the weights of principal components that have unit noise.
+
+    >>> component_weights(np.array([3.0, 1.0])).tolist()
+    [0.421875, 0.125]
+    """
+    wiener = signal_to_noise / (1 + signal_to_noise)
+    # Under Wiener's filter itself weak components still add a dimension of noise to the samples,
+    # which the neighbour graph then takes for geometry.
+    return wiener**3
+
+
+def spikes(variance: np.ndarray, gamma: float) -> np.ndarray:
+    """Return the signal to noise behind the variances of principal components.
+
+    It is 0 for a variance below the edge of the noise.
+
+    >>> signal, gamma = 4.0, 0.5
+    >>> spikes(np.array([(1 + signal) * (1 + gamma / signal), 1.0]), gamma).tolist()
+    [4.0, 0.0]
+    """
+    # Noise alone has sample variances up to (1 + sqrt(gamma))^2 (Marchenko-Pastur). A signal s
+    # beyond it shows up as v = (1 + s)(1 + gamma / s), solved here for s.
+    edge = (1 + np.sqrt(gamma)) ** 2
+    middle = variance - 1 - gamma
+    root = np.sqrt(np.maximum(middle**2 - 4 * gamma, 0))
+    return np.where(variance > edge, (middle + root) / 2, 0.0)
+
+
+class _FourierBasis:
+    """Real Fourier coefficients of masked images up to a shell, of unit noise.
+
+    Where the noise is white the basis is orthonormal.
+    """
+
+    def __init__(self, size: int, cut: int, mask: np.ndarray, noise: np.ndarray):
+        shell, _ = shells(size)
+        row, column = np.nonzero(shell <= cut)
+        # All others are conjugates of these, or the mean.
+        independent = (column > 0) | ((row > 0) & (row <= size // 2))
+        self.mask = mask
+        self.row, self.column = row[independent], column[independent]
+        own_noise = noise[shell[self.row, self.column]]
+        # Real and imaginary part share a coefficient's noise, half of it each.
+        self.scale = np.sqrt(2 / own_noise).astype(np.float32)
+        self.mean_scale = np.float32(1 / np.sqrt(noise[0]))
+        self.count = 2 * len(self.row) + 1
+
+    def __call__(self, images: np.ndarray) -> np.ndarray:
+        """Compute coefficients of a block of images, (n, count)."""
+        transformed = _transformed(images, self.mask)
+        mean = transformed[:, 0, 0].real * self.mean_scale
+        chosen = transformed[:, self.row, self.column] * self.scale
+        return np.column_stack([mean, chosen.real, chosen.imag])
+
+
+# ShellSpectra of signal and noise, and the low-pass they imply.
+
+
+@dataclass(frozen=True)
+class ShellSpectra:
+    """Signal and noise by shell, a shell being a whole number of cycles per box."""
+
+    signal: np.ndarray  # (n_shells,): variance between images
+    noise: np.ndarray  # (n_shells,): variance between images
+    error: np.ndarray  # (n_shells,): standard error of both
+    count: np.ndarray  # (n_shells,): fourier coefficients in the shell
+    n_images: int  # images that these were estimated from
+
+
+def survey(view: View, mask: np.ndarray, rows: np.ndarray) -> ShellSpectra:
+    """Estimate the spectra of what differs between images.
+
+    Outside of the mask this is noise, inside of it noise and signal.
+    """
+    windows = mask, 1 - mask
+    sums: list[Any] = [0.0, 0.0]
+    squares: list[Any] = [0.0, 0.0]
+    for _, images in view.blocks(rows):
+        for k, window in enumerate(windows):
+            shown = _transformed(images, window)
+            sums[k] = sums[k] + shown.sum(axis=0)
+            squares[k] = squares[k] + (np.abs(shown) ** 2).sum(axis=0)
+    # A window's mean square is the share of the coefficients that are independent.
+    shares = [(window**2).mean() for window in windows]
+    (count, variance), (_, outside) = (
+        _by_shell((square - np.abs(total) ** 2 / len(rows)) / (len(rows) * share), len(mask))
+        for square, total, share in zip(squares, sums, shares, strict=True)
+    )
+    noise = _noise(variance, outside)
+    # A stack without any noise is assigned this share of its variance.
+    noise = np.maximum(noise, 1e-4 * ((variance @ count) / count.sum()))
+    error = noise * np.sqrt(2 / (len(rows) * count) * (1 / shares[0] + 1 / shares[1]))
+    return ShellSpectra(variance - noise, noise, error, count, len(rows))
+
+
+def _noise(inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
+    """Return the noise by shell, from the variances inside and outside of the mask."""
+    noise = outside.copy()
+    # A window's mean is subtracted from what it shows. That removes most of the lowest
+    # coefficients, so the two lowest shells take the noise of the next one.
+    noise[:2] = noise[2]
+    n_shells = len(noise)
+    # In the finest quarter of the shells an image is noise and hardly signal. If noise outside the
+    # mask is below half of that inside, the stack was masked before, and the finest shells inside
+    # give the noise.
+    finest = slice(int((1 - 0.25) * n_shells), None)
+    inside_finest = np.median(inside[finest])
+    if np.median(noise[finest]) < 0.5 * inside_finest:
+        return np.full(n_shells, inside_finest)
+    return noise
+
+
+def _by_shell(variance: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the number of coefficients and their mean variance in each shell."""
+    shell, multiplicity = shells(size)
+    # Shells beyond half the box are corners that no circle fills.
+    count = np.bincount(shell.ravel(), multiplicity.ravel())[: size // 2]
+    total = np.bincount(shell.ravel(), (variance * multiplicity).ravel())[: size // 2]
+    return count, total / count
+
+
+def _transformed(images: np.ndarray, window: np.ndarray) -> np.ndarray:
+    return fft.rfft2(windowed(images, window), norm="ortho", workers=cores())
+
+
+def windowed(images: np.ndarray, window: np.ndarray) -> np.ndarray:
+    """Return images times a window, after subtracting their mean in it.
+
+    An offset of the background is not signal.
+    """
+    weight = (window**2 / (window**2).sum()).astype(np.float32)
+    means = np.einsum("nij,ij->n", images, weight)
+    return (images - means[:, None, None]) * window.astype(np.float32)
+
+
+def shells(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the shell of each coefficient of ``rfft2``, and its multiplicity.
+
+    The multiplicity is how often the coefficient occurs in the full transform.
+    """
+    column = np.arange(size // 2 + 1)
+    row = np.abs(fft.fftfreq(size, 1 / size))[:, None]
+    shell = np.rint(np.hypot(row, column)).astype(int)
+    # The transform of a real image holds a coefficient and its conjugate, of which ``rfft2``
+    # returns one, except in the columns that are their own conjugates.
+    own_conjugate = (column == 0) | (2 * column == size)
+    multiplicity = np.where(own_conjugate, 1, 2)
+    return shell, np.broadcast_to(multiplicity, shell.shape)
+
+
+def low_pass_shell(
+    spectra: ShellSpectra, low_pass: float | None, size: int, pixel_size: float
+) -> int:
+    """Return the last shell to keep."""
+    # A disc of radius r holds about pi r^2 coefficients.
+    last = min(len(spectra.count) - 1, int(np.sqrt(MAX_COEFFICIENTS / np.pi)))
+    if low_pass is not None:
+        return min(last, given_shell(low_pass, size, pixel_size))
+    # The signal of a shell must stand out by three standard errors.
+    certain = spectra.signal > 3 * spectra.error
+    energy = np.cumsum(np.where(certain, spectra.signal, 0) * spectra.count)
+    if energy[-1] <= 0:
+        raise ValueError(
+            "the images must differ by more than noise; inside the mask the "
+            f"{spectra.n_images} images surveyed vary no more than outside it. Add "
+            "images, check that they show one view, or make the mask smaller than the "
+            "box."
+        )
+    # Keep 99% of the signal's variance, and at least 3 cycles per box.
+    enough = np.searchsorted(energy, 0.99 * energy[-1]) + 1
+    return int(np.clip(enough, 3, last))
+
+
+# Boxes of images: that they are square, and that masks and low-passes suit them.
+
+
+def require_filters(
+    shape: tuple[int, ...], pixel_size: float, *, mask_radius: float | None, low_pass: float | None
+) -> None:
+    """Refuse images that are not square, and filters that do not suit their box."""
+    size = square_side(shape)
+    if mask_radius is not None:
+        largest = 0.5 * size * pixel_size
+        require_number("--mask-radius", mask_radius, low=2 * pixel_size, high=largest)
+    if low_pass is not None:
+        given_shell(low_pass, size, pixel_size)
+
+
+def square_side(shape: tuple[int, ...]) -> int:
+    """Return the side of square images."""
+    # Smaller images have too few shells between the lowest, which lose their mean, and the finest,
+    # which are noise.
+    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 16:
+        raise ValueError(
+            "images must be square with a side of at least 16 pixels; got "
+            f"{' x '.join(map(str, shape))}. Crop or pad them."
+        )
+    return shape[0]
+
+
+def given_shell(low_pass: float, size: int, pixel_size: float) -> int:
+    """Return the last shell of a low-pass in Angstrom; refuse one beyond the box."""
+    require_number("--low-pass", low_pass, above=0)
+    box = size * pixel_size
+    cycles = box / low_pass
+    if not 2 <= cycles <= size / 2:
+        raise ValueError(
+            f"`--low-pass` must lie between two pixels and half the box, "
+            f"{2 * pixel_size:g} to {box / 2:g} A; got {low_pass:g}."
+        )
+    return round(cycles)
+
+
+def circular_mask(size: int, radius: float) -> np.ndarray:
+    """Return a disc with a soft edge inside of its radius, (size, size)."""
+    axis = np.arange(size) - size // 2
+    distance = np.hypot(axis[:, None], axis)
+    # Width of the edge, in units of the box.
+    edge = 0.06 * size
+    depth = np.clip((distance - radius + edge) / edge, 0, 1)
+    return 0.5 + 0.5 * np.cos(np.pi * depth)

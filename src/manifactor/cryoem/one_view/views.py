@@ -13,9 +13,6 @@ from manifactor.cryoem.ctf import Optics, contrast_transfer_at
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageArray, ImageSource
 
-OPTICS = ("voltage", "spherical_aberration", "amplitude_contrast")
-CORRECTED = ("flipped", "premultiplied")
-
 
 @dataclass(frozen=True)
 class View:
@@ -40,8 +37,7 @@ class View:
     def __post_init__(self) -> None:
         if not self.flip:
             return
-        known = {} if self.particles is None else self.particles.microscope
-        if "defocus_u" not in known:
+        if self.particles is None or "defocus_u" not in self.particles.microscope:
             raise ValueError(
                 "phases can be flipped where the defocus is known; the particles have none."
             )
@@ -50,7 +46,7 @@ class View:
                 "phases can be flipped where the pixel size is known; no file states "
                 "it. Give it in Angstrom with --pixel-size."
             )
-        if _is_corrected(known):
+        if not can_flip(self.particles):
             raise ValueError(
                 "the CTF of these images is corrected already, as their STAR file "
                 "says. Do not flip it."
@@ -58,23 +54,17 @@ class View:
 
     def __getitem__(self, rows: np.ndarray) -> "View":
         """Return some of the images, turned as among all of them."""
-
-        def part(values: np.ndarray | None) -> np.ndarray | None:
-            return None if values is None else values[rows]
-
-        particles = self.particles
-        if particles is not None:
-            particles = particles[rows].without_images()
+        particles, mirrored, turns = self.particles, self.mirrored, self._turned
         return replace(
             self,
             source=self.source[rows],
-            particles=particles,
-            mirrored=part(self.mirrored),
-            turns=part(self._turned),
+            particles=None if particles is None else particles[rows].without_images(),
+            mirrored=None if mirrored is None else mirrored[rows],
+            turns=None if turns is None else turns[rows],
         )
 
     def block_rows(self, rows: np.ndarray | None = None, *, n_blocks: int = 1) -> list[np.ndarray]:
-        """Return the rows of each block, or of so many blocks in a row."""
+        """Return the rows of each block, or of `n_blocks` successive blocks together."""
         return self.source.block_rows(rows, n_blocks=n_blocks)
 
     def blocks(self, rows: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -123,8 +113,8 @@ class View:
 
 def can_weigh(source: ImageSource | ImageArray, particles: Particles | None) -> bool:
     """Return whether means of images can be corrected for their CTF."""
-    known = {} if particles is None else particles.microscope
-    return "defocus_u" in known and source.pixel_size_stated
+    has_defocus = particles is not None and "defocus_u" in particles.microscope
+    return has_defocus and source.pixel_size_stated
 
 
 def applied_transfer(particles: Particles, size: int, pixel_size: float) -> np.ndarray | float:
@@ -144,18 +134,12 @@ def applied_transfer(particles: Particles, size: int, pixel_size: float) -> np.n
 def can_flip(particles: Particles) -> bool:
     """Return whether the CTF of particles is known, and not corrected yet."""
     known = particles.microscope
-    return "defocus_u" in known and not _is_corrected(known)
-
-
-def _is_corrected(known: dict[str, np.ndarray]) -> bool:
-    """Return whether the STAR file says that the CTF of images is corrected."""
     # Flipping twice would bring the wrong phases back.
-    return any(np.any(known.get(name, 0)) for name in CORRECTED)
+    corrected = any(np.any(known.get(name, 0)) for name in ("flipped", "premultiplied"))
+    return "defocus_u" in known and not corrected
 
 
-def aligned(
-    images: np.ndarray, psi: np.ndarray, shift: np.ndarray, *, tolerance: float = 1e-3
-) -> np.ndarray:
+def aligned(images: np.ndarray, psi: np.ndarray, shift: np.ndarray) -> np.ndarray:
     """Return images shifted and then turned back in plane.
 
     Pixels beyond the edge are taken from the opposite side: empty corners would look like a stack
@@ -163,10 +147,8 @@ def aligned(
 
     Shapes: images (n, rows, columns), psi (n,), shift (n, 2).
     """
-    turned = np.abs(psi) > tolerance
-    shifted = (np.abs(shift) > tolerance).any(axis=1)
-    moved = turned | shifted
-    # Interpolation blurs, so images that need none are not touched.
+    # Interpolation blurs, so images that move by less, in degrees or pixels, are not touched.
+    moved = (np.abs(psi) > 1e-3) | (np.abs(shift) > 1e-3).any(axis=1)
     if not moved.any():
         return images
     out = images.copy()
@@ -200,7 +182,8 @@ def particle_ctf_at(particles: Particles, x: np.ndarray, y: np.ndarray) -> np.nd
     """Compute the CTF of each particle at frequencies (x, y) in 1 / Angstrom."""
     known = particles.microscope
     # What is not known of the microscope is that of most of today.
-    optics = Optics(**{name: known[name] for name in OPTICS if name in known})
+    names = ("voltage", "spherical_aberration", "amplitude_contrast")
+    optics = Optics(**{name: known[name] for name in names if name in known})
     return contrast_transfer_at(
         x,
         y,

@@ -1,34 +1,24 @@
 """Everything known about every sample as named columns, and selections in them."""
 
-import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
-from pathlib import Path
 
 import numpy as np
 
 from manifactor._support.errors import one_line
-from manifactor._support.files import write_new
 from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.cryoem.files.particles import Particles
 from manifactor.runs.places import Place, in_range
 from manifactor.runs.run import Run
-from manifactor.views.explorer.molecule import Molecule
-from manifactor.views.explorer.previews import Features, Preview
+from manifactor.views.explorer.molecule import MoleculePreview
+from manifactor.views.explorer.previews import FeaturePreview, Preview
 
+# Radius at which a circle's samples of no confidence are drawn; those of full confidence have 1.
+# The hole shows that it is a circle.
+INNER_RADIUS = 0.4
 
-@dataclass(frozen=True)
-class ColumnSettings:
-    """Settings of `place_columns` and `feature_columns`."""
-
-    # Radius at which a circle's samples of no confidence are drawn; those of full confidence have
-    # 1. The hole shows that it is a circle.
-    inner_radius: float = 0.4
-
-    # Columns of the samples themselves in the page's lists.
-    most_features: int = 100
+# Columns of the samples themselves in the page's lists.
+MOST_FEATURES = 100
 
 
 @dataclass(frozen=True)
@@ -54,17 +44,15 @@ class Column:
         return float(finite.min()), float(finite.max())
 
 
-def place_columns(
-    places: Sequence[Place], *, settings: ColumnSettings = ColumnSettings()
-) -> dict[str, Column]:
+def place_columns(places: Sequence[Place]) -> dict[str, Column]:
     """Return places on every factor, how sure they are, and where to draw them."""
     columns: dict[str, Column] = {}
     for number, place in enumerate(places, start=1):
-        columns |= _columns_of_factor(number, place, settings)
+        columns |= _columns_of_factor(number, place)
     return columns
 
 
-def _columns_of_factor(number: int, place: Place, settings: ColumnSettings) -> dict[str, Column]:
+def _columns_of_factor(number: int, place: Place) -> dict[str, Column]:
     name, label = f"factor{number}", f"factor {number}"
     values, circle = place.displayed, place.topology == "circle"
     if values.ndim > 1:
@@ -85,8 +73,7 @@ def _columns_of_factor(number: int, place: Place, settings: ColumnSettings) -> d
         )
     if circle:
         # Beside the angle: a picture of a circle must not be cut open at 0 degrees.
-        inner = settings.inner_radius
-        radius = inner + (1 - inner) * confidence
+        radius = INNER_RADIUS + (1 - INNER_RADIUS) * confidence
         x, y = (radius[:, None] * place.features).T
         columns[f"{name}_x"] = Column("", x)
         columns[f"{name}_y"] = Column("", y)
@@ -133,15 +120,12 @@ def _numbers(values: np.ndarray) -> np.ndarray:
     return np.unique(values, return_inverse=True)[1].astype(float)
 
 
-def feature_columns(
-    samples: np.ndarray, names: Sequence[str] = (), *, settings: ColumnSettings = ColumnSettings()
-) -> dict[str, Column]:
+def feature_columns(samples: np.ndarray, names: Sequence[str] = ()) -> dict[str, Column]:
     """Return the first columns of the samples themselves.
 
     They have the names of the input, if that has one for each.
     """
-    count = min(samples.shape[1], settings.most_features)
-    numbered = [f"column {j + 1}" for j in range(count)]
+    numbered = [f"column {j + 1}" for j in range(min(samples.shape[1], MOST_FEATURES))]
     # Some names, as of an index column that was dropped, would be out of step.
     labels = names if len(names) == samples.shape[1] else numbered
     return {name: Column(labels[j], samples[:, j], "samples") for j, name in enumerate(numbered)}
@@ -157,15 +141,13 @@ def inside(columns: Mapping[str, Column], conditions: Sequence[Mapping]) -> np.n
     n_samples = len(next(iter(columns.values())).values)
     met = np.ones(n_samples, dtype=bool)
     for condition in conditions:
-        meets = _in_lasso if "polygon" in condition else _in_range
-        met &= meets(columns, condition)
+        if "polygon" in condition:
+            met &= _in_lasso(columns, condition)
+        else:
+            column = columns[condition["column"]]
+            low, high = condition["low"], condition["high"]
+            met &= in_range(column.values, low, high, cyclic=column.cyclic)
     return met
-
-
-def _in_range(columns: Mapping[str, Column], condition: Mapping) -> np.ndarray:
-    column = columns[condition["column"]]
-    low, high = condition["low"], condition["high"]
-    return in_range(column.values, low, high, cyclic=column.cyclic)
 
 
 def _in_lasso(columns: Mapping[str, Column], condition: Mapping) -> np.ndarray:
@@ -213,15 +195,13 @@ def in_polygon(x: np.ndarray, y: np.ndarray, polygon: np.ndarray) -> np.ndarray:
 # All columns of a run's samples, and why some are missing.
 
 
-def run_columns(
-    run: Run, preview: Preview, *, settings: ColumnSettings = ColumnSettings()
-) -> tuple[dict[str, Column], tuple[str, ...]]:
+def run_columns(run: Run, preview: Preview) -> tuple[dict[str, Column], tuple[str, ...]]:
     """Return places, particles and input as columns, and sentences on what is missing."""
-    columns = place_columns(run.places, settings=settings)
+    columns = place_columns(run.places)
     missing = []
     sources = {
         "particles": lambda: _of_particles(run),
-        "the input": lambda: _of_input(run, preview, settings),
+        "the input": lambda: _of_input(run, preview),
     }
     for name, read in sources.items():
         try:
@@ -237,32 +217,12 @@ def _of_particles(run: Run) -> dict[str, Column]:
     return particle_columns(run.particles) if "particles" in run.record else {}
 
 
-def _of_input(run: Run, preview: Preview, settings: ColumnSettings) -> dict[str, Column]:
+def _of_input(run: Run, preview: Preview) -> dict[str, Column]:
     """Return the numbers that were fitted: images have too many pixels to list."""
-    if isinstance(preview, Features):
+    if isinstance(preview, FeaturePreview):
         samples = preview.samples
-    elif isinstance(preview, Molecule) and not is_of_all_views(run.record):
+    elif isinstance(preview, MoleculePreview) and not is_of_all_views(run.record):
         samples = run.samples()
     else:
         return {}
-    return feature_columns(samples, run.column_names, settings=settings)
-
-
-# Selections saved as new files: no file and no link is ever replaced.
-
-
-def save_new(folder: Path, suffix: str, content: bytes) -> Path:
-    """Write a file whole under the first free name, and return its path.
-
-    The names are selection-001, selection-002, ... . Other explorers may save into the same folder
-    at the same time.
-    """
-    paths = (folder / f"selection-{number:03d}{suffix}" for number in count(1))
-    # A link is taken, too, even one that leads nowhere.
-    free = (path for path in paths if not os.path.lexists(path))
-    for path in free:
-        # Somebody else may have taken the name meanwhile.
-        with suppress(FileExistsError):
-            write_new(path, lambda file: file.write(content))
-            return path
-    raise AssertionError("there is always another name")
+    return feature_columns(samples, run.column_names)

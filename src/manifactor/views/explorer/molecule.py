@@ -1,7 +1,10 @@
-"""Images of particles seen from about one direction: searched and averaged."""
+"""Particles of all views, as the sliders and the direction say.
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+Three things can be shown: the molecule, of which all images together gave volumes; the mean of the
+images near the direction; and volumes of another program.
+"""
+
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -15,17 +18,14 @@ from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.cryoem.one_view.views import View, can_weigh
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run
-from manifactor.views.explorer.neighbourhoods import Strata, held, matched, point_of, reach
 from manifactor.views.explorer.previews import (
-    Look,
+    MOST_IMAGES,
     Preview,
-    PreviewSettings,
+    Viewpoint,
     data_url,
-    mean_and_first,
     open_preview,
-    pictures,
 )
-from manifactor.views.markup import scale_bar
+from manifactor.views.figures import scale_bar
 
 
 @dataclass(frozen=True)
@@ -46,110 +46,17 @@ class Directed:
             "corrected": self.images.weigh,
         }
 
-    def near(self, at: Sequence[Sequence[float]], *, factor: int, mode: str, count: int) -> "Near":
-        """Return about `count` of the particles near a place, as `Scene.near` does."""
-        count = min(count, len(self.rows))
-        matches = mode == "matched"
-        point = point_of(self.places, at, factor if matches else None)
-        strata = self._strata(factor if matches else None, count)
-        found, weights = strata.nearest(point, count)
-        measured = [factor] if matches else range(len(at))
-        reached = {f: reach(self.places[f], at[f], found) for f in measured}
-        return Near(self, found, weights, reached)
-
-    def _strata(self, factor: int | None, count: int) -> Strata:
-        # A cone has few samples: built faster than an image is read.
-        if factor is None:
-            return held(self.places)
-        return matched(self.places, factor, count=count)
-
 
 @dataclass(frozen=True)
-class Near:
-    """Particles of one direction near a place."""
-
-    directed: Directed
-    found: np.ndarray  # among those of the direction, the nearest first
-    weights: np.ndarray  # they sum to 1
-    reach: dict[int, float]  # by factor, the distance within which nine in ten lie
-
-    @property
-    def rows(self) -> np.ndarray:
-        """These particles among all samples of the run."""
-        return self.directed.rows[self.found]
-
-    def pictures(self, singles: int, *, settings: PreviewSettings = PreviewSettings()) -> dict:
-        """Return the mean image and the nearest single ones, ready for JSON."""
-        mean, first = mean_and_first(
-            self.directed.images, self.found, self.weights, singles=singles
-        )
-        return pictures(mean, first, settings=settings)
-
-
-@dataclass(frozen=True)
-class Directions:
-    """The images of a run of all views, by direction."""
-
-    run: Run
-    source: ImageSource  # all images, in the order of the samples
-    vectors: np.ndarray  # (n, 3): the directions from which they are seen
-    width: float | None = None  # degrees around a direction; None for enough images
-
-    def from_view(self, view: tuple[float, float]) -> Directed:
-        """Return the particles seen from about a view, rot and tilt in degrees."""
-        cone = given_cone(self.vectors, view, self.width)
-        everyone = self.run.particles
-        near = everyone.near_view(*view, width=cone.width, or_opposite=True)
-        rows = np.flatnonzero(near)
-        source = replace(self.source, file=self.source.file[rows], slice=self.source.slice[rows])
-        particles, mirrored = everyone[rows].facing(view)
-        images = View(
-            source, particles, frame=view, weigh=can_weigh(source, particles), mirrored=mirrored
-        )
-        places = tuple(place[rows] for place in self.run.places)
-        return Directed(cone, rows, images, places)
-
-
-def open_directions(run: Run, *, width: float | None = None) -> Directions:
-    """Return the images of a run by direction; no image is read yet."""
-    particles = run.particles
-    source = run.choice.images(particles)
-    return Directions(run, source, known_directions(particles), width)
-
-
-# Particles of all views, as the sliders and the direction say.
-#
-# Three things can be shown: the molecule, of which all images together gave volumes; the mean of
-# the images near the direction; and volumes of another program.
-
-
-@dataclass(frozen=True)
-class MoleculeSettings:
-    """Settings of `Molecule`."""
-
-    # Width of an image of the molecule: its volumes have no finer detail.
-    pixels: int = 192
-
-    # Images of a mean: at least so many, for the noise, and else a share of those seen from a
-    # direction, to be near the place.
-    fewest_images: int = 20
-    share: float = 0.1
-
-    # Directions kept, so that moving a slider searches no images.
-    kept_directions: int = 4
-
-    preview: PreviewSettings = field(default_factory=PreviewSettings)
-
-
-@dataclass(frozen=True)
-class Molecule:
+class MoleculePreview:
     """What is shown of particles of all views, from any direction."""
 
+    run: Run
     what: Shown
     map: ViewMap  # particles by direction, and how well each shows the factors
-    directions: Directions | None = None  # the images by direction; None if they cannot be read
+    source: ImageSource | None  # all images, in the order of the samples; None if not readable
+    vectors: np.ndarray  # (n, 3): the directions from which they are seen
     why: str = ""  # why something is not shown
-    settings: MoleculeSettings = field(default_factory=MoleculeSettings)
     kind: str = "molecule"
 
     @property
@@ -159,7 +66,7 @@ class Molecule:
         names = {}
         if self.what.motions is not None:
             names["molecule"] = "Projection of volumes that all images together gave"
-        if self.directions is not None:
+        if self.source is not None:
             names["images"] = "Mean of the images seen from about this direction"
         if volumes is not None:
             names["volumes"] = f"Projection of the volumes of {volumes.folder}"
@@ -168,14 +75,14 @@ class Molecule:
     @property
     def count(self) -> int:
         """Images of a mean unless the user sets another number."""
-        settings = self.settings
         seen = min((cone.n_images for cone in self.what.cones), default=0)
-        share = int(settings.share * seen)
-        return min(max(share, settings.fewest_images), settings.preview.most_images)
+        # At least 20, for the noise, and else a tenth of those seen from a direction, to be near
+        # the place.
+        return min(max(int(0.1 * seen), 20), MOST_IMAGES)
 
     @property
     def width(self) -> float | None:
-        """Width of an image in Angstrom; None if it is unknown."""
+        """Width of an image in angstrom; None if it is unknown."""
         return self._widths.get(next(iter(self.sources), ""))
 
     @property
@@ -183,9 +90,8 @@ class Molecule:
         widths = {}
         if self.what.motions is not None:
             widths["molecule"] = self.what.motions.model.box
-        if self.directions is not None and self.directions.source.pixel_size_stated:
-            source = self.directions.source
-            widths["images"] = source.pixel_size * source.shape[0]
+        if self.source is not None and self.source.pixel_size_stated:
+            widths["images"] = self.source.pixel_size * self.source.shape[0]
         if self.what.volumes is not None:
             widths["volumes"] = self.what.volumes.width
         return widths
@@ -193,7 +99,7 @@ class Molecule:
     @property
     def bars(self) -> dict[str, dict]:
         """The scale bar of each kind of image."""
-        return {name: asdict(scale_bar(width)) for name, width in self._widths.items()}
+        return {name: scale_bar(width) for name, width in self._widths.items()}
 
     @property
     def views(self) -> dict:
@@ -215,24 +121,24 @@ class Molecule:
             return [motions.best_view(motion) for motion in range(len(motions.scales))]
         return [self.what.view(0) or (0.0, 0.0)]
 
-    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return the molecule, or a given volume, at the places of a look."""
         if look.source == "volumes":
             return self._volume(look)
         if self.what.motions is None:
             return {}
-        pixels = self.settings.pixels
-        image = self.what.motions.image(look.at, look.view, size=pixels)
-        return {"image": data_url(image, largest=pixels)}
+        # The volumes have no finer detail.
+        image = self.what.motions.image(look.at, look.view, size=192)
+        return {"image": data_url(image)}
 
-    def _volume(self, look: Look) -> dict:
+    def _volume(self, look: Viewpoint) -> dict:
         volumes = self.what.volumes
         assert volumes is not None
         number = volumes.nearest(look.at[volumes.factor][0])
         image = volumes.image(number, look.view)
         (place,) = place_captions(volumes.place, volumes.place.displayed[[number]])
         return {
-            "image": data_url(image, largest=self.settings.preview.largest_picture),
+            "image": data_url(image),
             "volume": {
                 "name": volumes.names[number],
                 "place": place,
@@ -243,42 +149,49 @@ class Molecule:
 
     @cached_property
     def directed(self):
-        """The images of a direction, by rot and tilt; the last few are kept."""
+        """The images of a direction, by rot and tilt."""
+        # The last few are kept, so that moving a slider searches no images.
+        return lru_cache(maxsize=4)(self._directed)
 
-        def opened(view: tuple[float, float]) -> Directed:
-            assert self.directions is not None
-            return self.directions.from_view(view)
+    def _directed(self, view: tuple[float, float]) -> Directed:
+        """Return the particles seen from about a view, rot and tilt in degrees."""
+        assert self.source is not None
+        everyone = self.run.particles
+        cone = given_cone(self.vectors, view, self.what.wanted.width)
+        rows = np.flatnonzero(everyone.near_view(*view, width=cone.width, or_opposite=True))
+        source = replace(self.source, file=self.source.file[rows], slice=self.source.slice[rows])
+        particles, mirrored = everyone[rows].facing(view)
+        weigh = can_weigh(source, particles)
+        images = View(source, particles, frame=view, weigh=weigh, mirrored=mirrored)
+        return Directed(cone, rows, images, tuple(place[rows] for place in self.run.places))
 
-        return lru_cache(maxsize=self.settings.kept_directions)(opened)
 
-
-def preview_of(run: Run, what: Shown, *, settings: PreviewSettings = PreviewSettings()) -> Preview:
+def preview_of(run: Run, what: Shown) -> Preview:
     """Return what the explorer shows of a run's samples.
 
-    Of particles of all views, and of given volumes, it is a `Molecule`.
+    Of particles of all views, and of given volumes, it is a `MoleculePreview`.
     """
     molecule = open_molecule(run, what)
     if molecule.sources:
         return molecule
     # Where images of all views were to be shown, the reason why they are not is theirs.
-    return open_preview(run, problem=molecule.why, settings=settings)
+    return open_preview(run, problem=molecule.why)
 
 
-def open_molecule(run: Run, what: Shown) -> Molecule:
+def open_molecule(run: Run, what: Shown) -> MoleculePreview:
     """Return what the explorer shows of particles of all views, or of given volumes."""
-    directions, why = None, what.why
+    source, vectors, why = None, np.empty((0, 3)), what.why
     if what.cones:
         try:
-            directions = open_directions(run, width=what.wanted.width)
+            # No image is read yet.
+            source, vectors = run.choice.images(run.particles), known_directions(run.particles)
         except (ValueError, OSError) as error:
-            why = one_line(error)
-    return Molecule(what, _view_map(run, what), directions, why)
-
-
-def _view_map(run: Run, what: Shown) -> ViewMap:
+            source, why = None, one_line(error)
     if what.motions is not None:
-        return what.motions.model.views
-    return counted_views(run.particles if what.cones else None)
+        views = what.motions.model.views
+    else:
+        views = counted_views(run.particles if what.cones else None)
+    return MoleculePreview(run, what, views, source, vectors, why)
 
 
 def _numbers(values: np.ndarray) -> list[float | None]:

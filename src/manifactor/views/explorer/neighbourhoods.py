@@ -62,7 +62,7 @@ def matched(places: Sequence[Place], factor: int, *, count: int) -> Strata:
     """
     others = [place for i, place in enumerate(places) if i != factor]
     n_samples = len(places[factor])
-    cell = joint_cells(others, smallest=count, cells=None, n_samples=n_samples)
+    cell = joint_cells(others, smallest=count, n_samples=n_samples)
     features = places[factor].features
     # One factor has one unit.
     return strata(features, np.ones(features.shape[1]), cell)
@@ -87,21 +87,28 @@ def _unit(features: np.ndarray) -> np.ndarray:
     return np.full(features.shape[1], spread or 1.0)
 
 
-def point_of(
-    places: Sequence[Place], at: Sequence[Sequence[float]], factor: int | None = None
-) -> np.ndarray:
-    """Return the point at which to search `matched` strata of a factor.
+def near(
+    strata: Strata,
+    places: Sequence[Place],
+    at: Sequence[Sequence[float]],
+    *,
+    factor: int | None,
+    count: int,
+) -> tuple[np.ndarray, np.ndarray, dict[int, float]]:
+    """Return about `count` samples near a place, the nearest first, and their weights.
 
-    Of `held` strata if no factor is given.
+    Then, by factor, how far they reach. The strata are `matched` on a factor, or `held` (None).
     """
-    pairs = zip(places, at, strict=True)
-    points = [_single(place, where) for place, where in pairs]
-    features = [point.features[0] for point in points]
-    return np.concatenate(features) if factor is None else features[factor]
+    features = [_single(*pair).features[0] for pair in zip(places, at, strict=True)]
+    point = np.concatenate(features) if factor is None else features[factor]
+    rows, weights = strata.nearest(point, count)
+    # Matched samples are spread over the other factors: no reach to tell.
+    measured = range(len(at)) if factor is None else [factor]
+    return rows, weights, {f: reach(places[f], at[f], rows) for f in measured}
 
 
-def reach(place: Place, at: Sequence[float], rows: np.ndarray, *, share: float = 0.9) -> float:
-    """Return the distance from a place within which a share of samples lies.
+def reach(place: Place, at: Sequence[float], rows: np.ndarray) -> float:
+    """Return the distance from a place within which nine in ten samples lie.
 
     In the unit that is displayed: degrees on a circle.
     """
@@ -112,7 +119,7 @@ def reach(place: Place, at: Sequence[float], rows: np.ndarray, *, share: float =
         difference = np.minimum(difference % 360, -difference % 360)
     if difference.ndim > 1:
         difference = np.linalg.norm(difference, axis=1)
-    return float(np.quantile(difference, share))
+    return float(np.quantile(difference, 0.9))
 
 
 def _single(place: Place, at: Sequence[float]) -> Place:

@@ -3,7 +3,7 @@
 import io
 from base64 import b64encode
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Protocol
 
@@ -18,33 +18,19 @@ from manifactor.cryoem.one_view.views import View
 from manifactor.cryoem.pictures import as_grey, each_as_grey
 from manifactor.runs.run import Run
 
+# A mean follows a slider only if it is read in a tenth of a second: so many images. A user may ask
+# for more.
+MOST_IMAGES = 128
 
-@dataclass(frozen=True)
-class PreviewSettings:
-    """Settings of `open_preview`."""
+# Columns whose means are drawn.
+MOST_FEATURES = 400
 
-    # Longest sides in pixels of single images, and of a mean. Particles are often fitted with 128
-    # pixels: these need not be shrunk.
-    thumbnail: int = 128
-    largest_picture: int = 4096
-
-    # A mean follows a slider only if it is read in a tenth of a second: so many images, and bytes
-    # of them in single precision. A user may ask for more.
-    most_images: int = 128
-    most_bytes: int = 2**26
-
-    # Of all samples, a mean takes at most one in so many: else it is not of samples near the place.
-    samples_per_mean: int = 20
-
-    # Columns whose means are drawn, samples in such a mean, and samples that the scale of the
-    # drawing is read from.
-    most_features: int = 400
-    most_samples: int = 50
-    ranged_samples: int = 5000
+# A mean takes at most one in so many of all samples: else it is not of samples near the place.
+SAMPLES_PER_MEAN = 20
 
 
 @dataclass(frozen=True)
-class Look:
+class Viewpoint:
     """How a volume is cut, and how many single samples are shown beside the mean.
 
     Particles of all views are seen from ``view``, rot and tilt in degrees, at the displayed
@@ -74,17 +60,15 @@ class Preview(Protocol):
     def why(self) -> str:
         """Why no more can be shown; "" if everything is."""
 
-    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return these samples, with weights that sum to 1, ready for JSON."""
 
 
-def open_preview(
-    run: Run, *, problem: str = "", settings: PreviewSettings = PreviewSettings()
-) -> Preview:
+def open_preview(run: Run, *, problem: str = "") -> Preview:
     """Return images or volumes of a run's samples, else features, else nothing."""
     try:
         if not problem:
-            return _pictures(run, settings)
+            return _pictures(run)
     except (ValueError, OSError) as error:
         problem = one_line(error)
     # Samples that were made of images or volumes have no numbers to show instead.
@@ -92,12 +76,12 @@ def open_preview(
         return Nothing(f"Only the places can be shown: {problem}")
     why = f"No images are averaged: {problem}" if "particles" in run.record else ""
     try:
-        return _features(run, why, settings)
+        return _features(run, why)
     except (ValueError, OSError) as error:
         return Nothing(f"Only the places can be shown: {one_line(error)}")
 
 
-def _pictures(run: Run, settings: PreviewSettings) -> "Images | Volumes":
+def _pictures(run: Run) -> "Images | Volumes":
     images = run.images()
     source = images.source if isinstance(images, View) else images
     if len(source) != len(run.rows):
@@ -109,16 +93,9 @@ def _pictures(run: Run, settings: PreviewSettings) -> "Images | Volumes":
     extra("PIL.Image")
     flat = len(source.shape) == 2
     make: type[Images] | type[Volumes] = Images if flat else Volumes
-    count = affordable(len(source), source.shape, settings)
-    return make(images, count, settings=settings)
-
-
-def affordable(n_images: int, shape: tuple[int, ...], settings: PreviewSettings) -> int:
-    """Return the number of images that a mean reads unless the user sets another."""
-    single_precision = 4 * int(np.prod(shape))
-    readable = settings.most_bytes // single_precision
-    share = n_images // settings.samples_per_mean
-    return max(1, min(readable, settings.most_images, share))
+    # At most 64 MiB in single precision, for the same reason as MOST_IMAGES.
+    readable = 2**26 // (4 * int(np.prod(source.shape)))
+    return make(images, max(1, min(readable, MOST_IMAGES, len(source) // SAMPLES_PER_MEAN)))
 
 
 @dataclass(frozen=True)
@@ -126,7 +103,6 @@ class _Pictures:
     source: View | ImageSource
     count: int
     why: str = ""
-    settings: PreviewSettings = field(default_factory=PreviewSettings)
 
     @property
     def width(self) -> float | None:
@@ -142,11 +118,9 @@ class Images(_Pictures):
 
     kind = "images"
 
-    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return the mean image and the nearest single ones."""
-        singles = look.singles
-        mean, first = mean_and_first(self.source, rows, weights, singles=singles)
-        return pictures(mean, first, settings=self.settings)
+        return pictures(*mean_and_first(self.source, rows, weights, singles=look.singles))
 
 
 class Volumes(_Pictures):
@@ -166,7 +140,7 @@ class Volumes(_Pictures):
         # Moving the slice reads no file. Two: one may be read while one is shown.
         return lru_cache(maxsize=2)(read)
 
-    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return a slice of the mean volume."""
         # Tuples, which a cache can look up.
         chosen, shares = tuple(rows.tolist()), tuple(weights.tolist())
@@ -176,25 +150,22 @@ class Volumes(_Pictures):
         cut = mean.take(depth, axis=look.axis)
         # From the side, z points up.
         upright = cut if look.axis == 0 else cut[::-1]
-        address = data_url(upright, largest=self.settings.largest_picture)
-        return {"image": address, "slice": depth + 1}
+        return {"image": data_url(upright), "slice": depth + 1}
 
 
 @dataclass(frozen=True)
-class Features:
+class FeaturePreview:
     """Means of the columns of the samples, on a fixed scale, and single samples."""
 
     samples: np.ndarray
     count: int
     limits: tuple[float, float]
-    most_features: int
     kind: str = "features"
     why: str = ""
 
-    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return mean and spread of every column, and the nearest single samples."""
-        chosen = self.samples[rows, : self.most_features]
-        near = np.asarray(chosen, dtype=float)
+        near = np.asarray(self.samples[rows, :MOST_FEATURES], dtype=float)
         mean = weights @ near
         spread = np.sqrt(weights @ (near - mean) ** 2)
         return {
@@ -204,23 +175,15 @@ class Features:
         }
 
 
-def _features(run: Run, why: str, settings: PreviewSettings) -> Features:
+def _features(run: Run, why: str) -> FeaturePreview:
     samples = run.samples()
     n_samples, width = samples.shape
-    most = settings.most_features
-    if not why and width > most:
-        why = f"The first {most} of {width} columns are shown."
-    step = ceil_div(n_samples, settings.ranged_samples)
-    some = samples[::step, :most]
-    low, high = some.min(), some.max()
-    share = max(1, n_samples // settings.samples_per_mean)
-    return Features(
-        samples,
-        count=min(settings.most_samples, share),
-        limits=(float(low), float(high)),
-        most_features=most,
-        why=why,
-    )
+    if not why and width > MOST_FEATURES:
+        why = f"The first {MOST_FEATURES} of {width} columns are shown."
+    # The scale of the drawing is read from about 5000 samples.
+    some = samples[:: ceil_div(n_samples, 5000), :MOST_FEATURES]
+    count = min(50, max(1, n_samples // SAMPLES_PER_MEAN))
+    return FeaturePreview(samples, count, limits=(float(some.min()), float(some.max())), why=why)
 
 
 @dataclass(frozen=True)
@@ -228,10 +191,10 @@ class Nothing:
     """Stands for an input that was removed or changed."""
 
     why: str
-    count: int = 12
-    kind: str = "nothing"
+    count = 12
+    kind = "nothing"
 
-    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return nothing."""
         return {}
 
@@ -273,39 +236,35 @@ def _corrected(
     return correction(near, one_bin, weights=weights, n_bins=1)(mean[None])[0]
 
 
-def pictures(
-    mean: np.ndarray, singles: np.ndarray, *, settings: PreviewSettings
-) -> dict[str, str | list[int]]:
+def pictures(mean: np.ndarray, singles: np.ndarray) -> dict[str, str | list[int]]:
     """Return a mean image and thumbnails of single ones, ready for JSON.
 
     Thumbnails are grey levels, which the page draws: files of pictures would take a fifth of the
     time of the whole answer.
     """
     greys = each_as_grey(singles)
-    if max(greys.shape[1:]) > settings.thumbnail:
-        shrunk = [_shrunk(grey, settings.thumbnail) for grey in greys]
-        greys = np.stack([np.asarray(each) for each in shrunk])
+    # Particles are often fitted with 128 pixels: these need not be shrunk.
+    if max(greys.shape[1:]) > 128:
+        greys = np.stack([np.asarray(_shrunk(grey, 128)) for grey in greys])
     return {
-        "image": data_url(mean, largest=settings.largest_picture),
+        "image": data_url(mean),
         "thumbnails": b64encode(greys.tobytes()).decode(),
         "thumbnail_shape": list(greys.shape[1:]),
     }
 
 
-def data_url(image: np.ndarray, *, largest: int) -> str:
+def data_url(image: np.ndarray) -> str:
     """Return a picture in its own grey scale as a data: address of a .png file."""
-    return _address(_shrunk(as_grey(image[None])[0], largest))
+    # A screen has no more pixels.
+    picture = _shrunk(as_grey(image[None])[0], 4096)
+    buffer = io.BytesIO()
+    # Sent to this machine only: small matters less than soon, and noise cannot be compressed. Rows
+    # are not filtered either if the greys are a palette.
+    picture.convert("P").save(buffer, format="PNG", compress_level=0)
+    return f"data:image/png;base64,{b64encode(buffer.getvalue()).decode()}"
 
 
 def _shrunk(grey: np.ndarray, largest: int):
     picture = extra("PIL.Image").fromarray(grey)
     picture.thumbnail((largest, largest))
     return picture
-
-
-def _address(picture) -> str:
-    buffer = io.BytesIO()
-    # Sent to this machine only: small matters less than soon, and noise cannot be compressed. Rows
-    # are not filtered either if the greys are a palette.
-    picture.convert("P").save(buffer, format="PNG", compress_level=0)
-    return f"data:image/png;base64,{b64encode(buffer.getvalue()).decode()}"

@@ -2,7 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -19,17 +19,12 @@ from manifactor.runs.places import Place
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.selection import SELECTIONS, selection
 from manifactor.views import tables, words
-from manifactor.views.explorer.columns import Column, ColumnSettings, inside, run_columns, view_of
-from manifactor.views.explorer.molecule import Molecule, preview_of
-from manifactor.views.explorer.neighbourhoods import Strata, held, matched, point_of, reach
-from manifactor.views.explorer.previews import Look, Preview, PreviewSettings
-from manifactor.views.markup import paragraph, scale_bar
-from manifactor.views.report import diagnostics_section, evidence_section
-
-
-def belongs_to(name: str, number: int) -> bool:
-    """Return whether a column is one of a factor, counted from 1."""
-    return name == f"factor{number}" or name.startswith(f"factor{number}_")
+from manifactor.views.explorer.columns import INNER_RADIUS, Column, inside, run_columns, view_of
+from manifactor.views.explorer.molecule import Directed, MoleculePreview, preview_of
+from manifactor.views.explorer.neighbourhoods import Strata, held, matched, near
+from manifactor.views.explorer.previews import Preview, Viewpoint, mean_and_first, pictures
+from manifactor.views.figures import scale_bar
+from manifactor.views.report import templates
 
 
 def extent(place: Place) -> dict:
@@ -60,7 +55,7 @@ def described_preview(preview: Preview) -> dict:
         "count": preview.count,
         "why": preview.why,
         "limits": getattr(preview, "limits", None),
-        "bar": asdict(scale_bar(width)) if width else None,
+        "bar": scale_bar(width) if width else None,
         "bars": getattr(preview, "bars", {}),
         "views": getattr(preview, "views", None),
         "sources": getattr(preview, "sources", {}),
@@ -81,29 +76,16 @@ def described_column(column: Column) -> dict:
 
 # A run as the page sees it: what to draw, what lies near a place, what is selected.
 
-MODES = ("matched", "held")
+# Points drawn: browsers without a graphics card still follow the mouse. Selections count all
+# samples.
+MOST_SHOWN = 50_000
+
+# Corners of a lasso.
+MOST_CORNERS = 1000
 
 
 @dataclass(frozen=True)
-class SceneSettings:
-    """Settings of `open_scene`."""
-
-    # Points drawn: browsers without a graphics card still follow the mouse. Selections count all
-    # samples.
-    most_shown: int = 50_000
-
-    # Samples of a mean that a user may ask for.
-    most_averaged: int = 5000
-
-    # Of a lasso.
-    most_corners: int = 1000
-
-    columns: ColumnSettings = field(default_factory=ColumnSettings)
-    preview: PreviewSettings = field(default_factory=PreviewSettings)
-
-
-@dataclass(frozen=True)
-class Scene:
+class RunScene:
     """A run, opened for looking."""
 
     run: Run
@@ -111,7 +93,6 @@ class Scene:
     columns: dict[str, Column]
     shown: np.ndarray  # the samples that are drawn, ascending
     preview: Preview  # what is shown of samples
-    settings: SceneSettings = field(default_factory=SceneSettings)
     missing: tuple[str, ...] = ()  # sentences on what could not be read
     lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
@@ -132,12 +113,18 @@ class Scene:
             built["matched", f] = matched(places, f, count=count)
         return built
 
+    @cached_property
+    def extents(self) -> list[dict]:
+        """The limits of every factor's coordinates, and where to start."""
+        return [extent(place) for place in self.run.places]
+
+    @property
+    def most_averaged(self) -> int:
+        """The largest number of samples in a mean."""
+        return min(5000, len(self.run.rows))
+
     def about(self) -> dict:
         """Return what the page needs to build itself."""
-        return self._about
-
-    @cached_property
-    def _about(self) -> dict:
         run, preview = self.run, self.preview
         numbers = range(1, len(run.places) + 1)
         columns = {name: described_column(each) for name, each in self.columns.items()}
@@ -151,10 +138,10 @@ class Scene:
             "factors": [self._factor(number) for number in numbers],
             "columns": columns,
             "preview": described_preview(preview),
-            "inner": self.settings.columns.inner_radius,
+            "inner": INNER_RADIUS,
             # The page refuses more before it asks.
-            "most_averaged": min(self.settings.most_averaged, len(run.rows)),
-            "most_corners": self.settings.most_corners,
+            "most_averaged": self.most_averaged,
+            "most_corners": MOST_CORNERS,
             "exports": self.exports(),
         }
 
@@ -165,14 +152,14 @@ class Scene:
         columns = [
             name
             for name, column in self.columns.items()
-            if column.group == "places" and belongs_to(name, number)
+            if column.group == "places" and name.split("_")[0] == f"factor{number}"
         ]
         return {
             "topology": place.topology,
             "shape": self.fit.factors_[number - 1].shape,
             "columns": columns,
             "view": {"x": x, "y": y},
-            **extent(place),
+            **self.extents[number - 1],
         }
 
     def exports(self) -> list[str]:
@@ -186,20 +173,18 @@ class Scene:
         return own_format + [each for each in SELECTIONS if each not in WRITERS]
 
     def near(
-        self, at: Sequence[Sequence[float]], *, factor: int, mode: str, count: int, look: Look
+        self, at: Sequence[Sequence[float]], *, factor: int, mode: str, count: int, look: Viewpoint
     ) -> dict:
         """Return the mean of about `count` samples near a place, and the nearest."""
-        places = self.run.places
         look = replace(look, at=tuple(at))
-        if isinstance(self.preview, Molecule) and look.source == "images":
-            return self._near_direction(at, factor, mode, count, look)
-        point = point_of(places, at, factor if mode == "matched" else None)
-        rows, weights = self.strata[mode, factor].nearest(point, count)
-        # Matched samples are spread over the other factors: no reach to tell.
-        measured = range(len(at)) if mode == "held" else [factor]
+        one = factor if mode == "matched" else None
+        if isinstance(self.preview, MoleculePreview) and look.source == "images":
+            return self._near_direction(self.preview.directed(look.view), at, one, count, look)
+        strata = self.strata[mode, factor]
+        rows, weights, reached = near(strata, self.run.places, at, factor=one, count=count)
         return {
             "count": len(rows),
-            "reach": {f: reach(places[f], at[f], rows) for f in measured},
+            "reach": reached,
             **self._nearest(rows[: look.singles]),
             **self.preview.shown(rows, weights, look),
         }
@@ -207,30 +192,35 @@ class Scene:
     def _nearest(self, rows: np.ndarray) -> dict:
         """Return single samples with their places."""
         places = self.run.places
-        nearest = [place.displayed[rows] for place in places]
         return {
             "samples": self.run.rows[rows].tolist(),
             # Four decimals are more than the page shows.
-            "places": [np.round(each, 4).tolist() for each in nearest],
+            "places": [np.round(place.displayed[rows], 4).tolist() for place in places],
             "deviations": [displayed_deviations(place, rows) for place in places],
         }
 
     def _near_direction(
-        self, at: Sequence[Sequence[float]], factor: int, mode: str, count: int, look: Look
+        self,
+        directed: Directed,
+        at: Sequence[Sequence[float]],
+        factor: int | None,
+        count: int,
+        look: Viewpoint,
     ) -> dict:
         """Return the mean of images near a place that are seen from a direction."""
-        assert isinstance(self.preview, Molecule)
-        directed = self.preview.directed(look.view)
-        if not len(directed.rows):
+        places, count = directed.places, min(count, len(directed.rows))
+        if not count:
             nothing = self._nearest(directed.rows)
             return {"count": 0, "reach": {}, "cone": directed.described, **nothing}
-        near = directed.near(at, factor=factor, mode=mode, count=count)
+        # A cone has few samples: built faster than an image is read.
+        strata = held(places) if factor is None else matched(places, factor, count=count)
+        rows, weights, reached = near(strata, places, at, factor=factor, count=count)
         return {
-            "count": len(near.found),
-            "reach": near.reach,
+            "count": len(rows),
+            "reach": reached,
             "cone": directed.described,
-            **self._nearest(near.rows[: look.singles]),
-            **near.pictures(look.singles, settings=self.settings.preview),
+            **self._nearest(directed.rows[rows[: look.singles]]),
+            **pictures(*mean_and_first(directed.images, rows, weights, singles=look.singles)),
         }
 
     def selected(self, conditions: Sequence[Mapping]) -> dict:
@@ -269,52 +259,35 @@ class Scene:
         values, sizes = angle_matrix(self.fit.spectrum_, self.fit.factors_)
         return {"values": np.round(values, 4).tolist(), "sizes": sizes}
 
-    @property
-    def _what(self) -> Shown:
-        return self.preview.what if isinstance(self.preview, Molecule) else Shown()
-
     def evidence(self) -> dict:
         """Return the evidence and the diagnostics of the report as HTML."""
         record, fit = self.run.record, self.fit
+        shown = self.preview.what if isinstance(self.preview, MoleculePreview) else Shown()
         sentences = [
             words.evidence(record, fit),
             *words.all_views_sentences(record),
-            *words.volume_sentences(self._what),
+            *words.volume_sentences(shown),
             *words.about_particles(record),
         ]
-        parts = [
-            *map(paragraph, sentences),
-            evidence_section(record, fit),
-            diagnostics_section(record, fit),
-            tables.choices_table(record, fit).as_html(),
-        ]
-        return {"html": "".join(parts)}
+        page = templates().get_template("evidence.html")
+        return {"html": page.render(sentences=sentences, tables=tables.run_tables(record, fit))}
 
 
-def open_scene(
-    folder, *, shown: Shown | None = None, settings: SceneSettings = SceneSettings()
-) -> Scene:
+def open_scene(folder, *, shown: Shown | None = None) -> RunScene:
     """Return a run folder, opened for looking."""
     run = open_run(folder, some=True)
     _, fit = read_run(run.folder)
-    shown = shown or Shown(open_motions(run, fit))
-    return scene_of(run, fit, shown, settings=settings)
+    return scene_of(run, fit, shown or Shown(open_motions(run, fit)))
 
 
-def scene_of(
-    run: Run, fit: ManifoldFactorizer, shown: Shown, *, settings: SceneSettings = SceneSettings()
-) -> Scene:
+def scene_of(run: Run, fit: ManifoldFactorizer, shown: Shown) -> RunScene:
     """Return the scene of a run and its fit, which were read before."""
-    preview = preview_of(run, shown, settings=settings.preview)
-    columns, missing = run_columns(run, preview, settings=settings.columns)
-    drawn = _thinned(len(run.rows), settings.most_shown)
-    return Scene(run, fit, columns, drawn, preview, settings, missing)
-
-
-def _thinned(n_samples: int, most: int) -> np.ndarray:
-    """Return the samples to draw, ascending: all, or as many at random."""
-    if n_samples <= most:
-        return np.arange(n_samples)
-    # The same samples each time: a link shows the same picture again.
-    rng = np.random.default_rng(0)
-    return np.sort(rng.choice(n_samples, most, replace=False))
+    preview = preview_of(run, shown)
+    columns, missing = run_columns(run, preview)
+    n_samples = len(run.rows)
+    drawn = np.arange(n_samples)
+    if n_samples > MOST_SHOWN:
+        # The same samples each time: a link shows the same picture again.
+        rng = np.random.default_rng(0)
+        drawn = np.sort(rng.choice(n_samples, MOST_SHOWN, replace=False))
+    return RunScene(run, fit, columns, drawn, preview, missing)

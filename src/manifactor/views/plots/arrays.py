@@ -98,17 +98,16 @@ def function(
     title : str
     settings : PlotSettings
     """
-    quantile = np.quantile(np.abs(values), settings.function_quantile)
-    # A function that is zero everywhere still needs limits.
-    most = float(quantile) or 1.0
-    limits = (-most, most)
-    points(ax, xy, values, cmap=FUNCTION_MAP, limits=limits, settings=settings)
+    # Not the largest value: a few large ones would leave the others pale. A function that is zero
+    # everywhere still needs limits.
+    most = float(np.quantile(np.abs(values), 0.99)) or 1.0
+    points(ax, xy, values, cmap=FUNCTION_MAP, limits=(-most, most), settings=settings)
     ax.set_title(title, pad=2)
     return ax
 
 
 def place(ax, embedding: np.ndarray, truth: np.ndarray):
-    """Draw places on a factor, coloured by the true ones; return the Axes.
+    """Draw coordinates on a factor, coloured by the true ones; return the Axes.
 
     The colours are cyclic where the truth has the two columns of a circle. An embedding
     of a single column is drawn against the truth itself.

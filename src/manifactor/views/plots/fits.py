@@ -1,7 +1,6 @@
 """Drawings of a fit: its spectrum, its factors, and its bandwidth."""
 
 import io
-from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -21,9 +20,6 @@ from manifactor.views.plots.style import (
     new_figure,
     style,
 )
-
-# Share of the largest eigenvalue below which all are drawn alike.
-LEAST_DRAWN = 1e-6
 
 # What a coordinate is multiplied by to be shown, and its unit.
 DISPLAYED = {"circle": (180 / np.pi, ", degrees"), "interval": (1.0, "")}
@@ -45,7 +41,7 @@ def spectrum(ax, fit):
     # The constant function belongs to no factor.
     values = fit.spectrum_.eigenvalues[1:]
     # Eigenvalues of nearly separate components are 0 but for rounding.
-    values = np.maximum(values, LEAST_DRAWN * values[-1])
+    values = np.maximum(values, 1e-6 * values[-1])
     owner = owners(fit.spectrum_, fit.factors_)[1:]
     index = np.arange(1, len(values) + 1)
     # Above the others, which are many.
@@ -96,7 +92,7 @@ def embedding(
     values: np.ndarray | None = None,
     settings: PlotSettings = PlotSettings(),
 ):
-    """Draw places on a factor; return the Axes.
+    """Draw the samples on a factor; return the Axes.
 
     They are coloured by the coordinate, or by one value for each sample. Confidence is
     drawn upwards on an interval and outwards on a circle.
@@ -118,9 +114,8 @@ def embedding(
     cmap = circle_map() if cyclic else LINE_MAP
     if values is None:
         values = found.embedding[:, 0] if found.coordinate is None else found.coordinate
-    # As many square points for each sample as the cloud has room for.
-    area = settings.cloud_area / len(xy)
-    size = float(np.clip(area, settings.smallest_point, settings.largest_point))
+    # The cloud has 9000 square points (of 1/72 inch), so that few samples are seen as well as many.
+    size = float(np.clip(9000 / len(xy), 1.5, 5.0))
     points(ax, xy, values, cmap=cmap, size=size, settings=settings)
     ax.set_title(f"factor {factor + 1}: {found.shape}", color=colour(factor))
     if found.topology == "circle":
@@ -128,7 +123,7 @@ def embedding(
         ax.set(aspect="equal", xlim=limits, ylim=limits)
     if found.topology == "interval":
         ticks = (0, 0.5, 1)
-        ax.set(xlabel="place", ylabel="confidence")
+        ax.set(xlabel="coordinate", ylabel="confidence")
         ax.set(xticks=ticks, yticks=ticks, ylim=(-0.03, 1.03))
     return ax
 
@@ -143,7 +138,7 @@ def _plane(factor) -> np.ndarray:
 
 
 def confidence(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings()):
-    """Draw places on a factor, coloured by confidence from 0 to 1; return the Axes.
+    """Draw the samples on a factor, coloured by confidence from 0 to 1; return the Axes.
 
     Parameters
     ----------
@@ -156,15 +151,15 @@ def confidence(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings())
     """
     found = fit.factors_[factor]
     embedding(ax, fit, factor, values=found.confidence, settings=settings)
-    # The same colours for every factor, however sure its places are.
+    # The same colours for every factor, however sure its coordinates are.
     ax.collections[-1].set_clim(0, 1)
     return ax
 
 
 def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
-    """Draw the deviation of every place on a factor; return the Axes.
+    """Draw the deviation of every coordinate on a factor; return the Axes.
 
-    Coloured by the place, as in `embedding`.
+    Coloured by the coordinate, as in `embedding`.
 
     Parameters
     ----------
@@ -175,7 +170,7 @@ def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
     """
     spread = place.displayed_deviation
     if spread is None:
-        return nothing(ax, "the deviation of these places is not known")
+        return nothing(ax, "the deviation of these coordinates is not known")
     circle = place.topology == "circle"
     points(
         ax,
@@ -186,7 +181,7 @@ def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
         settings=settings,
     )
     unit = DISPLAYED[place.topology][1]
-    ax.set(xlabel=f"place{unit}", ylabel=f"deviation{unit}", ylim=(0, None))
+    ax.set(xlabel=f"coordinate{unit}", ylabel=f"deviation{unit}", ylim=(0, None))
     ax.set_xticks(np.arange(0, 361, 90) if circle else (0, 0.5, 1))
     ax.yaxis.set_major_locator(extra("matplotlib.ticker").MaxNLocator(4))
     ax.spines[["left", "bottom"]].set_visible(True)
@@ -214,7 +209,7 @@ def coordinate(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings())
     scale, unit = DISPLAYED[found.topology]
     shown = found.coordinate * scale
     ax.hist(shown, bins=settings.bins, color=colour(factor), histtype="stepfilled")
-    label = f"place on factor {factor + 1}{unit}"
+    label = f"coordinate on factor {factor + 1}{unit}"
     ax.set(xlabel=label, ylabel="samples", xlim=(0, scale * length(found)))
     return ax
 
@@ -281,24 +276,10 @@ def length(factor) -> float:
 # One figure of a whole fit: its factors above, what they were found by below.
 
 
-@dataclass(frozen=True)
-class OverviewSettings:
-    """Settings of `overview`."""
-
-    # Inches: a panel in which a legend of three lines has room, and the least width of a figure,
-    # that of three panels below.
-    panel: float = 2.4
-    least_width: float = 7.6
-    height: float = 5.0
-
-    # Bins of the small histograms: a few samples in each cell of a joint one.
-    plots: PlotSettings = field(default_factory=lambda: PlotSettings(bins=24))
-
-
-def overview(fit, *, figure=None, settings: OverviewSettings = OverviewSettings()):
+def overview(fit, *, figure=None):
     """Draw a whole fit; return the figure.
 
-    Above, the places on each factor. Below, the spectrum and the angles between the
+    Above, the samples on each factor. Below, the spectrum and the angles between the
     factors' gradients, where the factors have functions of the spectrum; then the joint
     distribution of two coordinates, that of one, or the curve of the bandwidth.
 
@@ -307,20 +288,19 @@ def overview(fit, *, figure=None, settings: OverviewSettings = OverviewSettings(
     fit : ManifoldFactorizer
     figure : Figure, SubFigure or None
         None for a new one.
-    settings : OverviewSettings
     """
     with style():
-        whole = _shown(fit, settings) if figure is None else figure
+        whole = _shown(fit) if figure is None else figure
         count = len(fit.factors_)
         verdict = f"{fit.verdict_}: {count} {'factor' if count == 1 else 'factors'}"
         whole.suptitle(verdict, fontsize=10)
         above, below = whole.subfigures(2, 1)
         for number, ax in enumerate(_row(above, count)):
-            embedding(ax, fit, number, settings=settings.plots)
+            embedding(ax, fit, number)
             if fit.factors_[number].coordinate is None:
                 # Both directions of a surface have the same unit.
                 ax.set_aspect("equal")
-        draws = _draws_below(fit, settings.plots)
+        draws = _draws_below(fit)
         for draw, ax in zip(draws, _row(below, len(draws)), strict=True):
             draw(ax)
     return whole
@@ -331,12 +311,14 @@ def _row(figure, count: int):
     return figure.subplots(1, count, squeeze=False)[0]
 
 
-def _draws_below(fit, settings: PlotSettings) -> list:
+def _draws_below(fit) -> list:
     """Return functions that draw on the axes of the lower row."""
     _, sizes = angle_matrix(fit.spectrum_, fit.factors_)
+    # Small histograms: a few samples in each cell of a joint one.
+    small = PlotSettings(bins=24)
     numbered = enumerate(fit.factors_)
     known = [number for number, factor in numbered if factor.coordinate is not None]
-    along = [partial(coordinate, fit=fit, factor=number, settings=settings) for number in known[:2]]
+    along = [partial(coordinate, fit=fit, factor=number, settings=small) for number in known[:2]]
     draws = [partial(spectrum, fit=fit)]
     if not sizes:
         # Factors of a sum own no functions of the spectrum.
@@ -345,23 +327,23 @@ def _draws_below(fit, settings: PlotSettings) -> list:
         draws.append(partial(angles, fit=fit))
     if len(known) > 1:
         one, other = known[:2]
-        draws.append(partial(joint, fit=fit, one=one, other=other, settings=settings))
+        draws.append(partial(joint, fit=fit, one=one, other=other, settings=small))
     elif sizes:
         draws.append(along[0] if along else partial(bandwidth, fit=fit))
     return draws
 
 
-def _shown(fit, settings: OverviewSettings):
+def _shown(fit):
     """Return a new figure, which notebooks show also if pyplot was never imported."""
-    width = max(settings.least_width, settings.panel * len(fit.factors_))
-    made = new_figure(width, settings.height)
-    made._repr_png_ = partial(_png, made, settings.plots.resolution)
+    # Inches: a legend of three lines has room in a panel, and three panels in the least width.
+    made = new_figure(max(7.6, 2.4 * len(fit.factors_)), 5.0)
+    made._repr_png_ = partial(_png, made)
     return made
 
 
-def _png(figure, resolution: int) -> bytes:
+def _png(figure) -> bytes:
     """Return a figure as the content of a .png file."""
     buffer = io.BytesIO()
     with style():
-        figure.savefig(buffer, format="png", dpi=resolution)
+        figure.savefig(buffer, format="png", dpi=PlotSettings().resolution)
     return buffer.getvalue()

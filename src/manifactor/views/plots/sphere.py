@@ -8,9 +8,6 @@ from manifactor._support.errors import extra
 from manifactor.cryoem.directions import SphereCells
 from manifactor.views.plots.style import LINE_MAP, MIDDLE
 
-TILTS = np.arange(0, 181, 30)
-ROTS = np.arange(-180, 181, 60)
-
 
 def sphere(
     ax,
@@ -93,18 +90,19 @@ def _outlines(
 
 def _draw_grid(ax) -> None:
     """Draw meridians and parallels, with rot and tilt along the axes."""
+    tilts, rots = np.arange(0, 181, 30), np.arange(-180, 181, 60)
     heights = np.cos(np.radians(np.linspace(0, 180, 91)))
-    for rot in ROTS:
+    for rot in rots:
         line = mollweide(np.full(len(heights), rot), heights)
         edge = abs(rot) == 180
         ax.plot(*line.T, color=MIDDLE, linewidth=0.8 if edge else 0.3)
-    for tilt in TILTS[1:-1]:
+    for tilt in tilts[1:-1]:
         height = np.cos(np.radians([tilt, tilt]))
         ax.plot(*mollweide(np.array([-180, 180]), height).T, color=MIDDLE, linewidth=0.3)
-    x = mollweide(ROTS, np.zeros(len(ROTS)))[:, 0]
-    y = mollweide(np.zeros(len(TILTS)), np.cos(np.radians(TILTS)))[:, 1]
-    ax.set_xticks(x, ROTS)
-    ax.set_yticks(y, TILTS)
+    x = mollweide(rots, np.zeros(len(rots)))[:, 0]
+    y = mollweide(np.zeros(len(tilts)), np.cos(np.radians(tilts)))[:, 1]
+    ax.set_xticks(x, rots)
+    ax.set_yticks(y, tilts)
     ax.set(xlabel="rot on the equator, degrees", ylabel="tilt, degrees")
     ax.set(aspect="equal", xlim=(-2.9, 2.9), ylim=(-1.45, 1.45))
     ax.spines[:].set_visible(False)

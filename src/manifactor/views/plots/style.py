@@ -74,18 +74,8 @@ class PlotSettings:
     # Points of a scatter plot: more take time and change nothing that is seen.
     most_points: int = 10_000
 
-    # Area of all points of a cloud together, in square points of a seventy-second of an inch, so
-    # that few samples are seen as well as many; bounds of one point's.
-    cloud_area: float = 9000
-    smallest_point: float = 1.5
-    largest_point: float = 5.0
-
     # Of a histogram, along each axis.
     bins: int = 40
-
-    # The colours of a function end at this quantile of its absolute values: a few large values
-    # would leave the others pale.
-    function_quantile: float = 0.99
 
     # Share above which a cell of a matrix is so dark that its number is light.
     dark_cell: float = 0.6
@@ -114,7 +104,7 @@ def new_figure(width: float, height: float):
 
 
 def circle_map():
-    """Return the colour map of places on a circle, the same at both ends."""
+    """Return the colour map of coordinates on a circle, the same at both ends."""
     colours = extra("matplotlib.colors")
     return colours.LinearSegmentedColormap.from_list("cycle", CYCLE)
 

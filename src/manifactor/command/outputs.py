@@ -1,0 +1,76 @@
+"""What a command is about to write, checked before any work starts, and who does the work."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from manifactor._support.files import claim, require_place
+from manifactor._support.workers import Workers
+from manifactor.command.terminal import note
+
+REMEDY = "Choose another --out."
+
+
+def own(place: Path) -> None:
+    """Refuse an output that cannot be written, or that another command is writing.
+
+    What killed commands have left beside it is removed, or put into its place.
+    """
+    require_place(place, remedy=REMEDY)
+    if claim(place):
+        note(f"a killed command had half replaced {place}, which is whole again.")
+
+
+def require_new_file(path: Path, *, overwrite: bool) -> None:
+    """Refuse a file that exists, unless it may be overwritten."""
+    own(path)
+    require_replaceable(path, overwrite=overwrite)
+
+
+def require_replaceable(path: Path, *, overwrite: bool) -> None:
+    """Refuse a file that exists, beside one that this command owns already."""
+    _require_new(path, ours=path.is_file(), overwrite=overwrite)
+
+
+def require_new_folder(folder: Path, *, mark: str, overwrite: bool) -> None:
+    """Refuse a folder that exists, unless it may be overwritten."""
+    own(folder)
+    _require_new(folder, ours=(folder / mark).is_file(), overwrite=overwrite)
+
+
+def _require_new(out: Path, *, ours: bool, overwrite: bool) -> None:
+    # A link that leads nowhere does not exist, but somebody made it.
+    if not os.path.lexists(out):
+        return
+    if not ours:
+        raise ValueError(f"{out} was not written by this command and is not replaced. {REMEDY}")
+    if not overwrite:
+        raise ValueError(
+            f"the output must not exist yet; {out} does. Choose another --out, or pass --overwrite."
+        )
+
+
+def require_ending(path: str, ending: str) -> Path:
+    """Return the path of a file; refuse a name with another ending, or with none."""
+    if not path.lower().endswith(ending):
+        raise ValueError(f"--out must end in {ending}; got {path}.")
+    return Path(path)
+
+
+@contextmanager
+def chosen_workers(
+    cluster: str | None, otherwise: Workers, *, device: str | None = None
+) -> Iterator[Workers]:
+    """Yield the workers of --cluster, or others where it was not given."""
+    if cluster is None:
+        yield otherwise
+        return
+    # Imported here: Dask takes a second to load.
+    from manifactor.cluster import cluster_workers
+
+    with cluster_workers(cluster, device=device) as workers:
+        pieces = "1 piece" if workers.count == 1 else f"{workers.count} pieces"
+        where = f"; its dashboard: {workers.dashboard}" if workers.dashboard else "."
+        note(f"the cluster does {pieces} at the same time{where}")
+        yield workers

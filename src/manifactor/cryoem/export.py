@@ -1,0 +1,557 @@
+"""Bridges to programs that reconstruct volumes along a factor.
+
+Each gives a program the points along a factor in its own coordinates, or weights, or particles,
+with commands that run as they are printed.
+"""
+
+import pickle
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from textwrap import wrap
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from manifactor._support.errors import one_line, printable, shell_line, warn_caller
+from manifactor._support.workers import Here, Workers
+from manifactor.cryoem.all_views.volumes import is_of_all_views
+from manifactor.cryoem.averages.matching import match
+from manifactor.cryoem.files.cryosparc import npy_bytes, result_group
+from manifactor.cryoem.files.formats import particles_with
+from manifactor.cryoem.files.particles import Particles, euler_matrices
+from manifactor.cryoem.files.stacks import ImageSource, image_folder, particle_images
+from manifactor.runs.places import Place, bin_labels, coordinate_columns
+from manifactor.runs.run import Run
+from manifactor.tables.files import read_samples
+from manifactor.tables.images import is_one_view
+from manifactor.tables.pickles import read_pickled_array
+
+
+def export(
+    run: Run,
+    factor: int,
+    program: str,
+    *,
+    n_bins: int,
+    folder: Path | None = None,
+    training: Path | None = None,
+    workers: Workers = Here(),
+) -> dict[str, bytes]:
+    """Return files, by name, that let a program reconstruct volumes along a factor.
+
+    "commands.txt" holds the commands, each with the folder in which it runs. The other factors are
+    held still: points along the factor have one coordinate on them, weights one distribution.
+    """
+    if program not in BRIDGES:
+        raise ValueError(f"the program must be one of {', '.join(BRIDGES)}; got {program}.")
+    if training is not None and program != "cryodrgn":
+        raise ValueError(
+            f"--training is the folder of a cryoDRGN model; {program} uses none. Leave it out."
+        )
+    place = run.place(factor)
+    if place.topology == "other":
+        raise ValueError(
+            f"points go along intervals and circles; factor {factor} has more dimensions."
+        )
+    others = [other for i, other in enumerate(run.places, start=1) if i != factor]
+    labels, centres = bin_labels(place.displayed, place.topology, n_bins=n_bins)
+    folder = (folder or run.folder / f"{program}-factor{factor}").absolute()
+    request = Request(run, place, others, labels, centres, folder, training, workers)
+    files, commands = BRIDGES[program](request)
+    warnings = request.warnings
+    for message in warnings:
+        warn_caller(message, UserWarning)
+    notes = "".join(comment(f"WARNING: {message}") for message in warnings)
+    return {**files, "commands.txt": f"{notes}{commands}".encode()}
+
+
+@dataclass(frozen=True)
+class Request:
+    """A run in bins along one factor, to be exported."""
+
+    run: Run
+    place: Place  # on the factor
+    others: list[Place]  # on the other factors
+    labels: np.ndarray  # (n,)
+    centres: np.ndarray  # (n_bins,)
+    folder: Path  # where the files will lie, absolute
+    # Folder of the model that gave the coordinates; None for that of the input
+    training: Path | None
+    workers: Workers  # who writes the files of bins
+
+    @property
+    def particles(self) -> Particles | None:
+        """Particles of the run, in its order; None if it knows none."""
+        return self.run.particles if "particles" in self.run.record else None
+
+    @property
+    def symmetry(self) -> str:
+        """Point group of the molecule; C1 where the fit was told none."""
+        return self.run.record.get("all_views", {}).get("symmetry", "C1")
+
+    @property
+    def image_folder(self) -> Path:
+        """Folder from which the images are named, absolute.
+
+        Where images were not found, it is that of the file of particles.
+        """
+        return self._found_folder or self.run.particles.path.absolute().parent
+
+    @cached_property
+    def _found_folder(self) -> Path | None:
+        """The folder from which all names of stacks lead to them."""
+        datadir = self.run.choice.datadir
+        return image_folder(self.run.particles, folder=None if datadir is None else Path(datadir))
+
+    @cached_property
+    def first_image(self) -> ImageSource | None:
+        """The first image, which tells box and pixel size; None if it is not found."""
+        particles = self.particles
+        if particles is None or particles.stack is None or self._found_folder is None:
+            return None
+        return particle_images(particles[:1], folder=self._found_folder)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is wrong with volumes of these particles, in sentences."""
+        particles = self.particles
+        if particles is None:
+            return []
+        found = []
+        if particles.angles is None:
+            found.append(
+                f"{particles.path} has no angles, without which no volume can be "
+                "reconstructed. Fit with --particles that were refined in 3-D."
+            )
+        elif is_one_view(particles):
+            found.append(
+                "all particles of this run show the molecule from one direction, and "
+                "volumes reconstructed from one view are meaningless. Export a run of "
+                "coordinates of particles in all views (cryoDRGN, 3D variability)."
+            )
+        if particles.stack is not None and self._found_folder is None:
+            found.append(
+                f"the images that {particles.path} names were not found in its folder, "
+                "in one above it or in the current folder; the commands run where they "
+                "are."
+            )
+        return found
+
+    def latents(self) -> np.ndarray:
+        """Return the coordinates that were fitted."""
+        run, path = self.run, self.run.input
+        if path.suffix.lower() == ".cs" and not is_of_all_views(run.record):
+            raise ValueError(
+                "cryoSPARC makes its own volumes of these components: select particles "
+                "to .cs and use it there."
+            )
+        fitted = ""
+        if is_of_all_views(run.record):
+            fitted = (
+                "images of all views. For volumes along its motions, use manifactor average, or "
+                "export to relion or aspire (STAR files) or cryosparc (.cs files)."
+            )
+        elif "components" in run.record or not path.is_file():
+            fitted = "images or volumes. Fit its z file with --particles."
+        if fitted:
+            raise ValueError(
+                "this needs the coordinates that the program itself found; "
+                f"{run.folder} was fitted to {fitted}"
+            )
+        latents = read_samples(path)
+        if len(latents) != len(run.rows):
+            raise ValueError(
+                f"{path} has {len(latents)} rows now and had {len(run.rows)} when "
+                "fitted. Fit again."
+            )
+        return latents
+
+    def points(self, latents: np.ndarray) -> bytes:
+        """Return the fitted coordinates of one sample in each bin, as text."""
+        # A program decodes its own coordinates, not ours: a point is a sample's.
+        rows = steady_samples(self.place, self.others, self.labels, self.centres)
+        # Eight digits are what single precision has.
+        lines = (" ".join(f"{value:.8g}" for value in point) for point in latents[rows])
+        return "".join(f"{line}\n" for line in lines).encode()
+
+
+# Lines of a shell: commands with quoted words, and comments.
+
+
+def command(*words: str | Path) -> str:
+    """Return a command as one line; words with blanks or signs of the shell are quoted.
+
+    >>> command("cd", Path("/data/my run;2"))
+    "cd '/data/my run;2'\\n"
+    """
+    return shell_line(*words) + "\n"
+
+
+def comment(text: str, *, width: int | None = 88) -> str:
+    """Return a text as lines of a comment.
+
+    >>> comment("one bin after the other")
+    '# one bin after the other\\n'
+    """
+    # Line ends in the name of a file would end the comment: all blanks are made one.
+    lines = [printable(one_line(text))]
+    if width is not None:
+        lines = wrap(lines[0], width - 2, break_long_words=False, break_on_hyphens=False)
+    return "".join(f"# {line}\n" for line in lines)
+
+
+# Points along a factor: one sample of each bin, at one coordinate on the other factors.
+
+
+def steady_samples(
+    place: Place, others: Sequence[Place], labels: np.ndarray, centres: np.ndarray
+) -> np.ndarray:
+    """Return one sample of each bin, all at about one coordinate on the other factors.
+
+    Empty bins have none. Points are samples themselves, so none is off the data. The common
+    coordinate is the one, of some drawn at random, that is nearest to all bins.
+    """
+    # Every sample is in a bin here, so the labels are the bins that are not empty.
+    filled = np.unique(labels)
+    bins = [np.flatnonzero(labels == k) for k in filled]
+    if others:
+        bins = _near_common_place(others, bins)
+    chosen = []
+    for k, rows in zip(filled, bins, strict=True):
+        distance = np.abs(place[rows].displayed - centres[k])
+        if place.topology == "circle":
+            # The shorter way round.
+            distance = np.minimum(distance, 360 - distance)
+        chosen.append(rows[distance.argmin()])
+    return np.array(chosen)
+
+
+def _near_common_place(others: Sequence[Place], bins: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return the rows of each bin, up to five, nearest to one coordinate on the other factors."""
+    # In units of the standard deviation, so that no factor dominates the distance.
+    features = np.column_stack([other.features / other.features.std() for other in others])
+    trees = [(rows, KDTree(features[rows]), min(5, len(rows))) for rows in bins]
+    # A fixed seed: the same command gives the same points.
+    candidates = features[np.random.default_rng(0).permutation(len(features))[:300]]
+    # All the samples that are taken from a bin must lie near, and the farthest bin decides.
+    distances = [tree.query(candidates, [count])[0][:, 0] for _, tree, count in trees]
+    common = candidates[np.max(distances, axis=0).argmin()]
+    # A list of neighbours, for which `query` returns an array even if it is one.
+    return [rows[tree.query(common, np.arange(1, count + 1))[1]] for rows, tree, count in trees]
+
+
+# RELION and cryoSPARC: a file of particles for each bin.
+
+Bridge = tuple[dict[str, bytes], str]
+
+
+def _relion(request: Request) -> Bridge:
+    """Return a STAR file for each bin, and the commands that reconstruct them."""
+    files = {}
+    commands = comment(
+        "one bin along the factor after the other; the other factors are as they are. "
+        "RELION finds images from the folder of its project:"
+    )
+    commands += command("cd", request.image_folder)
+    # A STAR file without defocus is of images without a CTF.
+    options = ["--ctf"] if "defocus_u" in request.run.particles.microscope else []
+    if request.symmetry != "C1":
+        options += ["--sym", request.symmetry]
+    for name, content, text in _bins(request, suffix=".star"):
+        files[f"{name}.star"] = content
+        star, volume = request.folder / f"{name}.star", request.folder / f"{name}.mrc"
+        commands += comment(text)
+        commands += command("relion_reconstruct", "--i", star, "--o", volume, *options)
+    return files, commands
+
+
+def _cryosparc(request: Request) -> Bridge:
+    """Return a .cs file for each bin with its .csg, and how to import them."""
+    files: dict[str, bytes] = {}
+    commands = comment(
+        "one bin along the factor after the other; the other factors are as they are. "
+        "In a workspace of the cryoSPARC project whose folder is "
+        f"{request.image_folder}, build the job Import Result Group for each file:"
+    )
+    missing: list[str] = []
+    for name, particles, text in _bins(request, suffix=".cs"):
+        content, group, missing = result_group(particles, f"{name}.cs", request.image_folder)
+        files |= {f"{name}.cs": content, f"{name}.csg": group}
+        commands += comment(f"{request.folder / name}.csg: {text}", width=None)
+    commands += comment(
+        "then Homogeneous Reconstruction Only with the particles of each"
+        + ("." if request.symmetry == "C1" else f", symmetry {request.symmetry}.")
+    )
+    if missing:
+        commands += comment(
+            f"{request.run.particles.path} has no {', '.join(missing)}: connect the "
+            "job's input also to the output of the original job that has them."
+        )
+    return files, commands
+
+
+def _bins(request: Request, *, suffix: str) -> list[tuple[str, bytes, str]]:
+    """Return name, file and description of each bin that holds particles."""
+    run = request.run
+    particles = run.particles
+    if particles.path.suffix.lower() != suffix:
+        raise ValueError(
+            f"this program reads {suffix}; the run's particles are {particles.path.name}."
+        )
+    # A worker reads the file of particles again, and may run in another folder.
+    known = replace(particles.without_images(), path=particles.path.absolute())
+    bins = [(k, np.flatnonzero(request.labels == k)) for k in np.unique(request.labels)]
+    jobs = [
+        (known[rows], coordinate_columns([place[rows] for place in run.places], suffix))
+        for _, rows in bins
+    ]
+    contents = request.workers.map(particles_with, jobs)
+    return [
+        # From 1, as bins are counted in bins.csv.
+        (f"bin_{k + 1:02d}", content, f"{len(rows)} particles around {request.centres[k]:.3g}")
+        for (k, rows), content in zip(bins, contents, strict=True)
+    ]
+
+
+# ASPIRE: a script that reconstructs matched averages along a factor.
+
+SCRIPT = '''\
+"""Volumes along the factor: volume_01.mrc, volume_02.mrc, ..., one for each bin.
+
+Row i of weights.npy is particle rows[i]; it counts weights[i, k] times in volume k + 1.
+"""
+
+import numpy as np
+from aspire.operators import IdentityFilter
+from aspire.reconstruction import WeightedVolumesEstimator
+from aspire.source import RelionSource
+
+source = RelionSource(
+    {particles!r},
+    data_folder={folder!r},
+    pixel_size={pixel_size!r},
+    dtype="float32",
+)
+{contrast}
+rows = np.load("rows.npy")
+weights = np.load("weights.npy")
+for number, column in enumerate(weights.T, start=1):
+    inside = np.flatnonzero(column)
+    if not len(inside):
+        continue
+    counts = column[inside, None]
+    n = len(inside)
+    # ASPIRE's weights are coefficients of a model, not weights of an average: it fits
+    # an image by its coefficient times the volume. The least squares of an average, in
+    # which an image counts c times, have c / n on both sides of the normal equations.
+    # ASPIRE's left side, the kernel, has the squares of the coefficients; its right
+    # side has the coefficients over the root of n. The kernel is computed first.
+    estimator = WeightedVolumesEstimator(
+        np.sqrt(counts / n),
+        source[rows[inside]],
+        preconditioner="none",
+        checkpoint_iterations=None,
+    )
+    estimator.kernel
+    estimator.weights = counts / np.sqrt(n)
+    volume = sign * estimator.estimate()
+    volume.save(f"volume_{{number:02d}}.mrc", overwrite=True)
+'''
+
+# With and without a CTF.
+CONTRAST = {
+    True: "sign = -1  # ASPIRE's CTF has the opposite sign of RELION's",
+    False: """\
+sign = 1
+# The STAR file has no defocus: its images are taken as free of a CTF.
+source.unique_filters = [IdentityFilter()]
+source.filter_indices = np.zeros(source.n, dtype=int)""",
+}
+
+
+def _aspire(request: Request) -> Bridge:
+    """Return weights for an average in each bin, and a script that uses them."""
+    particles = request.run.particles
+    path = particles.path.absolute()
+    if path.suffix.lower() != ".star":
+        raise ValueError(
+            f"ASPIRE reads particles from STAR files; those of the run are {path}. "
+            "Convert them first."
+        )
+    pixel_size = None
+    if particles.pixel_size is None:
+        # ASPIRE does not work without one, as little as it matters without a CTF.
+        pixel_size = 1.0 if request.first_image is None else request.first_image.pixel_size
+    script = SCRIPT.format(
+        particles=str(path),
+        folder=str(request.image_folder),
+        pixel_size=pixel_size,
+        contrast=CONTRAST[_has_ctf(particles)],
+    )
+    labels, n_bins = request.labels, len(request.centres)
+    matching = match(labels, request.others, n_bins=n_bins)
+    # How often a particle counts in each bin: 1 on average, as in a reconstruction without weights.
+    weights = np.zeros((len(labels), n_bins), dtype=np.float32)
+    weights[np.arange(len(labels)), labels] = matching.weights * matching.counts[labels]
+    commands = comment("matched averages along the factor, one volume for each bin")
+    commands += command("cd", request.folder) + command("python", "aspire_volumes.py")
+    return {
+        "weights.npy": npy_bytes(weights),
+        "rows.npy": npy_bytes(request.run.rows),
+        "aspire_volumes.py": script.encode(),
+    }, commands
+
+
+# RECOVAR, which reconstructs volumes by kernel regression.
+
+# Parameters without which there is no CTF, in the order of cryoDRGN's and RECOVAR's tables; behind
+# them is the phase shift, and few microscopes have a phase plate.
+CTF_COLUMNS = (
+    "defocus_u",
+    "defocus_v",
+    "defocus_angle",
+    "voltage",
+    "spherical_aberration",
+    "amplitude_contrast",
+)
+
+
+def _has_ctf(particles: Particles) -> bool:
+    return particles.microscope.keys() >= set(CTF_COLUMNS)
+
+
+def _recovar(request: Request) -> Bridge:
+    """Return points, embedding, poses and CTF for RECOVAR, and the command."""
+    latents = request.latents()
+    particles = request.run.particles
+    source = request.run.choice.images(particles)
+    box = source.shape[-1]
+    suffix = particles.path.suffix.lower()
+    words = ["recovar", "reconstruct_from_external_embedding"]
+    words += [str(request.run.folder.absolute() / f"particles{suffix}")]
+    words += ["--datadir", str(request.image_folder)]
+    words += ["--poses", "poses.pkl", "--ctf", "ctf.pkl"]
+    words += ["--embedding", "embedding.pkl", "--target", "points.txt"]
+    if latents.shape[1] == 1:
+        words.append("--zdim1")
+    # RELION's particles are white and its CTF is positive at low frequencies; RECOVAR's CTF is
+    # negative there, as for dark particles.
+    if suffix == ".star":
+        words += ["--uninvert-data", "true"]
+    words += ["-o", "volumes"]
+    commands = comment("volumes along the factor by kernel regression")
+    commands += command("cd", request.folder) + command(*words)
+    if particles.angles is None:
+        raise ValueError(
+            f"RECOVAR needs the angles of the particles; {particles.path} has none. "
+            "Fit with --particles that were refined in 3-D."
+        )
+    # Shifts in parts of the box.
+    shift = np.zeros((len(particles), 2)) if particles.shift is None else particles.shift
+    poses = euler_matrices(particles.angles), shift / box
+    return {
+        # Pickles are what RECOVAR takes; they are written here and never read.
+        "embedding.pkl": pickle.dumps(latents.astype(np.float32)),
+        "points.txt": request.points(latents),
+        "poses.pkl": pickle.dumps(poses),
+        "ctf.pkl": pickle.dumps(_ctf_table(particles, box, source.pixel_size)),
+    }, commands
+
+
+def _ctf_table(particles: Particles, box: int, pixel_size: float) -> np.ndarray:
+    """Return box, pixel size and CTF parameters of each particle, (n, 9)."""
+    known = particles.microscope
+    table = np.empty((len(particles), 9), dtype=np.float32)
+    # Images without a CTF: it is -1 at all frequencies. The sign is that of RECOVAR, which is the
+    # opposite of RELION's.
+    table[:] = box, pixel_size, 0, 0, 0, 300, 0, 1, 0
+    if _has_ctf(particles):
+        for column, name in enumerate((*CTF_COLUMNS, "phase_shift"), start=2):
+            table[:, column] = known.get(name, 0.0)
+    return table
+
+
+# cryoDRGN, whose model decodes points in its coordinates.
+
+
+def _cryodrgn(request: Request) -> Bridge:
+    """Return points for `cryodrgn eval_vol`, and the command."""
+    files = {"z_values.txt": request.points(request.latents())}
+    given = request.run.input
+    folder = (request.training or given.parent).absolute()
+    # An epoch's coordinates, z.20.pkl, belong to its weights, weights.20.pkl.
+    epoch = re.fullmatch(r"z(\.\d+)?\.pkl", given.name)
+    weights = folder / f"weights{(epoch and epoch[1]) or ''}.pkl"
+    old = folder / "config.pkl"
+    config = old if old.is_file() else folder / "config.yaml"
+    commands = comment("volumes along the factor, by the model of the coordinates:")
+    if not (weights.is_file() and config.is_file()):
+        return files, commands + comment(
+            f"the model was not found: there is no {weights.name} with a "
+            f"config.yaml in {folder}. Export again with --training "
+            "FOLDER, the output folder of cryodrgn train_vae, for the command."
+        )
+    words: list[str | Path] = ["cryodrgn", "eval_vol", weights, "-c", config]
+    words += ["--zfile", "z_values.txt", "-o", "volumes"]
+    commands += command("cd", request.folder)
+    voxel_size = _voxel_size(request, config)
+    if voxel_size is None:
+        commands += comment("the pixel size is not known: without --Apix, volumes have 1 A a voxel")
+    else:
+        words += ["--Apix", f"{voxel_size:.6g}"]
+    commands += command(*words)
+    commands += comment("to see them along the factor, on the page of the run:")
+    run = request.run.folder.absolute()
+    shown = command("manifactor", "report", run, "--volumes", request.folder)
+    return files, f"{commands}# {shown}"
+
+
+def _voxel_size(request: Request, config: Path) -> float | None:
+    """Return the voxel size in Angstrom of a model's volumes; None where it is unknown.
+
+    The model may have been trained on downsampled images: the width is what they share.
+    """
+    found = re.fullmatch(r"\d{1,6}", _stated(config, "lattice_args", "D"))
+    # The lattice of an even box has one point more, to be symmetric about 0.
+    box = int(found[0]) - 1 if found else 0
+    width, particles = _trained_width(config), request.particles
+    if width is None and particles is not None and particles.pixel_size:
+        image = request.first_image
+        width = None if image is None else image.shape[-1] * particles.pixel_size
+    return None if width is None or box <= 0 else width / box
+
+
+def _trained_width(config: Path) -> float | None:
+    """Return the width in Angstrom of the images that a model was trained on."""
+    path = Path(_stated(config, "dataset_args", "ctf").strip("\"'"))
+    try:
+        table = read_pickled_array(path) if path.is_file() else np.zeros(0)
+    except ValueError:
+        return None
+    if table.ndim != 2 or not len(table) or table.shape[1] < 2:
+        return None
+    # The first two columns are the box and the pixel size.
+    width = float(table[0, 0]) * float(table[0, 1])
+    return width if 0 < width < float("inf") else None
+
+
+def _stated(config: Path, section: str, entry: str) -> str:
+    """Return what a section of a model's config says; "" where it does not say it."""
+    # Before version 2 the config was a pickle, which is not read here.
+    if config.suffix != ".yaml":
+        return ""
+    text = config.read_text("utf-8", "replace")
+    found = re.search(rf"^{section}:.*\n(?:[ \t].*\n)*?[ \t]+{entry}:(.*)", text, re.MULTILINE)
+    return found[1].strip() if found else ""
+
+
+BRIDGES: dict[str, Callable[[Request], Bridge]] = {
+    "cryodrgn": _cryodrgn,
+    "recovar": _recovar,
+    "aspire": _aspire,
+    "relion": _relion,
+    "cryosparc": _cryosparc,
+}

@@ -1,0 +1,140 @@
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from manifactor.cryoem.averages import matching as matching_module
+from manifactor.cryoem.averages.matching import match
+from manifactor.runs.places import Place, bin_labels
+
+
+def dependent(rng, n_samples=4000, correlation=0.58):
+    """Two uniform latents with a Gaussian copula."""
+    a, noise = rng.normal(size=(2, n_samples))
+    return norm.cdf(a), norm.cdf(correlation * a + np.sqrt(1 - correlation**2) * noise)
+
+
+def bin_means(values, labels, weights):
+    return np.bincount(labels, weights * values) / np.bincount(labels, weights)
+
+
+def test_matched_bins_have_the_same_mean_of_a_dependent_factor(rng):
+    a, b = dependent(rng)
+    labels, _ = bin_labels(a, "interval", n_bins=10)
+    matching = match(labels, [Place(b, "interval")], n_bins=10)
+    assert np.ptp(bin_means(b, labels, np.ones(len(b)))) > 0.5
+    assert np.ptp(bin_means(b, labels, matching.weights)) < 0.03
+    for quantile in (0.25, 0.5, 0.75):
+        below = b < np.quantile(b, quantile)
+        assert np.ptp(bin_means(below, labels, matching.weights)) < 0.07
+    assert matching.unevenness[0] > 1.7
+    assert matching.unevenness[1] < 0.1
+    assert 0 <= matching.dropped < 0.2
+
+
+def test_effective_sizes_are_those_of_the_weights_and_below_the_counts(rng):
+    a, b = dependent(rng)
+    labels, _ = bin_labels(a, "interval", n_bins=10)
+    matching = match(labels, [Place(b, "interval")], n_bins=10)
+    for k in range(10):
+        own = matching.weights[labels == k]
+        assert own.sum() == pytest.approx(1)
+        assert matching.effective_sizes[k] == pytest.approx(1 / (own**2).sum())
+        assert matching.counts[k] == len(own)
+    assert (matching.effective_sizes < matching.counts).all()
+    assert matching.effective_sizes.min() > matching.counts.min() / 5
+
+
+def test_independent_factors_lose_little_by_matching(rng):
+    a, b = rng.uniform(size=(2, 4000))
+    labels, _ = bin_labels(a, "interval", n_bins=8)
+    matching = match(labels, [Place(2 * np.pi * b, "circle")], n_bins=8)
+    assert (matching.effective_sizes > 0.85 * matching.counts).all()
+    assert matching.n_cells == 12
+    assert matching.dropped == 0
+
+
+def test_several_factors_circles_and_surfaces_are_matched_at_once(rng):
+    a, b = dependent(rng, 20_000)
+    sheet = np.column_stack([b + 0.1 * rng.normal(size=len(a)), rng.uniform(size=len(a))])
+    angle = (120 * a + 40 * rng.normal(size=len(a))) % 360
+    labels, _ = bin_labels(a, "interval", n_bins=4)
+    matching = match(labels, [Place(np.radians(angle), "circle"), Place(sheet, "other")], n_bins=4)
+    assert matching.unevenness[0] > 1.3
+    assert matching.unevenness[1] < 0.2
+
+
+def test_the_start_of_a_circle_does_not_matter(rng):
+    a = rng.uniform(size=4000)
+    angle = 120 * a + 40 * rng.normal(size=4000)
+    labels, _ = bin_labels(a, "interval", n_bins=4)
+    matchings = [
+        match(labels, [Place(np.radians((angle + start) % 360), "circle")], n_bins=4)
+        for start in (0, 77, 200)
+    ]
+    assert all(matching.weights == pytest.approx(matchings[0].weights) for matching in matchings)
+    assert matchings[0].unevenness[0] > 1.3
+    assert matchings[0].unevenness[1] < 0.1
+
+
+def test_places_that_a_bin_lacks_have_no_weight(rng):
+    labels = np.repeat([0, 1], 100)
+    b = np.r_[rng.uniform(0, 0.5, size=100), rng.uniform(0, 1, size=100)]
+    matching = match(labels, [Place(b, "interval")], n_bins=2)
+    assert (matching.weights[b > 0.6] == 0).all()
+    assert matching.n_cells < 12
+    assert matching.dropped == pytest.approx(np.mean(matching.weights == 0))
+
+
+def test_without_other_factors_all_samples_of_a_bin_weigh_the_same():
+    matching = match(np.array([0, 0, 1, -1]), [], n_bins=3)
+    assert matching.weights.tolist() == [0.5, 0.5, 1, 0]
+    assert matching.effective_sizes.tolist() == [2, 1, 0]
+    assert matching.counts.tolist() == [2, 1, 0]
+    assert matching.unevenness == (0, 0)
+
+
+def test_bins_too_small_to_match_take_no_part(rng):
+    labels = np.repeat([0, 1, 2, -1], [100, 100, 5, 20])
+    matching = match(labels, [Place(rng.uniform(size=225), "interval")], n_bins=4)
+    assert (matching.weights[labels == 2] == 0).all()
+    assert (matching.effective_sizes[:2] > 70).all()
+    assert matching.effective_sizes[2:].tolist() == [0, 0]
+    assert matching.counts.tolist() == [100, 100, 5, 0]
+    assert matching.dropped == pytest.approx(5 / 205)
+
+
+def test_bins_without_a_common_place_are_refused_with_the_poorest_bin():
+    b = np.linspace(0, 1, 200)
+    labels, _ = bin_labels(b, "interval", n_bins=4)
+    with pytest.raises(
+        ValueError, match=r"none of the 6 cells .* all 4 bins: bin \d lacks [45] of them. .*--bins"
+    ):
+        match(labels, [Place(b, "interval")], n_bins=4)
+
+
+def test_too_few_samples_are_refused():
+    with pytest.raises(
+        ValueError,
+        match=r"at least 16 samples .* fullest of 5 bins has 3. Take fewer bins \(--bins\)",
+    ):
+        match(np.array([0, 0, 0, 1]), [Place(np.zeros(4), "interval")], n_bins=5)
+
+
+def test_order_of_the_samples_does_not_matter(rng):
+    a, b = dependent(rng, 500)
+    order = rng.permutation(500)
+    labels, _ = bin_labels(a, "interval", n_bins=5)
+    weights = match(labels, [Place(b, "interval")], n_bins=5).weights
+    assert match(labels[order], [Place(b[order], "interval")], n_bins=5).weights == pytest.approx(
+        weights[order]
+    )
+
+
+def test_fewer_samples_in_a_cell_make_more_cells_and_match_closer(rng, monkeypatch):
+    a, b = dependent(rng, 600)
+    labels, _ = bin_labels(a, "interval", n_bins=3)
+    fine = match(labels, [Place(b, "interval")], n_bins=3)
+    monkeypatch.setattr(matching_module, "SAMPLES_PER_CELL", 40)
+    coarse = match(labels, [Place(b, "interval")], n_bins=3)
+    assert coarse.n_cells < fine.n_cells
+    assert fine.unevenness[1] < coarse.unevenness[1] < coarse.unevenness[0]

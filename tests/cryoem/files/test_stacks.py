@@ -1,0 +1,360 @@
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import mrcfile
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from manifactor.cryoem.files.cryosparc import npy_bytes
+from manifactor.cryoem.files.formats import read_particles
+from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.files.stacks import ImageArray, particle_images, stack_images, volume_series
+
+
+def save(path, data, *, voxel_size=None):
+    """An MRC file; three axes are a stack where the name says so."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with mrcfile.new(path, overwrite=True) as file:
+        file.set_data(data)
+        if path.suffix == ".mrcs":
+            file.set_image_stack()
+        if voxel_size:
+            file.voxel_size = voxel_size
+    return path
+
+
+def named(count, shape=(4, 6)):
+    """Images whose pixels tell which image they are in."""
+    return (
+        np.arange(count)[:, None, None] + np.arange(np.prod(shape)).reshape(shape) / 100
+    ).astype(np.float32)
+
+
+def particles_at(path, stack, places):
+    stack = np.broadcast_to(np.array(stack), len(places))
+    return Particles(
+        path,
+        np.arange(len(places)),
+        stack=stack,
+        slice=np.array(places),
+        pixel_sizes=np.full(len(places), 1.5),
+    )
+
+
+def gathered(source, rows=None):
+    """All images by row, after checking that every row is reported once."""
+    blocks = list(source.blocks(rows))
+    seen = np.concatenate([block_rows for block_rows, _ in blocks])
+    assert len(set(seen.tolist())) == len(seen)
+    assert all(images.dtype == np.float32 for _, images in blocks)
+    out = np.full((len(source), *source.shape), np.nan, dtype=np.float32)
+    for block_rows, images in blocks:
+        out[block_rows] = images
+    return out
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Two stacks in one folder, 5 and 3 images, and the path of a STAR file beside them."""
+    save(tmp_path / "a.mrcs", named(5))
+    save(tmp_path / "b.mrcs", 100 + named(3))
+    return tmp_path / "particles.star"
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@given(
+    images=st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 2)), min_size=1, max_size=9),
+    size=st.integers(1, 4),
+    data=st.data(),
+)
+def test_any_rows_in_any_order_and_block_size_have_the_right_content(project, images, size, data):
+    names, places = zip(*images, strict=True)
+    source = particle_images(particles_at(project, [f"{name}.mrcs" for name in names], places))
+    rows = np.array(data.draw(st.lists(st.integers(0, len(images) - 1), unique=True, min_size=1)))
+    source = replace(source, block_bytes=size * 4 * 24)
+    blocks = [block for block, _ in source.blocks(rows)]
+    assert max(map(len, blocks)) <= size
+    # Each stack is read from front to back.
+    order = [images[row] for row in np.concatenate(blocks)]
+    assert order == sorted(order)
+    found = gathered(source, rows)
+    for row, (name, place) in enumerate(images):
+        expected = named(5)[place] + (100 if name == "b" else 0)
+        expected = expected.astype("f4") if row in rows else np.full((4, 6), np.nan, "f4")
+        assert np.array_equal(found[row], expected, equal_nan=True)
+
+
+def test_stacks_are_found_from_a_folder_above_as_in_a_project_of_relion(tmp_path, monkeypatch):
+    stack = save(tmp_path / "Extract/job007/mic.mrcs", named(2))
+    star = tmp_path / "Refine3D/job020/run_data.star"
+    star.parent.mkdir(parents=True)
+    found = particle_images(particles_at(star, "Extract/job007/mic.mrcs", [1, 0]))
+    assert np.array_equal(gathered(found), named(2)[::-1])
+    # By a whole path, and from the current folder.
+    assert particle_images(particles_at(star, str(stack), [0])).files == (stack,)
+    monkeypatch.chdir(stack.parent)
+    assert len(particle_images(particles_at(star, "mic.mrcs", [0, 1]))) == 2
+
+
+def test_images_of_cryosparc_are_found_behind_their_mark(tmp_path):
+    save(tmp_path / "J3/extract/stack.mrc", named(3))
+    kinds = [("uid", "<u8"), ("blob/path", "S32"), ("blob/idx", "<u4"), ("blob/psize_A", "<f4")]
+    rows = [(7, b">J3/extract/stack.mrc", 2, 1.25), (5, b">J3/extract/stack.mrc", 0, 1.25)]
+    (tmp_path / "J9").mkdir()
+    path = tmp_path / "J9/particles.cs"
+    path.write_bytes(npy_bytes(np.array(rows, dtype=kinds)))
+    source = particle_images(read_particles(path))
+    assert source.pixel_size == 1.25
+    assert np.array_equal(gathered(source), named(3)[[2, 0]])
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "float16", "float32", ">f4"])
+def test_all_kinds_of_numbers_become_float32(tmp_path, kind):
+    images = np.arange(48).reshape(2, 4, 6).astype(kind)
+    found = gathered(stack_images(save(tmp_path / "a.mrcs", images)))
+    assert np.array_equal(found, images.astype(np.float32))
+    single = gathered(stack_images(save(tmp_path / "b.mrc", images[0])))
+    assert np.array_equal(single, images[:1].astype(np.float32))
+
+
+def test_the_pixel_size_is_that_of_the_particles_or_of_the_stack_or_one(tmp_path):
+    path = save(tmp_path / "a.mrcs", named(2), voxel_size=0.83)
+    unknown = replace(particles_at(tmp_path / "p.star", "a.mrcs", [0]), pixel_sizes=None)
+    assert stack_images(path).pixel_size == pytest.approx(0.83)
+    assert particle_images(unknown).pixel_size == pytest.approx(0.83)
+    assert particle_images(particles_at(tmp_path / "p.star", "a.mrcs", [0])).pixel_size == 1.5
+    assert stack_images(save(tmp_path / "b.mrcs", named(2))).pixel_size == 1
+
+
+# Offsets of the stamp and of the machine stamp in the header, and of the sampling.
+STAMP, MACHINE, SAMPLING = slice(208, 212), slice(212, 216), slice(28, 52)
+
+
+def spoilt(path, *parts):
+    """Overwrite parts of the header with zeros, as old programs left them."""
+    content = bytearray(path.read_bytes())
+    for part in parts:
+        content[part] = bytes(part.stop - part.start)
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("parts", [(STAMP,), (MACHINE,), (STAMP, MACHINE, SAMPLING)])
+@pytest.mark.parametrize("kind", ["<f4", ">f4", "<i2"])
+def test_a_stack_without_stamps_is_read(tmp_path, parts, kind):
+    path = spoilt(save(tmp_path / "a.mrcs", named(3).astype(kind)), *parts)
+    source = stack_images(path)
+    assert np.array_equal(gathered(source), named(3).astype(kind).astype("f4"))
+    assert source.pixel_size == 1
+    assert not source.pixel_size_stated
+
+
+def test_a_cube_named_as_a_volume_is_no_stack(tmp_path):
+    cube = named(4, shape=(4, 4))
+    assert len(stack_images(save(tmp_path / "a.mrcs", cube))) == 4
+    with pytest.raises(ValueError, match="looks like a volume, 4 x 4 x 4; images are"):
+        stack_images(save(tmp_path / "a.mrc", cube))
+    assert len(stack_images(save(tmp_path / "b.mrc", named(3, shape=(4, 4))))) == 3
+
+
+@pytest.mark.parametrize("name", ["Extract/job007/a.mrcs", "/lost/project/job007/a.mrcs", "a.mrcs"])
+@pytest.mark.parametrize("place", ["a.mrcs", "job007/a.mrcs"])
+def test_stacks_are_found_in_the_folder_that_is_given(tmp_path, name, place):
+    save(tmp_path / "moved" / place, 3 + named(2))
+    save(tmp_path / "a.mrcs", named(2))  # which is not the one
+    particles = particles_at(tmp_path / "p.star", name, [1])
+    if place != "a.mrcs" and name == "a.mrcs":
+        match = "names the stack a.mrcs, and --datadir .*moved holds neither this path"
+        with pytest.raises(ValueError, match=match):
+            particle_images(particles, folder=tmp_path / "moved")
+        return
+    source = particle_images(particles, folder=tmp_path / "moved")
+    assert np.array_equal(gathered(source), 3 + named(2)[[1]])
+
+
+def test_shifts_in_angstrom_need_a_pixel_size(tmp_path):
+    star = tmp_path / "p.star"
+    star.write_text(
+        "data_\nloop_\n_rlnImageName #1\n_rlnOriginXAngst #2\n_rlnOriginYAngst #3\n"
+        "1@a.mrcs 3.0 -6.0\n"
+    )
+    save(tmp_path / "a.mrcs", named(1))
+    with pytest.raises(ValueError, match=r"shifts in Angstrom .* but no pixel size .*--pixel-size"):
+        particle_images(read_particles(star))
+    assert read_particles(star, pixel_size=1.5).shift.tolist() == [[2, -4]]
+    save(tmp_path / "a.mrcs", named(1), voxel_size=3.0)
+    found = read_particles(star)
+    assert particle_images(found).pixel_size == 3
+    assert found.shift is None
+    assert found.shift_at(3.0).tolist() == [[1, -2]]
+
+
+def test_volumes_come_in_the_order_of_their_numbers(tmp_path):
+    for number in (10, 2, 1, 100):
+        save(tmp_path / f"vol_{number}.mrc", np.full((3, 4, 5), number, "i2"), voxel_size=2.5)
+    (tmp_path / "notes.txt").write_text("not a volume")
+    source = volume_series(tmp_path)
+    assert source.shape == (3, 4, 5)
+    assert source.pixel_size == pytest.approx(2.5)
+    assert gathered(source)[:, 0, 0, 0].tolist() == [1, 2, 10, 100]
+
+
+PEAK = """
+import sys
+from pathlib import Path
+from manifactor.cryoem.files.stacks import stack_images
+
+def peak():
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+source = stack_images(Path(sys.argv[1]))
+before, count = peak(), 0
+for rows, images in source.blocks():
+    count += len(rows)
+print(count, peak() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="the peak of the memory is read from /proc"
+)
+def test_a_large_stack_is_never_in_memory_as_a_whole(tmp_path):
+    path = save(tmp_path / "large.mrcs", np.zeros((1, 512, 512), dtype=np.float32))
+    # By hand: mrcfile writes something into the pixels if it changes the header alone.
+    with_word(path, NZ, 1024)
+    # 1 GB, which takes no room on the disk.
+    os.truncate(path, 1024 + 1024 * 512 * 512 * 4)
+    count, megabytes = subprocess.check_output([sys.executable, "-c", PEAK, path]).split()
+    assert int(count) == 1024
+    assert float(megabytes) < 300  # four blocks: read, converted, handed over, and the one before
+
+
+def test_images_in_memory_are_read_as_those_in_files_are():
+    images = np.arange(5 * 6.0).reshape(5, 2, 3)
+    source = ImageArray(images, 1.5, block_bytes=4 * 6 * 2)
+    assert (len(source), source.shape, source.pixel_size) == (5, (2, 3), 1.5)
+    blocks = list(source.blocks(np.array([4, 0, 2])))
+    assert [rows.tolist() for rows, _ in blocks] == [[4, 0], [2]]
+    assert all(block.dtype == np.float32 for _, block in blocks)
+    np.testing.assert_array_equal(blocks[0][1], images[[4, 0]])
+    assert sum(len(rows) for rows, _ in source.blocks()) == 5
+
+
+def with_word(path, place, value, kind="<i4"):
+    """Overwrite one word of a header, counted from 0."""
+    content = bytearray(path.read_bytes())
+    content[4 * place : 4 * place + 4] = np.array([value], kind).tobytes()
+    path.write_bytes(content)
+    return path
+
+
+# Words of the header: columns, rows, sections, kind of numbers, sampling in z, space
+# group, and bytes of further header.
+NX, NY, NZ, MODE, MZ, SPACE, FURTHER = 0, 1, 2, 3, 9, 22, 23
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 0.0])
+def test_a_pixel_size_that_cannot_be_is_none(tmp_path, value):
+    path = with_word(save(tmp_path / "a.mrcs", named(3), voxel_size=2.0), 10, value, "<f4")
+    assert stack_images(path).pixel_size == 1
+    assert not stack_images(path).pixel_size_stated
+
+
+def test_a_pipe_among_volumes_is_refused_and_not_waited_for(tmp_path):
+    save(tmp_path / "v1.mrc", named(4, shape=(4, 4)))
+    os.mkfifo(tmp_path / "v2.mrc")
+    with pytest.raises(ValueError, match=r"must be a file; .*v2.mrc is a named pipe"):
+        volume_series(tmp_path)
+
+
+def test_what_follows_a_stack_is_named_with_the_file(tmp_path):
+    path = save(tmp_path / "a.mrcs", named(3))
+    path.write_bytes(path.read_bytes() + b"more")
+    with pytest.warns(RuntimeWarning, match=r"a.mrcs is 4 bytes longer than its header"):
+        assert len(stack_images(path)) == 3
+
+
+def with_words(path, words):
+    for place, value in words.items():
+        with_word(path, place, value)
+    return path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {NX: 0},
+        {NY: -4},
+        {NX: 2**31 - 1, NY: 2**31 - 1, NZ: 2**31 - 1},
+        {NZ: 4},
+        {MODE: 77},
+        {FURTHER: 2**31 - 1},
+        {FURTHER: -5},
+        {SPACE: 401, MZ: 0},
+    ],
+)
+def test_a_header_that_cannot_be_is_refused(tmp_path, words):
+    path = with_words(save(tmp_path / "a.mrcs", named(3)), words)
+    with pytest.raises(ValueError, match=r"a.mrcs is not a whole MRC file: .* has 1312"):
+        stack_images(path)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: b"",
+        lambda content: content[:500],
+        lambda content: content[:-1],
+        lambda content: b"data_particles\n" * 200,
+        # Without the stamp of the format, the size must be exact.
+        lambda content: content.replace(b"MAP ", bytes(4)) + b"more",
+    ],
+)
+def test_a_damaged_stack_gives_one_line_that_names_it(tmp_path, damage):
+    path = save(tmp_path / "a.mrcs", named(3))
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ValueError, match=r"a.mrcs is not a whole MRC file") as error:
+        particle_images(particles_at(tmp_path / "p.star", "a.mrcs", [0]))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "slices", "message"),
+    [
+        (["a.mrcs", "Extract/lost.mrcs"], [0, 0], "names the stack Extract/lost.mrcs, .*--datadir"),
+        (["b.mrcs", "a.mrcs"], [0, 5], "names image 6 of a.mrcs, which holds 5"),
+        (["b.mrcs", "a.mrcs"], [0, -1], "names image 0 of a.mrcs"),
+        (["a.mrcs", "c.mrcs"], [0, 0], "one size; a.mrcs has 4 x 6 and c.mrcs 5 x 6"),
+        (["d.mrcs"], [0], "d.mrcs .* Fourier transforms"),
+        (["e.mrcs"], [0], "must hold images; it holds volumes of 2 x 4 x"),
+    ],
+)
+def test_images_that_cannot_be_read_are_refused(project, names, slices, message):
+    save(project.parent / "c.mrcs", named(2, shape=(5, 6)))
+    save(project.parent / "d.mrcs", named(2).astype(np.complex64))
+    with_words(save(project.parent / "e.mrcs", named(4)), {SPACE: 401, MZ: 2})
+    with pytest.raises(ValueError, match=message):
+        particle_images(particles_at(project, names, slices))
+    with pytest.raises(ValueError, match="names no images"):
+        particle_images(Particles(project, np.arange(3)))
+
+
+def test_what_is_not_a_series_of_volumes_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="it holds none"):
+        volume_series(tmp_path)
+    for bad, message in (
+        (np.zeros((3, 4, 4), "f4"), "one size; v1.mrc has 3 x 4 x 5 and v2.mrc 3 x 4 x 4"),
+        (np.zeros((4, 5), "f4"), "v2.mrc must hold a volume .* 4 x 5 of float32"),
+        (np.zeros((3, 4, 5), "c8"), "v2.mrc must hold a volume .* complex64"),
+    ):
+        save(tmp_path / "v1.mrc", np.zeros((3, 4, 5), "f4"))
+        save(tmp_path / "v2.mrc", bad)
+        with pytest.raises(ValueError, match=message):
+            volume_series(tmp_path)

@@ -1,0 +1,254 @@
+"""Samples made of images of one view, and the spectra behind their low-pass."""
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from manifactor import datasets
+from manifactor.cryoem.files.mrc import write_stack
+from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.files.stacks import ImageArray, stack_images
+from manifactor.cryoem.one_view import images as one_view
+from manifactor.cryoem.one_view.images import (
+    ShellSpectra,
+    circular_mask,
+    component_weights,
+    image_components,
+    low_pass_shell,
+    shells,
+    spikes,
+    survey,
+    windowed,
+)
+from manifactor.cryoem.one_view.views import View
+
+N, SIZE, PIXEL = 600, 54, 4.0
+SIDE = 32
+
+
+def simulated(signal_to_noise, n_images=N, **settings):
+    return datasets.simulate_particles(
+        n_images,
+        size=SIZE,
+        pixel_size=PIXEL,
+        signal_to_noise=signal_to_noise,
+        random_state=0,
+        **settings,
+    )
+
+
+def components(images, particles=None, **settings):
+    view = images if isinstance(images, View) else View(ImageArray(images, PIXEL), particles)
+    return image_components(view, rng=np.random.default_rng(0), **settings)
+
+
+@pytest.fixture(scope="module")
+def simulation():
+    return simulated(100)
+
+
+@pytest.fixture(scope="module")
+def plain(simulation):
+    return components(simulation.images)
+
+
+def likeness(found, expected, column):
+    return abs(np.corrcoef(found.samples[:, column], expected.samples[:, column])[0, 1])
+
+
+def test_components_have_the_signal_to_noise_of_the_simulation(simulation, plain):
+    clean = simulated(None).images.reshape(N, -1)
+    strength = np.linalg.svd(clean - clean.mean(axis=0), compute_uv=False)[:4]
+    true = strength**2 / N / simulation.noise**2
+    np.testing.assert_allclose(plain.signal_to_noise[:4], true, rtol=0.1)
+    assert (np.diff(plain.weights) <= 0).all()
+    assert "low-pass" in str(plain)
+
+
+def test_an_offset_of_each_image_and_the_scale_of_all_change_nothing(simulation, plain, rng):
+    offset = 100 * rng.normal(size=(N, 1, 1)).astype(np.float32)
+    shifted = components(1000 * (simulation.images + offset))
+    np.testing.assert_allclose(
+        np.abs(shifted.samples[:, 0]), np.abs(plain.samples[:, 0]), atol=0.05
+    )
+
+
+def test_a_stack_masked_before_is_no_less_noisy(simulation, plain):
+    masked = simulation.images * circular_mask(SIZE, SIZE / 2).astype(np.float32)
+    found = components(masked)
+    np.testing.assert_allclose(found.signal_to_noise[:4], plain.signal_to_noise[:4], rtol=0.2)
+
+
+def test_the_papers_preparation_is_four_components_of_unit_variance(simulation):
+    found = components(simulation.images, n_components=4, standardise=True)
+    np.testing.assert_allclose(found.samples.std(axis=0), np.ones(4), rtol=1e-5)
+    # The noise has variance 1.
+    np.testing.assert_allclose(found.weights, 1 / np.sqrt(1 + found.signal_to_noise), rtol=0.05)
+
+
+def test_many_images_are_projected_a_block_at_a_time(simulation, plain, monkeypatch):
+    monkeypatch.setattr(one_view, "LEARNING_BYTES", 4 * plain.n_coefficients * (N - 1))
+    source = ImageArray(simulation.images, PIXEL, block_bytes=100 * 4 * SIZE**2)
+    found = components(View(source))
+    assert all(likeness(found, plain, j) > 0.999 for j in range(3))
+
+
+def test_the_low_pass_is_bounded_by_a_number_of_coefficients(simulation, plain, monkeypatch):
+    monkeypatch.setattr(one_view, "MAX_COEFFICIENTS", 100)
+    few = components(simulation.images)
+    assert few.n_coefficients < 130 < plain.n_coefficients
+    assert few.low_pass == pytest.approx(SIZE * PIXEL / 5)
+
+
+def test_noise_alone_is_refused(rng):
+    with pytest.raises(ValueError, match=r"must (differ by|show) more than noise"):
+        components(rng.normal(size=(400, SIDE, SIDE)).astype(np.float32))
+
+
+@pytest.mark.parametrize("shape", [(20, 32, 34), (20, 8, 8)])
+def test_oblong_and_tiny_images_are_refused(shape):
+    with pytest.raises(ValueError, match="square with a side of at least 16 pixels"):
+        components(np.zeros(shape, dtype=np.float32))
+
+
+def test_an_odd_box_has_the_components_of_an_even_one(simulation, plain):
+    odd = simulation.images[:, 1:, 1:]
+    found = components(odd)
+    assert all(likeness(found, plain, j) > 0.99 for j in range(3))
+    coarse = components(odd, low_pass=53 * PIXEL / 5)
+    assert coarse.low_pass == pytest.approx(53 * PIXEL / 5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"mask_radius": -1.0}, "--mask-radius"),
+        ({"low_pass": 0.0}, "--low-pass"),
+        ({"low_pass": 1.0}, "two pixels and half the box, 8 to 108 A; got 1"),
+        ({"n_components": 0}, "n_components"),
+    ],
+)
+def test_settings_out_of_bounds_are_refused(simulation, settings, message):
+    with pytest.raises(ValueError, match=message):
+        components(simulation.images, **settings)
+
+
+@pytest.mark.slow
+def test_images_turned_and_shifted_at_random_give_the_same_components():
+    still, moved = simulated(30, 500), simulated(30, 500, in_plane=True)
+    angles = np.column_stack([np.zeros((500, 2)), moved.psi])
+    particles = Particles(Path("a.star"), np.arange(500), angles=angles, shift=moved.shift)
+    expected = components(still.images)
+    found = components(moved.images, particles)
+    # Edges are cut off.
+    np.testing.assert_allclose(found.signal_to_noise[:3], expected.signal_to_noise[:3], rtol=0.45)
+    assert len(found.weights) < 20
+    assert abs(np.corrcoef(found.samples[:, 0], moved.stretch[:, 0])[0, 1]) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("value", "message"), [(np.nan, "has NaN"), (3.4e38, r"has a value of 3.4e\+38")]
+)
+def test_an_image_with_bad_pixels_is_named(tmp_path, simulation, value, message):
+    spoilt = simulation.images.copy()
+    spoilt[7, 3, 3] = value
+    with warnings.catch_warnings(action="ignore"):  # of what writes the stack
+        write_stack(tmp_path / "a.mrcs", spoilt, pixel_size=PIXEL)
+    with pytest.raises(ValueError, match=f"number 8 of a.mrcs {message}"):
+        components(View(stack_images(tmp_path / "a.mrcs")))
+
+
+def test_weak_components_have_hardly_any_weight_and_strong_ones_all():
+    weights = component_weights(np.array([1e4, 1.0, 0.1]))
+    assert weights[0] == pytest.approx(1, abs=1e-3)
+    assert weights[1] == 0.125
+    assert weights[2] < 1e-3
+
+
+def test_a_signal_in_noise_is_found_with_its_strength(rng):
+    n, p, signal = 4000, 400, 5.0
+    values = rng.normal(size=(n, p))
+    values[:, 0] *= np.sqrt(1 + signal)
+    variance = np.linalg.eigvalsh(values.T @ values / n)[::-1]
+    found = spikes(variance, p / n)
+    assert found[0] == pytest.approx(signal, rel=0.15)
+    # Noise alone may exceed its edge by a little, as its largest eigenvalue fluctuates.
+    assert (found[5:] == 0).all()
+
+
+def test_the_mask_is_one_inside_and_zero_outside():
+    mask = circular_mask(64, 20.0)
+    assert mask[32, 32] == 1
+    assert mask[32, 32 + 20] == mask[0, 0] == 0
+    assert 0 < mask[32, 32 + 18] < 1
+
+
+def test_every_coefficient_of_the_full_transform_is_counted_once():
+    shell, multiplicity = shells(SIDE)
+    assert shell.shape == multiplicity.shape == (SIDE, SIDE // 2 + 1)
+    assert multiplicity.sum() == SIDE**2
+    assert shell[0, 0] == 0
+    assert shell[3, 4] == shell[-3, 4] == 5
+
+
+def surveyed(images):
+    view = View(ImageArray(np.asarray(images, dtype=np.float32)))
+    return survey(view, circular_mask(SIDE, SIDE / 2), np.arange(len(images)))
+
+
+def test_the_noise_of_white_noise_is_its_variance_in_every_shell(rng):
+    found = surveyed(3 * rng.normal(size=(1500, SIDE, SIDE)))
+    np.testing.assert_allclose(found.noise, 9, rtol=0.1)
+    # The mean of an image is subtracted, so its own shell has no variance left.
+    assert (np.abs(found.signal) < 5 * found.error)[1:].all()
+
+
+def test_a_wave_has_its_variance_in_its_own_shell(rng):
+    wave = 2 * np.cos(2 * np.pi * 5 * np.arange(SIDE) / SIDE)
+    found = surveyed(rng.normal(size=(800, 1, 1)) * wave + rng.normal(size=(800, SIDE, SIDE)))
+    assert np.argmax(found.signal + found.noise) == 5
+
+
+def test_a_stack_without_noise_is_assigned_a_little():
+    found = surveyed([i * circular_mask(SIDE, SIDE / 2) ** 4 for i in range(20)])
+    variance = (found.signal + found.noise) @ found.count / found.count.sum()
+    assert found.noise.min() >= 0.99e-4 * variance > 0
+
+
+def test_the_offset_of_an_image_is_removed_in_its_window(rng):
+    mask = circular_mask(SIDE, SIDE / 3)
+    images = rng.normal(size=(4, SIDE, SIDE)).astype(np.float32)
+    offset = np.arange(4, dtype=np.float32)[:, None, None]
+    np.testing.assert_allclose(windowed(images + offset, mask), windowed(images, mask), atol=1e-5)
+
+
+def spectra_of(signal, error=1e-6):
+    """ShellSpectra of unit noise with this signal."""
+    signal = np.array(signal, dtype=float)
+    ones = np.ones(len(signal))
+    return ShellSpectra(signal, ones, error * ones, ones, 100)
+
+
+@pytest.mark.parametrize(
+    ("signal", "error", "shell"),
+    [
+        ([0, 0, 60, 25, 10, 5, 0, 0, 0, 0], 1e-6, 6),
+        ([0, 0, 990, 9, 1, 0, 0, 0, 0, 0], 1e-6, 3),
+        # A shell whose signal is not certain has none.
+        ([0, 0, 60, 25, 0, 0, 0, 0.1, 0, 0], 1.0, 4),
+    ],
+)
+def test_the_low_pass_keeps_nearly_all_of_the_signal(signal, error, shell):
+    assert low_pass_shell(spectra_of(signal, error), None, 20, 1.0) == shell
+
+
+def test_a_given_low_pass_is_the_nearest_shell():
+    spectra = spectra_of(np.ones(16))
+    assert low_pass_shell(spectra, 64 / 7.2, 32, 2.0) == 7
+    with pytest.raises(ValueError, match="two pixels and half the box, 4 to 32 A"):
+        low_pass_shell(spectra, 33.0, 32, 2.0)
+    with pytest.raises(ValueError, match="must differ by more than noise"):
+        low_pass_shell(replace(spectra, signal=np.zeros(16)), None, 32, 2.0)
