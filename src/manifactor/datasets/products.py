@@ -128,10 +128,7 @@ class Disk:
 class Star:
     """Three segments of length 1 that meet in a point, 120 degrees apart, also as latents."""
 
-    @property
-    def extent(self) -> float:
-        """The largest distance between two points."""
-        return np.sqrt(3)
+    extent = np.sqrt(3)
 
     def draw(self, n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
         """Return points, uniform in length, twice."""
@@ -148,10 +145,7 @@ class ProjectivePlane:
     map an isometry up to a common factor of sqrt 2. The latents are the points.
     """
 
-    @property
-    def extent(self) -> float:
-        """The largest distance between two points."""
-        return np.sqrt(2)
+    extent = np.sqrt(2)
 
     def draw(self, n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
         """Return uniform points, twice."""
@@ -166,10 +160,7 @@ class ProjectivePlane:
 class Rotations:
     """The rotations of space in R^9: the entries of their matrices, also as latents."""
 
-    @property
-    def extent(self) -> float:
-        """The largest distance between two points."""
-        return 2 * np.sqrt(2)
+    extent = 2 * np.sqrt(2)
 
     def draw(self, n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
         """Return uniform rotations, twice."""

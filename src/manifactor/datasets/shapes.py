@@ -34,51 +34,36 @@ def rectangle_3d(n_samples: int, rng) -> Samples:
     return np.c_[X, np.zeros(n_samples)], truth
 
 
-def swiss_roll(
-    n_samples: int,
-    rng,
-    *,
-    first_angle: float = 1.5 * np.pi,
-    last_angle: float = 4.5 * np.pi,
-    height: float = 30.0,
-    n_grid: int = 4001,
-) -> Samples:
+def swiss_roll(n_samples: int, rng) -> Samples:
     """Draw a rolled rectangle, uniform in area: arc length along a spiral x width."""
     # The chords of the fine grid are as long as its arcs to 2e-7, so that their sums are a table of
     # arc lengths, inverted by interpolation.
-    grid = np.linspace(first_angle, last_angle, n_grid)
-    dx = np.diff(grid * np.cos(grid))
-    dy = np.diff(grid * np.sin(grid))
-    steps = np.hypot(dx, dy)
+    grid = np.linspace(1.5 * np.pi, 4.5 * np.pi, 4001)
+    steps = np.hypot(np.diff(grid * np.cos(grid)), np.diff(grid * np.sin(grid)))
     arc = np.concatenate([[0.0], np.cumsum(steps)])
     t, width = rng.uniform(size=(2, n_samples))
     angle = np.interp(t * arc[-1], arc, grid)
-    x = angle * np.cos(angle)
-    z = angle * np.sin(angle)
-    X = np.c_[x, height * width, z]
+    X = np.c_[angle * np.cos(angle), 30.0 * width, angle * np.sin(angle)]
     return X, (t[:, None], width[:, None])
 
 
-def warped_cylinder(
-    n_samples: int, rng, *, length: float = 3.0, amplitude: float = 0.15
-) -> Samples:
+def warped_cylinder(n_samples: int, rng) -> Samples:
     """Draw a cylinder with a radius that varies along it: nearly a product."""
     t, turn = rng.uniform(size=(2, n_samples))
-    radius = 1 + amplitude * np.sin(2 * np.pi * t)
+    radius = 1 + 0.15 * np.sin(2 * np.pi * t)
     around = ring(turn * (2 * np.pi))
-    X = np.c_[length * t, radius[:, None] * around]
+    X = np.c_[3.0 * t, radius[:, None] * around]
     return X, (t[:, None], around)
 
 
-def robot_arm(n_samples: int, rng, *, second_link: float = 0.6) -> Samples:
+def robot_arm(n_samples: int, rng) -> Samples:
     """Draw two markers on a planar arm with two full-turn joints.
 
-    The truth is the direction of each link. The first link has length 1.
+    The truth is the direction of each link. The links have lengths 1 and 0.6.
     """
     first, second = rng.uniform(0, 2 * np.pi, size=(2, n_samples))
-    elbow = ring(first)
-    link = ring(second)
-    return np.c_[elbow, elbow + second_link * link], (elbow, link)
+    elbow, link = ring(first), ring(second)
+    return np.c_[elbow, elbow + 0.6 * link], (elbow, link)
 
 
 SHAPES: dict[str, Shape] = {
@@ -234,10 +219,8 @@ def _outliers(shape: Shape, n_samples: int, rng) -> Samples:
     X, truth = shape(n_samples, rng)
     n_outliers = n_samples // 100
     far = rng.permutation(n_samples)[:n_outliers]
-    highest = X.max(axis=0)
-    lowest = X.min(axis=0)
-    centre = (highest + lowest) / 2
-    half_width = (highest - lowest) / 2
+    highest, lowest = X.max(axis=0), X.min(axis=0)
+    centre, half_width = (highest + lowest) / 2, (highest - lowest) / 2
     direction = rng.uniform(-1, 1, size=X[far].shape)
     X = X.copy()
     X[far] = centre + 2 * half_width * direction
