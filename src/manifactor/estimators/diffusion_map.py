@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import wraps
 from numbers import Integral
 from typing import Any, TypeVar
@@ -70,17 +70,8 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
 
     def _diffusion_settings(self) -> DiffusionSettings:
         """Return the parameters of the diffusion as one record."""
-        return DiffusionSettings(
-            n_functions=self.n_functions,
-            n_neighbors=self.n_neighbors,
-            bandwidth=self.bandwidth,
-            density_correction=self.density_correction,
-            neighbors=self.neighbors,
-            preparation=self.preparation,
-            solver=self.solver,
-            device=self.device,
-            n_jobs=self.n_jobs,
-        )
+        names = [field.name for field in fields(DiffusionSettings)]
+        return DiffusionSettings(**{name: getattr(self, name) for name in names})
 
     def _progress(self, callback: Callback | None) -> AbstractContextManager[Callback | None]:
         """Return a context with a callback that also shows stages if `verbose`."""

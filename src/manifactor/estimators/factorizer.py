@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import nullcontext
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from importlib import import_module
 from numbers import Integral
@@ -306,14 +306,8 @@ class ManifoldFactorizer(SpectralEstimator):
 
     def _checked_settings(self) -> FactoringSettings:
         """Return the parameters of the factorization as one record; refuse wrong ones."""
-        factoring = FactoringSettings(
-            n_factors=self.n_factors,
-            method=self.method,
-            sense=self.sense,
-            eigenvalue_tolerance=self.eigenvalue_tolerance,
-            similarity_threshold=self.similarity_threshold,
-            exclude=self.exclude,
-        )
+        names = [field.name for field in fields(FactoringSettings)]
+        factoring = FactoringSettings(**{name: getattr(self, name) for name in names})
         known = isinstance(self.n_functions, Integral)
         require_factoring(factoring, n_functions=self.n_functions if known else None)
         if self.method in SUM_NAMES and self.n_functions != "auto":
