@@ -26,7 +26,7 @@ import numpy as np
 from manifactor import ManifoldFactorizer, datasets
 from manifactor._support.threads import cores
 from manifactor._support.workers import Here, Processes
-from manifactor.cluster import ClusterSettings, cluster_workers
+from manifactor.cluster import cluster_workers
 
 from record import record
 
@@ -76,18 +76,18 @@ def timed(workers, jobs):
 def speed(jobs, *, shared):
     expected, alone = timed(Here(), jobs)
     record("fits of views in this process", views=len(jobs), seconds=round(alone, 1))
-    settings = ClusterSettings(cores_each=None if shared else 1)
+    cores_each = None if shared else 1
     counts = [1, 2, 4] if cores() >= 8 else [1, 2]
     first = None
     for count in counts:
-        with cluster_workers(f"local:{count}", settings=settings) as workers:
+        with cluster_workers(f"local:{count}", cores_each=cores_each) as workers:
             found, seconds = timed(workers, jobs)
         first = first or seconds
         record(
             "fits of views on local workers",
             views=len(jobs),
             workers=count,
-            cores_each=settings.cores_each or cores() // count,
+            cores_each=cores_each or cores() // count,
             cores=cores(),
             seconds=round(seconds, 1),
             times_one_worker=round(first / seconds, 2),

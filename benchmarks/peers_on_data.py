@@ -12,10 +12,12 @@ replaces that between the marks of the page, which needs all data and methods. W
 
 import argparse
 import os
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
@@ -34,6 +36,9 @@ from manifactor.scores import Score, regression_r2, score
 from record import record
 
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "examples"))
+data_sets = import_module("data_sets")
+
 START, END = "<!-- peers -->", "<!-- /peers -->"
 
 Samples = tuple[np.ndarray, Sequence[np.ndarray]]
@@ -46,11 +51,11 @@ def named(name: str) -> Callable[[int, int], Samples]:
     return draw
 
 
-def spikes(name: str) -> Callable[[int, int], Samples]:
+def spikes(recording: Callable[[int, int], Samples]) -> Callable[[int, int], Samples]:
     """Square roots of counts, whose noise is even."""
 
     def draw(n_samples: int, seed: int) -> Samples:
-        counts, truth = datasets.sample(name, n_samples, random_state=seed)
+        counts, truth = recording(n_samples, seed)
         return np.sqrt(counts), truth
 
     return draw
@@ -81,11 +86,11 @@ def latents(n_samples: int, seed: int) -> Samples:
 DATA: dict[str, Callable[[int, int], Samples]] = {
     "torus": named("torus"),
     "rectangle": named("rectangle"),
-    "spectra, two moving peaks": named("moving_peaks"),
+    "spectra, two moving peaks": data_sets.moving_peaks,
     "images, two turning objects": named("turning_objects"),
-    "images, robot gripper": named("gripper_images"),
-    "neurons, head direction x speed": spikes("direction_and_speed"),
-    "neurons, grid cells x head direction": spikes("grid_and_direction"),
+    "images, robot gripper": data_sets.gripper_images,
+    "neurons, head direction x speed": spikes(data_sets.direction_and_speed),
+    "neurons, grid cells x head direction": spikes(data_sets.grid_and_direction),
     "molecular dynamics, two torsions": pentane,
     "latents of cryoDRGN, stretch x turn": latents,
 }

@@ -1,53 +1,119 @@
-"""Which settings of the gradient method decide what it finds?
+"""Which numbers of the gradient method decide what it finds?
 
-    python benchmarks/sensitivity.py                  all settings; 5 min on 16 cores
+    python benchmarks/sensitivity.py                  all numbers; 5 min on 16 cores
     python benchmarks/sensitivity.py --only kernel    those with this in their name
 
-Each number among the settings of the kernel and neighbours of `diffuse` is multiplied
-and divided by 1.5, one at a time: counts are rounded, shares stay within [0, 1]. Each
-variation is one line of JSON; a table is printed at the end.
+Each upper-case number in the modules of `manifactor.spectral` and `manifactor.factoring`,
+and each limit of the table `CRITERIA`, is multiplied and divided by 1.5, one at a time:
+counts are rounded, shares stay within [0, 1]. Each variation is one line of JSON; a table
+is printed at the end.
 """
 
 import argparse
+import inspect
+import math
 import os
+import pkgutil
+import re
+import sys
 import warnings
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from importlib import import_module
 from multiprocessing import get_context
-from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from manifactor.factoring.factorize import factorize
+from manifactor.factoring.judging.criteria import CRITERIA
+from manifactor.factoring.settings import FactoringSettings
 from manifactor.scores import score
+from manifactor.spectral.pipeline import diffuse
+from manifactor.spectral.settings import DiffusionSettings
 from studies.accuracy import Case, quick_table
 
 from record import record
-from varying import FACTORS, changed, variations
 
+PACKAGES = ("manifactor.spectral", "manifactor.factoring")
+# What has no part here: searches of many samples, GPUs, forecasts, and the other methods.
+SKIPPED = {"cells", "faiss", "gpu", "forecast", "sums", "triplets"}
 PRODUCTS = ("square", "torus", "sphere_interval", "cube", "strip3")
 CONTROLS = ("moebius", "disk", "sphere")
-# What the gradient method uses; the other methods have settings of their own.
-PARTS = [*(("diffusion", part) for part in ("kernel", "searching", "outliers"))]
+FACTORS = {"x1.5": 1.5, "/1.5": 1 / 1.5}
 
 
 @dataclass(frozen=True)
-class Core:
-    """The two functions of the package and their settings."""
+class Variation:
+    """A number of a module, or the limit of a criterion, and what it is changed to."""
 
-    diffuse: Callable
-    factorize: Callable
-    diffusion: Any
-    factoring: Any
+    module: str  # "CRITERIA" for a limit
+    name: str
+    value: float
+    direction: str
+    new: float
+
+    @property
+    def setting(self):
+        """Module and name, without the package."""
+        return f"{self.module.removeprefix('manifactor.')}.{self.name}"
 
 
-def package():
-    from manifactor.factoring.factorize import FactoringSettings, factorize
-    from manifactor.spectral.pipeline import DiffusionSettings, diffuse
+def variations(packages=PACKAGES, criteria=CRITERIA):
+    """Yield all changes of the numbers of packages, and of the limits of criteria."""
+    found = [number for package in packages for number in numbers(package)]
+    found += [("CRITERIA", name, criterion.limit) for name, criterion in criteria.items()]
+    for module, name, value in found:
+        for direction, factor in FACTORS.items():
+            new = scaled(value, factor)
+            # Zeros and infinities have nowhere to go, nor has a count of 1 down.
+            if math.isfinite(value) and new != value:
+                yield Variation(module, name, value, direction, new)
 
-    return Core(diffuse, factorize, DiffusionSettings(), FactoringSettings())
+
+def numbers(package):
+    """Yield module, name and value of every upper-case number that a module defines."""
+    for found in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
+        if SKIPPED & set(found.name.split(".")):
+            continue
+        module = import_module(found.name)
+        for name, value in vars(module).items():
+            # True and False are integers in Python, and not numbers here.
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if name.isupper() and number and defines(module, name):
+                yield found.name, name, value
+
+
+def defines(module, name):
+    """Return whether a module sets a number itself, and does not import it."""
+    return re.search(rf"^{name}\b.*=", inspect.getsource(module), re.MULTILINE)
+
+
+def scaled(value, factor):
+    """Return a number times the factor: a count is rounded, a share at most 1."""
+    if isinstance(value, int):
+        return max(1, round(value * factor)) if value > 0 else value
+    return min(value * factor, 1.0) if 0 < value < 1 else value * factor
+
+
+@contextmanager
+def changed(variation):
+    """Change a number in its module, and in those that import it, for a while."""
+    name, new = variation.name, variation.new
+    if variation.module == "CRITERIA":
+        with patch.dict(CRITERIA, {name: replace(CRITERIA[name], limit=new)}):
+            yield
+        return
+    own = import_module(variation.module)
+    package = [each for key, each in sys.modules.items() if key.startswith("manifactor.")]
+    with ExitStack() as stack:
+        for module in package:
+            if module is own or (name in vars(module) and not defines(module, name)):
+                stack.enter_context(patch.object(module, name, new))
+        yield
 
 
 def cases(n_samples=1000, seeds=3):
@@ -60,27 +126,27 @@ def cases(n_samples=1000, seeds=3):
     return list({(case.shape, seed): (case, seed) for case, seed in pairs}.values())
 
 
-@lru_cache(maxsize=64)  # all variations of the factoring share a diffusion
-def diffusion_of(case, seed, diffuse, settings):
+@lru_cache(maxsize=64)
+def diffusion_of(case, seed):
+    """Return the diffusion of a case and its truth; changes of the factoring share it."""
     X, truth = case.draw(seed)
-    return diffuse(X, settings, rng=np.random.default_rng(seed)), truth
+    return diffuse(X, DiffusionSettings(), rng=np.random.default_rng(seed)), truth
 
 
-def outcome(core, case, seed):
+def outcome(case, seed, *, shared=True):
     """Return whether a case is solved, and the verdict."""
-    diffusion, truth = diffusion_of(case, seed, core.diffuse, core.diffusion)
-    rng = np.random.default_rng(seed)
-    found = core.factorize(diffusion, core.factoring, rng=rng)
+    diffusion, truth = (diffusion_of if shared else diffusion_of.__wrapped__)(case, seed)
+    found = factorize(diffusion, FactoringSettings(), rng=np.random.default_rng(seed))
     embeddings = [factor.embedding for factor in found.factors]
     return bool(score(embeddings, truth).solved), str(found.evidence.verdict)
 
 
-def outcomes(core, pairs, variation):
+def outcomes(pairs, variation):
     """Return the outcomes of all cases; an error counts as not solved, and is kept."""
+    shared = not variation.module.startswith("manifactor.spectral")
     try:
-        new = changed(core, variation.path, variation.new)
-        with warnings.catch_warnings(action="ignore"):
-            return [outcome(new, case, seed) for case, seed in pairs]
+        with changed(variation), warnings.catch_warnings(action="ignore"):
+            return [outcome(case, seed, shared=shared) for case, seed in pairs]
     except Exception as error:
         return [(False, f"error: {error}")] * len(pairs)
 
@@ -89,7 +155,7 @@ def compared(variation, before, after):
     """Return the record of a variation: cases gained and lost, verdicts changed."""
     both = [(*old, *new) for old, new in zip(before, after, strict=True)]
     return {
-        "setting": variation.name,
+        "setting": variation.setting,
         "value": variation.value,
         "direction": variation.direction,
         "new": variation.new,
@@ -118,24 +184,18 @@ def table(records):
     return "\n".join([*lines, "", silent])
 
 
-def wanted(variation, only):
-    """Return whether to run a variation; searches of many samples have no part here."""
-    searches = {"cells", "faiss"} & set(variation.path)
-    return only in variation.name and not searches
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", default="", help="settings whose name contains this")
+    parser.add_argument("--only", default="", help="numbers whose name contains this")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     arguments = parser.parse_args()
-    core, pairs, records = package(), cases(), []
-    chosen = [one for one in variations(core, PARTS) if wanted(one, arguments.only)]
+    pairs, records = cases(), []
+    chosen = [one for one in variations() if arguments.only in one.setting]
     with warnings.catch_warnings(action="ignore"):  # "none" is an answer, too
-        before = [outcome(core, case, seed) for case, seed in pairs]
+        before = [outcome(case, seed) for case, seed in pairs]
     spawn = get_context("spawn")
     with ProcessPoolExecutor(arguments.jobs, spawn, threadpool_limits, (1,)) as pool:
-        found = pool.map(partial(outcomes, core, pairs), chosen)
+        found = pool.map(partial(outcomes, pairs), chosen)
         for variation, after in zip(chosen, found, strict=True):
             records.append(compared(variation, before, after))
             record("sensitivity of the gradient method", **records[-1])

@@ -15,8 +15,8 @@ import warnings
 import matplotlib.pyplot as plt
 import numpy as np
 
-from manifactor import ManifoldFactorizer, NoProductStructureWarning, datasets, plots
-from manifactor.datasets.neurons import GridCells
+from data_sets import grid_and_direction, grid_rates
+from manifactor import ManifoldFactorizer, NoProductStructureWarning, plots
 from manifactor.scores import score
 
 # %%
@@ -28,9 +28,9 @@ x, y = np.meshgrid(np.linspace(0, 3, 120), np.linspace(0, 3, 120))
 phases = (
     2 * np.pi * np.column_stack([x.ravel() + y.ravel() / np.sqrt(3), 2 * y.ravel() / np.sqrt(3)])
 )
-rate = GridCells().rates(phases, np.array([[1.0, 1.0]]))
+rate = grid_rates(phases, np.array([[1.0, 1.0]]))
 
-counts, truth = datasets.sample("grid_and_direction", 2000, random_state=0)
+counts, truth = grid_and_direction(2000)
 grid_counts = counts[:, :120]
 
 figure, axes = plt.subplots(1, 2, figsize=(7, 2.8), width_ratios=[1, 1.6], layout="constrained")

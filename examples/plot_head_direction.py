@@ -12,10 +12,11 @@ cell is of which kind, nor that there are two kinds.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from manifactor import ManifoldFactorizer, datasets, plots
+from data_sets import direction_and_speed
+from manifactor import ManifoldFactorizer, plots
 from manifactor.scores import regression_r2
 
-counts, (direction, speed) = datasets.sample("direction_and_speed", 2000, random_state=0)
+counts, (direction, speed) = direction_and_speed(2000)
 counts = counts[:, np.random.default_rng(0).permutation(counts.shape[1])]
 
 figure, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")

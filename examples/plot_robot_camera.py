@@ -12,10 +12,11 @@ gripper. The fit finds both motions, and says what is not exact.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from manifactor import ManifoldFactorizer, datasets, plots
+from data_sets import gripper_images
+from manifactor import ManifoldFactorizer, plots
 from manifactor.scores import score
 
-X, truth = datasets.sample("gripper_images", 2000, random_state=0)
+X, truth = gripper_images(2000)
 images = X.reshape(len(X), 24, 24)
 
 figure, axes = plt.subplots(1, 6, figsize=(8, 1.5), layout="constrained")

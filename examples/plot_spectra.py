@@ -13,10 +13,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.decomposition import PCA, FastICA
 
-from manifactor import ManifoldFactorizer, datasets, plots
+from data_sets import moving_peaks
+from manifactor import ManifoldFactorizer, plots
 from manifactor.scores import regression_r2
 
-X, truth = datasets.sample("moving_peaks", 2000, random_state=0)
+X, truth = moving_peaks(2000)
 
 figure, ax = plt.subplots(figsize=(6, 2.6), layout="constrained")
 for number, spectrum in enumerate(X[:5]):

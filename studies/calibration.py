@@ -14,7 +14,7 @@ import numpy as np
 from manifactor import datasets
 from manifactor._support.files import write_bytes
 from manifactor._support.workers import Processes, Workers
-from manifactor.datasets.problems import KINDS, Problem, ProblemSettings
+from manifactor.datasets.problems import KINDS, Problem
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.scores import score, wilson_interval
@@ -45,14 +45,10 @@ class CalibrationSettings:
 
 
 def run(
-    n_problems: int,
-    *,
-    known: Collection[int] = (),
-    problems: ProblemSettings = ProblemSettings(),
-    workers: Workers = Processes(),
+    n_problems: int, *, known: Collection[int] = (), workers: Workers = Processes()
 ) -> Iterator[dict]:
     """Yield one record for each random problem, as they are done."""
-    drawn = [(seed, problems) for seed in range(n_problems) if seed not in known]
+    drawn = [(seed,) for seed in range(n_problems) if seed not in known]
     return results_as_done(workers, record, drawn)
 
 
@@ -61,9 +57,9 @@ def jobs(n_problems: int) -> list[dict]:
     return [{"seed": seed} for seed in range(n_problems)]
 
 
-def record(seed: int, problems: ProblemSettings = ProblemSettings()) -> dict:
+def record(seed: int) -> dict:
     """Fit a random problem and return the verdict, its tests and the score."""
-    problem = datasets.random_problem(seed, settings=problems)
+    problem = datasets.random_problem(seed)
     start = time.perf_counter()
     with warnings.catch_warnings(action="ignore"):
         try:

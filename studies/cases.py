@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from manifactor import datasets
-from manifactor.datasets.problems import EVEN_PROBLEMS
-from manifactor.datasets.sampling import rotated_into
+from manifactor.datasets.shapes import rotated_into
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class Case:
     def draw(self, seed: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """Return the samples and the true factors."""
         if self.shape == "random":
-            problem = datasets.random_problem(seed, settings=EVEN_PROBLEMS)
+            problem = datasets.random_problem(seed, kinds="even")
             return problem.X, problem.truth
         X, truth = datasets.sample(self.shape, self.n, sampling=self.sampling, random_state=seed)
         rng = np.random.default_rng(seed)

@@ -4,12 +4,15 @@ import ast
 import runpy
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("plot_*.py"))
-ALLOWED = {"manifactor", "numpy", "matplotlib", "sklearn"}
+# And the data sets of the gallery, which lie beside the examples.
+ALLOWED = {"manifactor", "numpy", "matplotlib", "sklearn", "data_sets"}
 # Twice the 20 seconds of a core that an example may take: cores that are shared with
 # other processes count more seconds for the same work.
 MOST_CPU_SECONDS = 40
@@ -17,6 +20,13 @@ MOST_CPU_SECONDS = 40
 
 def by_name(path):
     return path.stem
+
+
+@pytest.fixture
+def data_sets(monkeypatch):
+    """Return the data sets of the gallery; a script finds them in its own folder."""
+    monkeypatch.syspath_prepend(EXAMPLES[0].parent)
+    return import_module("data_sets")
 
 
 @pytest.fixture
@@ -36,7 +46,7 @@ def pyplot(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.gallery
 @pytest.mark.parametrize("path", EXAMPLES, ids=by_name)
-def test_an_example_runs_and_shows_text_and_figures(path, pyplot, capsys):
+def test_an_example_runs_and_shows_text_and_figures(path, data_sets, pyplot, capsys):
     start = time.process_time()
     runpy.run_path(str(path), run_name="__main__")
     spent = time.process_time() - start
@@ -73,3 +83,53 @@ def imported(path):
         if isinstance(node, ast.ImportFrom):
             names.append(node.module)
     return {name.partition(".")[0] for name in names} - sys.stdlib_module_names
+
+
+def test_peaks_stand_where_their_places_say(data_sets):
+    X, (first, second) = data_sets.moving_peaks(200)
+    channels = np.linspace(0, 1, X.shape[1])
+    offsets = (channels - 0.15 - 0.4 * first) / 0.05, (channels - 0.45 - 0.4 * second) / 0.07
+    one, other = (np.exp(-(offset**2) / 2) for offset in offsets)
+    assert np.std(X - one - 0.7 * other) == pytest.approx(0.05, rel=0.02)
+
+
+def test_the_lamp_shows_the_direction_of_the_wrist_and_the_fingers_stand_across(data_sets):
+    sharp = {"n_pixels": 101, "width": 0.04}
+    X, (direction, opening) = data_sets.gripper_images(20, noise=0, **sharp)
+    across = np.column_stack([-direction[:, 1], direction[:, 0]])
+
+    def brightness(points):
+        column, row = np.rint((points.T + 1) * 50).astype(int)
+        return X.reshape(20, 101, 101)[np.arange(20), row, column]
+
+    finger = (0.2 + 0.5 * opening) * across
+    for bright in (0.5 * direction, finger, -finger):
+        assert (brightness(bright) > 0.9).all()
+    assert (brightness(0.9 * across) < 0.01).all()
+    noisy, _ = data_sets.gripper_images(20, noise=0.3, **sharp)
+    assert np.std(noisy - X) == pytest.approx(0.3, rel=0.01)
+
+
+def test_a_hexagonal_grid_looks_the_same_after_a_turn_by_60_degrees(data_sets):
+    phases = np.random.default_rng(0).uniform(0, 2 * np.pi, size=(50, 2))
+    # In phases, a turn by 60 degrees maps the waves a, b, a - b to b, b - a, -a.
+    turned = np.column_stack([phases[:, 1], phases[:, 1] - phases[:, 0]])
+    centre = np.zeros((1, 2))
+    rates = data_sets.grid_rates(phases, centre)
+    np.testing.assert_allclose(data_sets.grid_rates(turned, centre), rates)
+
+
+def test_counts_have_the_mean_and_variance_of_their_rates(data_sets):
+    counts = data_sets.spikes([np.full((2000, 30), 9.0)], np.random.RandomState(0))
+    assert counts.mean() == pytest.approx(9, rel=0.01)
+    assert counts.var() == pytest.approx(9, rel=0.02)
+
+
+def test_recordings_have_the_factors_of_all_their_cells(data_sets):
+    for draw, n_cells, widths in (
+        (data_sets.grid_and_direction, 160, [4, 2]),
+        (data_sets.direction_and_speed, 70, [2, 1]),
+    ):
+        X, truth = draw(50)
+        assert X.shape == (50, n_cells)
+        assert [true.shape[1] for true in truth] == widths

@@ -41,8 +41,8 @@ FACTORING = ["prediction", "gradients", "factors", "sums", "triplets", "measures
 # The only imports that point up: a fit draws itself. They are made when something is drawn, so that
 # no fit needs the room of drawings.
 UPWARD = {
-    ("manifactor.estimators.locating", "manifactor.views.plots"),
-    ("manifactor.estimators.locating", "manifactor.views.notebook"),
+    ("manifactor.estimators.factorizer", "manifactor.views.plots"),
+    ("manifactor.estimators.factorizer", "manifactor.views.notebook"),
 }
 
 

@@ -1,4 +1,8 @@
-"""Whether the workers of a Dask cluster run what this process runs."""
+"""The workers of a Dask cluster: how to find or start them, and how they do pieces of work.
+
+`cluster_workers` connects to a cluster, or starts one on this machine, and sees that its workers
+run what this process runs. `ClusterWorkers` gives them pieces of work as tasks of Dask.
+"""
 
 import json
 import logging
@@ -32,6 +36,8 @@ from manifactor._support.workers import (
 
 # Packages that must agree in their first two numbers for equal results.
 NUMERICAL = ("numpy", "scipy", "scikit-learn")
+# Seconds. A scheduler that runs answers within one, on a busy machine within five.
+CONNECT_TIMEOUT = 10.0
 
 
 def check_workers(client: Any) -> None:
@@ -51,7 +57,7 @@ def check_workers(client: Any) -> None:
         if isinstance(answer, OSError):  # the worker has left meanwhile
             continue
         if isinstance(answer, Exception):
-            raise ValueError(not_installed(answer))
+            raise ValueError(_not_installed(answer))
         if answer != __version__:
             raise ValueError(
                 f"the workers must have manifactor {__version__}, as this process; got "
@@ -95,29 +101,12 @@ def _release(version: str | None) -> str:
     return ".".join(version.split(".")[:2]) if version else "no version"
 
 
-def not_installed(error: Exception) -> str:
+def _not_installed(error: Exception) -> str:
     """Return what to do about a worker that cannot import manifactor."""
     return (
         f"manifactor cannot be used on a worker ({first_sentence(error)}). Install it "
         "with `pip install 'manifactor[cluster]'` in the environment of the workers."
     )
-
-
-# Pieces of work as tasks of Dask.
-
-
-@dataclass(frozen=True)
-class ClusterSettings:
-    """How a cluster is used."""
-
-    # Seconds. A scheduler that runs answers within one, on a busy machine within five.
-    connect_timeout: float = 10.0
-    # Pieces under way for each worker: one that it does and one that waits for it, so that no
-    # worker waits for this process. All at once would fill the scheduler's memory, as each brings
-    # its arguments.
-    pieces_ahead: int = 2
-    # Cores of each worker of this machine; None for an equal share of all.
-    cores_each: int | None = None
 
 
 @dataclass(frozen=True)
@@ -129,22 +118,20 @@ class ClusterWorkers:
     Attributes
     ----------
     client : distributed.Client
-    settings : ClusterSettings
     """
 
     client: Any
-    settings: ClusterSettings = ClusterSettings()
 
     @property
     def count(self) -> int:
         """How many pieces are done at the same time."""
-        with lost_named():
+        with _lost_named():
             return max(1, sum(self.client.nthreads().values()))
 
     @property
     def dashboard(self) -> str | None:
         """Address of the page that shows the work; None if the scheduler has none."""
-        with lost_named():
+        with _lost_named():
             versions = self.client.get_versions(packages=["bokeh"])
         served = versions["scheduler"]["packages"]["bokeh"] is not None
         return self.client.dashboard_link if served else None
@@ -172,7 +159,10 @@ class ClusterWorkers:
         completed = extra("distributed").as_completed(loop=self.client.loop)
         try:
             for done in range(1, len(jobs) + 1):
-                wanted = self.settings.pieces_ahead * self.count
+                # One that each worker does and one that waits for it, so that no worker waits for
+                # this process. All at once would fill the scheduler's memory, as each brings its
+                # arguments.
+                wanted = 2 * self.count
                 for index, job in islice(waiting, max(0, wanted - len(under_way))):
                     future = self._submitted(index, work, job)
                     under_way[future] = index
@@ -191,7 +181,7 @@ class ClusterWorkers:
         # cannot load a function hangs up instead of saying why.
         piece = extra("cloudpickle").dumps(_Piece(index, work, job))
         key = f"{getattr(work, '__name__', 'piece')}-{index}-{uuid.uuid4().hex}"
-        with lost_named(), warnings.catch_warnings():
+        with _lost_named(), warnings.catch_warnings():
             # It advises to scatter the arguments, which dies with their holder.
             warnings.filterwarnings("ignore", message="Sending large graph")
             return self.client.submit(pickle.loads, piece, key=key, pure=False)
@@ -211,7 +201,7 @@ class _Piece:
 
 def _outcome(future: Any, index: int, total: int) -> Outcome:
     """Return what a finished future holds."""
-    with lost_named():
+    with _lost_named():
         if future.status != "error":
             return future.result()
         error = future.exception()
@@ -225,12 +215,12 @@ def _outcome(future: Any, index: int, total: int) -> Outcome:
         )
         return Outcome(index, error=problem)
     if isinstance(error, ImportError) and "manifactor" in str(error):
-        raise ValueError(not_installed(error)) from error
+        raise ValueError(_not_installed(error)) from error
     return Outcome(index, error=error)
 
 
 @contextmanager
-def lost_named() -> Iterator[None]:
+def _lost_named() -> Iterator[None]:
     """Raise `WorkersLost` for all that a lost scheduler raises."""
     try:
         yield
@@ -243,13 +233,8 @@ def lost_named() -> Iterator[None]:
         ) from error
 
 
-# A Dask cluster of processes on this machine.
-
-
 @contextmanager
-def local_client(
-    number: int | None, device: str | None, cores_each: int | None = None
-) -> Iterator[Any]:
+def _local_client(number: int | None, device: str | None, cores_each: int | None) -> Iterator[Any]:
     """Start a scheduler and workers on this machine, and connect to them."""
     dask, distributed = extra("dask"), extra("distributed")
     gpus = _gpus() if device == "cuda" else []
@@ -364,12 +349,9 @@ def _environment_kept() -> Iterator[None]:
         os.environ.update(before)
 
 
-# A Dask cluster from its address, its file or a client, or a new one.
-
-
 @contextmanager
 def cluster_workers(
-    where: Any, *, device: str | None = None, settings: ClusterSettings = ClusterSettings()
+    where: Any, *, device: str | None = None, cores_each: int | None = None
 ) -> Iterator[ClusterWorkers]:
     """Connect to a Dask cluster, or start one on this machine, and yield its workers.
 
@@ -383,7 +365,8 @@ def cluster_workers(
         path of its scheduler file, which ends in .json; or a client, which stays open.
     device : str or None
         "cuda": every worker of this machine uses one GPU, in turn.
-    settings : ClusterSettings
+    cores_each : int or None
+        Cores of each worker of this machine; None for an equal share of all.
 
     Raises
     ------
@@ -400,20 +383,20 @@ def cluster_workers(
     """
     extra("distributed")
     if not isinstance(where, str):
-        yield _checked(ClusterWorkers(where, settings))
+        yield _checked(where)
         return
     with _quiet_logs():
         if local := re.fullmatch(r"local(?::([1-9]\d*))?", where):
             number = int(local[1]) if local[1] else None
-            client = local_client(number, device, settings.cores_each)
+            client = _local_client(number, device, cores_each)
         else:
-            client = _remote_client(where, settings)
+            client = _remote_client(where)
         with client as connected:
-            yield _checked(ClusterWorkers(connected, settings))
+            yield _checked(connected)
 
 
 @contextmanager
-def _remote_client(where: str, settings: ClusterSettings) -> Iterator[Any]:
+def _remote_client(where: str) -> Iterator[Any]:
     """Connect to a scheduler at an address or of a scheduler file."""
     distributed = extra("distributed")
     address = _address(where)
@@ -422,30 +405,23 @@ def _remote_client(where: str, settings: ClusterSettings) -> Iterator[Any]:
             # A table of all packages; `_checked` says what matters.
             mismatch = distributed.versions.VersionMismatchWarning
             warnings.simplefilter("ignore", mismatch)
-            client = distributed.Client(
-                address, timeout=settings.connect_timeout, set_as_default=False
-            )
+            client = distributed.Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
     except (OSError, TimeoutError) as error:
-        raise WorkersLost(_no_answer(where, address, settings)) from error
+        silent = f"no Dask scheduler answers at {address}"
+        remedy = (
+            f" within {CONNECT_TIMEOUT:g} s. Start one with `dask scheduler`, or check the address."
+        )
+        if where != address:
+            remedy = (
+                f", which {where} names. The file may be left from a scheduler that has ended; "
+                f"start another with `dask scheduler --scheduler-file {where}`."
+            )
+        raise WorkersLost(silent + remedy) from error
     try:
         yield client
     finally:
         with suppress(Exception):  # a scheduler that is gone closes nothing
             client.close(timeout=1)
-
-
-def _no_answer(where: str, address: str, settings: ClusterSettings) -> str:
-    """Return what to do if no scheduler answers at an address."""
-    silent = f"no Dask scheduler answers at {address}"
-    if where == address:
-        return (
-            f"{silent} within {settings.connect_timeout:g} s. Start one with "
-            "`dask scheduler`, or check the address."
-        )
-    return (
-        f"{silent}, which {where} names. The file may be left from a scheduler that "
-        f"has ended; start another with `dask scheduler --scheduler-file {where}`."
-    )
 
 
 def _address(where: str) -> str:
@@ -492,17 +468,8 @@ def _quiet_logs() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def _checked(workers: ClusterWorkers) -> ClusterWorkers:
-    """Return the workers if they run what this process runs."""
-    with lost_named():
-        check_workers(workers.client)
-    return workers
-
-
-# The same pieces of work on the workers of a Dask cluster.
-#
-# connecting `cluster_workers`: a cluster from its address, its file, a client, or none yet local A
-# cluster of processes on this machine versions Whether the workers run what this process runs
-# workers `ClusterWorkers`: pieces of work as tasks of Dask, and how they fail
-
-__all__ = ["ClusterSettings", "ClusterWorkers", "cluster_workers"]
+def _checked(client: Any) -> ClusterWorkers:
+    """Return the workers of a client if they run what this process runs."""
+    with _lost_named():
+        check_workers(client)
+    return ClusterWorkers(client)

@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from manifactor._support.workers import WorkersLost
-from manifactor.cluster import ClusterSettings, _address, cluster_workers
+from manifactor.cluster import _address, cluster_workers
 
 
 @pytest.mark.parametrize("where", ["tcp://node1:8786", "node1:8786", "127.0.0.1:1"])
@@ -30,13 +30,13 @@ def test_another_file_is_no_scheduler_file(tmp_path, text):
         pass
 
 
-def test_a_file_of_a_scheduler_that_has_ended_is_named_with_its_address(tmp_path):
+def test_a_file_of_a_scheduler_that_has_ended_is_named_with_its_address(tmp_path, monkeypatch):
     file = tmp_path / "old.json"
     file.write_text('{"address": "tcp://127.0.0.1:9"}')
-    soon = ClusterSettings(connect_timeout=0.1)
+    monkeypatch.setattr("manifactor.cluster.CONNECT_TIMEOUT", 0.1)
     with (
         pytest.raises(WorkersLost, match=r"tcp://127.0.0.1:9, which .*old.json names"),
-        cluster_workers(str(file), settings=soon),
+        cluster_workers(str(file)),
     ):
         pass
 
@@ -50,11 +50,11 @@ def test_other_texts_are_refused(where):
         pass
 
 
-def test_nobody_at_the_address_is_one_line():
-    soon = ClusterSettings(connect_timeout=0.1)
+def test_nobody_at_the_address_is_one_line(monkeypatch):
+    monkeypatch.setattr("manifactor.cluster.CONNECT_TIMEOUT", 0.1)
     with (
         pytest.raises(WorkersLost, match=r"answers at 127.0.0.1:9 within 0.1 s. Start"),
-        cluster_workers("127.0.0.1:9", settings=soon),
+        cluster_workers("127.0.0.1:9"),
     ):
         pass
 

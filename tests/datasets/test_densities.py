@@ -14,7 +14,7 @@ from manifactor.datasets.densities import (
 )
 from manifactor.datasets.products import Interval, circle
 
-DENSITIES = [Beta(2, 5), Bumps(0.12), VonMises(2.0), Wells(3.0, 0.5), Gap(0.1)]
+DENSITIES = [Beta(2, 5), Bumps(0.12), VonMises(2.0), Wells(3.0, 0.5), Gap(0.1, 0.45)]
 
 
 def drawn(part, n_samples=4000):
@@ -62,7 +62,7 @@ def test_points_are_latents_in_units_of_the_part(part, scale):
 
 def test_wells_are_as_deep_as_their_barrier():
     place = np.linspace(0, 1, 1201)
-    energy = -np.log(Wells(2.0)(place))
+    energy = -np.log(Wells(2.0, 0.0)(place))
     assert np.ptp(energy) == pytest.approx(2.0)
     minima = (energy[1:-1] < energy[:-2]) & (energy[1:-1] < energy[2:])
     assert minima.sum() == 3

@@ -37,7 +37,7 @@ def test_variances_between_the_first_and_the_last_object_are_evenly_spaced():
 
 
 def test_an_image_depends_on_both_objects_and_on_nothing_else():
-    scene = Scene((Turning(LEFT), Turning(RIGHT)))
+    scene = Scene((Turning(LEFT, 0.7), Turning(RIGHT, 0.7)), 1.0)
     X, truth = drawn(scene)
     again, same = drawn(scene)
     np.testing.assert_array_equal(X, again)
@@ -47,15 +47,15 @@ def test_an_image_depends_on_both_objects_and_on_nothing_else():
 
 def test_what_lies_behind_the_first_object_is_not_seen():
     behind = Shifting((0.0, 0.0), 0.3)
-    alone, _ = drawn(Scene((Turning((0.0, 0.0)), behind), 1.0))
-    covered, _ = drawn(Scene((Turning((0.0, 0.0)), behind), 1.0, occluding=True))
+    alone, _ = drawn(Scene((Turning((0.0, 0.0), 0.7), behind), 1.0))
+    covered, _ = drawn(Scene((Turning((0.0, 0.0), 0.7), behind), 1.0, occluding=True))
     assert (covered <= alone + 1e-12).all()
     assert (covered < 0.5 * alone).any()
 
 
 def test_noise_is_relative_to_the_deviation_of_the_pixels():
-    objects = (Turning(LEFT), Turning(RIGHT))
-    clean, _ = drawn(Scene(objects))
-    noisy, _ = drawn(Scene(objects, noise=0.5))
+    objects = (Turning(LEFT, 0.7), Turning(RIGHT, 0.7))
+    clean, _ = drawn(Scene(objects, 1.0))
+    noisy, _ = drawn(Scene(objects, 1.0, noise=0.5))
     deviation = np.sqrt(clean.var(axis=0).mean())
     assert np.std(noisy - clean) == pytest.approx(0.5 * deviation, rel=0.02)

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -6,20 +5,19 @@ import pytest
 
 from manifactor import datasets
 from manifactor.datasets.densities import Normal
-from manifactor.datasets.problems import EVEN_PROBLEMS, KINDS, ProblemSettings, draw_shape
-
-SMALL = ProblemSettings(n_samples=(40, 60))
+from manifactor.datasets.problems import KINDS
 
 
-def small_problems(kind, count=12):
-    settings = replace(SMALL, irreducible_share=0, kinds={kind: 1.0})
-    return [datasets.random_problem(seed, settings=settings) for seed in range(count)]
+@pytest.fixture
+def small(monkeypatch):
+    """Let problems have 40 to 60 samples."""
+    monkeypatch.setattr("manifactor.datasets.problems.N_SAMPLES", (40, 60))
 
 
+@pytest.mark.usefixtures("small")
 def test_random_problems_are_reproducible_and_of_every_kind():
-    problems = [datasets.random_problem(seed, settings=SMALL) for seed in range(80)]
-    again = datasets.random_problem(7, settings=SMALL)
-    np.testing.assert_array_equal(again.X, problems[7].X)
+    problems = [datasets.random_problem(seed) for seed in range(80)]
+    np.testing.assert_array_equal(datasets.random_problem(7).X, problems[7].X)
     assert {len(problem.truth) for problem in problems} == {1, 2, 3}
     assert {problem.kind for problem in problems} == {*KINDS, "irreducible"}
     scales = [np.abs(problem.X).max() for problem in problems]
@@ -31,43 +29,33 @@ def test_random_problems_have_800_to_6000_samples():
     assert all(800 <= len(problem.X) <= 6000 for problem in problems)
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_problems_say_whether_product_is_right(kind):
-    for problem in small_problems(kind):
-        assert problem.kind == kind
+@pytest.mark.usefixtures("small")
+def test_problems_say_whether_product_is_right():
+    for problem in map(datasets.random_problem, range(150)):
         several = len(problem.truth) > 1
-        assert problem.product == (several and kind != "near")
+        assert problem.product == (several and problem.kind != "near")
         assert np.isfinite(problem.X).all()
         assert all(len(latents) == len(problem.X) for latents in problem.truth)
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "soft"])
 def test_no_two_gaussians_of_one_problem_have_similar_deviations(kind):
-    settings = replace(SMALL, irreducible_share=0, kinds={kind: 1.0}, factor_kinds=(1, 0, 0))
     ratios = []
     for seed in range(300):
-        parts = draw_shape(np.random.RandomState(seed), settings).shape.parts
+        parts = KINDS[kind](np.random.RandomState(seed)).shape.parts
         deviations = sorted(p.deviation for p in parts if isinstance(p, Normal))
         ratios += [large / small for small, large in pairwise(deviations)]
     assert ratios
     assert min(ratios) > 1.499  # as exact as the description
 
 
-def test_settings_change_the_distribution_of_problems():
-    settings = ProblemSettings(
-        n_samples=(50, 60), irreducible_share=0, factor_counts=(0.0, 1.0, 0.0)
-    )
-    problems = [datasets.random_problem(seed, settings=settings) for seed in range(5)]
-    assert all(50 <= len(problem.X) <= 60 for problem in problems)
-    assert all(len(problem.truth) == 2 for problem in problems)
-    assert all(" x " in problem.description for problem in problems)
-
-
+@pytest.mark.usefixtures("small")
 def test_even_problems_are_products_or_simple_irreducible_shapes():
-    settings = replace(EVEN_PROBLEMS, n_samples=(40, 60))
-    problems = [datasets.random_problem(seed, settings=settings) for seed in range(40)]
+    problems = [datasets.random_problem(seed, kinds="even") for seed in range(40)]
     assert {problem.kind for problem in problems} == {"even", "irreducible"}
     # The same problems as before there were other kinds.
     circles = "Sphere(radius=0.868, ambient=2) x Sphere(radius=1.235, ambient=2)"
     assert problems[7].description.startswith(circles)
     assert problems[7].X.shape == (41, 7)
+    with pytest.raises(ValueError, match="`kinds` must be one of"):
+        datasets.random_problem(0, kinds="odd")

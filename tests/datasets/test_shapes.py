@@ -49,3 +49,75 @@ def test_the_swiss_roll_is_isometric_to_its_rectangle():
 def test_shapes_without_an_exact_spectrum_say_which_have_one():
     with pytest.raises(ValueError, match=r"exact eigenvalues are known for .*torus.*; got 'disk'"):
         datasets.exact_eigenvalues("disk", 3)
+
+
+@pytest.mark.parametrize("name", sorted(datasets.SHAPES))
+def test_the_same_seed_gives_the_same_samples(name):
+    one, two = (datasets.sample(name, 20, noise=0.1, random_state=7)[0] for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_noise_of_the_paper_s_rectangles_goes_where_the_paper_puts_it():
+    clean, _ = datasets.sample("rectangle", 5000, random_state=0)
+    z, _ = datasets.sample("rectangle_z", 5000, random_state=0)
+    xyz, _ = datasets.sample("rectangle_xyz", 5000, noise=0.2, random_state=0)
+    np.testing.assert_array_equal(z[:, :2], clean)
+    assert z[:, 2].std() == pytest.approx(0.05, rel=0.05)
+    np.testing.assert_allclose(np.c_[xyz[:, :2] - clean, xyz[:, 2]].std(axis=0), 0.2, rtol=0.05)
+
+
+def test_rotation_into_a_larger_space_keeps_all_distances():
+    flat, _ = datasets.sample("cube", 60, random_state=0)
+    turned, _ = datasets.sample("cube", 60, ambient_dimension=20, random_state=0)
+    assert turned.shape == (60, 20)
+    distance = [np.linalg.norm(X[:, None] - X, axis=2) for X in (flat, turned)]
+    np.testing.assert_allclose(*distance, atol=1e-12)
+
+
+def test_noise_fills_the_ambient_space():
+    clean, _ = datasets.sample("square", 4000, ambient_dimension=10, random_state=0)
+    noisy, _ = datasets.sample("square", 4000, ambient_dimension=10, noise=0.3, random_state=0)
+    np.testing.assert_allclose((noisy - clean).std(axis=0), 0.3, rtol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("tours", 10), "the shape must be one of"),
+        (("torus", 0), "`n_samples` must be a whole number in .* got 0"),
+        (("torus", "many"), "`n_samples` must be a whole number in .* got 'many'"),
+        (("torus", 10, {"noise": -1}), "`noise` must be a number in .* got -1"),
+        (("torus", 10, {"noise": np.nan}), "`noise` must be a number in .* got nan"),
+        (("torus", 10, {"noise": "a"}), "`noise` must be a number in .* got 'a'"),
+        (("torus", 10, {"ambient_dimension": 3}), "`ambient_dimension` must be at least 4"),
+    ],
+)
+def test_bad_requests_say_what_must_hold(arguments, message):
+    name, n, *options = arguments
+    with pytest.raises(ValueError, match=message):
+        datasets.sample(name, n, **(options[0] if options else {}))
+
+
+@pytest.mark.parametrize("sampling", ["weighted", "dependent", "duplicates", "outliers"])
+def test_samplings_do_what_they_say(sampling):
+    X, (first, second) = datasets.sample("square", 4000, sampling=sampling, random_state=0)
+    assert len(X) == len(first) == len(second) == 4000
+    middle, ends = ((np.abs(first - 0.5) < 0.1).mean(), (np.abs(first - 0.5) > 0.4).mean())
+    correlation = np.corrcoef(first[:, 0], second[:, 0])[0, 1]
+    seen = {
+        "weighted": middle > 3 * ends,
+        "dependent": 0.1 < correlation < 0.3,
+        "duplicates": len(np.unique(X, axis=0)) == 4000 - len(X[3600:]),
+        "outliers": 10 < (np.abs(X - 0.5).max(axis=1) > 0.5).sum() <= 40,
+    }
+    assert seen[sampling]
+
+
+def test_an_unknown_sampling_is_refused():
+    with pytest.raises(ValueError, match="`sampling` must be one of"):
+        datasets.sample("square", 10, sampling="odd")
+
+
+def test_a_density_along_latents_without_ends_is_refused():
+    with pytest.raises(ValueError, match="need latents between 0 and 1"):
+        datasets.sample("gaussian_1_2", 10, sampling="weighted")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer
-from manifactor.datasets.warps import Revolution
+from manifactor.datasets.not_products import Revolution
 from manifactor.factoring import methods
 from manifactor.factoring.judging.criteria import CRITERIA
 from manifactor.factoring.methods import find_in_functions, weigh_peeled

@@ -1,6 +1,5 @@
 import io
 import json
-from dataclasses import replace
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
@@ -9,16 +8,13 @@ import pytest
 from PIL import Image
 
 from manifactor import ManifoldFactorizer
-from manifactor.datasets.problems import ProblemSettings
 from studies.calibration import CalibrationSettings, curves, diagram, record, render
 
-SMALL = ProblemSettings(
-    n_samples=(600, 700),
-    irreducible_share=0,
-    factor_counts=(0.0, 1.0, 0.0),
-    factor_kinds=(0.0, 1.0, 0.0),
-    kinds={"even": 1.0},
-)
+
+@pytest.fixture
+def small(monkeypatch):
+    """Let problems have 600 to 700 samples."""
+    monkeypatch.setattr("manifactor.datasets.problems.N_SAMPLES", (600, 700))
 
 
 def answer(verdict, right, *, kind="even", product=True, confidence=0.5):
@@ -33,8 +29,9 @@ def answer(verdict, right, *, kind="even", product=True, confidence=0.5):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("small")
 def test_an_answer_is_compared_with_the_truth():
-    found = record(1, SMALL)
+    found = record(1)  # a rectangle
     assert found["kind"] == "even"
     assert found["factors"] == 2
     assert found["solved"]
@@ -56,12 +53,12 @@ def test_a_near_product_may_be_solved_and_wrongly_be_called_a_product():
     assert 'but called "product": 33.3% (1 of 3;' in report
 
 
-def test_a_fit_that_fails_is_recorded_and_not_solved(monkeypatch):
+def test_a_fit_that_fails_is_recorded_and_not_solved(monkeypatch, small):
     def fit(self, X):
         raise RuntimeError("no convergence")
 
     monkeypatch.setattr(ManifoldFactorizer, "fit", fit)
-    found = record(0, replace(SMALL, n_samples=(100, 110)))
+    found = record(0)
     assert found["verdict"] == "error: no convergence"
     assert not found["solved"]
     assert not found["right"]
@@ -130,8 +127,8 @@ def test_on_a_problem_with_one_factor_the_verdict_none_is_right(monkeypatch, rng
         return Fitted(verdict, factors)
 
     monkeypatch.setattr("studies.calibration.ManifoldFactorizer", estimator)
-    one = replace(SMALL, n_samples=(100, 100.1), factor_counts=(1.0, 0.0, 0.0))
-    found = record(0, one)
+    monkeypatch.setattr("manifactor.datasets.problems.N_SAMPLES", (100, 100.1))
+    found = record(2)  # a cloud
     assert (found["factors"], found["verdict"]) == (1, verdict)
     assert found["right"] is right
     assert not found["solved"]

@@ -1,146 +1,84 @@
-"""The benchmark of sensitivity, on a method and settings made up for it."""
+"""The benchmark of sensitivity: which numbers it changes, and what it makes of the outcomes."""
 
 import sys
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
+from manifactor.factoring.judging.criteria import CRITERIA
+from manifactor.spectral import neighbors, preparation
 from studies.accuracy import Case
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-@dataclass(frozen=True)
-class Peeling:
-    window: float = 0.9
-    n_rounds: int = 3
-    offset: float = 0.0
-    adaptive: bool = True
-    mode: str = "auto"
-
-
-@dataclass(frozen=True)
-class Factoring:
-    peeling: Peeling = field(default_factory=Peeling)
-    most: float = np.inf
-    idle: float = 2.0
-
-
-@dataclass(frozen=True)
-class Kernel:
-    width: float = 1.0
-
-
-@dataclass(frozen=True)
-class Neighbors:
-    count: int = 64
-
-
-@dataclass(frozen=True)
-class Diffusion:
-    kernel: Kernel = field(default_factory=Kernel)
-    neighbors: Neighbors = field(default_factory=Neighbors)
-    solver: Kernel = field(default_factory=Kernel)
-
-
-def diffuse(X, settings, *, rng):
-    return settings.kernel.width * X
-
-
-def factorize(diffusion, settings, *, rng):
-    """Find both sides of a square unless the window is too wide."""
-    if settings.peeling.n_rounds > 4:
-        raise ValueError("too many rounds")
-    right = settings.peeling.window < 1
-    columns = diffusion.T if right else diffusion.T[:1]
-    factors = [SimpleNamespace(embedding=column[:, None]) for column in columns]
-    verdict = "product" if right else "none"
-    return SimpleNamespace(factors=factors, evidence=SimpleNamespace(verdict=verdict))
-
-
 @pytest.fixture
 def benchmark(monkeypatch):
     monkeypatch.syspath_prepend(BENCHMARKS)
-    for name in ("sensitivity", "varying", "record"):
+    for name in ("sensitivity", "record"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     import sensitivity
 
     return sensitivity
 
 
-@pytest.fixture
-def core(benchmark):
-    return benchmark.Core(diffuse, factorize, Diffusion(), Factoring())
+def variation(benchmark, module, name, new):
+    return benchmark.Variation(module, name, 1.0, "x1.5", new)
 
 
-PARTS = [("factoring",), ("diffusion", "kernel"), ("diffusion", "neighbors")]
+def test_numbers_of_modules_and_limits_of_criteria_are_changed_both_ways(benchmark):
+    found = {(one.setting, one.direction): one.new for one in benchmark.variations()}
+    assert found["spectral.preparation.MOST_COLUMNS", "x1.5"] == 1500
+    assert found["spectral.preparation.MOST_COLUMNS", "/1.5"] == 667
+    name, limit = "completeness", CRITERIA["completeness"].limit
+    assert found[f"CRITERIA.{name}", "/1.5"] == pytest.approx(limit / 1.5)
+    # What a module only imports is not listed a second time.
+    assert not any(setting.endswith("pipeline.MOST_COLUMNS") for setting, _ in found)
 
 
-def test_every_number_is_changed_both_ways_and_nothing_else_is(benchmark, core):
-    changes = [(one.name, one.direction, one.new) for one in benchmark.variations(core, PARTS)]
-    assert changes == [
-        ("factoring.peeling.window", "x1.5", 1.0),
-        ("factoring.peeling.window", "/1.5", pytest.approx(0.6)),
-        ("factoring.peeling.n_rounds", "x1.5", 4),
-        ("factoring.peeling.n_rounds", "/1.5", 2),
-        ("factoring.idle", "x1.5", 3.0),
-        ("factoring.idle", "/1.5", pytest.approx(4 / 3)),
-        ("diffusion.kernel.width", "x1.5", 1.5),
-        ("diffusion.kernel.width", "/1.5", pytest.approx(2 / 3)),
-        ("diffusion.neighbors.count", "x1.5", 96),
-        ("diffusion.neighbors.count", "/1.5", 43),
-    ]
+@pytest.mark.parametrize(
+    ("value", "factor", "expected"),
+    [(3, 1.5, 4), (1, 1 / 1.5, 1), (0.9, 1.5, 1.0), (2.0, 1.5, 3.0), (0, 1.5, 0)],
+)
+def test_counts_are_rounded_and_shares_stay_below_one(benchmark, value, factor, expected):
+    assert benchmark.scaled(value, factor) == expected
 
 
-def test_one_number_is_changed_and_the_default_settings_stay(benchmark, core):
-    new = benchmark.changed(core, ("factoring", "peeling", "n_rounds"), 4)
-    assert new.factoring == replace(Factoring(), peeling=Peeling(n_rounds=4))
-    assert core.factoring == Factoring()
+def test_a_number_is_changed_wherever_it_is_used_and_then_restored(benchmark):
+    from manifactor.estimators import diffusion_map
+
+    module, old = "manifactor.spectral.preparation", preparation.MOST_COLUMNS
+    with benchmark.changed(variation(benchmark, module, "MOST_COLUMNS", 5)):
+        assert preparation.MOST_COLUMNS == diffusion_map.MOST_COLUMNS == 5
+    assert preparation.MOST_COLUMNS == diffusion_map.MOST_COLUMNS == old
+    limit = CRITERIA["completeness"].limit
+    with benchmark.changed(variation(benchmark, "CRITERIA", "completeness", 0.1)):
+        assert CRITERIA["completeness"].limit == 0.1
+    assert CRITERIA["completeness"].limit == limit
 
 
 @pytest.mark.slow
-def test_what_a_setting_does_is_counted_and_the_loudest_comes_first(benchmark, core):
-    pairs = [(Case("cheap", "square", n=200), seed) for seed in range(2)]
-    before = [benchmark.outcome(core, *pair) for pair in pairs]
-    assert before == [(True, "product")] * 2
-    records = [
-        benchmark.compared(one, before, benchmark.outcomes(core, pairs, one))
-        for one in benchmark.variations(core, PARTS)
-    ]
-    wide = records[0]
-    assert (wide["gained"], wide["lost"], wide["verdicts"], wide["errors"]) == (0, 2, 2, 0)
-    lines = benchmark.table(records).splitlines()
-    assert lines[2] == "| factoring.peeling.window | 0.9 | +0 -2 | 2 | +0 -0 | 0 |"
-    assert lines[-1] == "Without effect: 4 of 5 settings."
+def test_what_a_number_does_is_counted_and_an_error_is_an_answer(benchmark):
+    pairs = [(Case("cheap", "square", n=400), 0)]
+    before = [benchmark.outcome(*pair) for pair in pairs]
+    assert before == [(True, "product")]
+    strict = variation(benchmark, "CRITERIA", "agreement", 5.0)
+    record = benchmark.compared(strict, before, benchmark.outcomes(pairs, strict))
+    assert (record["gained"], record["lost"], record["verdicts"]) == (0, 0, 1)
+    wrong = variation(benchmark, "manifactor.spectral.neighbors", "APPROXIMATE_ABOVE", "many")
+    record = benchmark.compared(wrong, before, benchmark.outcomes(pairs, wrong))
+    assert (record["lost"], record["errors"]) == (1, 1)
+    assert neighbors.APPROXIMATE_ABOVE == 50_000
 
 
-def test_a_setting_that_breaks_the_method_is_an_answer(benchmark, core):
-    pairs = [(Case("cheap", "square", n=200), 0)]
-    (many,) = [
-        replace(one, new=5)
-        for one in benchmark.variations(core, PARTS)
-        if one.name.endswith("n_rounds") and one.direction == "x1.5"
-    ]
-    found = benchmark.outcomes(core, pairs, many)
-    assert found == [(False, "error: too many rounds")]
-    assert benchmark.compared(many, [(True, "product")], found)["errors"] == 1
-
-
-def test_the_diffusion_is_shared_by_all_changes_of_the_factoring(benchmark, core):
-    pair = Case("cheap", "square", n=200), 0
-    calls = []
-
-    def counted(X, settings, *, rng):
-        calls.append(settings)
-        return X
-
-    core = replace(core, diffuse=counted)
-    for one in benchmark.variations(core, PARTS[:1]):
-        benchmark.outcomes(core, [pair], one)
-    assert len(calls) == 1
+def test_the_loudest_number_comes_first_in_the_table(benchmark):
+    quiet, loud = (
+        benchmark.compared(variation(benchmark, "CRITERIA", name, 2.0), [(True, "product")], after)
+        for name, after in (("a", [(True, "product")]), ("b", [(False, "none")]))
+    )
+    lines = benchmark.table([quiet, loud]).splitlines()
+    assert lines[2] == "| CRITERIA.b | 1 | +0 -1 | 1 | - | - |"
+    assert lines[-1] == "Without effect: 1 of 2 settings."
 
 
 def test_the_cases_hold_each_shape_and_seed_once(benchmark):

@@ -66,7 +66,7 @@ class Wells:
     """
 
     barrier: float
-    tilt: float = 0.0
+    tilt: float
     count: int = 3
 
     def __call__(self, place: np.ndarray) -> np.ndarray:
@@ -83,7 +83,7 @@ class Gap:
     """A uniform density with a gap, which holds no samples."""
 
     width: float
-    start: float = 0.45
+    start: float
 
     def __call__(self, place: np.ndarray) -> np.ndarray:
         """Return 0 in the gap and 1 elsewhere."""
@@ -130,7 +130,7 @@ def _place(latents: np.ndarray) -> np.ndarray:
 class Normal:
     """A normal distribution on the line. Its latents have a deviation of 1."""
 
-    deviation: float = 1.0
+    deviation: float
 
     @property
     def extent(self) -> float:
@@ -147,7 +147,7 @@ class Normal:
 class Exponential:
     """An exponential distribution on the half-line. Its latents have a mean of 1."""
 
-    mean: float = 1.0
+    mean: float
 
     @property
     def extent(self) -> float:
@@ -161,20 +161,12 @@ class Exponential:
 
 
 def draw_by_rejection(
-    candidates: Callable[[int], np.ndarray],
-    density: Density,
-    n_samples: int,
-    rng,
-    *,
-    oversampling: int = 4,
+    candidates: Callable[[int], np.ndarray], density: Density, n_samples: int, rng
 ) -> np.ndarray:
-    """Draw rows with a density.
-
-    Returns (n_samples, n_columns).
-    """
+    """Draw rows with a density, (n_samples, n_columns)."""
     kept: list[np.ndarray] = []
     while sum(map(len, kept)) < n_samples:
-        rows = candidates(oversampling * n_samples)
+        rows = candidates(4 * n_samples)
         keep = rng.uniform(size=len(rows)) < density(rows)
         kept.append(rows[keep])
     return np.vstack(kept)[:n_samples]

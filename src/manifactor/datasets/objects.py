@@ -22,12 +22,12 @@ class Turning:
     """An object that turns about its centre."""
 
     centre: tuple[float, float]
-    size: float = 0.7
+    size: float
 
     def draw(self, n_samples: int, pixels: np.ndarray, rng) -> tuple[np.ndarray, np.ndarray]:
         """Return images, (n_samples, n_pixels), and cosine and sine of the angle."""
         angle = rng.uniform(0, 2 * np.pi, size=n_samples)
-        return turned((pixels - self.centre) / self.size, angle), ring(angle)
+        return _turned((pixels - self.centre) / self.size, angle), ring(angle)
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Shifting:
     """An object that moves up and down by as much as its size."""
 
     centre: tuple[float, float]
-    size: float = 0.7
+    size: float
 
     def draw(self, n_samples: int, pixels: np.ndarray, rng) -> tuple[np.ndarray, np.ndarray]:
         """Return images, (n_samples, n_pixels), and the place from 0 to 1."""
@@ -55,16 +55,15 @@ class Scene:
     objects: tuple[Turning | Shifting, ...]  # the brightest first
     # Variance of the first object's images over that of the last one's. Those between have equal
     # ratios.
-    variance_ratio: float = 1.0
+    variance_ratio: float
     occluding: bool = False  # whether the first object covers the others, or adds to them
     # Standard deviation of the noise in each pixel, relative to the root mean square of all pixels'
     # standard deviations
     noise: float = 0.0
-    n_pixels: int = 24  # width of an image
 
     def __call__(self, n_samples: int, rng) -> Samples:
         """Draw images and the place of each object."""
-        pixels = _pixels(np.linspace(-1, 1, self.n_pixels))
+        pixels = _pixels(np.linspace(-1, 1, 24))
         drawn = [one.draw(n_samples, pixels, rng) for one in self.objects]
         variances = np.geomspace(1, 1 / self.variance_ratio, len(drawn))
         front, *others = (
@@ -85,24 +84,19 @@ class Scene:
         return 1 - np.clip(2 * front / front.max(), 0, 1)
 
 
-def turning_objects(
-    n_samples: int, rng, *, shape: tuple[int, int] = (16, 24), variance_ratio: float = 5
-) -> Samples:
-    """Draw wide images of two objects that turn independently: additive, no product.
+def turning_objects(n_samples: int, rng) -> Samples:
+    """Draw wide images of two objects that turn independently: additive, not a product.
 
-    The first object has `variance_ratio` times the variance of the second.
+    The first object has 5 times the variance of the second.
     """
     angles = rng.uniform(0, 2 * np.pi, size=(2, n_samples))
-    n_rows, n_columns = shape
-    pixels = _pixels(np.linspace(-1.5, 1.5, n_columns), np.linspace(-1, 1, n_rows))
-    left, right = [-0.6, 0], [0.6, 0]
-    first = _of_variance_one(turned(pixels - left, angles[0]))
-    second = _of_variance_one(turned(pixels - right, angles[1]))
-    X = first + second / np.sqrt(variance_ratio)
-    return X, tuple(ring(angle) for angle in angles)
+    pixels = _pixels(np.linspace(-1.5, 1.5, 24), np.linspace(-1, 1, 16))
+    first = _of_variance_one(_turned(pixels - [-0.6, 0], angles[0]))
+    second = _of_variance_one(_turned(pixels - [0.6, 0], angles[1]))
+    return first + second / np.sqrt(5), tuple(ring(angle) for angle in angles)
 
 
-def turned(pixels: np.ndarray, angle: np.ndarray) -> np.ndarray:
+def _turned(pixels: np.ndarray, angle: np.ndarray) -> np.ndarray:
     """Return images of three spots turned about the origin, (n_samples, n_pixels)."""
     images = np.zeros((len(angle), len(pixels)))
     for radius, start, weight in TURNED_SPOTS:
@@ -110,13 +104,10 @@ def turned(pixels: np.ndarray, angle: np.ndarray) -> np.ndarray:
     return images
 
 
-def _spot(
-    pixels: np.ndarray, centres: np.ndarray, weight: float, *, area: float = 0.08
-) -> np.ndarray:
+def _spot(pixels: np.ndarray, centres: np.ndarray, weight: float) -> np.ndarray:
     """Return images of a blurred spot, (n_samples, n_pixels)."""
-    offset = pixels - centres[:, None]
-    squared = (offset**2).sum(axis=2)
-    return weight * np.exp(-squared / area)
+    squared = ((pixels - centres[:, None]) ** 2).sum(axis=2)
+    return weight * np.exp(-squared / 0.08)
 
 
 def _pixels(columns: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:

@@ -1,11 +1,13 @@
-"""The distribution of random problems."""
+"""Random factoring problems: products, near-products or irreducible shapes."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
+from manifactor._support.parameters import require_choice
 from manifactor.datasets.densities import (
     Beta,
     Bumps,
@@ -16,8 +18,15 @@ from manifactor.datasets.densities import (
     VonMises,
     Wells,
 )
-from manifactor.datasets.field import APART, CONFORMAL, SMALL_SIZE, THREE_CENTRES
-from manifactor.datasets.near_products import CutCorner, Hole, LatticeTorus, Stadium
+from manifactor.datasets.field import APART, FIELD, SMALL_SIZE, THREE_CENTRES
+from manifactor.datasets.not_products import (
+    PROFILES,
+    CutCorner,
+    Hole,
+    LatticeTorus,
+    Revolution,
+    Stadium,
+)
 from manifactor.datasets.objects import Scene, Shifting, Turning
 from manifactor.datasets.products import (
     Interval,
@@ -29,85 +38,23 @@ from manifactor.datasets.products import (
     independent,
     product,
 )
-from manifactor.datasets.sampling import rotated_into
-from manifactor.datasets.shapes import SHAPES
-from manifactor.datasets.warps import PROFILES, Revolution
+from manifactor.datasets.shapes import SHAPES, rotated_into
 
-Range = tuple[float, float]
+# Fewest and most samples. Log-uniform, so that small and large problems are equally frequent.
+N_SAMPLES = (800, 6000)
 
-
-@dataclass(frozen=True)
-class ProblemSettings:
-    """Settings of `random_problem`: the distribution of the problems."""
-
-    # Log-uniform, so that small and large problems are equally frequent.
-    n_samples: tuple[int, int] = (800, 6000)
-    irreducible_share: float = 0.25
-    # Names of `SHAPES`. Correlated clouds are not among them: their principal axes are independent,
-    # so that either answer is right.
-    irreducible: tuple[str, ...] = (
-        *("sphere", "sphere3", "disk", "triangle", "parallelogram"),
-        *("cloud2", "cloud3", "ellipsoid", "long_ellipsoid", "solid_ellipsoid"),
-        *("frustum", "long_frustum", "moebius", "klein_bottle"),
-    )
-    # Probabilities of the kinds of the others.
-    kinds: Mapping[str, float] = field(
-        default_factory=lambda: {
-            "even": 0.25,
-            "gaussian": 0.1,
-            "soft": 0.1,
-            "wells": 0.1,
-            "gap": 0.1,
-            "weak": 0.15,
-            "warp": 0.1,
-            "near": 0.1,
-        }
-    )
-    # Probabilities of one, two and three factors.
-    factor_counts: tuple[float, ...] = (0.1, 0.55, 0.35)
-    # Most dimensions of the whole product with one, two and three factors.
-    most_dimensions: tuple[int, ...] = (3, 4, 4)
-    # Probabilities of an interval, a circle and a sphere.
-    factor_kinds: tuple[float, float, float] = (0.45, 0.35, 0.2)
-    # The largest ratio of two factors' lengths, unless one of them is weak.
-    length_ratio: float = 4
-    # Of one Gaussian's deviation to the next smaller one's: Gaussians of equal deviation are
-    # isotropic, and no direction is a factor.
-    gaussian_ratio: Range = (1.5, 3.0)
-    concentration: Range = (0.5, 2.0)
-    # Beyond 4 kT a circle of 3000 samples has almost none between its wells.
-    barrier: Range = (1.0, 4.0)
-    largest_tilt: float = 0.5
-    gap: Range = (0.05, 0.15)
-    # The largest length over the smallest, or a bright object's variance over a dim one's, where
-    # one factor is weak.
-    weak_ratio: Range = (10.0, 30.0)
-    brightness_ratio: Range = (1.0, 30.0)
-    # Largest over smallest radius of a surface of revolution, and length over radius.
-    radius_ratio: Range = (1.5, 3.0)
-    axis_ratio: Range = (3.0, 5.0)
-    # What a near-product lacks, relative to its short side: smaller corners and holes hold too few
-    # of 800 samples to be missed.
-    cut: Range = (0.4, 0.7)
-    hole: Range = (0.2, 0.35)
-    # How far going once around the second circle of a lattice torus moves along the first, of its
-    # length: beyond a half another pair of circles is the shorter one.
-    lattice_offset: Range = (0.17, 0.4)
-    side_ratio: Range = (1.3, 2.5)
-    # The smallest factor's extent over the largest standard deviation of the noise.
-    extent_over_noise: float = 40
-    largest_ambient_dimension: int = 20
-    # The unit is 10^-6 to 10^6 times that of the shape: no absolute length may matter.
-    largest_exponent: float = 6
-
-
-# Uniform products and irreducible shapes alone: the easy problems.
-EVEN_PROBLEMS = ProblemSettings(
-    irreducible=("sphere", "sphere3", "disk", "triangle", "parallelogram"), kinds={"even": 1.0}
+# Irreducible shapes. Correlated clouds are not among them: their principal axes are independent, so
+# that either answer is right.
+SIMPLE = ("sphere", "sphere3", "disk", "triangle", "parallelogram")
+IRREDUCIBLE = (
+    *SIMPLE,
+    *("cloud2", "cloud3", "ellipsoid", "long_ellipsoid", "solid_ellipsoid"),
+    *("frustum", "long_frustum", "moebius", "klein_bottle"),
 )
 
-
-# The kinds of random problems: each of them draws a shape.
+# Least and largest ratio of one Gaussian's deviation to the next smaller one's: Gaussians of equal
+# deviation are isotropic, and no direction is a factor.
+GAUSSIAN_RATIO = (1.5, 3.0)
 
 
 @dataclass(frozen=True)
@@ -124,44 +71,40 @@ class Drawn:
     product: bool = True
 
 
-def draw_shape(rng, settings: ProblemSettings) -> Drawn:
+def _drawn_shape(rng, kinds: str) -> Drawn:
     """Draw a kind and a shape of that kind."""
-    if rng.uniform() < settings.irreducible_share:
-        name = str(rng.choice(settings.irreducible))
+    if rng.uniform() < 0.25:
+        name = str(rng.choice(SIMPLE if kinds == "even" else IRREDUCIBLE))
         return Drawn(SHAPES[name], "irreducible", name, 1.0, product=False)
-    kinds = list(settings.kinds)
-    if len(kinds) == 1:
-        return KINDS[kinds[0]](rng, settings)
-    kind = rng.choice(kinds, p=list(settings.kinds.values()))
-    return KINDS[str(kind)](rng, settings)
+    if kinds == "even":
+        return _even(rng)
+    kind = rng.choice(list(KINDS), p=[0.25, 0.1, 0.1, 0.1, 0.1, 0.15, 0.1, 0.1])
+    return KINDS[str(kind)](rng)
 
 
-def _even(rng, settings: ProblemSettings) -> Drawn:
+def _even(rng) -> Drawn:
     """Draw a product of intervals, circles and spheres, uniform on each."""
-    parts = _random_parts(rng, settings)
-    name = _name(parts)
-    smallest = min(part.extent for part in parts)
-    return Drawn(product(*parts), "even", name, smallest, len(parts) > 1)
+    return _drawn("even", _random_parts(rng), product)
 
 
-def _gaussian(rng, settings: ProblemSettings) -> Drawn:
+def _gaussian(rng) -> Drawn:
     """Draw independent Gaussians of different deviations."""
-    count = max(2, _count(rng, settings))
-    steps = [_log_uniform(rng, settings.gaussian_ratio) for _ in range(count - 1)]
+    count = max(2, _count(rng))
+    steps = [_log_uniform(rng, *GAUSSIAN_RATIO) for _ in range(count - 1)]
     deviations = np.cumprod([1.0, *steps])
     return _drawn("gaussian", [Normal(_shown(sd)) for sd in deviations])
 
 
-def _soft(rng, settings: ProblemSettings) -> Drawn:
+def _soft(rng) -> Drawn:
     """Draw a product whose intervals and circles have soft densities."""
     while True:  # until a factor is uneven and the directions of all can be told
-        even = _random_parts(rng, settings)
-        parts = [_softened(part, rng, settings) for part in even]
-        if parts != even and _distinct_gaussians(parts, settings):
+        even = _random_parts(rng)
+        parts = [_softened(part, rng) for part in even]
+        if parts != even and _distinct_gaussians(parts):
             return _drawn("soft", parts)
 
 
-def _softened(part: Interval | Sphere, rng, settings: ProblemSettings) -> Part:
+def _softened(part: Interval | Sphere, rng) -> Part:
     """Return the part with a random density along it; a sphere stays as it is."""
     if isinstance(part, Interval):
         law = rng.choice(["uniform", "normal", "beta", "bumps", "exponential"])
@@ -175,64 +118,66 @@ def _softened(part: Interval | Sphere, rng, settings: ProblemSettings) -> Part:
         }
         return laws[str(law)]
     if part.ambient == 2:
-        return Uneven(part, VonMises(_uniform(rng, settings.concentration)))
+        return Uneven(part, VonMises(_uniform(rng, 0.5, 2.0)))
     return part
 
 
-def _distinct_gaussians(parts: Sequence[Part], settings: ProblemSettings) -> bool:
+def _distinct_gaussians(parts: Sequence[Part]) -> bool:
     """Return whether no two of the parts are Gaussians of similar deviations."""
     deviations = sorted(part.deviation for part in parts if isinstance(part, Normal))
-    least, _ = settings.gaussian_ratio
-    return all(large >= least * small for small, large in pairwise(deviations))
+    return all(large >= GAUSSIAN_RATIO[0] * small for small, large in pairwise(deviations))
 
 
-def _wells(rng, settings: ProblemSettings) -> Drawn:
+def _wells(rng) -> Drawn:
     """Draw torsions with three wells each, and perhaps a factor without."""
-    radii = np.exp(rng.uniform(0, np.log(2), size=_count(rng, settings)))
-    parts: list[Part] = [_torsion(radius, rng, settings) for radius in radii]
+    radii = np.exp(rng.uniform(0, np.log(2), size=_count(rng)))
+    parts: list[Part] = [_torsion(radius, rng) for radius in radii]
     if len(parts) > 1 and rng.uniform() < 0.5:
-        parts[-1] = Interval(_uniform(rng, (2.0, 4.0)))
+        parts[-1] = Interval(_uniform(rng, 2.0, 4.0))
     return _drawn("wells", parts)
 
 
-def _torsion(radius: float, rng, settings: ProblemSettings) -> Uneven:
-    barrier = _uniform(rng, settings.barrier)
-    tilt = _uniform(rng, (0.0, settings.largest_tilt))
+def _torsion(radius: float, rng) -> Uneven:
+    # Beyond 4 kT a circle of 3000 samples has almost none between its wells.
+    barrier = _uniform(rng, 1.0, 4.0)
+    tilt = _uniform(rng, 0.0, 0.5)
     return Uneven(_part("circle", np.pi * radius), Wells(barrier, tilt))
 
 
-def _gap(rng, settings: ProblemSettings) -> Drawn:
+def _gap(rng) -> Drawn:
     """Draw a product with a gap along one interval or circle."""
     while True:  # until there is an interval or a circle
-        even = _random_parts(rng, settings)
+        even = _random_parts(rng)
         first = even[0]
         if isinstance(first, Interval) or first.ambient == 2:
-            gap = Gap(_uniform(rng, settings.gap), _uniform(rng, (0.3, 0.6)))
+            gap = Gap(_uniform(rng, 0.05, 0.15), _uniform(rng, 0.3, 0.6))
             return _drawn("gap", [Uneven(first, gap), *even[1:]])
 
 
-def _weak(rng, settings: ProblemSettings) -> Drawn:
+def _weak(rng) -> Drawn:
     """Draw a product with a weak factor: lengths that differ much, or images."""
     draw = _images if rng.uniform() < 0.5 else _unequal_lengths
-    return draw(rng, settings)
+    return draw(rng)
 
 
-def _unequal_lengths(rng, settings: ProblemSettings) -> Drawn:
-    count = max(2, _count(rng, settings))
-    ratio = _log_uniform(rng, settings.weak_ratio)
+def _unequal_lengths(rng) -> Drawn:
+    count = max(2, _count(rng))
+    # The largest length over the smallest.
+    ratio = _log_uniform(rng, 10.0, 30.0)
     between = ratio ** rng.uniform(size=count - 2)
     sizes = rng.permutation([1.0, ratio, *between])
-    return _drawn("weak", _parts_of_sizes(sizes, rng, settings))
+    return _drawn("weak", _parts_of_sizes(sizes, rng))
 
 
-def _images(rng, settings: ProblemSettings) -> Drawn:
-    count = max(2, _count(rng, settings))
+def _images(rng) -> Drawn:
+    count = max(2, _count(rng))
     places = [(centre, 0.7) for centre in APART]
     if count > 2:
         places = [(centre, SMALL_SIZE) for centre in THREE_CENTRES]
     movers = [Turning if rng.uniform() < 0.5 else Shifting for _ in places]
     objects = [mover(*place) for mover, place in zip(movers, places, strict=True)]
-    ratio = _log_uniform(rng, settings.brightness_ratio)
+    # A bright object's variance over a dim one's.
+    ratio = _log_uniform(rng, 1.0, 30.0)
     occluding = bool(rng.uniform() < 0.25)
     names = " x ".join(mover.__name__ for mover in movers)
     covered = ", the first covers the others" if occluding else ""
@@ -242,41 +187,38 @@ def _images(rng, settings: ProblemSettings) -> Drawn:
     return Drawn(Scene(tuple(objects), ratio, occluding), "weak", name, 2 * deviation)
 
 
-def _warp(rng, settings: ProblemSettings) -> Drawn:
+def _warp(rng) -> Drawn:
     """Draw a surface of revolution, or a conformal map of a rectangle or cylinder."""
     if rng.uniform() < 0.5:
-        name = str(rng.choice(list(CONFORMAL)))
-        conformal = CONFORMAL[name]
+        name = str(rng.choice(list(FIELD["conformal"])))
+        conformal: Any = FIELD["conformal"][name]
         second = "circle" if conformal.closed else "interval"
         return Drawn(conformal, "warp", f"interval x {second}, {name}", 1.0)
     profile = str(rng.choice(list(PROFILES)))
-    ratio = _log_uniform(rng, settings.radius_ratio)
-    length = _shown(ratio * _uniform(rng, settings.axis_ratio))
+    # Largest over smallest radius, and length over radius.
+    ratio = _log_uniform(rng, 1.5, 3.0)
+    length = _shown(ratio * _uniform(rng, 3.0, 5.0))
     shape = Revolution(profile, ratio, length)
     return Drawn(shape, "warp", f"interval x circle, {shape}", 2.0)
 
 
-def _near(rng, settings: ProblemSettings) -> Drawn:
+def _near(rng) -> Drawn:
     """Draw a shape that is almost a product: carved, or with slanted circles."""
-    length = _uniform(rng, settings.side_ratio)
+    length = _uniform(rng, 1.3, 2.5)
     sides = (length, 1.0)
-    shapes: list[Shape] = [
-        CutCorner(sides, _uniform(rng, settings.cut)),
-        Hole(sides, _uniform(rng, settings.hole)),
-        Stadium(sides),
-        _lattice_torus(_uniform(rng, settings.lattice_offset), length),
-    ]
+    # Smaller corners and holes hold too few of 800 samples to be missed.
+    carved = [CutCorner(sides, _uniform(rng, 0.4, 0.7)), Hole(sides, _uniform(rng, 0.2, 0.35))]
+    # How far going once around the second circle of a lattice torus moves along the first, of its
+    # length: beyond a half another pair of circles is the shorter one.
+    offset = _uniform(rng, 0.17, 0.4)
+    torus = LatticeTorus(_shown(np.degrees(np.arccos(offset / length))), length)
+    shapes: list[Shape] = [*carved, Stadium(sides), torus]
     shape = shapes[rng.randint(len(shapes))]
     slanted = isinstance(shape, LatticeTorus)
     factors = "circle x circle" if slanted else "interval x interval"
     # A circle of length 1 has this diameter.
     extent = 1 / np.pi if slanted else 1.0
     return Drawn(shape, "near", f"{factors}, {shape}", extent, product=False)
-
-
-def _lattice_torus(offset: float, length: float) -> LatticeTorus:
-    """Return the torus whose second circle has an offset along the first."""
-    return LatticeTorus(_shown(np.degrees(np.arccos(offset / length))), length)
 
 
 KINDS: dict[str, Callable[..., Drawn]] = {
@@ -291,47 +233,41 @@ KINDS: dict[str, Callable[..., Drawn]] = {
 }
 
 
-def _drawn(kind: str, parts: Sequence[Part]) -> Drawn:
+def _drawn(kind: str, parts: Sequence[Part], make: Callable[..., Shape] = independent) -> Drawn:
+    name = " x ".join(map(str, parts))
     smallest = min(part.extent for part in parts)
-    several = len(parts) > 1
-    return Drawn(independent(*parts), kind, _name(parts), smallest, several)
+    return Drawn(make(*parts), kind, name, smallest, len(parts) > 1)
 
 
-def _name(parts: Sequence[Part]) -> str:
-    return " x ".join(str(part) for part in parts)
-
-
-def _count(rng, settings: ProblemSettings) -> int:
+def _count(rng) -> int:
     """Draw a number of factors."""
-    n_counts = len(settings.factor_counts)
-    return 1 + int(rng.choice(n_counts, p=settings.factor_counts))
+    return 1 + int(rng.choice(3, p=(0.1, 0.55, 0.35)))
 
 
-def _random_parts(rng, settings: ProblemSettings) -> list[Interval | Sphere]:
+def _random_parts(rng) -> list[Interval | Sphere]:
     """Draw one to three factors of comparable size."""
-    count = _count(rng, settings)
-    largest = np.log(settings.length_ratio)
+    count = _count(rng)
     while True:  # until the product has few enough dimensions
-        log_sizes = rng.uniform(0, largest, size=count)
-        kinds = _factor_kinds(count, rng, settings)
+        log_sizes = rng.uniform(0, np.log(4), size=count)
+        kinds = _factor_kinds(count, rng)
         if kinds is not None:
             return list(map(_part, kinds, np.exp(log_sizes)))
 
 
-def _parts_of_sizes(sizes: np.ndarray, rng, settings: ProblemSettings) -> list[Interval | Sphere]:
+def _parts_of_sizes(sizes: np.ndarray, rng) -> list[Interval | Sphere]:
     """Draw a factor of each size."""
     while True:  # until the product has few enough dimensions
-        kinds = _factor_kinds(len(sizes), rng, settings)
+        kinds = _factor_kinds(len(sizes), rng)
         if kinds is not None:
             return list(map(_part, kinds, sizes))
 
 
-def _factor_kinds(count: int, rng, settings: ProblemSettings) -> np.ndarray | None:
+def _factor_kinds(count: int, rng) -> np.ndarray | None:
     """Draw kinds of factors, or None if their product has too many dimensions."""
     names = ["interval", "circle", "sphere"]
-    kinds = rng.choice(names, size=count, p=settings.factor_kinds)
+    kinds = rng.choice(names, size=count, p=(0.45, 0.35, 0.2))
     dimensions = sum(2 if kind == "sphere" else 1 for kind in kinds)
-    return kinds if dimensions <= settings.most_dimensions[count - 1] else None
+    return kinds if dimensions <= (3, 4, 4)[count - 1] else None
 
 
 def _part(kind: str, size: float) -> Interval | Sphere:
@@ -342,22 +278,17 @@ def _part(kind: str, size: float) -> Interval | Sphere:
     return circle(radius) if kind == "circle" else Sphere(radius)
 
 
-def _uniform(rng, ends: Range) -> float:
-    return _shown(rng.uniform(*ends))
+def _uniform(rng, low: float, high: float) -> float:
+    return _shown(rng.uniform(low, high))
 
 
-def _log_uniform(rng, ends: Range) -> float:
-    return _shown(np.exp(rng.uniform(*np.log(ends))))
+def _log_uniform(rng, low: float, high: float) -> float:
+    return _shown(np.exp(rng.uniform(*np.log((low, high)))))
 
 
 def _shown(value: float) -> float:
     """Return a number that is as exact as its description."""
     return round(float(value), 3)
-
-
-# Random factoring problems: products, near-products or irreducible shapes.
-
-__all__ = ["EVEN_PROBLEMS", "Problem", "ProblemSettings", "random_problem"]
 
 
 @dataclass(frozen=True)
@@ -385,7 +316,7 @@ class Problem:
     product: bool
 
 
-def random_problem(seed: int, *, settings: ProblemSettings = ProblemSettings()) -> Problem:
+def random_problem(seed: int, *, kinds: str = "all") -> Problem:
     """Return problem number `seed`, with 1 to 3 factors and 800 to 6000 samples.
 
     A quarter of the problems are irreducible. The others are products of intervals,
@@ -394,33 +325,24 @@ def random_problem(seed: int, *, settings: ProblemSettings = ProblemSettings()) 
     the problems have noise, of up to a fortieth of the smallest factor. The shape is
     rotated into up to 20 dimensions (images are not) and scaled by a power of ten.
 
-    ``settings=EVEN_PROBLEMS`` draws even products and the simplest irreducible shapes
-    only.
-
     Parameters
     ----------
     seed : int
-    settings : ProblemSettings
+    kinds : "all" or "even"
+        "even" draws even products and the simplest irreducible shapes only.
     """
+    require_choice("kinds", kinds, ("all", "even"))
     rng = np.random.RandomState(seed)
-    fewest, most = np.log(settings.n_samples)
-    n = int(np.exp(rng.uniform(fewest, most)))
-    drawn = draw_shape(rng, settings)
+    n = int(np.exp(rng.uniform(*np.log(N_SAMPLES))))
+    drawn = _drawn_shape(rng, kinds)
     X, truth = drawn.shape(n, rng)
-    X = _rotated(X, rng, settings)
-    largest_noise = drawn.smallest_extent / settings.extent_over_noise
-    noise = largest_noise * rng.choice([0.0, rng.uniform()])
-    scale = 10 ** rng.uniform(-settings.largest_exponent, settings.largest_exponent)
+    room = 20 - X.shape[1]
+    if room >= 0:
+        X = rotated_into(X, X.shape[1] + rng.randint(0, room + 1), rng)
+    noise = drawn.smallest_extent / 40 * rng.choice([0.0, rng.uniform()])
+    # No absolute length may matter.
+    scale = 10 ** rng.uniform(-6, 6)
     if noise:
         X = X + rng.normal(scale=noise, size=X.shape)
     description = f"{drawn.name}, n = {n}, noise {noise:.3f}, in R^{X.shape[1]}, times {scale:.1e}"
     return Problem(scale * X, truth, description, drawn.kind, drawn.product)
-
-
-def _rotated(X: np.ndarray, rng, settings: ProblemSettings) -> np.ndarray:
-    """Return the samples in a random subspace of a larger space, unless it is small."""
-    room = settings.largest_ambient_dimension - X.shape[1]
-    if room < 0:
-        return X
-    dimension = X.shape[1] + rng.randint(0, room + 1)
-    return rotated_into(X, dimension, rng)

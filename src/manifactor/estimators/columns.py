@@ -1,7 +1,7 @@
-"""Columns that are likely no measurement, or not in the units of the others."""
+"""Columns that are likely not measurements, or not in the units of the others."""
 
 import shlex
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,264 +11,14 @@ from manifactor._support.errors import warn_caller
 from manifactor.factoring.factorize import Factorization
 from manifactor.factoring.judging.advice import DataKnown
 from manifactor.factoring.judging.weighing import density_of, is_uneven
-from manifactor.spectral.preparation import Preparation
 
+# A column differs in scale if its spread is this many times that of the other columns, or the
+# other way round. Factors of a product may differ thirtyfold in size and still be found.
+SCALE_RATIO = 100.0
 
-class ColumnWarning(UserWarning):
-    """Columns that may hide the structure of the others."""
-
-
-@dataclass(frozen=True)
-class ColumnSettings:
-    """Settings of `suspicious_columns`."""
-
-    # Times the spread of the other columns. Factors of a product may differ thirtyfold in size and
-    # still be found.
-    scale_ratio: float = 100.0
-
-    # The spread is the distance between this quantile and the opposite one.
-    quantile: float = 0.05
-
-    # Samples that spreads and values are read off: quantiles are then known to a few per cent.
-    checked: int = 2000
-
-    # The spreads of more columns, such as pixels, vary widely. There a column is named only if it
-    # is among the few largest, with a gap to all others.
-    many_columns: int = 64
-    few_of_many: float = 0.05
-
-    # Spreads that fall from each of so many columns to the next are those of principal components.
-    fewest_falling: int = 5
-
-    # The values of fewer samples may be in order by chance.
-    fewest_rows: int = 20
-
-    # A label has at most so many values, each of them in so many samples on average.
-    most_labels: int = 20
-    samples_per_label: int = 20
-
-    # An index may leave out numbers, as after a draw of samples. Of whole numbers that are drawn at
-    # random from the same range, so many pairs would be equal at least, and none in 1 of 10^8
-    # draws.
-    expected_copies: float = 20.0
-
-    # How far evenly spaced values may lie from a multiple of their step, in steps.
-    rounding: float = 0.01
-
-    # Rows by which most columns are seen not to number the rows.
-    screened: int = 100
-
-
-@dataclass(frozen=True)
-class Suspicion:
-    """Columns of one kind.
-
-    Attributes
-    ----------
-    kind : "scale", "index", "label" or "constant"
-    columns : tuple of int
-        Counted from 0.
-    """
-
-    kind: str
-    columns: tuple[int, ...]
-
-
-def suspicious_columns(
-    X: np.ndarray, *, settings: ColumnSettings = ColumnSettings()
-) -> tuple[Suspicion, ...]:
-    """Return the columns of samples that may hide the structure of the others.
-
-    >>> X = np.random.default_rng(0).uniform(size=(500, 3)) * [1, 1, 1000]
-    >>> suspicious_columns(np.c_[np.arange(500), X])
-    (Suspicion(kind='scale', columns=(3,)), Suspicion(kind='index', columns=(0,)))
-
-    Shapes: X (n_samples, n_features).
-    """
-    if len(X) < settings.fewest_rows or X.shape[1] < 2:
-        return ()
-    some = np.asarray(X[:: max(1, len(X) // settings.checked)])
-    spread = _spread(some, settings)
-    index = _index_columns(X, settings)
-    label = _label_columns(some, index, settings)
-    # The scale of an index or a label means nothing, and is compared with no other.
-    no_measurement = index | label
-    kinds = {
-        "scale": _apart_in_scale(spread, no_measurement, settings),
-        "index": index,
-        "label": label,
-        "constant": spread == 0,
-    }
-    found = [
-        Suspicion(kind, tuple(np.flatnonzero(columns).tolist()))
-        for kind, columns in kinds.items()
-        if columns.any()
-    ]
-    harmless = all(suspicion.kind == "constant" for suspicion in found)
-    return () if harmless else tuple(found)
-
-
-def _spread(some: np.ndarray, settings: ColumnSettings) -> np.ndarray:
-    """Return the distance between two quantiles of every column.
-
-    If both are equal, the distance between the smallest and the largest value.
-    """
-    low, high = np.quantile(some, [settings.quantile, 1 - settings.quantile], axis=0)
-    whole = some.max(axis=0) - some.min(axis=0)
-    return np.where(high > low, high - low, whole)
-
-
-def _apart_in_scale(
-    spread: np.ndarray, skipped: np.ndarray, settings: ColumnSettings
-) -> np.ndarray:
-    """Return which columns differ in scale from the others."""
-    apart = np.zeros(len(spread), dtype=bool)
-    compared = np.flatnonzero(~skipped & (spread > 0))
-    sizes = spread[compared]
-    if len(compared) > settings.many_columns:
-        apart[compared] = _apart_from_many(sizes, settings)
-        return apart
-    falling = bool((np.diff(sizes) <= 0).all())
-    if len(compared) < 2 or (falling and len(compared) >= settings.fewest_falling):
-        return apart
-    for i, column in enumerate(compared):
-        # The lower one of two middle values: among (1, 1, 1000) only the last differs.
-        others = np.sort(np.delete(sizes, i))
-        middle = others[(len(others) - 1) // 2]
-        ratio = max(sizes[i] / middle, middle / sizes[i])
-        apart[column] = ratio >= settings.scale_ratio
-    return apart
-
-
-def _apart_from_many(sizes: np.ndarray, settings: ColumnSettings) -> np.ndarray:
-    """Return which of many columns are larger than all others by a wide gap."""
-    descending = np.sort(sizes)[::-1]
-    few = max(1, int(settings.few_of_many * len(sizes)))
-    ratios = descending[:few] / descending[1 : few + 1]
-    wide = np.flatnonzero(ratios >= settings.scale_ratio)
-    if not len(wide):
-        return np.zeros(len(sizes), dtype=bool)
-    return sizes >= descending[wide[-1]]
-
-
-def numbering_columns(
-    X: np.ndarray, *, settings: ColumnSettings = ColumnSettings()
-) -> tuple[int, ...]:
-    """Return the columns that number the rows, in any order.
-
-    Their values are evenly spaced, or whole numbers of a small range, and all different. If all
-    columns that vary are like that, as those of a design of experiments are, none of them is
-    returned.
-
-    >>> X = np.random.default_rng(0).uniform(size=(500, 2))
-    >>> numbering_columns(np.c_[X, np.random.default_rng(0).permutation(500)])
-    (2,)
-
-    Shapes: X (n_samples, n_features).
-    """
-    if len(X) < settings.fewest_rows or X.shape[1] < 2:
-        return ()
-    first = np.asarray(X[: settings.screened])
-    different = (np.diff(np.sort(first, axis=0), axis=0) > 0).all(axis=0)
-    # Every value of many columns, such as pixels, would take long to read.
-    if X.shape[1] > settings.many_columns:
-        different &= (first == np.floor(first)).all(axis=0)
-    found = [
-        int(column)
-        for column in np.flatnonzero(different)
-        if _numbers_rows(np.asarray(X[:, column]), settings)
-    ]
-    varying = _varying(X, settings)
-    return tuple(found) if set(found) < set(np.flatnonzero(varying)) else ()
-
-
-def label_columns(X: np.ndarray, *, settings: ColumnSettings = ColumnSettings()) -> tuple[int, ...]:
-    """Return the columns that hold a few whole numbers while others are continuous.
-
-    Many columns, such as pixels, are not searched: some of them are nearly always 0.
-
-    >>> rng = np.random.default_rng(0)
-    >>> label_columns(np.c_[rng.uniform(size=(500, 2)), rng.integers(0, 3, 500)])
-    (2,)
-    """
-    few = len(X) >= settings.fewest_rows and X.shape[1] <= settings.many_columns
-    if not few:
-        return ()
-    some = np.asarray(X[:: max(1, len(X) // settings.checked)])
-    label = _label_columns(some, _index_columns(X, settings), settings)
-    return tuple(np.flatnonzero(label).tolist())
-
-
-def _numbers_rows(values: np.ndarray, settings: ColumnSettings) -> bool:
-    """Return whether values are evenly spaced or whole, and all different."""
-    n, low = len(values), values.min()
-    length = values.max() - low
-
-    def evenly_spaced(some: np.ndarray) -> bool:
-        # Evenly spaced values are whole in units of their step.
-        steps = (some - low) * ((n - 1) / length)
-        return bool((np.abs(steps - np.rint(steps)) < settings.rounding).all())
-
-    # The first rows tell nearly always.
-    first = values[: settings.screened]
-    if evenly_spaced(first) and evenly_spaced(values):
-        steps = (values - low) * ((n - 1) / length)
-        return bool((np.bincount(np.rint(steps).astype(int)) == 1).all())
-    copies = n**2 / (2 * length)
-    whole = _all_whole(first) and _all_whole(values)
-    return whole and copies >= settings.expected_copies and _all_different(values)
-
-
-def _all_whole(values: np.ndarray) -> bool:
-    return bool((values == np.floor(values)).all())
-
-
-def _all_different(values: np.ndarray) -> bool:
-    return len(np.unique(values)) == len(values)
-
-
-def _index_columns(X: np.ndarray, settings: ColumnSettings) -> np.ndarray:
-    """Return which columns order the rows, or number them in any order.
-
-    None of them if no other column varies: what is left must be worth a fit.
-    """
-    first = np.asarray(X[: settings.checked])
-    steps = np.diff(first, axis=0)
-    ordered = (steps > 0).all(axis=0) | (steps < 0).all(axis=0)
-    index = np.zeros(X.shape[1], dtype=bool)
-    index[list(numbering_columns(X, settings=settings))] = True
-    for column in np.flatnonzero(ordered):
-        index[column] |= _is_ordered(np.asarray(X[:, column]))
-    others = _varying(X, settings) & ~index
-    return index if others.any() else np.zeros_like(index)
-
-
-def _varying(X: np.ndarray, settings: ColumnSettings) -> np.ndarray:
-    """Return which columns vary, judged by rows from all over the table."""
-    some = np.asarray(X[:: max(1, len(X) // settings.checked)])
-    return (some != some[0]).any(axis=0)
-
-
-def _is_ordered(values: np.ndarray) -> bool:
-    steps = np.diff(values)
-    return bool((steps > 0).all() or (steps < 0).all())
-
-
-def _label_columns(some: np.ndarray, index: np.ndarray, settings: ColumnSettings) -> np.ndarray:
-    """Return which columns have few whole numbers while others are continuous."""
-    whole = (some == np.floor(some)).all(axis=0)
-    label = np.zeros(some.shape[1], dtype=bool)
-    # Where most columns hold whole numbers, that is how they are measured.
-    measured = ~index & (some != some[0]).any(axis=0)
-    if 2 * (whole & measured).sum() > measured.sum():
-        return label
-    most = min(settings.most_labels, len(some) // settings.samples_per_label)
-    for column in np.flatnonzero(whole & measured):
-        label[column] = len(np.unique(some[:, column])) <= most
-    return label
-
-
-# Suspicious columns in words: what they look like, and what to do.
+# The spreads of more columns, such as pixels, vary widely. There a column is named only if it is
+# among the few largest, with a gap to all others.
+MANY_COLUMNS = 64
 
 # Names of columns, or their numbers in a table of which some columns were left out.
 Labels = Sequence[str | int]
@@ -289,15 +39,170 @@ MEANINGS = {
     ),
     "constant": ("is constant", "are constant"),
 }
-# A longer list of columns is not read.
-MOST_NAMED = 4
+
+
+class ColumnWarning(UserWarning):
+    """Columns that may hide the structure of the others."""
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """Columns of one kind of `MEANINGS`, counted from 0."""
+
+    kind: str
+    columns: tuple[int, ...]
+
+
+def suspicious_columns(X: np.ndarray) -> tuple[Suspicion, ...]:
+    """Return the columns of samples that may hide the structure of the others.
+
+    >>> X = np.random.default_rng(0).uniform(size=(500, 3)) * [1, 1, 1000]
+    >>> suspicious_columns(np.c_[np.arange(500), X])
+    (Suspicion(kind='scale', columns=(3,)), Suspicion(kind='index', columns=(0,)))
+    """
+    if not _is_comparable(X):
+        return ()
+    some = _some_rows(X)
+    low, high = np.quantile(some, [0.05, 0.95], axis=0)
+    spread = np.where(high > low, high - low, some.max(axis=0) - some.min(axis=0))
+    index = _index_columns(X)
+    label = _label_columns(some, index)
+    kinds = {
+        # The scale of an index or a label means nothing.
+        "scale": _apart_in_scale(spread, index | label),
+        "index": index,
+        "label": label,
+        "constant": spread == 0,
+    }
+    found = _suspicions({kind: np.flatnonzero(columns) for kind, columns in kinds.items()})
+    # Constant columns alone are harmless.
+    return () if all(each.kind == "constant" for each in found) else found
+
+
+def _suspicions(kinds: dict[str, np.ndarray]) -> tuple[Suspicion, ...]:
+    found = ((kind, tuple(map(int, columns))) for kind, columns in kinds.items())
+    return tuple(Suspicion(kind, columns) for kind, columns in found if columns)
+
+
+def _is_comparable(X: np.ndarray) -> bool:
+    # The values of fewer samples may be in order by chance.
+    return len(X) >= 20 and X.shape[1] >= 2
+
+
+def _some_rows(X: np.ndarray) -> np.ndarray:
+    """Return 2,000 rows or more from all over a table: quantiles are known to a few per cent."""
+    return np.asarray(X[:: max(1, len(X) // 2000)])
+
+
+def _varying(some: np.ndarray) -> np.ndarray:
+    return (some != some[0]).any(axis=0)
+
+
+def _apart_in_scale(spread: np.ndarray, skipped: np.ndarray) -> np.ndarray:
+    """Return which columns differ in scale from the others."""
+    apart = np.zeros(len(spread), dtype=bool)
+    compared = np.flatnonzero(~skipped & (spread > 0))
+    sizes = spread[compared]
+    if len(compared) > MANY_COLUMNS:
+        apart[compared] = _apart_from_many(sizes)
+        return apart
+    falling = bool((np.diff(sizes) <= 0).all())
+    # Spreads that fall from each of 5 columns to the next are those of principal components.
+    if len(compared) < 2 or (falling and len(compared) >= 5):
+        return apart
+    for i, column in enumerate(compared):
+        # The lower one of two middle values: among (1, 1, 1000) only the last differs.
+        others = np.sort(np.delete(sizes, i))
+        middle = others[(len(others) - 1) // 2]
+        apart[column] = max(sizes[i] / middle, middle / sizes[i]) >= SCALE_RATIO
+    return apart
+
+
+def _apart_from_many(sizes: np.ndarray) -> np.ndarray:
+    """Return which of many columns are larger than all others by a wide gap."""
+    descending = np.sort(sizes)[::-1]
+    few = max(1, int(0.05 * len(sizes)))
+    wide = np.flatnonzero(descending[:few] / descending[1 : few + 1] >= SCALE_RATIO)
+    return sizes >= (descending[wide[-1]] if len(wide) else np.inf)
+
+
+def numbering_columns(X: np.ndarray) -> tuple[int, ...]:
+    """Return the columns that number the rows, in any order.
+
+    Their values are evenly spaced, or whole numbers of a small range, and all different. If all
+    columns that vary are like that, as those of a design of experiments are, none of them is
+    returned.
+
+    >>> X = np.random.default_rng(0).uniform(size=(500, 2))
+    >>> numbering_columns(np.c_[X, np.random.default_rng(0).permutation(500)])
+    (2,)
+    """
+    # The first rows show that most columns do not number the rows.
+    first = np.asarray(X[:100])
+    different = (np.diff(np.sort(first, axis=0), axis=0) > 0).all(axis=0)
+    # Every value of many columns, such as pixels, would take long to read.
+    if X.shape[1] > MANY_COLUMNS:
+        different &= (first == np.floor(first)).all(axis=0)
+    found = [int(c) for c in np.flatnonzero(different) if _numbers_rows(np.asarray(X[:, c]))]
+    return tuple(found) if set(found) < set(np.flatnonzero(_varying(_some_rows(X)))) else ()
+
+
+def _numbers_rows(values: np.ndarray) -> bool:
+    """Return whether values are evenly spaced or whole, and all different."""
+    n, low = len(values), values.min()
+    length = values.max() - low
+    first = values[:100]  # which tell nearly always
+
+    def evenly_spaced(some: np.ndarray) -> bool:
+        # Evenly spaced values are whole in units of their step, up to rounding.
+        steps = (some - low) * ((n - 1) / length)
+        return bool((np.abs(steps - np.rint(steps)) < 0.01).all())
+
+    if evenly_spaced(first) and evenly_spaced(values):
+        steps = (values - low) * ((n - 1) / length)
+        return bool((np.bincount(np.rint(steps).astype(int)) == 1).all())
+    # An index may leave out numbers, as after a draw of samples. Of whole numbers that are drawn at
+    # random from the same range, 20 pairs would be equal on average, and none in 1 of 10^8 draws.
+    whole = all((some == np.floor(some)).all() for some in (first, values))
+    return whole and n**2 / (2 * length) >= 20.0 and len(np.unique(values)) == n
+
+
+def _index_columns(X: np.ndarray) -> np.ndarray:
+    """Return which columns order the rows, or number them in any order.
+
+    None of them if no other column varies: what is left must be worth a fit.
+    """
+    index = np.zeros(X.shape[1], dtype=bool)
+    index[list(numbering_columns(X))] = True
+    for column in np.flatnonzero(_is_ordered(np.asarray(X[:2000]))):
+        index[column] |= _is_ordered(np.asarray(X[:, column]))
+    others = _varying(_some_rows(X)) & ~index
+    return index if others.any() else np.zeros_like(index)
+
+
+def _is_ordered(values: np.ndarray) -> np.ndarray:
+    steps = np.diff(values, axis=0)
+    return np.asarray((steps > 0).all(axis=0) | (steps < 0).all(axis=0))
+
+
+def _label_columns(some: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """Return which columns have few whole numbers while others are continuous."""
+    whole = (some == np.floor(some)).all(axis=0)
+    label = np.zeros(some.shape[1], dtype=bool)
+    measured = ~index & _varying(some)
+    # Where most columns hold whole numbers, that is how they are measured.
+    if 2 * (whole & measured).sum() > measured.sum():
+        return label
+    # A label has at most 20 values, each of them in 20 samples on average.
+    most = min(20, len(some) // 20)
+    for column in np.flatnonzero(whole & measured):
+        label[column] = len(np.unique(some[:, column])) <= most
+    return label
 
 
 def column_labels(estimator, given: Labels | None) -> Labels | None:
     """Return the labels given by the caller, else the names that a DataFrame had."""
-    if given is not None:
-        return given
-    return getattr(estimator, "feature_names_in_", None)
+    return given if given is not None else getattr(estimator, "feature_names_in_", None)
 
 
 def require_labels(given: object, n_columns: int) -> None:
@@ -319,11 +224,10 @@ def require_labels(given: object, n_columns: int) -> None:
 
 def in_words(found: Iterable[Suspicion], names: Labels | None = None) -> str:
     """Return what was found as a sentence; "" for nothing."""
-    clauses = []
-    for suspicion in found:
-        meaning = MEANINGS[suspicion.kind][len(suspicion.columns) > 1]
-        clauses.append(f"{_listed(suspicion.columns, names)} {meaning}")
-    text = "; ".join(clauses)
+    text = "; ".join(
+        f"{_listed(each.columns, names)} {MEANINGS[each.kind][len(each.columns) > 1]}"
+        for each in found
+    )
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
@@ -335,13 +239,16 @@ def remedy(found: Iterable[Suspicion], names: Labels | None = None) -> str:
     """
     columns = {suspicion.kind: suspicion.columns for suspicion in found}
     left_out = sorted({*columns.get("index", ()), *columns.get("label", ())})
-    measured = "it is measured" if len(left_out) == 1 else "they are measured"
     sentences = []
     if left_out:
+        measured = "it is measured" if len(left_out) == 1 else "they are measured"
+        listed = ", ".join(_first_few(left_out, lambda c: _name(c, names), "..."))
+        of_frame = names is not None and isinstance(names[left_out[0]], str)
+        drop = f"X.drop(columns=[{listed}])" if of_frame else f"np.delete(X, [{listed}], axis=1)"
+        option = _first_few(left_out, lambda c: str(c if names is None else names[c]), "...")
         sentences.append(
-            f"Leave out {_listed(left_out, names)}, unless {measured}: "
-            f"`{_python_drop(left_out, names)}` in Python, "
-            f"`--drop {_option(left_out, names)}` on the command line."
+            f"Leave out {_listed(left_out, names)}, unless {measured}: `{drop}` in Python, "
+            f"`--drop {shlex.quote(','.join(option))}` on the command line."
         )
     if "scale" in columns:
         which = "the other columns" if left_out else "all columns"
@@ -354,39 +261,18 @@ def remedy(found: Iterable[Suspicion], names: Labels | None = None) -> str:
 
 def _listed(columns: Sequence[int], names: Labels | None) -> str:
     """Return columns by name or number, the first few of them."""
-    shown = [_name(column, names) for column in columns[:MOST_NAMED]]
-    if len(columns) > MOST_NAMED:
-        shown.append(f"{len(columns) - MOST_NAMED} more")
-    listed = shown[0]
-    if len(shown) > 1:
-        listed = f"{', '.join(shown[:-1])} and {shown[-1]}"
+    *shown, last = _first_few(columns, lambda c: _name(c, names), "{} more")
+    listed = f"{', '.join(shown)} and {last}" if shown else last
     return f"{'column' if len(columns) == 1 else 'columns'} {listed}"
+
+
+def _first_few(columns: Sequence[int], word: Callable[[int], str], more: str) -> list[str]:
+    """Return a word for each of the first four columns: a longer list is not read."""
+    return [*map(word, columns[:4])] + [more.format(len(columns) - 4)] * (len(columns) > 4)
 
 
 def _name(column: int, names: Labels | None) -> str:
     return str(column) if names is None else repr(names[column])
-
-
-def _python_drop(columns: Sequence[int], names: Labels | None) -> str:
-    """Return the call that leaves columns out of a DataFrame, else of an array."""
-    shown = [_name(column, names) for column in columns[:MOST_NAMED]]
-    if len(columns) > MOST_NAMED:
-        shown.append("...")
-    listed = ", ".join(shown)
-    if names is not None and isinstance(names[columns[0]], str):
-        return f"X.drop(columns=[{listed}])"
-    return f"np.delete(X, [{listed}], axis=1)"
-
-
-def _option(columns: Sequence[int], names: Labels | None) -> str:
-    """Return columns as the command line takes them."""
-    shown = [str(c if names is None else names[c]) for c in columns[:MOST_NAMED]]
-    if len(columns) > MOST_NAMED:
-        shown.append("...")
-    return shlex.quote(",".join(shown))
-
-
-# What is known of the data beside the tests, and remarks on suspicious columns.
 
 
 def warn_of_no_measurements(X, names: Labels | None = None) -> tuple[Suspicion, ...]:
@@ -395,10 +281,13 @@ def warn_of_no_measurements(X, names: Labels | None = None) -> tuple[Suspicion, 
     Such a column may be independent of the others, so that even a product may be one of row numbers
     or labels. Precomputed distances have no columns.
     """
-    if sp.issparse(X):
+    if sp.issparse(X) or not _is_comparable(X):
         return ()
-    kinds = {"index": numbering_columns(X), "label": label_columns(X)}
-    found = tuple(Suspicion(kind, columns) for kind, columns in kinds.items() if columns)
+    kinds = {"index": np.array(numbering_columns(X), dtype=int)}
+    # Many columns, such as pixels, hold no labels: some of them are nearly always 0.
+    if X.shape[1] <= MANY_COLUMNS:
+        kinds["label"] = np.flatnonzero(_label_columns(_some_rows(X), _index_columns(X)))
+    found = _suspicions(kinds)
     _warn(found, names)
     return found
 
@@ -415,18 +304,23 @@ def with_data_known(
 
     Shapes: X (n_samples, n_features), noise (n_features,).
     """
-    evidence = found.evidence
+    evidence, details = found.evidence, found.evidence.details
     columns = tuple(warned)
     if not (evidence.verdict == "product" or sp.issparse(X)):
         columns = suspicious_columns(X)
         _warn([each for each in columns if each not in warned], names)
-    known = _known(found, X, noise=noise)
-    known = replace(known, columns=remedy(columns, names))
-    details = evidence.details
     if columns:
         # Before other remarks, which may not hold without these columns.
         after = f"{details[:1].upper()}{details[1:]}"
         details = f"{in_words(columns, names)} {after}".strip()
+    known = DataKnown(
+        n_samples=len(found.diffusion.graph.distinct),
+        n_columns=0 if sp.issparse(X) else X.shape[1],
+        noise=_noise_share(found, X, noise),
+        uneven=is_uneven(density_of(found.diffusion)),
+        circles=any(factor.topology == "circle" for factor in found.factors),
+        columns=remedy(columns, names),
+    )
     return replace(found, evidence=replace(evidence, known=known, details=details))
 
 
@@ -437,25 +331,8 @@ def _warn(found: Sequence[Suspicion], names: Labels | None) -> None:
         warn_caller(f"{in_words(found, names)} {what_to_do}", ColumnWarning)
 
 
-def _known(found: Factorization, X, *, noise: np.ndarray | None) -> DataKnown:
-    """What is known of the data but their columns."""
-    return DataKnown(
-        n_samples=len(found.diffusion.graph.distinct),
-        n_columns=0 if sp.issparse(X) else X.shape[1],
-        noise=_noise_share(found, X, noise),
-        uneven=is_uneven(density_of(found.diffusion)),
-        circles=any(factor.topology == "circle" for factor in found.factors),
-    )
-
-
-def _noise_share(
-    found: Factorization,
-    X,
-    noise: np.ndarray | None,
-    *,
-    settings: ColumnSettings = ColumnSettings(),
-) -> float:
-    """Share of the variance of prepared samples that is noise; nan if not known.
+def _noise_share(found: Factorization, X, noise: np.ndarray | None) -> float:
+    """Return the share of the variance of prepared samples that is noise; nan if not known.
 
     Noise whose size is not given has the same variance in the components that were kept as in those
     dropped.
@@ -463,12 +340,15 @@ def _noise_share(
     preparation, samples = found.diffusion.preparation, found.diffusion.points
     if samples is None:
         return np.nan
-    some = slice(None, None, max(1, len(X) // settings.checked))
+    some = slice(None, None, max(1, len(X) // 2000))
     kept = float(np.var(np.asarray(samples[some]), axis=0).sum())
     if not kept:
         return np.nan
     if noise is not None:
-        return _kept_noise(np.asarray(noise), preparation) / kept
+        variance = np.asarray(noise) ** 2
+        if preparation is not None:
+            variance = variance @ preparation.components**2
+        return float(variance.sum()) / kept
     if preparation is None:
         return np.nan
     n_columns, n_kept = preparation.components.shape
@@ -476,11 +356,3 @@ def _noise_share(
         return np.nan
     given = float(np.var(np.asarray(X[some], dtype=float), axis=0).sum())
     return n_kept * max(0.0, given - kept) / (n_columns - n_kept) / kept
-
-
-def _kept_noise(noise: np.ndarray, preparation: Preparation | None) -> float:
-    """Variance in prepared samples of independent noise of known size in columns."""
-    variance = noise**2
-    if preparation is not None:
-        variance = variance @ preparation.components**2
-    return float(variance.sum())

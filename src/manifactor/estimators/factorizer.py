@@ -1,24 +1,120 @@
-"""ManifoldFactorizer: samples to factors, as a scikit-learn transformer."""
+"""ManifoldFactorizer: samples to factors and coordinates, and back, as a transformer."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import nullcontext
+from copy import copy
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from importlib import import_module
 from numbers import Integral
+from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from manifactor._support.parameters import Choice
-from manifactor.estimators.base import blas_threads, given_precision, precision_of, without_weights
-from manifactor.estimators.columns import column_labels
-from manifactor.estimators.drawing import drawn_samples
-from manifactor.estimators.finding import find_factors
-from manifactor.estimators.inverting import InvertingEstimator
-from manifactor.estimators.locating import DisplayedEstimator
-from manifactor.factoring.placement import checked_noise
+from manifactor._support.errors import NothingFoundError, held_warnings, issue, parted
+from manifactor._support.parameters import Choice, require_choice, require_count
+from manifactor._support.stages import Stages
+from manifactor._support.threads import one_blas_thread
+from manifactor._support.values import require_values
+from manifactor._support.workers import ignored
+from manifactor.estimators.arrays import (
+    coordinate_table,
+    drawn_samples,
+    given_places,
+    given_precision,
+    is_lazy,
+    lazy_table,
+    numbers,
+    places_as_table,
+    places_of_table,
+    precision_of,
+    require_known_shape,
+    table_width,
+)
+from manifactor.estimators.columns import column_labels, warn_of_no_measurements, with_data_known
+from manifactor.estimators.diffusion_map import SpectralEstimator, blas_threads, without_weights
+from manifactor.factoring.factorize import Factorization, factorize
+from manifactor.factoring.inversion import choose_window, even_steps, values_at
+from manifactor.factoring.placement import Placed, Placer, checked_noise, make_placer, place_blocks
 from manifactor.factoring.settings import SUM_NAMES, FactoringSettings, require_factoring
-from manifactor.spectral.gpu import device_memory
+from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.gpu import device_memory, from_tensor, like
+from manifactor.spectral.neighbors import DisconnectedGraphWarning
+from manifactor.spectral.pipeline import diffuse
+from manifactor.spectral.preparation import MOST_COMPONENTS
 from manifactor.spectral.settings import DiffusionSettings
 
 
-class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
+def find_factors(
+    X,
+    spectral: DiffusionSettings,
+    factoring: FactoringSettings,
+    *,
+    noise: np.ndarray | None,
+    stages: Stages,
+    rng: np.random.Generator,
+) -> Factorization:
+    """Return the factors; warn of a disconnected graph only if they rest on it."""
+    with held_warnings() as held:
+        diffusion = diffuse(X, spectral, stages=stages, rng=rng)
+    of_graph, others = parted(held, DisconnectedGraphWarning)
+    issue(others)
+    # Matrices are small, and our threads use all cores. Samples of many columns, such as images
+    # that were left as they are, are large.
+    points = diffusion.points
+    narrow = points is None or points.shape[1] <= MOST_COMPONENTS
+    with stages.timed("factors"), one_blas_thread() if narrow else nullcontext():
+        # The halves that tell structure from noise are always the same, so that `random_state` does
+        # not decide a verdict.
+        fixed = np.random.default_rng(0)
+        try:
+            found = factorize(diffusion, factoring, noise=noise, rng=fixed)
+        except NothingFoundError:
+            # The graph may be the reason.
+            issue(of_graph)
+            raise
+    # A sum needs no graph; the other senses have graphs of their own, and have warned of them.
+    if found.evidence.sense == "geometry":
+        issue(of_graph)
+    return found
+
+
+@dataclass(frozen=True)
+class Locator:
+    """A function from samples to their places on each factor; workers get it."""
+
+    estimator: "ManifoldFactorizer"
+    placer: Placer
+
+    def __call__(
+        self, X: Any, first_row: int = 0, *, report: Callable[[float], None] = ignored
+    ) -> list[Placed]:
+        """Return the places of samples, as `ManifoldFactorizer.locate`.
+
+        Shapes: X (n_new, n_features).
+        """
+        if np.ndim(X) != 2:
+            self.estimator._prepared(X)  # which refuses it
+        # Blocks are checked and prepared one by one: X may be larger than the memory.
+
+        def prepare(block: Any, row: int) -> np.ndarray:
+            prepared = self.estimator._prepared(block, first_row + row)
+            report(row / np.shape(X)[0])
+            return prepared
+
+        # At most 512 MB of numbers.
+        block = max(1, min(20_000, 2**26 // max(1, np.shape(X)[-1])))
+        places = place_blocks(X, self.placer, prepare=prepare, block=block)
+        report(1.0)
+        return places
+
+    def table(self, X: np.ndarray, first_row: int) -> np.ndarray:
+        """Return places in the precision of the samples, side by side."""
+        return places_as_table(given_places(X, self(X, first_row), self.estimator.factors_))
+
+
+class ManifoldFactorizer(SpectralEstimator):
     """Independent factors of the manifold that samples were drawn from.
 
     Parameters
@@ -111,6 +207,10 @@ class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
     ('product', ['circle', 'circle'])
     """
 
+    factorization_: Factorization
+    # That of the samples of the fit; archives do not hold it.
+    _precision: type[np.floating] = np.float64
+
     def __init__(
         self,
         n_factors="auto",
@@ -184,47 +284,38 @@ class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
         factoring = self._checked_settings()
         X, rows = drawn_samples(self, X, fit_samples)
         with self._progress(self.callback) as callback:
-            known = {"noise": noise, "column_names": column_names}
-            self._find(X, factoring, stages=stages, callback=callback, **known)
+            self._find(X, factoring, noise, stages, column_names, callback)
         self.rows_ = rows
         self._precision = precision_of(X)
         return self
 
-    def _find(self, X, factoring, *, noise, stages, column_names, callback) -> None:
+    def _find(self, X, factoring, noise, stages, column_names, callback) -> None:
         """Find the factors of samples in memory, and remember them."""
         X, cost, stages, rng = self._begin(X, stages, callback, column_names)
         noise = None if noise is None else checked_noise(noise, X)
+        settings, names = self._diffusion_settings(), column_labels(self, column_names)
+        # Whoever asks for one factor does not expect a product, and needs no reasons.
+        several = factoring.n_asked != 1
         with device_memory(), blas_threads(X):
-            found = find_factors(
-                X,
-                self._diffusion_settings(),
-                factoring,
-                noise=noise,
-                names=column_labels(self, column_names),
-                stages=stages,
-                rng=rng,
-            )
+            warned = warn_of_no_measurements(X, names) if several else ()
+            found = find_factors(X, settings, factoring, noise=noise, stages=stages, rng=rng)
+            if several:
+                found = with_data_known(found, X, warned=warned, noise=noise, names=names)
             self.factorization_ = found.settled()
-        self._remember(self.diffusion_, cost, stages)
+        self._remember(cost, stages)
 
     def _checked_settings(self) -> FactoringSettings:
-        """Return the parameters of the factorization; refuse wrong ones."""
-        factoring = self._factoring_settings()
+        """Return the parameters of the factorization as one record; refuse wrong ones."""
+        names = [field.name for field in fields(FactoringSettings)]
+        factoring = FactoringSettings(**{name: getattr(self, name) for name in names})
         known = isinstance(self.n_functions, Integral)
         require_factoring(factoring, n_functions=self.n_functions if known else None)
-        self._require_used()
+        if self.method in SUM_NAMES and self.n_functions != "auto":
+            raise ValueError(
+                f"`n_functions` must be 'auto' with `method={self.method!r}`, which "
+                f"does not use functions; got {self.n_functions!r}. Leave it out."
+            )
         return factoring
-
-    def _factoring_settings(self) -> FactoringSettings:
-        """Return the parameters of the factorization as one record."""
-        return FactoringSettings(
-            n_factors=self.n_factors,
-            method=self.method,
-            sense=self.sense,
-            eigenvalue_tolerance=self.eigenvalue_tolerance,
-            similarity_threshold=self.similarity_threshold,
-            exclude=self.exclude,
-        )
 
     def _diffusion_settings(self) -> DiffusionSettings:
         """Return the parameters of the diffusion; a sum needs no functions."""
@@ -235,21 +326,28 @@ class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
         why = "a sum is found in the samples, not in their functions"
         return replace(settings, n_functions=Choice(9, why))
 
-    def _require_used(self) -> None:
-        """Raise ValueError for a parameter that the method does not use."""
-        if self.method in SUM_NAMES and self.n_functions != "auto":
-            raise ValueError(
-                f"`n_functions` must be 'auto' with `method={self.method!r}`, which "
-                f"does not use functions; got {self.n_functions!r}. Leave it out."
-            )
+    @property
+    def factors_(self):
+        """Factors, the one with the smallest eigenvalue first."""
+        return self.factorization_.factors
 
     @property
-    def diffusion_(self):
+    def n_factors_(self) -> int:
+        """Number of factors."""
+        return len(self.factors_)
+
+    @property
+    def sum_(self):
+        """Terms that add up to the data, or None."""
+        return self.factorization_.sum
+
+    @property
+    def diffusion_(self) -> Diffusion:
         """Diffusion that the factors were found in."""
         return self.factorization_.diffusion
 
     @diffusion_.setter
-    def diffusion_(self, diffusion) -> None:
+    def diffusion_(self, diffusion: Diffusion) -> None:
         self.factorization_ = replace(self.factorization_, diffusion=diffusion)
 
     @property
@@ -303,8 +401,377 @@ class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
         embeddings = np.hstack([factor.embedding for factor in factors])
         return given_precision(X, embeddings)
 
+    def get_feature_names_out(self, input_features=None):
+        """Return the names of the columns that `transform` returns: factor1_0, ...
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        ndarray of str of shape (sum of widths,)
+        """
+        check_is_fitted(self)
+        names = [
+            f"factor{number}_{column}"
+            for number, factor in enumerate(self.factors_, start=1)
+            for column in range(factor.embedding.shape[1])
+        ]
+        return np.array(names, dtype=object)
+
+    def transform(self, X):
+        """Return embeddings in all factors side by side, (n_new, sum of widths).
+
+        Parameters
+        ----------
+        X : array of shape (n_new, n_features)
+            Also a Dask array.
+
+        Returns
+        -------
+        array of shape (n_new, sum of widths)
+            An interval's coordinate, a circle's cosine and sine, the embedding of a
+            surface. In the precision of the samples; a Dask array or a tensor if they
+            are one.
+        """
+        if is_lazy(X):
+            width = len(self.get_feature_names_out())
+            return self._lazy(X, "_embeddings", width)
+        return like(X, self._embeddings(X))
+
+    def _embeddings(self, X, first_row: int = 0) -> np.ndarray:
+        """Return embeddings in all factors side by side; rows count from the first."""
+        found = np.hstack([places for places, _ in self._placed(X, first_row)])
+        return found.astype(precision_of(X), copy=False)
+
+    def _placed(self, X, first_row: int = 0) -> list[tuple]:
+        """Return embedding and coordinate of new samples on each factor."""
+        # First, as it checks that there is a fit.
+        prepared = self._prepared(X, first_row)
+        if self.sum_ is not None:
+            placer = make_placer(self.factorization_, n_new=len(prepared))
+            return [placed[:2] for placed in place_blocks(prepared, placer)]
+        functions = self.diffusion_.extended(prepared)
+        return [factor.place(functions) for factor in self.factors_]
+
+    def coordinates(self, X=None):
+        """Return one number for each sample and 1-D factor, (n, n_factors).
+
+        Columns of other factors are nan.
+
+        Parameters
+        ----------
+        X : array of shape (n_new, n_features) or None
+            New samples; None for the training samples.
+
+        Returns
+        -------
+        array of shape (n, n_factors)
+            In the precision of the samples; a Dask array or a tensor if they are one.
+            Those of the training samples are an ndarray, and in double precision if the
+            fit was loaded from a file.
+        """
+        check_is_fitted(self)
+        if is_lazy(X):
+            return self._lazy(X, "_new_coordinates", self.n_factors_)
+        if X is not None:
+            return like(X, self._new_coordinates(X))
+        known = [factor.coordinate for factor in self.factors_]
+        n_samples = len(self.diffusion_.graph.inverse)
+        return coordinate_table(known, self.factors_, n_samples, self._precision)
+
+    def _new_coordinates(self, X, first_row: int = 0) -> np.ndarray:
+        """Return the coordinates of new samples; rows count from the first."""
+        placed = self._placed(X, first_row)
+        known = [coordinate for _, coordinate in placed]
+        return coordinate_table(known, self.factors_, len(placed[0][0]), precision_of(X))
+
+    def locate(self, X) -> list[Placed]:
+        """Return embedding, coordinate and confidence of new samples on each factor.
+
+        The coordinate is None for shapes other than intervals and circles. The
+        confidence of a new sample is that of the nearest training sample. A sample far
+        from all of them takes the place of the nearest one, with confidence 0. On
+        factors of a sum, the confidence falls with the distance from the sum.
+
+        Parameters
+        ----------
+        X : array of shape (n_new, n_features)
+            Also one on disk, which is read block by block, or a Dask array.
+
+        Returns
+        -------
+        list of Placed
+            One for each factor; unpacks as (embedding, coordinate, confidence). Of a
+            Dask array these are Dask arrays with its chunks of rows, and equal the
+            places of the same samples in memory.
+        """
+        check_is_fitted(self)
+        if is_lazy(X):
+            table = self._lazy(X, "locator", table_width(self.factors_))
+            return places_of_table(table, self.factors_)
+        n_new = np.shape(X)[0] if np.ndim(X) else 1
+        with self._progress(None) as callback:
+            report = ignored if callback is None else partial(callback, "places")
+            places = self.locator(n_new)(X, report=report)
+        return given_places(X, places, self.factors_)
+
+    def locator(self, n_new: int) -> Locator:
+        """Return a function that does what `locate` does, for many calls.
+
+        Its places are in double precision, whatever that of the samples.
+
+        Parameters
+        ----------
+        n_new : int
+            Samples that will be located in all: for many, more is computed beforehand.
+            The places are the same.
+
+        Returns
+        -------
+        Locator
+            Called with samples, it returns their places, a list of Placed.
+        """
+        check_is_fitted(self)
+        return Locator(self._lean(), make_placer(self.factorization_, n_new=n_new))
+
+    def _lean(self) -> "ManifoldFactorizer":
+        """Return the same without what only a next fit needs; it goes to workers."""
+        lean = copy(self).set_params(callback=None, verbose=False)
+        # As large as the fit itself.
+        lean.__dict__.pop("_kept", None)
+        return lean
+
+    def _lazy(self, X, what: str, width: int):
+        """Return what a method makes of blocks of a Dask array, as a Dask array."""
+        check_is_fitted(self)
+        require_known_shape(X)
+        # The number of columns is checked now, not when the first block is computed.
+        self._validated(np.zeros((1, X.shape[1])), reset=False)
+        worker = partial(_block_work, self._lean(), what, X.shape[0])
+        return lazy_table(X, worker, width, dtype=precision_of(X))
+
+    def inverse_transform(self, X, *, values=None, n_neighbors="auto"):
+        """Return samples at places on the factors, (n_new, n_features).
+
+        The samples of the fit near a place are averaged by local linear regression, so
+        that noise is averaged, too.
+
+        A place outside an interval counts as its end, and cosine and sine of a circle
+        as their angle. Where no samples are near, the nearest ones decide. If the fit
+        has dropped principal components (`preparation_`), samples are without them.
+
+        Parameters
+        ----------
+        X : array of shape (n_new, sum of widths)
+            Places, in the columns of `transform`: an interval's coordinate, a circle's
+            cosine and sine, or the embedding of a surface.
+        values : array of shape (n_samples, ...) or None
+            What to return at the places, with one entry for each sample of the fit;
+            None for the samples.
+        n_neighbors : int or "auto"
+            How many samples to average; "auto" for what `inverse_neighbors` says.
+
+        Returns
+        -------
+        array of shape (n_new, n_features) or (n_new, ...)
+            In the precision of the places.
+
+        Examples
+        --------
+        >>> from manifactor import ManifoldFactorizer, datasets
+        >>> X, truth = datasets.sample("torus", 1000, random_state=0)
+        >>> fit = ManifoldFactorizer(random_state=0).fit(X)
+        >>> back = fit.inverse_transform(fit.transform(X))
+        >>> bool(abs(back - X).max() < 0.1)
+        True
+        """
+        check_is_fitted(self)
+        places = self._checked_places(X)
+        given = self._prepared_samples() if values is None else self._checked_values(values)
+        found, space = self.factorization_, self.factorization_.places()
+        table = given.reshape(len(given), -1)[found.in_graph]
+        if isinstance(n_neighbors, str):
+            require_choice("n_neighbors", n_neighbors, ("auto",), "or a number")
+            chosen = found.window if values is None else choose_window(space, table)
+            n_neighbors = chosen.value
+        count = require_count("n_neighbors", n_neighbors, low=1, high=len(table))
+        at = values_at(space, table, places, count).reshape(len(places), *given.shape[1:])
+        if values is None and self.preparation_ is not None:
+            at = at @ self.preparation_.components.T + self.preparation_.mean
+        return given_precision(X, at)
+
+    def inverse_neighbors(self, values=None) -> Choice:
+        """Return how many samples `inverse_transform` averages, and why.
+
+        It is the number that predicts samples left out best.
+
+        Parameters
+        ----------
+        values : array of shape (n_samples, ...) or None
+            As in `inverse_transform`. For None, the number is found once and kept.
+
+        Returns
+        -------
+        Choice
+            With `value` and `why`.
+        """
+        check_is_fitted(self)
+        found = self.factorization_
+        if values is None:
+            self._prepared_samples()  # which refuses distances
+            return found.window
+        given = self._checked_values(values)
+        return choose_window(found.places(), given.reshape(len(given), -1)[found.in_graph])
+
+    def along(
+        self, factor, n_frames=20, *, others=None, values=None, n_neighbors="auto"
+    ) -> np.ndarray:
+        """Return samples along one factor, with the others held: frames of a movie.
+
+        Parameters
+        ----------
+        factor, n_frames, others
+            As in `places_along`.
+        values, n_neighbors
+            As in `inverse_transform`.
+
+        Returns
+        -------
+        ndarray of shape (n_frames, n_features) or (n_frames, ...)
+            In the precision of the samples of the fit; in double precision if the fit
+            was loaded from a file.
+        """
+        places = self.places_along(factor, n_frames, others=others)
+        return self.inverse_transform(places, values=values, n_neighbors=n_neighbors)
+
+    def places_along(self, factor, n_frames=20, *, others=None) -> np.ndarray:
+        """Return places at even steps along one factor, with the others held.
+
+        Parameters
+        ----------
+        factor : int
+            Index of an interval or a circle, from 0. Frames run from one end of an
+            interval to the other, or once round a circle without the first one twice.
+        n_frames : int
+        others : array of shape (sum of widths,) or (1, sum of widths), or None
+            A place that the other factors are held at, such as `transform` of one
+            sample, or a row of it. None holds them at a typical place: the median of
+            an interval, the mean direction of a circle, the sample nearest to the mean
+            of a surface.
+
+        Returns
+        -------
+        ndarray of shape (n_frames, sum of widths)
+            In the columns of `transform`, and the precision of `along`.
+        """
+        check_is_fitted(self)
+        factor = require_count("factor", factor, low=0, high=self.n_factors_ - 1)
+        n_frames = require_count("n_frames", n_frames, low=2, high=100_000)
+        topology, space = self.factors_[factor].topology, self.factorization_.places()
+        if others is None:
+            held = space.typical()
+        else:
+            held = self._checked_places(np.atleast_2d(from_tensor(others)), "others")
+        if len(held) != 1:
+            raise ValueError(
+                f"`others` must be one place; got {len(held)}. Pass one row of `transform`."
+            )
+        if topology == "other":
+            raise ValueError(
+                f"`factor` must be an interval or a circle, which have an order; factor "
+                f"{factor} is a surface. Pass places along a path of your own to "
+                "inverse_transform."
+            )
+        parts = space.columns(np.repeat(held, n_frames, axis=0))
+        parts[factor] = even_steps(topology, n_frames)
+        return np.hstack(parts).astype(self._precision, copy=False)
+
+    def _checked_places(self, X, argument: str = "X") -> np.ndarray:
+        """Return places as floats; refuse those of another shape."""
+        names = self.get_feature_names_out()
+        places = numbers(X, argument)
+        if places.shape[1:] != (len(names),) or not len(places):
+            raise ValueError(
+                f"places must have shape (n_places, {len(names)}), with one place or "
+                f"more and the columns of `transform`: {', '.join(names)}; got "
+                f"{places.shape}. A circle has two columns, cosine and sine of its "
+                "angle."
+            )
+        require_values(places, argument=argument)
+        return places
+
+    def _prepared_samples(self) -> np.ndarray:
+        """Return the samples of the fit, as prepared; refuse distances."""
+        points = self.diffusion_.points
+        if points is None:
+            raise ValueError(
+                "`values` must be given if the fit knows distances only "
+                "(`neighbors='precomputed'`); got None. Pass the samples that the "
+                "distances are of: inverse_transform(places, values=samples)."
+            )
+        return points
+
+    def _checked_values(self, values) -> np.ndarray:
+        """Return values of the caller's own as floats, one entry for each sample."""
+        given = numbers(values, "values")
+        n_samples = len(self.outliers_)
+        if given.ndim == 0 or len(given) != n_samples:
+            raise ValueError(
+                f"`values` must have one entry for each of the {n_samples} samples of "
+                f"the fit; got shape {given.shape}. If samples were drawn for the fit, "
+                "`rows_` says which: values[fit.rows_]."
+            )
+        require_values(given.reshape(n_samples, -1), argument="values")
+        return given
+
+    # Drawings lie in a room above this one, which is imported when something is drawn: the only
+    # imports that point up.
+
+    def plot(self, figure=None):
+        """Draw the factors, the spectrum and the angles between factors.
+
+        Parameters
+        ----------
+        figure : matplotlib Figure, SubFigure or None
+            What to draw on; None for a new figure of its own, which pyplot does not
+            know: save it, or leave it as the last line of a cell of a notebook. For
+            ``plt.show()``, give one of pyplot's: ``fit.plot(plt.figure())``.
+
+        Returns
+        -------
+        Figure or SubFigure
+            That which was drawn on.
+        """
+        check_is_fitted(self)
+        return import_module("manifactor.views.plots").overview(self, figure=figure)
+
+    def _repr_html_inner(self) -> str:
+        return self._with_result(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **kwargs) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**kwargs)
+        # scikit-learn leaves it out where the user has asked for plain text.
+        if "text/html" in bundle:
+            bundle["text/html"] = self._with_result(bundle["text/html"])
+        return bundle
+
+    def _with_result(self, diagram: str) -> str:
+        """Return the result above scikit-learn's diagram; before a fit, that alone."""
+        if not hasattr(self, "factorization_"):
+            return diagram
+        return import_module("manifactor.views.notebook").result_html(self) + diagram
+
     def restore(self) -> None:
         """Make an estimator that was read from an archive ready for use."""
         self._checked_settings()
         super().restore()
         self.factorization_ = self.factorization_.searchable(self.n_jobs)
+
+
+def _block_work(
+    estimator: ManifoldFactorizer, what: str, n_new: int
+) -> Callable[[np.ndarray, int], np.ndarray]:
+    """Return a function from a block of samples and its first row to a table."""
+    return estimator.locator(n_new).table if what == "locator" else getattr(estimator, what)

@@ -12,7 +12,7 @@ from manifactor._support.parameters import Choice
 from manifactor._support.regression import neighbour_sums, without_itself
 from manifactor._support.values import quotient
 from manifactor.factoring.factors.factor import Factor
-from manifactor.factoring.factors.shapes import angle_of, on_circle
+from manifactor.factoring.factors.shapes import angle_of, on_circle, unit_vectors
 from manifactor.factoring.prediction import thinned
 
 
@@ -75,8 +75,30 @@ class PlaceSpace:
         """Return the columns of each factor."""
         return np.split(table, np.cumsum(self.widths)[:-1], axis=-1)
 
+    def typical(self) -> np.ndarray:
+        """Return a typical place on each factor, (1, sum of widths)."""
+        parts = zip(self.topologies, self.columns(self.places), strict=True)
+        return np.hstack([_middle(topology, part) for topology, part in parts])[None]
+
     def _scaled(self, places: np.ndarray) -> np.ndarray:
         return places / np.repeat(self.units, self.widths)
+
+
+def _middle(topology: str, places: np.ndarray) -> np.ndarray:
+    """Return an interval's median, a circle's mean direction, a surface's place near its mean."""
+    if topology == "interval":
+        return np.median(places, axis=0)
+    mean = places.mean(axis=0)
+    if topology == "circle":
+        return unit_vectors(mean[None])[0]
+    return places[((places - mean) ** 2).sum(axis=1).argmin()]
+
+
+def even_steps(topology: str, n_frames: int) -> np.ndarray:
+    """Return places at even steps along an interval or a circle, (n_frames, width)."""
+    if topology == "interval":
+        return np.linspace(0, 1, n_frames)[:, None]
+    return on_circle(2 * np.pi * np.arange(n_frames) / n_frames)
 
 
 def place_space(factors: Sequence[Factor], rows: np.ndarray | slice) -> PlaceSpace:

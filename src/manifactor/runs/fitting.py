@@ -15,7 +15,7 @@ from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.one_view.images import Components
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.estimators.drawing import DrawSettings, draw_count, draw_rows
+from manifactor.estimators.arrays import FEWEST_SAMPLES, MOST_DRAWN, draw_count, draw_rows
 from manifactor.runs.archive import load, save
 from manifactor.runs.checkpoints import Checkpoints, other_fit
 from manifactor.runs.parts import FOLDER, place_in_parts
@@ -98,7 +98,7 @@ def _draw(samples: Opened, n_fitted: int | str, seed: int) -> tuple[np.ndarray, 
     """Return the samples to fit, ascending, and why so many."""
     n_samples = len(samples.rows)  # of a large table, those that were drawn
     of_images = _are_images(samples)
-    most, fewest = MOST_IMAGES if of_images else DrawSettings.most, DrawSettings.fewest
+    most, fewest = MOST_IMAGES if of_images else MOST_DRAWN, FEWEST_SAMPLES
     asked = {"auto": most, "all": max(n_samples, fewest)}.get(str(n_fitted), n_fitted)
     count = require_count("fit_samples", asked, low=fewest, high=10**9)
     if count >= n_samples:
@@ -151,7 +151,7 @@ def open_large(
 
 def how_many_drawn(large: LargeInput, asked: int | str) -> Choice:
     """Return how many samples of a large table were drawn, and why."""
-    return _some_of(len(large.rows), large.n_samples, asked, _quick(DrawSettings.most))
+    return _some_of(len(large.rows), large.n_samples, asked, _quick(MOST_DRAWN))
 
 
 def _some_of(count: int, n_samples: int, asked: int | str, why: str) -> Choice:

@@ -9,7 +9,7 @@ import numpy as np
 from manifactor._support.errors import extra, one_line
 from manifactor._support.files import write_whole
 from manifactor._support.workers import Here, Workers, ignored
-from manifactor.estimators.locating import Locator
+from manifactor.estimators.factorizer import Locator
 from manifactor.runs.archive import load
 from manifactor.runs.places import Place, as_places, from_table, table_columns
 from manifactor.tables.stores import Store, StoredTable, open_store

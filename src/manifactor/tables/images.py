@@ -14,7 +14,7 @@ from manifactor.cryoem.files.stacks import ImageSource, stack_images, volume_ser
 from manifactor.cryoem.one_view.images import Components, image_components, require_filters
 from manifactor.cryoem.one_view.views import View
 from manifactor.cryoem.volumes import VolumeComponents, volume_components
-from manifactor.estimators.drawing import DrawSettings
+from manifactor.estimators.arrays import FEWEST_SAMPLES
 from manifactor.tables.columns import ColumnChoice
 
 # What was given with an input, and whether it goes with it.
@@ -318,10 +318,9 @@ def _checked(path: Path, view: View, settings: ImageSettings, label: str) -> Unr
 
 def _require_enough(count: int, path: Path) -> None:
     """Refuse fewer images than any fit takes."""
-    fewest = DrawSettings.fewest
-    if count < fewest:
+    if count < FEWEST_SAMPLES:
         raise ValueError(
-            f"a fit needs at least {fewest} images, and hundreds to show a motion; "
+            f"a fit needs at least {FEWEST_SAMPLES} images, and hundreds to show a motion; "
             f"{path} gives {count}. Widen the choice, or add images."
         )
 

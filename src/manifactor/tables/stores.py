@@ -19,7 +19,7 @@ from manifactor._support.errors import extra, first_sentence, one_line
 from manifactor._support.files import irregularity, numeric_order, require_regular_file
 from manifactor._support.memory import require_plausible
 from manifactor._support.values import bad_values
-from manifactor.estimators.drawing import take_by_chunks
+from manifactor.estimators.arrays import take_by_chunks
 from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, listed, without_text
 
 # What Zarr 3 and Zarr 2 write into the folder of an array or a group.

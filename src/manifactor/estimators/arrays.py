@@ -1,0 +1,249 @@
+"""Arrays of samples: in memory or not, in single or double precision, of Dask or of torch.
+
+Of samples that are not in memory, some are drawn and fitted. Results are computed in double
+precision and returned in that of the samples.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array, check_random_state
+
+from manifactor._support.errors import extra, first_sentence
+from manifactor._support.parameters import require_count, require_unmasked
+from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.placement import Placed
+from manifactor.spectral.gpu import from_tensor, like
+
+# With more samples, a fit takes minutes and the coordinates hardly improve.
+MOST_DRAWN = 20_000
+# Every sample needs neighbours, and the spectrum more than the constant function.
+FEWEST_SAMPLES = 4
+
+
+def is_lazy(X: Any) -> bool:
+    """Return whether this is a Dask array; refuse other collections of Dask."""
+    if not hasattr(X, "__dask_graph__"):
+        return False
+    if not hasattr(X, "rechunk"):
+        raise ValueError(
+            f"of Dask, `X` must be an array; got {type(X).__name__}. Convert a data "
+            "frame: X.to_dask_array(lengths=True)."
+        )
+    return True
+
+
+def is_outside_memory(X: Any) -> bool:
+    """Return whether this is an array in chunks: of Dask, Zarr or HDF5."""
+    # Arrays of HDF5 that were written at once have no chunks.
+    of_hdf5 = type(X).__module__.startswith("h5py.")
+    in_chunks = hasattr(X, "dtype") and getattr(X, "chunks", None) is not None
+    return is_lazy(X) or of_hdf5 or in_chunks
+
+
+def require_known_shape(X: Any) -> None:
+    """Refuse a Dask array of unknown size, and what is not a table of numbers."""
+    if X.ndim != 2:
+        raise ValueError(f"`X` must have one sample a row; got an array of shape {X.shape}.")
+    if X.dtype.kind not in "fiub":
+        raise ValueError(f"`X` must hold real numbers; got values of type {X.dtype}.")
+    if any(np.isnan(size) for size in X.shape):
+        raise ValueError(
+            "the number of samples of `X` must be known; its chunks are of unknown "
+            "size. Call X.compute_chunk_sizes() first."
+        )
+
+
+def drawn_samples(estimator: Any, X: Any, asked: int | str) -> tuple[Any, np.ndarray | None]:
+    """Return the samples to fit, and their rows; None for all that were given."""
+    outside = is_outside_memory(X)
+    if not outside and asked in ("auto", "all"):
+        return X, None
+    if sp.issparse(X):
+        raise ValueError(
+            "`fit_samples` draws samples; got it with a sparse matrix of distances. Leave it out."
+        )
+    if outside:
+        require_known_shape(X)
+    n_samples, n_features = np.shape(X)
+    count = draw_count(asked, n_samples)
+    if outside:
+        estimator.require_room(count, n_features)
+    elif count == n_samples:
+        return X, None
+    seed = check_random_state(estimator.random_state).randint(2**31)
+    rows = draw_rows(n_samples, count, np.random.default_rng(seed))
+    return _take_rows(X, rows), rows
+
+
+def draw_rows(n_samples: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the numbers of `count` random samples, ascending.
+
+    >>> draw_rows(10**9, 3, np.random.default_rng(0))
+    array([511136479, 636961686, 850624224])
+    """
+    return np.sort(rng.choice(n_samples, count, replace=False, shuffle=False))
+
+
+def draw_count(asked: int | str, n_samples: int) -> int:
+    """Return how many samples to draw."""
+    if asked == "auto":
+        return min(n_samples, MOST_DRAWN)
+    if asked == "all":
+        return n_samples
+    return min(require_count("fit_samples", asked, low=FEWEST_SAMPLES, high=10**9), n_samples)
+
+
+def _take_rows(X: Any, rows: np.ndarray) -> np.ndarray:
+    """Return some samples, ascending; chunks that hold none of them are not read."""
+    if is_lazy(X):
+        return np.asarray(X[rows].compute())
+    if not is_outside_memory(X):
+        return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
+    at_once = X.chunks[0] if X.chunks else 2**16
+    edges = np.append(np.arange(0, X.shape[0], at_once), X.shape[0])
+    return take_by_chunks(rows, edges, lambda start, stop: np.asarray(X[start:stop]))
+
+
+def take_by_chunks(
+    rows: np.ndarray, edges: np.ndarray, read: Callable[[int, int], np.ndarray]
+) -> np.ndarray:
+    """Return some samples of a table, chunk by chunk; chunks with none are not read.
+
+    >>> X = np.arange(10.0)
+    >>> take_by_chunks(np.array([1, 7]), np.array([0, 5, 10]), lambda i, j: X[i:j])
+    array([1., 7.])
+    """
+    found = []
+    for low, high in pairwise(np.searchsorted(rows, edges)):
+        if low < high:
+            own = rows[low:high]
+            block = read(int(own[0]), int(own[-1]) + 1)
+            found.append(block[own - own[0]])
+    return np.concatenate(found)
+
+
+def lazy_table(X: Any, worker: Callable[[], Callable], width: int, *, dtype: type[np.floating]):
+    """Return a Dask array of `width` columns, with one row for each sample of a Dask array.
+
+    The worker is called once where blocks are computed. It returns a function from samples, and the
+    number of their first row, to a table.
+    """
+    dask, array = extra("dask"), extra("dask.array")
+    # All columns of a sample are needed at once.
+    whole_rows = X.rechunk({1: -1})
+    return array.map_blocks(
+        _rows,
+        whole_rows,
+        dask.delayed(worker, pure=False, traverse=False)(),
+        dtype=dtype,
+        chunks=(whole_rows.chunks[0], (width,)),
+        meta=np.empty((0, 0), dtype=dtype),
+    )
+
+
+def _rows(block: np.ndarray, work: Callable, block_info=None) -> np.ndarray:
+    """Return the rows of a block; a message counts rows from the first of all."""
+    return work(block, int(block_info[0]["array-location"][0][0]))
+
+
+def places_as_table(places: Sequence[Placed]) -> np.ndarray:
+    """Return all numbers of places side by side."""
+    known = [each for placed in places for each in placed if each is not None]
+    return np.hstack([each.reshape(len(each), -1) for each in known])
+
+
+def table_width(factors: Sequence[Factor]) -> int:
+    """Return the number of columns of `places_as_table`."""
+    # The embedding, the coordinate if there is one, and the confidence.
+    return sum(f.embedding.shape[1] + (f.coordinate is not None) + 1 for f in factors)
+
+
+def places_of_table(table, factors: Sequence[Factor]) -> list[Placed]:
+    """Return places from the table that `places_as_table` makes of them."""
+    places, start = [], 0
+    for factor in factors:
+        middle = start + factor.embedding.shape[1]
+        last = start + table_width([factor]) - 1
+        coordinate = None if factor.coordinate is None else table[:, middle]
+        places.append(Placed(table[:, start:middle], coordinate, table[:, last]))
+        start = last + 1
+    return places
+
+
+def precision_of(X: Any) -> type[np.floating]:
+    """Return float32 for samples in single precision, else float64.
+
+    >>> precision_of(np.zeros((3, 2), dtype=np.float32))
+    <class 'numpy.float32'>
+    """
+    kinds = getattr(X, "dtypes", [getattr(X, "dtype", None)])
+    # Of numpy "float32", of torch "torch.float32", of pandas also "Float32".
+    names = {str(kind).removeprefix("torch.").lower() for kind in kinds}
+    return np.float32 if names == {"float32"} else np.float64
+
+
+def given_precision(X: Any, array: np.ndarray):
+    """Return an array in the precision of samples, a tensor if these are one."""
+    return like(X, array.astype(precision_of(X), copy=False))
+
+
+def rounded(coordinate: np.ndarray, topology: str, dtype: type[np.floating]) -> np.ndarray:
+    """Return the coordinates on a factor in a precision; angles stay below 2 pi."""
+    found = coordinate.astype(dtype, copy=False)
+    if topology != "circle" or dtype == coordinate.dtype:
+        return found
+    # In single precision, an angle just below 2 pi is rounded to one above.
+    return np.where(found < dtype(2 * np.pi), found, dtype(0))
+
+
+def given_places(X: Any, places: Sequence[Placed], factors: Sequence[Factor]) -> list[Placed]:
+    """Return places on each factor in the precision of samples."""
+    dtype = precision_of(X)
+    return [
+        Placed(
+            each.embedding.astype(dtype, copy=False),
+            None if each.coordinate is None else rounded(each.coordinate, factor.topology, dtype),
+            each.confidence.astype(dtype, copy=False),
+        )
+        for each, factor in zip(places, factors, strict=True)
+    ]
+
+
+def coordinate_table(
+    columns: Sequence[np.ndarray | None],
+    factors: Sequence[Factor],
+    n_samples: int,
+    dtype: type[np.floating],
+) -> np.ndarray:
+    """Return the coordinates on each factor side by side; those that are None are nan."""
+    unknown = np.full(n_samples, np.nan, dtype)
+    pairs = zip(columns, factors, strict=True)
+    return np.column_stack(
+        [unknown if c is None else rounded(c, factor.topology, dtype) for c, factor in pairs]
+    )
+
+
+def numbers(given: Any, argument: str) -> np.ndarray:
+    """Return an argument as floats of any shape; refuse masked values, and text."""
+    given = from_tensor(given)
+    require_unmasked(given, argument)
+    try:
+        return check_array(
+            given,
+            dtype=np.float64,
+            ensure_2d=False,
+            allow_nd=True,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"`{argument}` must be a dense array of real numbers; got "
+            f"{type(given).__name__} ({first_sentence(error)}). Convert it, or leave "
+            "out what is not a number."
+        ) from error

@@ -1,0 +1,133 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from manifactor import datasets
+from manifactor.datasets.not_products import (
+    PROFILES,
+    Cloud,
+    CutCorner,
+    Ellipsoid,
+    Frustum,
+    Hole,
+    LatticeTorus,
+    Revolution,
+    SolidEllipsoid,
+    Stadium,
+    mercator,
+    stereographic,
+)
+
+
+def samples(shape, n_samples=4000):
+    return shape(n_samples, np.random.RandomState(0))[0]
+
+
+def test_an_ellipsoid_of_two_equal_axes_is_uniform_in_area():
+    X = samples(Ellipsoid((1.0, 1.0, 2.0)))
+    np.testing.assert_allclose((X**2 / [1, 1, 4]).sum(axis=1), 1)
+    z = np.linspace(-2, 2, 2001)
+    # Circumference times the length of the meridian for each step of z.
+    area = np.sqrt(1 - z**2 / 4 + z**2 / 16)
+    cumulative = np.cumsum(area) / area.sum()
+    assert stats.kstest(X[:, 2], lambda x: np.interp(x, z, cumulative)).pvalue > 0.01
+
+
+def test_a_solid_ellipsoid_is_uniform_in_volume():
+    X = samples(SolidEllipsoid((1.0, 1.5, 2.0))) / [1, 1.5, 2]
+    cubed = np.linalg.norm(X, axis=1) ** 3
+    assert stats.kstest(cubed, "uniform").pvalue > 0.01
+
+
+def test_a_frustum_is_a_sector_of_an_annulus_rolled_up():
+    X = samples(Frustum(0.4, 10.0))
+    radius = np.hypot(X[:, 0], X[:, 1])
+    np.testing.assert_allclose(X[:, 2], 10 * (1 - radius) / 0.6)
+    share = (radius**2 - 0.16) / 0.84
+    assert stats.kstest(share, "uniform").pvalue > 0.01
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.3])
+def test_columns_of_a_cloud_have_variance_one_and_the_correlation(correlation):
+    X = samples(Cloud(3, correlation))
+    expected = np.eye(3)
+    expected[0, 1] = expected[1, 0] = correlation
+    np.testing.assert_allclose(np.cov(X.T), expected, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("shape", "area"),
+    [
+        (CutCorner((2.0, 1.0), 0.5), 2 - 0.125),
+        (Hole((2.0, 1.0), 0.3), 2 - np.pi * 0.09),
+        (Stadium((2.0, 1.0)), 1 + np.pi / 4),
+    ],
+)
+def test_carved_rectangles_lack_as_much_area_as_they_say(shape, area):
+    grid = np.stack(np.meshgrid(*[(np.arange(400) + 0.5) / 400] * 2), axis=-1)
+    inside = shape.contains(grid.reshape(-1, 2) * shape.sides)
+    assert 2 * inside.mean() == pytest.approx(area, rel=0.003)
+    X, (first, second) = shape(500, np.random.RandomState(0))
+    assert shape.contains(X).all()
+    np.testing.assert_allclose(X, np.hstack([first, second]) * shape.sides)
+
+
+@pytest.mark.parametrize("degrees", [65.0, 80.0, 90.0, 110.0])
+def test_the_lattice_torus_is_isometric(degrees):
+    torus = LatticeTorus(degrees, length=1.3)
+    X, places = torus(200, np.random.RandomState(0))
+    turns = np.array([np.arctan2(p[:, 1], p[:, 0]) for p in places]).T / (2 * np.pi)
+    # Nearby on the torus: the shortest of the differences by lattice vectors.
+    step = turns[:, None] - turns
+    flat = np.linalg.norm((step - step.round()) @ torus.lattice, axis=2)
+    straight = np.linalg.norm(X[:, None] - X, axis=2)
+    near = (flat > 0) & (flat < 0.05)
+    assert near.sum() > 50
+    np.testing.assert_allclose(straight[near], flat[near], rtol=0.01)
+
+
+def test_near_products_have_two_true_factors():
+    for name in datasets.FIELD["near products"]:
+        _, truth = datasets.sample(name, 20, random_state=0)
+        assert len(truth) == 2
+
+
+@pytest.mark.parametrize("name", sorted(datasets.FIELD["conformal"]))
+def test_conformal_maps_stretch_all_directions_alike(name):
+    shape = datasets.FIELD["conformal"][name]
+    u = np.linspace(*shape.real, 7)
+    v = np.linspace(*shape.imaginary, 7)
+    z = (u[:, None] + 1j * v).ravel()
+    h = 1e-6
+    along = (shape.mapping(z + h) - shape.mapping(z - h)) / (2 * h)
+    across = (shape.mapping(z + 1j * h) - shape.mapping(z - 1j * h)) / (2 * h)
+    stretch = np.linalg.norm(along, axis=1)
+    np.testing.assert_allclose(np.linalg.norm(across, axis=1), stretch, rtol=1e-6)
+    np.testing.assert_allclose((along * across).sum(axis=1), 0, atol=1e-6)
+    # A warp, not a rigid motion.
+    assert stretch.max() > 1.4 * stretch.min()
+
+
+def test_both_coordinates_before_the_map_are_uniform_and_independent():
+    _, (u, turn) = datasets.sample("mercator_map", 4000, random_state=0)
+    assert u.shape == (4000, 1)
+    assert turn.shape == (4000, 2)
+    np.testing.assert_allclose(turn.mean(axis=0), 0, atol=0.05)
+    assert abs(np.corrcoef(u[:, 0], turn[:, 0])[0, 1]) < 0.05
+
+
+@pytest.mark.parametrize("profile", sorted(PROFILES))
+def test_radii_of_a_surface_of_revolution_vary_by_the_ratio(profile):
+    radius = PROFILES[profile](np.linspace(0, 1, 101), 3.0)
+    assert radius.min() == pytest.approx(1)
+    assert radius.max() == pytest.approx(3)
+    X, (t, around) = Revolution(profile, 3.0, 5.0)(50, np.random.RandomState(0))
+    np.testing.assert_allclose(X[:, 2:], 5 * t)
+    expected = PROFILES[profile](t, 3.0) * around
+    np.testing.assert_allclose(X[:, :2], expected)
+
+
+def test_the_sphere_s_maps_end_on_the_sphere():
+    z = np.array([0.3 + 0.2j, -1.0 + 2.0j])
+    for mapping in (stereographic, mercator):
+        np.testing.assert_allclose(np.linalg.norm(mapping(z), axis=1), 1)
