@@ -11,8 +11,6 @@ from importlib import import_module
 from types import ModuleType
 from unicodedata import category
 
-# Errors that a caller may want to tell from others, and what errors say.
-
 
 class NothingFoundError(ValueError):
     """A search shows nothing, or less than was asked for.

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-# Checks of arguments: what must hold, what was given, what to do.
-
 
 def require_unmasked(X, argument: str = "X") -> None:
     """Refuse arrays with masked values, which would be used as if they were not."""

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manifactor._support.errors import warn_caller
-from manifactor.factoring.factorize import Factorization
+from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.judging.advice import DataKnown
 from manifactor.factoring.judging.weighing import density_of, is_uneven
 

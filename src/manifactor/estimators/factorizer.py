@@ -34,7 +34,8 @@ from manifactor.estimators.arrays import (
 )
 from manifactor.estimators.columns import column_labels, warn_of_no_measurements, with_data_known
 from manifactor.estimators.diffusion_map import SpectralEstimator, blas_threads, without_weights
-from manifactor.factoring.factorize import Factorization, factorize
+from manifactor.factoring.factorization import Factorization
+from manifactor.factoring.factorize import factorize
 from manifactor.factoring.inversion import choose_window, even_steps, values_at
 from manifactor.factoring.placement import Placed, Placer, checked_noise, make_placer, place_blocks
 from manifactor.factoring.settings import SUM_NAMES, FactoringSettings, require_factoring

@@ -94,9 +94,6 @@ def _nearest(distances: sp.csr_array, row) -> int:
     return distances.indices[start + smallest]
 
 
-# The record Diffusion: samples, neighbour graph, random walk and its spectrum.
-
-
 @dataclass(frozen=True)
 class Diffusion:
     """Samples, their neighbour graph, the random walk on it, and its spectrum."""

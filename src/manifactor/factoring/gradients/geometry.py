@@ -129,7 +129,7 @@ def champ_of_pairs(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute `carre_du_champ` for each pair of functions once.
 
-    Returns inner (n_rows, r * (r + 1), pair (r, r).
+    Returns inner products, (n_rows, r * (r + 1) / 2), and the column of each pair, (r, r).
     """
     i, j = np.triu_indices(coefficients.shape[1])
     eigenvalues = spectrum.eigenvalues @ coefficients**2

@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from math import inf, sqrt
 from typing import Any, ClassVar
 
+from manifactor.factoring.gradients.peeling import MIN_PRODUCT_SHARE
 from manifactor.factoring.measures import NOT_MEASURED, Measurement
 
 # Between the term of a sum and the criterion, in the name of a test.
@@ -617,7 +618,7 @@ _OF_ONE = (
     Criterion(
         "further product",
         # Peeling's own limit, so that the test fails exactly when peeling refused.
-        0.7,
+        MIN_PRODUCT_SHARE,
         meaning="one factor: share of the product of the lowest eigenfunctions with those that do "
         "not vary along them near the sum of the eigenvalues, if there are any",
         problem="the data look irreducible: a second direction was found, but only {value:.0%} of "
