@@ -11,7 +11,7 @@ import mrcfile
 import numpy as np
 
 from manifactor import load, plots
-from manifactor.cryoem.averages.averaging import average
+from manifactor.cryoem.averages import average
 from manifactor.runs.run import open_run
 
 # Mean images in a strip: as many as are still clear where the picture is small.

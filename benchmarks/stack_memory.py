@@ -17,9 +17,9 @@ import mrcfile
 import numpy as np
 
 from manifactor import datasets
+from manifactor.cryoem.components import image_components
 from manifactor.cryoem.files.stacks import stack_images
-from manifactor.cryoem.one_view.images import image_components
-from manifactor.cryoem.one_view.views import View
+from manifactor.cryoem.one_view import View
 
 from record import record
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from manifactor._support import __version__
 from manifactor._support.files import write_bytes
-from manifactor._support.version import __version__
 
 REMEDY = "Choose another --out, or pass --overwrite to start again."
 

@@ -36,7 +36,10 @@ ROOMS = [
 LOWEST_ABOVE_CRYOEM, HIGHEST_BELOW_CRYOEM = "datasets", "cluster"
 
 # The packages of `factoring`, between its lowest module and all others of its first level.
-FACTORING = ["prediction", "gradients", "factors", "sums", "triplets", "measures", "judging"]
+FACTORING = [
+    *("prediction", "gradients", "charts", "shapes", "factor", "sums"),
+    *("maxcut", "triplets", "measures", "judging"),
+]
 
 # The only imports that point up: a fit draws itself. They are made when something is drawn, so that
 # no fit needs the room of drawings.

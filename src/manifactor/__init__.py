@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from manifactor._support.version import __version__ as __version__
+from manifactor._support import __version__ as __version__
 
 if TYPE_CHECKING:  # for type checkers, which cannot follow `_HOMES`
     from manifactor import datasets as datasets
@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow `_HOMES`
     from manifactor.estimators import DiffusionMap as DiffusionMap
     from manifactor.estimators import ManifoldFactorizer as ManifoldFactorizer
     from manifactor.estimators.columns import ColumnWarning as ColumnWarning
-    from manifactor.factoring.factors.factor import Factor as Factor
+    from manifactor.factoring.factor import Factor as Factor
     from manifactor.factoring.judging.evidence import Evidence as Evidence
     from manifactor.factoring.judging.evidence import (
         NoProductStructureWarning as NoProductStructureWarning,
@@ -32,7 +32,7 @@ _HOMES = {
     "DisconnectedGraphWarning": "manifactor.spectral.neighbors",
     "EigenpairWarning": "manifactor.spectral.laplacian",
     "Evidence": "manifactor.factoring.judging.evidence",
-    "Factor": "manifactor.factoring.factors.factor",
+    "Factor": "manifactor.factoring.factor",
     "ManifoldFactorizer": "manifactor.estimators",
     "NoProductStructureWarning": "manifactor.factoring.judging.evidence",
     "SampleWarning": "manifactor.factoring.judging.evidence",

@@ -21,9 +21,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from manifactor._support import __version__
 from manifactor._support.errors import extra, first_sentence
 from manifactor._support.threads import cores, interrupts_held, start_trackers
-from manifactor._support.version import __version__
 from manifactor._support.workers import (
     AT_ONCE,
     Outcome,
@@ -50,9 +50,7 @@ def check_workers(client: Any) -> None:
     check_versions(ours, theirs)
     if sys.version_info < (3, 12):
         _warn_of_profilers(client)
-    found = client.run(
-        pkgutil.resolve_name, "manifactor._support.version:__version__", on_error="return"
-    )
+    found = client.run(pkgutil.resolve_name, "manifactor._support:__version__", on_error="return")
     for answer in found.values():
         if isinstance(answer, OSError):  # the worker has left meanwhile
             continue

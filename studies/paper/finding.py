@@ -8,14 +8,14 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from manifactor._support.threads import one_blas_thread
+from manifactor.cryoem.components import image_components
 from manifactor.cryoem.files.stacks import ImageArray
-from manifactor.cryoem.one_view.images import image_components
-from manifactor.cryoem.one_view.views import View
+from manifactor.cryoem.one_view import View
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.factor import Factor
 from manifactor.factoring.judging.evidence import Evidence
-from manifactor.factoring.triplets.maxcut import Cut
-from manifactor.factoring.triplets.search import Triplets
+from manifactor.factoring.maxcut import Cut
+from manifactor.factoring.triplets import Triplets
 from manifactor.runs.fitting import fit_input, plan_fit
 from manifactor.scores import Score, function_accuracy, score
 from manifactor.spectral.spectrum import Spectrum

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from manifactor._support.version import __version__
+from manifactor._support import __version__
 from manifactor.cluster import check_versions, check_workers
 
 HERE = {"python": "3.11.7.final.0", "numpy": "2.4.1", "scipy": "1.17.0"}

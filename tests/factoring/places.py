@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.factor import Factor
 
 
 def ring(angle):

@@ -5,8 +5,8 @@ import pytest
 
 from manifactor import ManifoldFactorizer, datasets
 from manifactor.factoring import placement
+from manifactor.factoring.factor import make_factors, selection
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.factors.factor import make_factors, selection
 from manifactor.factoring.placement import make_placer, place_blocks, prepared_noise, signal_shares
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import affinity

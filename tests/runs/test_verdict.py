@@ -8,7 +8,7 @@ import pytest
 
 from manifactor import Evidence
 from manifactor.factoring.judging.criteria import Criterion
-from manifactor.runs.verdict import run_evidence
+from manifactor.runs.folder import run_evidence
 
 SIZE = Criterion("size", 10, meaning="samples", problem="{value:.0f} are few")
 

@@ -145,7 +145,7 @@ def test_functions_come_in_the_order_of_the_given_samples(monkeypatch):
     X, _ = datasets.sample("rectangle", 3000, random_state=0)
     found = []
     for above in (3000, 2999):
-        monkeypatch.setattr("manifactor.spectral.search.exact.ORDERED_ABOVE", above)
+        monkeypatch.setattr("manifactor.spectral.exact.ORDERED_ABOVE", above)
         found.append(diffuse(X, DiffusionSettings(4), rng=np.random.default_rng(0)).spectrum)
     given, ordered = found
     np.testing.assert_allclose(ordered.weights, given.weights, rtol=1e-9)

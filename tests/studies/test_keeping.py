@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from manifactor._support.version import __version__
+from manifactor._support import __version__
 from studies.keeping import finish, in_order, keep, kept_records, positions, unfinished
 
 JOBS = [{"seed": seed} for seed in range(3)]

@@ -16,7 +16,7 @@ from manifactor import plots
 from manifactor.command.arguments import parse_arguments
 from manifactor.command.fitting import tasks_of
 from manifactor.command.main import main
-from manifactor.cryoem.averages.averaging import average
+from manifactor.cryoem.averages import average
 from manifactor.cryoem.files.mrc import write_stack
 from manifactor.factoring.judging.criteria import Criterion
 from manifactor.runs.archive import ARCHIVE_VERSION

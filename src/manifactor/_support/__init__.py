@@ -1,1 +1,3 @@
-"""Parts that know nothing of manifolds."""
+"""Parts that know nothing of manifolds, and the version, which any module can name."""
+
+__version__ = "0.2.0"

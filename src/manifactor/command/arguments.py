@@ -12,6 +12,7 @@ from functools import partial
 from textwrap import fill
 from typing import Any, NoReturn
 
+from manifactor._support import __version__
 from manifactor._support.options import (
     add_options,
     argument,
@@ -26,7 +27,6 @@ from manifactor._support.options import (
     whole_number,
     width_option,
 )
-from manifactor._support.version import __version__
 from manifactor.command import EXIT_BAD_INPUT, terminal
 from manifactor.runs.options import FitOptions
 

@@ -12,6 +12,7 @@ from manifactor._support.workers import Here, Workers
 from manifactor.command.arguments import AverageOptions, ExportOptions, SelectOptions
 from manifactor.command.outputs import chosen_workers, require_new_file, require_new_folder
 from manifactor.command.terminal import ProgressBars, note, show
+from manifactor.cryoem import averages as averaging
 from manifactor.cryoem import export as bridges
 from manifactor.cryoem.all_views.volumes import (
     MODEL_FILE,
@@ -21,8 +22,7 @@ from manifactor.cryoem.all_views.volumes import (
     require_plain,
     volumes_along,
 )
-from manifactor.cryoem.averages import averaging
-from manifactor.cryoem.averages.averaging import places_along, write_averages
+from manifactor.cryoem.averages import places_along, write_averages
 from manifactor.runs.folder import read_record, read_run
 from manifactor.runs.parts import has_parts
 from manifactor.runs.run import Run, open_run

@@ -23,7 +23,7 @@ from manifactor.command.arguments import (
 )
 from manifactor.command.outputs import own, require_ending, require_new_file, require_new_folder
 from manifactor.command.terminal import ProgressBars, show
-from manifactor.cryoem.averages.averaging import average, write_averages
+from manifactor.cryoem.averages import average, write_averages
 from manifactor.cryoem.simulate.writing import write_dataset, write_views
 from manifactor.runs.archive import is_run
 from manifactor.runs.folder import read_record, require_new_run

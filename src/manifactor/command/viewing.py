@@ -18,7 +18,7 @@ from manifactor.cryoem.directions import (
 )
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.files.particles import Particles
-from manifactor.cryoem.one_view.views import can_flip
+from manifactor.cryoem.one_view import can_flip
 from manifactor.views import plots
 
 PICTURES = (".png", ".svg", ".pdf")

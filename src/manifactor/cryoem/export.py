@@ -18,11 +18,11 @@ from scipy.spatial import KDTree
 from manifactor._support.errors import one_line, printable, shell_line, warn_caller
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.volumes import is_of_all_views
-from manifactor.cryoem.averages.matching import match
 from manifactor.cryoem.files.cryosparc import npy_bytes, result_group
 from manifactor.cryoem.files.formats import particles_with
 from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.cryoem.files.stacks import ImageSource, image_folder, particle_images
+from manifactor.cryoem.matching import match
 from manifactor.runs.places import Place, bin_labels, coordinate_columns
 from manifactor.runs.run import Run
 from manifactor.tables.files import read_samples

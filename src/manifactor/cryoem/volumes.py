@@ -9,8 +9,8 @@ import numpy as np
 from scipy import fft, ndimage
 from sklearn.utils.extmath import randomized_svd
 
+from manifactor.cryoem.components import MAX_COMPONENTS, component_weights, spikes
 from manifactor.cryoem.files.stacks import ImageSource
-from manifactor.cryoem.one_view.images import MAX_COMPONENTS, component_weights, spikes
 
 # Voxels along each side to which volumes are downsampled.
 MAX_SIDE = 32

@@ -14,7 +14,7 @@ from sklearn.utils import check_array, check_random_state
 
 from manifactor._support.errors import extra, first_sentence
 from manifactor._support.parameters import require_count, require_unmasked
-from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.factor import Factor
 from manifactor.factoring.placement import Placed
 from manifactor.spectral.gpu import from_tensor, like
 

@@ -12,6 +12,10 @@ placement, inversion
     Coordinates of new samples on the factors, and samples at coordinates.
 settings, factorization
     The records that go in and come out.
+triplets, maxcut
+    `method="triplets"`: the paper's algorithm.
+factor, shapes, charts
+    The record `Factor`: functions, shape and coordinates of one factor.
 
 Packages, the parts that methods are made of:
 
@@ -19,12 +23,8 @@ judging
     Measured numbers to tests, tests to a verdict, a verdict to prose.
 measures
     Numbers that speak for or against a product.
-triplets
-    `method="triplets"`: the paper's algorithm.
 sums
     `method="sum"`: samples as a sum of one function of each factor.
-factors
-    The record `Factor`: functions, shape and coordinates of one factor.
 gradients
     Blocks of functions with orthogonal gradients, found by peeling.
 prediction

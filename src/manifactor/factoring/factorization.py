@@ -7,13 +7,13 @@ import numpy as np
 
 from manifactor._support.parameters import Choice
 from manifactor._support.workers import PickledFields
-from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.factor import Factor
 from manifactor.factoring.gradients.division import Split
 from manifactor.factoring.inversion import PlaceSpace, choose_window, place_space
 from manifactor.factoring.judging.evidence import Evidence
+from manifactor.factoring.maxcut import Cut
 from manifactor.factoring.sums.summands import Sum
-from manifactor.factoring.triplets.maxcut import Cut
-from manifactor.factoring.triplets.search import Triplets
+from manifactor.factoring.triplets import Triplets
 from manifactor.spectral.diffusion import Diffusion
 
 

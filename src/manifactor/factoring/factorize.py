@@ -8,8 +8,8 @@ import numpy as np
 
 from manifactor._support.errors import NothingFoundError, issue, warn_caller
 from manifactor._support.parameters import Choice, given
+from manifactor.factoring.factor import Factor
 from manifactor.factoring.factorization import DividedTerm, Factorization
-from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.gradients.peeling import MAX_FACTORS
 from manifactor.factoring.judging.criteria import CRITERIA
 from manifactor.factoring.judging.evidence import Evidence, NoProductStructureWarning

@@ -11,9 +11,9 @@ from sklearn.utils import gen_batches
 from manifactor._support.parameters import Choice
 from manifactor._support.regression import neighbour_sums, without_itself
 from manifactor._support.values import quotient
-from manifactor.factoring.factors.factor import Factor
-from manifactor.factoring.factors.shapes import angle_of, on_circle, unit_vectors
+from manifactor.factoring.factor import Factor
 from manifactor.factoring.prediction import thinned
+from manifactor.factoring.shapes import angle_of, on_circle, unit_vectors
 
 
 @dataclass(frozen=True)

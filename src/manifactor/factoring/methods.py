@@ -11,8 +11,8 @@ from functools import partial
 import numpy as np
 
 from manifactor._support.errors import NothingFoundError, held_warnings, issue
+from manifactor.factoring.factor import make_factors, selection
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.factors.factor import make_factors, selection
 from manifactor.factoring.gradients.geometry import beside_constant
 from manifactor.factoring.gradients.peeling import (
     MAX_FACTORS,
@@ -33,7 +33,7 @@ from manifactor.factoring.prediction import leaves_noise, thinned
 from manifactor.factoring.settings import FactoringSettings, is_auto
 from manifactor.factoring.sums.independence import far_off
 from manifactor.factoring.sums.peeling import agreement, peel_samples
-from manifactor.factoring.triplets.search import group_functions
+from manifactor.factoring.triplets import group_functions
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.neighbors import chosen
 

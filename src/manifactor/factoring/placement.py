@@ -13,8 +13,8 @@ from scipy.spatial import KDTree
 
 from manifactor._support.threads import cores
 from manifactor._support.values import bad_values, ceil_div
+from manifactor.factoring.factor import Factor
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.sums.summands import Sum, confidence
 from manifactor.spectral.diffusion import (
     CombinedFunctions,
@@ -23,9 +23,9 @@ from manifactor.spectral.diffusion import (
     combined_functions,
     is_combinable,
 )
+from manifactor.spectral.exact import nearest_point
 from manifactor.spectral.laplacian import LEAST_COMPANY
 from manifactor.spectral.preparation import Preparation
-from manifactor.spectral.search.exact import nearest_point
 
 
 class Placed(NamedTuple):

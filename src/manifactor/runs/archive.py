@@ -20,11 +20,11 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 import scipy.sparse as sp
 
+from manifactor._support import __version__
 from manifactor._support.array_files import ArrayFileError, open_archive
 from manifactor._support.errors import first_sentence
 from manifactor._support.files import held, write_whole
 from manifactor._support.parameters import Choice
-from manifactor._support.version import __version__
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.principal import PrincipalVolumes
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer

@@ -13,7 +13,7 @@ from manifactor._support.files import temporary, write_bytes
 from manifactor._support.parameters import Choice, given, require_count
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
-from manifactor.cryoem.one_view.images import Components
+from manifactor.cryoem.components import Components
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import FEWEST_SAMPLES, MOST_DRAWN, draw_count, draw_rows
 from manifactor.runs.archive import load, save

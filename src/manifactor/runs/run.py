@@ -13,7 +13,7 @@ from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import STACK_SUFFIXES, ImageSource, volume_series
 from manifactor.cryoem.files.star import particle_block, read_star
-from manifactor.cryoem.one_view.views import View, can_weigh
+from manifactor.cryoem.one_view import View, can_weigh
 from manifactor.runs.checkpoints import last_changed
 from manifactor.runs.folder import read_places, read_record
 from manifactor.runs.parts import FOLDER as PARTS_FOLDER

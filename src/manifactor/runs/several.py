@@ -5,10 +5,10 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from manifactor._support import __version__
 from manifactor._support.errors import one_line
 from manifactor._support.files import newest_change, real_path, remove
 from manifactor._support.threads import cores
-from manifactor._support.version import __version__
 from manifactor._support.workers import Processes, Workers, ignored
 from manifactor.runs.archive import FORMAT, is_run
 from manifactor.runs.checkpoints import last_changed, other_fit

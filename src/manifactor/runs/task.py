@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from manifactor._support import __version__
 from manifactor._support.errors import shell_line
 from manifactor._support.files import newest_change
 from manifactor._support.parameters import choices_as_json
 from manifactor._support.stages import Stages, fingerprint
-from manifactor._support.version import __version__
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.estimators import ManifoldFactorizer

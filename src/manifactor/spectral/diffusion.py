@@ -18,6 +18,7 @@ from sklearn.utils import gen_batches
 from manifactor._support.memory import available_memory, held_memory
 from manifactor._support.parameters import Choice
 from manifactor._support.threads import map_panels
+from manifactor.spectral.exact import NearestSamples, TreeSearch, nearest_samples
 from manifactor.spectral.forecast import forecast
 from manifactor.spectral.gpu import ResidentMatrix
 from manifactor.spectral.kernel import COINCIDENT, Affinity, kernel_rows
@@ -25,7 +26,6 @@ from manifactor.spectral.laplacian import LEAST_COMPANY, laplacian_spectrum
 from manifactor.spectral.neighbors import N_NEIGHBORS, NeighborGraph
 from manifactor.spectral.parts import Part
 from manifactor.spectral.preparation import Preparation
-from manifactor.spectral.search.exact import NearestSamples, TreeSearch, nearest_samples
 from manifactor.spectral.settings import DiffusionSettings
 from manifactor.spectral.spectrum import Spectrum
 

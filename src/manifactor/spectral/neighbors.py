@@ -18,10 +18,9 @@ from sklearn.neighbors import NearestNeighbors
 from manifactor._support.errors import warn_caller
 from manifactor._support.parameters import Choice, given
 from manifactor._support.threads import cores, map_panels
-from manifactor.spectral.gpu import ResidentMatrix, require_device, resident
-from manifactor.spectral.search.approximate import ApproximateSearch
-from manifactor.spectral.search.cell_neighbors import DeviceSearch, NeighborTable
-from manifactor.spectral.search.exact import (
+from manifactor.spectral.approximate import ApproximateSearch
+from manifactor.spectral.cell_neighbors import DeviceSearch, NeighborTable
+from manifactor.spectral.exact import (
     TREE_DIMENSIONS,
     BruteSearch,
     CustomSearch,
@@ -29,6 +28,7 @@ from manifactor.spectral.search.exact import (
     TreeSearch,
     require_distances,
 )
+from manifactor.spectral.gpu import ResidentMatrix, require_device, resident
 
 log = logging.getLogger("manifactor")
 

@@ -12,13 +12,13 @@ from manifactor._support.errors import one_line
 from manifactor.cryoem.all_views.model import UNKNOWN, angles_of, visibility
 from manifactor.cryoem.all_views.shown import Cone
 from manifactor.cryoem.all_views.volumes import RunMotions
-from manifactor.cryoem.averages.averaging import Averages, average, place_captions
-from manifactor.cryoem.averages.given_volumes import GivenVolumes
+from manifactor.cryoem.averages import Averages, average, place_captions
 from manifactor.cryoem.directions import sphere_cells
+from manifactor.cryoem.given_volumes import GivenVolumes
 from manifactor.cryoem.movies import movie_bytes
 from manifactor.cryoem.pictures import enlarged, png_bytes
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.factors.factor import angle_matrix, owners
+from manifactor.factoring.factor import angle_matrix, owners
 from manifactor.runs.run import Run
 from manifactor.views import plots
 from manifactor.views.plots.fits import length

@@ -9,7 +9,7 @@ import numpy as np
 
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.judging.criteria import Test
-from manifactor.runs.verdict import run_evidence
+from manifactor.runs.folder import run_evidence
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from textwrap import fill
 from manifactor.cryoem.all_views.shown import Shown
 from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.factors.factor import Factor
-from manifactor.runs.verdict import run_evidence
+from manifactor.factoring.factor import Factor
+from manifactor.runs.folder import run_evidence
 from manifactor.views import tables
 
 # Characters of a line of plain text; most terminals are at least as wide.

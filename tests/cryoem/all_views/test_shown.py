@@ -10,7 +10,7 @@ from manifactor.cryoem.all_views.shown import Cone, choose_cone, given_cone
 from manifactor.cryoem.all_views.volumes import RunMotions
 from manifactor.cryoem.files.particles import Particles, euler_matrices, view_directions
 from manifactor.cryoem.files.stacks import ImageArray
-from manifactor.cryoem.one_view.views import View
+from manifactor.cryoem.one_view import View
 
 from ..moving import moving_model
 

@@ -6,13 +6,18 @@ import mrcfile
 import numpy as np
 import pytest
 
-from manifactor.cryoem.averages import averaging
-from manifactor.cryoem.averages.averaging import average, half_averages, half_sets, write_averages
-from manifactor.cryoem.averages.means import weighted_means
+from manifactor.cryoem import averages as averaging
+from manifactor.cryoem.averages import (
+    average,
+    half_averages,
+    half_sets,
+    weighted_means,
+    write_averages,
+)
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageArray
 from manifactor.cryoem.movies import can_write_mp4
-from manifactor.cryoem.one_view.views import View
+from manifactor.cryoem.one_view import View
 from manifactor.runs.places import Place
 
 from ...conftest import PickledWorkers

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from manifactor.cryoem import given_volumes
 from manifactor.cryoem.all_views.volumes import rotation
-from manifactor.cryoem.averages import given_volumes
-from manifactor.cryoem.averages.given_volumes import read_volumes
 from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.files.particles import euler_matrices
+from manifactor.cryoem.given_volumes import read_volumes
 from manifactor.cryoem.volumes import projection
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run

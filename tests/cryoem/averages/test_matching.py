@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from manifactor.cryoem.averages import matching as matching_module
-from manifactor.cryoem.averages.matching import match
+from manifactor.cryoem import matching as matching_module
+from manifactor.cryoem.matching import match
 from manifactor.runs.places import Place, bin_labels
 
 

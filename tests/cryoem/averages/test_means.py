@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import fft
 
-from manifactor.cryoem.averages.means import correction, restored, weighted_means
+from manifactor.cryoem.averages import correction, restored, weighted_means
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageArray
-from manifactor.cryoem.one_view.views import View, can_weigh, particle_ctf
+from manifactor.cryoem.one_view import View, can_weigh, particle_ctf
 
 
 def blocks_of(images, size):

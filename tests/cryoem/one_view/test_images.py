@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 
 from manifactor import datasets
-from manifactor.cryoem.files.mrc import write_stack
-from manifactor.cryoem.files.particles import Particles
-from manifactor.cryoem.files.stacks import ImageArray, stack_images
-from manifactor.cryoem.one_view import images as one_view
-from manifactor.cryoem.one_view.images import (
+from manifactor.cryoem import components as one_view
+from manifactor.cryoem.components import (
     ShellSpectra,
     circular_mask,
     component_weights,
@@ -23,7 +20,10 @@ from manifactor.cryoem.one_view.images import (
     survey,
     windowed,
 )
-from manifactor.cryoem.one_view.views import View
+from manifactor.cryoem.files.mrc import write_stack
+from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.files.stacks import ImageArray, stack_images
+from manifactor.cryoem.one_view import View
 
 N, SIZE, PIXEL = 600, 54, 4.0
 SIDE = 32

@@ -7,7 +7,7 @@ from scipy import fft
 from manifactor.cryoem.ctf import contrast_transfer
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageArray
-from manifactor.cryoem.one_view.views import View, aligned, particle_ctf
+from manifactor.cryoem.one_view import View, aligned, particle_ctf
 
 PIXEL = 4.0
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from manifactor.cryoem.ctf import contrast_transfer
 from manifactor.cryoem.files.particles import Particles, euler_matrices, view_directions
-from manifactor.cryoem.one_view.views import aligned
+from manifactor.cryoem.one_view import aligned
 from manifactor.cryoem.simulate import all_views
 from manifactor.cryoem.simulate.all_views import (
     PreferredDirections,

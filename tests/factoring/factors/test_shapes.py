@@ -3,16 +3,16 @@ import pytest
 
 from manifactor import Spectrum
 from manifactor._support.parameters import given as chosen
-from manifactor.factoring.factors.charts import make_chart
-from manifactor.factoring.factors.factor import make_factors, selection
-from manifactor.factoring.factors.shapes import (
+from manifactor.factoring.charts import make_chart
+from manifactor.factoring.factor import make_factors, selection
+from manifactor.factoring.prediction import predictability
+from manifactor.factoring.shapes import (
     angle_of,
     chart_functions,
     on_circle,
     unit_vectors,
     widest_gap,
 )
-from manifactor.factoring.prediction import predictability
 
 
 def spectrum_of(eigenvalues, *functions):

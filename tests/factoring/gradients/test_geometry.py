@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.factors.factor import selection
+from manifactor.factoring.factor import selection
 from manifactor.factoring.gradients.geometry import carre_du_champ
 from manifactor.factoring.gradients.purity import count_directions, energy_along
 

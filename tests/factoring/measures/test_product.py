@@ -1,6 +1,6 @@
 import numpy as np
 
-from manifactor.factoring.factors.factor import make_factors, selection
+from manifactor.factoring.factor import make_factors, selection
 from manifactor.factoring.gradients.division import Split
 from manifactor.factoring.measures import Measurement, product
 from manifactor.factoring.measures.product import (

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from manifactor.factoring.triplets import maxcut
-from manifactor.factoring.triplets.maxcut import Cut, cut_weight, max_cut
+from manifactor.factoring import maxcut
+from manifactor.factoring.maxcut import Cut, cut_weight, max_cut
 
 
 def random_graph(n, seed, density=0.6):

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifactor.factoring.triplets import search
-from manifactor.factoring.triplets.search import Triplets, find_triplets
+from manifactor.factoring import triplets as search
+from manifactor.factoring.triplets import Triplets, find_triplets
 
 from ...conftest import box_spectrum
 

@@ -3,10 +3,10 @@ import pytest
 from scipy.spatial import KDTree
 
 from manifactor import datasets
+from manifactor.spectral import cell_neighbors, cells
+from manifactor.spectral.cell_neighbors import DeviceSearch, nearest
+from manifactor.spectral.cells import QueryBatch
 from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.search import cell_neighbors, cells
-from manifactor.spectral.search.cell_neighbors import DeviceSearch, nearest
-from manifactor.spectral.search.cells import QueryBatch
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets
-from manifactor.factoring.factors.factor import angles, owners
+from manifactor.factoring.factor import angles, owners
 from manifactor.views import plots
 
 

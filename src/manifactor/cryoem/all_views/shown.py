@@ -16,9 +16,9 @@ from manifactor._support.stages import Stages
 from manifactor._support.threads import cores
 from manifactor.cryoem.all_views.model import angles_of
 from manifactor.cryoem.all_views.volumes import RunMotions, has_all_views, known_motions
-from manifactor.cryoem.averages.given_volumes import GivenVolumes
 from manifactor.cryoem.directions import known_directions, populated_views
 from manifactor.cryoem.files.particles import view_directions
+from manifactor.cryoem.given_volumes import GivenVolumes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.run import Run
 from manifactor.tables.images import picked

@@ -11,11 +11,11 @@ from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.threads import cores
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.slices import VolumeGrid
+from manifactor.cryoem.components import SURVEYED, circular_mask, square_side, survey
 from manifactor.cryoem.directions import known_directions
 from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.cryoem.files.stacks import ImageArray, ImageSource
-from manifactor.cryoem.one_view.images import SURVEYED, circular_mask, square_side, survey
-from manifactor.cryoem.one_view.views import View, particle_ctf_at
+from manifactor.cryoem.one_view import View, particle_ctf_at
 
 # Highest frequency in cycles per box: motions of a molecule show at a tenth of its size. Each image
 # has some 250 coefficients below, and the cost grows with their number.

@@ -11,11 +11,11 @@ from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.model import MotionModel, angles_of, counted_views, model_of_places
 from manifactor.cryoem.all_views.placing import even_places
 from manifactor.cryoem.all_views.transforms import read_transforms
-from manifactor.cryoem.averages.averaging import Averages, binned, places_along
-from manifactor.cryoem.averages.matching import match
+from manifactor.cryoem.averages import Averages, binned, places_along
 from manifactor.cryoem.files.particles import euler_matrices
+from manifactor.cryoem.matching import match
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.factor import Factor
 from manifactor.runs.archive import read_tree, write_tree
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run

@@ -9,7 +9,7 @@ import numpy as np
 
 from manifactor._support.errors import warn_caller
 from manifactor._support.threads import map_threads
-from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.factor import Factor
 from manifactor.factoring.gradients.division import Split
 from manifactor.factoring.gradients.peeling import Peeled, Peeling
 from manifactor.factoring.gradients.purity import product_share
@@ -35,7 +35,7 @@ from manifactor.factoring.measures.metric import (
 )
 from manifactor.factoring.measures.places import filling, folds, poles
 from manifactor.factoring.sums.summands import Sum
-from manifactor.factoring.triplets.search import Grouping
+from manifactor.factoring.triplets import Grouping
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.neighbors import chosen
 from manifactor.spectral.spectrum import Spectrum

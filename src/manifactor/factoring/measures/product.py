@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from sklearn.decomposition import PCA
 
 from manifactor._support.threads import map_threads
-from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.factor import Factor
 from manifactor.factoring.gradients.division import Split, excess_in_halves
 from manifactor.factoring.gradients.peeling import Look
 from manifactor.factoring.gradients.purity import batch_size, impurity

@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 
 from manifactor._support.errors import held_warnings, issue, parted
-from manifactor.factoring.factors.shapes import unit_vectors, widest_gap
 from manifactor.factoring.prediction import thinned
+from manifactor.factoring.shapes import unit_vectors, widest_gap
 from manifactor.factoring.sums.independence import principal_axes
 from manifactor.factoring.sums.sheets import Projection, Sheet, choose_neighbors, lay_sheet
 from manifactor.spectral.kernel import affinity

@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from manifactor.factoring.factors.shapes import on_circle
 from manifactor.factoring.prediction import has_edge, predictability, thinned, whitened
+from manifactor.factoring.shapes import on_circle
 from manifactor.factoring.sums.fitting import CURVE_LEAVES, Fitted, Fitter, rest_of, share_left
 from manifactor.factoring.sums.independence import (
     MAX_CUMULANT,

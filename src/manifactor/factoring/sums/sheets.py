@@ -12,9 +12,9 @@ from scipy.spatial.distance import cdist
 
 from manifactor._support.regression import nearest_on_line, neighbour_sums, without_itself
 from manifactor._support.values import ceil_div, quotient
-from manifactor.factoring.factors.charts import cloud_dimension
-from manifactor.factoring.factors.shapes import on_circle
+from manifactor.factoring.charts import cloud_dimension
 from manifactor.factoring.prediction import thinned
+from manifactor.factoring.shapes import on_circle
 
 # Neighbours that a conditional mean may be taken over: few where a factor bends the samples, many
 # where noise or other factors are to be averaged. Near its minimum the error hardly depends on

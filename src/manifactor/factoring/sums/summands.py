@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from manifactor._support.values import ceil_div, quotient
-from manifactor.factoring.factors.factor import Factor
-from manifactor.factoring.factors.shapes import angle_of
+from manifactor.factoring.factor import Factor
+from manifactor.factoring.shapes import angle_of
 from manifactor.factoring.sums.independence import Directions
 from manifactor.factoring.sums.sheets import Sheet
 

@@ -12,10 +12,10 @@ import numpy as np
 from manifactor._support.errors import one_line
 from manifactor.cryoem.all_views.model import UNKNOWN, ViewMap, counted_views
 from manifactor.cryoem.all_views.shown import Cone, Shown, given_cone
-from manifactor.cryoem.averages.averaging import place_captions
+from manifactor.cryoem.averages import place_captions
 from manifactor.cryoem.directions import known_directions
 from manifactor.cryoem.files.stacks import ImageSource
-from manifactor.cryoem.one_view.views import View, can_weigh
+from manifactor.cryoem.one_view import View, can_weigh
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run
 from manifactor.views.explorer.previews import (

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from manifactor._support.values import ceil_div
-from manifactor.cryoem.averages.matching import joint_cells
+from manifactor.cryoem.matching import joint_cells
 from manifactor.runs.places import Place
 
 

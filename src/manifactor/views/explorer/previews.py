@@ -12,9 +12,9 @@ import numpy as np
 from manifactor._support.errors import extra, one_line
 from manifactor._support.values import ceil_div
 from manifactor.cryoem.all_views.volumes import is_of_all_views
-from manifactor.cryoem.averages.means import correction
+from manifactor.cryoem.averages import correction
 from manifactor.cryoem.files.stacks import ImageSource
-from manifactor.cryoem.one_view.views import View
+from manifactor.cryoem.one_view import View
 from manifactor.cryoem.pictures import as_grey, each_as_grey
 from manifactor.runs.run import Run
 

@@ -13,7 +13,7 @@ from manifactor.cryoem.all_views.shown import Shown
 from manifactor.cryoem.all_views.volumes import open_motions
 from manifactor.cryoem.files.formats import WRITERS
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.factors.factor import angle_matrix, owners
+from manifactor.factoring.factor import angle_matrix, owners
 from manifactor.runs.folder import read_run
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run, open_run

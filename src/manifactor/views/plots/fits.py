@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from manifactor._support.errors import extra
-from manifactor.factoring.factors.factor import angle_matrix, owners
+from manifactor.factoring.factor import angle_matrix, owners
 from manifactor.runs.places import Place
 from manifactor.views.plots.arrays import matrix, nothing, points
 from manifactor.views.plots.style import (

@@ -24,8 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manifactor._support.errors import extra
-from manifactor.spectral.gpu import ResidentMatrix
-from manifactor.spectral.search.cells import (
+from manifactor.spectral.cells import (
     LEAST_STEP_BYTES,
     SAMPLES_PER_CELL,
     QueryBlocks,
@@ -39,10 +38,12 @@ from manifactor.spectral.search.cells import (
     query_blocks,
     step_memory,
 )
-from manifactor.spectral.search.exact import NeighborSearch, neighbor_rows
+from manifactor.spectral.exact import NeighborSearch, neighbor_rows
+from manifactor.spectral.gpu import ResidentMatrix
 
 if TYPE_CHECKING:
     from torch import Tensor
+
 
 # Cells that a query searches first: on a surface, 19 of 20 queries then know their 64 nearest
 # neighbours.

@@ -12,7 +12,7 @@ from scipy import fft
 
 from manifactor._support.parameters import require_count, require_number
 from manifactor._support.threads import cores
-from manifactor.cryoem.one_view.views import View
+from manifactor.cryoem.one_view import View
 
 # Images that the spectra are estimated from.
 SURVEYED = 2000

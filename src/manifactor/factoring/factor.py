@@ -9,22 +9,16 @@ import numpy as np
 
 from manifactor._support.threads import map_panels, map_threads
 from manifactor._support.values import quotient
-from manifactor.factoring.factors.charts import (
-    Chart,
-    Cloud,
-    cloud_dimension,
-    make_chart,
-    make_cloud,
-)
-from manifactor.factoring.factors.shapes import (
+from manifactor.factoring.charts import Chart, Cloud, cloud_dimension, make_chart, make_cloud
+from manifactor.factoring.gradients.geometry import Geometry, carre_du_champ, champ_of_pairs
+from manifactor.factoring.gradients.purity import count_directions
+from manifactor.factoring.prediction import thinned
+from manifactor.factoring.shapes import (
     chart_functions,
     find_topology,
     interval_ends,
     place_on_shape,
 )
-from manifactor.factoring.gradients.geometry import Geometry, carre_du_champ, champ_of_pairs
-from manifactor.factoring.gradients.purity import count_directions
-from manifactor.factoring.prediction import thinned
 from manifactor.spectral.spectrum import Spectrum
 
 # Lowest functions of each factor whose gradients tell the confidence, and which tell impure

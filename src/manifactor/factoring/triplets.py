@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from manifactor._support.threads import cores, one_blas_thread
-from manifactor.factoring.triplets.maxcut import Cut, max_cut
+from manifactor.factoring.maxcut import Cut, max_cut
 from manifactor.spectral.spectrum import Spectrum
 
 # Bytes of products that are formed at a time: they stay in the cache.

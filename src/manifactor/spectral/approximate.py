@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from manifactor._support.errors import extra, one_line
 from manifactor._support.threads import cores, thread_count
-from manifactor.spectral.search.exact import NeighborSearch, neighbor_rows
+from manifactor.spectral.exact import NeighborSearch, neighbor_rows
 
 log = logging.getLogger("manifactor")
 

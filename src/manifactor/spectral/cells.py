@@ -10,6 +10,7 @@ from manifactor._support.errors import extra
 if TYPE_CHECKING:
     from torch import Tensor
 
+
 # Samples around a landmark, on average.
 SAMPLES_PER_CELL = 256
 

@@ -1,1 +1,0 @@
-"""Mean images and volumes along a factor, and volumes that another program computed."""

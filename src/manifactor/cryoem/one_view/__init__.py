@@ -1,1 +1,0 @@
-"""Samples made of images of one view."""

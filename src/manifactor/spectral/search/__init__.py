@@ -1,1 +1,0 @@
-"""Searches for nearest neighbours, all behind the interface `NeighborSearch`."""
