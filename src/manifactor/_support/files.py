@@ -19,8 +19,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-# Files that can be read to their end: no pipes, devices, sockets or folders.
-
 
 def require_regular_file(path: Path, what: str = "the input") -> None:
     """Refuse a path that does not lead to a regular file.

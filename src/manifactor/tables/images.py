@@ -17,8 +17,6 @@ from manifactor.cryoem.volumes import VolumeComponents, volume_components
 from manifactor.estimators.arrays import FEWEST_SAMPLES
 from manifactor.tables.columns import ColumnChoice
 
-# What was given with an input, and whether it goes with it.
-
 
 @dataclass(frozen=True)
 class ImageSettings:
