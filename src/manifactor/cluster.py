@@ -13,24 +13,25 @@ import re
 import sys
 import uuid
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
 from manifactor._support import __version__
 from manifactor._support.errors import extra, first_sentence
-from manifactor._support.threads import cores, interrupts_held, start_trackers
+from manifactor._support.threads import cores, environment, interrupts_held, start_trackers
 from manifactor._support.workers import (
     AT_ONCE,
     Outcome,
+    Outcomes,
+    Piece,
     PieceLost,
+    Workers,
     WorkersLost,
-    ignored,
-    in_order,
     outcome,
 )
 
@@ -49,7 +50,16 @@ def check_workers(client: Any) -> None:
         warnings.warn("the cluster has no workers yet; pieces wait for the first.", stacklevel=2)
     check_versions(ours, theirs)
     if sys.version_info < (3, 12):
-        _warn_of_profilers(client)
+        # A profiler looks at all threads 100 times a second, which in Python 3.11 ends in a
+        # deadlock if memory is cleaned up while a thread starts.
+        look = extra("dask").config.get
+        profiled = client.run(look, "distributed.worker.profile.enabled", on_error="return")
+        if any(enabled is True for enabled in profiled.values()):
+            warnings.warn(
+                "Dask's profiler can stop workers of Python 3.11 for ever; start them with "
+                "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False, or use Python 3.12.",
+                stacklevel=2,
+            )
     found = client.run(pkgutil.resolve_name, "manifactor._support:__version__", on_error="return")
     for answer in found.values():
         if isinstance(answer, OSError):  # the worker has left meanwhile
@@ -61,22 +71,6 @@ def check_workers(client: Any) -> None:
                 f"the workers must have manifactor {__version__}, as this process; got "
                 f"{answer}. Install one version everywhere."
             )
-
-
-def _warn_of_profilers(client: Any) -> None:
-    """Warn of workers whose profiler may stop them for ever.
-
-    It looks at all threads 100 times a second, which in Python 3.11 ends in a deadlock if memory is
-    cleaned up while a thread starts.
-    """
-    look = extra("dask").config.get
-    found = client.run(look, "distributed.worker.profile.enabled", on_error="return")
-    if any(enabled is True for enabled in found.values()):
-        warnings.warn(
-            "Dask's profiler can stop workers of Python 3.11 for ever; start them with "
-            "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False, or use Python 3.12.",
-            stacklevel=2,
-        )
 
 
 def check_versions(
@@ -108,7 +102,7 @@ def _not_installed(error: Exception) -> str:
 
 
 @dataclass(frozen=True)
-class ClusterWorkers:
+class ClusterWorkers(Workers):
     """The workers of a Dask cluster.
 
     A piece whose worker dies is done again by another one.
@@ -134,67 +128,47 @@ class ClusterWorkers:
         served = versions["scheduler"]["packages"]["bokeh"] is not None
         return self.client.dashboard_link if served else None
 
-    def map(
-        self,
-        work: Callable[..., Any],
-        jobs: Sequence[tuple],
-        *,
-        report: Callable[[float], None] = ignored,
-    ) -> Iterator[Any]:
-        """Yield ``work(*job)`` of each job, in input order."""
-        return in_order(self.outcomes(work, jobs, report=report))
-
-    def outcomes(
-        self,
-        work: Callable[..., Any],
-        jobs: Sequence[tuple],
-        *,
-        report: Callable[[float], None] = ignored,
-    ) -> Generator[Outcome, None, None]:
-        """Yield the outcome of each job as soon as it is done."""
-        waiting = enumerate(jobs)
+    def _done(self, pieces: Sequence[Piece]) -> Outcomes:
+        waiting = iter(pieces)
         under_way: dict[Any, int] = {}
         completed = extra("distributed").as_completed(loop=self.client.loop)
         try:
-            for done in range(1, len(jobs) + 1):
+            for _ in pieces:
                 # One that each worker does and one that waits for it, so that no worker waits for
                 # this process. All at once would fill the scheduler's memory, as each brings its
                 # arguments.
                 wanted = 2 * self.count
-                for index, job in islice(waiting, max(0, wanted - len(under_way))):
-                    future = self._submitted(index, work, job)
-                    under_way[future] = index
+                for piece in islice(waiting, max(0, wanted - len(under_way))):
+                    future = self._submitted(piece)
+                    under_way[future] = piece[0]
                     completed.add(future)
                 future = next(completed)
-                found = _outcome(future, under_way.pop(future), len(jobs))
-                report(done / len(jobs))
-                yield found
+                yield _outcome(future, under_way.pop(future), len(pieces))
         finally:
             with suppress(Exception):  # a scheduler that is gone cancels nothing
                 self.client.cancel(list(under_way))
 
-    def _submitted(self, index: int, work: Callable[..., Any], job: tuple) -> Any:
+    def _submitted(self, piece: Piece) -> Any:
         """Return the future of one piece."""
+        index, work, _ = piece
         # As bytes: Dask would look into the arguments for tasks of its own, and a worker that
         # cannot load a function hangs up instead of saying why.
-        piece = extra("cloudpickle").dumps(_Piece(index, work, job))
+        packed = extra("cloudpickle").dumps(_Packed(piece))
         key = f"{getattr(work, '__name__', 'piece')}-{index}-{uuid.uuid4().hex}"
         with _lost_named(), warnings.catch_warnings():
             # It advises to scatter the arguments, which dies with their holder.
             warnings.filterwarnings("ignore", message="Sending large graph")
-            return self.client.submit(pickle.loads, piece, key=key, pure=False)
+            return self.client.submit(pickle.loads, packed, key=key, pure=False)
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _Packed:
     """A piece of work that is done, and becomes its outcome, when it is unpickled."""
 
-    index: int
-    work: Callable[..., Any]
-    job: tuple
+    piece: Piece
 
     def __reduce__(self) -> tuple:
-        return outcome, (self.index, self.work, self.job)
+        return outcome, self.piece
 
 
 def _outcome(future: Any, index: int, total: int) -> Outcome:
@@ -222,8 +196,6 @@ def _lost_named() -> Iterator[None]:
     """Raise `WorkersLost` for all that a lost scheduler raises."""
     try:
         yield
-    except WorkersLost:
-        raise
     except (OSError, TimeoutError, CancelledError) as error:
         raise WorkersLost(
             "the connection to the Dask scheduler is lost. Start it again, and repeat "
@@ -232,14 +204,14 @@ def _lost_named() -> Iterator[None]:
 
 
 @contextmanager
-def _local_client(number: int | None, device: str | None, cores_each: int | None) -> Iterator[Any]:
+def _local_client(number: int, device: str | None, cores_each: int | None) -> Iterator[Any]:
     """Start a scheduler and workers on this machine, and connect to them."""
     dask, distributed = extra("dask"), extra("distributed")
     gpus = _gpus() if device == "cuda" else []
     number = number or len(gpus) or cores()
     share = cores_each or max(1, cores() // number)
     with ExitStack() as stack:
-        stack.enter_context(_environment_kept())
+        stack.enter_context(environment())  # Dask sets variables for its workers in it
         stack.enter_context(dask.config.set(_configuration(share)))
         # Before interrupts are held: they let them through when they start.
         start_trackers()
@@ -267,9 +239,10 @@ def _local_cluster(number: int, gpus: Sequence[str]) -> Any:
         "memory_limit": 0,
         "silence_logs": logging.CRITICAL,
     }
+    seen = [{"CUDA_VISIBLE_DEVICES": name} for name in gpus] or [{}]
     workers = {
-        index: {"cls": distributed.Nanny, "options": {**options, "env": _visible(gpus, index)}}
-        for index in range(number)
+        index: {"cls": distributed.Nanny, "options": {**options, "env": each}}
+        for index, each in zip(range(number), cycle(seen), strict=False)
     }
     with warnings.catch_warnings():
         # On a busy machine, it warns that directories are made slowly.
@@ -314,11 +287,6 @@ def _gpus() -> list[str]:
     return [str(number) for number in range(extra("torch").cuda.device_count())]
 
 
-def _visible(gpus: Sequence[str], index: int) -> dict[str, str]:
-    """Return the environment in which a worker sees its GPU only."""
-    return {"CUDA_VISIBLE_DEVICES": gpus[index % len(gpus)]} if gpus else {}
-
-
 def _end(cluster: Any) -> None:
     """End a cluster of this machine and its processes, whatever they do."""
     for nanny in list(cluster.workers.values()):
@@ -333,18 +301,6 @@ def _close(connection: Any) -> None:
     """Close a client or a cluster; not for long, whatever the machine does besides."""
     with suppress(TimeoutError):
         connection.close(timeout=5)
-
-
-@contextmanager
-def _environment_kept() -> Iterator[None]:
-    """Undo what Dask sets for its workers in the environment of this process."""
-    before = dict(os.environ)
-    try:
-        yield
-    finally:
-        for name in set(os.environ) - set(before):
-            del os.environ[name]
-        os.environ.update(before)
 
 
 @contextmanager
@@ -380,17 +336,19 @@ def cluster_workers(
     ...     results = list(workers.map(work, jobs))
     """
     extra("distributed")
-    if not isinstance(where, str):
-        yield _checked(where)
-        return
-    with _quiet_logs():
-        if local := re.fullmatch(r"local(?::([1-9]\d*))?", where):
-            number = int(local[1]) if local[1] else None
-            client = _local_client(number, device, cores_each)
-        else:
-            client = _remote_client(where)
-        with client as connected:
-            yield _checked(connected)
+    with ExitStack() as stack:
+        client = where
+        if isinstance(where, str):
+            stack.enter_context(_quiet_logs())
+            local = re.fullmatch(r"local(?::([1-9]\d*))?", where)
+            client = stack.enter_context(
+                _local_client(int(local[1] or 0), device, cores_each)
+                if local
+                else _remote_client(where)
+            )
+        with _lost_named():
+            check_workers(client)
+        yield ClusterWorkers(client)
 
 
 @contextmanager
@@ -464,10 +422,3 @@ def _quiet_logs() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, before, strict=True):
             logger.setLevel(level)
-
-
-def _checked(client: Any) -> ClusterWorkers:
-    """Return the workers of a client if they run what this process runs."""
-    with _lost_named():
-        check_workers(client)
-    return ClusterWorkers(client)

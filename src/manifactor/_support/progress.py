@@ -23,17 +23,19 @@ class ProgressBars:
     Called as ``bars(stage, fraction)``; a bar is closed when its fraction reaches 1.
     """
 
-    def __init__(self, steady: Collection[str] = (), *, notebook: bool = False) -> None:
+    def __init__(self, steady: Collection[str] = ()) -> None:
         """Start without bars."""
         self.steady = steady
-        self.notebook = notebook
         self.open: dict[str, tqdm] = {}
 
     def __call__(self, stage: str, fraction: float) -> None:
         """Show the fraction of a stage that is done."""
         if stage not in self.open:
-            make = _notebook_bar if self.notebook else _terminal_bar
-            self.open[stage] = make(stage, _times(steady=stage in self.steady))
+            # The parts of most stages take unequal times, so a remaining time would mislead.
+            steady = stage in self.steady
+            self.open[stage] = _bar(
+                stage, "{elapsed}, {remaining} left" if steady else "{elapsed_s:.1f} s"
+            )
         bar = self.open[stage]
         bar.update(fraction - bar.n)
         if fraction >= 1:
@@ -51,24 +53,18 @@ class ProgressBars:
             bar.close()
 
 
-class StageLines:
-    """One line for each finished stage, with its seconds, on standard output.
+def stage_lines(name: str) -> "Callback":
+    """Return a callback that prints one line for each finished stage, with its seconds."""
+    begun: dict[str, float] = {}
 
-    Called as ``lines(stage, fraction)``.
-    """
-
-    def __init__(self, name: str) -> None:
-        """Start without stages."""
-        self.name = name
-        self.begun: dict[str, float] = {}
-
-    def __call__(self, stage: str, fraction: float) -> None:
-        """Print the stage when it is done."""
-        begin = self.begun.setdefault(stage, time.perf_counter())
+    def show(stage: str, fraction: float) -> None:
+        begin = begun.setdefault(stage, time.perf_counter())
         if fraction >= 1:
-            seconds = time.perf_counter() - self.begun.pop(stage, begin)
-            line = f"[{self.name}] {stage}: {seconds:.2f} s"
+            del begun[stage]
+            line = f"[{name}] {stage}: {time.perf_counter() - begin:.2f} s"
             import_module("tqdm").tqdm.write(line, file=sys.stdout)
+
+    return show
 
 
 @contextmanager
@@ -83,8 +79,9 @@ def shown_progress(
     if not verbose:
         yield callback
         return
-    with _bars_or_none(steady) as bars:
-        show = StageLines(name) if bars is None else bars
+    on_terminal = sys.stderr is not None and sys.stderr.isatty()
+    with ProgressBars(steady) as bars:
+        show = bars if on_terminal or _in_notebook() else stage_lines(name)
 
         def both(stage: str, fraction: float) -> None:
             show(stage, fraction)
@@ -92,18 +89,6 @@ def shown_progress(
                 callback(stage, fraction)
 
         yield both
-
-
-@contextmanager
-def _bars_or_none(steady: Collection[str]) -> Iterator[ProgressBars | None]:
-    """Yield progress bars where they can be drawn."""
-    notebook = _in_notebook()
-    on_terminal = sys.stderr is not None and sys.stderr.isatty()
-    if not (notebook or on_terminal):
-        yield None
-        return
-    with ProgressBars(steady, notebook=notebook) as bars:
-        yield bars
 
 
 def _in_notebook() -> bool:
@@ -115,19 +100,11 @@ def _in_notebook() -> bool:
     return issubclass(found, import_module("tqdm.notebook").tqdm)
 
 
-def _times(*, steady: bool) -> str:
-    """Return the times that a bar shows, in tqdm's format."""
-    # The parts of most stages take unequal times, so a remaining time would mislead.
-    return "{elapsed}, {remaining} left" if steady else "{elapsed_s:.1f} s"
-
-
-def _terminal_bar(stage: str, times: str) -> "tqdm":
-    # `disable=None` is tqdm's value for "only on a terminal".
-    make = import_module("tqdm").tqdm
-    how = {"total": 1.0, "desc": stage, "bar_format": f"{BAR} {times}"}
-    return make(disable=None, file=sys.stderr, **how)
-
-
-def _notebook_bar(stage: str, times: str) -> "tqdm":
+def _bar(stage: str, times: str) -> "tqdm":
+    """Return an empty bar; `times` is what it tells of the time, in tqdm's format."""
     make = import_module("tqdm.auto").tqdm
-    return make(total=1.0, desc=stage, bar_format=f"{{desc}} {{bar}} {times}")
+    if _in_notebook():
+        return make(total=1.0, desc=stage, bar_format=f"{{desc}} {{bar}} {times}")
+    # `disable=None` is tqdm's value for "only on a terminal".
+    look = f"{BAR} {times}"
+    return make(total=1.0, desc=stage, bar_format=look, disable=None, file=sys.stderr)

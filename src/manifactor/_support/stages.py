@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import gen_batches
 
-from manifactor._support.threads import map_slices
+from manifactor._support.threads import map_threads
 from manifactor._support.workers import Here, Workers, ignored
 
 log = logging.getLogger("manifactor")
@@ -121,4 +121,4 @@ def _digests(array: np.ndarray, *, numbers: int = 2**22) -> list[bytes]:
         part = np.ascontiguousarray(array[rows])
         return hashlib.blake2b(part.data, digest_size=16).digest()
 
-    return map_slices(digest, list(gen_batches(len(array), n_rows)))
+    return map_threads(digest, list(gen_batches(len(array), n_rows)))

@@ -90,22 +90,7 @@ def thread_count(n_jobs: int | None) -> int:
 
 def map_threads(work: Callable[..., T], *items: Sequence) -> list[T]:
     """Map `work` over items, in input order, in at most a thread for each core."""
-    return _mapped(work, *items, n_threads=max(1, min(len(items[0]), cores())))
-
-
-def _mapped(work: Callable[..., T], *items: Sequence, n_threads: int | None) -> list[T]:
-    """Map `work` over items in threads, each item in a copy of the caller's context."""
-    tasks = _in_context(work, *items)
-    with ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(lambda task: task(), tasks))
-
-
-def _in_context(work: Callable[..., T], *items: Sequence) -> list[Callable[[], T]]:
-    """Return a task for each item that runs in a copy of the caller's context.
-
-    Its context variables say, for instance, where warnings are collected.
-    """
-    return [partial(copy_context().run, work, *each) for each in zip(*items, strict=True)]
+    return list(over_cores(work, *items))
 
 
 def over_cores(work: Callable[..., T], *items: Sequence) -> Iterator[T]:
@@ -114,7 +99,9 @@ def over_cores(work: Callable[..., T], *items: Sequence) -> Iterator[T]:
     Two items for each core are ahead of what was taken: results stay few, however slow whoever
     takes them is.
     """
-    tasks = _in_context(work, *items)
+    # Each in a copy of the caller's context, whose variables say, for instance, where warnings are
+    # collected.
+    tasks = [partial(copy_context().run, work, *each) for each in zip(*items, strict=True)]
     # One item, or one core, needs no thread.
     if min(len(tasks), cores()) < 2:
         for task in tasks:
@@ -139,14 +126,7 @@ def map_panels(
     thread costs more than it saves; above 50,000 the panels of two threads no longer share the
     cache.
     """
-    return map_slices(work, row_slices(n_rows, largest, at_least=smallest))
-
-
-def map_slices(work: Callable[[slice], T], slices: Sequence[slice]) -> list[T]:
-    """Map `work` over slices on all cores, in input order; a single one runs here."""
-    if len(slices) == 1:
-        return [work(slices[0])]
-    return _mapped(work, slices, n_threads=cores())
+    return map_threads(work, row_slices(n_rows, largest, at_least=smallest))
 
 
 def row_slices(n_rows: int, at_most: int, *, at_least: int = 1, suits: int = 16) -> list[slice]:
@@ -163,7 +143,8 @@ def row_slices(n_rows: int, at_most: int, *, at_least: int = 1, suits: int = 16)
     """
     most = max(1, n_rows // at_least)
     fewest = ceil_div(n_rows, at_most)
-    multiple = min(suits, _power_of_two(most))
+    power_of_two = 1 << (most.bit_length() - 1)
+    multiple = min(suits, power_of_two)
     count = min(most, multiple * max(1, ceil_div(fewest, multiple)))
     edges = np.linspace(0, n_rows, count + 1).astype(int).tolist()
     return [slice(start, stop) for start, stop in pairwise(edges)]
@@ -177,27 +158,22 @@ def start_trackers() -> None:
     """
     # An interrupt kills processes with what they hold, such as semaphores. The trackers clean up,
     # and need not warn of it.
-    with interrupts_held(), environment("PYTHONWARNINGS", "ignore"):
+    with interrupts_held(), environment(PYTHONWARNINGS="ignore"):
         resource_tracker.ensure_running()
         loky_tracker.ensure_running()
 
 
 @contextmanager
-def environment(name: str, value: str) -> Iterator[None]:
-    """Set an environment variable, for processes that start inside this context."""
-    before = os.environ.get(name)
-    os.environ[name] = value
+def environment(**values: str) -> Iterator[None]:
+    """Set environment variables, for processes that start inside; undo all changes at the end."""
+    before = dict(os.environ)
+    os.environ.update(values)
     try:
         yield
     finally:
-        del os.environ[name]
-        if before is not None:
-            os.environ[name] = before
-
-
-def _power_of_two(limit: int) -> int:
-    """Return the largest power of two up to a limit."""
-    return 1 << (limit.bit_length() - 1)
+        for name in set(os.environ) - set(before):
+            del os.environ[name]
+        os.environ.update(before)
 
 
 @contextmanager

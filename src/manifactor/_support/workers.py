@@ -6,12 +6,11 @@ import pickle
 import signal
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import active_children
-from multiprocessing.process import BaseProcess
-from typing import Any, Literal, Protocol
+from typing import Any
 
 from joblib import Parallel, cpu_count, delayed
 from joblib.externals.loky.process_executor import BrokenProcessPool
@@ -21,15 +20,6 @@ from manifactor._support.threads import environment, interrupts_held, start_trac
 
 # Windows has the second one only, which ends a process as surely there.
 AT_ONCE = getattr(signal, "SIGKILL", signal.SIGTERM)
-
-
-def kill_children(*, but: Collection[BaseProcess] = ()) -> None:
-    """End the processes that this one has started, at once."""
-    for child in active_children():
-        if child not in but and child.pid is not None:
-            # Not `child.kill`, which processes of joblib do not have.
-            with suppress(ProcessLookupError):
-                os.kill(child.pid, AT_ONCE)
 
 
 # Who does independent pieces of work: this process, or others.
@@ -52,11 +42,16 @@ class Outcome:
     error: Exception | None = None  # None if the piece has a result
 
 
+# A piece of work: its number, a function and its arguments.
+Piece = tuple[int, Callable[..., Any], tuple]
+Outcomes = Generator[Outcome, None, None]
+
+
 def ignored(fraction: float) -> None:
     """Report to nobody."""
 
 
-class Workers(Protocol):
+class Workers:
     """Workers that independent pieces of work can be mapped over.
 
     A piece is a function of a module, which other processes can import, and its arguments. Results
@@ -67,6 +62,7 @@ class Workers(Protocol):
     @property
     def count(self) -> int:
         """How many pieces are done at the same time."""
+        return 1
 
     def map(
         self,
@@ -80,6 +76,7 @@ class Workers(Protocol):
         The first error of a piece ends the iteration; pieces that are not done then are cancelled.
         `report` is called with the fraction of the jobs that is done.
         """
+        return in_order(self.outcomes(work, jobs, report=report))
 
     def outcomes(
         self,
@@ -87,45 +84,35 @@ class Workers(Protocol):
         jobs: Sequence[tuple],
         *,
         report: Callable[[float], None] = ignored,
-    ) -> Iterator[Outcome]:
+    ) -> Outcomes:
         """Yield the outcome of each job as soon as it is done, in any order.
 
         A piece that ends with an error does not stop the others.
         """
+        with closing(self._done([(index, work, job) for index, job in enumerate(jobs)])) as done:
+            for count, found in enumerate(done, start=1):
+                report(count / len(jobs))
+                yield found
+
+    def _done(self, pieces: Sequence[Piece]) -> Outcomes:
+        """Yield the outcome of each piece as soon as it is done."""
+        raise NotImplementedError
 
 
-class Here:
+class Here(Workers):
     """This process: one piece after the other, each on all cores."""
 
-    count = 1
-
-    def map(
-        self,
-        work: Callable[..., Any],
-        jobs: Sequence[tuple],
-        *,
-        report: Callable[[float], None] = ignored,
-    ) -> Iterator[Any]:
-        """Yield ``work(*job)`` of each job, in input order."""
-        return _reported((work(*job) for job in jobs), len(jobs), report)
-
-    def outcomes(
-        self,
-        work: Callable[..., Any],
-        jobs: Sequence[tuple],
-        *,
-        report: Callable[[float], None] = ignored,
-    ) -> Iterator[Outcome]:
-        """Yield the outcome of each job, in input order."""
-        done = (outcome(index, work, job) for index, job in enumerate(jobs))
-        return _reported(done, len(jobs), report)
+    def _done(self, pieces: Sequence[Piece]) -> Outcomes:
+        return (outcome(*piece) for piece in pieces)
 
 
 @dataclass(frozen=True)
-class Processes:
+class Processes(Workers):
     """Processes of this machine, or the workers of the active backend of joblib.
 
-    Processes share the cores. An interrupt, or the end of the iteration, ends them at once.
+    Processes share the cores. An interrupt, or the end of the iteration, ends them at once. If one
+    is ended from outside, the pieces that are not done are done again one by one, each in a process
+    of its own.
     """
 
     # Number of processes; None for one on each core that this process may use. A single one is this
@@ -137,93 +124,57 @@ class Processes:
         """How many pieces are done at the same time."""
         return self.n_jobs or cpu_count()
 
-    def map(
-        self,
-        work: Callable[..., Any],
-        jobs: Sequence[tuple],
-        *,
-        report: Callable[[float], None] = ignored,
-    ) -> Iterator[Any]:
-        """Yield ``work(*job)`` of each job, in input order."""
-        results = self._results(work, jobs, "generator")
-        return _reported(results, len(jobs), report)
-
-    def outcomes(
-        self,
-        work: Callable[..., Any],
-        jobs: Sequence[tuple],
-        *,
-        report: Callable[[float], None] = ignored,
-    ) -> Iterator[Outcome]:
-        """Yield the outcome of each job as soon as it is done.
-
-        If a process is ended from outside, the pieces that are not done are done again one by one,
-        each in a process of its own.
-        """
-        return _reported(self._outcomes(work, jobs), len(jobs), report)
-
-    def _outcomes(
-        self, work: Callable[..., Any], jobs: Sequence[tuple]
-    ) -> Generator[Outcome, None, None]:
-        """Yield the outcome of each job, and name those that end their process."""
-        waiting = {index: (index, work, job) for index, job in enumerate(jobs)}
-        numbered = list(waiting.values())
+    def _done(self, pieces: Sequence[Piece]) -> Outcomes:
+        waiting = {piece[0]: piece for piece in pieces}
         try:
-            for found in self._results(outcome, numbered, "generator_unordered"):
+            for found in _done_by(min(self.count, len(pieces)), pieces):
                 del waiting[found.index]
                 yield found
-        except WorkersLost:
+        except BrokenProcessPool:
             # joblib does not tell which process it was, and all others are lost.
             for piece in waiting.values():
-                yield _outcome_alone(piece)
-
-    def _results(
-        self,
-        work: Callable[..., Any],
-        jobs: Sequence[tuple],
-        order: Literal["generator", "generator_unordered"],
-        n_jobs: int | None = None,
-    ) -> Generator[Any, None, None]:
-        """Yield the result of each job, in the order that joblib calls by this name."""
-        if not jobs:
-            return
-        n_jobs = n_jobs or min(self.count, len(jobs))
-        before = active_children()
-        # Before interrupts are held: they let them through when they start.
-        start_trackers()
-        with _ended_at_exit(Parallel(n_jobs=n_jobs, return_as=order)) as parallel:
-            # The cores of each process, see `threads.cores`.
-            share = str(max(1, cpu_count() // n_jobs))
-            results: Generator[Any, None, None] = (_ for _ in ())
-            try:
-                # Ctrl-C reaches all processes of a terminal; only this one must answer it, when
-                # they are started.
-                with interrupts_held(), environment("LOKY_MAX_CPU_COUNT", share):
-                    results = parallel(delayed(work)(*job) for job in jobs)
-                for result in results:  # noqa: UP028, `yield from` would close them
-                    yield result
-            except BrokenProcessPool as error:
-                raise WorkersLost(
-                    "a worker process was ended from outside, probably because the "
-                    f"memory was full: {n_jobs} processes shared it. Use fewer."
-                ) from error
-            except BaseException:
-                # Before joblib takes away what they need: those that have just been started would
-                # print that it is missing.
-                kill_children(but=before)
-                raise
-            finally:
-                # joblib warns of results that nobody takes; an interrupt wants none.
-                with warnings.catch_warnings(action="ignore"):
-                    results.close()
+                yield _done_alone(piece)
 
 
-def _outcome_alone(piece: tuple) -> Outcome:
+def _done_by(n_jobs: int, pieces: Sequence[Piece]) -> Outcomes:
+    """Yield the outcome of each piece as soon as one of the processes has done it."""
+    if not pieces:
+        return
+    before = active_children()
+    # Before interrupts are held: they let them through when they start.
+    start_trackers()
+    with _ended_at_exit(Parallel(n_jobs=n_jobs, return_as="generator_unordered")) as parallel:
+        # The cores of each process, see `threads.cores`.
+        share = str(max(1, cpu_count() // n_jobs))
+        found: Outcomes = (_ for _ in ())
+        try:
+            # Ctrl-C reaches all processes of a terminal; only this one must answer it, when they
+            # are started.
+            with interrupts_held(), environment(LOKY_MAX_CPU_COUNT=share):
+                found = parallel(delayed(outcome)(*piece) for piece in pieces)
+            for one in found:  # noqa: UP028, `yield from` would close them
+                yield one
+        except BaseException:
+            # Before joblib takes away what they need: those that have just been started would print
+            # that it is missing.
+            for child in active_children():
+                if child not in before and child.pid is not None:
+                    # Not `child.kill`, which processes of joblib do not have.
+                    with suppress(ProcessLookupError):
+                        os.kill(child.pid, AT_ONCE)
+            raise
+        finally:
+            # joblib warns of results that nobody takes; an interrupt wants none.
+            with warnings.catch_warnings(action="ignore"):
+                found.close()
+
+
+def _done_alone(piece: Piece) -> Outcome:
     """Return the outcome of a piece that has a process and the memory for itself."""
     try:
         # Of two processes one does it; a single one would be this process.
-        return next(Processes()._results(outcome, [piece], "generator", n_jobs=2))
-    except WorkersLost:
+        return next(_done_by(2, [piece]))
+    except BrokenProcessPool:
         problem = PieceLost(
             "it ended its process, twice, probably because the memory was full. Give "
             "it fewer samples, or a machine with more memory."
@@ -238,7 +189,8 @@ def _ended_at_exit(parallel: Parallel) -> Iterator[Parallel]:
     joblib lets idle processes live for five minutes. Processes that ran before, for somebody else,
     are left alone.
     """
-    ours = not any(_is_of_joblib(child) for child in active_children())
+    modules = [type(child).__module__ for child in active_children()]
+    ours = not any(module.startswith("joblib.") for module in modules)
     with parallel:
         try:
             yield parallel
@@ -249,23 +201,7 @@ def _ended_at_exit(parallel: Parallel) -> Iterator[Parallel]:
                 backend.abort_everything(ensure_ready=False)
 
 
-def _is_of_joblib(process: object) -> bool:
-    return type(process).__module__.startswith("joblib.")
-
-
-def _reported(
-    results: Generator[Any, None, None], total: int, report: Callable[[float], None]
-) -> Iterator[Any]:
-    """Yield the results, and report the fraction that is done."""
-    try:
-        for done, result in enumerate(results, start=1):
-            report(done / total)
-            yield result
-    finally:
-        results.close()
-
-
-def in_order(outcomes: Generator[Outcome, None, None]) -> Iterator[Any]:
+def in_order(outcomes: Outcomes) -> Iterator[Any]:
     """Yield the results of outcomes in the order of their jobs; raise an error at once.
 
     Results that come too early are held back.
