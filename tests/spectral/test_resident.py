@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse.csgraph import connected_components
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets
-from manifactor.spectral.gpu import device_memory, require_device, resident
+from manifactor.spectral.gpu import device_memory, require_device, resident, settled
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import neighbor_graph
@@ -34,7 +34,7 @@ def test_both_sides_make_the_same_walk(graphs):
     back = graphs[1].inverse
     np.testing.assert_allclose(device.degree[back], host.degree, rtol=1e-5)
     np.testing.assert_allclose(
-        device.settled().kernel[back][:, back].toarray(), host.kernel.toarray(), atol=1e-5
+        settled(device.kernel)[back][:, back].toarray(), host.kernel.toarray(), atol=1e-5
     )
 
 
@@ -53,7 +53,7 @@ def test_both_sides_have_the_same_spectrum(graphs):
 
 def test_products_are_the_same_on_both_sides(graphs):
     spectrum = laplacian_spectrum(affinity(graphs[1]), 12, rng=np.random.default_rng(0))
-    host, rng = spectrum.settled(), np.random.default_rng(1)
+    host, rng = settled(spectrum), np.random.default_rng(1)
     left, right, near = (
         rng.normal(size=(12, 3)),
         rng.normal(size=(12, 3)),
@@ -77,7 +77,7 @@ def test_products_are_the_same_on_both_sides(graphs):
 def test_rows_of_a_resident_matrix_are_those_of_its_copy(graphs):
     walk = affinity(graphs[1])
     rows = np.array([3, 1000, 17])
-    np.testing.assert_allclose(walk.rows(rows).toarray(), walk.settled().kernel[rows].toarray())
+    np.testing.assert_allclose(walk.rows(rows).toarray(), settled(walk.kernel)[rows].toarray())
 
 
 def test_pieces_of_a_graph_are_counted(graphs, torus):

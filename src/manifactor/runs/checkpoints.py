@@ -22,8 +22,9 @@ from manifactor.cryoem.files.formats import particles_with
 from manifactor.cryoem.files.particles import Particles
 from manifactor.runs.archive import read_tree, write_tree
 from manifactor.runs.places import Place, coordinate_columns
+from manifactor.spectral.gpu import settled
 from manifactor.spectral.neighbors import NeighborGraph
-from manifactor.spectral.pipeline import Walk, settled_stage
+from manifactor.spectral.pipeline import Walk
 
 # Time of the last change in nanoseconds, and bytes; None for what does not exist.
 FileState = tuple[int, int] | None
@@ -162,7 +163,7 @@ class Checkpoints(Stages):
         begin = time.monotonic()
         result = super().recall(name, key, make)
         if time.monotonic() - begin > self.worth_writing:
-            written = self._write(path, (key, settled_stage(result)))
+            written = self._write(path, (key, settled(result)))
             if written:
                 self._forget_pieces(name)
         return result

@@ -140,17 +140,12 @@ def _answers(cells: SampleCells, n_neighbors: int, memory: StepMemory) -> Iterat
         done = (needed[rows] <= search.reach[rows]) | final
         unclear = rows[done & ambiguous[rows]]
         yield from _searched(replace(search, by_differences=True), unclear, memory)
-        rows = _by_cell_and_reach(cells, rows[~done], needed)
+        # By cell, and those of like reach side by side: they will share a block, whose reach is
+        # that of its farthest-reaching query.
+        rows = rows[~done]
+        rows = rows[needed[rows].argsort(stable=True)]
+        rows = rows[cells.home[rows].argsort(stable=True)]
         search = replace(search, reach=needed)
-
-
-def _by_cell_and_reach(cells: SampleCells, rows: "Tensor", reach: "Tensor") -> "Tensor":
-    """Return queries sorted by cell, those of like reach side by side.
-
-    They will share a block, whose reach is that of its farthest-reaching query.
-    """
-    rows = rows[reach[rows].argsort(stable=True)]
-    return rows[cells.home[rows].argsort(stable=True)]
 
 
 def _landmark_copies(cells: SampleCells, n_neighbors: int) -> "Tensor":

@@ -33,7 +33,6 @@ class StepMemory:
     """Bytes that a step may allocate, halved whenever the device runs out of memory."""
 
     size: int
-    least: int  # with less, the device counts as full
 
     def fit(self, step: Callable[[int], Any]) -> Any:
         """Return ``step(size)`` for the first size that fits, halving from `size`."""
@@ -42,7 +41,7 @@ class StepMemory:
                 return step(self.size)
             # Smaller steps from now on: what did not fit once is not tried again.
             except extra("torch").OutOfMemoryError:
-                if self.size // 2 < self.least:
+                if self.size // 2 < LEAST_STEP_BYTES:
                     raise
                 self.size //= 2
 
@@ -60,7 +59,7 @@ class StepMemory:
 
 def step_memory(device: str) -> StepMemory:
     """Return the memory of a step on a type of device."""
-    return StepMemory(GPU_STEP_BYTES if device == "cuda" else CPU_STEP_BYTES, LEAST_STEP_BYTES)
+    return StepMemory(GPU_STEP_BYTES if device == "cuda" else CPU_STEP_BYTES)
 
 
 # A partition of samples into the cells of landmarks.

@@ -188,13 +188,6 @@ def filtered(
     block = first_block(operator, width, plan, start=start, rng=rng)
     iteration = _begin(operator, n_pairs, tolerance, plan, block, start=start)
     del block  # the iteration replaces its block, and this name would keep the first
-    return _iterated(iteration, spare=spare, progress=progress)
-
-
-def _iterated(
-    iteration: "_Iteration", *, spare: bool, progress: Callable[[float], None] | None
-) -> Pairs:
-    """Return the pairs after as many polynomials as they need."""
     while True:
         iteration.filter_block()
         if progress is not None:

@@ -20,7 +20,7 @@ from manifactor._support.parameters import Choice
 from manifactor._support.threads import map_panels
 from manifactor.spectral.exact import NearestSamples, TreeSearch, nearest_samples
 from manifactor.spectral.forecast import forecast
-from manifactor.spectral.gpu import ResidentMatrix
+from manifactor.spectral.gpu import ResidentMatrix, settled
 from manifactor.spectral.kernel import COINCIDENT, Affinity, kernel_rows
 from manifactor.spectral.laplacian import LEAST_COMPANY, laplacian_spectrum
 from manifactor.spectral.neighbors import N_NEIGHBORS, NeighborGraph
@@ -57,8 +57,7 @@ def extend(
         if samples is not None and graph.outliers.any():
             alone = kernel.sum(axis=1) < LEAST_COMPANY
             alone &= _within_outliers(distances, graph, samples)
-            rows = np.flatnonzero(alone)
-            nearest[rows] = [_nearest(distances, row) for row in rows]
+            nearest[alone] = distances[alone].argmin(axis=1, explicit=True)
     outlier = nearest >= 0
     reach = weights.sum(axis=1)
     reached = reach > 0
@@ -85,13 +84,6 @@ def _within_outliers(
     limit = of_outliers.min(axis=1, explicit=True).toarray().max()
     nearest = distances.min(axis=1, explicit=True)
     return nearest.toarray().ravel() <= limit
-
-
-def _nearest(distances: sp.csr_array, row) -> int:
-    """Return the column of a row's smallest entry."""
-    start, stop = distances.indptr[row : row + 2]
-    smallest = distances.data[start:stop].argmin()
-    return distances.indices[start + smallest]
 
 
 @dataclass(frozen=True)
@@ -209,13 +201,7 @@ class Diffusion:
 
     def settled(self) -> "Diffusion":
         """Return the same with everything in the host's memory."""
-        return replace(
-            self,
-            graph=self.graph.settled(),
-            affinity=self.affinity.settled(),
-            distinct=self.distinct.settled(),
-            parts=tuple(part.settled() for part in self.parts),
-        )
+        return settled(self)
 
     def as_requested(self) -> "Diffusion":
         """Return the same with the functions computed at first only."""

@@ -81,7 +81,7 @@ class CustomSearch(NeighborSearch):
 
     def fit_transform(self, X, y=None) -> sp.csr_array:
         """Return the distances between the samples, checked."""
-        distances = sp.csr_array(self.search.fit(X).transform(X))
+        distances = self.fit(X).transform(X)
         if distances.shape != (len(X), len(X)):
             raise ValueError(
                 f"`neighbors` must give distances of shape {(len(X), len(X))} for its own training "
@@ -245,10 +245,14 @@ class NearestSamples:
         complete = slack * (np.sqrt(last) + distance) < self.radius.take(nearest)
         # Where several are at the last one's distance, the tree says which.
         alone = np.count_nonzero(inside, axis=1) == self.count
-        around = Around(indices, squared, inside)
         doubtful = np.flatnonzero(~(far | (complete & alone)))
-        self._correct(around, X, doubtful)
-        return around
+        if len(doubtful):
+            found = self._in_tree(X[doubtful], X[doubtful])
+            squared[doubtful], inside[doubtful] = np.inf, False
+            indices[doubtful, : self.count] = found.indices
+            squared[doubtful, : self.count] = found.squared
+            inside[doubtful, : self.count] = True
+        return Around(indices, squared, inside)
 
     def _in_tree(self, X: np.ndarray, near: np.ndarray) -> Around:
         """Return the samples nearest to those at `near`, by the tree."""
@@ -256,16 +260,6 @@ class NearestSamples:
         indices = np.sort(found, axis=1)
         inside = np.ones(indices.shape, dtype=bool)
         return Around(indices, self._squared(X, indices), inside)
-
-    def _correct(self, around: Around, X: np.ndarray, rows: np.ndarray) -> None:
-        """Replace what lists say of some rows by what the tree says."""
-        if not len(rows):
-            return
-        found = self._in_tree(X[rows], X[rows])
-        around.squared[rows], around.inside[rows] = np.inf, False
-        around.indices[rows, : self.count] = found.indices
-        around.squared[rows, : self.count] = found.squared
-        around.inside[rows, : self.count] = True
 
     def _squared(self, X: np.ndarray, indices: np.ndarray) -> np.ndarray:
         """Return squared distances between new samples and known ones, (n_new, k)."""

@@ -89,7 +89,7 @@ def spectral_density(
 
     Returns values (n_nodes,), counts (n_nodes,).
     """
-    process = _Lanczos.started(operator, probes, rng)
+    process = _Lanczos(operator, probes, rng)
     while True:
         process.advance(steps)
         values, weights = process.quadrature()
@@ -98,7 +98,7 @@ def spectral_density(
         counts = above * operator.n / probes
         # With fewer nodes above the level for each probe the density is not resolved there.
         resolved = (counts < count).sum() >= 6 * probes
-        if resolved or process.n_steps >= 200:
+        if resolved or len(process.alphas) >= 200:
             return values, counts
 
 
@@ -109,25 +109,15 @@ class _Lanczos:
     weights, which are all that counts here.
     """
 
-    def __init__(self, operator: Operator, block: Any, norm: Any) -> None:
+    def __init__(self, operator: Operator, width: int, rng: Generator) -> None:
+        """Start from random unit vectors."""
         self.operator = operator
-        self.now, self.before = block, 0 * block
-        self.beta = 0 * norm
+        self.now = operator.random(width, rng)
+        norm = operator.dots(self.now, self.now) ** 0.5
+        operator.scale(self.now, 1 / norm)
+        self.before, self.beta = 0 * self.now, 0 * norm
         self.alphas: list[Any] = []
         self.betas: list[Any] = []
-
-    @classmethod
-    def started(cls, operator: Operator, width: int, rng: Generator) -> "_Lanczos":
-        """Start from random unit vectors."""
-        block = operator.random(width, rng)
-        norm = operator.dots(block, block) ** 0.5
-        operator.scale(block, 1 / norm)
-        return cls(operator, block, norm)
-
-    @property
-    def n_steps(self) -> int:
-        """Number of steps taken."""
-        return len(self.alphas)
 
     def advance(self, steps: int) -> None:
         """Take some steps of the three-term recurrence."""

@@ -7,9 +7,7 @@ the same functions, and only results come back to the host.
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from functools import cache
-from threading import Lock
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,21 +22,6 @@ if TYPE_CHECKING:
 
 # Rows of a block that are worked on at a time: none is converted to double precision as a whole.
 PANEL_ROWS = 2**20
-
-_beta_notice = Lock()
-
-
-@cache
-def _silence_beta_notice() -> None:
-    """Make torch warn here, unheard, that sparse tensors are a beta feature.
-
-    It warns once in a process. The lock lets one thread at a time change the filters of warnings,
-    which belong to the process.
-    """
-    torch = extra("torch")
-    one = torch.zeros(1, dtype=torch.int64)
-    with _beta_notice, warnings.catch_warnings(action="ignore", category=UserWarning):
-        torch.sparse_csr_tensor(torch.arange(2), one, one, (1, 1))
 
 
 @dataclass(frozen=True)
@@ -62,7 +45,8 @@ class ResidentMatrix:
     def compressed(self, *, double: bool) -> "Tensor":
         """Return the entries without `diagonal` as a sparse tensor of torch."""
         entries = self.entries.double() if double else self.entries
-        _silence_beta_notice()
+        # Torch warns once in a process.
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
         return extra("torch").sparse_csr_tensor(
             self.starts, self.columns, entries, self.shape, check_invariants=False
         )
@@ -101,7 +85,7 @@ class ResidentMatrix:
         diagonal = None if self.diagonal is None else self.diagonal * lifted**2
         return replace(self, entries=entries, diagonal=diagonal)
 
-    def take(self, rows: np.ndarray) -> sp.csr_array:
+    def __getitem__(self, rows: np.ndarray) -> sp.csr_array:
         """Return some rows on the host, (n_rows, n)."""
         device = self.starts.device
         which = on_device(device, rows)
@@ -169,6 +153,19 @@ def resident(matrix: sp.csr_array, device) -> ResidentMatrix:
         on_device(device, matrix.indices, np.int32),
         on_device(device, matrix.data, np.float32),
     )
+
+
+def settled(record: Any) -> Any:
+    """Return a matrix, or a record of records, with everything in the host's memory."""
+    if isinstance(record, ResidentMatrix):
+        return record.tocsr()
+    if isinstance(record, tuple):
+        return tuple(map(settled, record))
+    if is_dataclass(record) and not isinstance(record, type):
+        inside = {field.name: getattr(record, field.name) for field in fields(record)}
+        return replace(record, **{name: settled(value) for name, value in inside.items()})
+    # The only tensors of a record are functions that it has on the host as well.
+    return None if is_tensor(record) else record
 
 
 def require_device(device: str) -> str:
@@ -256,11 +253,6 @@ def local_products(functions: "Tensor", near: np.ndarray, weights: np.ndarray) -
     return from_tensor(extra("torch").cat(products))
 
 
-def combined(functions: "Tensor", coefficients: np.ndarray) -> np.ndarray:
-    """Return linear combinations of functions on the host, (n, p)."""
-    return from_tensor(functions @ on_device(functions.device, coefficients))
-
-
 @contextmanager
 def device_memory() -> Iterator[None]:
     """Raise MemoryError with advice if the device runs out of memory inside."""
@@ -299,6 +291,7 @@ class DeviceOperator:
         self._matrix = {double: matrix.compressed(double=double) for double in (False, True)}
         self._diagonal = matrix.diagonal
         self._device = matrix.starts.device
+        self._there = matrix.lift
         self.wide = 256 if self._device.type == "cuda" else 0
         self._panels = list(gen_batches(self.n, PANEL_ROWS))
 
@@ -412,7 +405,3 @@ class DeviceOperator:
             return other
         blocks = [one.to(other.dtype), other]
         return extra("torch").cat(blocks, dim=1)
-
-    def _there(self, array: np.ndarray) -> "Tensor":
-        """Return an array in double precision on the device."""
-        return on_device(self._device, array, np.float64)

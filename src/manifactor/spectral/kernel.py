@@ -5,7 +5,6 @@ The neighbours' distances give the bandwidth of the kernel and the intrinsic dim
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,8 +14,8 @@ from sklearn.metrics import pairwise_distances
 from manifactor._support.errors import NothingFoundError
 from manifactor._support.parameters import Choice, given
 from manifactor._support.values import quotient
-from manifactor.spectral.gpu import ResidentMatrix
-from manifactor.spectral.neighbors import NeighborGraph, row_of
+from manifactor.spectral.gpu import ResidentMatrix, settled
+from manifactor.spectral.neighbors import NeighborGraph, row_of, with_data
 
 # A sample's own scale is its distance to this neighbour.
 SCALE_NEIGHBOR = 8
@@ -73,9 +72,17 @@ def choose_bandwidth(
     rows = np.linspace(0, n_all - 1, n).astype(int)
     if order is not None:
         rows = order[rows]
-    distances = rows_of(distances, rows)
+    distances = distances[rows]
     squared = distances.data**2
-    _require_squares(distances.data)
+    # Squares of smaller distances, and eigenvalues in units of them, lose digits.
+    middle, least = float(np.median(distances.data)), 1e-152
+    if middle < least:
+        raise ValueError(
+            f"neighbours must lie more than {least:.0e} apart, so "
+            f"that squares of distances are not 0; got {middle:.1e} in the median. "
+            "Multiply all columns by a common number, and remove samples far from all "
+            "others."
+        )
     # Powers of 2 times the median; the end is a hundredth beyond the last, for rounding.
     candidates = np.median(squared) * 2.0 ** np.arange(-10, 4.01, 0.125)
     slopes = kernel_slopes(squared, candidates, n)
@@ -86,19 +93,6 @@ def choose_bandwidth(
     else:
         choice = given(float(bandwidth))
     return Bandwidth(choice, dimension, candidates, slopes)
-
-
-def _require_squares(distances: np.ndarray) -> None:
-    """Refuse distances of neighbours whose squares vanish, beside far outliers."""
-    # Squares of smaller distances, and eigenvalues in units of them, lose digits.
-    middle, least = float(np.median(distances)), 1e-152
-    if middle < least:
-        raise ValueError(
-            f"neighbours must lie more than {least:.0e} apart, so "
-            f"that squares of distances are not 0; got {middle:.1e} in the median. "
-            "Multiply all columns by a common number, and remove samples far from all "
-            "others."
-        )
 
 
 def _automatic(distances: sp.csr_array, steepest: float, local: bool) -> Choice:
@@ -197,16 +191,7 @@ def rescale(
     one_end = row_scale[row_of(distances)]
     other_end = column_scale[distances.indices]
     mean = np.sqrt(one_end * other_end)
-    out = distances.copy()
-    out.data = distances.data * np.median(column_scale) / mean
-    return out
-
-
-def rows_of(matrix: Any, which: np.ndarray) -> Any:
-    """Return some rows of a matrix, on the host."""
-    if isinstance(matrix, ResidentMatrix):
-        return matrix.take(which)
-    return matrix[which]
+    return with_data(distances, distances.data * np.median(column_scale) / mean)
 
 
 @dataclass(frozen=True)
@@ -242,16 +227,11 @@ class Affinity:
         data = np.repeat(scale, np.diff(kernel.indptr))
         data *= kernel.data
         data *= scale[kernel.indices]
-        # The pattern is shared: indices take half as much memory as the numbers.
-        pattern = kernel.indices, kernel.indptr
-        return sp.csr_array((data, *pattern), shape=kernel.shape)
+        return with_data(kernel, data)
 
     def restricted(self, part: np.ndarray) -> "Affinity":
         """Return the same kernel between some of the samples only."""
-        kernel = self.kernel
-        if isinstance(kernel, ResidentMatrix):
-            kernel = kernel.tocsr()
-        kernel = kernel[part][:, part]
+        kernel = settled(self.kernel)[part][:, part]
         pull = self.pull[part]
         scale = None if self.local_scale is None else self.local_scale[part]
         degree = pull * (kernel @ pull)
@@ -259,13 +239,7 @@ class Affinity:
 
     def rows(self, which: np.ndarray) -> sp.csr_array:
         """Return the kernel between some samples and all, (n_which, n_distinct)."""
-        return sp.csr_array(rows_of(self.kernel, which))
-
-    def settled(self) -> "Affinity":
-        """Return the same with its kernel on the host."""
-        if isinstance(self.kernel, ResidentMatrix):
-            return replace(self, kernel=self.kernel.tocsr())
-        return self
+        return sp.csr_array(self.kernel[which])
 
 
 def affinity(
@@ -275,9 +249,8 @@ def affinity(
     local = bandwidth == "local"
     distances, scale = graph.distances, None
     # Own scales and bridges are rare, and done on the host.
-    on_host = local or len(graph.bridges) > 0
-    if on_host and isinstance(distances, ResidentMatrix):
-        distances = distances.tocsr()
+    if local or len(graph.bridges) > 0:
+        distances = settled(distances)
     if local:
         scale = local_scale(distances)
         distances = rescale(distances, scale, scale)
@@ -337,23 +310,16 @@ def kernel_rows(distances: sp.csr_array, affinity: Affinity) -> sp.csr_array:
     if affinity.local_scale is not None:
         distances = rescale(distances, local_scale(distances), affinity.local_scale)
     rows = distances.copy()
-    eps = affinity.bandwidth.value
-    rows.data = np.exp(-(distances.data**2) / eps)
-    known = rows.copy()
-    same = known.data > 1 - COINCIDENT
-    known.data = same.astype(float)
-    known.eliminate_zeros()
-    if not known.nnz:
+    rows.data = np.exp(-(distances.data**2) / affinity.bandwidth.value)
+    same = np.flatnonzero(rows.data > 1 - COINCIDENT)
+    if not len(same):
         return rows
-    n_same = np.asarray(known.sum(axis=1)).ravel()
-    new = n_same == 0
-    old = np.flatnonzero(~new)
-    # The first of the samples that it coincides with.
-    first = known.indices[known.indptr[old]]
-    ones = np.ones(len(first))
-    pick = sp.csr_array((ones, (old, first)), shape=known.shape)
-    only_new = sp.diags_array(new.astype(float))
-    return sp.csr_array(only_new @ rows + pick @ affinity.kernel)
+    # The first of the samples that each coincides with.
+    old, at = np.unique(row_of(rows)[same], return_index=True)
+    pick = sp.csr_array((np.ones(len(old)), (old, rows.indices[same[at]])), shape=rows.shape)
+    is_new = np.ones(rows.shape[0])
+    is_new[old] = 0
+    return sp.csr_array(sp.diags_array(is_new) @ rows + pick @ affinity.kernel)
 
 
 def _gaussian(distances, eps: float):
@@ -362,9 +328,7 @@ def _gaussian(distances, eps: float):
         return distances.gaussian(eps, LEAST_WEIGHT)
     data = np.exp(-(distances.data**2) / eps)
     np.maximum(data, LEAST_WEIGHT, out=data)
-    # The pattern is shared: indices take as much memory as the weights.
-    pattern = distances.indices, distances.indptr
-    return sp.csr_array((data, *pattern), shape=distances.shape)
+    return with_data(distances, data)
 
 
 def _walk(
@@ -388,9 +352,7 @@ def _step_of_cut_kernel(distances, kernel, pull, degree, bandwidth: Bandwidth) -
     if isinstance(kernel, ResidentMatrix):
         moves = kernel.times_squares(distances)
     else:
-        weighted = kernel.data * distances.tocsr().data ** 2
-        pattern = kernel.indices, kernel.indptr
-        moves = sp.csr_array((weighted, *pattern), shape=kernel.shape)
+        moves = with_data(kernel, kernel.data * distances.tocsr().data ** 2)
     mean_square = pull @ (moves @ pull) / degree.sum()
     dimension = max(1, round(bandwidth.dimension))
     return float(mean_square / (2 * dimension))
@@ -403,16 +365,13 @@ def _with_diagonal_and_bridges(
 
     A bridge weighs as much as an ordinary farthest neighbour.
     """
-    n = kernel.shape[0]
     if isinstance(kernel, ResidentMatrix):
         return kernel.with_unit_diagonal()
-    kernel = kernel + sp.eye_array(n, format="csr")
+    kernel = sp.csr_array(kernel + sp.eye_array(kernel.shape[0], format="csr"))
     if not len(bridges):
-        return sp.csr_array(kernel)
+        return kernel
     farthest = np.median(distances.max(axis=1).toarray())
-    weight = np.exp(-(farthest**2) / eps)
     there_and_back = np.concatenate([bridges, bridges[:, ::-1]])
-    weights = np.full(len(there_and_back), weight)
-    entries = (weights, tuple(there_and_back.T))
-    joined = sp.csr_array(entries, shape=(n, n))
+    weights = np.full(len(there_and_back), np.exp(-(farthest**2) / eps))
+    joined = sp.csr_array((weights, tuple(there_and_back.T)), shape=kernel.shape)
     return sp.csr_array(kernel + joined)

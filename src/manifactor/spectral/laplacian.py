@@ -26,6 +26,7 @@ from manifactor.spectral.gpu import (
     from_tensor,
     functions_there,
     is_tensor,
+    settled,
 )
 from manifactor.spectral.kernel import LEAST_WEIGHT, Affinity, affinity
 from manifactor.spectral.neighbors import DisconnectedGraphWarning, NeighborGraph
@@ -107,7 +108,7 @@ def warn_of_weak_links(walk: Affinity) -> None:
     entries = kernel.entries if isinstance(kernel, ResidentMatrix) else kernel.data
     if entries.min() > LEAST_WEIGHT:
         return
-    strong = sp.csr_array(walk.settled().kernel) > LEAST_WEIGHT
+    strong = sp.csr_array(settled(kernel)) > LEAST_WEIGHT
     count, label = connected_components(strong, directed=False)
     if count > 1:
         warn_caller(

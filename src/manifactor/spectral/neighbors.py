@@ -49,16 +49,6 @@ FEW_DIMENSIONS = 5
 # The choice of a search, and the search of a given name.
 
 
-def exact_search(n_features: int) -> str:
-    """Return the name of the fastest exact search."""
-    return "kd_tree" if n_features <= TREE_DIMENSIONS else "brute"
-
-
-def prefers_approximate(n_samples: int, n_features: int) -> bool:
-    """Return whether an approximate search is faster than the exact ones."""
-    return n_samples > APPROXIMATE_ABOVE and n_features > FEW_DIMENSIONS
-
-
 def choose_search(
     n_samples: int, n_features: int, *, method: Any = "auto", device: str = "cpu"
 ) -> Choice:
@@ -75,11 +65,11 @@ def choose_search(
         return given(method)
     if device != "cpu":
         return Choice("cells", "exact; it runs on the device")
-    exact = exact_search(n_features)
-    if not prefers_approximate(n_samples, n_features):
-        if exact == "kd_tree":
-            return Choice(exact, "exact; a tree is fastest in few dimensions")
-        return Choice(exact, "exact; comparing all pairs is fastest in many dimensions")
+    exact, fastest = "brute", "comparing all pairs is fastest in many dimensions"
+    if n_features <= TREE_DIMENSIONS:
+        exact, fastest = "kd_tree", "a tree is fastest in few dimensions"
+    if n_samples <= APPROXIMATE_ABOVE or n_features <= FEW_DIMENSIONS:
+        return Choice(exact, f"exact; {fastest}")
     many = f"there are more than {APPROXIMATE_ABOVE:,} samples"
     # Not imported here: loading faiss is left to the fit of the search.
     if find_spec("faiss") is not None:
@@ -271,6 +261,14 @@ def shortest_between(
     return sp.csr_array((distances.data[order][first], (row[first], column[first])), shape=shape)
 
 
+def with_data(matrix: sp.csr_array, data: np.ndarray) -> sp.csr_array:
+    """Return a matrix with other entries and the same pattern.
+
+    The pattern is shared: indices take as much memory as the numbers, or half of it.
+    """
+    return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
 def row_of(matrix: sp.csr_array) -> np.ndarray:
     """Return the row of every stored entry, (n_entries,)."""
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
@@ -323,12 +321,6 @@ class NeighborGraph:
         kept = self.inverse[~self.weightless]
         return np.bincount(kept, minlength=len(self.distinct)).astype(float)
 
-    def settled(self) -> "NeighborGraph":
-        """Return the graph with its distances on the host."""
-        if not isinstance(self.distances, ResidentMatrix):
-            return self
-        return replace(self, distances=self.distances.tocsr())
-
     def on_device(self, device: str) -> "NeighborGraph":
         """Return the graph with its distances on a device.
 
@@ -364,7 +356,12 @@ class NeighborGraph:
         """
         kept = np.flatnonzero(~isolated)
         samples = X[self.distinct[kept]]
-        place = _places_without(isolated, samples, X[self.distinct[isolated]])
+        # Where each distinct sample is among those kept, or its nearest one is.
+        place = np.empty(len(isolated), dtype=int)
+        place[kept] = np.arange(len(kept))
+        nearest = NearestNeighbors(n_neighbors=1).fit(samples)
+        left_out = X[self.distinct[isolated]]
+        place[isolated] = nearest.kneighbors(left_out, return_distance=False)[:, 0]
         search = clone(self.search, safe=False)
         n_neighbors = _limit_neighbors(search, self.n_neighbors, len(kept))
         resides = isinstance(self.distances, ResidentMatrix)
@@ -415,10 +412,26 @@ def neighbor_graph(
     choice = choose_search(*X.shape, method=method, device=device)
     if choice.value == "precomputed":
         return _precomputed_graph(sp.csr_array(X), choice)
+    search: NeighborSearch
+    count: int | None = n_neighbors
     if choice.value == "custom":
-        return _searched_graph(X, CustomSearch(clone(method, safe=False)), None, choice)
-    search = make_search(choice.value, n_neighbors, n_jobs=n_jobs, device=device)
-    return _searched_graph(X, search, n_neighbors, choice)
+        search, count = CustomSearch(clone(method, safe=False)), None
+    else:
+        search = make_search(choice.value, n_neighbors, n_jobs=n_jobs, device=device)
+    order = search.sample_order(X)
+    inverse = np.empty_like(order)
+    inverse[order] = np.arange(len(order))
+    samples = order, inverse
+    while True:
+        distinct = chosen(X, samples[0])
+        count = _limit_neighbors(search, count, len(distinct))
+        distances = search.fit_transform(distinct)
+        copy_of = copy_groups(distances)
+        if copy_of is None:
+            break
+        # Copies took the places of other neighbours, and more copies may lie beyond.
+        samples = merged(*samples, copy_of)
+    return _assembled(symmetric(distances), distinct, samples, search, count, choice)
 
 
 def chosen(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -432,26 +445,6 @@ def chosen(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
     map_panels(gather, len(rows))
     return out
-
-
-def _searched_graph(
-    X: np.ndarray, search: NeighborSearch, n_neighbors: int | None, method: Choice
-) -> NeighborGraph:
-    """Return the graph of samples: search, merge copies, search again until none."""
-    order = search.sample_order(X)
-    inverse = np.empty_like(order)
-    inverse[order] = np.arange(len(order))
-    samples = order, inverse
-    while True:
-        distinct = chosen(X, samples[0])
-        n_neighbors = _limit_neighbors(search, n_neighbors, len(distinct))
-        distances = search.fit_transform(distinct)
-        copy_of = copy_groups(distances)
-        if copy_of is None:
-            break
-        # Copies took the places of other neighbours, and more copies may lie beyond.
-        samples = merged(*samples, copy_of)
-    return _assembled(symmetric(distances), distinct, samples, search, n_neighbors, method)
 
 
 def _precomputed_graph(distances: sp.csr_array, method: Choice) -> NeighborGraph:
@@ -510,12 +503,3 @@ def _edges_of(search: NeighborSearch, samples: np.ndarray, rows: np.ndarray) -> 
     pairs = (rows, np.arange(len(rows)))
     place = sp.csr_array((np.ones(len(rows)), pairs), shape=(len(samples), len(rows)))
     return symmetric(sp.csr_array(place @ found))
-
-
-def _places_without(isolated: np.ndarray, kept: np.ndarray, left_out: np.ndarray) -> np.ndarray:
-    """Return where each distinct sample is among those kept, or its nearest one is."""
-    search = NearestNeighbors(n_neighbors=1).fit(kept)
-    place = np.empty(len(isolated), dtype=int)
-    place[~isolated] = np.arange(len(kept))
-    place[isolated] = search.kneighbors(left_out, return_distance=False)[:, 0]
-    return place

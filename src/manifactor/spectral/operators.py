@@ -19,6 +19,7 @@ from sklearn.utils import gen_batches
 
 from manifactor._support.threads import cores, one_blas_thread, row_slices
 from manifactor._support.values import ceil_div, quotient
+from manifactor.spectral.neighbors import with_data
 
 # Rows of a tile: more of them have more columns in all, fewer take more calls.
 TILE_ROWS = 24
@@ -116,8 +117,7 @@ def in_single_precision(strip, *, tiled: bool):
         return strip.astype(np.float32)
     if tiled:
         return TiledRows(strip)
-    data = strip.data.astype(np.float32)
-    return sp.csr_array((data, strip.indices, strip.indptr), shape=strip.shape)
+    return with_data(strip, strip.data.astype(np.float32))
 
 
 # Blocks are arrays of the operator's own kind, (n, width), in the operator's own order of the

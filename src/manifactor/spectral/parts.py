@@ -40,10 +40,6 @@ class Part:
     affinity: Affinity
     spectrum: Spectrum
 
-    def settled(self) -> "Part":
-        """Return the same with its kernel on the host."""
-        return replace(self, affinity=self.affinity.settled(), spectrum=self.spectrum.settled())
-
     def with_functions(self, count: int, *, rng: Generator) -> "Part":
         """Return the same with `count` functions and some to spare."""
         more = with_spare(count, len(self.rows))

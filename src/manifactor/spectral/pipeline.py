@@ -73,15 +73,6 @@ class Walk:
     parts: tuple[Part, ...]
     spectrum: Spectrum
 
-    def settled(self) -> "Walk":
-        """Return the same with everything in the host's memory."""
-        return Walk(
-            self.graph.settled(),
-            self.affinity.settled(),
-            tuple(part.settled() for part in self.parts),
-            self.spectrum.settled(),
-        )
-
 
 def diffuse(
     X,
@@ -136,11 +127,6 @@ def kept_stages(diffusion: Diffusion) -> Stages:
     return Stages({name: (first.keys[name], found) for name, found in results.items()})
 
 
-def settled_stage(result):
-    """Return the result of a stage with everything in the host's memory."""
-    return result.settled() if isinstance(result, NeighborGraph | Walk) else result
-
-
 def _prepare(X, settings: DiffusionSettings) -> Choice:
     """Return what removes noise from the samples."""
     if settings.preparation == "none":
@@ -175,8 +161,14 @@ def _walk(
     rng: np.random.Generator,
 ) -> Walk:
     """Return the random walk on the graph without outliers, and its spectrum."""
-    n_functions = number_of_functions(settings, len(graph.distinct)).value
-    _require_distinct(n_functions, len(graph.distinct))
+    n_distinct = len(graph.distinct)
+    n_functions = number_of_functions(settings, n_distinct).value
+    if n_functions >= n_distinct:
+        raise ValueError(
+            "`n_functions` must be smaller than the number of distinct samples; got "
+            f"{n_functions} with {n_distinct} distinct samples. Lower it or add "
+            "samples."
+        )
     graph = graph.on_device(settings.device)
     with stages.timed("affinity"):
         graph, walk = _affinity(samples, graph, settings)
@@ -245,6 +237,10 @@ def _diffusion(
     neighbours = number_of_neighbors(settings, samples.shape[0])
     if settings.own_search or settings.precomputed:
         neighbours = Choice(None, "the caller's own search or distances decide")
+    density = given(settings.density_correction)
+    if density.value == DiffusionSettings.density_correction:
+        why = "eigenfunctions of the manifold, whatever the sampling density"
+        density = Choice(density.value, why)
     choices = {
         "preparation": preparation,
         "outliers": outlier_choice(walk.graph),
@@ -256,7 +252,7 @@ def _diffusion(
             f"the kernel's slope gives {bandwidth.dimension:.2f}, corrected for the "
             "finite number of neighbours",
         ),
-        "density correction": _density_choice(settings),
+        "density correction": density,
         "functions": number_of_functions(settings, n_distinct),
         "eigensolver": walk.spectrum.solver,
     }
@@ -274,22 +270,6 @@ def _diffusion(
         max_functions=most if settings.n_functions == "auto" else 0,
         n_requested=len(walk.spectrum.eigenvalues),
     )
-
-
-def _density_choice(settings: DiffusionSettings) -> Choice:
-    value = settings.density_correction
-    if value != DiffusionSettings.density_correction:
-        return given(value)
-    return Choice(value, "eigenfunctions of the manifold, whatever the sampling density")
-
-
-def _require_distinct(n_functions: int, n_distinct: int) -> None:
-    if n_functions >= n_distinct:
-        raise ValueError(
-            "`n_functions` must be smaller than the number of distinct samples; got "
-            f"{n_functions} with {n_distinct} distinct samples. Lower it or add "
-            "samples."
-        )
 
 
 def _require_resolved(

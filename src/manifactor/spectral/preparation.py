@@ -224,7 +224,10 @@ def choose_preparation(X: np.ndarray) -> Choice:
     if n_columns <= SHORTEST_TAIL:
         return Choice(None, f"noise cannot be told from signal in {n_columns} columns")
     if n_columns > MOST_COLUMNS:
-        return _choose_from_leading(X, (leading_axes(X, count) for count in _counts(len(X))))
+        # Components of nearly as many samples are fitted to their noise.
+        most = min(MOST_COMPONENTS, n_samples // 2)
+        counts = [*(few for few in (32, 64) if few < most), most]
+        return _choose_from_leading(X, (leading_axes(X, count) for count in counts))
     without = Choice(None, "no principal components are isotropic Gaussian noise")
     if n_columns <= FEW_COLUMNS:
         X = _evenly_drawn(X)
@@ -269,17 +272,6 @@ def _choose_without_noise(X: np.ndarray, found: PrincipalAxes, otherwise: Choice
     of = f"{n_columns}" if n_columns <= n_found else f"{n_found} relevant"
     reason = f"{noise} of {of} principal components are isotropic Gaussian noise and were dropped"
     return _kept(found.leading(n_found - noise), reason)
-
-
-def _counts(n_samples: int) -> Iterator[int]:
-    """Yield numbers of leading components, each twice the one before."""
-    count = 32
-    # Components of nearly as many samples are fitted to their noise.
-    most = min(MOST_COMPONENTS, n_samples // 2)
-    while count < most:
-        yield count
-        count *= 2
-    yield most
 
 
 def _choose_from_leading(X: np.ndarray, leading: Iterable[PrincipalAxes]) -> Choice:

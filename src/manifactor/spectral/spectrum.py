@@ -8,7 +8,7 @@ from sklearn.utils import gen_batches
 
 from manifactor._support.parameters import Choice
 from manifactor._support.threads import map_panels
-from manifactor.spectral.gpu import combined, from_tensor, local_products, triple_products
+from manifactor.spectral.gpu import from_tensor, local_products, on_device, triple_products
 from manifactor.spectral.neighbors import NeighborGraph, chosen
 
 # The sampling error of an eigenvalue, relative to it, is about this over the root of the number of
@@ -96,7 +96,8 @@ class Spectrum:
     def combined(self, coefficients: np.ndarray) -> np.ndarray:
         """Return combinations of functions at the samples, (n_samples, p)."""
         if self.resident is not None:
-            return combined(self.resident, coefficients)
+            there = on_device(self.resident.device, coefficients)
+            return from_tensor(self.resident @ there)
 
         def work(rows: slice) -> np.ndarray:
             return self.functions[rows] @ coefficients
@@ -143,10 +144,6 @@ class Spectrum:
             residuals=self.residuals[:count],
             resident=None if self.resident is None else self.resident[:, :count],
         )
-
-    def settled(self) -> "Spectrum":
-        """Return the same without what it has on a device."""
-        return replace(self, resident=None)
 
     @property
     def clusters(self) -> tuple[np.ndarray, ...]:
