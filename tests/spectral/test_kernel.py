@@ -78,10 +78,10 @@ def test_the_bandwidth_of_even_samples_is_the_steepest_point_of_the_curve():
 
 
 def test_a_sample_s_scale_is_the_distance_to_one_of_its_neighbours():
-    rows = [[0, 3, 1, 2], [0, 0, 5, 0], [7, 0, 0, 9]]
+    rows = [[9, 3, 1, 2, 7, 8, 6, 5, 4], [0, 0, 5, 0, 0, 0, 2, 0, 0]]
     distances = sp.csr_array(np.array(rows, dtype=float))
-    assert local_scale(distances, neighbor=2).tolist() == [2, 5, 9]
-    doubled = rescale(distances, np.full(3, 2.0), np.full(4, 8.0))
+    assert local_scale(distances).tolist() == [8, 5]
+    doubled = rescale(distances, np.full(2, 2.0), np.full(9, 8.0))
     np.testing.assert_allclose(doubled.data, 2 * distances.data)
 
 

@@ -12,7 +12,7 @@ from scipy.spatial import KDTree
 from manifactor import datasets
 from manifactor._support.parameters import given
 from manifactor.spectral import operators
-from manifactor.spectral.chebyshev import first_block, merged, orthonormalizer, rayleigh_ritz
+from manifactor.spectral.chebyshev import merged, orthonormalizer, rayleigh_ritz
 from manifactor.spectral.filter_plan import FilterPlan, Pairs, Start, spectral_density
 from manifactor.spectral.gpu import ResidentMatrix
 from manifactor.spectral.kernel import affinity
@@ -179,7 +179,7 @@ def test_a_start_from_some_of_the_samples_saves_products():
     matrix = affinity(neighbor_graph(X, 64)).normalized()
     exact = chebyshev(matrix, 40, tolerance=1e-7, spare=True, rng=random())
     rows = np.arange(0, 3000, 3)
-    start = Start(rows, exact.vectors[rows], exact.values)
+    start = Start(rows, exact.vectors[rows], exact.values, exact.vectors[:, 0], 40)
     # The same random numbers: others alone change the number of products.
     cold, warm = (
         chebyshev(matrix, 40, start=first, tolerance=1e-4, rng=np.random.default_rng(1))
@@ -242,32 +242,6 @@ def test_more_steps_are_taken_until_the_level_is_resolved(matrix):
     assert nodes == [4 * 10, 4 * 200]
 
 
-def error_of(operator, start, exact):
-    """Largest part of an exact vector that the first block does not hold."""
-    rng = np.random.default_rng(0)
-    plan = FilterPlan(-0.05, 0.95, 0.97)
-    block = first_block(operator, 28, plan, start=start, rng=rng)
-    basis, _ = np.linalg.qr(operator.vectors(block, np.arange(28)))
-    return np.linalg.norm(exact - basis @ (basis.T @ exact), axis=0).max()
-
-
-@pytest.mark.slow
-def test_dividing_by_the_known_first_vector_removes_most_of_a_start_s_error():
-    X, _ = datasets.sample("torus", 4000, random_state=0)
-    walk = affinity(neighbor_graph(X, 64))
-    matrix = walk.normalized()
-    rng = np.random.default_rng(0)
-    exact = chebyshev(matrix, 20, tolerance=1e-7, spare=True, rng=rng)
-    rows = np.sort(rng.choice(4000, 800, replace=False))
-    first = np.sqrt(walk.degree / walk.degree.sum())
-    start = Start(rows, exact.vectors[rows], exact.values, first)
-    lowest = exact.vectors[:, 1:5]
-    with HostOperator(matrix) as operator:
-        divided = error_of(operator, start, lowest)
-        plain = error_of(operator, replace(start, first=None), lowest)
-    assert divided < plain / 2
-
-
 def test_what_is_rough_is_damped_in_steps_where_the_cut_is_near_1():
     near = FilterPlan(-0.05, 0.999, 0.9995)
     assert [round(1 - rough.cut, 6) for rough in near.rough()] == [0.1, 0.01]
@@ -293,7 +267,7 @@ def test_the_solver_follows_the_kind_and_the_size_of_the_matrix(matrix, pairs, s
 def test_few_pairs_are_found_from_a_start(matrix, exact):
     known = chebyshev(matrix, 40, tolerance=1e-7, rng=random())
     rows = np.arange(0, matrix.shape[0], 3)
-    start = Start(rows, known.vectors[rows], known.values)
+    start = Start(rows, known.vectors[rows], known.values, known.vectors[:, 0], 40)
     for count in (2, 3, 5, 8, 12):
         pairs = chebyshev(matrix, count, tolerance=1e-5, start=start, rng=random())
         np.testing.assert_allclose(pairs.values, exact[:count], atol=1e-7)

@@ -36,6 +36,9 @@ SAMPLES_PER_LIST = 256
 # To which samples are scaled: well within half precision, which ends at 2**16 and at 2**-24.
 LARGEST_CODE = 2.0**12
 
+# Share of the true neighbours that is found at least.
+LEAST_RECALL = 0.99
+
 
 @dataclass(frozen=True)
 class Codes:
@@ -97,7 +100,7 @@ def encode(X: np.ndarray) -> Codes:
 
 
 def nearest_candidates(
-    codes: Codes, X: np.ndarray, n_found: int, *, width: int, effort: int, n_threads: int = 1
+    codes: Codes, X: np.ndarray, n_found: int, *, width: int, effort: int, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the nearest of the candidates and their exact distances, nearest first.
 
@@ -176,12 +179,6 @@ class ApproximateSearch(NeighborSearch):
     and `n_candidates_` that of the candidates of which the nearest are returned.
     """
 
-    def __init__(self, n_neighbors=64, *, least_recall=0.99, n_jobs=-1):
-        """Store the parameters."""
-        self.n_neighbors = n_neighbors
-        self.least_recall = least_recall
-        self.n_jobs = n_jobs
-
     def fit(self, X, y=None) -> "ApproximateSearch":
         """Put the samples into lists, and find how many of these to search.
 
@@ -190,7 +187,7 @@ class ApproximateSearch(NeighborSearch):
         with _threads(self.n_jobs) as n_threads:
             self.codes_ = codes = encode(np.asarray(X))
             self.n_candidates_, self.effort_, self.recall_ = _least_effort(
-                codes, self.n_neighbors + 1, least_recall=self.least_recall, n_threads=n_threads
+                codes, self.n_neighbors + 1, n_threads
             )
         log.info(
             "approximate neighbours: recall %.4f with %d of %d lists",
@@ -216,10 +213,8 @@ class ApproximateSearch(NeighborSearch):
         return neighbor_rows(*found, len(self.codes_.samples))
 
 
-def _least_effort(
-    codes: Codes, n_found: int, *, least_recall: float, n_threads: int
-) -> tuple[int, int, float]:
-    """Return the least effort that reaches `least_recall`.
+def _least_effort(codes: Codes, n_found: int, n_threads: int) -> tuple[int, int, float]:
+    """Return the least effort that reaches `LEAST_RECALL`.
 
     It is the numbers of candidates and of lists of each query, and the recall that they reach.
 
@@ -245,17 +240,17 @@ def _least_effort(
     # So many lists hold the most candidates and more: what is missed is not due to the number of
     # lists.
     plenty = min(codes.n_lists, 1 + 4 * most // SAMPLES_PER_LIST)
-    enough = recall(most, plenty) - 0.25 * (1 - least_recall)
+    enough = recall(most, plenty) - 0.25 * (1 - LEAST_RECALL)
     n_candidates = next((few for few in fewer if recall(few, plenty) >= enough), most)
     # Geometric growth takes few tries, and the last one searches about a quarter more lists than
     # needed at most.
     n_lists = 1
-    while (reached := recall(n_candidates, n_lists)) < least_recall:
+    while (reached := recall(n_candidates, n_lists)) < LEAST_RECALL:
         if n_lists == codes.n_lists:
             raise ValueError(
-                f"`least_recall` of {least_recall:g} was not reached: {reached:.3f} "
-                "with all lists searched, as many samples are almost copies. Lower it, "
-                "or search exactly: set `neighbors` to 'brute' or 'kd_tree'."
+                f"a recall of {LEAST_RECALL:g} was not reached: {reached:.3f} "
+                "with all lists searched, as many samples are almost copies. "
+                "Search exactly: set `neighbors` to 'brute' or 'kd_tree'."
             )
         n_lists = min(codes.n_lists, n_lists + 1 + n_lists // 4)
     return n_candidates, n_lists, reached

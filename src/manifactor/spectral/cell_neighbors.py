@@ -17,7 +17,6 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +26,6 @@ from manifactor._support.errors import extra
 from manifactor.spectral.cells import (
     LEAST_STEP_BYTES,
     SAMPLES_PER_CELL,
-    QueryBlocks,
     SampleCells,
     SearchPass,
     StepMemory,
@@ -206,24 +204,19 @@ def _searched(search: SearchPass, rows: "Tensor", memory: StepMemory) -> Iterato
     if not len(rows):
         return
     blocks, start = query_blocks(search, rows, memory), 0
+
+    def of_next_batch(step_bytes: int) -> tuple[Answers, int]:
+        """Return answers for as many blocks as fit, and where the next batch begins."""
+        stop = end_of_batch(search, blocks, start, step_bytes)
+        batch = make_batch(search, rows, blocks, slice(start, stop))
+        value, columns = choose_candidates(search, batch, step_bytes)
+        some = batch.present
+        found = _measured(search, batch.queries[some], columns[some], value[some], step_bytes)
+        return found, stop
+
     while start < len(blocks.load):
-        step = partial(_next_answers, search, rows, blocks, start)
-        answers, start = memory.fit(step)
+        answers, start = memory.fit(of_next_batch)
         yield answers
-
-
-def _next_answers(
-    search: SearchPass, rows: "Tensor", blocks: QueryBlocks, start: int, step_bytes: int
-) -> tuple[Answers, int]:
-    """Return answers for as many blocks as fit, and where the next batch begins."""
-    stop = end_of_batch(search, blocks, start, step_bytes)
-    batch = make_batch(search, rows, blocks, slice(start, stop))
-    value, columns = choose_candidates(search, batch, step_bytes)
-    present = batch.present
-    answers = _measured(
-        search, batch.queries[present], columns[present], value[present], step_bytes
-    )
-    return answers, stop
 
 
 def _measured(
@@ -247,7 +240,12 @@ def _measured(
     if search.by_differences:
         ambiguous = torch.zeros_like(rows, dtype=torch.bool)
     else:
-        ambiguous = _ambiguous(cells, offset, last, value.amax(1))
+        # The query lies `offset` from the landmark, and a sample nearer than the last neighbour at
+        # most `offset` + `last`. The square of the sum bounds the error.
+        rounding = cells.rounding * (2 * offset + last).square()
+        others = value.amax(1) + offset.square() - rounding
+        # Squared distances that differ by less, relatively, need not be distinguished.
+        ambiguous = (last > 0) & (others < (1 - 1e-5) * last.square())
     return Answers(rows, distances, columns, needed_reach, ambiguous)
 
 
@@ -262,21 +260,6 @@ def _exact_squares(
         gap = samples[i][:, None] - samples[j]
         squares.append(gap.square_().sum(2))
     return extra("torch").cat(squares)
-
-
-def _ambiguous(
-    cells: SampleCells, offset: "Tensor", last: "Tensor", farthest: "Tensor"
-) -> "Tensor":
-    """Return whether a sample that was not chosen may be a nearer neighbour.
-
-    Shapes: offset (m,), last (m,), farthest (m,).
-    """
-    # The query lies `offset` from the landmark, and a sample nearer than the last neighbour at most
-    # `offset` + `last`. The square of the sum bounds the error.
-    rounding = cells.rounding * (2 * offset + last).square()
-    others = farthest + offset.square() - rounding
-    # Squared distances that differ by less, relatively, need not be distinguished.
-    return (last > 0) & (others < (1 - 1e-5) * last.square())
 
 
 # The search behind the interface of the others.

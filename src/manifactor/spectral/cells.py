@@ -109,19 +109,40 @@ def make_cells(X: "Tensor", memory: StepMemory) -> SampleCells:
     The choice is always the same. Samples of double precision are centred, then rounded to single
     precision.
     """
-    samples = X - X.mean(dim=0) if X.dtype == extra("torch").float64 else X
+    torch = extra("torch")
+    samples = X - X.mean(dim=0) if X.dtype == torch.float64 else X
     largest = float(samples.abs().max()) or 1.0
     # With coordinates of about 1, squares neither overflow nor vanish.
     scale = 2.0 ** math.floor(math.log2(largest))
     samples = (samples / scale).float()
-    landmarks = _random_landmarks(samples)
+    device = samples.device
+    # A generator of its own: the landmarks are the same whatever the global seed is, and the global
+    # state stays untouched.
+    generator = torch.Generator(device=device).manual_seed(0)
+    drawn = torch.randperm(len(samples), generator=generator, device=device)
+    landmarks = samples[drawn[: max(1, len(samples) // SAMPLES_PER_CELL)]]
     home = _nearest_landmarks(samples, landmarks, memory)
     offset = memory.in_blocks(
         lambda rows: (samples[rows] - landmarks[home[rows]]).norm(dim=1),
         len(samples),
         12 * samples.shape[1],
     )
-    return _sorted_cells(samples, landmarks, home, offset, scale)
+    order = offset.argsort(stable=True)
+    order = order[home[order].argsort(stable=True)]
+    # Empty cells are dropped.
+    kept, home_of, count = torch.unique_consecutive(
+        home[order], return_inverse=True, return_counts=True
+    )
+    return SampleCells(
+        samples=samples[order],
+        order=order,
+        home=home_of,
+        offset=offset[order],
+        landmarks=landmarks[kept],
+        start=count.cumsum(0) - count,
+        count=count,
+        scale=scale,
+    )
 
 
 def squared_distances(one: "Tensor", other: "Tensor") -> "Tensor":
@@ -135,18 +156,6 @@ def squared_distances(one: "Tensor", other: "Tensor") -> "Tensor":
         gap = x[..., :, None] - y[..., None, :]
         squares.addcmul_(gap, gap)
     return squares
-
-
-def _random_landmarks(samples: "Tensor") -> "Tensor":
-    """Return samples chosen at random, (c, d)."""
-    torch = extra("torch")
-    device = samples.device
-    # A generator of its own: the landmarks are the same whatever the global seed is, and the global
-    # state stays untouched.
-    generator = torch.Generator(device=device).manual_seed(0)
-    order = torch.randperm(len(samples), generator=generator, device=device)
-    count = max(1, len(samples) // SAMPLES_PER_CELL)
-    return samples[order[:count]]
 
 
 def _nearest_landmarks(samples: "Tensor", landmarks: "Tensor", memory: StepMemory) -> "Tensor":
@@ -164,28 +173,6 @@ def _nearest_landmarks(samples: "Tensor", landmarks: "Tensor", memory: StepMemor
         return torch.addmm(half_squares, queries, centred.T, alpha=-1).argmin(1)
 
     return memory.in_blocks(nearest, n_samples, 8 * (len(centred) + n_features))
-
-
-def _sorted_cells(
-    samples: "Tensor", landmarks: "Tensor", home: "Tensor", offset: "Tensor", scale: float
-) -> SampleCells:
-    """Return samples sorted by cell and offset; empty cells are dropped."""
-    torch = extra("torch")
-    order = offset.argsort(stable=True)
-    order = order[home[order].argsort(stable=True)]
-    kept, home, count = torch.unique_consecutive(
-        home[order], return_inverse=True, return_counts=True
-    )
-    return SampleCells(
-        samples=samples[order],
-        order=order,
-        home=home,
-        offset=offset[order],
-        landmarks=landmarks[kept],
-        start=count.cumsum(0) - count,
-        count=count,
-        scale=scale,
-    )
 
 
 # Candidate neighbours of queries: the nearest samples of the cells within reach.

@@ -57,8 +57,6 @@ def _extended(operator: Operator, start: Start, width: int) -> Any:
     leaves means.
     """
     block = operator.filled(start.rows, start.vectors[:, :width])
-    if start.first is None:
-        return block
     around = operator.entries * len(start.rows) / operator.n
     # The walk reaches 8 known samples around each one; three or six times as many are no better.
     for _ in range(int(np.ceil(8 / around))):

@@ -32,60 +32,6 @@ from manifactor.spectral.spectrum import Spectrum
 log = logging.getLogger("manifactor")
 
 
-def extend(
-    X, spectrum: Spectrum, affinity: Affinity, graph: NeighborGraph, samples: np.ndarray | None
-) -> np.ndarray:
-    """Return the functions at new samples, (n_new, n_functions).
-
-    One step of the walk multiplies a function by its eigenvalue, so the mean over a step from a new
-    sample, over the eigenvalue, is the function there.
-
-    Shapes: X (n_new, n_features), samples (n_samples, n_features).
-    """
-    weights: sp.csr_array | np.ndarray  # of the steps to the distinct samples, not normalised
-    # The distinct sample on which an outlier is put; -1 for all others.
-    nearest = np.full(X.shape[0], -1)
-    if isinstance(affinity.kernel, np.ndarray):
-        # A full kernel knows no outliers.
-        known = samples[graph.distinct]  # type: ignore[index]
-        squared = pairwise_distances(X, known, metric="sqeuclidean")
-        weights = np.exp(squared / -affinity.bandwidth.value) * affinity.pull
-    else:
-        distances = graph.distances_to(X)
-        kernel = kernel_rows(distances, affinity)
-        weights = sp.csr_array(kernel @ sp.diags_array(affinity.pull))
-        if samples is not None and graph.outliers.any():
-            alone = kernel.sum(axis=1) < LEAST_COMPANY
-            alone &= _within_outliers(distances, graph, samples)
-            nearest[alone] = distances[alone].argmin(axis=1, explicit=True)
-    outlier = nearest >= 0
-    reach = weights.sum(axis=1)
-    reached = reach > 0
-    far = np.flatnonzero(~(reached | outlier))
-    if len(far):
-        raise ValueError(
-            f"new samples must lie near the training samples; {len(far)} of {len(reached)} have "
-            f"none within reach of the bandwidth {affinity.bandwidth.value:.3g}, the first in row "
-            f"{far[0]}. Check that they are in the same units, or leave them out."
-        )
-    mean = (weights @ spectrum.functions) / np.where(reached, reach, 1)[:, None]
-    values = mean * np.exp(spectrum.step * spectrum.eigenvalues)
-    # As in the fit, an outlier lies where its nearest neighbour lies.
-    values[outlier] = spectrum.functions[nearest[outlier]]
-    return values
-
-
-def _within_outliers(
-    distances: sp.csr_array, graph: NeighborGraph, samples: np.ndarray
-) -> np.ndarray:
-    """Return which new samples lie no farther off than the fit's outliers, (n_new,)."""
-    of_outliers = graph.distances_to(samples[graph.outliers])
-    # Explicit: what is not stored is not a neighbour, rather than one at distance 0.
-    limit = of_outliers.min(axis=1, explicit=True).toarray().max()
-    nearest = distances.min(axis=1, explicit=True)
-    return nearest.toarray().ravel() <= limit
-
-
 @dataclass(frozen=True)
 class Diffusion:
     """Samples, their neighbour graph, the random walk on it, and its spectrum."""
@@ -154,8 +100,49 @@ class Diffusion:
         return X if self.preparation is None else self.preparation(X)
 
     def extended(self, X_prepared) -> np.ndarray:
-        """Return the functions at new, prepared samples, (n_new, n_functions)."""
-        return extend(X_prepared, self.distinct, self.affinity, self.graph, self.samples)
+        """Return the functions at new, prepared samples, (n_new, n_functions).
+
+        One step of the walk multiplies a function by its eigenvalue, so the mean over a step from a
+        new sample, over the eigenvalue, is the function there.
+
+        Shapes: X_prepared (n_new, n_features).
+        """
+        spectrum, affinity, graph = self.distinct, self.affinity, self.graph
+        weights: sp.csr_array | np.ndarray  # of the steps to the distinct samples, not normalised
+        # The distinct sample on which an outlier is put; -1 for all others.
+        nearest = np.full(X_prepared.shape[0], -1)
+        if isinstance(affinity.kernel, np.ndarray):
+            # A full kernel knows no outliers.
+            known = self.samples[graph.distinct]
+            squared = pairwise_distances(X_prepared, known, metric="sqeuclidean")
+            weights = np.exp(squared / -affinity.bandwidth.value) * affinity.pull
+        else:
+            distances = graph.distances_to(X_prepared)
+            kernel = kernel_rows(distances, affinity)
+            weights = sp.csr_array(kernel @ sp.diags_array(affinity.pull))
+            if graph.outliers.any():
+                of_outliers = graph.distances_to(self.samples[graph.outliers])
+                # Explicit: what is not stored is not a neighbour, rather than one at distance 0.
+                limit = of_outliers.min(axis=1, explicit=True).toarray().max()
+                alone = kernel.sum(axis=1) < LEAST_COMPANY
+                # Those farther off than the fit's outliers are refused.
+                alone &= distances.min(axis=1, explicit=True).toarray().ravel() <= limit
+                nearest[alone] = distances[alone].argmin(axis=1, explicit=True)
+        outlier = nearest >= 0
+        reach = weights.sum(axis=1)
+        reached = reach > 0
+        far = np.flatnonzero(~(reached | outlier))
+        if len(far):
+            raise ValueError(
+                f"new samples must lie near the training samples; {len(far)} of {len(reached)} "
+                f"have none within reach of the bandwidth {affinity.bandwidth.value:.3g}, the "
+                f"first in row {far[0]}. Check that they are in the same units, or leave them out."
+            )
+        mean = (weights @ spectrum.functions) / np.where(reached, reach, 1)[:, None]
+        values = mean * np.exp(spectrum.step * spectrum.eigenvalues)
+        # As in the fit, an outlier lies where its nearest neighbour lies.
+        values[outlier] = spectrum.functions[nearest[outlier]]
+        return values
 
     def grown(self, rng: np.random.Generator) -> "Diffusion | None":
         """Return the same with twice as many functions.

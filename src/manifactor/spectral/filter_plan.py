@@ -56,13 +56,8 @@ class Start:
     # (n_rows, width): values of the vectors there, more of them than pairs are wanted
     vectors: np.ndarray
     values: np.ndarray  # (width,): their eigenvalues, descending
-    first: np.ndarray | None = None  # (n,): the first vector on all samples, if it is known
-    n_accurate: int = 0  # vectors that are accurate on `rows`. Half of those beyond are of use.
-
-    @property
-    def n_useful(self) -> int:
-        """Number of vectors that show the span of as many eigenvectors."""
-        return (self.n_accurate + len(self.values)) // 2
+    first: np.ndarray  # (n,): the first vector on all samples
+    n_accurate: int  # vectors that are accurate on `rows`. Half of those beyond are of use.
 
 
 def required(values: np.ndarray, tolerance: float) -> np.ndarray:
@@ -295,7 +290,8 @@ def first_plan(
     else:
         # Only the bottom of the spectrum is to be known: any probe shows it.
         values, _ = spectral_density(operator, np.inf, probes=4, steps=20, rng=rng)
-        safe = max(safe, min(width, start.n_useful))
+        useful = (start.n_accurate + len(start.values)) // 2
+        safe = max(safe, min(width, useful))
         last = start.values[n_pairs - 1]
         # What lies beyond the wanted eigenvalues is less accurate in a start, so the cut is put as
         # far beyond the last one as `safe` of them lie within.

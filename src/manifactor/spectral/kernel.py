@@ -163,8 +163,8 @@ def _sums_over_balls() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return dimensions, weight, moment
 
 
-def local_scale(distances: sp.csr_array, *, neighbor: int = SCALE_NEIGHBOR) -> np.ndarray:
-    """Return the distance of each row's sample to its `neighbor`-th neighbour.
+def local_scale(distances: sp.csr_array) -> np.ndarray:
+    """Return the distance of each row's sample to its 8th neighbour.
 
     A sample with fewer neighbours takes its farthest one.
     """
@@ -178,7 +178,7 @@ def local_scale(distances: sp.csr_array, *, neighbor: int = SCALE_NEIGHBOR) -> n
     key = row_of(distances) + 0.5 * quotient(distances.data, distances.data.max())
     ordered = distances.data[np.argsort(key)]
     starts = distances.indptr[:-1]
-    return ordered[starts + np.minimum(neighbor, count) - 1]
+    return ordered[starts + np.minimum(SCALE_NEIGHBOR, count) - 1]
 
 
 def rescale(

@@ -196,7 +196,7 @@ class HostOperator:
         def work(rows: slice) -> None:
             out[self.order[rows]] = block[rows][:, which]
 
-        self._run(work, self._strips)
+        self._run(work)
         return out
 
     def cast(self, block: Block, *, single: bool) -> Block:
@@ -212,7 +212,7 @@ class HostOperator:
         def work(rows: slice, strip) -> None:
             out[rows] = strip @ block
 
-        self._run(work, self._strips, self._matrix(block.dtype))
+        self._run(work, self._matrix(block.dtype))
         return out
 
     def recur(self, now: Block, before: Block, centre: float, forward: float, back: float) -> None:
@@ -227,7 +227,7 @@ class HostOperator:
             before[rows] *= -behind
             before[rows] += after
 
-        self._run(work, self._strips, self._matrix(now.dtype))
+        self._run(work, self._matrix(now.dtype))
 
     def inner(self, one: Block, other: Block) -> np.ndarray:
         """Return the inner products of the vectors of two blocks, (width, width).
@@ -279,12 +279,7 @@ class HostOperator:
 
         The factors are in the caller's order of the samples.
         """
-        factors = factors[self.order].astype(block.dtype)
-
-        def work(rows: slice) -> None:
-            block[rows] *= factors[rows, None]
-
-        self._run(work, self._strips)
+        block *= factors[self.order, None].astype(block.dtype)
 
     def clear(self, block: Block, known: Block) -> None:
         """Project a block onto the complement of known orthonormal vectors, in place.
@@ -300,7 +295,7 @@ class HostOperator:
         def work(rows: slice) -> None:
             block[rows] -= known[rows] @ along
 
-        self._run(work, self._strips)
+        self._run(work)
 
     def rotate(self, block: Block, rotation: np.ndarray) -> None:
         """Overwrite a block with combinations of its vectors."""
@@ -309,7 +304,7 @@ class HostOperator:
         def work(rows: slice) -> None:
             block[rows] = block[rows] @ rotation
 
-        self._run(work, self._strips)
+        self._run(work)
 
     def residual_norms(
         self, image: Block, block: Block, rotation: np.ndarray, values: np.ndarray
@@ -348,5 +343,4 @@ class HostOperator:
         return sum(parts, zero)
 
     def _run(self, work: Callable[..., None], *parts) -> None:
-        for _ in self._pool.map(work, *parts):
-            pass
+        list(self._pool.map(work, self._strips, *parts))

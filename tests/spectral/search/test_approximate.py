@@ -63,9 +63,13 @@ def test_the_neighbours_on_a_torus_are_found(torus):
     assert search.effort_ < search.codes_.n_lists == 31
 
 
-def test_more_lists_are_searched_for_more_recall(torus):
+def test_more_lists_are_searched_for_more_recall(torus, monkeypatch):
     X, search = torus
-    low, high = (ApproximateSearch(20, least_recall=recall).fit(X) for recall in (0.5, 0.9999))
+    found = []
+    for recall in (0.5, 0.9999):
+        monkeypatch.setattr(faiss_lists, "LEAST_RECALL", recall)
+        found.append(ApproximateSearch(20).fit(X))
+    low, high = found
     assert low.effort_ < search.effort_ < high.effort_
     assert low.recall_ < search.recall_ < high.recall_
     assert high.recall_ >= 0.9999
@@ -122,7 +126,7 @@ def test_close_samples_that_the_codes_cannot_tell_apart_are_found(rng):
 
 def test_recall_that_is_out_of_reach_is_refused(rng):
     with pytest.raises(
-        ValueError, match=r"`least_recall` of 0.99 was not reached: 0\.\d+ .* 'brute' or 'kd_tree'"
+        ValueError, match=r"a recall of 0.99 was not reached: 0\.\d+ .* 'brute' or 'kd_tree'"
     ):
         ApproximateSearch(2).fit(clumps(rng, 10, 200, 1e-7))
 
@@ -188,8 +192,9 @@ def test_blocks_do_not_matter(torus, monkeypatch):
     assert (parts(again.transform(X[:500]))[1] == expected).mean() > 0.999
 
 
-def test_samples_whose_lists_hold_too_few_find_as_many_neighbours(rng):
+def test_samples_whose_lists_hold_too_few_find_as_many_neighbours(rng, monkeypatch):
+    monkeypatch.setattr(faiss_lists, "LEAST_RECALL", 0.5)
     X = np.r_[ring(rng, 4000), 100 + rng.normal(size=(60, 3))]
-    distances, neighbors = parts(ApproximateSearch(80, least_recall=0.5).fit(X).transform(X[4000:]))
+    distances, neighbors = parts(ApproximateSearch(80).fit(X).transform(X[4000:]))
     assert distances.shape == (60, 81)
     assert (np.sort(neighbors)[:, -60:] == np.arange(4000, 4060)).all()
