@@ -186,7 +186,7 @@ def test_known_noise_adds_a_test_of_reliability_and_changes_nothing_else(by_nois
 def small_parts(monkeypatch):
     """Few samples treated as many: two parts stand for two halves."""
     monkeypatch.setattr(pipeline, "PARTED_ABOVE", 2000)
-    monkeypatch.setattr("manifactor.spectral.parts.SMALLEST_PART", 1000)
+    monkeypatch.setattr("manifactor.spectral.laplacian.SMALLEST_PART", 1000)
 
 
 @pytest.mark.slow

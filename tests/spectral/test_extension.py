@@ -6,7 +6,7 @@ from scipy.spatial import KDTree
 
 from manifactor import DiffusionMap, datasets
 from manifactor.spectral.diffusion import combined_functions, is_combinable
-from manifactor.spectral.exact import nearest_samples
+from manifactor.spectral.searches import nearest_samples
 
 
 @pytest.mark.slow

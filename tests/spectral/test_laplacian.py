@@ -6,11 +6,16 @@ import pytest
 from manifactor import DiffusionMap, DisconnectedGraphWarning, EigenpairWarning, datasets
 from manifactor._support.parameters import given
 from manifactor._support.stages import Stages
-from manifactor.spectral import laplacian, parts, pipeline, senses
+from manifactor.spectral import laplacian, pipeline, senses
 from manifactor.spectral.kernel import affinity
-from manifactor.spectral.laplacian import _beside_constant, _warn_of_residuals, laplacian_spectrum
+from manifactor.spectral.laplacian import (
+    _beside_constant,
+    _warn_of_residuals,
+    draw_parts,
+    laplacian_spectrum,
+    part_size,
+)
 from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.parts import draw_parts, part_size
 from manifactor.spectral.pipeline import diffuse, kept_stages
 from manifactor.spectral.senses import in_density, in_volume
 from manifactor.spectral.settings import DiffusionSettings
@@ -145,7 +150,7 @@ def test_functions_come_in_the_order_of_the_given_samples(monkeypatch):
     X, _ = datasets.sample("rectangle", 3000, random_state=0)
     found = []
     for above in (3000, 2999):
-        monkeypatch.setattr("manifactor.spectral.exact.ORDERED_ABOVE", above)
+        monkeypatch.setattr("manifactor.spectral.searches.ORDERED_ABOVE", above)
         found.append(diffuse(X, DiffusionSettings(4), rng=np.random.default_rng(0)).spectrum)
     given, ordered = found
     np.testing.assert_allclose(ordered.weights, given.weights, rtol=1e-9)
@@ -201,8 +206,8 @@ def test_a_large_part_starts_from_a_part_of_its_own(monkeypatch):
         searched.append(len(some))
         return neighbor_graph(some, 64)
 
-    monkeypatch.setattr(parts, "part_size", lambda n: n // 2)
-    monkeypatch.setattr(parts, "NESTED_ABOVE", 3000)
+    monkeypatch.setattr(laplacian, "part_size", lambda n: n // 2)
+    monkeypatch.setattr(laplacian, "NESTED_ABOVE", 3000)
     found = draw_parts(X, 12, search=search, rng=np.random.default_rng(0))
     assert searched == [4000, 2000, 4000, 2000]
     for part in found:
@@ -219,7 +224,7 @@ def test_many_samples_are_solved_with_the_help_of_parts(monkeypatch):
     plain = diffuse(X, rng=np.random.default_rng(0))
     assert plain.parts == ()
     monkeypatch.setattr(pipeline, "PARTED_ABOVE", 2000)
-    monkeypatch.setattr(parts, "SMALLEST_PART", 1000)
+    monkeypatch.setattr(laplacian, "SMALLEST_PART", 1000)
     stages = Stages()
     helped = diffuse(X, stages=stages, rng=np.random.default_rng(0))
     assert "parts" in stages.timings

@@ -74,7 +74,7 @@ def test_strays_that_are_neighbours_of_each_other_only_can_be_left_out(points, m
 
 def test_the_order_of_a_tree_s_leaves_changes_nothing_but_the_order(points, monkeypatch):
     given = neighbor_graph(points, 10)
-    monkeypatch.setattr("manifactor.spectral.exact.ORDERED_ABOVE", 299)
+    monkeypatch.setattr("manifactor.spectral.searches.ORDERED_ABOVE", 299)
     ordered = neighbor_graph(points, 10)
     assert (given.distinct == np.arange(300)).all()
     assert (ordered.distinct != np.arange(300)).any()

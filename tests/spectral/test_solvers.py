@@ -12,8 +12,15 @@ from scipy.spatial import KDTree
 from manifactor import datasets
 from manifactor._support.parameters import given
 from manifactor.spectral import operators
-from manifactor.spectral.chebyshev import merged, orthonormalizer, rayleigh_ritz
-from manifactor.spectral.filter_plan import FilterPlan, Pairs, Start, spectral_density
+from manifactor.spectral.chebyshev import (
+    FilterPlan,
+    Pairs,
+    Start,
+    merged,
+    orthonormalizer,
+    rayleigh_ritz,
+    spectral_density,
+)
 from manifactor.spectral.gpu import ResidentMatrix
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import SOLVERS, chebyshev, choose_solver

@@ -23,9 +23,9 @@ from manifactor.spectral.diffusion import (
     combined_functions,
     is_combinable,
 )
-from manifactor.spectral.exact import nearest_point
 from manifactor.spectral.laplacian import LEAST_COMPANY
 from manifactor.spectral.preparation import Preparation
+from manifactor.spectral.searches import nearest_point
 
 
 class Placed(NamedTuple):

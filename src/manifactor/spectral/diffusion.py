@@ -18,14 +18,13 @@ from sklearn.utils import gen_batches
 from manifactor._support.memory import available_memory, held_memory
 from manifactor._support.parameters import Choice
 from manifactor._support.threads import map_panels
-from manifactor.spectral.exact import NearestSamples, TreeSearch, nearest_samples
 from manifactor.spectral.forecast import forecast
 from manifactor.spectral.gpu import ResidentMatrix, settled
 from manifactor.spectral.kernel import COINCIDENT, Affinity, kernel_rows
-from manifactor.spectral.laplacian import LEAST_COMPANY, laplacian_spectrum
+from manifactor.spectral.laplacian import LEAST_COMPANY, Part, laplacian_spectrum
 from manifactor.spectral.neighbors import N_NEIGHBORS, NeighborGraph
-from manifactor.spectral.parts import Part
 from manifactor.spectral.preparation import Preparation
+from manifactor.spectral.searches import NearestSamples, TreeSearch, nearest_samples
 from manifactor.spectral.settings import DiffusionSettings
 from manifactor.spectral.spectrum import Spectrum
 

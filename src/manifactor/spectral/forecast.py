@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from manifactor._support.errors import extra
 from manifactor._support.memory import available_memory
 from manifactor._support.threads import cores
-from manifactor.spectral.filter_plan import block_width
+from manifactor.spectral.chebyshev import block_width
 
 # Entries of a row of the symmetric graph for each neighbour.
 ENTRIES_PER_NEIGHBOR = 1.07

@@ -18,17 +18,17 @@ from sklearn.neighbors import NearestNeighbors
 from manifactor._support.errors import warn_caller
 from manifactor._support.parameters import Choice, given
 from manifactor._support.threads import cores, map_panels
-from manifactor.spectral.approximate import ApproximateSearch
-from manifactor.spectral.cell_neighbors import DeviceSearch, NeighborTable
-from manifactor.spectral.exact import (
+from manifactor.spectral.cells import DeviceSearch, NeighborTable
+from manifactor.spectral.gpu import ResidentMatrix, require_device, resident
+from manifactor.spectral.searches import (
     TREE_DIMENSIONS,
+    ApproximateSearch,
     BruteSearch,
     CustomSearch,
     NeighborSearch,
     TreeSearch,
     require_distances,
 )
-from manifactor.spectral.gpu import ResidentMatrix, require_device, resident
 
 log = logging.getLogger("manifactor")
 

@@ -16,13 +16,15 @@ from manifactor.spectral.diffusion import Diffusion, first_look
 from manifactor.spectral.forecast import Forecast, forecast, forecast_on_device, is_gpu
 from manifactor.spectral.kernel import Affinity, affinity, dense_affinity
 from manifactor.spectral.laplacian import (
+    PARTED_ABOVE,
+    Part,
+    draw_parts,
     laplacian_spectrum,
     outlier_choice,
     warn_of_weak_links,
     without_outliers,
 )
 from manifactor.spectral.neighbors import N_NEIGHBORS, NeighborGraph, chosen, neighbor_graph
-from manifactor.spectral.parts import PARTED_ABOVE, Part, draw_parts
 from manifactor.spectral.preparation import MOST_COLUMNS, MOST_COMPONENTS, choose_preparation
 from manifactor.spectral.settings import (
     SAMPLES_PER_FUNCTION,

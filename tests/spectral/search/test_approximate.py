@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsTransformer
 
-from manifactor.spectral import approximate as faiss_lists
-from manifactor.spectral.approximate import ApproximateSearch
+from manifactor.spectral import searches as faiss_lists
+from manifactor.spectral.searches import ApproximateSearch
 
 with warnings.catch_warnings(
     action="ignore", category=DeprecationWarning

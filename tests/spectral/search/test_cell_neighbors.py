@@ -3,9 +3,8 @@ import pytest
 from scipy.spatial import KDTree
 
 from manifactor import datasets
-from manifactor.spectral import cell_neighbors, cells
-from manifactor.spectral.cell_neighbors import DeviceSearch, nearest
-from manifactor.spectral.cells import QueryBatch
+from manifactor.spectral import cells
+from manifactor.spectral.cells import DeviceSearch, QueryBatch, nearest
 from manifactor.spectral.neighbors import neighbor_graph
 
 torch = pytest.importorskip("torch")
@@ -16,9 +15,8 @@ ON_TORCH = "torch:cpu"  # the functions that run on a GPU, on the CPU
 @pytest.fixture
 def small(monkeypatch):
     """Cells so small that a few hundred samples fill many of them."""
-    for module in (cells, cell_neighbors):
-        monkeypatch.setattr(module, "SAMPLES_PER_CELL", 16)
-    monkeypatch.setattr(cell_neighbors, "FIRST_CELLS", 4)
+    monkeypatch.setattr(cells, "SAMPLES_PER_CELL", 16)
+    monkeypatch.setattr(cells, "FIRST_CELLS", 4)
     monkeypatch.setattr(cells, "QUERIES_PER_BLOCK", 8)
 
 
@@ -34,13 +32,13 @@ def one_thread():
 def searches(monkeypatch):
     """The searches that were made: whether by differences alone, and of how many queries."""
     made = []
-    searched = cell_neighbors._searched
+    searched = cells._searched
 
     def noted(search, rows, memory):
         made.append((search.by_differences, len(rows)))
         return searched(search, rows, memory)
 
-    monkeypatch.setattr(cell_neighbors, "_searched", noted)
+    monkeypatch.setattr(cells, "_searched", noted)
     return made
 
 
@@ -161,7 +159,7 @@ def test_the_memory_of_a_step_does_not_change_the_answer(rng, monkeypatch):
     samples = torch.tensor(rng.normal(size=(300, 30)))
     whole = nearest(samples, 12)
     starts, widths = [], []
-    candidates, measured = QueryBatch.candidates, cell_neighbors._measured
+    candidates, measured = QueryBatch.candidates, cells._measured
     monkeypatch.setattr(
         QueryBatch, "candidates", lambda *args: starts.append(args[2]) or candidates(*args)
     )
@@ -180,7 +178,7 @@ def test_the_memory_of_a_step_does_not_change_the_answer(rng, monkeypatch):
 
 def full_above(limit, sizes):
     """A device on which no step of more than `limit` bytes fits."""
-    chosen = cell_neighbors.choose_candidates
+    chosen = cells.choose_candidates
 
     def step(search, meeting, size):
         sizes.append(size)
@@ -195,7 +193,7 @@ def test_a_full_device_gets_smaller_steps(rng, monkeypatch):
     samples = torch.tensor(rng.normal(size=(2000, 3)))
     whole = nearest(samples, 5)
     sizes: list[int] = []
-    monkeypatch.setattr(cell_neighbors, "choose_candidates", full_above(2**23, sizes))
+    monkeypatch.setattr(cells, "choose_candidates", full_above(2**23, sizes))
     distances, indices = nearest(samples, 5)
     assert sizes[:3] == [2**25, 2**24, 2**23]
     assert set(sizes[3:]) == {2**23}, "what did not fit once is not tried again"
@@ -205,7 +203,7 @@ def test_a_full_device_gets_smaller_steps(rng, monkeypatch):
 
 def test_a_device_too_full_for_the_smallest_step_says_what_to_do(monkeypatch):
     sizes: list[int] = []
-    monkeypatch.setattr(cell_neighbors, "choose_candidates", full_above(0, sizes))
+    monkeypatch.setattr(cells, "choose_candidates", full_above(0, sizes))
     with pytest.raises(MemoryError, match="it was full even with steps of 4 MiB"):
         nearest(torch.arange(100.0)[:, None], 5)
     assert sizes[-1] == cells.LEAST_STEP_BYTES
@@ -254,5 +252,5 @@ def test_new_samples_are_sought_on_the_device(torus):
 def test_steps_do_not_change_the_neighbours_of_new_samples(torus, monkeypatch):
     search = DeviceSearch(5, device="cpu").fit(torus)
     whole = search.transform(torus[:9])
-    monkeypatch.setattr(cell_neighbors, "DISTANCES_PER_STEP", 5000)
+    monkeypatch.setattr(cells, "DISTANCES_PER_STEP", 5000)
     assert (search.transform(torus[:9]) != whole).nnz == 0

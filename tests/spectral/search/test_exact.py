@@ -3,8 +3,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsTransformer
 
-from manifactor.spectral import exact
-from manifactor.spectral.exact import BruteSearch, TreeSearch, nearest_point
+from manifactor.spectral import searches as exact
+from manifactor.spectral.searches import BruteSearch, TreeSearch, nearest_point
 
 
 @pytest.mark.parametrize("search", [TreeSearch(7), BruteSearch(7)])

@@ -19,9 +19,8 @@ from manifactor.factoring.gradients.division import Split, deficit_in_halves, di
 from manifactor.factoring.gradients.geometry import Geometry, measure_geometry
 from manifactor.factoring.gradients.purity import batch_size, product_share, refine, without_energy
 from manifactor.spectral.diffusion import Diffusion
-from manifactor.spectral.laplacian import laplacian_spectrum
+from manifactor.spectral.laplacian import ROUGH_ACCURACY, Part, laplacian_spectrum
 from manifactor.spectral.neighbors import chosen
-from manifactor.spectral.parts import ROUGH_ACCURACY, Part
 
 # The number of functions below an eigenvalue grows as a power of the dimension (Weyl), so that a
 # few hundred functions do not show more factors than this.
