@@ -164,9 +164,7 @@ def test_the_memory_of_a_step_does_not_change_the_answer(rng, monkeypatch):
         QueryBatch, "candidates", lambda *args: starts.append(args[2]) or candidates(*args)
     )
     monkeypatch.setattr(
-        cell_neighbors,
-        "_measured",
-        lambda *args: widths.append(args[2].shape[1]) or measured(*args),
+        cells, "_measured", lambda *args: widths.append(args[2].shape[1]) or measured(*args)
     )
     monkeypatch.setattr(cells, "CPU_STEP_BYTES", 2**15)
     tiled = nearest(samples, 12)
