@@ -83,11 +83,6 @@ class StepMemory:
         return self.fit(joined)
 
 
-def step_memory(device: str) -> StepMemory:
-    """Return the memory of a step on a type of device."""
-    return StepMemory(GPU_STEP_BYTES if device == "cuda" else CPU_STEP_BYTES)
-
-
 # A partition of samples into the cells of landmarks.
 
 
@@ -103,6 +98,7 @@ class SampleCells:
     start: "Tensor"  # (c,): where a cell's samples begin
     count: "Tensor"  # (c,): how many there are; never none
     scale: float
+    memory: StepMemory
 
     @property
     def rounding(self) -> float:
@@ -129,7 +125,7 @@ class SampleCells:
         return extra("torch").where(within, self.count, 0)
 
 
-def make_cells(X: "Tensor", memory: StepMemory) -> SampleCells:
+def make_cells(X: "Tensor") -> SampleCells:
     """Return samples, (n, d), in the cells of randomly chosen ones.
 
     The choice is always the same. Samples of double precision are centred, then rounded to single
@@ -142,6 +138,7 @@ def make_cells(X: "Tensor", memory: StepMemory) -> SampleCells:
     scale = 2.0 ** math.floor(math.log2(largest))
     samples = (samples / scale).float()
     device = samples.device
+    memory = StepMemory(GPU_STEP_BYTES if device.type == "cuda" else CPU_STEP_BYTES)
     # A generator of its own: the landmarks are the same whatever the global seed is, and the global
     # state stays untouched.
     generator = torch.Generator(device=device).manual_seed(0)
@@ -168,6 +165,7 @@ def make_cells(X: "Tensor", memory: StepMemory) -> SampleCells:
         start=count.cumsum(0) - count,
         count=count,
         scale=scale,
+        memory=memory,
     )
 
 
@@ -277,38 +275,28 @@ class QueryBatch:
         return torch.where(real, position, 0), real
 
 
-def query_blocks(search: SearchPass, rows: "Tensor", memory: StepMemory) -> QueryBlocks:
+def query_blocks(search: SearchPass, rows: "Tensor") -> QueryBlocks:
     """Return the queries in blocks, sorted by size and by number of candidates."""
     torch = extra("torch")
     cells = search.cells
     cell, size = torch.unique_consecutive(cells.home[rows], return_counts=True)
     cell, size = _split(cell, size, QUERIES_PER_BLOCK)
-    block = torch.arange(len(cell), device=cell.device)
-    block = block.repeat_interleave(size)
+    block = torch.arange(len(cell), device=cell.device).repeat_interleave(size)
     reach = search.reach.new_zeros(len(cell))
     reach.scatter_reduce_(0, block, search.reach[rows], "amax", include_self=False)
 
     def count_candidates(some: slice) -> "Tensor":
-        counts = cells.candidate_counts(cell[some], reach[some])
-        return counts.sum(1)
+        return cells.candidate_counts(cell[some], reach[some]).sum(1)
 
     row_bytes = 32 * len(cells.count)
-    n_candidates = memory.in_blocks(count_candidates, len(cell), row_bytes)
+    n_candidates = cells.memory.in_blocks(count_candidates, len(cell), row_bytes)
     # Sizes alike up to a factor of two share a batch, and padding at most doubles it.
     doublings = size.float().log2().ceil().long()
-    order = doublings * (len(cells.home) + 1) + n_candidates
-    order = order.argsort(stable=True)
+    order = (doublings * (len(cells.home) + 1) + n_candidates).argsort(stable=True)
     first = size.cumsum(0) - size
-    size = size[order]
-    n_candidates = n_candidates[order]
-    return QueryBlocks(
-        cell=cell[order],
-        reach=reach[order],
-        first=first[order],
-        size=size,
-        # On the host: the loop that forms batches would wait for the device each time.
-        load=list(zip(size.tolist(), n_candidates.tolist(), strict=True)),
-    )
+    # On the host: the loop that forms batches would wait for the device each time.
+    load = zip(size[order].tolist(), n_candidates[order].tolist(), strict=True)
+    return QueryBlocks(cell[order], reach[order], first[order], size[order], list(load))
 
 
 def end_of_batch(search: SearchPass, blocks: QueryBlocks, start: int, step_bytes: int) -> int:
@@ -348,7 +336,6 @@ def choose_candidates(
     """
     torch = extra("torch")
     shape = batch.queries.shape
-    measure = _by_differences if search.by_differences else _by_products
     largest = int(batch.counts.sum(1).max())
     total = max(search.n_chosen, largest)
     batch_bytes = shape[0] * search.block_bytes(shape[1], total)
@@ -358,13 +345,12 @@ def choose_candidates(
     for start in range(0, total, step):
         stop = min(start + step, total)
         candidates, real = batch.candidates(search.cells, start, stop)
-        distances = measure(search.cells, batch, candidates, real)
+        distances = _distances(search, batch, candidates, real)
         count = min(search.n_chosen, distances.shape[2])
         nearer, nth = distances.topk(count, dim=2, largest=False, sorted=False)
         candidates = candidates[:, None].expand(-1, shape[1], -1)
-        candidates = candidates.gather(2, nth)
         value = torch.cat([value, nearer], 2)
-        columns = torch.cat([columns, candidates], 2)
+        columns = torch.cat([columns, candidates.gather(2, nth)], 2)
         # Of this step and of those before, only the nearest are kept.
         if start:
             value, nth = value.topk(search.n_chosen, dim=2, largest=False, sorted=False)
@@ -376,11 +362,9 @@ def _split(cell: "Tensor", size: "Tensor", most: int) -> tuple["Tensor", "Tensor
     """Return cells and sizes of even blocks of at most `most` queries."""
     torch = extra("torch")
     n_blocks = (size + most - 1) // most
-    of = torch.arange(len(cell), device=cell.device)
-    of = of.repeat_interleave(n_blocks)
+    of = torch.arange(len(cell), device=cell.device).repeat_interleave(n_blocks)
     first = n_blocks.cumsum(0) - n_blocks
-    nth = torch.arange(len(of), device=cell.device)
-    nth = nth - first[of]
+    nth = torch.arange(len(of), device=cell.device) - first[of]
     # The ends are rounded down alike for all blocks of a cell: sizes differ by one at most, and add
     # up to that of the cell.
     size, n_blocks = size[of], n_blocks[of]
@@ -389,31 +373,25 @@ def _split(cell: "Tensor", size: "Tensor", most: int) -> tuple["Tensor", "Tensor
     return cell[of], ends - starts
 
 
-def _by_products(
-    cells: SampleCells, batch: QueryBatch, columns: "Tensor", real: "Tensor"
+def _distances(
+    search: SearchPass, batch: QueryBatch, columns: "Tensor", real: "Tensor"
 ) -> "Tensor":
-    """Return squared distances less the square of the query, (b, q, m).
+    """Return squared distances of queries to candidates, (b, q, m).
 
-    Coordinates are relative to the landmark, which is near: products lose few digits.
+    By products, they are less the square of the query, and coordinates are relative to the
+    landmark, which is near: products lose few digits.
     """
-    torch = extra("torch")
-    origin = cells.landmarks[batch.cell]
-    origin = origin[:, None]
-    samples = cells.samples[columns] - origin
-    queries = cells.samples[batch.queries] - origin
-    squares = samples.square().sum(2)
-    squares.masked_fill_(~real, math.inf)
-    samples = samples.transpose(1, 2)
+    cells = search.cells
+    samples, queries = cells.samples[columns], cells.samples[batch.queries]
+    if search.by_differences:
+        return squared_distances(queries, samples).masked_fill_(~real[:, None], math.inf)
+    origin = cells.landmarks[batch.cell][:, None]
+    samples -= origin
+    squares = samples.square().sum(2).masked_fill_(~real, math.inf)
     # |y|^2 - 2 x.y in one pass; |x|^2 is the same for all candidates of a query.
-    return torch.baddbmm(squares[:, None], queries, samples, alpha=-2)
-
-
-def _by_differences(
-    cells: SampleCells, batch: QueryBatch, columns: "Tensor", real: "Tensor"
-) -> "Tensor":
-    """Return squared distances with all their digits, (b, q, m)."""
-    squares = squared_distances(cells.samples[batch.queries], cells.samples[columns])
-    return squares.masked_fill_(~real[:, None], math.inf)
+    return extra("torch").baddbmm(
+        squares[:, None], queries - origin, samples.transpose(1, 2), alpha=-2
+    )
 
 
 # All neighbours of all samples.
@@ -458,13 +436,12 @@ def nearest(X: "Tensor", n_neighbors: int) -> tuple["Tensor", "Tensor"]:
 def _nearest(X: "Tensor", n_neighbors: int) -> tuple["Tensor", "Tensor"]:
     """Return the result of `nearest` if memory suffices."""
     torch = extra("torch")
-    memory = step_memory(X.device.type)
-    cells = make_cells(X, memory)
+    cells = make_cells(X)
     shape = len(X), n_neighbors
     distances = torch.empty(shape, dtype=torch.float32, device=X.device)
     indices = torch.empty(shape, dtype=torch.int64, device=X.device)
     # Answers count samples in the order of the cells, the caller in the given order.
-    for answers in _answers(cells, n_neighbors, memory):
+    for answers in _answers(cells, n_neighbors):
         given = cells.order[answers.rows]
         distances[given] = answers.distances * cells.scale
         indices[given] = cells.order[answers.columns]
@@ -486,26 +463,28 @@ def _require_full_precision(X: "Tensor") -> None:
         )
 
 
-def _answers(cells: SampleCells, n_neighbors: int, memory: StepMemory) -> Iterator[Answers]:
+def _answers(cells: SampleCells, n_neighbors: int) -> Iterator[Answers]:
     """Yield answers for all samples; a later answer replaces an earlier one."""
     torch = extra("torch")
     rows = torch.arange(len(cells.home), device=cells.home.device)
-    copies = _landmark_copies(cells, n_neighbors)
-    yield from _answers_for_copies(cells, rows[copies], n_neighbors, memory)
+    copies = cells.offset == 0
+    count = torch.zeros_like(cells.count).index_add_(0, cells.home, copies.long())
+    # Copies of their landmark with enough others need no search, as nothing is nearer than 0.
+    copies &= (count > n_neighbors)[cells.home]
+    yield from _answers_for_copies(cells, rows[copies], n_neighbors)
     rows = rows[~copies]
-    reach = _first_reach(cells, n_neighbors, memory)
-    search = SearchPass(cells, n_neighbors, reach)
+    search = SearchPass(cells, n_neighbors, _first_reach(cells, n_neighbors))
     for final in (False, True):
         needed = torch.empty_like(cells.offset)
         ambiguous = torch.empty_like(copies)
-        for answers in _searched(search, rows, memory):
+        for answers in _searched(search, rows):
             yield answers
             needed[answers.rows] = answers.needed_reach
             ambiguous[answers.rows] = answers.ambiguous
         # The reach that the first pass computes is always sufficient for the second.
         done = (needed[rows] <= search.reach[rows]) | final
         unclear = rows[done & ambiguous[rows]]
-        yield from _searched(replace(search, by_differences=True), unclear, memory)
+        yield from _searched(replace(search, by_differences=True), unclear)
         # By cell, and those of like reach side by side: they will share a block, whose reach is
         # that of its farthest-reaching query.
         rows = rows[~done]
@@ -514,20 +493,7 @@ def _answers(cells: SampleCells, n_neighbors: int, memory: StepMemory) -> Iterat
         search = replace(search, reach=needed)
 
 
-def _landmark_copies(cells: SampleCells, n_neighbors: int) -> "Tensor":
-    """Return which samples are copies of their landmark with enough others, (n,).
-
-    They need no search, as nothing is nearer than 0.
-    """
-    copies = cells.offset == 0
-    count = extra("torch").zeros_like(cells.count)
-    count.index_add_(0, cells.home, copies.long())
-    return copies & (count > n_neighbors)[cells.home]
-
-
-def _answers_for_copies(
-    cells: SampleCells, rows: "Tensor", n_neighbors: int, memory: StepMemory
-) -> Iterator[Answers]:
+def _answers_for_copies(cells: SampleCells, rows: "Tensor", n_neighbors: int) -> Iterator[Answers]:
     """Yield answers for copies of their landmark: the copies that follow, in a circle.
 
     The copies stand side by side at the start of the cell.
@@ -537,19 +503,16 @@ def _answers_for_copies(
     home, size = torch.unique_consecutive(cells.home[rows], return_counts=True)
     start = cells.start[home].repeat_interleave(size)[:, None]
     size = size.repeat_interleave(size)[:, None]
-    step = memory.size // (32 * n_neighbors) + 1
+    step = cells.memory.size // (32 * n_neighbors) + 1
     for first in range(0, len(rows), step):
         some = slice(first, first + step)
         place = rows[some, None] - start[some]
         columns = start[some] + (place + ahead) % size[some]
         zeros = torch.zeros_like(columns, dtype=torch.float32)
-        zero = zeros[:, 0]
-        yield Answers(
-            rows=rows[some], distances=zeros, columns=columns, needed_reach=zero, ambiguous=zero > 0
-        )
+        yield Answers(rows[some], zeros, columns, zeros[:, 0], zeros[:, 0] > 0)
 
 
-def _first_reach(cells: SampleCells, n_neighbors: int, memory: StepMemory) -> "Tensor":
+def _first_reach(cells: SampleCells, n_neighbors: int) -> "Tensor":
     """Return the reach, (n,), that takes in the first cells of each query."""
     # They hold at least 4 samples for each neighbour that is sought.
     count = max(FIRST_CELLS, 4 * n_neighbors // SAMPLES_PER_CELL)
@@ -559,19 +522,17 @@ def _first_reach(cells: SampleCells, n_neighbors: int, memory: StepMemory) -> "T
         return cells.offset.new_full(cells.offset.shape, math.inf)
 
     def reach_of(which: slice) -> "Tensor":
-        bounds = cells.lower_bounds(which)
-        nearest_cells = bounds.topk(count + 1, dim=1, largest=False)
+        nearest_cells = cells.lower_bounds(which).topk(count + 1, dim=1, largest=False)
         return nearest_cells.values[:, -1]
 
-    reach = memory.in_blocks(reach_of, n_cells, 16 * n_cells)
-    return reach[cells.home]
+    return cells.memory.in_blocks(reach_of, n_cells, 16 * n_cells)[cells.home]
 
 
-def _searched(search: SearchPass, rows: "Tensor", memory: StepMemory) -> Iterator[Answers]:
+def _searched(search: SearchPass, rows: "Tensor") -> Iterator[Answers]:
     """Yield answers for some queries, those of a cell side by side."""
     if not len(rows):
         return
-    blocks, start = query_blocks(search, rows, memory), 0
+    blocks, start = query_blocks(search, rows), 0
 
     def of_next_batch(step_bytes: int) -> tuple[Answers, int]:
         """Return answers for as many blocks as fit, and where the next batch begins."""
@@ -583,7 +544,7 @@ def _searched(search: SearchPass, rows: "Tensor", memory: StepMemory) -> Iterato
         return found, stop
 
     while start < len(blocks.load):
-        answers, start = memory.fit(of_next_batch)
+        answers, start = search.cells.memory.fit(of_next_batch)
         yield answers
 
 
@@ -591,29 +552,22 @@ def _measured(
     search: SearchPass, rows: "Tensor", columns: "Tensor", value: "Tensor", step_bytes: int
 ) -> Answers:
     """Return the nearest of the candidates of each query, and what they prove."""
-    torch = extra("torch")
     cells = search.cells
     squares = _exact_squares(cells.samples, rows, columns, step_bytes)
     # Neither the query itself nor padding is a neighbour.
-    itself = columns == rows[:, None]
-    squares.masked_fill_(itself | value.isinf(), math.inf)
+    squares.masked_fill_((columns == rows[:, None]) | value.isinf(), math.inf)
     squares, nth = squares.sort(dim=1)
-    squares = squares[:, : search.n_neighbors]
-    nth = nth[:, : search.n_neighbors]
-    distances = squares.sqrt()
-    columns = columns.gather(1, nth)
+    distances = squares[:, : search.n_neighbors].sqrt()
+    columns = columns.gather(1, nth[:, : search.n_neighbors])
     last = distances[:, -1]
     offset = cells.offset[rows]
     needed_reach = (last + offset) * (1 + cells.rounding)
-    if search.by_differences:
-        ambiguous = torch.zeros_like(rows, dtype=torch.bool)
-    else:
-        # The query lies `offset` from the landmark, and a sample nearer than the last neighbour at
-        # most `offset` + `last`. The square of the sum bounds the error.
-        rounding = cells.rounding * (2 * offset + last).square()
-        others = value.amax(1) + offset.square() - rounding
-        # Squared distances that differ by less, relatively, need not be distinguished.
-        ambiguous = (last > 0) & (others < (1 - 1e-5) * last.square())
+    # The query lies `offset` from the landmark, and a sample nearer than the last neighbour at most
+    # `offset` + `last`. The square of the sum bounds the error of products.
+    rounding = cells.rounding * (2 * offset + last).square()
+    others = value.amax(1) + offset.square() - rounding
+    # Squared distances that differ by less, relatively, need not be distinguished.
+    ambiguous = (last > 0) & (others < (1 - 1e-5) * last.square()) & (not search.by_differences)
     return Answers(rows, distances, columns, needed_reach, ambiguous)
 
 
@@ -642,20 +596,16 @@ class NeighborTable:
 
     def copies(self) -> sp.csr_array:
         """Return ones for the neighbours at distance 0, on the host, (n, n)."""
-        n_samples = len(self.indices)
-        zero = self.distances == 0
-        row, nth = zero.nonzero(as_tuple=True)
-        column = self.indices[row, nth]
-        pairs = (row.cpu().numpy(), column.cpu().numpy())
-        entries = (np.ones(len(row)), pairs)
-        return sp.csr_array(entries, shape=(n_samples, n_samples))
+        n = len(self.indices)
+        row, nth = (self.distances == 0).nonzero(as_tuple=True)
+        pairs = (row.cpu().numpy(), self.indices[row, nth].cpu().numpy())
+        return sp.csr_array((np.ones(len(row)), pairs), shape=(n, n))
 
     def symmetric(self) -> ResidentMatrix:
         """Return a matrix with an entry wherever either sample is a neighbour."""
         torch = extra("torch")
         n, k = self.indices.shape
-        row = torch.arange(n, device=self.indices.device)
-        row = row[:, None].expand(n, k).reshape(-1)
+        row = torch.arange(n, device=self.indices.device).repeat_interleave(k)
         column = self.indices.reshape(-1)
         # One number for each pair: sorting it brings both directions of an edge together and puts
         # the entries into the order of the rows.
@@ -663,14 +613,11 @@ class NeighborTable:
         key, order = keys.sort()
         kept = torch.ones_like(key, dtype=torch.bool)
         kept[1:] = key[1:] != key[:-1]
-        key = key[kept]
-        order = order[kept]
+        key, order = key[kept], order[kept]
         count = torch.bincount(key // n, minlength=n)
         starts = torch.cat([count.new_zeros(1), count.cumsum(0)])
-        distances = self.distances.reshape(-1)
-        return ResidentMatrix(
-            starts=starts.int(), columns=(key % n).int(), entries=distances[order % (n * k)]
-        )
+        distances = self.distances.reshape(-1)[order % (n * k)]
+        return ResidentMatrix(starts.int(), (key % n).int(), distances)
 
 
 class DeviceSearch(NeighborSearch):
@@ -699,8 +646,7 @@ class DeviceSearch(NeighborSearch):
     def sample_order(self, X) -> np.ndarray:
         """Return an order in which neighbours lie close together, (n_samples,)."""
         # Products with the kernel then read memory that is in the cache.
-        samples = self._on_device(X)
-        return make_cells(samples, step_memory(samples.device.type)).order.cpu().numpy()
+        return make_cells(self._on_device(X)).order.cpu().numpy()
 
     def transform(self, X) -> sp.csr_array:
         """Return distances to `n_neighbors` + 1 samples, (n_queries, n_samples)."""

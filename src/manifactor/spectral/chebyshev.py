@@ -94,66 +94,49 @@ def spectral_density(
 
     Returns values (n_nodes,), counts (n_nodes,).
     """
-    process = _Lanczos(operator, probes, rng)
+    now = operator.random(probes, rng)
+    norm = operator.dots(now, now) ** 0.5
+    operator.scale(now, 1 / norm)
+    before, beta = 0 * now, 0 * norm
+    alphas: list[Any] = []
+    betas: list[Any] = []
     while True:
-        process.advance(steps)
-        values, weights = process.quadrature()
+        # Vectors are not orthogonalised again: that multiplies nodes, but leaves the sums of their
+        # weights, which are all that counts here.
+        for _ in range(steps):
+            after = operator.product(now)
+            alpha = operator.dots(now, after)
+            operator.add(after, now, -alpha)
+            operator.add(after, before, -beta)
+            # An invariant subspace ends a process with a norm of 0.
+            beta = operator.dots(after, after).clip(1e-30) ** 0.5
+            operator.scale(after, 1 / beta)
+            alphas.append(alpha)
+            betas.append(beta)
+            before, now = now, after
+        values, weights = _quadrature(operator.stacked(alphas), operator.stacked(betas))
         # Half of a node's own weight lies above it.
         above = np.cumsum(weights) - weights / 2
         counts = above * operator.n / probes
         # With fewer nodes above the level for each probe the density is not resolved there.
         resolved = (counts < count).sum() >= 6 * probes
-        if resolved or len(process.alphas) >= 200:
+        if resolved or len(alphas) >= 200:
             return values, counts
 
 
-class _Lanczos:
-    """Lanczos processes of several vectors, one beside the other.
+def _quadrature(alphas: np.ndarray, betas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nodes of all Lanczos processes, descending, and their weights.
 
-    Vectors are not orthogonalised again: that multiplies nodes, but leaves the sums of their
-    weights, which are all that counts here.
+    Shapes: alphas (n_steps, n_processes), betas (n_steps, n_processes).
     """
-
-    def __init__(self, operator: Operator, width: int, rng: Generator) -> None:
-        """Start from random unit vectors."""
-        self.operator = operator
-        self.now = operator.random(width, rng)
-        norm = operator.dots(self.now, self.now) ** 0.5
-        operator.scale(self.now, 1 / norm)
-        self.before, self.beta = 0 * self.now, 0 * norm
-        self.alphas: list[Any] = []
-        self.betas: list[Any] = []
-
-    def advance(self, steps: int) -> None:
-        """Take some steps of the three-term recurrence."""
-        operator = self.operator
-        for _ in range(steps):
-            after = operator.product(self.now)
-            alpha = operator.dots(self.now, after)
-            operator.add(after, self.now, -alpha)
-            operator.add(after, self.before, -self.beta)
-            # An invariant subspace ends a process with a norm of 0.
-            square = operator.dots(after, after)
-            self.beta = square.clip(1e-30) ** 0.5
-            operator.scale(after, 1 / self.beta)
-            self.alphas.append(alpha)
-            self.betas.append(self.beta)
-            self.before, self.now = self.now, after
-
-    def quadrature(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the nodes of all processes, descending, and their weights."""
-        diagonals = self.operator.stacked(self.alphas)
-        beside = self.operator.stacked(self.betas)[:-1]
-        nodes, weights = [], []
-        for alpha, beta in zip(diagonals.T, beside.T, strict=True):
-            # Weights of a Gauss quadrature are squared first components.
-            values, vectors = eigh_tridiagonal(alpha, beta)
-            nodes.append(values)
-            weights.append(vectors[0] ** 2)
-        all_nodes = np.concatenate(nodes)
-        all_weights = np.concatenate(weights)
-        order = np.argsort(-all_nodes)
-        return all_nodes[order], all_weights[order]
+    nodes, weights = [], []
+    for alpha, beta in zip(alphas.T, betas.T, strict=True):
+        # Weights of a Gauss quadrature are squared first components.
+        values, vectors = eigh_tridiagonal(alpha, beta[:-1])
+        nodes.extend(values)
+        weights.extend(vectors[0] ** 2)
+    order = np.argsort(-np.array(nodes))
+    return np.array(nodes)[order], np.array(weights)[order]
 
 
 # A Chebyshev filter: its interval, its degree, the error that it leaves.
@@ -185,10 +168,6 @@ class FilterPlan:
         above = max(value - self.cut, NEAREST_TO_CUT)
         x = 1 + 2 * above / (self.cut - self.bottom)
         return float(np.arccosh(x))
-
-    def target(self, tolerance: float) -> float:
-        """Return the residual that is asked of the last wanted pair."""
-        return float(required(np.array(self.last), tolerance))
 
     def faithful_gain(self, *, wide: bool) -> float:
         """Return the gain of the first vector over the last that mixtures stand."""
@@ -231,10 +210,6 @@ class FilterPlan:
         after = self.error_after(begin, degree, rounding=ORTHONORMAL_ROUNDING)
         return after < 2 * target
 
-    def knows_last(self, last: float, error: float) -> bool:
-        """Return whether a Ritz value with this error tells more than the density."""
-        return error < 0.3 * (last - self.cut)
-
     def settled(self, last: float, safe: float) -> "FilterPlan":
         """Return the plan for a last eigenvalue that is known well.
 
@@ -249,15 +224,6 @@ class FilterPlan:
         cut = max(min(self.cut, safe), self.bottom + NARROWEST_INTERVAL)
         last = max(last, cut + 1e-3)
         return replace(self, cut=cut, last=last)
-
-    def start_error(self, n_known: int) -> float:
-        """Return the error of vectors that are known on `n_known` samples.
-
-        What is left of them lies near the cut, and is the sampling error.
-        """
-        # With 12,500 of 100,000 samples and 37,500 of 300,000 residuals came out at half of those
-        # asked for.
-        return 6 * (1 - self.cut) / np.sqrt(n_known)
 
     def rough(self) -> "list[FilterPlan]":
         """Return the plans that damp what is rough, the roughest first."""
@@ -485,7 +451,30 @@ def filtered(
         start = None
     plan = first_plan(operator, n_pairs, width, start=start, rng=rng)
     block = first_block(operator, width, plan, start=start, rng=rng)
-    iteration = _begin(operator, n_pairs, tolerance, plan, block, start=start)
+    if start is None:
+        # The relative error that a degree adds to mixtures in single precision is 4e-7.
+        error, rounding, refined_aim = 0.12 * np.sqrt(width), 4e-7, AIM
+    else:
+        # Vectors of a start are nearly eigenvectors, not mixtures, and residuals are known after
+        # pairs were read. What is left of them lies near the cut, and is the sampling error: with
+        # 12,500 of 100,000 samples and 37,500 of 300,000 residuals came out at half of those asked
+        # for.
+        sampling = 6 * (1 - plan.cut) / np.sqrt(len(start.rows))
+        error, rounding, refined_aim = sampling, 0.0, 0.5
+    iteration = _Iteration(
+        operator,
+        n_pairs,
+        tolerance,
+        # From this width on taking the block apart is done at the end only.
+        wide=width > 4 * operator.entries,
+        plan=plan,
+        block=block,
+        locked=_no_pairs(operator, block),
+        error=error,
+        rounding=rounding,
+        aim=AIM,
+        refined_aim=refined_aim,
+    )
     del block  # the iteration replaces its block, and this name would keep the first
     while True:
         iteration.filter_block()
@@ -500,40 +489,6 @@ def filtered(
             return iteration.result(pairs, spare=spare)
         iteration.lock(pairs)
         iteration.refine(pairs)
-
-
-def _begin(
-    operator: Operator,
-    n_pairs: int,
-    tolerance: float,
-    plan: FilterPlan,
-    block: Any,
-    *,
-    start: Start | None,
-) -> "_Iteration":
-    """Return the state before the first polynomial."""
-    width = block.shape[1]
-    if start is None:
-        # The relative error that a degree adds to mixtures in single precision is 4e-7.
-        error, rounding, refined_aim = 0.12 * np.sqrt(width), 4e-7, AIM
-    else:
-        # Vectors of a start are nearly eigenvectors, not mixtures, and residuals are known after
-        # pairs were read.
-        error, rounding, refined_aim = plan.start_error(len(start.rows)), 0.0, 0.5
-    return _Iteration(
-        operator,
-        n_pairs,
-        tolerance,
-        # From this width on taking the block apart is done at the end only.
-        wide=width > 4 * operator.entries,
-        plan=plan,
-        block=block,
-        locked=_no_pairs(operator, block),
-        error=error,
-        rounding=rounding,
-        aim=AIM,
-        refined_aim=refined_aim,
-    )
 
 
 def _no_pairs(operator: Operator, block: Any) -> Pairs:
@@ -572,26 +527,20 @@ class _Iteration:
     @property
     def target(self) -> float:
         """Residual asked of the last wanted pair."""
-        return self.plan.target(self.tolerance)
+        return float(required(np.array(self.plan.last), self.tolerance))
 
     def filter_block(self) -> None:
         """Apply the polynomial that the plan asks for, as far as rounding allows."""
-        self.single = self._single_is_enough()
+        # Far from the target single precision is enough, whatever the target: rounding is small
+        # beside the error that there is.
+        nearest = max(self.target, self.error / 20)
+        self.single = not self.double_only and nearest >= SINGLE_PRECISION_RESIDUAL
         degree = self._degree()
         block = self.operator.cast(self.block, single=self.single)
         self.block = chebyshev_filter(self.operator, block, self.plan, degree)
         rounding = self.rounding if self.single else 0.0
         self.products += degree
         self.error = self.plan.error_after(self.error, degree, rounding=rounding)
-
-    def _single_is_enough(self) -> bool:
-        """Return whether the next polynomial stays above what single precision reaches.
-
-        Far from the target it is, whatever the target: rounding is small beside the error that
-        there is.
-        """
-        nearest = max(self.target, self.error / 20)
-        return not self.double_only and nearest >= SINGLE_PRECISION_RESIDUAL
 
     def _degree(self) -> int:
         """Return the degree of the next polynomial."""
@@ -629,7 +578,12 @@ class _Iteration:
         operator = self.operator
         self.block = operator.cast(self.block, single=False)
         if self.single and self.target < SMOOTHED_BELOW:
-            self._smooth()
+            # What lies lower comes out smaller: the noise of single precision is spread over the
+            # whole spectrum.
+            smooth = 0 * self.block
+            operator.recur(self.block, smooth, self.plan.bottom, 1.0, 0.0)
+            self.block = smooth
+            del smooth
         known = self.locked.vectors
         values, residuals = rayleigh_ritz(operator, self.block, known, self.n_pairs)
         pairs = merged(
@@ -639,16 +593,6 @@ class _Iteration:
         # Their vectors are in the block now, and are not to be there twice.
         self.locked = _no_pairs(operator, self.block)
         return pairs
-
-    def _smooth(self) -> None:
-        """Multiply the block by the matrix less the bottom of its spectrum.
-
-        What lies lower comes out smaller: the noise of single precision is spread over the whole
-        spectrum.
-        """
-        out = 0 * self.block
-        self.operator.recur(self.block, out, self.plan.bottom, 1.0, 0.0)
-        self.block = out
 
     def count_stalls(self, pairs: RitzPairs) -> None:
         """Compare the worst residual with that of the last time."""
@@ -701,7 +645,8 @@ class _Iteration:
         n_safe = int(safe_count(self.n_pairs, width))
         safe = float(pairs.values[n_safe - 1])
         last = float(pairs.values[self.n_pairs - 1])
-        if self.plan.knows_last(last, self.error):
+        # A Ritz value with this error tells more than the density.
+        if self.error < 0.3 * (last - self.plan.cut):
             self.plan = self.plan.settled(last, safe)
             self.double_only = self.double_only or self.stalled
         elif self.stalled:

@@ -34,9 +34,9 @@ def searches(monkeypatch):
     made = []
     searched = cells._searched
 
-    def noted(search, rows, memory):
+    def noted(search, rows):
         made.append((search.by_differences, len(rows)))
-        return searched(search, rows, memory)
+        return searched(search, rows)
 
     monkeypatch.setattr(cells, "_searched", noted)
     return made
