@@ -157,7 +157,7 @@ class Diffusion:
             return None
         parts = tuple(part.with_functions(more, rng=rng) for part in self.parts)
         spectrum = laplacian_spectrum(
-            self.affinity, more, solver=self.settings.solver, start=first_look(parts), rng=rng
+            self.affinity, more, solver=self.settings.solver, start=next(iter(parts), None), rng=rng
         )
         if len(spectrum.eigenvalues) <= count:
             return None
@@ -196,11 +196,6 @@ class Diffusion:
     def searchable(self, n_jobs: int | None) -> "Diffusion":
         """Return the same with a neighbour search, which archives do not hold."""
         return replace(self, graph=self.graph.with_search(self.samples, n_jobs))
-
-
-def first_look(parts: tuple[Part, ...]) -> tuple[np.ndarray, Spectrum] | None:
-    """Return the first part's rows and spectrum, from which a solver starts."""
-    return (parts[0].rows, parts[0].spectrum) if parts else None
 
 
 # Few combinations of a spectrum's functions at many new samples.

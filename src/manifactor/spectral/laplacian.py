@@ -214,7 +214,7 @@ def laplacian_spectrum(
     n_functions: int,
     *,
     solver: str = "auto",
-    start: tuple[np.ndarray, Spectrum] | None = None,
+    start: "Part | None" = None,
     spare: bool = False,
     progress: Callable[[float], None] | None = None,
     accuracy: float = 0.01,
@@ -231,7 +231,7 @@ def laplacian_spectrum(
         matrix,
         n_functions,
         tolerance=tolerance,
-        start=None if start is None else _start_vectors(*start, affinity),
+        start=None if start is None else _start_vectors(start, affinity),
         spare=spare,
         progress=progress,
         rng=rng,
@@ -261,8 +261,9 @@ def laplacian_spectrum(
     )
 
 
-def _start_vectors(rows: np.ndarray, spectrum: Spectrum, affinity: Affinity) -> Start:
+def _start_vectors(part: "Part", affinity: Affinity) -> Start:
     """Return functions on some samples as vectors of the walk on all."""
+    rows, spectrum = part.rows, part.spectrum
     # The first vector is that of the constant function.
     first = np.sqrt(affinity.degree / affinity.degree.sum())
     vectors = spectrum.functions * first[rows, None]
@@ -288,11 +289,6 @@ def _functions(vectors: Any, weights: np.ndarray) -> tuple[np.ndarray, Any]:
     if np.abs(constant_parts[1:]).max(initial=0) > CONSTANT_SHARE:
         vectors = _beside_constant(vectors, root)
         constant_parts = np.zeros(vectors.shape[1])
-    return _divided(vectors, root, constant_parts), None
-
-
-def _divided(vectors: np.ndarray, root: np.ndarray, constant_parts: np.ndarray) -> np.ndarray:
-    """Return vectors over the root of the weights, with signs and constant set."""
     functions = np.empty_like(vectors)
 
     def work(rows: slice) -> tuple[np.ndarray, np.ndarray]:
@@ -305,7 +301,7 @@ def _divided(vectors: np.ndarray, root: np.ndarray, constant_parts: np.ndarray) 
     negative = np.max(highest, axis=0) < -np.min(lowest, axis=0)
     functions *= np.where(negative, -1.0, 1.0)
     functions[:, 0] = 1.0
-    return functions
+    return functions, None
 
 
 def _beside_constant(vectors: np.ndarray, constant: np.ndarray) -> np.ndarray:
@@ -393,8 +389,7 @@ def draw_parts(
         if len(rows) > NESTED_ABOVE:
             size = part_size(len(rows))
             some = np.sort(rng.permutation(len(rows))[:size])
-            inner = solved(samples[rows], some, with_spare(n_functions, size))
-            start = inner.rows, inner.spectrum
+            start = solved(samples[rows], some, with_spare(n_functions, size))
         return Part(rows, walk, _rough_spectrum(walk, n_functions, start, rng))
 
     drawn, size = rng.permutation(len(samples)), part_size(len(samples))
@@ -413,9 +408,7 @@ def with_spare(n_functions: int, n_samples: int) -> int:
     return (n_functions + block_width(n_samples, n_functions)) // 2
 
 
-def _rough_spectrum(
-    walk: Affinity, count: int, start: tuple[np.ndarray, Spectrum] | None, rng: Generator
-) -> Spectrum:
+def _rough_spectrum(walk: Affinity, count: int, start: Part | None, rng: Generator) -> Spectrum:
     """Compute a spectrum with spare functions, for a solver that starts from them."""
     most = len(walk.degree) // 2
     return laplacian_spectrum(

@@ -1,6 +1,5 @@
 """The whole way from samples to a Diffusion, on one page."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,7 +11,7 @@ import scipy.sparse as sp
 from manifactor._support.errors import NothingFoundError
 from manifactor._support.parameters import Choice, given
 from manifactor._support.stages import Stages, fingerprint
-from manifactor.spectral.diffusion import Diffusion, first_look
+from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import Forecast, forecast, forecast_on_device, is_gpu
 from manifactor.spectral.kernel import Affinity, affinity, dense_affinity
 from manifactor.spectral.laplacian import (
@@ -100,7 +99,7 @@ def diffuse(
 
     def search() -> NeighborGraph:
         with stages.timed("neighbours"):
-            return _searcher(settings)(samples)
+            return _search(samples, settings)
 
     def walk_and_solve() -> Walk:
         graph = stages.recall("neighbours", keys["neighbours"], search)
@@ -138,20 +137,16 @@ def _prepare(X, settings: DiffusionSettings) -> Choice:
     return choose_preparation(X)
 
 
-def _searcher(settings: DiffusionSettings) -> Callable[[Any], NeighborGraph]:
-    """Return the function that makes a neighbour graph of samples."""
+def _search(samples, settings: DiffusionSettings) -> NeighborGraph:
+    """Return the neighbour graph of samples."""
     count = N_NEIGHBORS if isinstance(settings.n_neighbors, str) else settings.n_neighbors
-
-    def search(samples) -> NeighborGraph:
-        return neighbor_graph(
-            samples,
-            min(int(count), samples.shape[0] - 1),
-            method=settings.neighbors,
-            n_jobs=settings.n_jobs,
-            device=settings.device,
-        )
-
-    return search
+    return neighbor_graph(
+        samples,
+        min(int(count), samples.shape[0] - 1),
+        method=settings.neighbors,
+        n_jobs=settings.n_jobs,
+        device=settings.device,
+    )
 
 
 def _walk(
@@ -181,7 +176,7 @@ def _walk(
             walk,
             n_functions,
             solver=settings.solver,
-            start=first_look(parts),
+            start=next(iter(parts), None),
             progress=partial(stages.report, "spectrum"),
             rng=rng,
         )
@@ -224,7 +219,7 @@ def _parts(
         return draw_parts(
             chosen(samples, graph.distinct),
             n_functions,
-            search=_searcher(settings),
+            search=partial(_search, settings=settings),
             walk_of=partial(affinity, **kernel_options(settings)),
             rng=rng,
         )

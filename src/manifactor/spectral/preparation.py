@@ -229,25 +229,16 @@ def choose_preparation(X: np.ndarray) -> Choice:
         counts = [*(few for few in (32, 64) if few < most), most]
         return _choose_from_leading(X, (leading_axes(X, count) for count in counts))
     without = Choice(None, "no principal components are isotropic Gaussian noise")
-    if n_columns <= FEW_COLUMNS:
-        X = _evenly_drawn(X)
+    enough = 250_000
+    if n_columns <= FEW_COLUMNS and n_samples > enough:
+        # One of each of as many equal runs tells noise from signal. At random places, since values
+        # may repeat along the rows; and always the same.
+        places = np.arange(enough) + np.random.default_rng(0).random(enough)
+        X = X[(places * (n_samples / enough)).astype(int)]
     found = all_axes(X)
     if n_columns > FEW_COLUMNS:
         without = _choose_from_leading(X, [found.leading(MOST_COMPONENTS)])
     return _choose_without_noise(X, found, without) if without.value is None else without
-
-
-def _evenly_drawn(X: np.ndarray) -> np.ndarray:
-    """Return samples in their order, one of each of 250,000 equal runs; all of fewer.
-
-    They tell noise from signal.
-    """
-    most = 250_000
-    if len(X) <= most:
-        return X
-    # At random places, since values may repeat along the rows; and always the same.
-    places = np.arange(most) + np.random.default_rng(0).random(most)
-    return X[(places * (len(X) / most)).astype(int)]
 
 
 def _choose_without_noise(X: np.ndarray, found: PrincipalAxes, otherwise: Choice) -> Choice:

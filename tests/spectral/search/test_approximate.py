@@ -60,7 +60,7 @@ def test_the_neighbours_on_a_torus_are_found(torus):
     X, search = torus
     assert search.recall_ >= 0.99
     assert share_found(X, search.transform(X), 20) == pytest.approx(search.recall_, abs=0.003)
-    assert search.effort_ < search.codes_.n_lists == 31
+    assert search.effort_ < search.lists_.nlist == 31
 
 
 def test_more_lists_are_searched_for_more_recall(torus, monkeypatch):
@@ -137,7 +137,7 @@ def test_few_samples_are_searched_exactly(rng):
     # A tree: other searches of scikit-learn 1.6 leave 1e-8 between a sample and itself.
     exact = KNeighborsTransformer(n_neighbors=29, algorithm="kd_tree")
     exact = exact.fit(X).transform(X)
-    assert (search.recall_, search.effort_, search.codes_.n_lists) == (1, 1, 1)
+    assert (search.recall_, search.effort_, search.lists_.nlist) == (1, 1, 1)
     np.testing.assert_allclose(search.transform(X).toarray(), exact.toarray(), atol=1e-12)
 
 
@@ -152,7 +152,7 @@ def test_samples_in_a_file_are_never_copied_whole(rng, tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < X.nbytes
-    assert np.shares_memory(search.codes_.samples, mapped)
+    assert np.shares_memory(search.samples_, mapped)
     assert (found[:1000] != ApproximateSearch(10, n_jobs=2).fit(X).transform(X[:1000])).nnz == 0
 
 
