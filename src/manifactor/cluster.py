@@ -260,8 +260,7 @@ def _local_cluster(number: int, gpus: Sequence[str]) -> Any:
 
 def _configuration(share: int) -> dict[str, Any]:
     """Return Dask's settings for workers that have so many cores each."""
-    limits = ("OMP", "MKL", "OPENBLAS")
-    environment = {f"{library}_NUM_THREADS": str(share) for library in limits}
+    environment = {f"{library}_NUM_THREADS": str(share) for library in ("OMP", "MKL", "OPENBLAS")}
     return {
         # What `cores` reads in the worker.
         "distributed.nanny.pre-spawn-environ": {**environment, "LOKY_MAX_CPU_COUNT": str(share)},
@@ -359,8 +358,7 @@ def _remote_client(where: str) -> Iterator[Any]:
     try:
         with warnings.catch_warnings():
             # A table of all packages; `_checked` says what matters.
-            mismatch = distributed.versions.VersionMismatchWarning
-            warnings.simplefilter("ignore", mismatch)
+            warnings.simplefilter("ignore", distributed.versions.VersionMismatchWarning)
             client = distributed.Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
     except (OSError, TimeoutError) as error:
         silent = f"no Dask scheduler answers at {address}"
@@ -382,21 +380,17 @@ def _remote_client(where: str) -> Iterator[Any]:
 
 def _address(where: str) -> str:
     """Return the address of a scheduler, given that or its scheduler file."""
-    if where.endswith(".json"):
-        return _address_in(Path(where))
     if re.fullmatch(r"(?!(?i:local):)[^:/\s]+:\d+|[a-z]+://\S+", where):
         return where
-    raise ValueError(
-        "a cluster must be local, local:WORKERS, the address of a Dask scheduler such "
-        "as tcp://node1:8786, or the path of its scheduler file (.json); got "
-        f"{where!r}."
-    )
-
-
-def _address_in(file: Path) -> str:
-    """Return the address that a scheduler file names."""
+    if not where.endswith(".json"):
+        raise ValueError(
+            "a cluster must be local, local:WORKERS, the address of a Dask scheduler such "
+            "as tcp://node1:8786, or the path of its scheduler file (.json); got "
+            f"{where!r}."
+        )
+    file = Path(where)
     if not file.is_file():
-        raise FileNotFoundError(2, "no such scheduler file", str(file))
+        raise FileNotFoundError(2, "no such scheduler file", where)
     try:
         address = json.loads(file.read_text(encoding="utf-8"))["address"]
     except (ValueError, TypeError, LookupError):  # no text, no JSON, no such entry

@@ -5,8 +5,8 @@ import pytest
 from scipy.spatial import KDTree
 
 from manifactor import DiffusionMap, datasets
-from manifactor.spectral.diffusion import combined_functions, is_combinable
-from manifactor.spectral.searches import nearest_samples
+from manifactor.spectral.diffusion import CombinedFunctions, is_combinable
+from manifactor.spectral.searches import NearestSamples
 
 
 @pytest.mark.slow
@@ -60,14 +60,14 @@ def diffusion(torus):
 def test_combinations_are_those_of_the_extended_functions(diffusion, torus, rng):
     coefficients = rng.normal(size=(20, 3))
     new = torus[0][:200] + 0.05 * rng.normal(size=(200, 4))
-    functions = combined_functions(diffusion, coefficients, reach=np.inf, n_new=200)
+    functions = CombinedFunctions(diffusion, coefficients, reach=np.inf, n_new=200)
     found = functions(new).combined
     np.testing.assert_allclose(found, diffusion.extended(new) @ coefficients, rtol=1e-9)
 
 
 def test_samples_of_the_fit_have_their_own_values(diffusion, torus, rng):
     coefficients = rng.normal(size=(20, 3))
-    at = combined_functions(diffusion, coefficients, reach=np.inf, n_new=200)(torus[0][:50])
+    at = CombinedFunctions(diffusion, coefficients, reach=np.inf, n_new=200)(torus[0][:50])
     np.testing.assert_array_equal(at.distance, 0)
     own = diffusion.extended(torus[0][:50]) @ coefficients
     np.testing.assert_allclose(at.combined, own, rtol=1e-9)
@@ -76,9 +76,7 @@ def test_samples_of_the_fit_have_their_own_values(diffusion, torus, rng):
 def test_a_value_does_not_depend_on_the_samples_beside_it(diffusion, torus, rng):
     coefficients = rng.normal(size=(20, 3))
     new = np.tile(torus[0][:1000], (3, 1)) + 0.05 * rng.normal(size=(3000, 4))
-    few, many = (
-        combined_functions(diffusion, coefficients, reach=1.0, n_new=n) for n in (1, 10**6)
-    )
+    few, many = (CombinedFunctions(diffusion, coefficients, reach=1.0, n_new=n) for n in (1, 10**6))
     whole = many(new).combined
     for rows in (slice(0, 1), slice(7, 30), slice(900, 2100)):
         np.testing.assert_array_equal(few(new[rows]).combined, whole[rows])
@@ -104,8 +102,8 @@ def neighbours(around):
 @pytest.mark.parametrize("n_new", [100, 10**6])
 def test_the_nearest_samples_are_those_of_a_tree(rng, n_new):
     known, new = ring(2000, rng), ring(300, rng)
-    search = nearest_samples(known, 30, dimension=2.0, n_new=n_new)
-    assert (search.lists is not None) == (n_new == 10**6)
+    search = NearestSamples(known, 30, dimension=2.0, n_new=n_new)
+    assert search.has_lists == (n_new == 10**6)
     around = search.around(new)
     distance, expected = KDTree(known).query(new, 30)
     assert neighbours(around) == np.sort(expected, axis=1).tolist()
@@ -118,7 +116,7 @@ def test_lists_do_not_change_a_bit_even_where_they_do_not_reach(rng):
     # Of uneven density: some new samples lie beyond what the lists know.
     known = rng.normal(size=(2000, 2)) ** 3
     new = rng.normal(size=(400, 2)) ** 3
-    few, many = (nearest_samples(known, 30, dimension=2.0, n_new=n) for n in (1, 10**6))
+    few, many = (NearestSamples(known, 30, dimension=2.0, n_new=n) for n in (1, 10**6))
     by_tree, by_lists = few.around(new), many.around(new)
     assert neighbours(by_tree) == neighbours(by_lists)
     np.testing.assert_array_equal(by_tree.squared.ravel(), by_lists.squared[by_lists.inside])
@@ -127,14 +125,14 @@ def test_lists_do_not_change_a_bit_even_where_they_do_not_reach(rng):
 def test_of_samples_at_equal_distances_the_same_are_taken(rng):
     known = np.stack(np.meshgrid(np.arange(40.0), np.arange(40.0)), -1).reshape(-1, 2)
     new = known[rng.choice(1600, 100)] + 0.5
-    few, many = (nearest_samples(known, 10, dimension=2.0, n_new=n) for n in (1, 10**6))
+    few, many = (NearestSamples(known, 10, dimension=2.0, n_new=n) for n in (1, 10**6))
     assert neighbours(few.around(new)) == neighbours(many.around(new))
 
 
 @pytest.mark.parametrize("n_new", [1, 10**6])
 def test_a_far_sample_has_the_neighbours_of_its_nearest_one(rng, n_new):
     known = ring(2000, rng)
-    search = nearest_samples(known, 9, dimension=2.0, n_new=n_new, reach=1.0)
+    search = NearestSamples(known, 9, dimension=2.0, n_new=n_new, reach=1.0)
     around = search.around(np.full((1, 4), 50.0))
     expected = np.argmin(((known - 50) ** 2).sum(axis=1))
     assert around.nearest()[0].tolist() == [expected]

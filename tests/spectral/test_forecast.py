@@ -11,7 +11,6 @@ from manifactor.spectral.forecast import (
     available_on,
     forecast,
     forecast_on_device,
-    is_gpu,
     require_device_memory,
     require_memory,
 )
@@ -68,14 +67,6 @@ def test_a_fit_beyond_the_device_is_refused_with_what_would_fit():
     require_device_memory(needed, 10**7, 2 * needed.device_memory)
     with pytest.raises(MemoryError, match=r"device; .* Fit at most 2000000 samples"):
         require_device_memory(needed, 10**7, 0.2 * needed.device_memory)
-
-
-@pytest.mark.parametrize(
-    ("device", "expected"),
-    [("cuda", True), ("cuda:1", True), ("torch:cuda", True), ("torch:cpu", False)],
-)
-def test_only_gpus_have_a_cost_of_their_own(device, expected):
-    assert is_gpu(device) == expected
 
 
 @pytest.fixture

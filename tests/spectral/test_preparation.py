@@ -7,15 +7,15 @@ import pytest
 from sklearn.metrics import pairwise_distances
 
 from manifactor import ManifoldFactorizer, datasets, load, save
-from manifactor.spectral import noise as noise_edges
 from manifactor.spectral import preparation
-from manifactor.spectral.noise import (
+from manifactor.spectral.preparation import (
+    all_axes,
+    choose_preparation,
     components_beside_noise,
     even_edge,
     left_in_columns,
     uneven_edge,
 )
-from manifactor.spectral.preparation import all_axes, choose_preparation
 
 SIDE = 36  # pixels, so that an image has 1296
 
@@ -192,7 +192,7 @@ def test_the_edge_of_uneven_noise_is_its_largest_variance(rng, monkeypatch):
     sizes = np.geomspace(1, 10, 400)
     noise = sizes**0.5 * rng.normal(size=(1000, 400))
     largest = all_axes(noise).variance[0]
-    monkeypatch.setattr(noise_edges, "SPARED_COLUMNS", 0)
+    monkeypatch.setattr(preparation, "SPARED_COLUMNS", 0)
     edge = uneven_edge(noise.var(axis=0), np.ones(400), n_samples=1000, n_measured=1000)
     # The edge is reached from below, by 3 % on average with so many samples.
     assert 0.94 * edge < largest < edge

@@ -106,5 +106,4 @@ def _bar(stage: str, times: str) -> "tqdm":
     if _in_notebook():
         return make(total=1.0, desc=stage, bar_format=f"{{desc}} {{bar}} {times}")
     # `disable=None` is tqdm's value for "only on a terminal".
-    look = f"{BAR} {times}"
-    return make(total=1.0, desc=stage, bar_format=look, disable=None, file=sys.stderr)
+    return make(total=1.0, desc=stage, bar_format=f"{BAR} {times}", disable=None, file=sys.stderr)

@@ -103,8 +103,7 @@ def fingerprint(*parts: Any) -> str:
         for array in arrays:
             if isinstance(array, np.ndarray):
                 digest.update(f"{array.dtype} {array.shape} ".encode())
-                for part_digest in _digests(array):
-                    digest.update(part_digest)
+                digest.update(b"".join(_digests(array)))
             else:
                 digest.update(f"{array!r}; ".encode())
     return digest.hexdigest()
@@ -118,7 +117,6 @@ def _digests(array: np.ndarray, *, numbers: int = 2**22) -> list[bytes]:
     n_rows = max(1, numbers * len(array) // max(1, array.size))
 
     def digest(rows: slice) -> bytes:
-        part = np.ascontiguousarray(array[rows])
-        return hashlib.blake2b(part.data, digest_size=16).digest()
+        return hashlib.blake2b(np.ascontiguousarray(array[rows]).data, digest_size=16).digest()
 
     return map_threads(digest, list(gen_batches(len(array), n_rows)))

@@ -16,13 +16,7 @@ from manifactor._support.values import bad_values, ceil_div
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.sums.summands import Sum, confidence
-from manifactor.spectral.diffusion import (
-    CombinedFunctions,
-    Diffusion,
-    Values,
-    combined_functions,
-    is_combinable,
-)
+from manifactor.spectral.diffusion import CombinedFunctions, Diffusion, Values, is_combinable
 from manifactor.spectral.laplacian import LEAST_COMPANY
 from manifactor.spectral.preparation import Preparation
 from manifactor.spectral.searches import nearest_point
@@ -113,7 +107,7 @@ def _placer(factors: Sequence[Factor], diffusion: Diffusion, n_new: int) -> Plac
         return _general_placer(factors, diffusion, reach)
     effective = [factor.effective() for factor in factors]
     combinations = [factor.combinations for factor in effective]
-    functions = combined_functions(diffusion, np.hstack(combinations), reach=reach, n_new=n_new)
+    functions = CombinedFunctions(diffusion, np.hstack(combinations), reach=reach, n_new=n_new)
     distinct = diffusion.graph.distinct
     return partial(
         _place_combined,

@@ -76,9 +76,9 @@ class StepMemory:
 
         def joined(size: int) -> "Tensor":
             step = max(1, size // row_bytes)
-            starts = range(0, n_rows, step)
-            parts = [part(slice(start, start + step)) for start in starts]
-            return extra("torch").cat(parts)
+            return extra("torch").cat(
+                [part(slice(start, start + step)) for start in range(0, n_rows, step)]
+            )
 
         return self.fit(joined)
 
@@ -121,8 +121,7 @@ class SampleCells:
 
         A cell counts with all its samples or with none.
         """
-        within = self.lower_bounds(which) < reach[:, None]
-        return extra("torch").where(within, self.count, 0)
+        return extra("torch").where(self.lower_bounds(which) < reach[:, None], self.count, 0)
 
 
 def make_cells(X: "Tensor") -> SampleCells:
@@ -226,10 +225,8 @@ class SearchPass:
         """Return the memory that one block of queries takes."""
         # Estimates in numbers of 4 bytes, indices being of 8; up to three arrays of differences
         # exist at once.
-        copies = 3 if self.by_differences else 1
-        distances = copies * n_queries * n_candidates
-        n_features = self.cells.samples.shape[1]
-        samples = (2 * n_features + 16) * n_candidates
+        distances = (3 if self.by_differences else 1) * n_queries * n_candidates
+        samples = (2 * self.cells.samples.shape[1] + 16) * n_candidates
         chosen = 12 * n_queries * self.n_chosen
         counts = 12 * len(self.cells.count)
         return 4 * (distances + samples + chosen + counts)
@@ -270,8 +267,7 @@ class QueryBatch:
         cell = torch.searchsorted(ends, position, right=True)
         cell.clamp_(max=ends.shape[1] - 1)
         real = position < total
-        shift = cells.start + self.counts - ends
-        position += shift.gather(1, cell)
+        position += (cells.start + self.counts - ends).gather(1, cell)
         return torch.where(real, position, 0), real
 
 
@@ -288,8 +284,7 @@ def query_blocks(search: SearchPass, rows: "Tensor") -> QueryBlocks:
     def count_candidates(some: slice) -> "Tensor":
         return cells.candidate_counts(cell[some], reach[some]).sum(1)
 
-    row_bytes = 32 * len(cells.count)
-    n_candidates = cells.memory.in_blocks(count_candidates, len(cell), row_bytes)
+    n_candidates = cells.memory.in_blocks(count_candidates, len(cell), 32 * len(cells.count))
     # Sizes alike up to a factor of two share a batch, and padding at most doubles it.
     doublings = size.float().log2().ceil().long()
     order = (doublings * (len(cells.home) + 1) + n_candidates).argsort(stable=True)
@@ -336,8 +331,7 @@ def choose_candidates(
     """
     torch = extra("torch")
     shape = batch.queries.shape
-    largest = int(batch.counts.sum(1).max())
-    total = max(search.n_chosen, largest)
+    total = max(search.n_chosen, int(batch.counts.sum(1).max()))
     batch_bytes = shape[0] * search.block_bytes(shape[1], total)
     step = max(search.n_chosen, step_bytes * total // batch_bytes)
     value = search.cells.samples.new_empty((*shape, 0))
@@ -369,8 +363,7 @@ def _split(cell: "Tensor", size: "Tensor", most: int) -> tuple["Tensor", "Tensor
     # up to that of the cell.
     size, n_blocks = size[of], n_blocks[of]
     ends = size * (nth + 1) // n_blocks
-    starts = size * nth // n_blocks
-    return cell[of], ends - starts
+    return cell[of], ends - (size * nth // n_blocks)
 
 
 def _distances(
@@ -454,8 +447,7 @@ def _require_full_precision(X: "Tensor") -> None:
     single = {"dtype": torch.float32, "device": X.device}
     # 4/3 needs all digits of single precision; with fewer the product differs.
     thirds = torch.full((1, 64, 64), 4 / 3, **single)
-    product = torch.bmm(thirds, torch.eye(64, **single)[None])
-    if not torch.equal(product, thirds):
+    if not torch.equal(torch.bmm(thirds, torch.eye(64, **single)[None]), thirds):
         raise ValueError(
             "exact neighbours need matrix products in full single precision; torch is "
             "set to round them to fewer digits. Call "
@@ -483,8 +475,7 @@ def _answers(cells: SampleCells, n_neighbors: int) -> Iterator[Answers]:
             ambiguous[answers.rows] = answers.ambiguous
         # The reach that the first pass computes is always sufficient for the second.
         done = (needed[rows] <= search.reach[rows]) | final
-        unclear = rows[done & ambiguous[rows]]
-        yield from _searched(replace(search, by_differences=True), unclear)
+        yield from _searched(replace(search, by_differences=True), rows[done & ambiguous[rows]])
         # By cell, and those of like reach side by side: they will share a block, whose reach is
         # that of its farthest-reaching query.
         rows = rows[~done]
@@ -579,8 +570,7 @@ def _exact_squares(
     step = step_bytes // row_bytes + 1
     squares = []
     for i, j in zip(rows.split(step), columns.split(step), strict=True):
-        gap = samples[i][:, None] - samples[j]
-        squares.append(gap.square_().sum(2))
+        squares.append((samples[i][:, None] - samples[j]).square_().sum(2))
     return extra("torch").cat(squares)
 
 
@@ -609,8 +599,7 @@ class NeighborTable:
         column = self.indices.reshape(-1)
         # One number for each pair: sorting it brings both directions of an edge together and puts
         # the entries into the order of the rows.
-        keys = torch.cat([row * n + column, column * n + row])
-        key, order = keys.sort()
+        key, order = torch.cat([row * n + column, column * n + row]).sort()
         kept = torch.ones_like(key, dtype=torch.bool)
         kept[1:] = key[1:] != key[:-1]
         key, order = key[kept], order[kept]
@@ -662,9 +651,8 @@ class DeviceSearch(NeighborSearch):
             torch.cdist(block, known, compute_mode=exact).topk(count, largest=False)
             for block in queries.split(step)
         ]
-        distances = torch.cat([block.values for block in found])
-        indices = torch.cat([block.indices for block in found])
-        return neighbor_rows(distances.cpu().numpy(), indices.cpu().numpy(), n_samples)
+        distances, indices = (torch.cat(each).cpu().numpy() for each in zip(*found, strict=True))
+        return neighbor_rows(distances, indices, n_samples)
 
     def _on_device(self, X) -> "Tensor":
         # A copy, since torch warns about arrays that are read-only.

@@ -182,13 +182,11 @@ class FilterPlan:
         """
         needed = self.remaining(error, aim * target)
         most = quotient(limit, self.first_gain - self.gain)
-        degree = int(np.ceil(min(needed, most)))
-        return max(2, degree)
+        return max(2, int(np.ceil(min(needed, most))))
 
     def remaining(self, error: float, target: float) -> float:
         """Return the degree, a real number, that takes an error to its target."""
-        ratio = max(error / target, 1.0)
-        return np.log(ratio) / self.gain
+        return np.log(max(error / target, 1.0)) / self.gain
 
     def error_after(self, error: float, degree: int, *, rounding: float) -> float:
         """Return the error of the last wanted vector after a polynomial.
@@ -207,8 +205,7 @@ class FilterPlan:
         limit = self.faithful_gain(wide=wide)
         degree = self.degree(error, target, limit, aim=AIM)
         begin = 0.0 if wide else error
-        after = self.error_after(begin, degree, rounding=ORTHONORMAL_ROUNDING)
-        return after < 2 * target
+        return self.error_after(begin, degree, rounding=ORTHONORMAL_ROUNDING) < 2 * target
 
     def settled(self, last: float, safe: float) -> "FilterPlan":
         """Return the plan for a last eigenvalue that is known well.
@@ -266,8 +263,7 @@ def first_plan(
     else:
         # Only the bottom of the spectrum is to be known: any probe shows it.
         values, _ = spectral_density(operator, np.inf, probes=4, steps=20, rng=rng)
-        useful = (start.n_accurate + len(start.values)) // 2
-        safe = max(safe, min(width, useful))
+        safe = max(safe, min(width, (start.n_accurate + len(start.values)) // 2))
         last = start.values[n_pairs - 1]
         # What lies beyond the wanted eigenvalues is less accurate in a start, so the cut is put as
         # far beyond the last one as `safe` of them lie within.
@@ -311,8 +307,7 @@ def first_block(
     block = operator.random(width, rng) if start is None else _extended(operator, start, width)
     # A random vector is nearly all rough; damping by this gain takes a few degrees only.
     for rough in plan.rough():
-        degree = int(np.ceil(4 / rough.gain))
-        block = chebyshev_filter(operator, block, rough, max(2, degree))
+        block = chebyshev_filter(operator, block, rough, max(2, int(np.ceil(4 / rough.gain))))
     return block
 
 
@@ -398,8 +393,7 @@ def merged(
     # Stable, so that of equal values those locked before come first, as they did.
     order = np.argsort(-values, kind="stable")
     values, residuals = values[order], residuals[order]
-    asked = required(values[:n_pairs], tolerance)
-    excess = residuals[:n_pairs] / asked
+    excess = residuals[:n_pairs] / required(values[:n_pairs], tolerance)
     return RitzPairs(values, residuals, order, excess)
 
 
@@ -416,8 +410,7 @@ def orthonormalizer(gram: np.ndarray) -> np.ndarray:
     with suppress(LinAlgError):
         triangle = cholesky(gram)
         if np.diag(triangle).min() > 1e-4:
-            inverse = solve_triangular(triangle, np.eye(len(gram)))
-            return scale[:, None] * inverse
+            return scale[:, None] * solve_triangular(triangle, np.eye(len(gram)))
     values, basis = eigh(gram)
     values = values[::-1]
     basis = basis[:, ::-1]
@@ -459,8 +452,7 @@ def filtered(
         # pairs were read. What is left of them lies near the cut, and is the sampling error: with
         # 12,500 of 100,000 samples and 37,500 of 300,000 residuals came out at half of those asked
         # for.
-        sampling = 6 * (1 - plan.cut) / np.sqrt(len(start.rows))
-        error, rounding, refined_aim = sampling, 0.0, 0.5
+        error, rounding, refined_aim = 6 * (1 - plan.cut) / np.sqrt(len(start.rows)), 0.0, 0.5
     iteration = _Iteration(
         operator,
         n_pairs,
@@ -476,26 +468,13 @@ def filtered(
         refined_aim=refined_aim,
     )
     del block  # the iteration replaces its block, and this name would keep the first
-    while True:
-        iteration.filter_block()
-        if progress is not None:
-            progress(iteration.share_done())
-        if iteration.needs_more_filtering():
-            iteration.orthonormalize()
-            continue
-        pairs = iteration.read_pairs()
-        iteration.count_stalls(pairs)
-        if iteration.is_over(pairs):
-            return iteration.result(pairs, spare=spare)
-        iteration.lock(pairs)
-        iteration.refine(pairs)
+    return iteration.pairs(spare, progress)
 
 
 def _no_pairs(operator: Operator, block: Any) -> Pairs:
     """Return an empty set of pairs of the block's kind."""
     none = np.empty(0)
-    vectors = operator.columns(block, np.arange(0))
-    return Pairs(none, vectors, none)
+    return Pairs(none, operator.columns(block, np.arange(0)), none)
 
 
 @dataclass
@@ -529,6 +508,26 @@ class _Iteration:
         """Residual asked of the last wanted pair."""
         return float(required(np.array(self.plan.last), self.tolerance))
 
+    def pairs(self, spare: bool, progress: Callable[[float], None] | None) -> Pairs:
+        """Return the pairs after as many polynomials as they need."""
+        while True:
+            self.filter_block()
+            if progress is not None:
+                progress(self.share_done())
+            if self.needs_more_filtering():
+                self.orthonormalize()
+                continue
+            pairs = self.read_pairs()
+            # A polynomial aims at far less than half of what there was.
+            self.stalled = bool(pairs.worst > self.worst / 2)
+            self.stalls += self.stalled
+            self.worst = pairs.worst
+            # All are accurate, or no more products are worth it.
+            if pairs.worst <= 1 or self.products >= BUDGET or self.stalls > 3:
+                return self.result(pairs, spare=spare)
+            self.lock(pairs)
+            self.refine(pairs)
+
     def filter_block(self) -> None:
         """Apply the polynomial that the plan asks for, as far as rounding allows."""
         # Far from the target single precision is enough, whatever the target: rounding is small
@@ -553,8 +552,7 @@ class _Iteration:
 
     def share_done(self) -> float:
         """Return the share of all degrees that is done, as far as can be foreseen."""
-        remaining = self.plan.remaining(self.error, self.target)
-        share = self.products / (self.products + remaining)
+        share = self.products / (self.products + self.plan.remaining(self.error, self.target))
         # Pairs are still to be read, even if no degree remains.
         return min(0.99, share)
 
@@ -594,24 +592,11 @@ class _Iteration:
         self.locked = _no_pairs(operator, self.block)
         return pairs
 
-    def count_stalls(self, pairs: RitzPairs) -> None:
-        """Compare the worst residual with that of the last time."""
-        # A polynomial aims at far less than half of what there was.
-        self.stalled = bool(pairs.worst > self.worst / 2)
-        self.stalls += self.stalled
-        self.worst = pairs.worst
-
-    def is_over(self, pairs: RitzPairs) -> bool:
-        """Return whether all pairs are accurate, or no more products are worth it."""
-        return bool(pairs.worst <= 1 or self.products >= BUDGET or self.stalls > 3)
-
     def result(self, pairs: RitzPairs, *, spare: bool) -> Pairs:
         """Return the pairs up to the first that is not accurate, or all of them."""
         # A pair beyond the constant one is returned, accurate or not: the caller warns of its
         # residual.
-        count = max(2, pairs.n_accurate())
-        if spare:
-            count = len(pairs.values)
+        count = len(pairs.values) if spare else max(2, pairs.n_accurate())
         return Pairs(
             pairs.values[:count],
             self.operator.vectors(self.block, pairs.order[:count]),
@@ -628,8 +613,7 @@ class _Iteration:
             pairs.residuals[accurate],
         )
         # Spare vectors stay with them: they hold what is still missing.
-        others = np.delete(pairs.order, accurate)
-        self.block = self.operator.columns(self.block, others)
+        self.block = self.operator.columns(self.block, np.delete(pairs.order, accurate))
 
     def refine(self, pairs: RitzPairs) -> None:
         """Adapt the plan to the Ritz values.
@@ -641,8 +625,7 @@ class _Iteration:
         self.aim = self.refined_aim
         # Ritz vectors are not mixtures.
         self.rounding = 0.0
-        width = len(pairs.values)
-        n_safe = int(safe_count(self.n_pairs, width))
+        n_safe = int(safe_count(self.n_pairs, len(pairs.values)))
         safe = float(pairs.values[n_safe - 1])
         last = float(pairs.values[self.n_pairs - 1])
         # A Ritz value with this error tells more than the density.

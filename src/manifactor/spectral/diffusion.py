@@ -24,7 +24,7 @@ from manifactor.spectral.kernel import COINCIDENT, Affinity, kernel_rows
 from manifactor.spectral.laplacian import LEAST_COMPANY, Part, laplacian_spectrum
 from manifactor.spectral.neighbors import N_NEIGHBORS, NeighborGraph
 from manifactor.spectral.preparation import Preparation
-from manifactor.spectral.searches import NearestSamples, TreeSearch, nearest_samples
+from manifactor.spectral.searches import NearestSamples, TreeSearch, neighbor_rows
 from manifactor.spectral.settings import DiffusionSettings
 from manifactor.spectral.spectrum import Spectrum
 
@@ -168,12 +168,8 @@ class Diffusion:
         if isinstance(self.affinity.kernel, ResidentMatrix):
             return True  # the forecast is of the host's memory, not of the device's
         n_columns = 0 if self.points is None else self.samples.shape[1]
-        cost = forecast(
-            len(self.graph.distinct),
-            n_columns,
-            n_neighbors=self.n_neighbors,
-            n_functions=n_functions,
-        )
+        n_samples, n_neighbors = len(self.graph.distinct), self.n_neighbors
+        cost = forecast(n_samples, n_columns, n_neighbors=n_neighbors, n_functions=n_functions)
         # The forecast is of the whole fit, a part of which is in memory by now.
         fits = cost.memory <= available_memory() + held_memory()
         if not fits:
@@ -211,7 +207,6 @@ class Values:
     company: np.ndarray  # (n_new,): kernel weight of all neighbours
 
 
-@dataclass(frozen=True)
 class CombinedFunctions:
     """Combinations of the functions of a diffusion, at any samples.
 
@@ -220,17 +215,41 @@ class CombinedFunctions:
     samples that are asked for together with it.
     """
 
-    # (n_distinct,): the distinct training samples in an order in which near ones are near in
-    # memory; all that follows is in this order
-    order: np.ndarray
-    search: NearestSamples
-    # (n_distinct, 1 + n_combinations): the pull of the walk, then its products with the
-    # combinations, each function divided by its eigenvalue of the walk
-    weighted: np.ndarray
-    known: np.ndarray  # (n_distinct, n_combinations): the combinations at the training samples
-    bandwidth: float
-    reach: float  # distance beyond which new samples are put on the nearest training sample
-    coincident: float  # squared distance below which they are
+    def __init__(
+        self, diffusion: Diffusion, coefficients: np.ndarray, *, reach: float, n_new: int
+    ) -> None:
+        """Compute the combinations at the training samples.
+
+        Samples farther than `reach` are put on the nearest training sample.
+
+        Shapes: coefficients (n_functions, n_combinations).
+        """
+        spectrum, affinity, graph = diffusion.distinct, diffusion.affinity, diffusion.graph
+        growth = np.exp(spectrum.step * spectrum.eigenvalues)
+        extended = spectrum.functions @ (growth[:, None] * coefficients)
+        weighted = affinity.pull[:, None] * np.hstack([np.ones((len(extended), 1)), extended])
+        sums = affinity.kernel @ weighted
+        samples = diffusion.samples[graph.distinct]
+        # Leaf by leaf of a tree: the neighbours of a sample then take few pages of memory, which
+        # saves a third of the time. All that follows is in this order.
+        self.order = order = KDTree(samples).indices
+        self.search = NearestSamples(
+            samples[order],
+            graph.search.n_neighbors + 1,
+            dimension=diffusion.dimension,
+            n_new=n_new,
+            reach=reach,
+        )
+        # (n_distinct, 1 + n_combinations): the pull of the walk, then its products with the
+        # combinations, each function divided by its eigenvalue of the walk
+        self.weighted = weighted[order]
+        # (n_distinct, n_combinations): the combinations at the training samples
+        self.known = (sums[:, 1:] / sums[:, :1])[order]
+        self.bandwidth = affinity.bandwidth.value
+        self.reach = reach
+        # Squared distance below which a new sample is put on a training sample: its weight is 1 but
+        # for this.
+        self.coincident = -self.bandwidth * np.log1p(-COINCIDENT)
 
     def __call__(self, X: np.ndarray) -> Values:
         """Return the combinations at prepared samples, (n_new, n_features)."""
@@ -244,9 +263,7 @@ class CombinedFunctions:
         weights = np.exp(around.squared / -self.bandwidth) * around.inside
         # Row by row, one neighbour after the other: a product of dense matrices would depend on the
         # number of rows in the last bit.
-        starts = np.arange(0, weights.size + 1, weights.shape[1])
-        entries = (weights.ravel(), around.indices.ravel(), starts)
-        sums = sp.csr_array(entries, shape=(len(X), len(self.known))) @ self.weighted
+        sums = neighbor_rows(weights, around.indices, len(self.known)) @ self.weighted
         distance = np.sqrt(squared)
         own = (squared < self.coincident) | (distance > self.reach)
         total = np.where(own, 1.0, sums[:, 0])
@@ -256,7 +273,7 @@ class CombinedFunctions:
 
 
 def is_combinable(diffusion: Diffusion) -> bool:
-    """Return whether `combined_functions` can be made of a diffusion.
+    """Return whether `CombinedFunctions` can be made of a diffusion.
 
     Its neighbours must be the nearest samples, found by a tree, with one bandwidth for all. Samples
     that the fit left out as outliers are not looked at.
@@ -267,41 +284,4 @@ def is_combinable(diffusion: Diffusion) -> bool:
         and sp.issparse(affinity.kernel)
         and affinity.local_scale is None
         and not graph.undrawn.any()
-    )
-
-
-def combined_functions(
-    diffusion: Diffusion, coefficients: np.ndarray, *, reach: float, n_new: int
-) -> CombinedFunctions:
-    """Return combinations of the functions of a diffusion, to be read at new samples.
-
-    Shapes: coefficients (n_functions, n_combinations).
-    """
-    spectrum, affinity, graph = diffusion.distinct, diffusion.affinity, diffusion.graph
-    growth = np.exp(spectrum.step * spectrum.eigenvalues)
-    extended = spectrum.functions @ (growth[:, None] * coefficients)
-    ones = np.ones((len(extended), 1))
-    weighted = affinity.pull[:, None] * np.hstack([ones, extended])
-    sums = affinity.kernel @ weighted
-    bandwidth = affinity.bandwidth.value
-    samples = diffusion.samples[graph.distinct]
-    # Leaf by leaf of a tree: the neighbours of a sample then take few pages of memory, which saves
-    # a third of the time.
-    order = KDTree(samples).indices
-    search = nearest_samples(
-        samples[order],
-        graph.search.n_neighbors + 1,
-        dimension=diffusion.dimension,
-        n_new=n_new,
-        reach=reach,
-    )
-    return CombinedFunctions(
-        order=order,
-        search=search,
-        weighted=weighted[order],
-        known=(sums[:, 1:] / sums[:, :1])[order],
-        bandwidth=bandwidth,
-        reach=reach,
-        # The weight of a sample so near is 1 but for this.
-        coincident=-bandwidth * np.log1p(-COINCIDENT),
     )

@@ -114,11 +114,6 @@ def as_duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} hours"
 
 
-def is_gpu(device: str) -> bool:
-    """Return whether a device is one whose cost is known."""
-    return str(device).removeprefix("torch:").partition(":")[0] == "cuda"
-
-
 def forecast_on_device(
     n_samples: int, n_features: int, *, n_neighbors: int, n_functions: int
 ) -> Forecast:

@@ -102,8 +102,7 @@ class ResidentMatrix:
         if self.diagonal is None:
             return taken
         diagonal = self.diagonal[which].cpu().numpy()
-        one_a_row = np.arange(len(rows) + 1)
-        return taken + sp.csr_array((diagonal, rows, one_a_row), shape=shape)
+        return taken + sp.csr_array((diagonal, rows, np.arange(len(rows) + 1)), shape=shape)
 
     def tocsr(self) -> sp.csr_array:
         """Return the whole matrix on the host, in double precision."""
@@ -111,8 +110,7 @@ class ResidentMatrix:
             return self._with_diagonal_inside().tocsr()
         data = from_tensor(self.entries.double())
         indices = from_tensor(self.columns)
-        starts = self.starts.cpu().numpy()
-        return sp.csr_array((data, indices, starts), shape=self.shape)
+        return sp.csr_array((data, indices, self.starts.cpu().numpy()), shape=self.shape)
 
     def _with_diagonal_inside(self) -> "ResidentMatrix":
         """Return the matrix with the diagonal as the last entry of each row."""
@@ -225,8 +223,7 @@ def functions_there(vectors: "Tensor", weights: np.ndarray, nearly: float) -> "T
         return None
     functions = vectors / root[:, None] - mixed
     # An eigenvector has no sign: the larger extreme is made positive.
-    flipped = functions.amax(0) < -functions.amin(0)
-    functions *= extra("torch").where(flipped, -1.0, 1.0)
+    functions *= extra("torch").where(functions.amax(0) < -functions.amin(0), -1.0, 1.0)
     functions[:, 0] = 1.0
     return functions
 
@@ -298,16 +295,13 @@ class DeviceOperator:
     def random(self, width: int, rng: Generator) -> "Tensor":
         torch = extra("torch")
         # Torch draws on the device itself; its generator follows the caller's.
-        seed = int(rng.integers(2**62))
-        generator = torch.Generator(device=self._device).manual_seed(seed)
-        shape = (self.n, width)
-        block = torch.randn(shape, generator=generator, device=self._device)
+        generator = torch.Generator(device=self._device).manual_seed(int(rng.integers(2**62)))
+        block = torch.randn((self.n, width), generator=generator, device=self._device)
         return block.div_(self.n**0.5)
 
     def filled(self, rows: np.ndarray, vectors: np.ndarray) -> "Tensor":
         torch = extra("torch")
-        shape = (self.n, vectors.shape[1])
-        block = torch.zeros(shape, dtype=torch.float32, device=self._device)
+        block = torch.zeros((self.n, vectors.shape[1]), dtype=torch.float32, device=self._device)
         block[on_device(self._device, rows)] = self._there(vectors).float()
         return block
 
@@ -325,16 +319,13 @@ class DeviceOperator:
         if block.shape[1] < 8:
             raise torch.OutOfMemoryError("no room for a product with a few vectors.")
         # The caller's block stays whole; only what a product needs beside it halves.
-        halves = block.chunk(2, dim=1)
-        products = [self.product(half.contiguous()) for half in halves]
-        return torch.cat(products, dim=1)
+        return torch.cat([self.product(half.contiguous()) for half in block.chunk(2, dim=1)], dim=1)
 
     def _whole_product(self, block: "Tensor") -> "Tensor":
         out = self._of_precision(block) @ block
         if self._diagonal is None:
             return out
-        diagonal = self._diagonal.to(block.dtype)
-        return out.addcmul_(diagonal[:, None], block)
+        return out.addcmul_(self._diagonal.to(block.dtype)[:, None], block)
 
     def _of_precision(self, block: "Tensor") -> "Tensor":
         """Return the matrix, without `diagonal`, in the precision of a block."""
@@ -344,9 +335,8 @@ class DeviceOperator:
         self, now: "Tensor", before: "Tensor", centre: float, forward: float, back: float
     ) -> None:
         torch = extra("torch")
-        matrix = self._of_precision(now)
         # In place: neither time nor memory for a block between.
-        torch.addmm(before, matrix, now, beta=-back, alpha=forward, out=before)
+        torch.addmm(before, self._of_precision(now), now, beta=-back, alpha=forward, out=before)
         if self._diagonal is None:
             before.add_(now, alpha=-forward * centre)
         else:
@@ -366,8 +356,7 @@ class DeviceOperator:
 
     def stacked(self, numbers: "Sequence[Tensor]") -> np.ndarray:
         # One transfer for all of them: each would wait for the device.
-        together = extra("torch").stack(list(numbers))
-        return from_tensor(together)
+        return from_tensor(extra("torch").stack(list(numbers)))
 
     def add(self, block: "Tensor", other: "Tensor", factors: "Tensor") -> None:
         block.addcmul_(other, factors.to(block.dtype))
@@ -403,5 +392,4 @@ class DeviceOperator:
     def beside(self, one: "Tensor", other: "Tensor") -> "Tensor":
         if not one.shape[1]:
             return other
-        blocks = [one.to(other.dtype), other]
-        return extra("torch").cat(blocks, dim=1)
+        return extra("torch").cat([one.to(other.dtype), other], dim=1)

@@ -143,8 +143,7 @@ def dimension_from_slope(slope: float, n_neighbors: float) -> float:
     """
     dimensions, weight, moment = _sums_over_balls()
     slopes = moment * n_neighbors / (1 + weight * n_neighbors)
-    steepest = slopes.max(axis=1)
-    return float(np.interp(slope, steepest, dimensions))
+    return float(np.interp(slope, slopes.max(axis=1), dimensions))
 
 
 @cache
@@ -177,8 +176,7 @@ def local_scale(distances: sp.csr_array) -> np.ndarray:
     # One sort for all rows: the row, and the distance as a fraction below one half.
     key = row_of(distances) + 0.5 * quotient(distances.data, distances.data.max())
     ordered = distances.data[np.argsort(key)]
-    starts = distances.indptr[:-1]
-    return ordered[starts + np.minimum(SCALE_NEIGHBOR, count) - 1]
+    return ordered[distances.indptr[:-1] + np.minimum(SCALE_NEIGHBOR, count) - 1]
 
 
 def rescale(
@@ -295,8 +293,7 @@ def dense_affinity(
             f"the kernel must connect samples; got `bandwidth` {chosen.value:.3g}, at "
             "which each is connected with itself only. Raise `bandwidth`."
         )
-    step = chosen.value / 4 * moving
-    return Affinity(kernel, pull, degree, chosen, step, None)
+    return Affinity(kernel, pull, degree, chosen, chosen.value / 4 * moving, None)
 
 
 def kernel_rows(distances: sp.csr_array, affinity: Affinity) -> sp.csr_array:

@@ -156,8 +156,7 @@ def _descending(matrix, values: np.ndarray, vectors: np.ndarray) -> Pairs:
     """Return ascending pairs in descending order, with their residuals."""
     values = values[::-1]
     vectors = vectors[:, ::-1]
-    off = matrix @ vectors - vectors * values
-    return Pairs(values, vectors, np.linalg.norm(off, axis=0))
+    return Pairs(values, vectors, np.linalg.norm(matrix @ vectors - vectors * values, axis=0))
 
 
 def chebyshev(matrix, n_pairs: int, **options) -> Pairs:

@@ -198,8 +198,7 @@ def _nearest_outside(X: np.ndarray, component: np.ndarray) -> tuple[float, int, 
     search = NearestNeighbors(n_neighbors=1, n_jobs=cores()).fit(X[outside])
     distances, neighbors = search.kneighbors(X[inside])
     best = int(np.argmin(distances))
-    end = int(outside[neighbors[best, 0]])
-    return float(distances[best, 0]), int(inside[best]), end
+    return float(distances[best, 0]), int(inside[best]), int(outside[neighbors[best, 0]])
 
 
 # Copies among the samples: found by distances of 0, and merged.
@@ -329,8 +328,7 @@ class NeighborGraph:
         stays = len(self.bridges) or not sp.issparse(self.distances)
         if device == "cpu" or stays:
             return self
-        distances = resident(self.distances, require_device(device))
-        return replace(self, distances=distances)
+        return replace(self, distances=resident(self.distances, require_device(device)))
 
     def with_search(self, samples: np.ndarray, n_jobs: int | None) -> "NeighborGraph":
         """Return the graph with its search, built again if it was not kept.
@@ -379,8 +377,7 @@ class NeighborGraph:
         graph = _assembled(distances, samples, left, search, n_neighbors, self.method)
         # Most edges are those found before, with the recall of then.
         recall = graph.recall if anew else min(self.recall, graph.recall)
-        outliers = self.outliers | isolated[self.inverse]
-        return replace(graph, recall=recall, outliers=outliers)
+        return replace(graph, recall=recall, outliers=self.outliers | isolated[self.inverse])
 
     def distances_to(self, X) -> sp.csr_array:
         """Return distances of new samples to their neighbours, (n_new, n_distinct)."""

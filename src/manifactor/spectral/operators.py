@@ -40,7 +40,16 @@ class TiledRows:
     def __init__(self, rows: sp.csr_array) -> None:
         self.n_rows = rows.shape[0]
         self._where = row_slices(self.n_rows, TILE_ROWS, suits=1)
-        self._tiles = [_tile(rows, where) for where in self._where]
+        self._tiles = []  # columns that some rows have, and the rows at those columns
+        for where in self._where:
+            starts = rows.indptr[where.start : where.stop + 1]
+            inside = slice(starts[0], starts[-1])
+            columns, place = np.unique(rows.indices[inside], return_inverse=True)
+            lengths = np.diff(starts)
+            tile = np.zeros((len(lengths), len(columns)), np.float32)
+            tile[np.repeat(np.arange(len(lengths)), lengths), place] = rows.data[inside]
+            # Indices of this size are taken as they are; others would be converted every time.
+            self._tiles.append((columns.astype(np.intp), tile))
         self._most_columns = max(len(columns) for columns, _ in self._tiles)
 
     def __matmul__(self, block: np.ndarray) -> np.ndarray:
@@ -56,18 +65,6 @@ class TiledRows:
         return out
 
 
-def _tile(rows: sp.csr_array, where: slice) -> tuple[np.ndarray, np.ndarray]:
-    """Return the columns that some rows have, and the rows at those columns."""
-    starts = rows.indptr[where.start : where.stop + 1]
-    inside = slice(starts[0], starts[-1])
-    columns, place = np.unique(rows.indices[inside], return_inverse=True)
-    lengths = np.diff(starts)
-    tile = np.zeros((len(lengths), len(columns)), np.float32)
-    tile[np.repeat(np.arange(len(lengths)), lengths), place] = rows.data[inside]
-    # Indices of this size are taken as they are; others would be converted every time.
-    return columns.astype(np.intp), tile
-
-
 def locally_ordered(matrix: sp.csr_array) -> tuple[sp.csr_array, np.ndarray]:
     """Return a matrix with samples near each other in rows near each other.
 
@@ -78,8 +75,7 @@ def locally_ordered(matrix: sp.csr_array) -> tuple[sp.csr_array, np.ndarray]:
     if columns_of_tiles(matrix) <= 8:
         return matrix, np.arange(matrix.shape[0])
     order = reverse_cuthill_mckee(sp.csr_matrix(matrix), symmetric_mode=True)
-    rows = sp.csr_array(matrix)[order]
-    band = sp.csr_array(rows[:, order])
+    band = sp.csr_array(sp.csr_array(matrix)[order][:, order])
     # Sorted, so that a product reads the block from its beginning to its end.
     band.sort_indices()
     return band, order
@@ -170,8 +166,7 @@ class HostOperator:
         block = rng.random((self.n, width), dtype=np.float32)
         block -= np.float32(0.5)
         # The variance of a uniform number is 1/12.
-        length = np.sqrt(12 / self.n)
-        block *= np.float32(length)
+        block *= np.float32(np.sqrt(12 / self.n))
         return block
 
     def filled(self, rows: np.ndarray, vectors: np.ndarray) -> Block:
@@ -179,8 +174,7 @@ class HostOperator:
 
         It is 0 on all others, and in single precision.
         """
-        shape = (self.n, vectors.shape[1])
-        block = np.zeros(shape, dtype=np.float32)
+        block = np.zeros((self.n, vectors.shape[1]), dtype=np.float32)
         place = np.empty(self.n, dtype=int)
         place[self.order] = np.arange(self.n)
         block[place[rows]] = vectors
@@ -320,8 +314,7 @@ class HostOperator:
             off -= block[rows, :count] * values
             return np.einsum("xa,xa->a", off, off)
 
-        squares = self._sum(work, np.zeros(count))
-        return np.sqrt(squares)
+        return np.sqrt(self._sum(work, np.zeros(count)))
 
     def columns(self, block: Block, which: np.ndarray) -> Block:
         """Return a block of some of the vectors."""
@@ -339,8 +332,7 @@ class HostOperator:
 
     def _sum(self, work: Callable[[slice], np.ndarray], zero) -> Any:
         """Return the sum over all strips, always in the same order."""
-        parts = self._pool.map(work, self._strips)
-        return sum(parts, zero)
+        return sum(self._pool.map(work, self._strips), zero)
 
     def _run(self, work: Callable[..., None], *parts) -> None:
         list(self._pool.map(work, self._strips, *parts))

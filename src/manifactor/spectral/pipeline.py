@@ -12,7 +12,7 @@ from manifactor._support.errors import NothingFoundError
 from manifactor._support.parameters import Choice, given
 from manifactor._support.stages import Stages, fingerprint
 from manifactor.spectral.diffusion import Diffusion
-from manifactor.spectral.forecast import Forecast, forecast, forecast_on_device, is_gpu
+from manifactor.spectral.forecast import Forecast, forecast, forecast_on_device
 from manifactor.spectral.kernel import Affinity, affinity, dense_affinity
 from manifactor.spectral.laplacian import (
     PARTED_ABOVE,
@@ -37,12 +37,14 @@ from manifactor.spectral.spectrum import Spectrum
 
 def stage_keys(X, settings: DiffusionSettings, stages: Stages) -> dict[str, str]:
     """Return the key of every stage: a fingerprint of all that it depends on."""
+    search: Any = settings.neighbors
+    if hasattr(search, "get_params"):
+        search = f"{type(search).__qualname__} {search.get_params()}"
+    elif settings.own_search:
+        search = uuid4().hex  # its parameters are unknown
     preparation = fingerprint(X, settings.precomputed, settings.own_search, settings.preparation)
     neighbours = fingerprint(
-        preparation,
-        number_of_neighbors(settings, X.shape[0]).value,
-        _search_key(settings.neighbors),
-        settings.device,
+        preparation, number_of_neighbors(settings, X.shape[0]).value, search, settings.device
     )
     # The number of functions both as asked for and as chosen: "auto" is settled only when copies
     # are known.
@@ -54,15 +56,6 @@ def stage_keys(X, settings: DiffusionSettings, stages: Stages) -> dict[str, str]
         settings.solver,
     )
     return {"preparation": preparation, "neighbours": neighbours, "spectrum": spectrum}
-
-
-def _search_key(search: Any) -> str:
-    """Return a key of a search: its parameters; a new one where those are unknown."""
-    if isinstance(search, str):
-        return search
-    if hasattr(search, "get_params"):
-        return f"{type(search).__qualname__} {search.get_params()}"
-    return uuid4().hex
 
 
 @dataclass(frozen=True)
@@ -166,11 +159,24 @@ def _walk(
             f"{n_functions} with {n_distinct} distinct samples. Lower it or add "
             "samples."
         )
-    graph = graph.on_device(settings.device)
+    walk_of = partial(
+        affinity, bandwidth=settings.bandwidth, density_correction=settings.density_correction
+    )
     with stages.timed("affinity"):
-        graph, walk = _affinity(samples, graph, settings)
+        graph, walk = _affinity(samples, graph.on_device(settings.device), walk_of, settings.dense)
         warn_of_weak_links(walk)
-    parts = _parts(samples, graph, n_functions, settings, stages=stages, rng=rng)
+    parts: tuple[Part, ...] = ()
+    # Halves of fewer samples are cheap.
+    many = len(graph.distinct) > PARTED_ABOVE
+    if many and not settings.dense and not sp.issparse(samples):
+        with stages.timed("parts"):
+            parts = draw_parts(
+                chosen(samples, graph.distinct),
+                n_functions,
+                search=partial(_search, settings=settings),
+                walk_of=walk_of,
+                rng=rng,
+            )
     with stages.timed("spectrum"):
         spectrum = laplacian_spectrum(
             walk,
@@ -185,44 +191,15 @@ def _walk(
 
 
 def _affinity(
-    samples, graph: NeighborGraph, settings: DiffusionSettings
+    samples, graph: NeighborGraph, walk_of: partial[Affinity], dense: bool
 ) -> tuple[NeighborGraph, Affinity]:
     """Return graph and walk, without samples that have no neighbours."""
-    options = kernel_options(settings)
-    if settings.dense:
-        return graph, dense_affinity(samples, graph, **options)
-    walk = affinity(graph, **options)
+    if dense:
+        return graph, dense_affinity(samples, graph, **walk_of.keywords)
+    walk = walk_of(graph)
     if sp.issparse(samples):  # without points there is no nearest neighbour to join
         return graph, walk
-    return without_outliers(samples, graph, walk, walk_of=partial(affinity, **options))
-
-
-def kernel_options(settings: DiffusionSettings) -> dict[str, Any]:
-    """Return the keyword arguments of `affinity`."""
-    return {"bandwidth": settings.bandwidth, "density_correction": settings.density_correction}
-
-
-def _parts(
-    samples,
-    graph: NeighborGraph,
-    n_functions: int,
-    settings: DiffusionSettings,
-    *,
-    stages: Stages,
-    rng: np.random.Generator,
-) -> tuple[Part, ...]:
-    """Return random parts of many samples; none where halves are cheap."""
-    few = len(graph.distinct) <= PARTED_ABOVE
-    if few or settings.dense or sp.issparse(samples):
-        return ()
-    with stages.timed("parts"):
-        return draw_parts(
-            chosen(samples, graph.distinct),
-            n_functions,
-            search=partial(_search, settings=settings),
-            walk_of=partial(affinity, **kernel_options(settings)),
-            rng=rng,
-        )
+    return without_outliers(samples, graph, walk, walk_of=walk_of)
 
 
 def _diffusion(
@@ -306,7 +283,8 @@ def forecast_diffusion(
         "n_functions": number_of_functions(settings, n_samples).value,
     }
     # The dense kernel is computed by the host on any device.
-    if is_gpu(settings.device) and not settings.dense:
+    kind = str(settings.device).removeprefix("torch:").partition(":")[0]
+    if kind == "cuda" and not settings.dense:
         return forecast_on_device(n_samples, n_features, **counts)
     search = "custom" if settings.own_search else settings.neighbors
     return forecast(n_samples, n_features, **counts, search=search, n_cores=n_cores)

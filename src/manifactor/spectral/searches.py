@@ -195,8 +195,7 @@ class BruteSearch(NeighborSearch):
         # from inner products are wrong for copies.
         tiny = np.flatnonzero(distances.data < 1e-6 * largest)
         rows = np.searchsorted(distances.indptr, tiny, side="right") - 1
-        gap = X[rows] - X[distances.indices[tiny]]
-        distances.data[tiny] = np.linalg.norm(gap, axis=1)
+        distances.data[tiny] = np.linalg.norm(X[rows] - X[distances.indices[tiny]], axis=1)
         return distances
 
 
@@ -219,7 +218,6 @@ class Around:
         return self.indices[rows, at], self.squared[rows, at]
 
 
-@dataclass(frozen=True)
 class NearestSamples:
     """A search for the `count` nearest samples, exact.
 
@@ -227,23 +225,50 @@ class NearestSamples:
     asked for, nor on whether there are lists.
     """
 
-    samples: np.ndarray  # (n_features, n_samples): columns one after the other
-    tree: KDTree
-    count: int
-    # Distance of the nearest sample beyond which the others do not matter: those of the nearest
-    # sample itself will do. A tree takes long for them.
-    reach: float = np.inf
-    lists: np.ndarray | None = None  # (n_samples, length): samples near each sample, ascending
-    # (n_samples,): distance up to which the list of a sample has all
-    radius: np.ndarray | None = None
+    def __init__(
+        self,
+        samples: np.ndarray,
+        count: int,
+        *,
+        dimension: float,
+        n_new: int,
+        reach: float = np.inf,
+    ) -> None:
+        """Make lists of the samples near each sample, where `n_new` samples pay for them.
+
+        In few dimensions the neighbours of a new sample are near its nearest sample, and comparing
+        it with a list takes a fifth of the time of a tree.
+
+        Shapes: samples (n_samples, n_features).
+        """
+        samples = np.asarray(samples, dtype=np.float64)
+        self.samples = np.ascontiguousarray(samples.T)  # columns one after the other
+        self.tree = KDTree(samples)
+        self.count = count = min(count, len(samples))
+        # Distance of the nearest sample beyond which the others do not matter: those of the nearest
+        # sample itself will do. A tree takes long for them.
+        self.reach = reach
+        # A list reaches far enough for new samples whose nearest sample is so far off that 6
+        # samples were to be expected within that distance; others, 1 in 100, are looked up in the
+        # tree. Lists have 110 samples for 65 neighbours in 2 dimensions, and 420 in 4, beyond which
+        # a tree is as fast.
+        few = max(1.0, dimension)
+        length = int(np.ceil(count * (1 + (6 / count) ** (1 / few)) ** few))
+        # One takes twice as long as the neighbours of a new sample. Above 100,000 samples they
+        # would take more than some 100 MB.
+        pays = 4 * len(samples) <= n_new and len(samples) <= 100_000
+        self.has_lists = pays and dimension <= 4 and length < len(samples)
+        if self.has_lists:
+            distance, found = self.tree.query(samples, length, workers=cores())
+            self.lists = np.sort(found, axis=1)  # (n_samples, length): samples near each sample
+            self.radius = distance[:, -1]  # (n_samples,): up to which the list of a sample has all
 
     def around(self, X: np.ndarray) -> Around:
         """Return the nearest samples of new ones, (n_new, n_features)."""
         distance, nearest = self.tree.query(X)
         far = distance > self.reach
-        near = np.where(far[:, None], self.tree.data[nearest], X)
-        if self.lists is None or self.radius is None:
-            return self._in_tree(X, near)
+        if not self.has_lists:
+            return self._in_tree(X, np.where(far[:, None], self.tree.data[nearest], X))
         indices = self.lists.take(nearest, axis=0)
         squared = self._squared(X, indices)
         # The distance of the last one that belongs to the nearest.
@@ -264,8 +289,7 @@ class NearestSamples:
 
     def _in_tree(self, X: np.ndarray, near: np.ndarray) -> Around:
         """Return the samples nearest to those at `near`, by the tree."""
-        found = self.tree.query(near, self.count)[1].reshape(len(X), self.count)
-        indices = np.sort(found, axis=1)
+        indices = np.sort(self.tree.query(near, self.count)[1].reshape(len(X), self.count), axis=1)
         inside = np.ones(indices.shape, dtype=bool)
         return Around(indices, self._squared(X, indices), inside)
 
@@ -280,36 +304,6 @@ class NearestSamples:
             other *= other
             squared += other
         return squared
-
-
-def nearest_samples(
-    samples: np.ndarray, count: int, *, dimension: float, n_new: int, reach: float = np.inf
-) -> NearestSamples:
-    """Return a search for the `count` nearest of the samples.
-
-    Lists of the samples near each sample are made where the number of new samples pays for them: in
-    few dimensions the neighbours of a new sample are near its nearest sample, and comparing it with
-    a list takes a fifth of the time of a tree.
-
-    Shapes: samples (n_samples, n_features).
-    """
-    samples = np.asarray(samples, dtype=np.float64)
-    count = min(count, len(samples))
-    tree = KDTree(samples)
-    columns = np.ascontiguousarray(samples.T)
-    # A list reaches far enough for new samples whose nearest sample is so far off that 6 samples
-    # were to be expected within that distance; others, 1 in 100, are looked up in the tree. Lists
-    # have 110 samples for 65 neighbours in 2 dimensions, and 420 in 4, beyond which a tree is as
-    # fast.
-    few = max(1.0, dimension)
-    length = int(np.ceil(count * (1 + (6 / count) ** (1 / few)) ** few))
-    # One takes twice as long as the neighbours of a new sample. Above 100,000 samples they would
-    # take more than some 100 MB.
-    pays = 4 * len(samples) <= n_new and len(samples) <= 100_000
-    if not (pays and dimension <= 4 and length < len(samples)):
-        return NearestSamples(columns, tree, count, reach)
-    distance, found = tree.query(samples, length, workers=cores())
-    return NearestSamples(columns, tree, count, reach, np.sort(found, axis=1), distance[:, -1])
 
 
 # An approximate search by faiss that measures its recall and ensures a minimum.
@@ -409,8 +403,7 @@ class ApproximateSearch(NeighborSearch):
         # faiss fills up with -1 if the lists hold fewer samples than were asked for.
         short = np.flatnonzero(found[:, -1] < 0)
         if len(short) and effort < self.lists_.nlist:
-            more = min(4 * effort, self.lists_.nlist)
-            found[short] = self._candidates(X[short], width, more)
+            found[short] = self._candidates(X[short], width, min(4 * effort, self.lists_.nlist))
         return found
 
     def _nearest(
@@ -421,10 +414,10 @@ class ApproximateSearch(NeighborSearch):
         Shapes: X (n_queries, n_features) -> distances, neighbors (n_queries, n_neighbors + 1).
         """
         shape, n_features = (len(X), self.n_neighbors + 1), X.shape[1]
-        # 32-bit indices take half of the memory wherever they suffice.
-        small = max(np.prod(shape), len(self.samples_)) < 2**31
-        neighbors = np.empty(shape, dtype=np.int32 if small else np.int64)
         distances = np.empty(shape)
+        # 32-bit indices take half of the memory wherever they suffice.
+        small = max(distances.size, len(self.samples_)) < 2**31
+        neighbors = np.empty(shape, dtype=np.int32 if small else np.int64)
         with ThreadPoolExecutor(n_threads) as pool:
             for queries in row_blocks(len(X), max(n_features, width)):
                 found = self._candidates(X[queries], width, effort)

@@ -148,8 +148,7 @@ def _graph_of_all(diffusion: Diffusion, graph: NeighborGraph, rows: np.ndarray) 
     place[rows] = graph.inverse
     if undrawn.any():
         search = NearestNeighbors(n_neighbors=1).fit(diffusion.samples[distinct])
-        nearest = search.kneighbors(diffusion.samples[undrawn], return_distance=False)
-        place[undrawn] = nearest[:, 0]
+        place[undrawn] = search.kneighbors(diffusion.samples[undrawn], return_distance=False)[:, 0]
     outliers = diffusion.graph.outliers.copy()
     outliers[rows] |= graph.outliers
     components = np.empty(len(distinct), dtype=int)

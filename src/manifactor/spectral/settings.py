@@ -90,20 +90,7 @@ def require_diffusion(settings: DiffusionSettings, n_samples: int) -> None:
     if settings.device != "cpu":
         require_device(settings.device)
         require_choice("solver", settings.solver, ["auto", "chebyshev"], "on a device")
-    _require_search(settings)
-    _require_bandwidth(settings)
-    require_number("density_correction", settings.density_correction, low=0, high=1)
-    _require_neighbors(settings, n_samples)
-    _require_jobs(settings.n_jobs)
-    count = settings.n_functions
-    if isinstance(count, str):
-        require_choice("n_functions", count, ["auto"], "or a number")
-    elif not isinstance(count, Choice):
-        require_count("n_functions", count, low=2, high=n_samples - 1, n_samples=n_samples)
-
-
-def _require_search(settings: DiffusionSettings) -> None:
-    search = settings.neighbors
+    search, n_jobs = settings.neighbors, settings.n_jobs
     if isinstance(search, str):
         require_choice("neighbors", search, ["auto", "precomputed", *SEARCHES])
     elif not (hasattr(search, "fit") and hasattr(search, "transform")):
@@ -111,14 +98,28 @@ def _require_search(settings: DiffusionSettings) -> None:
             "`neighbors` must be a name or an object with fit and transform, such as "
             f"sklearn.neighbors.KNeighborsTransformer; got {search!r}."
         )
+    _require_bandwidth(settings)
+    require_number("density_correction", settings.density_correction, low=0, high=1)
+    _require_neighbors(settings, n_samples)
+    is_whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    # More than any machine has cores: the threads could not be started.
+    if n_jobs is not None and not (is_whole and 0 < abs(n_jobs) <= 2**15):
+        raise ValueError(
+            "`n_jobs` must be None or a whole number other than 0, -1 for all cores; "
+            f"got {n_jobs!r}."
+        )
+    count = settings.n_functions
+    if isinstance(count, str):
+        require_choice("n_functions", count, ["auto"], "or a number")
+    elif not isinstance(count, Choice):
+        require_count("n_functions", count, low=2, high=n_samples - 1, n_samples=n_samples)
 
 
 def _require_bandwidth(settings: DiffusionSettings) -> None:
     if not isinstance(settings.bandwidth, str):
         require_number("bandwidth", settings.bandwidth, above=0)
         return
-    names = ["auto", "local"]
-    require_choice("bandwidth", settings.bandwidth, names, "or a positive number")
+    require_choice("bandwidth", settings.bandwidth, ["auto", "local"], "or a positive number")
     if settings.bandwidth == "local" and settings.dense:
         raise ValueError(
             "`bandwidth='local'` needs a neighbour graph; got `n_neighbors='all'`. "
@@ -144,14 +145,4 @@ def _require_neighbors(settings: DiffusionSettings, n_samples: int) -> None:
         raise ValueError(
             "`n_neighbors='all'` measures Euclidean distances; got "
             f"`neighbors`={settings.neighbors!r}. Leave `neighbors` at 'auto'."
-        )
-
-
-def _require_jobs(n_jobs: Any) -> None:
-    is_whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
-    # More than any machine has cores: the threads could not be started.
-    if n_jobs is not None and not (is_whole and 0 < abs(n_jobs) <= 2**15):
-        raise ValueError(
-            "`n_jobs` must be None or a whole number other than 0, -1 for all cores; "
-            f"got {n_jobs!r}."
         )

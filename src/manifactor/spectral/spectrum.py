@@ -89,15 +89,13 @@ class Spectrum:
             squares = np.einsum("xp,xp->p", weighted, product)
             return functions.T @ weighted, squares
 
-        panels = map_panels(work, len(self.weights))
-        found, squares = zip(*panels, strict=True)
+        found, squares = zip(*map_panels(work, len(self.weights)), strict=True)
         return sum(found), sum(squares)  # type: ignore[return-value]
 
     def combined(self, coefficients: np.ndarray) -> np.ndarray:
         """Return combinations of functions at the samples, (n_samples, p)."""
         if self.resident is not None:
-            there = on_device(self.resident.device, coefficients)
-            return from_tensor(self.resident @ there)
+            return from_tensor(self.resident @ on_device(self.resident.device, coefficients))
 
         def work(rows: slice) -> np.ndarray:
             return self.functions[rows] @ coefficients
@@ -154,15 +152,12 @@ class Spectrum:
         a rotation only.
         """
         upper = self.eigenvalues[1:]
-        n_samples = len(self.weights)
-        sampling = SAMPLING_ERROR / np.sqrt(n_samples) * upper
+        sampling = SAMPLING_ERROR / np.sqrt(len(self.weights)) * upper
         # The error of exp(-step * eigenvalue), carried over to the eigenvalue.
         residuals = self.residuals[1:] + self.residuals[:-1]
         solver = residuals * np.exp(self.step * upper) / self.step
-        gap = np.diff(self.eigenvalues)
-        apart = gap > np.maximum(sampling, solver)
+        apart = np.diff(self.eigenvalues) > np.maximum(sampling, solver)
         # The constant function is known exactly, however small the gap.
         apart[0] = True
         starts = np.flatnonzero(apart) + 1
-        indices = np.arange(len(self.eigenvalues))
-        return tuple(np.split(indices, starts))
+        return tuple(np.split(np.arange(len(self.eigenvalues)), starts))
