@@ -32,8 +32,8 @@ from manifactor.factoring.factorize import factorize
 from manifactor.factoring.judging.criteria import CRITERIA
 from manifactor.factoring.settings import FactoringSettings
 from manifactor.scores import score
+from manifactor.spectral.diffusion import DiffusionSettings
 from manifactor.spectral.pipeline import diffuse
-from manifactor.spectral.settings import DiffusionSettings
 from studies.accuracy import Case, quick_table
 
 from record import record

@@ -8,7 +8,7 @@ from manifactor import Evidence, ManifoldFactorizer, datasets, load, save
 from manifactor.factoring import factorize as terms
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.factorize import divide_terms
-from manifactor.spectral.settings import DiffusionSettings
+from manifactor.spectral.diffusion import DiffusionSettings
 
 from .places import interval, ring
 

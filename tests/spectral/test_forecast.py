@@ -82,7 +82,7 @@ def gpu(monkeypatch):
     )
     torch = SimpleNamespace(cuda=cuda)
     monkeypatch.setattr("manifactor.spectral.forecast.extra", lambda _: torch)
-    monkeypatch.setattr("manifactor.spectral.settings.require_device", str)
+    monkeypatch.setattr("manifactor.spectral.diffusion.require_device", str)
 
 
 def test_a_factorizer_refuses_what_exceeds_its_gpu(gpu):

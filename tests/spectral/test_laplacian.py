@@ -7,6 +7,7 @@ from manifactor import DiffusionMap, DisconnectedGraphWarning, EigenpairWarning,
 from manifactor._support.parameters import given
 from manifactor._support.stages import Stages
 from manifactor.spectral import laplacian, pipeline, senses
+from manifactor.spectral.diffusion import DiffusionSettings
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import (
     _beside_constant,
@@ -18,7 +19,6 @@ from manifactor.spectral.laplacian import (
 from manifactor.spectral.neighbors import neighbor_graph
 from manifactor.spectral.pipeline import diffuse, kept_stages
 from manifactor.spectral.senses import in_density, in_volume
-from manifactor.spectral.settings import DiffusionSettings
 from manifactor.spectral.spectrum import Spectrum
 
 

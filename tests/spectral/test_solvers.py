@@ -118,7 +118,6 @@ def test_locked_and_new_pairs_are_put_in_one_order():
     assert pairs.values.tolist() == [1.0, 0.8, 0.5, 0.5]
     assert pairs.order.tolist() == [0, 2, 1, 3]
     assert pairs.accurate.tolist() == [True, False, True]
-    assert pairs.n_accurate() == 1
     assert pairs.worst == pytest.approx(50)
 
 

@@ -21,7 +21,7 @@ from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import require_spread, require_values
 from manifactor.estimators.arrays import FEWEST_SAMPLES, given_precision
 from manifactor.estimators.columns import Labels, column_labels, require_labels
-from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.diffusion import Diffusion, DiffusionSettings, require_diffusion
 from manifactor.spectral.forecast import (
     Forecast,
     available_on,
@@ -32,7 +32,6 @@ from manifactor.spectral.gpu import device_memory, from_tensor
 from manifactor.spectral.neighbors import APPROXIMATE_ABOVE
 from manifactor.spectral.pipeline import diffuse, forecast_diffusion, kept_stages
 from manifactor.spectral.preparation import MOST_COLUMNS
-from manifactor.spectral.settings import DiffusionSettings, require_diffusion
 
 log = logging.getLogger("manifactor")
 

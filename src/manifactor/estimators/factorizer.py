@@ -39,12 +39,11 @@ from manifactor.factoring.factorize import factorize
 from manifactor.factoring.inversion import choose_window, even_steps, values_at
 from manifactor.factoring.placement import Placed, Placer, checked_noise, make_placer, place_blocks
 from manifactor.factoring.settings import SUM_NAMES, FactoringSettings, require_factoring
-from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
 from manifactor.spectral.gpu import device_memory, from_tensor, like
 from manifactor.spectral.neighbors import DisconnectedGraphWarning
 from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.preparation import MOST_COMPONENTS
-from manifactor.spectral.settings import DiffusionSettings
 
 
 def find_factors(

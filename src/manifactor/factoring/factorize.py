@@ -30,10 +30,9 @@ from manifactor.factoring.methods import (
 )
 from manifactor.factoring.placement import signal_shares
 from manifactor.factoring.settings import SUM_NAMES, FactoringSettings, is_auto, require_factoring
-from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
 from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.senses import in_density, in_volume
-from manifactor.spectral.settings import DiffusionSettings
 
 
 def factorize(

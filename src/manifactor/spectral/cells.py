@@ -544,7 +544,14 @@ def _measured(
 ) -> Answers:
     """Return the nearest of the candidates of each query, and what they prove."""
     cells = search.cells
-    squares = _exact_squares(cells.samples, rows, columns, step_bytes)
+    row_bytes = 12 * columns.shape[1] * cells.samples.shape[1]
+    step = step_bytes // row_bytes + 1
+    squares = extra("torch").cat(
+        [
+            (cells.samples[i][:, None] - cells.samples[j]).square_().sum(2)
+            for i, j in zip(rows.split(step), columns.split(step), strict=True)
+        ]
+    )
     # Neither the query itself nor padding is a neighbour.
     squares.masked_fill_((columns == rows[:, None]) | value.isinf(), math.inf)
     squares, nth = squares.sort(dim=1)
@@ -560,18 +567,6 @@ def _measured(
     # Squared distances that differ by less, relatively, need not be distinguished.
     ambiguous = (last > 0) & (others < (1 - 1e-5) * last.square()) & (not search.by_differences)
     return Answers(rows, distances, columns, needed_reach, ambiguous)
-
-
-def _exact_squares(
-    samples: "Tensor", rows: "Tensor", columns: "Tensor", step_bytes: int
-) -> "Tensor":
-    """Return squared distances of queries to their candidates, (m, n_chosen)."""
-    row_bytes = 12 * columns.shape[1] * samples.shape[1]
-    step = step_bytes // row_bytes + 1
-    squares = []
-    for i, j in zip(rows.split(step), columns.split(step), strict=True):
-        squares.append((samples[i][:, None] - samples[j]).square_().sum(2))
-    return extra("torch").cat(squares)
 
 
 # The search behind the interface of the others.

@@ -353,10 +353,6 @@ class RitzPairs:
         """Largest excess."""
         return self.excess.max()
 
-    def n_accurate(self) -> int:
-        """Return how many pairs are accurate before the first that is not."""
-        return int(self.accurate.cumprod().sum())
-
 
 def rayleigh_ritz(
     operator: Operator, block: Any, locked: Any, n_pairs: int
@@ -596,7 +592,8 @@ class _Iteration:
         """Return the pairs up to the first that is not accurate, or all of them."""
         # A pair beyond the constant one is returned, accurate or not: the caller warns of its
         # residual.
-        count = len(pairs.values) if spare else max(2, pairs.n_accurate())
+        before_first = int(pairs.accurate.cumprod().sum())
+        count = len(pairs.values) if spare else max(2, before_first)
         return Pairs(
             pairs.values[:count],
             self.operator.vectors(self.block, pairs.order[:count]),

@@ -58,13 +58,6 @@ class EigenpairWarning(UserWarning):
 # Samples that the random walk hardly reaches: left out, or warned of.
 
 
-def isolated(walk: Affinity) -> np.ndarray:
-    """Return which samples the walk hardly leaves, (n_distinct,)."""
-    weight = walk.kernel @ np.ones(len(walk.degree))
-    # A sample's own weight is 1.
-    return weight < 1 + LEAST_COMPANY
-
-
 def without_outliers(
     X: np.ndarray,
     graph: NeighborGraph,
@@ -80,7 +73,8 @@ def without_outliers(
     """
     # Leaving some samples out may leave others alone.
     for _ in range(3):
-        alone = isolated(walk)
+        # A sample's own weight is 1.
+        alone = walk.kernel @ np.ones(len(walk.degree)) < 1 + LEAST_COMPANY
         if not alone.any() or alone.mean() > MOST_OUTLIERS:
             break
         graph = graph.without(alone, X)

@@ -11,7 +11,14 @@ import scipy.sparse as sp
 from manifactor._support.errors import NothingFoundError
 from manifactor._support.parameters import Choice, given
 from manifactor._support.stages import Stages, fingerprint
-from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.diffusion import (
+    SAMPLES_PER_FUNCTION,
+    Diffusion,
+    DiffusionSettings,
+    number_of_functions,
+    number_of_neighbors,
+    require_diffusion,
+)
 from manifactor.spectral.forecast import Forecast, forecast, forecast_on_device
 from manifactor.spectral.kernel import Affinity, affinity, dense_affinity
 from manifactor.spectral.laplacian import (
@@ -25,13 +32,6 @@ from manifactor.spectral.laplacian import (
 )
 from manifactor.spectral.neighbors import N_NEIGHBORS, NeighborGraph, chosen, neighbor_graph
 from manifactor.spectral.preparation import MOST_COLUMNS, MOST_COMPONENTS, choose_preparation
-from manifactor.spectral.settings import (
-    SAMPLES_PER_FUNCTION,
-    DiffusionSettings,
-    number_of_functions,
-    number_of_neighbors,
-    require_diffusion,
-)
 from manifactor.spectral.spectrum import Spectrum
 
 
@@ -85,7 +85,11 @@ def diffuse(
 
     def prepare() -> Choice:
         with stages.timed("preparation"):
-            return _prepare(X, settings)
+            if settings.preparation == "none":
+                return given(None)
+            if settings.own_search or settings.precomputed:
+                return Choice(None, "the caller's own search or distances are left alone")
+            return choose_preparation(X)
 
     preparation = stages.recall("preparation", keys["preparation"], prepare)
     samples = X if preparation.value is None else preparation.value(X)
@@ -119,15 +123,6 @@ def kept_stages(diffusion: Diffusion) -> Stages:
     if not first.graph.outliers.any():
         results["neighbours"] = first.graph
     return Stages({name: (first.keys[name], found) for name, found in results.items()})
-
-
-def _prepare(X, settings: DiffusionSettings) -> Choice:
-    """Return what removes noise from the samples."""
-    if settings.preparation == "none":
-        return given(None)
-    if settings.own_search or settings.precomputed:
-        return Choice(None, "the caller's own search or distances are left alone")
-    return choose_preparation(X)
 
 
 def _search(samples, settings: DiffusionSettings) -> NeighborGraph:

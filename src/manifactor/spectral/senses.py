@@ -15,7 +15,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 
 from manifactor._support.parameters import Choice
-from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.diffusion import Diffusion, automatic_functions
 from manifactor.spectral.kernel import (
     REACHED_SHARE,
     SCALE_NEIGHBOR,
@@ -25,7 +25,6 @@ from manifactor.spectral.kernel import (
 )
 from manifactor.spectral.laplacian import laplacian_spectrum, outlier_choice, without_outliers
 from manifactor.spectral.neighbors import NeighborGraph, neighbor_graph
-from manifactor.spectral.settings import automatic_functions
 
 # Samples that are drawn at most; functions are extended to all others. Time and memory of a kernel
 # that is not cut are then bounded, whatever the number of samples.
