@@ -13,7 +13,7 @@ import joblib
 import numpy as np
 import pytest
 
-from manifactor._support.workers import Here, PieceLost, Processes, WorkersLost
+from manifactor._support.workers import PieceLost, Processes, WorkersLost
 from manifactor.cluster import _outcome, cluster_workers
 from tests.pieces import cores_seen, diffused, divided, killed, killed_once
 from tests.worker_checks import CHECKS, an_interrupt_leaves_no_process_and_no_traceback
@@ -37,19 +37,15 @@ def test_a_cluster_keeps_the_promises_of_all_workers(workers, check):
     check(workers)
 
 
-def test_fits_are_the_same_to_the_last_bit(workers):
-    jobs = [(seed,) for seed in range(3)]
-    found = list(workers.map(diffused, jobs))
-    for one, expected in zip(found, Here().map(diffused, jobs), strict=True):
-        np.testing.assert_array_equal(one, expected)
+def test_a_fit_is_the_same_to_the_last_bit(workers):
+    (found,) = workers.map(diffused, [(0,)])
+    np.testing.assert_array_equal(found, diffused(0))
 
 
 def test_the_backend_of_joblib_that_the_user_chose_does_the_work(workers):
     with workers.client.as_current(), joblib.parallel_config("dask"):
         pids = set(Processes(2).map(os.getpid, 4 * [()]))
-        (found,) = Processes().map(diffused, [(0,)])
     assert pids <= set(workers.client.run(os.getpid).values())
-    np.testing.assert_array_equal(found, diffused(0))
 
 
 def test_a_worker_that_joins_without_manifactor_is_told():
@@ -137,4 +133,4 @@ def test_a_scheduler_that_is_gone_ends_the_work_with_advice(scheduler):
 
 
 def test_an_interrupt_leaves_no_process_and_no_traceback():
-    an_interrupt_leaves_no_process_and_no_traceback("cluster_workers('local:2')")
+    an_interrupt_leaves_no_process_and_no_traceback("cluster_workers('local:1')")

@@ -16,40 +16,33 @@ from manifactor.spectral.forecast import (
 )
 
 
-def cost(n_samples, n_features, search="auto"):
-    return forecast(n_samples, n_features, n_neighbors=64, n_functions=100, search=search)
+def cost(n_samples, search="auto", n_neighbors=64):
+    return forecast(n_samples, 9, n_neighbors=n_neighbors, n_functions=100, search=search)
 
 
-def test_comparing_all_pairs_takes_longer():
-    assert cost(10**6, 9, "brute").seconds > 2 * cost(10**6, 9).seconds
-
-
-def test_all_neighbours_take_memory_that_grows_with_the_square():
-    small, large = (forecast(n, 3, n_neighbors="all", n_functions=50) for n in (1000, 2000))
-    assert large.memory == pytest.approx(4 * small.memory)
-    assert small.memory == 2.5 * 8 * 1000**2
-
-
-def test_a_forecast_grows_with_the_samples_and_reads_as_prose():
-    small, large = (forecast(n, 4, n_neighbors=64, n_functions=100) for n in (10_000, 1_000_000))
+def test_a_forecast_grows_with_the_samples_and_the_neighbours():
+    small, large = cost(10_000), cost(1_000_000)
     assert 50 < large.memory / small.memory < 200
     assert 100 < large.seconds / small.seconds < 1000
+    assert cost(10**6, "brute").seconds > 2 * large.seconds
+    small, large = cost(1000, n_neighbors="all"), cost(2000, n_neighbors="all")
+    assert large.memory == pytest.approx(4 * small.memory)
+
+
+def test_a_forecast_reads_as_prose():
     assert str(Forecast(5.8e9, 540)) == "about 5.8 GB and 9 minutes"
     assert str(Forecast(1e8, 8000)) == "about 0.1 GB and 2.2 hours"
     assert str(Forecast(2.4e6, 0.1)) == "about 2 MB and 1 s"
 
 
 def test_what_does_not_fit_into_memory_is_refused_with_what_would():
-    huge = forecast(10**9, 4, n_neighbors=64, n_functions=100)
-    with pytest.raises(
-        MemoryError, match=r"the fit must fit into memory; .* Fit at most \d+ samples"
-    ):
-        require_memory(huge, 10**9)
+    with pytest.raises(MemoryError, match=r"must fit into memory; .* Fit at most \d+ samples"):
+        require_memory(cost(10**9), 10**9)
     require_memory(Forecast(0.5 * available_memory(), 1), 10)
 
 
-def gpu_cost(n_samples, **counts):
-    return forecast_on_device(n_samples, 4, **{"n_neighbors": 64, "n_functions": 100, **counts})
+def gpu_cost(n_samples):
+    return forecast_on_device(n_samples, 4, n_neighbors=64, n_functions=100)
 
 
 # Samples of a torus and seconds on an H200.
@@ -58,12 +51,9 @@ def test_seconds_are_near_those_that_were_measured(n_samples, seconds):
     assert 0.67 < gpu_cost(n_samples).seconds / seconds < 1.5
 
 
-def test_memory_is_near_that_which_was_measured():
-    assert 0.8 < gpu_cost(10**7).device_memory / 75e9 < 1.25
-
-
 def test_a_fit_beyond_the_device_is_refused_with_what_would_fit():
     needed = gpu_cost(10**7)
+    assert 0.8 < needed.device_memory / 75e9 < 1.25  # as measured
     require_device_memory(needed, 10**7, 2 * needed.device_memory)
     with pytest.raises(MemoryError, match=r"device; .* Fit at most 2000000 samples"):
         require_device_memory(needed, 10**7, 0.2 * needed.device_memory)

@@ -10,7 +10,6 @@ from manifactor.spectral.kernel import (
     affinity,
     choose_bandwidth,
     dense_affinity,
-    dimension_from_slope,
     kernel_slopes,
     local_scale,
     rescale,
@@ -21,23 +20,12 @@ from manifactor.spectral.neighbors import neighbor_graph
 
 @pytest.mark.parametrize(
     ("shape", "dimension"),
-    [
-        ("equal_torus", 2),
-        ("sphere", 2),
-        ("sphere3", 3),
-        ("rectangle", 2),
-        ("sphere_sphere", 4),
-        ("equal_torus3", 3),
-    ],
+    [("equal_torus", 2), ("sphere3", 3), ("rectangle", 2), ("sphere_sphere", 4)],
 )
 def test_the_dimension_is_read_off_the_slope(shape, dimension):
     X, _ = datasets.sample(shape, 2000, random_state=0)
     found = choose_bandwidth(neighbor_graph(X, 64).distances).dimension
     assert found == pytest.approx(dimension, abs=0.3)
-
-
-def test_without_a_cut_the_dimension_is_twice_the_slope():
-    assert dimension_from_slope(1.0, 1e9) == pytest.approx(2.0, rel=0.02)
 
 
 def test_bins_of_distances_give_the_slope_of_the_distances(rng):
@@ -94,14 +82,13 @@ def test_the_walk_is_stationary_under_its_weights(rectangle):
 
 
 def test_density_correction_cancels_the_density(rng):
-    t = rng.uniform(size=20000)
-    t = t[rng.uniform(size=20000) < 0.1 + 0.4 * np.sin(np.pi * t) ** 2]
+    t = rng.uniform(size=8000)
+    t = t[rng.uniform(size=8000) < 0.1 + 0.4 * np.sin(np.pi * t) ** 2]
     graph = neighbor_graph(np.c_[np.cos(2 * np.pi * t), np.sin(2 * np.pi * t)], 64)
     spread = {}
     for alpha in (0.0, 1.0):
-        per_length = np.histogram(
-            t, bins=20, weights=affinity(graph, density_correction=alpha).degree
-        )[0]
+        degree = affinity(graph, density_correction=alpha).degree
+        per_length = np.histogram(t, bins=20, weights=degree)[0]
         spread[alpha] = per_length.std() / per_length.mean()
     assert spread[1.0] < 0.15 < 0.5 < spread[0.0]
 
@@ -168,6 +155,9 @@ def test_outliers_leave_graph_and_walk(samples, graph):
     left, walk = without_outliers(samples, graph, affinity(graph))
     assert np.flatnonzero(left.outliers).tolist() == [800, 801]
     assert len(walk.degree) == 800
+    choice = outlier_choice(left)
+    assert (outlier_choice(graph).value, choice.value) == (0, 2)
+    assert "weigh less than 1.5" in choice.why
 
 
 def test_the_walk_is_made_anew_as_it_was_made_before(samples, graph):
@@ -192,11 +182,3 @@ def test_many_samples_far_off_are_a_part_of_the_data(samples, graph, monkeypatch
     walk = affinity(graph)
     monkeypatch.setattr(laplacian, "MOST_OUTLIERS", 1 / 802)
     assert without_outliers(samples, graph, walk) == (graph, walk)
-
-
-def test_the_number_of_outliers_comes_with_the_rule(samples, graph):
-    assert outlier_choice(graph).value == 0
-    left, _ = without_outliers(samples, graph, affinity(graph))
-    choice = outlier_choice(left)
-    assert choice.value == 2
-    assert "weigh less than 1.5" in choice.why

@@ -15,6 +15,7 @@ from manifactor.spectral.neighbors import (
     neighbor_graph,
     shortest_between,
 )
+from manifactor.spectral.searches import nearest_point
 
 
 @pytest.fixture
@@ -41,6 +42,7 @@ def test_a_transformer_and_precomputed_distances_give_the_same_graph(points):
     given = neighbor_graph(kneighbors_graph(points, 10, mode="distance"), 3, method="precomputed")
     for graph in (other, given):
         assert abs(graph.distances - ours.distances).max() < 1e-11
+        assert np.isnan(graph.recall)
 
 
 def test_far_from_the_origin_neighbours_are_still_right(rng):
@@ -62,14 +64,12 @@ def test_a_graph_without_some_samples_is_that_of_the_others(points, rng, method)
     np.testing.assert_array_equal(left.inverse[isolated], nearest)
 
 
-@pytest.mark.parametrize("method", ["kd_tree", "brute"])
-def test_strays_that_are_neighbours_of_each_other_only_can_be_left_out(points, method):
+def test_strays_that_are_neighbours_of_each_other_only_can_be_left_out(points):
     strays = 1000 + np.vander(np.arange(6), 3)
     with pytest.warns(DisconnectedGraphWarning):
-        graph = neighbor_graph(np.r_[points, strays], 5, method=method)
-    isolated = np.arange(len(points) + 6) >= len(points)
-    left = graph.without(isolated, np.r_[points, strays])
-    assert abs(left.distances - neighbor_graph(points, 5, method=method).distances).max() < 1e-11
+        graph = neighbor_graph(np.r_[points, strays], 5)
+    left = graph.without(np.arange(len(points) + 6) >= len(points), np.r_[points, strays])
+    assert abs(left.distances - neighbor_graph(points, 5).distances).max() < 1e-11
 
 
 def test_the_order_of_a_tree_s_leaves_changes_nothing_but_the_order(points, monkeypatch):
@@ -78,6 +78,7 @@ def test_the_order_of_a_tree_s_leaves_changes_nothing_but_the_order(points, monk
     ordered = neighbor_graph(points, 10)
     assert (given.distinct == np.arange(300)).all()
     assert (ordered.distinct != np.arange(300)).any()
+    assert sorted(ordered.distinct) == list(range(300))
     back = ordered.distances[ordered.inverse][:, ordered.inverse]
     assert (back != given.distances).nnz == 0
     new = points[:5] + 0.01
@@ -137,12 +138,6 @@ def test_the_shortest_distance_between_groups_is_kept():
     np.testing.assert_array_equal(shortest_between(distances, group, group).toarray(), expected)
 
 
-def test_distances_of_a_search_with_its_own_metric_are_kept(rng):
-    points = 1e7 * rng.uniform(1, 2, size=(100, 3))
-    search = KNeighborsTransformer(n_neighbors=10, metric="cosine")
-    assert neighbor_graph(points, 10, method=search).distances.max() < 2
-
-
 def test_a_search_that_returns_another_shape_is_refused(points):
     class Broken:
         def fit(self, X):
@@ -153,12 +148,6 @@ def test_a_search_that_returns_another_shape_is_refused(points):
 
     with pytest.raises(ValueError, match="`neighbors` must give distances of shape"):
         neighbor_graph(points, 5, method=Broken())
-
-
-def test_nobody_knows_the_recall_of_the_caller_s_own_search(points):
-    graph = neighbor_graph(points, 3, method=KNeighborsTransformer(n_neighbors=10))
-    assert np.isnan(graph.recall)
-    assert np.isnan(graph.without(np.arange(len(points)) == 5, points).recall)
 
 
 def test_connectivities_are_not_taken_for_distances(points):
@@ -181,9 +170,27 @@ def test_every_search_finds_the_same_neighbours_behind_one_interface(rng, name):
     np.testing.assert_allclose(found, exact, atol=1e-7)
     assert search.recall_ == 1
     np.testing.assert_array_equal(search.sample_order(X), np.arange(300))
-    new = search.transform(X[:9] + 0.01)
-    assert new.shape == (9, 300)
-    assert new.nnz == 63
+    new = X[:9] + 0.01
+    exact = KNeighborsTransformer(n_neighbors=6).fit(X).transform(new).toarray()
+    np.testing.assert_allclose(search.transform(new).toarray(), exact, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["kd_tree", "brute"])
+def test_copies_far_from_the_origin_are_exactly_zero_apart(rng, name):
+    X = 1e6 + rng.normal(size=(50, 12))
+    distances = make_search(name, 3).fit_transform(np.r_[X, X])
+    ordered = np.sort(distances.data.reshape(100, 4))
+    assert (ordered[:, :2] == 0).all()
+    assert (ordered[:, 2:] > 0).all()
+
+
+@pytest.mark.parametrize("n_columns", [3, 12])
+def test_the_nearest_point_is_that_of_all_pairs_far_from_the_origin_too(rng, n_columns):
+    points, new = (1e4 + rng.normal(size=(n, n_columns)) for n in (200, 50))
+    distance, index = nearest_point(points)(new)
+    gaps = np.linalg.norm(new[:, None] - points, axis=2)
+    np.testing.assert_array_equal(index, gaps.argmin(axis=1))
+    np.testing.assert_allclose(distance, gaps.min(axis=1))
 
 
 def test_many_samples_in_many_dimensions_are_sought_by_faiss(rng, monkeypatch):

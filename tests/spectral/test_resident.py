@@ -17,7 +17,7 @@ ON_TORCH = "torch:cpu"  # the functions that run on a GPU, on the CPU
 
 @pytest.fixture(scope="module")
 def torus():
-    return datasets.sample("torus", 2500, random_state=0)[0]
+    return datasets.sample("torus", 1600, random_state=0)[0]
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +54,8 @@ def test_both_sides_have_the_same_spectrum(graphs):
 def test_products_are_the_same_on_both_sides(graphs):
     spectrum = laplacian_spectrum(affinity(graphs[1]), 12, rng=np.random.default_rng(0))
     host, rng = settled(spectrum), np.random.default_rng(1)
-    left, right, near = (
-        rng.normal(size=(12, 3)),
-        rng.normal(size=(12, 3)),
-        rng.integers(2500, size=(7, 5)),
-    )
+    left, right = rng.normal(size=(2, 12, 3))
+    near = rng.integers(1600, size=(7, 5))
     weights = rng.normal(size=(7, 2, 5))
     assert spectrum.resident is not None
     for one, other in zip(
@@ -82,7 +79,7 @@ def test_rows_of_a_resident_matrix_are_those_of_its_copy(graphs):
 
 def test_pieces_of_a_graph_are_counted(graphs, torus):
     whole = graphs[0].distances
-    for n in (400, 2500):
+    for n in (400, 1600):
         part = whole[:n][:, :n]
         assert resident(part, "cpu").components() == connected_components(part, directed=False)[0]
 
@@ -138,12 +135,12 @@ def test_products_are_made_in_fewer_columns_where_memory_is_short(graphs, monkey
 
 @pytest.mark.slow
 def test_tensors_in_give_tensors_out(torus):
-    given = torch.as_tensor(torus[:800])
+    given = torch.as_tensor(torus[:500])
     fit = ManifoldFactorizer(random_state=0)
     embedding = fit.fit_transform(given)
     assert isinstance(embedding, torch.Tensor)
     np.testing.assert_array_equal(
-        embedding.numpy(), ManifoldFactorizer(random_state=0).fit_transform(torus[:800])
+        embedding.numpy(), ManifoldFactorizer(random_state=0).fit_transform(torus[:500])
     )
     for out in (
         fit.transform(given[:9]),
@@ -156,7 +153,7 @@ def test_tensors_in_give_tensors_out(torus):
 
 
 def test_a_default_fit_gives_the_same_numbers_on_both_sides():
-    X, _ = datasets.sample("rectangle", 2500, random_state=0)
+    X, _ = datasets.sample("rectangle", 1600, random_state=0)
     host, device = (
         DiffusionMap(20, device=device, random_state=0).fit(X) for device in ("cpu", ON_TORCH)
     )
@@ -192,7 +189,7 @@ def test_outliers_are_left_out_and_pieces_joined_on_a_device_too(torus):
     X = np.vstack([torus, [[40.0, 0, 0, 0], [0, 40.0, 0, 0]]])
     for neighbors in ("auto", "kd_tree"):
         fit = DiffusionMap(20, neighbors=neighbors, device=ON_TORCH, random_state=0).fit(X)
-        assert np.flatnonzero(fit.outliers_).tolist() == [2500, 2501]
+        assert np.flatnonzero(fit.outliers_).tolist() == [1600, 1601]
     apart = np.vstack([torus[:300], torus[:300] + 100])
     with pytest.warns(UserWarning, match="2 components of 300, 300 samples"):
         fit = DiffusionMap(4, n_neighbors=20, device=ON_TORCH, random_state=0).fit(apart)

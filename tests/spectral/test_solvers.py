@@ -41,13 +41,13 @@ def random():
 @pytest.fixture(scope="module")
 def matrices():
     """A walk on samples in random order, and in the order of the leaves of a tree."""
-    X, _ = datasets.sample("torus", 4000, random_state=0)
+    X, _ = datasets.sample("torus", 2500, random_state=0)
     order = KDTree(X).indices
     return [affinity(neighbor_graph(some, 64)).normalized() for some in (X, X[order])]
 
 
 def test_tiles_multiply_as_the_rows_do(matrices, rng):
-    block = rng.random((4000, 5), dtype=np.float32)
+    block = rng.random((2500, 5), dtype=np.float32)
     rows = strip_of(matrices[1], slice(700, 1411))
     product = TiledRows(rows) @ block
     assert product.dtype == np.float32
@@ -60,22 +60,18 @@ def test_rows_of_a_strip_are_not_copied(matrices):
     assert (strip != matrices[0][100:200]).nnz == 0
 
 
-def test_samples_in_the_order_of_leaves_have_columns_in_common(matrices):
-    mixed, ordered = map(columns_of_tiles, matrices)
-    assert ordered < 4 < 15 < mixed
-
-
 def test_a_good_order_is_kept_and_a_random_one_is_not(matrices):
     mixed, ordered = matrices
-    assert (locally_ordered(ordered)[1] == np.arange(4000)).all()
+    assert columns_of_tiles(ordered) < 4 < 12 < columns_of_tiles(mixed)
+    assert (locally_ordered(ordered)[1] == np.arange(2500)).all()
     band, order = locally_ordered(mixed)
-    assert sorted(order) == list(range(4000))
+    assert sorted(order) == list(range(2500))
     assert columns_of_tiles(band) < columns_of_tiles(mixed) / 2
 
 
 def test_a_recurrence_with_tiles_is_that_with_rows(matrices, rng, monkeypatch):
     found = []
-    now = rng.random((4000, 6), dtype=np.float32)
+    now = rng.random((2500, 6), dtype=np.float32)
     for most in (4.0, 0.0):
         monkeypatch.setattr(operators, "MOST_TILE_COLUMNS", most)
         operator = HostOperator(matrices[1])
@@ -89,9 +85,7 @@ def test_independent_vectors_become_orthonormal(rng):
     vectors = rng.normal(size=(50, 6)) * 10.0 ** np.arange(-3, 3)
     found = vectors @ orthonormalizer(vectors.T @ vectors)
     np.testing.assert_allclose(found.T @ found, np.eye(6), atol=1e-10)
-
-
-def test_of_nearly_dependent_vectors_the_independent_ones_become_orthonormal(rng):
+    # Of nearly dependent ones the independent ones do.
     vectors = rng.normal(size=(50, 4))
     vectors[:, 3] = vectors[:, 0] + 1e-9 * vectors[:, 3]
     found = vectors @ orthonormalizer(vectors.T @ vectors)
@@ -146,7 +140,7 @@ def test_all_solvers_agree_with_a_full_decomposition(matrix, exact, solver):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [8, 9, 120])
+@pytest.mark.parametrize("count", [8, 9, 60])
 @pytest.mark.parametrize("solver", ["dense", "chebyshev"])
 def test_every_copy_of_a_repeated_eigenvalue_is_found(solver, count):
     row = np.zeros(1200)
@@ -161,10 +155,10 @@ def test_every_copy_of_a_repeated_eigenvalue_is_found(solver, count):
 
 @pytest.mark.slow
 def test_a_spectrum_that_falls_off_fast_is_solved_to_its_end():
-    X, _ = datasets.sample("rectangle_z", 1600, noise=0.1, random_state=0)
+    X, _ = datasets.sample("rectangle_z", 900, noise=0.1, random_state=0)
     matrix = affinity(neighbor_graph(X, 64), density_correction=0).normalized()
-    exact = eigh(matrix.toarray(), eigvals_only=True)[::-1][:300]
-    pairs = chebyshev(matrix, 300, tolerance=1e-7, rng=random())
+    exact = eigh(matrix.toarray(), eigvals_only=True)[::-1][:200]
+    pairs = chebyshev(matrix, 200, tolerance=1e-7, rng=random())
     assert exact[-1] < 0.1
     np.testing.assert_allclose(pairs.values, exact, atol=1e-9)
     assert pairs.residuals.max() < 1e-7
@@ -181,10 +175,10 @@ def test_no_convergence_is_an_error_that_names_another_solver(matrix, monkeypatc
 
 @pytest.mark.slow
 def test_a_start_from_some_of_the_samples_saves_products():
-    X, _ = datasets.sample("torus", 3000, random_state=0)
+    X, _ = datasets.sample("torus", 2000, random_state=0)
     matrix = affinity(neighbor_graph(X, 64)).normalized()
     exact = chebyshev(matrix, 40, tolerance=1e-7, spare=True, rng=random())
-    rows = np.arange(0, 3000, 3)
+    rows = np.arange(0, 2000, 3)
     start = Start(rows, exact.vectors[rows], exact.values, exact.vectors[:, 0], 40)
     # The same random numbers: others alone change the number of products.
     cold, warm = (
@@ -203,16 +197,8 @@ def test_progress_rises_to_the_end(matrix):
 
 
 @pytest.mark.slow
-def test_when_the_budget_is_used_up_the_accurate_pairs_are_returned(matrix, exact, monkeypatch):
-    monkeypatch.setattr("manifactor.spectral.chebyshev.BUDGET", 8)
-    few = chebyshev(matrix, 40, tolerance=1e-7, rng=random())
-    assert 2 <= len(few.values) < 40
-    np.testing.assert_allclose(few.values, exact[: len(few.values)], atol=1e-6)
-
-
-@pytest.mark.slow
 def test_single_precision_s_noise_is_smoothed_before_pairs_are_read(monkeypatch):
-    X, _ = datasets.sample("torus", 3000, random_state=0)
+    X, _ = datasets.sample("torus", 2000, random_state=0)
     matrix = affinity(neighbor_graph(X, 40)).normalized()
     spent = []
     for smoothed in (1.0, 0.0):
@@ -274,6 +260,6 @@ def test_few_pairs_are_found_from_a_start(matrix, exact):
     known = chebyshev(matrix, 40, tolerance=1e-7, rng=random())
     rows = np.arange(0, matrix.shape[0], 3)
     start = Start(rows, known.vectors[rows], known.values, known.vectors[:, 0], 40)
-    for count in (2, 3, 5, 8, 12):
+    for count in (2, 5, 12):
         pairs = chebyshev(matrix, count, tolerance=1e-5, start=start, rng=random())
         np.testing.assert_allclose(pairs.values, exact[:count], atol=1e-7)

@@ -1,4 +1,3 @@
-import operator
 import os
 import threading
 import time
@@ -10,22 +9,23 @@ from joblib.externals.loky import get_reusable_executor
 
 from manifactor._support.workers import Here, Outcome, PieceLost, Processes, in_order
 from tests.pieces import cores_seen, divided, ended, killed
-from tests.worker_checks import CHECKS, an_interrupt_leaves_no_process_and_no_traceback
-
-TWO = pytest.param(Processes(2), marks=pytest.mark.slow)
+from tests.worker_checks import (
+    CHECKS,
+    an_error_is_the_outcome_of_its_piece_alone,
+    an_interrupt_leaves_no_process_and_no_traceback,
+)
 
 
 @pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize("workers", [Here(), Processes(1), TWO])
+@pytest.mark.parametrize("workers", [Here(), Processes(1)])
 def test_all_workers_keep_their_promises(workers, check):
     check(workers)
-    assert active_children() == []
 
 
 @pytest.mark.slow
-def test_results_come_in_the_order_of_the_jobs(tmp_path):
-    jobs = [("first", tmp_path, "second"), ("second", tmp_path, None)]
-    assert list(Processes(2).map(ended, jobs)) == ["first", "second"]
+def test_an_error_in_a_process_is_the_outcome_of_its_piece_alone():
+    an_error_is_the_outcome_of_its_piece_alone(Processes(2))
+    assert active_children() == []
 
 
 @pytest.mark.slow
@@ -102,12 +102,6 @@ def test_nothing_is_done_before_a_result_is_asked_for(workers, tmp_path):
 def test_results_that_come_early_are_held_back():
     early = (Outcome(index, str(index)) for index in (2, 0, 1))
     assert list(in_order(early)) == ["0", "1", "2"]
-
-
-@pytest.mark.parametrize("jobs", [[(4, 2), (9, 3), (1, 1)], []])
-def test_one_process_does_all_jobs_in_turn(jobs):
-    found = Processes(1).map(operator.floordiv, jobs)
-    assert list(found) == [a // b for a, b in jobs]
 
 
 def test_there_are_no_more_processes_than_cores_that_may_be_used(monkeypatch):

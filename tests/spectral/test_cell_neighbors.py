@@ -156,7 +156,7 @@ def test_squares_neither_vanish_nor_overflow(rng, scale):
 
 
 def test_the_memory_of_a_step_does_not_change_the_answer(rng, monkeypatch):
-    samples = torch.tensor(rng.normal(size=(300, 30)))
+    samples = torch.tensor(rng.normal(size=(160, 30)))
     whole = nearest(samples, 12)
     starts, widths = [], []
     candidates, measured = QueryBatch.candidates, cells._measured
@@ -216,7 +216,7 @@ def test_products_of_fewer_digits_are_refused(monkeypatch):
 
 @pytest.fixture(scope="module")
 def torus():
-    return datasets.sample("torus", 2500, random_state=0)[0]
+    return datasets.sample("torus", 1500, random_state=0)[0]
 
 
 def test_both_sides_find_the_same_graph(torus):
@@ -226,7 +226,7 @@ def test_both_sides_find_the_same_graph(torus):
     np.testing.assert_allclose(
         device.distances.tocsr()[back][:, back].toarray(), host.distances.toarray(), rtol=1e-5
     )
-    np.testing.assert_array_equal(np.sort(device.distinct), np.arange(2500))
+    np.testing.assert_array_equal(np.sort(device.distinct), np.arange(1500))
     assert (device.method.value, device.recall) == ("cells", 1.0)
 
 
