@@ -10,9 +10,8 @@ from sklearn.neighbors import KNeighborsTransformer
 from manifactor.spectral import searches
 from manifactor.spectral.searches import ApproximateSearch
 
-with warnings.catch_warnings(
-    action="ignore", category=DeprecationWarning
-):  # of the wrapper, in some releases
+# The wrapper warns in some releases.
+with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
     faiss = pytest.importorskip("faiss")
 
 
@@ -100,9 +99,8 @@ def test_units_and_origin_do_not_matter(torus):
     X, search = torus
     _, neighbors = parts(search.transform(X))
     for scale, offset in ((2.0**-60, 0), (2.0**60, 1e5 * 2.0**60)):
-        _, moved = parts(
-            ApproximateSearch(20).fit(scale * X + offset).transform(scale * X + offset)
-        )
+        moved = scale * X + offset
+        _, moved = parts(ApproximateSearch(20).fit(moved).transform(moved))
         assert (moved == neighbors).mean() > 0.999
 
 
@@ -114,9 +112,7 @@ def test_close_samples_that_the_codes_cannot_tell_apart_are_found(rng):
 
 
 def test_recall_that_is_out_of_reach_is_refused(rng):
-    with pytest.raises(
-        ValueError, match=r"a recall of 0.99 was not reached: 0\.\d+ .* 'brute' or 'kd_tree'"
-    ):
+    with pytest.raises(ValueError, match=r"a recall of 0.99 was not reached: 0\.\d+ .* 'brute'"):
         ApproximateSearch(2).fit(clumps(rng, 10, 200, 1e-7))
 
 
@@ -124,26 +120,25 @@ def test_few_samples_are_searched_exactly(rng):
     X = rng.normal(size=(30, 5))
     search = ApproximateSearch(29).fit(X)
     # A tree: other searches of scikit-learn 1.6 leave 1e-8 between a sample and itself.
-    exact = KNeighborsTransformer(n_neighbors=29, algorithm="kd_tree")
-    exact = exact.fit(X).transform(X)
+    exact = KNeighborsTransformer(n_neighbors=29, algorithm="kd_tree").fit(X).transform(X)
     assert (search.recall_, search.effort_, search.lists_.nlist) == (1, 1, 1)
     np.testing.assert_allclose(search.transform(X).toarray(), exact.toarray(), atol=1e-12)
 
 
 @pytest.mark.slow
 def test_samples_in_a_file_are_never_copied_whole(rng, tmp_path, monkeypatch):
-    monkeypatch.setattr(searches, "NUMBERS_PER_STEP", 2**18)
-    X = (rng.normal(size=(6000, 3)) @ rng.normal(size=(3, 400))).astype(np.float32)
+    monkeypatch.setattr(searches, "NUMBERS_PER_STEP", 2**17)
+    X = (rng.normal(size=(16_000, 3)) @ rng.normal(size=(3, 100))).astype(np.float32)
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     tracemalloc.start()
-    search = ApproximateSearch(10, n_jobs=2).fit(mapped)
+    search = ApproximateSearch(5, n_jobs=2).fit(mapped)
     found = search.transform(mapped)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < X.nbytes
     assert np.shares_memory(search.samples_, mapped)
-    assert (found[:100] != ApproximateSearch(10, n_jobs=2).fit(X).transform(X[:100])).nnz == 0
+    assert (found[:100] != ApproximateSearch(5, n_jobs=2).fit(X).transform(X[:100])).nnz == 0
 
 
 def test_a_fitted_search_can_be_sent_to_another_process(torus):
@@ -164,22 +159,8 @@ def test_a_call_that_fails_is_said_in_one_line(rng, monkeypatch, call):
         raise RuntimeError("Error in\nfaiss")
 
     monkeypatch.setattr(faiss.IndexIVFScalarQuantizer, call, broken)
-    with pytest.raises(
-        ValueError,
-        match=r"faiss \(RuntimeError: Error in faiss\)\. Install .* 'brute' or 'kd_tree'\.$",
-    ):
+    with pytest.raises(ValueError, match=r"faiss \(RuntimeError: Error in faiss\)\. Install"):
         ApproximateSearch(5).fit(rng.normal(size=(100, 3)))
-
-
-@pytest.mark.slow
-def test_blocks_do_not_matter(torus, monkeypatch):
-    X, search = torus
-    expected = parts(search.transform(X[:500]))[1]
-    monkeypatch.setattr(searches, "NUMBERS_PER_STEP", 2000)
-    again = ApproximateSearch(20).fit(X)
-    assert again.effort_ == search.effort_
-    assert again.recall_ == pytest.approx(search.recall_, abs=1e-3)
-    assert (parts(again.transform(X[:500]))[1] == expected).mean() > 0.999
 
 
 def test_samples_whose_lists_hold_too_few_find_as_many_neighbours(rng, monkeypatch):

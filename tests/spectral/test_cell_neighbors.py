@@ -75,28 +75,22 @@ def test_neighbours_on_a_torus_are_those_of_a_tree(rng, searches):
     assert (first, 0 < again < 2500) == (5000, True)
 
 
+def knots(rng, n, size, width):
+    return np.concatenate([c + width * rng.normal(size=(size, 3)) for c in rng.normal(size=(n, 3))])
+
+
 def test_neighbours_are_exact_where_density_is_very_uneven(rng):
-    centres, spreads = rng.normal(size=(12, 3)), 10.0 ** rng.integers(-5, 1, 12)
-    parts = [
-        c + s * rng.normal(size=(rng.integers(3, 600), 3))
-        for c, s in zip(centres, spreads, strict=True)
-    ]
+    parts = [knots(rng, 1, rng.integers(3, 600), 10.0**k) for k in rng.integers(-5, 1, 12)]
     assert_nearest(single(np.concatenate(parts)), 16)
 
 
 def test_neighbours_in_knots_much_smaller_than_a_cell_are_told_apart_by_differences(rng, searches):
-    knots = np.concatenate(
-        [point + 1e-4 * rng.normal(size=(90, 3)) for point in rng.normal(size=(5, 3))]
-    )
-    assert_nearest(single(np.r_[rng.normal(size=(2000, 3)), knots]), 32)
+    assert_nearest(single(np.r_[rng.normal(size=(2000, 3)), knots(rng, 5, 90, 1e-4)]), 32)
     assert 0 < sum(queries for sharp, queries in searches if sharp) <= 450
 
 
 def test_blurred_knots_are_told_apart_at_the_second_reach_too(rng, searches, small):
-    knots = np.concatenate(
-        [point + 1e-5 * rng.normal(size=(30, 3)) for point in rng.normal(size=(10, 3))]
-    )
-    assert_nearest(single(np.r_[rng.normal(size=(300, 3)), knots]), 8)
+    assert_nearest(single(np.r_[rng.normal(size=(300, 3)), knots(rng, 10, 30, 1e-5)]), 8)
     assert [sharp for sharp, _ in searches] == [False, True, False, True]
     assert searches[3][1] > 0
 
@@ -121,23 +115,18 @@ def test_samples_may_all_be_equal(value, searches):
     assert sum(queries for _, queries in searches) == 0
 
 
-@pytest.mark.parametrize(("n", "k"), [(2, 1), (3, 2), (40, 39), (255, 10)])
-def test_samples_may_be_fewer_than_a_cell_holds(rng, n, k):
-    assert_nearest(single(rng.normal(size=(n, 3))), k)
+LATTICE = np.stack(np.meshgrid(*[np.arange(9)] * 3), axis=-1).reshape(-1, 3)
 
 
-def test_more_neighbours_may_be_asked_for_than_the_first_cells_hold(rng, small):
-    assert_nearest(single(rng.normal(size=(400, 3))), 399)
+@pytest.mark.parametrize(("n", "columns", "k"), [(2, 3, 1), (40, 3, 39), (3000, 1, 10)])
+def test_neighbours_are_exact_for_any_number_of_samples_and_columns(rng, n, columns, k):
+    assert_nearest(single(rng.normal(size=(n, columns))), k)
 
 
-@pytest.mark.parametrize(("columns", "n"), [(1, 3000), (40, 1500)])
-def test_neighbours_are_exact_with_one_column_and_with_many(rng, columns, n, small):
-    assert_nearest(single(rng.normal(size=(n, columns))), 10)
-
-
-def test_a_lattice_full_of_ties_has_the_right_distances(small):
-    lattice = np.stack(np.meshgrid(*[np.arange(9)] * 3), axis=-1).reshape(-1, 3)
-    assert_nearest(single(lattice), 20)
+@pytest.mark.parametrize(("n", "columns", "k"), [(400, 3, 399), (1500, 40, 10), (0, 3, 20)])
+def test_neighbours_are_exact_in_small_cells(rng, n, columns, k, small):
+    # A lattice is full of ties.
+    assert_nearest(single(rng.normal(size=(n, columns)) if n else LATTICE), k)
 
 
 def test_samples_of_double_precision_are_centred_before_they_are_rounded(rng):
@@ -240,15 +229,10 @@ def test_copies_are_merged_as_on_the_host(torus):
     )
 
 
-def test_new_samples_are_sought_on_the_device(torus):
+def test_new_samples_are_sought_on_the_device_in_any_steps(torus, monkeypatch):
     search = DeviceSearch(5, device="cpu").fit(torus)
     found = search.transform(torus[:7] + 0.01)
     exact = np.sort(np.linalg.norm(torus[:7, None] + 0.01 - torus, axis=2), axis=1)[:, :6]
     np.testing.assert_allclose(np.sort(found.data.reshape(7, 6), axis=1), exact, atol=1e-5)
-
-
-def test_steps_do_not_change_the_neighbours_of_new_samples(torus, monkeypatch):
-    search = DeviceSearch(5, device="cpu").fit(torus)
-    whole = search.transform(torus[:9])
     monkeypatch.setattr(cells, "DISTANCES_PER_STEP", 5000)
-    assert (search.transform(torus[:9]) != whole).nnz == 0
+    assert (search.transform(torus[:7] + 0.01) != found).nnz == 0

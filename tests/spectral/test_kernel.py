@@ -19,8 +19,7 @@ from manifactor.spectral.neighbors import neighbor_graph
 
 
 @pytest.mark.parametrize(
-    ("shape", "dimension"),
-    [("equal_torus", 2), ("sphere3", 3), ("rectangle", 2), ("sphere_sphere", 4)],
+    ("shape", "dimension"), [("equal_torus", 2), ("sphere3", 3), ("sphere_sphere", 4)]
 )
 def test_the_dimension_is_read_off_the_slope(shape, dimension):
     X, _ = datasets.sample(shape, 2000, random_state=0)
@@ -66,9 +65,6 @@ def test_a_sample_s_scale_is_the_distance_to_one_of_its_neighbours():
     assert local_scale(distances).tolist() == [8, 5]
     doubled = rescale(distances, np.full(2, 2.0), np.full(9, 8.0))
     np.testing.assert_allclose(doubled.data, 2 * distances.data)
-
-
-def test_a_sample_without_neighbours_has_no_scale():
     with pytest.raises(ValueError, match=r"must have a neighbour .* 1 have none"):
         local_scale(sp.csr_array(np.array([[0.0, 1.0], [0.0, 0.0]])))
 
@@ -115,10 +111,9 @@ def test_copies_weigh_as_if_each_were_there(rng):
 def test_local_bandwidths_even_out_the_neighbourhoods(rng):
     X = rng.uniform(size=(2000, 2)) ** 3
     graph = neighbor_graph(X, 32)
-    spread = [
-        np.ptp(np.log(affinity(graph, bandwidth=b).kernel.sum(axis=1))) for b in ("auto", "local")
-    ]
-    assert spread[1] < 0.5 * spread[0]
+    walks = (affinity(graph, bandwidth=each) for each in ("auto", "local"))
+    whole, local = (np.ptp(np.log(walk.kernel.sum(axis=1))) for walk in walks)
+    assert local < 0.5 * whole
 
 
 def test_no_link_between_neighbours_weighs_nothing(rectangle):
@@ -170,10 +165,7 @@ def test_the_walk_is_made_anew_as_it_was_made_before(samples, graph):
 
 
 def test_weak_links_are_warned_of(graph):
-    with pytest.warns(
-        DisconnectedGraphWarning,
-        match="fall into 3 components, the largest of 800 .* raise `bandwidth`",
-    ):
+    with pytest.warns(DisconnectedGraphWarning, match="3 components, the largest of 800"):
         warn_of_weak_links(affinity(graph, bandwidth=0.3))
     warn_of_weak_links(affinity(graph, bandwidth=1e4))
 
