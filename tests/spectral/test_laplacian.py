@@ -113,8 +113,7 @@ def test_a_far_cluster_that_hangs_on_by_its_neighbours_is_noticed():
 
 
 def test_a_used_up_budget_is_said(monkeypatch):
-    X = sampled("torus", 1600)
-    walk = affinity(neighbor_graph(X, 30))
+    walk = affinity(neighbor_graph(sampled("torus", 1600), 30))
     monkeypatch.setattr("manifactor.spectral.chebyshev.BUDGET", 8)
     with pytest.warns(EigenpairWarning, match="of 40 eigenpairs are accurate"):
         spectrum = laplacian_spectrum(walk, 40, solver="chebyshev", accuracy=1e-6, rng=random())
@@ -122,8 +121,7 @@ def test_a_used_up_budget_is_said(monkeypatch):
 
 
 def test_functions_that_the_walk_cannot_see_are_left_out(monkeypatch):
-    X = sampled("torus", 400)
-    walk = affinity(neighbor_graph(X, 30))
+    walk = affinity(neighbor_graph(sampled("torus", 400), 30))
     whole = laplacian_spectrum(walk, 60, rng=random())
     monkeypatch.setattr(laplacian, "SMALLEST_RESOLVED", 0.5)
     few = laplacian_spectrum(walk, 60, rng=random())
@@ -146,9 +144,8 @@ def test_functions_come_in_the_order_of_the_given_samples(monkeypatch):
 
 
 def test_clusters_hold_the_repeated_eigenvalues():
-    X = sampled("equal_torus", 1500)
-    clusters = DiffusionMap(9, random_state=0).fit(X).spectrum_.clusters
-    assert [len(c) for c in clusters] == [1, 4, 4]
+    fit = DiffusionMap(9, random_state=0).fit(sampled("equal_torus", 1500))
+    assert [len(cluster) for cluster in fit.spectrum_.clusters] == [1, 4, 4]
 
 
 def test_a_part_is_an_eighth_of_the_samples_within_limits():
@@ -170,12 +167,11 @@ def test_parts_are_disjoint_see_the_whole_and_start_from_parts_of_their_own(monk
     assert not np.intersect1d(found[0].rows, found[1].rows).size
     exact = datasets.exact_eigenvalues("torus", 12)
     for part in found:
+        eigenvalues = part.spectrum.eigenvalues[1:12]
         assert len(part.spectrum.functions) == len(part.rows) == 3000
-        np.testing.assert_allclose(part.spectrum.eigenvalues[1:12], exact[1:], rtol=0.1)
+        np.testing.assert_allclose(eigenvalues, exact[1:], rtol=0.1)
         alone = laplacian_spectrum(part.affinity, 12, rng=np.random.default_rng(1))
-        np.testing.assert_allclose(
-            part.spectrum.eigenvalues[1:12], alone.eigenvalues[1:], rtol=1e-3
-        )
+        np.testing.assert_allclose(eigenvalues, alone.eigenvalues[1:], rtol=1e-3)
 
 
 @pytest.mark.slow
