@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from manifactor.tables.columns import ColumnChoice, Columns, unit_scale
+from manifactor.tables.columns import ColumnChoice, Columns
 
 NAMES = ["id", "length", "width", "10"]
 
@@ -70,13 +70,12 @@ def test_a_record_of_many_columns_takes_no_memory():
 
 def test_constant_columns_are_not_scaled(rng):
     samples = np.c_[rng.uniform(size=50) * 1000, np.full(50, 0.1)]
-    mean, scale = unit_scale(samples, [0, 1])
-    scaled = (samples - mean) / scale
-    np.testing.assert_allclose(scaled.std(axis=0), [1, 0], atol=1e-12)
-    assert scale[1] == 1
+    columns = Columns(range(2), 2).standardised(samples)
+    np.testing.assert_allclose(columns.scaled(samples).std(axis=0), [1, 0], atol=1e-12)
+    assert columns.scale[1] == 1
 
 
 def test_columns_whose_deviation_vanishes_are_not_scaled_but_named(rng):
     samples = np.c_[rng.uniform(size=50), rng.uniform(size=50) * 1e-200]
     with pytest.raises(ValueError, match=r"those of column 'b' differ by .*e-201. Leave"):
-        unit_scale(samples, ["a", "b"])
+        Columns(range(2), 2, ("a", "b")).standardised(samples)

@@ -186,7 +186,7 @@ def write(path, kind):
         ("a.npy", "empty rows", r"one sample a row; got an array of shape \(7, 0\)"),
         ("a.parquet", "all text", "must be a table of numbers: all columns hold text"),
         ("a.parquet", "no columns", "must be a table of numbers: it has no columns"),
-        ("a.parquet", "garbage", "is not a Parquet file: "),
+        ("a.parquet", "garbage", "cannot be read and is probably damaged: "),
         ("a.pkl", "dict", "must hold one pickled array of numbers; got dict"),
         ("a.pkl", "flat pickle", r"one sample a row; got an array of shape \(5,\)"),
         ("a.pkl", "call", "refused and nothing in it was run: it asks for 'os.system"),

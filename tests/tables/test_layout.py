@@ -15,10 +15,10 @@ X = np.random.default_rng(0).uniform(size=(6, 3))
 FRAME = pandas.DataFrame(X)
 
 
-def layout(folder, text, name="a.csv", delimiter=","):
+def layout(folder, text, name="a.csv"):
     path = folder / name
     path.write_text(text)
-    return layout_of(path, delimiter)
+    return layout_of(path)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_numbered_columns_of_pandas_are_names_and_no_sample(tmp_path):
     with pytest.warns(ColumnWarning, match="taken for the names .* '0', '1', '2'. If"):
         found = read_table(path)
     np.testing.assert_allclose(found.samples, X)
-    assert found.names == ("0", "1", "2")
+    assert found.columns.names == ("0", "1", "2")
 
 
 @pytest.mark.parametrize("label", ["{}", "s{}"])
@@ -79,9 +79,9 @@ def test_the_index_of_pandas_is_left_out_unless_it_is_chosen(tmp_path, label):
     with pytest.warns(ColumnWarning, match="has no name and was left out, as the ind"):
         found = read_table(path)
     np.testing.assert_allclose(found.samples, X)
-    assert found.numbers == (1, 2, 3)
+    assert found.columns.numbers == (1, 2, 3)
     with warnings.catch_warnings(action="error"):
-        assert read_table(path, ColumnChoice("1-2")).names == ("x0", "x1")
+        assert read_table(path, ColumnChoice("1-2")).columns.names == ("x0", "x1")
 
 
 def test_a_column_without_a_name_gets_that_of_pandas(tmp_path):
@@ -89,25 +89,25 @@ def test_a_column_without_a_name_gets_that_of_pandas(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "delimiter", "text", "message"),
+    ("name", "text", "message"),
     [
-        ("a.csv", ",", "a;b\n.1;.2\n", r"line 2 has semicolons\. .*sep=';'\)"),
-        ("a.csv", ",", ".1;.2\n.3;.4\n", "semicolons.*sep=';'"),
-        ("a.csv", ",", "a;b\n0,1;0,2\n", "semicolons and decimal commas.*decimal=','"),
-        ("a.csv", ",", "a\tb\n.1\t.2\n", "must have commas .* has tabs"),
-        ("a.tsv", "\t", "a,b\n.1,.2\n", "must have tabs .* has commas"),
-        ("a.txt", None, ".1, .2\n.3, .4\n", "must have white space .* has commas"),
-        ("a.txt", None, "a b\n0,1 0,2\n", "has white space and decimal commas"),
-        ("a.csv", ",", "a;b\nr1;.1;.2\n", "line 2 has semicolons"),
-        ("a.csv", ",", "a b\n.1  .2\n", "must have commas .* line 2 has white space"),
-        ("a.csv", ",", "a b\n0,1 0,2\n", "has white space and decimal commas"),
-        ("a.tsv", "\t", ".1 .2\n.3 .4\n", "has white space.*sep=.*s"),
-        ("a.csv", ",", "1,2;3,4\n", "line 1 has semicolons and decimal commas"),
+        ("a.csv", "a;b\n.1;.2\n", r"line 2 has semicolons\. .*sep=';'\)"),
+        ("a.csv", ".1;.2\n.3;.4\n", "semicolons.*sep=';'"),
+        ("a.csv", "a;b\n0,1;0,2\n", "semicolons and decimal commas.*decimal=','"),
+        ("a.csv", "a\tb\n.1\t.2\n", "must have commas .* has tabs"),
+        ("a.tsv", "a,b\n.1,.2\n", "must have tabs .* has commas"),
+        ("a.txt", ".1, .2\n.3, .4\n", "must have white space .* has commas"),
+        ("a.txt", "a b\n0,1 0,2\n", "has white space and decimal commas"),
+        ("a.csv", "a;b\nr1;.1;.2\n", "line 2 has semicolons"),
+        ("a.csv", "a b\n.1  .2\n", "must have commas .* line 2 has white space"),
+        ("a.csv", "a b\n0,1 0,2\n", "has white space and decimal commas"),
+        ("a.tsv", ".1 .2\n.3 .4\n", "has white space.*sep=.*s"),
+        ("a.csv", "1,2;3,4\n", "line 1 has semicolons and decimal commas"),
     ],
 )
-def test_another_delimiter_is_named(tmp_path, name, delimiter, text, message):
+def test_another_delimiter_is_named(tmp_path, name, text, message):
     with pytest.raises(ValueError, match=message):
-        layout(tmp_path, text, name, delimiter)
+        layout(tmp_path, text, name)
 
 
 @pytest.mark.parametrize("text", ['x,y\n"0,123",5\n', 'x,y\n"1,234","2,5"\n', 'x,y\n"1,234",5\n'])
@@ -131,4 +131,4 @@ def test_other_delimiters_inside_of_text_do_not_matter(tmp_path, text):
 
 
 def test_spaces_inside_of_text_between_tabs_do_not_matter(tmp_path):
-    assert layout(tmp_path, "list\tx\n1 2\t3\n", "a.tsv", "\t").total == 2
+    assert layout(tmp_path, "list\tx\n1 2\t3\n", "a.tsv").total == 2

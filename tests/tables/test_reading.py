@@ -4,8 +4,8 @@ import pytest
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.datasets import simulate_particles
-from manifactor.tables.images import picked, require_one_view
-from manifactor.tables.reading import ImageSettings, read_input, run_images
+from manifactor.tables.images import Given, ImageSettings, picked, require_one_view
+from manifactor.tables.reading import read_input, run_images
 
 
 @pytest.fixture(scope="module")
@@ -25,14 +25,14 @@ def table(tmp_path, rng):
 
 
 def test_coordinates_with_particles_keep_both(table, data, rng):
-    given = read_input(table, particles=data / "particles.star", rng=rng)
+    given = read_input(table, Given(data / "particles.star"), rng=rng)
     assert given.samples.shape == (20, 3)
     assert given.rows.tolist() == list(range(20))
     assert given.record.keys() == {"particles", "fingerprint", "columns"}
 
 
 def test_images_become_components_that_the_record_describes(data, rng):
-    given = read_input(data / "particles.star", settings=ImageSettings(components=4), rng=rng)
+    given = read_input(data / "particles.star", Given(settings=ImageSettings(components=4)), rng=rng)
     assert given.samples.shape == (20, 4)
     assert given.record["components"]["text"] == str(given.components)
     assert "samples" not in given.record["components"]
@@ -62,7 +62,7 @@ def test_arguments_that_do_not_go_with_the_input_are_refused(
         "table": table,
     }
     with pytest.raises(ValueError, match=message):
-        read_input(paths[name], rng=rng, **arguments)
+        read_input(paths[name], Given(**arguments), rng=rng)
 
 
 def test_a_stack_that_does_not_exist_is_refused(tmp_path):

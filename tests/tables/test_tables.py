@@ -35,7 +35,7 @@ def test_a_column_of_text_is_left_out_with_a_warning(table):
     with pytest.warns(ColumnWarning, match="hold text were left out: 'id'"):
         found = read_table(table)
     np.testing.assert_array_equal(found.samples, X)
-    assert (found.names, found.numbers, found.total) == (("x", "y"), (1, 2), 3)
+    assert (found.columns.names, found.columns.numbers, found.columns.total) == (("x", "y"), (1, 2), 3)
 
 
 def test_text_and_dates_of_a_parquet_are_left_out_with_a_warning(tmp_path):
@@ -43,7 +43,7 @@ def test_text_and_dates_of_a_parquet_are_left_out_with_a_warning(tmp_path):
     with pytest.warns(ColumnWarning, match="were left out: 'id', 'when'"):
         found = read_table(path)
     np.testing.assert_array_equal(found.samples, X)
-    assert found.names == ("x", "y")
+    assert found.columns.names == ("x", "y")
 
 
 def test_chosen_columns_are_read_whatever_the_others_hold(table, tmp_path):
@@ -51,11 +51,11 @@ def test_chosen_columns_are_read_whatever_the_others_hold(table, tmp_path):
         for choice in (ColumnChoice("x,y"), ColumnChoice("y", drop="x")):
             with warnings.catch_warnings(action="error"):
                 found = read_table(path, choice)
-            np.testing.assert_array_equal(found.samples, X[:, -len(found.numbers) :])
+            np.testing.assert_array_equal(found.samples, X[:, -len(found.columns.numbers) :])
     (tmp_path / "numbers.txt").write_text("0.0 1 2\n3 4 5\n")
     found = read_table(tmp_path / "numbers.txt", ColumnChoice("0,2"))
     np.testing.assert_array_equal(found.samples, [[0, 2], [3, 5]])
-    assert found.names is None
+    assert found.columns.names is None
 
 
 def test_columns_of_an_array_are_chosen_by_number(tmp_path):
@@ -124,7 +124,7 @@ def test_row_names_of_r_are_left_out_as_an_index(tmp_path, name, text):
     with pytest.warns(ColumnWarning, match="the first column .* left out, as the index"):
         found = read_table(path)
     np.testing.assert_array_equal(found.samples, X)
-    assert (found.names, found.numbers, found.total) == (("x", "y"), (1, 2), 3)
+    assert (found.columns.names, found.columns.numbers, found.columns.total) == (("x", "y"), (1, 2), 3)
 
 
 def test_a_line_shorter_than_fractions_or_unfinished_rows_names_no_columns(tmp_path):

@@ -31,15 +31,8 @@ from manifactor.runs.folder import write_run
 from manifactor.runs.options import FitOptions
 from manifactor.runs.parts import FOLDER as PARTS_FOLDER
 from manifactor.tables.columns import ColumnChoice
-from manifactor.tables.images import Given
-from manifactor.tables.reading import (
-    ImageSettings,
-    Input,
-    LargeInput,
-    UnreadTable,
-    open_input,
-    read_opened,
-)
+from manifactor.tables.images import Given, ImageSettings
+from manifactor.tables.reading import Input, LargeInput, UnreadTable, open_input, read_opened
 from manifactor.tables.stores import in_parts, stored_table
 
 # Options that turn images into samples.
@@ -92,6 +85,7 @@ class Task:
             options.particles,
             options.ind,
             self.view,
+            options.width,
             ImageSettings(**options.values(*OF_IMAGES)),
             ColumnChoice(options.columns, options.drop),
             particle_choice(options),
@@ -110,7 +104,7 @@ class Task:
                 "--coordinates parquet goes with .npy, .parquet, Zarr, and folders of "
                 f".parquet, of which rows are read; got {self.path}. Leave it out."
             )
-        return open_input(self.path, width=options.width, **vars(given))
+        return open_input(self.path, given)
 
     def read(self, opened: Opened | None = None) -> Input:
         """Return the samples of the input, which may be open already.

@@ -11,7 +11,7 @@ from manifactor._support.parameters import require_count, require_number
 from manifactor.cryoem.components import Components, image_components, require_filters
 from manifactor.cryoem.files.formats import ParticleChoice, group_sizes
 from manifactor.cryoem.files.particles import Particles, view_directions
-from manifactor.cryoem.files.stacks import ImageSource, stack_images, volume_series
+from manifactor.cryoem.files.stacks import ImageSource, stack_images
 from manifactor.cryoem.one_view import View
 from manifactor.cryoem.volumes import VolumeComponents, volume_components
 from manifactor.estimators.arrays import FEWEST_SAMPLES
@@ -41,12 +41,13 @@ class Given:
     What does not go with it is refused, not ignored: the caller would believe that it took effect.
     """
 
-    particles: Any
-    indices: Any
-    view: tuple[float, float] | None
-    settings: ImageSettings
-    columns: ColumnChoice
-    choice: ParticleChoice
+    particles: Any = None
+    indices: Any = None
+    view: tuple[float, float] | None = None
+    width: float | None = None  # degrees around the view
+    settings: ImageSettings = ImageSettings()
+    columns: ColumnChoice = field(default_factory=ColumnChoice)
+    choice: ParticleChoice = field(default_factory=ParticleChoice)
 
     def require_volumes(self) -> None:
         """Refuse all that does not go with volumes, which have no particles."""
@@ -260,11 +261,6 @@ class UnreadImages:
         )
 
 
-def unread_volumes(folder: Path) -> UnreadImages:
-    """Return the volumes of a folder."""
-    return UnreadImages(folder, volume_series(folder))
-
-
 def unread_stack(path: Path, settings: ImageSettings, choice: ParticleChoice) -> UnreadImages:
     """Return the images of a bare stack."""
     source = stack_images(path, pixel_size=choice.pixel_size)
@@ -272,25 +268,22 @@ def unread_stack(path: Path, settings: ImageSettings, choice: ParticleChoice) ->
     return _checked(path, view, settings, "cell dimensions in its header")
 
 
-def unread_particles(
-    particles: Particles, settings: ImageSettings, choice: ParticleChoice
-) -> UnreadImages:
+def unread_particles(particles: Particles, given: Given) -> UnreadImages:
     """Return the images of particles."""
-    view = View(choice.images(particles), particles, settings.phase_flip)
-    return _checked(particles.path, view, settings, particles.pixel_size_label)
+    view = View(given.choice.images(particles), particles, given.settings.phase_flip)
+    return _checked(particles.path, view, given.settings, particles.pixel_size_label)
 
 
-def particles_of_one_view(
-    path: Path, choice: ParticleChoice, *, passthrough, view, width: float
-) -> Particles:
+def particles_of_one_view(path: Path, given: Given, width: float) -> Particles:
     """Return the chosen particles of a file, seen from one direction."""
+    choice, passthrough = given.choice, given.particles
     if passthrough is None:
         particles = choice.read(path)
     else:
         particles = choice.read(Path(passthrough), results=path)
     particles = choice.chosen(particles)
-    if view is not None:
-        particles = picked(particles, view, width)
+    if given.view is not None:
+        particles = picked(particles, given.view, width)
     require_one_view(particles)
     if not choice.classes:
         require_one_class(particles)
@@ -298,10 +291,14 @@ def particles_of_one_view(
 
 
 def _checked(path: Path, view: View, settings: ImageSettings, label: str) -> UnreadImages:
-    """Return images that are enough, and that the settings suit."""
+    """Return images that are enough, and that the settings suit; `label` states the pixel size."""
     source = view.source
     assert isinstance(source, ImageSource)
-    _require_enough(len(source), path)
+    if len(source) < FEWEST_SAMPLES:
+        raise ValueError(
+            f"a fit needs at least {FEWEST_SAMPLES} images, and hundreds to show a motion; "
+            f"{path} gives {len(source)}. Widen the choice, or add images."
+        )
     require_filters(
         source.shape,
         source.pixel_size,
@@ -310,23 +307,9 @@ def _checked(path: Path, view: View, settings: ImageSettings, label: str) -> Unr
     )
     if settings.components is not None:
         require_count("--components", settings.components, low=1, high=len(source))
-    notes = _pixel_size_notes(source, path, label)
-    return UnreadImages(path, source, view, settings, notes)
-
-
-def _require_enough(count: int, path: Path) -> None:
-    """Refuse fewer images than any fit takes."""
-    if count < FEWEST_SAMPLES:
-        raise ValueError(
-            f"a fit needs at least {FEWEST_SAMPLES} images, and hundreds to show a motion; "
-            f"{path} gives {count}. Widen the choice, or add images."
-        )
-
-
-def _pixel_size_notes(source: ImageSource, path: Path, label: str) -> tuple[str, ...]:
-    if source.pixel_size_stated:
-        return ()
-    return (
+    note = (
         f"{path} states no pixel size ({label}); 1 A is taken, so that all lengths are "
-        "in pixels. Give it in Angstrom with --pixel-size.",
+        "in pixels. Give it in Angstrom with --pixel-size."
     )
+    notes = () if source.pixel_size_stated else (note,)
+    return UnreadImages(path, source, view, settings, notes)

@@ -2,31 +2,27 @@
 
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from manifactor._support.files import require_regular_file
-from manifactor._support.values import bad_values
 from manifactor.cryoem.components import Components
 from manifactor.cryoem.files.cryosparc import read_cs
 from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.cryoem.files.particles import Particles
-from manifactor.cryoem.files.stacks import STACK_SUFFIXES, stack_images
+from manifactor.cryoem.files.stacks import STACK_SUFFIXES, stack_images, volume_series
 from manifactor.cryoem.one_view import View
 from manifactor.cryoem.volumes import VolumeComponents
-from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, unit_scale
+from manifactor.tables.columns import Columns, require_values
 from manifactor.tables.files import MODE, paired_particles, read_table
 from manifactor.tables.images import (
     Given,
-    ImageSettings,
     UnreadImages,
     checked_width,
     is_cs,
     particles_of_one_view,
     unread_particles,
     unread_stack,
-    unread_volumes,
 )
 from manifactor.tables.stores import StoredTable, is_stored
 from manifactor.tables.text import line_of
@@ -75,71 +71,46 @@ class Input:
 
     def require_values(self) -> None:
         """Refuse NaN, infinite and huge values, and say where in the file they are."""
-        found = bad_values(self.samples)
-        if found is None:
-            return
-        row, column = found.place
-        label = column if self.labels is None else self.labels[column]
+        labels = range(self.samples.shape[1]) if self.labels is None else self.labels
+        require_values(self.samples, labels, self._line)
+
+    def _line(self, row: int) -> str:
         line = None if self.path is None else line_of(self.path, row)
-        where = "" if line is None else f" (line {line} of {self.path})"
-        place = f"row {row}, column {label!r}{where}"
-        raise ValueError(found.words("samples", place, *COLUMN_REMEDIES))
+        return "" if line is None else f" (line {line} of {self.path})"
 
 
 def _components_record(components: Components | VolumeComponents) -> dict:
-    record = {"text": str(components)}
-    for name, value in asdict(components).items():
-        if name != "samples":  # the run keeps its samples in a file of their own
-            record[name] = _as_json(value)
-    return record
+    record = {"text": str(components), **asdict(components)}
+    del record["samples"]  # the run keeps its samples in a file of their own
+    arrays = {name: each.tolist() for name, each in record.items() if isinstance(each, np.ndarray)}
+    return record | arrays
 
 
-def _as_json(value) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return list(value) if isinstance(value, tuple) else value
-
-
-def open_input(
-    path,
-    *,
-    particles=None,
-    indices=None,
-    view: tuple[float, float] | None = None,
-    width: float | None = None,
-    settings: ImageSettings | None = None,
-    columns: ColumnChoice | None = None,
-    choice: ParticleChoice | None = None,
-) -> Input | UnreadImages:
+def open_input(path, given: Given = Given()) -> Input | UnreadImages:
     """Open an input: a table is read, images and volumes are only checked."""
     path = Path(path)
-    settings = settings or ImageSettings()
-    columns = columns or ColumnChoice()
-    choice = choice or ParticleChoice()
-    choice.require_folder()
-    angle = checked_width(width, view)
-    given = Given(particles, indices, view, settings, columns, choice)
+    given.choice.require_folder()
+    width = checked_width(given.width, given.view)
     if path.is_dir() and not is_stored(path):
         given.require_volumes()
-        return unread_volumes(path)
+        return UnreadImages(path, volume_series(path))
     if path.suffix.lower() in STACK_SUFFIXES:
         given.require_stack(path)
-        return unread_stack(path, settings, choice)
+        return unread_stack(path, given.settings, given.choice)
     if _holds_particles(path):
         given.require_images(path)
-        seen = particles_of_one_view(path, choice, passthrough=particles, view=view, width=angle)
-        return unread_particles(seen, settings, choice)
+        return unread_particles(particles_of_one_view(path, given, width), given)
     given.require_table(path)
-    found = _from_coordinates(path, columns, particles, indices, choice)
-    return _standardised(found) if settings.standardise else found
+    found = _from_coordinates(path, given)
+    return _standardised(found) if given.settings.standardise else found
 
 
-def read_input(path, *, rng: np.random.Generator, **options: Any) -> Input:
+def read_input(path, given: Given = Given(), *, rng: np.random.Generator) -> Input:
     """Read the samples of an input; check first whatever can be checked at once.
 
-    `options` are those of `open_input`. `rng` draws images to learn from, if there are many.
+    `rng` draws images to learn from, if there are many.
     """
-    return read_opened(open_input(path, **options), rng)
+    return read_opened(open_input(path, given), rng)
 
 
 def read_opened(opened: Input | UnreadImages, rng: np.random.Generator) -> Input:
@@ -159,28 +130,25 @@ def _holds_particles(path: Path) -> bool:
     return path.suffix.lower() == ".star"
 
 
-def _from_coordinates(
-    path: Path, used: ColumnChoice, particles, indices, choice: ParticleChoice
-) -> Input:
-    table = read_table(path, used)
-    n_samples = len(table.samples)
-    found = paired_particles(path, n_samples, particles=particles, indices=indices, choice=choice)
-    # Row numbers count in the file of the particles, so that `select` finds them there.
-    rows = np.arange(n_samples) if found is None else found.rows
-    columns = Columns(table.numbers, table.total, table.names)
+def _from_coordinates(path: Path, given: Given) -> Input:
+    table = read_table(path, given.columns)
     samples = table.samples
+    found = paired_particles(
+        path, len(samples), particles=given.particles, indices=given.indices, choice=given.choice
+    )
+    # Row numbers count in the file of the particles, so that `select` finds them there.
+    rows = np.arange(len(samples)) if found is None else found.rows
     # Up to 256 MB, a copy that no other program can change: a fit of more takes more memory.
     if isinstance(samples, np.memmap) and samples.nbytes <= 2**28:
         samples = np.array(samples)
-    return Input(samples, rows, found, columns=columns, path=path)
+    return Input(samples, rows, found, columns=table.columns, path=path)
 
 
 def _standardised(given: Input) -> Input:
     """Return a table with columns of unit variance; constant ones stay constant."""
     given.require_values()
     assert given.columns is not None
-    mean, scale = unit_scale(given.samples, given.columns.labels)
-    columns = replace(given.columns, mean=mean, scale=scale)
+    columns = given.columns.standardised(given.samples)
     return replace(given, samples=columns.scaled(given.samples), columns=columns)
 
 
@@ -224,7 +192,7 @@ class UnreadTable:
 
     table: StoredTable  # all samples
     rows: np.ndarray  # those that are drawn, ascending
-    standardise: bool = False  # as in `read_large`
+    standardise: bool = False  # whether to give the columns unit variance
     particles: None = None
     notes: tuple[str, ...] = ()
 
@@ -239,14 +207,10 @@ class UnreadTable:
         return self.table.n_samples
 
     def read(self) -> LargeInput:
-        """Read the samples that are drawn."""
-        return read_large(self.table, self.rows, standardise=self.standardise)
-
-
-def read_large(table: StoredTable, rows: np.ndarray, *, standardise: bool = False) -> LargeInput:
-    """Read some samples of a table, chunk by chunk."""
-    samples = table.take(rows)
-    if standardise:
-        table = table.scaled(*unit_scale(samples, table.columns.labels))
-        samples = table.columns.scaled(samples)
-    return LargeInput(samples, rows, columns=table.columns, path=table.path, table=table)
+        """Read the samples that are drawn, chunk by chunk."""
+        table = self.table
+        samples = table.take(self.rows)
+        if self.standardise:
+            table = replace(table, columns=table.columns.standardised(samples))
+            samples = table.columns.scaled(samples)
+        return LargeInput(samples, self.rows, columns=table.columns, path=table.path, table=table)
