@@ -32,7 +32,9 @@ def test_coordinates_with_particles_keep_both(table, data, rng):
 
 
 def test_images_become_components_that_the_record_describes(data, rng):
-    given = read_input(data / "particles.star", Given(settings=ImageSettings(components=4)), rng=rng)
+    given = read_input(
+        data / "particles.star", Given(settings=ImageSettings(components=4)), rng=rng
+    )
     assert given.samples.shape == (20, 4)
     assert given.record["components"]["text"] == str(given.components)
     assert "samples" not in given.record["components"]

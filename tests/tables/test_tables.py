@@ -35,7 +35,11 @@ def test_a_column_of_text_is_left_out_with_a_warning(table):
     with pytest.warns(ColumnWarning, match="hold text were left out: 'id'"):
         found = read_table(table)
     np.testing.assert_array_equal(found.samples, X)
-    assert (found.columns.names, found.columns.numbers, found.columns.total) == (("x", "y"), (1, 2), 3)
+    assert (found.columns.names, found.columns.numbers, found.columns.total) == (
+        ("x", "y"),
+        (1, 2),
+        3,
+    )
 
 
 def test_text_and_dates_of_a_parquet_are_left_out_with_a_warning(tmp_path):
@@ -124,7 +128,11 @@ def test_row_names_of_r_are_left_out_as_an_index(tmp_path, name, text):
     with pytest.warns(ColumnWarning, match="the first column .* left out, as the index"):
         found = read_table(path)
     np.testing.assert_array_equal(found.samples, X)
-    assert (found.columns.names, found.columns.numbers, found.columns.total) == (("x", "y"), (1, 2), 3)
+    assert (found.columns.names, found.columns.numbers, found.columns.total) == (
+        ("x", "y"),
+        (1, 2),
+        3,
+    )
 
 
 def test_a_line_shorter_than_fractions_or_unfinished_rows_names_no_columns(tmp_path):

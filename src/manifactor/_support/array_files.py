@@ -9,7 +9,7 @@ import struct
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -118,14 +118,13 @@ class ArrayArchive:
         Their numbers will take at least `itemsize` bytes each.
         """
         chosen = names or tuple(self.members)
-        headers = {name: self._header(name) for name in chosen}
+        headers = [self._header(name) for name in chosen]
         stored = self.path.stat().st_size
-        needed = 0
         try:
-            for header in headers.values():
+            for header in headers:
                 require_plausible(self.path, header.shape, stored, itemsize=header.dtype.itemsize)
-                needed += prod(header.shape) * max(itemsize, header.dtype.itemsize)
-            require_memory(self.path, needed)
+            sizes = [prod(each.shape) * max(itemsize, each.dtype.itemsize) for each in headers]
+            require_memory(self.path, sum(sizes))
         except ValueError as error:
             raise ArrayFileError(str(error)) from error
         return {name: self._array(name) for name in chosen}
@@ -150,30 +149,19 @@ def open_archive(path: Path) -> Iterator[ArrayArchive]:
     # What is not there at all is the system's to report.
     if problem and path.exists():
         raise ArrayFileError(f"{path} {problem}.")
-    with BoundedFile(path) as opened:
-        # An archive of no members begins with its end.
-        if opened.read(4) not in (b"PK\x03\x04", b"PK\x05\x06"):
-            raise ArrayFileError(
-                f"{path} is damaged, or not an .npz file of plain arrays. Write it again with "
-                "numpy.savez."
-            )
+    with ExitStack() as stack:
+        opened = stack.enter_context(BoundedFile(path))
         with _damage_named(path):
-            file = ZipFile(opened)
-        with file:
+            file = stack.enter_context(ZipFile(opened))
             # Folders end in a slash.
             infos = [info for info in file.infolist() if info.filename[-1:] != "/"]
-            if any(
-                info.flag_bits & 1 or info.compress_type not in (ZIP_STORED, ZIP_DEFLATED)
-                for info in infos
-            ):
-                raise ArrayFileError(
-                    f"{path} is encrypted, or compressed as no .npz file is. Save its arrays with "
-                    "numpy.savez."
-                )
-            names = {info.filename: info for info in infos}
-            members = {name[:-4]: info for name, info in names.items() if name.endswith(".npy")}
-            others = tuple(name for name in names if not name.endswith(".npy"))
-            yield ArrayArchive(path, members, others, file)
+            for info in infos:
+                if info.flag_bits & 1 or info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+                    raise ValueError("it is encrypted, or compressed as no .npz file is")
+        arrays = {info.filename: info for info in infos if info.filename.endswith(".npy")}
+        others = tuple(info.filename for info in infos if info.filename not in arrays)
+        members = {name.removesuffix(".npy"): info for name, info in arrays.items()}
+        yield ArrayArchive(path, members, others, file)
 
 
 @contextmanager
@@ -191,8 +179,8 @@ def _damage_named(path: Path, name: str = "") -> Iterator[None]:
         OSError,
         ValueError,
     ) as error:
-        reason = f"{error} (in {name!r})" if name else "it was not written to its end"
+        where = f" (in {name!r})" if name else ""
         raise ArrayFileError(
-            f"{path} is damaged, or not an .npz file of plain arrays: {reason}. Write it again "
-            "with numpy.savez."
+            f"{path} is damaged, or not an .npz file of plain arrays: {error}{where}. Write it "
+            "again with numpy.savez."
         ) from error

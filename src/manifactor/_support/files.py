@@ -15,7 +15,7 @@ import socket
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -186,7 +186,7 @@ def clear_leftovers(place: Path) -> bool:
 
 def _left(place: Path, state: str) -> list[Path]:
     start = glob.escape(name_beside(place, state, ""))
-    return [path for path in place.parent.glob(f"{start}????????")]
+    return list(place.parent.glob(f"{start}????????"))
 
 
 def name_beside(path: Path, state: str, tag: str) -> str:
@@ -203,16 +203,26 @@ def is_half_replaced(place: Path) -> bool:
 
 
 @contextmanager
-def temporary(path: Path, *, folder: bool = False) -> Iterator[Path]:
-    """Yield a new file or folder beside `path`; remove it unless renamed."""
+def temporary(path: Path, *, folder: bool = False, remedy: str = "") -> Iterator[Path]:
+    """Yield a new file or folder beside `path`; remove it unless renamed.
+
+    Refuse where nothing can be written.
+    """
     # Beside `path`, since a rename is atomic only within one file system.
     start = name_beside(path, "new", "")
-    if folder:
-        made = Path(tempfile.mkdtemp(dir=path.parent, prefix=start))
-    else:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=start)
-        os.close(handle)
-        made = Path(name)
+    try:
+        if folder:
+            made = Path(tempfile.mkdtemp(dir=path.parent, prefix=start))
+        else:
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=start)
+            os.close(handle)
+            made = Path(name)
+    except (OSError, ValueError) as error:  # a null character is a ValueError
+        problem = getattr(error, "strerror", None) or str(error)
+        message = f"the output goes into {path.parent}, which must be a writable folder: {problem}"
+        if getattr(error, "errno", None) in (None, errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ):
+            message = f"the output cannot have the name {path.name!r}: {problem}"
+        raise ValueError(f"{message}. {remedy}".rstrip()) from error
     try:
         yield made
     finally:
@@ -237,7 +247,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     If anything fails, `path` is left as it was and the temporary file is removed. The file is on
     the disk before it is renamed.
     """
-    with _beside(path) as beside:
+    with temporary(path) as beside:
         with beside.open("wb") as file:
             write(file)
             file.flush()
@@ -271,7 +281,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     If anything fails inside of the context, `folder` is left as it was and the temporary folder is
     removed.
     """
-    with _beside(folder, folder=True) as beside:
+    with temporary(folder, folder=True) as beside:
         yield beside
         beside.chmod(0o777 & ~_umask())
         replace_folder(beside, folder)
@@ -301,26 +311,6 @@ def replace_folder(new: Path, folder: Path) -> None:
     remove(new)
 
 
-@contextmanager
-def _beside(path: Path, *, folder: bool = False, remedy: str = "") -> Iterator[Path]:
-    """Yield something temporary beside `path`; refuse where nothing can be written."""
-    with ExitStack() as stack:
-        try:
-            made = stack.enter_context(temporary(path, folder=folder))
-        except (OSError, ValueError) as error:  # a null character is a ValueError
-            problem = getattr(error, "strerror", None) or str(error)
-            bad_name = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ)
-            if isinstance(error, ValueError) or error.errno in bad_name:
-                message = f"the output cannot have the name {path.name!r}: {problem}"
-            else:
-                message = (
-                    f"the output goes into {path.parent}, which must be a writable folder: "
-                    f"{problem}"
-                )
-            raise ValueError(f"{message}. {remedy}".rstrip()) from error
-        yield made
-
-
 def _sync(path: Path) -> None:
     """Wait until a file, or the names of a folder, are on the disk, where the system can."""
     with suppress(OSError):
@@ -329,17 +319,6 @@ def _sync(path: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def make_folder(folder: Path, *, remedy: str = "") -> None:
-    """Make a folder in which files can be written, unless it exists.
-
-    The parent must exist: a misspelt path makes no tree of folders.
-    """
-    if not folder.exists():
-        require_place(folder, remedy=remedy)
-        folder.mkdir()
-    require_writable(folder, remedy=remedy)
 
 
 def require_writable(folder: Path, *, remedy: str = "") -> None:
@@ -355,7 +334,7 @@ def require_place(path: Path, *, remedy: str = "") -> None:
     if path.name in ("", ".."):
         raise ValueError(f"the output must have a name; got {path}. {remedy}".rstrip())
     # Permissions alone do not tell: root has all of them, and disks are read-only.
-    with _beside(path, folder=True, remedy=remedy):
+    with temporary(path, folder=True, remedy=remedy):
         pass
 
 
