@@ -172,16 +172,6 @@ def test_a_pipe_is_not_waited_for(tmp_path):
         read(tmp_path / "a.npz")
 
 
-def test_a_mistake_in_our_own_code_is_not_taken_for_damage(tmp_path, monkeypatch):
-    def mistaken(file, size):
-        raise TypeError("ours")
-
-    np.savez(tmp_path / "x.npz", X=np.zeros(3))
-    monkeypatch.setattr("manifactor._support.array_files.npy_header", mistaken)
-    with open_archive(tmp_path / "x.npz") as archive, pytest.raises(TypeError, match="ours"):
-        archive.read("X")
-
-
 def with_header(text, values=b"\0" * 80, version=b"\x01\x00"):
     header = text.encode().ljust(117) + b"\n"
     size = len(header).to_bytes(2, "little")

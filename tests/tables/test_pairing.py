@@ -3,8 +3,13 @@ import pickle
 import numpy as np
 import pytest
 
-from manifactor.tables.files import paired_particles
+from manifactor.tables import reading
+from manifactor.tables.images import Given
 from tests.cryoem.star_files import RELION_30
+
+
+def paired_particles(path, n_samples, **given):
+    return reading.paired_particles(path, n_samples, Given(**given))
 
 
 @pytest.fixture

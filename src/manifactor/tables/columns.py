@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from manifactor._support.errors import warn_caller
-from manifactor._support.values import LEAST_SPREAD, REMEDIES, bad_values
+from manifactor._support.values import LEAST_SPREAD, REMEDIES
 from manifactor.estimators.columns import ColumnWarning
 
 # What to do about columns of a file with bad values.
@@ -199,19 +199,3 @@ class Table:
 
     samples: np.ndarray  # (n_samples, n_used)
     columns: Columns
-
-
-def require_values(
-    samples: np.ndarray,
-    labels: Sequence[str | int],
-    where: Callable[[int], str],
-    *,
-    first_row: int = 0,
-    precision: np.typing.DTypeLike | None = None,
-) -> None:
-    """Refuse NaN, infinite and huge values, and say where in the file they are."""
-    found = bad_values(samples, precision=precision)
-    if found is not None:
-        row, column = found.place
-        place = f"row {first_row + row}, column {labels[column]!r}{where(row)}"
-        raise ValueError(found.words("samples", place, *COLUMN_REMEDIES))

@@ -51,18 +51,17 @@ class Given:
 
     def require_volumes(self) -> None:
         """Refuse all that does not go with volumes, which have no particles."""
-        of_images = self.settings != ImageSettings()
         given = {
-            "--particles": self.particles is not None,
-            "--ind": self.indices is not None,
-            "--view": self.view is not None,
-            "settings of images": of_images,
-            "--columns": self.columns.columns is not None,
-            "--drop": self.columns.drop is not None,
-            **{name: bool(value) for name, value in self.choice.options.items()},
+            "--particles": self.particles,
+            "--ind": self.indices,
+            "--view": self.view,
+            "settings of images": self.settings != ImageSettings(),
+            "--columns": self.columns.columns,
+            "--drop": self.columns.drop,
+            **self.choice.options,
         }
-        for name, is_given in given.items():
-            if is_given:
+        for name, value in given.items():
+            if value:
                 raise ValueError(f"{name} cannot be given for a folder of volumes. Leave it out.")
 
     def require_stack(self, path: Path) -> None:
@@ -169,24 +168,20 @@ def picked(
 
 
 def is_one_view(particles: Particles, *, max_angle: float = 30.0) -> bool:
-    """Return whether all particles are seen within an angle of their mean direction.
-
-    Particles without angles count as one view.
-    """
-    # Particles of a 2-D class have no angles; to choose the class was to choose a view.
-    return particles.angles is None or _spread(particles.angles) <= max_angle
+    """Return whether all particles are seen within an angle of their mean direction."""
+    return _spread(particles) <= max_angle
 
 
 def require_one_view(particles: Particles, *, max_angle: float = 30.0) -> None:
     """Refuse images of many views, whose differences are mostly those of the views."""
-    if particles.angles is None or is_one_view(particles, max_angle=max_angle):
-        return
-    raise ValueError(
-        f"images must show one view; those of {particles.path} are up to "
-        f"{_spread(particles.angles):.0f} degrees apart from their middle. Pick one "
-        "with --view ROT,TILT --width DEGREES (`manifactor views` lists them), or fit "
-        "all of them together with --all-views."
-    )
+    spread = _spread(particles)
+    if spread > max_angle:
+        raise ValueError(
+            f"images must show one view; those of {particles.path} are up to "
+            f"{spread:.0f} degrees apart from their middle. Pick one "
+            "with --view ROT,TILT --width DEGREES (`manifactor views` lists them), or fit "
+            "all of them together with --all-views."
+        )
 
 
 def require_one_class(particles: Particles) -> None:
@@ -205,9 +200,12 @@ def require_one_class(particles: Particles) -> None:
     )
 
 
-def _spread(angles: np.ndarray) -> float:
+def _spread(particles: Particles) -> float:
     """Return the largest angle in degrees between views and their mean direction."""
-    directions = view_directions(angles)
+    # Particles of a 2-D class have no angles; to choose the class was to choose a view.
+    if particles.angles is None:
+        return 0.0
+    directions = view_directions(particles.angles)
     mean = directions.mean(axis=0)
     length = np.linalg.norm(mean)
     if length < 1e-6:  # directions that cancel have no mean direction
@@ -227,7 +225,7 @@ class UnreadImages:
     path: Path
     source: ImageSource
     view: View | None = None  # the images in one frame; None for volumes
-    settings: ImageSettings = field(default_factory=ImageSettings)
+    settings: ImageSettings = ImageSettings()
     notes: tuple[str, ...] = ()  # what a user should know of how they will be read
 
     @property

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.files import require_regular_file
+from manifactor._support.values import bad_values
 from manifactor.cryoem.components import Components
 from manifactor.cryoem.files.cryosparc import read_cs
 from manifactor.cryoem.files.formats import ParticleChoice
@@ -13,8 +14,8 @@ from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import STACK_SUFFIXES, stack_images, volume_series
 from manifactor.cryoem.one_view import View
 from manifactor.cryoem.volumes import VolumeComponents
-from manifactor.tables.columns import Columns, require_values
-from manifactor.tables.files import MODE, paired_particles, read_table
+from manifactor.tables.columns import COLUMN_REMEDIES, Columns
+from manifactor.tables.files import MODE, read_table
 from manifactor.tables.images import (
     Given,
     UnreadImages,
@@ -24,7 +25,8 @@ from manifactor.tables.images import (
     unread_particles,
     unread_stack,
 )
-from manifactor.tables.stores import StoredTable, is_stored
+from manifactor.tables.pickles import read_pickled_numbers
+from manifactor.tables.stores import StoredTable, is_stored, read_npy
 from manifactor.tables.text import line_of
 
 
@@ -71,12 +73,13 @@ class Input:
 
     def require_values(self) -> None:
         """Refuse NaN, infinite and huge values, and say where in the file they are."""
-        labels = range(self.samples.shape[1]) if self.labels is None else self.labels
-        require_values(self.samples, labels, self._line)
-
-    def _line(self, row: int) -> str:
-        line = None if self.path is None else line_of(self.path, row)
-        return "" if line is None else f" (line {line} of {self.path})"
+        found = bad_values(self.samples)
+        if found is None:
+            return
+        line = None if self.path is None else line_of(self.path, found.place[0])
+        where = "" if line is None else f" (line {line} of {self.path})"
+        words = found.words("samples", self.labels, where=where, remedies=COLUMN_REMEDIES)
+        raise ValueError(words)
 
 
 def _components_record(components: Components | VolumeComponents) -> dict:
@@ -133,15 +136,68 @@ def _holds_particles(path: Path) -> bool:
 def _from_coordinates(path: Path, given: Given) -> Input:
     table = read_table(path, given.columns)
     samples = table.samples
-    found = paired_particles(
-        path, len(samples), particles=given.particles, indices=given.indices, choice=given.choice
-    )
+    found = paired_particles(path, len(samples), given)
     # Row numbers count in the file of the particles, so that `select` finds them there.
     rows = np.arange(len(samples)) if found is None else found.rows
     # Up to 256 MB, a copy that no other program can change: a fit of more takes more memory.
     if isinstance(samples, np.memmap) and samples.nbytes <= 2**28:
         samples = np.array(samples)
     return Input(samples, rows, found, columns=table.columns, path=path)
+
+
+def paired_particles(path: Path, n_samples: int, given: Given) -> Particles | None:
+    """Return the particles that rows of coordinates belong to, in the same order."""
+    particles, indices, choice = given.particles, given.indices, given.choice
+    if particles is None:
+        # Indices alone name nothing; ignoring them would hide the missing option.
+        if indices is not None:
+            raise ValueError(
+                "--ind says which of the particles were used; give them with --particles."
+            )
+        return choice.read(path) if is_cs(path) else None
+    particles = Path(particles)
+    if is_cs(path) and is_cs(particles):
+        if indices is not None:
+            raise ValueError(
+                f"--ind is not needed: {path} and {particles} are joined by uid. Leave it out."
+            )
+        return choice.read(particles, results=path)
+    found = choice.read(particles)
+    if indices is not None:
+        found = found[_checked_indices(Path(indices), len(found))]
+    if len(found) != n_samples:
+        named = "" if indices is None else f" named by {indices}"
+        raise ValueError(
+            "there must be one particle for each row of coordinates; "
+            f"{particles} has {len(found)}{named} and {path} has {n_samples}. If some "
+            "were left out, give cryoDRGN's ind.pkl of just these with --ind."
+        )
+    return found
+
+
+def _checked_indices(path: Path, count: int) -> np.ndarray:
+    """Return row numbers that name each of `count` particles at most once."""
+    require_regular_file(path, "--ind")
+    # cryoDRGN pickles its indices, whatever the name of the file.
+    is_npy = path.suffix.lower() == ".npy"
+    indices = read_npy(path) if is_npy else read_pickled_numbers(path)
+    is_flat = indices.ndim == 1 and indices.dtype.kind in "iu"
+    if not is_flat or (len(indices) and not indices.min() >= 0):
+        raise ValueError(
+            f"{path} must hold row numbers from 0; got an array of {indices.dtype}, "
+            f"shape {indices.shape}."
+        )
+    if len(indices) and indices.max() >= count:
+        raise ValueError(
+            f"{path} names particle {indices.max()}, but there are {count}, counted from 0."
+        )
+    numbers, counts = np.unique(indices, return_counts=True)
+    if len(numbers) < len(indices):
+        raise ValueError(
+            f"{path} must name each particle once; it names particle "
+            f"{numbers[counts.argmax()]} {counts.max()} times."
+        )
+    return indices
 
 
 def _standardised(given: Input) -> Input:

@@ -17,8 +17,9 @@ from manifactor._support.array_files import BoundedFile, npy_header
 from manifactor._support.errors import extra, first_sentence, one_line
 from manifactor._support.files import numeric_order, require_regular_file
 from manifactor._support.memory import require_plausible
+from manifactor._support.values import bad_values
 from manifactor.estimators.arrays import take_by_chunks
-from manifactor.tables.columns import ColumnChoice, Columns, listed, require_values, without_text
+from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, listed, without_text
 
 # What Zarr 3 and Zarr 2 write into the folder of an array or a group.
 ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
@@ -288,11 +289,14 @@ class StoredTable:
                 "other program writes it."
             )
         block = store.read(start, stop, self.columns.numbers)
-        where = f" of {self.path}; only the rows {start:,} to {stop - 1:,} were read"
         # In double precision: the estimator knows which samples it leaves in single.
-        require_values(
-            block, self.columns.labels, lambda _: where, first_row=start, precision=np.float64
-        )
+        found = bad_values(block, precision=np.float64)
+        if found is not None:
+            where = f" of {self.path}; only the rows {start:,} to {stop - 1:,} were read"
+            labels, remedies = self.columns.labels, COLUMN_REMEDIES
+            raise ValueError(
+                found.words("samples", labels, first_row=start, where=where, remedies=remedies)
+            )
         return self.columns.scaled(block)
 
     def take(self, rows: np.ndarray) -> np.ndarray:
