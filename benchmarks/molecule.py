@@ -21,8 +21,7 @@ from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.confounders import confounders
 from manifactor.runs.fitting import fit_input, plan_fit
 from manifactor.scores import coordinate_correlation, regression_r2
-from manifactor.tables.images import Given, ImageSettings
-from manifactor.tables.reading import read_input
+from manifactor.tables.reading import Given, ImageSettings, open_input, read_opened
 
 from record import record
 
@@ -41,7 +40,7 @@ def run(n: int, case: dict, seed: int, *, phase_flip: bool = False) -> dict:
         start = time.perf_counter()
         options = Given(settings=ImageSettings(phase_flip=phase_flip))
         rng = np.random.default_rng(seed)
-        given = read_input(Path(folder) / "particles.star", options, rng=rng)
+        given = read_opened(open_input(Path(folder) / "particles.star", options), rng)
         with warnings.catch_warnings(action="ignore"):
             plan = plan_fit(given, settings={}, seed=seed)
             fit, places = fit_input(given, plan)

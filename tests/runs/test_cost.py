@@ -18,8 +18,7 @@ from manifactor.runs.cost import (
 from manifactor.runs.several import forecast_side_by_side
 from manifactor.runs.task import Task
 from manifactor.spectral.forecast import Forecast
-from manifactor.tables.images import ImageSettings, unread_stack
-from manifactor.tables.reading import Input, UnreadTable, open_input
+from manifactor.tables.reading import ImageSettings, Input, UnreadTable, open_input, unread_stack
 from manifactor.tables.stores import stored_table
 
 

@@ -1,6 +1,5 @@
 import pickle
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pyarrow
@@ -38,16 +37,6 @@ def test_numpy_files_are_read(tmp_path):
         np.testing.assert_array_equal(found, X)
     assert array_name(tmp_path / "one.npz") == "anything"
     assert array_name(tmp_path / "several.npz") == "X"
-
-
-def test_a_file_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
-    def refused(*_, **__):
-        raise PermissionError(13, "Permission denied", "a.csv")
-
-    (tmp_path / "a.csv").write_text("x,y\n1,2\n")
-    monkeypatch.setattr(Path, "open", refused)
-    with pytest.raises(ValueError, match=r"may read; .*: Permission denied"):
-        read_samples(tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])

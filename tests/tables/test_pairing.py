@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manifactor.tables import reading
-from manifactor.tables.images import Given
+from manifactor.tables.reading import Given
 from tests.cryoem.star_files import RELION_30
 
 

@@ -4,8 +4,19 @@ import pytest
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.datasets import simulate_particles
-from manifactor.tables.images import Given, ImageSettings, picked, require_one_view
-from manifactor.tables.reading import read_input, run_images
+from manifactor.tables.reading import (
+    Given,
+    ImageSettings,
+    open_input,
+    picked,
+    read_opened,
+    require_one_view,
+    run_images,
+)
+
+
+def read_input(path, given, rng):
+    return read_opened(open_input(path, given), rng)
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,9 @@ import socket
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 
 def require_regular_file(path: Path, what: str = "the input") -> None:
@@ -81,8 +81,8 @@ def numeric_order(path: Path) -> list[tuple[int, str]]:
 
 # Claims: one lock for each output.
 
-# The locks that this process holds, by their files; they belong to the whole process.
-_claims: dict[Path, Any] = {}
+# The outputs that this process has claimed, by their lock files, and what releases each.
+_claims: dict[Path, ExitStack] = {}
 
 
 def claim(place: Path) -> bool:
@@ -91,38 +91,37 @@ def claim(place: Path) -> bool:
     What an earlier command has left of it is removed. Return whether an output that was moved away
     by a command that was killed is in its place again.
     """
-    path = _lock_path(place)
-    if path in _claims:
-        return False
-    # Some time: another command may just be removing its lock.
-    lock = _locked(place, patience=0.25)
-    if lock is None:
-        return False
-    _claims[path] = lock
-    return clear_leftovers(place)
+    with ExitStack() as stack:
+        # Some time: another command may just be removing its lock.
+        restored = stack.enter_context(held(place, patience=0.25))
+        _claims.setdefault(_lock_path(place), stack.pop_all())
+        return restored
 
 
 @contextmanager
-def held(place: Path) -> Iterator[None]:
-    """Hold the lock of an output inside this context, unless this process has claimed it.
-
-    For functions of the library, of which several threads may write at the same time.
-    """
-    lock = None if _lock_path(place) in _claims else _locked(place, patience=60.0)
+def claims_released() -> Iterator[None]:
+    """Release, at the end of this context, all that is claimed inside it."""
+    before = set(_claims)
     try:
-        if lock is not None:
-            clear_leftovers(place)
         yield
     finally:
-        if lock is not None:
-            _release(_lock_path(place), lock)
+        for path in set(_claims) - before:
+            _claims.pop(path).close()
 
 
-def _locked(place: Path, *, patience: float) -> Any:
-    """Return the lock of an output, which is held; None where there are no locks."""
+@contextmanager
+def held(place: Path, *, patience: float = 60.0) -> Iterator[bool]:
+    """Hold the lock of an output inside this context, unless this process has claimed it.
+
+    For functions of the library, of which several threads may write at the same time. Yield whether
+    an output that was moved away is in its place again.
+    """
     from filelock import FileLock, Timeout  # not needed by commands that write nothing
 
     path = _lock_path(place)
+    if path in _claims:
+        yield False
+        return
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise ValueError(f"{path} must be a lock file of manifactor, and is not. Remove it.")
     lock = FileLock(path, thread_local=False)
@@ -139,32 +138,21 @@ def _locked(place: Path, *, patience: float) -> Any:
     except (OSError, NotImplementedError):
         # Somebody else's lock, who may have been killed, or a file system without locks: that must
         # not stop this command. Where nothing can be written at all, writing says so.
-        return None
-    with suppress(OSError):
-        path.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
-    return lock
-
-
-def _release(path: Path, lock: Any) -> None:
-    # The file is removed before its lock ends: filelock takes no lock of a removed file.
-    remove(path)
-    lock.release()
+        yield False
+        return
+    try:
+        with suppress(OSError):
+            path.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
+        yield clear_leftovers(place)
+    finally:
+        # The file is removed before its lock ends: filelock takes no lock of a removed file.
+        remove(path)
+        lock.release()
 
 
 def _lock_path(place: Path) -> Path:
     path = Path(os.path.abspath(place))
     return path.with_name(f".{path.name}.manifactor.lock")
-
-
-@contextmanager
-def claims_released() -> Iterator[None]:
-    """Release, at the end of this context, all that is claimed inside it."""
-    before = set(_claims)
-    try:
-        yield
-    finally:
-        for path in set(_claims) - before:
-            _release(path, _claims.pop(path))
 
 
 def clear_leftovers(place: Path) -> bool:

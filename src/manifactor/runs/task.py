@@ -31,8 +31,15 @@ from manifactor.runs.folder import write_run
 from manifactor.runs.options import FitOptions
 from manifactor.runs.parts import FOLDER as PARTS_FOLDER
 from manifactor.tables.columns import ColumnChoice
-from manifactor.tables.images import Given, ImageSettings
-from manifactor.tables.reading import Input, LargeInput, UnreadTable, open_input, read_opened
+from manifactor.tables.reading import (
+    Given,
+    ImageSettings,
+    Input,
+    LargeInput,
+    UnreadTable,
+    open_input,
+    read_opened,
+)
 from manifactor.tables.stores import in_parts, stored_table
 
 # Options that turn images into samples.

@@ -88,15 +88,7 @@ def _require_readable(path: Path) -> None:
             ".cs, .mrcs, .mrc), a Zarr store, a folder of .parquet files, or a folder "
             f"of .mrc volumes; got {path.name}."
         )
-    try:
-        with path.open("rb") as file:
-            empty = not file.read(1)
-    except OSError as error:
-        raise ValueError(
-            f"the input must be a file that you may read; {path}: {error.strerror}. "
-            "Change its permissions, or give a copy that you own."
-        ) from error
-    if empty:
+    if not path.stat().st_size:
         raise ValueError(f"{path} is empty; it must hold samples, one a row.")
 
 

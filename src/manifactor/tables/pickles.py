@@ -67,27 +67,20 @@ def _unpickled(path: Path) -> Any:
     # The bytes of the file, an array made of them, and one more copy of the text that protocols
     # before 3 store bytes as.
     require_memory(path, 3 * path.stat().st_size)
-    try:
-        with BoundedFile(path) as file:
-            _require_sizes(file)
+    with BoundedFile(path) as file:
+        try:
+            # Python makes room for all numbers below one that it remembers.
+            for operation, argument, _ in pickletools.genops(file):
+                if operation.name.endswith("PUT") and (argument or 0) > file.size:
+                    raise Refused(f"it numbers {argument} objects, and has {file.size} bytes.")
             file.seek(0)
             return _ArrayUnpickler(file).load()
-    except Refused as error:
-        raise ValueError(f"{path} was refused and nothing in it was run: {error}") from error
-    # Nothing but the unpickler is inside, which raises any kind.
-    except Exception as error:
-        reason = one_line(error)[:200] or "it ends too early."
-        raise ValueError(f"{path} is not a pickled numpy array: {reason}") from error
-
-
-def _require_sizes(file: BoundedFile) -> None:
-    """Refuse sizes and numbers that a file of this length cannot have.
-
-    Python makes room for a size before it reads, and for all numbers below one that it remembers.
-    """
-    for operation, argument, _ in pickletools.genops(file):
-        if operation.name.endswith("PUT") and (argument or 0) > file.size:
-            raise Refused(f"it numbers {argument} objects, and has {file.size} bytes.")
+        except Refused as error:
+            raise ValueError(f"{path} was refused and nothing in it was run: {error}") from error
+        # Nothing but the unpickler is inside, which raises any kind.
+        except Exception as error:
+            reason = one_line(error)[:200] or "it ends too early."
+            raise ValueError(f"{path} is not a pickled numpy array: {reason}") from error
 
 
 class _ArrayUnpickler(pickle.Unpickler):

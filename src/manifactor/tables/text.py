@@ -44,10 +44,18 @@ class Layout:
 
 def layout_of(path: Path) -> Layout:
     """Return the layout of a table in text."""
-    rows = list(islice(lines(path), 2))
+    names: tuple[str, ...] = ()
+    rows: list[tuple[int, list[str]]] = []
+    for line, cells in lines(path, comments=True):
+        if not cells[0].startswith("#"):
+            rows.append((line, cells))
+        elif not rows:
+            # `numpy.savetxt` writes names into a comment; the last before the first row counts.
+            names = tuple(cell for cell in (cells[0].lstrip("# "), *cells[1:]) if cell)
+        if len(rows) == 2:
+            break
     line, cells = rows[0] if rows else (0, [])
-    below = rows[-1][1] if len(rows) > 1 else []
-    names = _names_in_comments(path)
+    below = rows[1][1] if len(rows) > 1 else []
     known = len(names) == len(cells)
     header = _is_header(cells, [] if known else below)
     if not rows or (header and not below):
@@ -61,17 +69,6 @@ def layout_of(path: Path) -> Layout:
     # Columns without a name get that of pandas.
     names = tuple(cell or f"Unnamed: {k}" for k, cell in enumerate(cells))
     return Layout(names, len(below), line, index=not cells[0] and all(cells[1:]))
-
-
-def _names_in_comments(path: Path) -> tuple[str, ...]:
-    """Return the names in the last comment before the first row."""
-    names: tuple[str, ...] = ()
-    for _, cells in lines(path, comments=True):
-        if not cells[0].startswith("#"):
-            break
-        # `numpy.savetxt` writes names into a comment.
-        names = tuple(cell for cell in (cells[0].lstrip("# "), *cells[1:]) if cell)
-    return names
 
 
 def _with_row_names(names: list[str], below: list[str]) -> list[str]:
