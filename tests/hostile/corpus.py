@@ -45,7 +45,13 @@ def make_corpus(folder: Path) -> None:
     os.chdir(folder)
     try:
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-            _write_inputs()
+            X = samples()
+            _write_tables(X)
+            _write_pickles(latents())
+            _write_stores(X)
+            _write_images(X)
+            _write_particles(X)
+            _write_others()
             _set_times()
             _write_runs()
             _set_times()
@@ -65,16 +71,6 @@ def latents() -> np.ndarray:
     uneven = np.column_stack([turn.ravel(), along.ravel()])
     turn, along = (uneven + rng.uniform(-0.02, 0.02, (N, 2))).T
     return np.column_stack([np.cos(turn), np.sin(turn), 2 * along])
-
-
-def _write_inputs() -> None:
-    X = samples()
-    _write_tables(X)
-    _write_pickles(latents())
-    _write_stores(X)
-    _write_images(X)
-    _write_particles(X)
-    _write_others()
 
 
 def _write_tables(X: np.ndarray) -> None:

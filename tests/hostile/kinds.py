@@ -18,35 +18,7 @@ from manifactor.runs.run import open_run
 from manifactor.tables.files import read_samples
 from manifactor.views.explorer.scene import open_scene
 
-from .binary import MRC, NPY, OURS, PICKLE, ZIP
 from .corpus import latents, samples
-from .mutations import BYTES, Mutation
-from .parquet import PARQUET
-from .text import JSON, TEXT
-
-# How files are damaged, by their names or the ending of these.
-FORMS: dict[str, tuple[Mutation, ...]] = {
-    ".npy": NPY,
-    ".cs": NPY,
-    "x.npz": ZIP,
-    ".npz": OURS,
-    ".pkl": PICKLE,
-    ".parquet": PARQUET,
-    ".mrc": MRC,
-    ".mrcs": MRC,
-    ".json": JSON,
-    ".part": JSON,
-    ".zarray": JSON,
-    ".zgroup": JSON,
-    **dict.fromkeys((".csv", ".tsv", ".txt", ".star", ".pdb", ".cif", ".yaml"), TEXT),
-}
-
-
-def mutations_of(path: str) -> tuple[Mutation, ...]:
-    """Return the damages that suit a file."""
-    name, suffix = Path(path).name, Path(path).suffix
-    return FORMS.get(name, FORMS.get(suffix, BYTES))
-
 
 # A command as it is typed, with {} for the damaged file, or a function of that file.
 Call = str | Callable[[Path], object]
@@ -54,18 +26,11 @@ Call = str | Callable[[Path], object]
 
 @dataclass(frozen=True)
 class Reader:
-    """Files, and what reads each of them.
+    """Files, and what reads each of them."""
 
-    Attributes
-    ----------
-    targets : tuple of str
-        Patterns of files of the corpus, of which one is damaged.
-    calls : tuple of str or callable
-        Of which one is drawn; all of them read the file if it is not damaged. Those
-        that stop at reading are in the majority.
-    """
-
-    targets: tuple[str, ...]
+    targets: tuple[str, ...]  # patterns of files of the corpus, of which one is damaged
+    # Of which one is drawn; all of them read the file if it is not damaged. Those that stop at
+    # reading are in the majority.
     calls: tuple[Call, ...]
 
 
@@ -81,7 +46,6 @@ def load_and_place(path: Path) -> None:
 
 
 def place_samples(path: Path) -> None:
-    """Read samples and place them by an archive."""
     load("run").locate(read_samples(path)[:20, :2])
 
 
@@ -92,7 +56,6 @@ def refused_pickle(path: Path) -> None:
 
 
 def read_store(path: Path) -> None:
-    """Read a table that is a folder."""
     read_samples(path.parts[0])
 
 
@@ -109,24 +72,20 @@ def see_motions(path: Path) -> None:
     """Draw the molecule of a run."""
     run = open_run(path.parent)
     motions = open_motions(run, read_run(path.parent)[1])
-    if motions is None:  # the file is gone
-        return
-    motions.along(0, count=2, size=16)
-    motions.volumes([1], [np.array([0.5])])
+    if motions is not None:  # the file may be gone
+        motions.along(0, count=2, size=16)
+        motions.volumes([1], [np.array([0.5])])
 
 
 def read_structure(path: Path) -> None:
-    """Read the atoms of a molecule."""
     datasets.read_molecule(path, rotor=["B"])
 
 
 def read_address(path: Path) -> None:
-    """Read a scheduler file."""
     connecting._address(str(path))
 
 
 def volumes_along(path: Path) -> None:
-    """Read a series of volumes along a factor."""
     read_volumes(path.parent, open_run("z-run"))
 
 
@@ -198,8 +157,7 @@ KINDS: dict[str, tuple[Reader, ...]] = {
     "folder": (Reader(("table/*",), STORE),),
     "indices": (
         Reader(
-            ("ind.pkl", "list.pkl", "ind.npy"),
-            (*[f"{INDEXED} --dry-run"] * 2, f"{INDEXED} --out new"),
+            ("ind.pkl", "list.pkl", "ind.npy"), (f"{INDEXED} --dry-run", f"{INDEXED} --out new")
         ),
     ),
     "star": (

@@ -257,7 +257,7 @@ def _chosen(path: Path, choice: ColumnChoice, layout: Layout) -> tuple[int, ...]
 
 def _mixed(
     path: Path, used: Sequence[int], layout: Layout, *, strict: bool
-) -> tuple[Sequence[int], np.ndarray]:
+) -> tuple[tuple[int, ...], np.ndarray]:
     """Return the columns that hold numbers, and their values; leave those of text out.
 
     A column of numbers with a few other cells is refused. If `strict`, because the caller chose the
