@@ -20,8 +20,10 @@ from manifactor.command.main import main
 from manifactor.factoring.judging.criteria import CRITERIA
 
 DOCS = Path(__file__).parents[1] / "docs"
-FIRST = ["start", "tutorial-first-fit", "partial-or-none"]
+FIRST = ["start"]
 OTHERS = [
+    "tutorial-first-fit",
+    "partial-or-none",
     "tutorial-own-data",
     "howto-cluster",
     "howto-few-samples",
