@@ -74,7 +74,6 @@ class Given:
 
     def require_stack(self, path: Path) -> None:
         """Refuse what needs a file of particles, which a bare stack does not have."""
-        require_regular_file(path)
         if self.view is not None:
             raise ValueError(
                 f"a view can be picked where angles are known; {path} is a stack "
@@ -267,19 +266,6 @@ class UnreadImages:
         )
 
 
-def unread_stack(path: Path, settings: ImageSettings, choice: ParticleChoice) -> UnreadImages:
-    """Return the images of a bare stack."""
-    source = stack_images(path, pixel_size=choice.pixel_size)
-    view = View(source, None, settings.phase_flip)
-    return _checked(path, view, settings, "cell dimensions in its header")
-
-
-def unread_particles(particles: Particles, given: Given) -> UnreadImages:
-    """Return the images of particles."""
-    view = View(given.choice.images(particles), particles, given.settings.phase_flip)
-    return _checked(particles.path, view, given.settings, particles.pixel_size_label)
-
-
 def particles_of_one_view(path: Path, given: Given, width: float) -> Particles:
     """Return the chosen particles of a file, seen from one direction."""
     choice, passthrough = given.choice, given.particles
@@ -296,8 +282,10 @@ def particles_of_one_view(path: Path, given: Given, width: float) -> Particles:
     return particles
 
 
-def _checked(path: Path, view: View, settings: ImageSettings, label: str) -> UnreadImages:
-    """Return images that are enough, and that the settings suit; `label` states the pixel size."""
+def _unread_images(path: Path, particles: Particles | None, given: Given) -> UnreadImages:
+    """Return images that are enough, and that the settings suit."""
+    settings = given.settings
+    view = run_images(path, particles, phase_flip=settings.phase_flip, choice=given.choice)
     source = view.source
     assert isinstance(source, ImageSource)
     if len(source) < FEWEST_SAMPLES:
@@ -313,12 +301,28 @@ def _checked(path: Path, view: View, settings: ImageSettings, label: str) -> Unr
     )
     if settings.components is not None:
         require_count("--components", settings.components, low=1, high=len(source))
+    label = "cell dimensions in its header" if particles is None else particles.pixel_size_label
     note = (
         f"{path} states no pixel size ({label}); 1 A is taken, so that all lengths are "
         "in pixels. Give it in Angstrom with --pixel-size."
     )
     notes = () if source.pixel_size_stated else (note,)
     return UnreadImages(path, source, view, settings, notes)
+
+
+def run_images(
+    path: Path,
+    particles: Particles | None,
+    *,
+    phase_flip: bool = False,
+    choice: ParticleChoice = ParticleChoice(),
+) -> View:
+    """Return the images of particles, or of a bare stack, aligned in one frame."""
+    # Only particles have poses and a CTF; images of a bare stack are taken as they are.
+    if particles is not None:
+        return View(choice.images(particles), particles, phase_flip)
+    require_regular_file(path)
+    return View(stack_images(path, pixel_size=choice.pixel_size), None, phase_flip)
 
 
 # Any input as samples: arrays, coordinates of other programs, images, volumes.
@@ -393,10 +397,11 @@ def open_input(path, given: Given = Given()) -> Input | UnreadImages:
         return UnreadImages(path, volume_series(path))
     if path.suffix.lower() in STACK_SUFFIXES:
         given.require_stack(path)
-        return unread_stack(path, given.settings, given.choice)
+        return _unread_images(path, None, given)
     if _holds_particles(path):
         given.require_images(path)
-        return unread_particles(particles_of_one_view(path, given, width), given)
+        particles = particles_of_one_view(path, given, width)
+        return _unread_images(particles.path, particles, given)
     given.require_table(path)
     found = _from_coordinates(path, given)
     return _standardised(found) if given.settings.standardise else found
@@ -492,21 +497,6 @@ def _standardised(given: Input) -> Input:
     assert given.columns is not None
     columns = given.columns.standardised(given.samples)
     return replace(given, samples=columns.scaled(given.samples), columns=columns)
-
-
-def run_images(
-    path: Path,
-    particles: Particles | None,
-    *,
-    phase_flip: bool = False,
-    choice: ParticleChoice = ParticleChoice(),
-) -> View:
-    """Return the images of particles, or of a bare stack, aligned in one frame."""
-    # Only particles have poses and a CTF; images of a bare stack are taken as they are.
-    if particles is not None:
-        return View(choice.images(particles), particles, phase_flip)
-    require_regular_file(path)
-    return View(stack_images(path, pixel_size=choice.pixel_size), None, phase_flip)
 
 
 # A table that is not read as a whole: the samples that are drawn of it.

@@ -43,6 +43,11 @@ class Store:
     names: tuple[str, ...] | None = None
     text: tuple[int, ...] = ()  # columns that hold no numbers
 
+    @property
+    def n_rows(self) -> int:
+        """Number of all rows."""
+        return int(self.edges[-1])
+
 
 def is_stored(path: Path) -> bool:
     """Return whether this is a folder that holds a Zarr store or Parquet files."""
@@ -73,7 +78,7 @@ def _opened(path: Path, changed: int) -> Store:
         store = _array_store(path, array, max(1, 2**20 // array.shape[1]))
     else:
         store = _open_parquet(path)
-    if not store.edges[-1]:
+    if not store.n_rows:
         raise ValueError(f"{path} is empty; it must hold samples, one a row.")
     return store
 
@@ -282,9 +287,9 @@ class StoredTable:
     def read(self, start: int, stop: int) -> np.ndarray:
         """Return samples in sequence, scaled; refuse NaN, inf and huge values."""
         store = open_store(self.path)
-        if store.edges[-1] != self.n_samples:
+        if store.n_rows != self.n_samples:
             raise ValueError(
-                f"{self.path} has {store.edges[-1]:,} samples, and had "
+                f"{self.path} has {store.n_rows:,} samples, and had "
                 f"{self.n_samples:,} when it was opened. Repeat the command when no "
                 "other program writes it."
             )
@@ -319,7 +324,7 @@ def stored_table(path: Path, choice: ColumnChoice = ColumnChoice()) -> StoredTab
             f"{names}. Leave them out with --drop, or choose others with --columns."
         )
     used = without_text(path, used, text, store.names)
-    return StoredTable(path, Columns.of(used, store.total, store.names), int(store.edges[-1]))
+    return StoredTable(path, Columns.of(used, store.total, store.names), store.n_rows)
 
 
 def in_parts(path: Path, coordinates: str = "auto") -> bool:
@@ -331,6 +336,5 @@ def in_parts(path: Path, coordinates: str = "auto") -> bool:
     if is_file and path.stat().st_size < SMALL_FILE:
         return False
     store = open_store(path)
-    n_rows = int(store.edges[-1])
-    many = path.suffix.lower() != ".npy" and n_rows * store.total > MOST_NUMBERS
-    return many or n_rows > MOST_ROWS
+    many = path.suffix.lower() != ".npy" and store.n_rows * store.total > MOST_NUMBERS
+    return many or store.n_rows > MOST_ROWS

@@ -36,11 +36,6 @@ class Layout:
     # Whether only the first column has no name, as the index or names of the rows
     index: bool = False
 
-    @property
-    def numbers_in_names(self) -> bool:
-        """Whether the line of names holds numbers, and might be a sample."""
-        return self.header > 0 and any(map(_is_number, self.names or ()))
-
 
 def layout_of(path: Path) -> Layout:
     """Return the layout of a table in text."""
@@ -238,7 +233,7 @@ def _chosen(path: Path, choice: ColumnChoice, layout: Layout) -> tuple[int, ...]
     """Return the numbers of the columns to read; warn of what may not be meant."""
     used = choice.numbers(layout.names, layout.total)
     # The names of an earlier run were in its table, too.
-    if layout.numbers_in_names and choice.labels is None:
+    if layout.header and choice.labels is None and any(map(_is_number, layout.names or ())):
         warn_caller(
             f"line {layout.header} of {path} was taken for the names of the columns: "
             f"{listed(layout.names or ())}. If it is a sample, add a line of names "
