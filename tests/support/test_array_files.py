@@ -91,7 +91,7 @@ def plain(shape, data):
         (plain("(1,)", bytes(800)), "it has more bytes than its shape (in 'X')"),
         (plain(f"({2**50},)", bytes(8)), f"describes an array of shape ({2**50},)"),
         (npy(described("(1,)", "'|O'"), bytes(8)), "it holds objects"),
-        (b"hello", "is damaged, or not an .npz file of plain arrays: its header cannot be"),
+        (b"hello", "is damaged, or not a file of plain numbers: its header cannot be"),
     ],
 )
 def test_members_that_are_not_what_they_say_are_refused(tmp_path, content, message):
@@ -114,7 +114,7 @@ def test_what_is_wrong_with_an_archive_is_said(tmp_path):
         (encrypted, "is encrypted"),
         (changed, "is damaged.*'X'"),
         (lzma, r"compressed as no \.npz file is"),
-        *((each, "is damaged, or not an .npz file") for each in (content[:300], b"hello", b"")),
+        *((each, "is damaged, or not a file") for each in (content[:300], b"hello", b"")),
     ]:
         (tmp_path / "a.npz").write_bytes(found)
         with pytest.raises(ArrayFileError, match=words):

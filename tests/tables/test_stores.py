@@ -142,7 +142,7 @@ def test_a_folder_of_parquet_files_holds_nothing_else_and_one_kind(tmp_path, X):
             pa.table([[1.0], [2.0]], names=["a", "a"]),
             "names that differ; it has",
         ),
-        ("part.99.parquet", b"no parquet", r"part.99.parquet cannot be read and is"),
+        ("part.99.parquet", b"no parquet", r"part.99.parquet is damaged, or"),
     ]:
         if isinstance(content, bytes):
             (folder / name).write_bytes(content)
@@ -168,7 +168,7 @@ def test_the_size_decides_what_is_read_in_parts(path, monkeypatch):
 def test_a_store_with_a_damaged_or_odd_chunk_is_named(tmp_path, X):
     path, odd = (write_zarr(tmp_path / name, X) for name in ("a.zarr", "b.zarr"))
     (path / "c/1/0").write_bytes(b"no chunk")
-    with pytest.raises(ValueError, match=r"a.zarr cannot be read and is probably damaged: "):
+    with pytest.raises(ValueError, match=r"a.zarr is damaged, or not a file"):
         read_samples(path)
     (odd / "c/1/0").unlink()
     os.mkfifo(odd / "c/1/0")
@@ -183,7 +183,7 @@ def test_a_store_whose_chunks_are_not_all_alike_is_named(tmp_path, X, monkeypatc
     path = write_zarr(tmp_path / "a.zarr", X)
     # Versions of zarr that know such stores raise when they are asked.
     monkeypatch.setattr(zarr.Array, "chunks", property(chunks))
-    with pytest.raises(ValueError, match=r"a.zarr cannot be read .*several sizes"):
+    with pytest.raises(ValueError, match=r"a.zarr is damaged.*several sizes"):
         read_samples(path)
 
 
@@ -194,7 +194,7 @@ def test_a_damaged_parquet_file_is_named_when_its_rows_are_read(tmp_path, X):
     content[4:60] = bytes(56)  # the header of the first page
     path.write_bytes(content)
     table = stored_table(folder)
-    with pytest.raises(ValueError, match=r"part.3.parquet cannot be read and is"):
+    with pytest.raises(ValueError, match=r"part.3.parquet is damaged, or"):
         table.read(0, N)
 
 

@@ -16,16 +16,9 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
 
+from manifactor._support.errors import one_line
 from manifactor._support.files import irregularity
 from manifactor._support.memory import require_memory, require_plausible
-
-# Version 3 is version 2 in another encoding, in which names of fields may differ; shape and sizes
-# are the same.
-HEADERS = {
-    (1, 0): (2, np.lib.format.read_array_header_1_0),
-    (2, 0): (4, np.lib.format.read_array_header_2_0),
-    (3, 0): (4, np.lib.format.read_array_header_2_0),
-}
 
 
 class BoundedFile(io.BufferedReader):
@@ -72,8 +65,13 @@ def npy_header(file: BinaryIO, size: int) -> NpyHeader:
     (3, 2)
     """
     try:
-        width, parse = HEADERS[np.lib.format.read_magic(file)]
-        length = file.read(width)
+        # Version 3 is version 2 in another encoding, in which names of fields may differ; shape and
+        # sizes are the same.
+        first = np.lib.format.read_magic(file) == (1, 0)
+        parse = (
+            np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+        )
+        length = file.read(2 if first else 4)
         count = int.from_bytes(length, "little")
         # numpy reads all of a header before it refuses a long one, and a member of an archive may
         # unpack to a thousand times its size.
@@ -99,6 +97,22 @@ def npy_header(file: BinaryIO, size: int) -> NpyHeader:
 
 class ArrayFileError(ValueError):
     """A file that holds no arrays, or more than there is memory for."""
+
+
+@contextmanager
+def damage_named(path: Path, name: str = "") -> Iterator[None]:
+    """Name a file, and a part of it, in whatever libraries raise for damaged ones."""
+    try:
+        yield
+    except (MemoryError, FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:
+        where = f" (in {name!r})" if name else ""
+        raise ArrayFileError(
+            f"{path} is damaged, or not a file of plain numbers: "
+            f"{one_line(error)[:300] or type(error).__name__}{where}. Write it again with the "
+            "program that made it."
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -129,14 +143,14 @@ class ArrayArchive:
 
     def _header(self, name: str) -> NpyHeader:
         info = self.members[name]
-        with _damage_named(self.path, name), self.file.open(info) as member:
+        with damage_named(self.path, name), self.file.open(info) as member:
             header = npy_header(cast(BinaryIO, member), info.file_size)
             if header.nbytes < info.file_size - header.start:
                 raise ValueError("it has more bytes than its shape")
         return header
 
     def _array(self, name: str) -> np.ndarray:
-        with _damage_named(self.path, name), self.file.open(self.members[name]) as member:
+        with damage_named(self.path, name), self.file.open(self.members[name]) as member:
             return np.lib.format.read_array(member, allow_pickle=False)
 
 
@@ -149,7 +163,7 @@ def open_archive(path: Path) -> Iterator[ArrayArchive]:
         raise ArrayFileError(f"{path} {problem}.")
     with ExitStack() as stack:
         opened = stack.enter_context(BoundedFile(path))
-        with _damage_named(path):
+        with damage_named(path):
             file = stack.enter_context(ZipFile(opened))
             # Folders end in a slash.
             infos = [info for info in file.infolist() if info.filename[-1:] != "/"]
@@ -160,17 +174,3 @@ def open_archive(path: Path) -> Iterator[ArrayArchive]:
         others = tuple(info.filename for info in infos if info.filename not in arrays)
         members = {name.removesuffix(".npy"): info for name, info in arrays.items()}
         yield ArrayArchive(path, members, others, file)
-
-
-@contextmanager
-def _damage_named(path: Path, name: str = "") -> Iterator[None]:
-    """Name file and member in what zipfile, zlib and numpy raise for damaged ones."""
-    try:
-        yield
-    # Nothing but these is inside, which raise any kind.
-    except Exception as error:
-        where = f" (in {name!r})" if name else ""
-        raise ArrayFileError(
-            f"{path} is damaged, or not an .npz file of plain arrays: {error}{where}. Write it "
-            "again with numpy.savez."
-        ) from error

@@ -65,13 +65,11 @@ def _numbers(
         if ends is None:
             raise ValueError(f"{option}: {_unknown(label, names, total)}")
         low, high = int(ends[1]), int(ends[2] or ends[1])
-        if low > high:
+        if not low <= high < total:
             raise ValueError(
-                f"{option}: a range goes from the lower number to the higher one; got "
-                f"{label}. Write {high}-{low}."
+                f"{option}: columns are numbered from 0 to {total - 1}; got {label}. A range goes "
+                "from the lower number to the higher one."
             )
-        if high >= total:
-            raise ValueError(f"{option}: columns are numbered from 0 to {total - 1}; got {label}.")
         found |= set(range(low, high + 1))
     return found
 

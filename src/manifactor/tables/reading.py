@@ -139,13 +139,14 @@ def is_cs(path) -> bool:
 
 # Particles seen from one direction.
 
+# Degrees around the mean direction in which particles count as one view.
+MAX_ANGLE = 30.0
 
-def checked_width(
-    width: float | None, view: tuple[float, float] | None, *, usual: float = 10.0
-) -> float:
-    """Return the degrees around a view; refuse them where there is no view."""
+
+def checked_width(width: float | None, view: tuple[float, float] | None) -> float:
+    """Return the degrees around a view, usually 10; refuse them where there is no view."""
     if width is None:
-        return usual
+        return 10.0
     require_number("width", width, low=0, high=180)
     if view is None:
         raise ValueError(
@@ -174,12 +175,12 @@ def picked(
     return particles[near]
 
 
-def is_one_view(particles: Particles, *, max_angle: float = 30.0) -> bool:
+def is_one_view(particles: Particles) -> bool:
     """Return whether all particles are seen within an angle of their mean direction."""
-    return _spread(particles) <= max_angle
+    return _spread(particles) <= MAX_ANGLE
 
 
-def require_one_view(particles: Particles, *, max_angle: float = 30.0) -> None:
+def require_one_view(particles: Particles, *, max_angle: float = MAX_ANGLE) -> None:
     """Refuse images of many views, whose differences are mostly those of the views."""
     spread = _spread(particles)
     if spread > max_angle:

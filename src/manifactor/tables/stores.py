@@ -4,8 +4,7 @@ A store is opened once by each process. A `StoredTable` is what travels between 
 small, whatever the table's size, and every process reads its rows from the store itself.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -13,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from manifactor._support.array_files import BoundedFile, npy_header
-from manifactor._support.errors import extra, first_sentence, one_line
+from manifactor._support.array_files import BoundedFile, damage_named, npy_header
+from manifactor._support.errors import extra
 from manifactor._support.files import numeric_order, require_regular_file
 from manifactor._support.memory import require_plausible
 from manifactor._support.values import bad_values
@@ -99,17 +98,10 @@ def _array_store(path: Path, array: Any, at_once: int) -> Store:
 
 def read_npy(path: Path) -> np.ndarray:
     """Memory-map the array in an .npy file, read-only."""
-    try:
-        with BoundedFile(path) as file:
-            npy_header(file, file.size)
+    with damage_named(path), BoundedFile(path) as file:
+        npy_header(file, file.size)
         # A memory map cannot hold objects, so that no pickle is ever loaded.
         return np.lib.format.open_memmap(path, mode="r")
-    except ValueError as error:
-        raise ValueError(
-            f"{path} is damaged, or not a {path.suffix} file of plain values: "
-            f"{first_sentence(error)}. Write it again with the program that made it, "
-            "or with numpy.save."
-        ) from error
 
 
 def _open_zarr(path: Path) -> Store:
@@ -131,20 +123,6 @@ def _open_zarr(path: Path) -> Store:
     for shape in (array.shape, chunks):
         require_plausible(path, shape, stored)
     return _array_store(path, array, chunks[0])
-
-
-@contextmanager
-def damage_named(path: Path) -> Iterator[None]:
-    """Turn what zarr or pyarrow raise, which may be anything, into an error that names the file."""
-    try:
-        yield
-    except (MemoryError, FileNotFoundError, PermissionError):
-        raise
-    except Exception as error:
-        reason = one_line(error) or type(error).__name__
-        raise ValueError(
-            f"{path} cannot be read and is probably damaged: {reason[:300]}"
-        ) from error
 
 
 def sample_array(path: Path, names: Sequence[str], others: Sequence[str] = ()) -> str:

@@ -5,6 +5,7 @@ columns of text are left out with a warning, and a wrong cell is named by its li
 """
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -24,6 +25,8 @@ DELIMITERS: dict[str, str | None] = {".csv": ",", ".tsv": "\t", ".txt": None}
 DELIMITER_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", None: "white space"}
 # What programs write for a missing value; "nan" is read as a number.
 MISSING = frozenset({"", "na", "n/a", "null", "none", "-", "?", "."})
+# What stands for a byte that is not UTF-8.
+NOT_UTF8 = re.compile("[\udc80-\udcff]")
 
 
 @dataclass(frozen=True)
@@ -156,33 +159,26 @@ def lines(path: Path, *, comments: bool = False) -> Iterator[tuple[int, list[str
     delimiter = _delimiter(path)
     try:
         # Spreadsheet programs start UTF-8 files with a mark that "utf-8-sig" skips.
-        with path.open(encoding="utf-8-sig") as file:
+        with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
             for count, line in enumerate(file, start=1):
+                if found := NOT_UTF8.search(line):
+                    raise _not_utf8(path, count, ord(found[0]) & 0xFF)
                 text = line.strip()
                 if text and (comments or not text.startswith("#")):
                     yield count, _split(line.rstrip("\r\n"), delimiter)
-    except UnicodeDecodeError as error:
-        raise _not_utf8(path) from error
     except csv.Error as error:
         raise ValueError(
             f"{path} must be a table of numbers: {error}. Repair the quotes in it."
         ) from error
 
 
-def _not_utf8(path: Path) -> ValueError:
+def _not_utf8(path: Path, line: int, byte: int) -> ValueError:
     """Return an error that names the first byte that is not UTF-8, and a remedy."""
-    content = path.read_bytes()
-    start = 0
-    try:
-        content.decode()
-    except UnicodeDecodeError as error:
-        start = error.start
-    # Spreadsheet programs start "Unicode text" with one of these.
-    code = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
+    # Spreadsheet programs start "Unicode text" with FF FE or FE FF.
+    code = "utf-16" if line == 1 and byte >= 0xFE else "latin1"
     convert = shell_line("iconv", "-f", code, "-t", "utf-8", path)
-    line = content.count(b"\n", 0, start) + 1
     return ValueError(
-        f"{path} must be text in UTF-8; line {line} has the byte {content[start]:#04x}, which is "
+        f"{path} must be text in UTF-8; line {line} has the byte {byte:#04x}, which is "
         f"not. Save it as UTF-8, or convert it: {convert} > new{path.suffix}"
     )
 
