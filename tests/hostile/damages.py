@@ -61,24 +61,23 @@ def or_bytes(damage: Damage) -> Damage:
 # Any bytes.
 
 
-def flipped(data: bytes, rng: Random) -> bytes:
-    found = bytearray(data)
-    for _ in range(rng.choice((1, 1, 2, 8, 64)) if data else 0):
-        found[rng.randrange(len(found))] ^= 1 << rng.randrange(8)
-    return bytes(found)
-
-
 def overwritten(data: bytes, rng: Random) -> bytes:
+    """Return the data with a few bits flipped, or bytes replaced."""
     found = bytearray(data)
-    for _ in range(rng.choice((1, 2, 4)) if data else 0):
+    flip = rng.random() < 0.5
+    for _ in range(rng.choice((1, 1, 2, 8, 64) if flip else (1, 2, 4)) if data else 0):
+        at = rng.randrange(len(found))
         value = rng.choice((0, 0x7F, 0x80, 0xFF, 0x0A, 0x20, rng.randrange(256)))
-        found[rng.randrange(len(found))] = value
+        found[at] = found[at] ^ 1 << rng.randrange(8) if flip else value
     return bytes(found)
 
 
 def inserted(data: bytes, rng: Random) -> bytes:
+    """Return the data with something in it, or behind it."""
+    new = rng.randbytes(rng.choice((1, 2, 4, 16, 300)))
+    behind = rng.choice((b"\0", b"\n", b"PK\x05\x06" + bytes(18), new)) * rng.choice((1, 1, 100))
     at = rng.randint(0, len(data))
-    return data[:at] + rng.randbytes(rng.choice((1, 2, 4, 16, 300))) + data[at:]
+    return rng.choice((data[:at] + new + data[at:], data + behind))
 
 
 def repeated(data: bytes, rng: Random) -> bytes:
@@ -103,11 +102,6 @@ def truncated(data: bytes, rng: Random) -> bytes:
     return data[: rng.choice((rng.randint(0, len(data)), max(0, len(data) - 1)))]
 
 
-def lengthened(data: bytes, rng: Random) -> bytes:
-    more = rng.choice((b"\0", b"\n", b"PK\x05\x06" + bytes(18), rng.randbytes(64)))
-    return data + more * rng.choice((1, 1, 100))
-
-
 def renumbered(data: bytes, rng: Random) -> bytes:
     """Return the data with a binary number replaced by a hostile one."""
     code = rng.choice("hiiqqfd")
@@ -126,8 +120,8 @@ def renumbered(data: bytes, rng: Random) -> bytes:
 
 
 BYTES: tuple[Damage, ...] = (
-    *(flipped, overwritten, inserted, repeated, repeated),
-    *(blanked, truncated, lengthened, renumbered),
+    *[overwritten, inserted, repeated] * 2,
+    *(blanked, truncated, renumbered),
 )
 
 # Text: hostile numbers and words, lines moved.
@@ -149,20 +143,10 @@ WORDS = (
 )
 
 
-def hostile_number(data: bytes, rng: Random) -> bytes:
-    return _replaced(data, NUMBER, rng.choice(NUMBERS), rng)
-
-
-def hostile_word(data: bytes, rng: Random) -> bytes:
-    return _replaced(data, WORD, rng.choice(WORDS), rng)
-
-
-def swapped_words(data: bytes, rng: Random) -> bytes:
-    """Return the text with a word replaced by another word of it."""
-    return _replaced(data, WORD, rng.choice(WORD.findall(data) or [b"x"]), rng)
-
-
-def _replaced(data: bytes, pattern: re.Pattern, new: bytes, rng: Random) -> bytes:
+def replaced(data: bytes, rng: Random) -> bytes:
+    """Return the text with a number or a word replaced by a hostile one, or by another word."""
+    hostile = [(NUMBER, rng.choice(NUMBERS)), (WORD, rng.choice(WORDS))] * 2
+    pattern, new = rng.choice([*hostile, (WORD, rng.choice(WORD.findall(data) or [b"x"]))])
     found = list(pattern.finditer(data))
     if not found:
         return new + data
@@ -210,8 +194,8 @@ def widened(data: bytes, rng: Random) -> bytes:
 
 
 TEXT: tuple[Damage, ...] = (
-    *([hostile_number] * 2 + [hostile_word] * 2),
-    *(swapped_words, hostile_column, moved_line, joined_lines, widened),
+    *[replaced] * 5,
+    *(hostile_column, moved_line, joined_lines, widened),
     *BYTES,
 )
 

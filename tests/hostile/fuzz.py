@@ -15,7 +15,6 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import redirect_stdout, suppress
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from queue import SimpleQueue
@@ -119,10 +118,7 @@ def _run_share(options: argparse.Namespace) -> None:
             if problems:
                 raise SystemExit(f"undamaged files must be read:\n{problems}")
         for case in list(_cases(options))[options.share :: options.jobs]:
-            found = asdict(run_case(case, project))
-            if not found["problem"]:
-                found["output"] = ""
-            print(json.dumps(found), flush=True)
+            print(json.dumps(run_case(case, project)), flush=True)
         os.chdir("/")
 
 

@@ -11,7 +11,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from random import Random
@@ -44,18 +44,8 @@ class Case:
     number: int
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a case; `problem` is "" for a clean one."""
-
-    case: Case
-    what: str
-    problem: str
-    output: str = ""
-
-
-def run_case(case: Case, project: Project, limits: Limits = Limits()) -> Outcome:
-    """Run a case, and restore the project."""
+def run_case(case: Case, project: Project) -> dict:
+    """Run a case, restore the project, and return what became of it; no problem for a clean one."""
     rng = Random(f"{case.kind} {case.seed} {case.number}")
     reader = rng.choice(KINDS[case.kind])
     target = rng.choice(project.files(reader.targets))
@@ -63,7 +53,9 @@ def run_case(case: Case, project: Project, limits: Limits = Limits()) -> Outcome
     what = f"{target} damaged, then {described(call, target)}"
     # Before the fork, so that the memory it takes is not that of the case.
     project.damage(target, rng)
-    return Outcome(case, what, *run_call(call, target, project, limits))
+    problem, output = run_call(call, target, project, Limits())
+    output = output if problem else ""
+    return {"case": asdict(case), "what": what, "problem": problem, "output": output}
 
 
 def unread(project: Project, *, n_calls: int | None) -> Iterator[str]:
