@@ -21,7 +21,7 @@ from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.confounders import confounders
 from manifactor.runs.fitting import fit_input, plan_fit
 from manifactor.scores import coordinate_correlation, regression_r2
-from manifactor.tables.reading import ImageSettings, read_input
+from manifactor.tables.reading import Given, ImageSettings, open_input, read_opened
 
 from record import record
 
@@ -38,10 +38,9 @@ def run(n: int, case: dict, seed: int, *, phase_flip: bool = False) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         write_dataset(Path(folder), simulation, name=Path(folder).name)
         start = time.perf_counter()
-        settings = ImageSettings(phase_flip=phase_flip)
-        given = read_input(
-            Path(folder) / "particles.star", settings=settings, rng=np.random.default_rng(seed)
-        )
+        options = Given(settings=ImageSettings(phase_flip=phase_flip))
+        rng = np.random.default_rng(seed)
+        given = read_opened(open_input(Path(folder) / "particles.star", options), rng)
         with warnings.catch_warnings(action="ignore"):
             plan = plan_fit(given, settings={}, seed=seed)
             fit, places = fit_input(given, plan)

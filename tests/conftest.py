@@ -1,33 +1,45 @@
 """Shared samples and exact spectra."""
 
+import gc
 import pickle
 import signal
 
 import numpy as np
 import pytest
-import scipy.linalg  # noqa: F401, as its BLAS is another one than numpy's
-from hypothesis import HealthCheck, settings
-from threadpoolctl import threadpool_limits
 
 import manifactor
-from manifactor import datasets
-
-# Each test process has one core. BLAS threads that wait for those of another process
-# make it ten times slower.
-threadpool_limits(1)
 
 # A shell that starts a job in the background has it ignore Ctrl-C, and so do the
 # processes that the job starts. Tests of interrupts need processes that do not.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-
-# An example may take any time: on a busy machine the first takes seconds.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
-
 # Modules that import torch, which takes seconds in each of three processes.
 TORCH_MODULES = ("test_cell_neighbors.py", "test_device.py", "test_resident.py")
+
+
+def pytest_configure(config):
+    """Prepare a process that runs tests; one that only starts others need not import anything."""
+    if config.getoption("numprocesses", None):
+        return
+    import scipy.linalg  # noqa: F401, as its BLAS is another one than numpy's
+    from hypothesis import HealthCheck, settings
+    from threadpoolctl import threadpool_limits
+
+    # Each test process has one core. BLAS threads that wait for those of another process
+    # make it ten times slower.
+    threadpool_limits(1)
+    # An example may take any time: on a busy machine the first takes seconds.
+    slow = [HealthCheck.too_slow]
+    settings.register_profile("untimed", deadline=None, suppress_health_check=slow)
+    settings.load_profile("untimed")
+    gc.disable()
+
+
+def pytest_collection_finish(session):
+    """Have the collector of garbage leave out all modules and tests, which stay."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -69,14 +81,14 @@ def rng():
 @pytest.fixture(scope="session")
 def rectangle():
     """1500 read-only samples of the paper's rectangle and their truth."""
-    X, truth = datasets.sample("rectangle", 1500, random_state=0)
+    X, truth = manifactor.datasets.sample("rectangle", 1500, random_state=0)
     return read_only(X), truth
 
 
 @pytest.fixture(scope="session")
 def torus():
     """1500 read-only samples of the paper's torus and their truth."""
-    X, truth = datasets.sample("torus", 1500, random_state=0)
+    X, truth = manifactor.datasets.sample("torus", 1500, random_state=0)
     return read_only(X), truth
 
 

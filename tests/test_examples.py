@@ -60,17 +60,13 @@ def test_an_example_runs_and_shows_text_and_figures(path, data_sets, pyplot, cap
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=by_name)
-def test_an_example_starts_with_a_title_and_a_paragraph(path):
+def test_an_example_has_a_title_and_a_paragraph_and_imports_what_every_user_has(path):
     text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     title, underline, empty, *paragraph = text.splitlines()
     assert title
     assert underline == "=" * len(title)
     assert not empty
     assert paragraph
-
-
-@pytest.mark.parametrize("path", EXAMPLES, ids=by_name)
-def test_an_example_imports_only_what_every_user_has(path):
     assert imported(path) <= ALLOWED
 
 

@@ -20,17 +20,10 @@ from manifactor.command.main import main
 from manifactor.factoring.judging.criteria import CRITERIA
 
 DOCS = Path(__file__).parents[1] / "docs"
-FIRST = ["start", "tutorial-first-fit", "partial-or-none"]
-OTHERS = [
-    "tutorial-own-data",
-    "howto-cluster",
-    "howto-few-samples",
-    "howto-images",
-    "howto-large-data",
-    "howto-movies",
-    "howto-scale-columns",
-    "howto-scikit-learn",
-]
+FIRST = ["start"]
+OTHERS = ["tutorial-first-fit", "tutorial-own-data", "partial-or-none", "howto-cluster"]
+OTHERS += ["howto-few-samples", "howto-images", "howto-large-data", "howto-movies"]
+OTHERS += ["howto-scale-columns", "howto-scikit-learn"]
 PAGES = [DOCS / f"{name}.md" for name in FIRST + OTHERS]
 BLOCK = re.compile(
     r"(?P<skipped><!-- not run: [^>]+ -->\n)?```(?P<kind>\w*)\n(?P<body>.*?)```", re.DOTALL
@@ -104,13 +97,9 @@ def test_every_piece_of_advice_has_a_row_in_the_guide_to_verdicts():
     table = page.partition('| printed after "What to do:"')[2].partition("\n\n")[0]
     cells = [row.split(" | ")[0].strip("| ") for row in table.splitlines()[2:]]
     starts = [text.partition("...")[0].strip() for cell in cells for text in cell.split("; ")]
-    unknown = [
-        one.advice
-        for one in CRITERIA.values()
-        if one.advice and not one.advice.startswith(tuple(starts))
-    ]
     assert len(starts) > 10
-    assert unknown == []
+    for one in CRITERIA.values():
+        assert not one.advice or one.advice.startswith(tuple(starts)), one.advice
 
 
 def names_in_tables(page, header):

@@ -17,18 +17,8 @@ SOURCE = Path(manifactor.__file__).parent
 
 # The rooms, the lowest first. A room imports from those before it in this list and from itself.
 ROOMS = [
-    "_support",
-    "scores",
-    "spectral",
-    "factoring",
-    "estimators",
-    "datasets",
-    "tables",
-    "runs",
-    "cluster",
-    "views",
-    "command",
-    "__main__",
+    *("_support", "scores", "spectral", "factoring", "estimators", "datasets", "tables"),
+    *("runs", "cluster", "views", "command", "__main__"),
 ]
 
 # Cryo-EM is one vertical room: `datasets`, `tables` and all rooms above use it, and it uses `runs`
@@ -49,17 +39,26 @@ UPWARD = {
 }
 
 
+# Rooms whose functions have at most 50 lines.
+SHORT = ("spectral", "estimators")
+
+
 @cache
 def modules():
-    """Names and syntax trees of all modules."""
-    return list(parsed())
-
-
-def parsed():
+    """Syntax trees of all modules by their names."""
+    found = {}
     for path in sorted(SOURCE.rglob("*.py")):
         parts = path.relative_to(SOURCE).with_suffix("").parts
         name = ".".join(["manifactor", *parts]).removesuffix(".__init__")
-        yield name, ast.parse(path.read_text(encoding="utf-8"))
+        found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def imports():
+    """Pairs of a module and one that it imports; the package names the public ones only for types."""
+    trees = {name: tree for name, tree in modules().items() if name != "manifactor"}
+    return {(name, target) for name, tree in trees.items() for target in imported(tree)}
 
 
 def room(module):
@@ -86,9 +85,17 @@ def imported(tree):
             yield from (alias.name for alias in node.names if alias.name.startswith("manifactor"))
 
 
-def test_every_module_lies_in_a_listed_room():
-    found = {room(name) for name, _ in modules() if name != "manifactor"}
-    assert found == {*ROOMS, "cryoem"}
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("import manifactor.views.plots", ["manifactor.views.plots"]),
+        ("from manifactor.views import plots", ["manifactor.views.plots"]),
+        ("HOMES = {'plots': 'manifactor.views.plots'}", ["manifactor.views.plots"]),
+        ("'manifactor.views.plots draws fits'", []),
+    ],
+)
+def test_an_import_is_seen_however_it_is_written(line, found):
+    assert list(imported(ast.parse(line))) == found
 
 
 def may_import(importer, target):
@@ -99,36 +106,12 @@ def may_import(importer, target):
     return ROOMS.index(target) <= ROOMS.index(importer)
 
 
-def test_imports_between_rooms_point_down():
-    for name, tree in modules():
-        if name == "manifactor":  # names the public modules for type checkers only
-            continue
-        for target in imported(tree):
-            assert target != "manifactor", f"{name} imports the package itself"
-            if (name, target) not in UPWARD:
-                assert may_import(room(name), room(target)), f"{name} imports {target}"
-
-
-def test_what_points_up_is_still_there():
-    pairs = {(name, target) for name, tree in modules() for target in imported(tree)}
-    assert pairs >= UPWARD
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "import manifactor.views.plots",
-        "from manifactor.views import plots",
-        "import_module('manifactor.views.plots')",
-        "HOMES = {'plots': 'manifactor.views.plots'}; import_module(HOMES['plots'])",
-    ],
-)
-def test_an_import_is_seen_however_it_is_written(line):
-    assert list(imported(ast.parse(line))) == ["manifactor.views.plots"]
-
-
-def test_words_about_a_module_are_no_import():
-    assert list(imported(ast.parse("'manifactor.views.plots draws fits'"))) == []
+def test_every_module_lies_in_a_listed_room_and_imports_point_down():
+    assert {room(name) for name in modules() if name != "manifactor"} == {*ROOMS, "cryoem"}
+    assert imports() >= UPWARD
+    for name, target in imports() - UPWARD:
+        assert target != "manifactor", f"{name} imports the package itself"
+        assert may_import(room(name), room(target)), f"{name} imports {target}"
 
 
 def storey(module):
@@ -139,29 +122,26 @@ def storey(module):
 
 def test_imports_between_packages_of_factoring_point_down():
     inside = "manifactor.factoring."
-    for name, tree in modules():
-        for target in imported(tree):
-            if name.startswith(inside) and target.startswith(inside):
-                assert storey(target) <= storey(name), f"{name} imports {target}"
+    for name, target in imports():
+        if name.startswith(inside) and target.startswith(inside):
+            assert storey(target) <= storey(name), f"{name} imports {target}"
 
 
-@pytest.mark.parametrize("short", ["spectral", "estimators"])
-def test_functions_have_at_most_50_lines(short):
-    for name, tree in modules():
+def test_modules_do_not_import_each_other_in_a_circle():
+    graph = {name: set() for name in modules()}
+    for name, target in imports() - UPWARD:
+        graph[name] |= {target} - {name}
+    TopologicalSorter(graph).prepare()  # raises CycleError with the circle's names
+
+
+def test_functions_are_short_and_only_the_command_line_prints():
+    for name, tree in modules().items():
         for node in ast.walk(tree):
-            inside = name.startswith(f"manifactor.{short}.")
-            if inside and isinstance(node, ast.FunctionDef):
+            if isinstance(node, ast.FunctionDef) and room(f"{name}.").startswith(SHORT):
                 length = node.end_lineno - node.lineno + 1
                 assert length <= 50, f"{name}.{node.name} has {length} lines"
-
-
-def test_modules_of_a_room_do_not_import_each_other_in_a_circle():
-    graph = {
-        name: {t for t in imported(tree) if t != name and (name, t) not in UPWARD}
-        for name, tree in modules()
-        if name != "manifactor"
-    }
-    TopologicalSorter(graph).prepare()  # raises CycleError with the circle's names
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id != "print" or name == "manifactor.command.terminal", name
 
 
 def test_dir_lists_the_public_names_and_nothing_else():
@@ -169,43 +149,16 @@ def test_dir_lists_the_public_names_and_nothing_else():
 
 
 def test_type_checkers_see_the_public_names():
-    (tree,) = (tree for name, tree in modules() if name == "manifactor")
-    seen = {
-        a.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom)
-        for a in node.names
-        if a.asname
-    }
+    nodes = ast.walk(modules()["manifactor"])
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    seen = {alias.name for node in imports for alias in node.names if alias.asname}
     assert seen == set(manifactor.__all__)
-
-
-def test_only_the_command_line_prints():
-    for name, tree in modules():
-        calls = {
-            node.func.id
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        }
-        assert name == "manifactor.command.terminal" or "print" not in calls, name
 
 
 @pytest.mark.slow
 def test_heavy_optional_packages_are_not_imported_at_import_time():
-    heavy = [
-        "torch",
-        "dask",
-        "plotly",
-        "faiss",
-        "matplotlib",
-        "clarabel",
-        "tqdm",
-        "mrcfile",
-        "starfile",
-        "PIL",
-        "gemmi",
-    ]
-    heavy += ["starlette", "uvicorn"]
+    heavy = ["torch", "dask", "plotly", "faiss", "matplotlib", "clarabel", "tqdm", "mrcfile"]
+    heavy += ["starfile", "PIL", "gemmi", "starlette", "uvicorn"]
     code = f"import sys; from manifactor import *; {heavy=}"
     code += "; print([name for name in heavy if name in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

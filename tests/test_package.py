@@ -28,6 +28,11 @@ def build(root, kind, out):
     return built
 
 
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    return build(ROOT, "wheel", tmp_path_factory.mktemp("dist"))
+
+
 def contents(wheel):
     """The bytes of every file in a wheel."""
     with zipfile.ZipFile(wheel) as opened:
@@ -53,14 +58,8 @@ def installed(wheel, folder):
 def elsewhere(command, folder):
     """Run a command in a folder that has nothing to do with the source."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    return subprocess.Popen(
-        [str(part) for part in command],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([str(part) for part in command], cwd=folder, env=environment, **pipes)
 
 
 def output(command, folder):
@@ -100,8 +99,7 @@ def page_files(address):
 
 
 @pytest.mark.slow
-def test_the_wheel_works_in_an_empty_environment(tmp_path, torus):
-    wheel = build(ROOT, "wheel", tmp_path / "dist")
+def test_the_wheel_works_in_an_empty_environment(tmp_path, torus, wheel):
     python = installed(wheel, tmp_path / "environment")
     program = python.with_name("manifactor")
     where = "import manifactor; print(manifactor.__file__)"
@@ -117,7 +115,7 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path, torus):
 
 
 @pytest.mark.slow
-def test_the_source_archive_is_complete_and_builds_the_same_wheel(tmp_path):
+def test_the_source_archive_is_complete_and_builds_the_same_wheel(tmp_path, wheel):
     archive = build(ROOT, "sdist", tmp_path / "sdist")
     with tarfile.open(archive) as opened:
         opened.extractall(tmp_path, filter="data")
@@ -127,12 +125,12 @@ def test_the_source_archive_is_complete_and_builds_the_same_wheel(tmp_path):
         assert given <= {p.relative_to(root) for p in root.rglob("*.py")}
     for name in ["CHANGELOG.md", "CITATION.cff", "LICENSE", "Makefile", "docs/method.md"]:
         assert (root / name).exists()
-    again = contents(build(root, "wheel", tmp_path / "again"))
-    assert again == contents(build(ROOT, "wheel", tmp_path / "first"))
+    assert contents(build(root, "wheel", tmp_path / "again")) == contents(wheel)
 
 
-def test_the_wheel_has_every_file_of_the_package_and_absolute_links(tmp_path):
-    wheel = contents(build(ROOT, "wheel", tmp_path))
+@pytest.mark.slow
+def test_the_wheel_has_every_file_of_the_package_and_absolute_links(wheel):
+    wheel = contents(wheel)
     given = {
         f"manifactor/{path.relative_to(SOURCE).as_posix()}"
         for path in SOURCE.rglob("*.*")

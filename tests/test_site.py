@@ -53,11 +53,8 @@ def reached(page, known):
     return children.union(*(reached(child, known) for child in children))
 
 
-def test_every_page_is_in_the_contents():
+def test_every_page_is_in_the_contents_and_every_entry_is_a_page_or_a_pattern():
     assert reached("index", pages()) == pages() - {"index"}
-
-
-def test_every_entry_of_the_contents_is_a_page_or_a_pattern():
     for page in pages():
         for entry in entries(page):
             known = "*" in entry or entry in pages() or entry == "gallery/index"
@@ -72,15 +69,12 @@ def described_names():
     return {*listed, *constants}
 
 
-def test_every_public_name_is_on_the_page_of_the_api():
+def test_every_public_name_is_on_the_page_of_the_api_and_exists():
     modules = {"datasets", "plots", "scores"}
     public = set(manifactor.__all__) - modules - {"__version__"}
     public |= {f"datasets.{name}" for name in datasets.__all__}
     public |= {f"plots.{name}" for name in plots.__all__}
     assert public - described_names() == set()
-
-
-def test_every_name_on_the_page_of_the_api_exists():
     for name in described_names():
         assert resolve_name(f"manifactor.{name}") is not None
 
@@ -112,12 +106,9 @@ def command_sections():
     return dict(zip(sections[::2], sections[1::2], strict=True))
 
 
-def test_every_command_is_on_the_page_of_commands():
-    assert list(command_sections()) == list(GRAMMAR)
-
-
-def test_every_option_of_a_command_is_in_its_section_with_its_help():
+def test_every_option_of_every_command_is_in_its_section_with_its_help():
     sections = command_sections()
+    assert list(sections) == list(GRAMMAR)
     commands = command_parser()._subparsers._group_actions[0].choices
     for name, command in commands.items():
         entries = dict(re.findall(r"^`(.+)`\n: (.+)$", sections[name], re.M))
@@ -127,7 +118,7 @@ def test_every_option_of_a_command_is_in_its_section_with_its_help():
         assert len(entries) == len(command._actions) - 1, name  # all but the help
 
 
-def test_the_page_of_commands_has_one_place_for_them():
+def test_the_page_of_commands_has_one_place_for_them_and_others_have_none():
     assert text_of(PAGE).count(MARK) == 1
     untouched = [f"before {MARK}"]
     fill_page(None, "start", untouched)
@@ -139,55 +130,38 @@ def test_methods_of_our_own_are_published_and_those_of_scikit_learn_are_not():
         assert is_published(name, getattr(ManifoldFactorizer, name))
     for name in ("get_params", "set_output", "set_fit_request"):
         assert not is_published(name, getattr(ManifoldFactorizer, name))
-
-
-def test_members_that_are_left_out_exist():
-    classes = [
-        ManifoldFactorizer,
-        *(getattr(manifactor, n) for n in ("Factor", "Spectrum", "Evidence")),
-    ]
-    classes.append(manifactor.factoring.judging.criteria.Test)
-    members = {name for one in classes for name in dir(one)}
-    assert FOR_OTHER_ROOMS - members == set()
+    classes = [getattr(manifactor, name) for name in ("Factor", "Spectrum", "Evidence")]
+    classes += [ManifoldFactorizer, manifactor.factoring.judging.criteria.Test]
+    assert FOR_OTHER_ROOMS - {name for one in classes for name in dir(one)} == set()
     assert FOR_OTHER_ROOMS.isdisjoint(dir(BaseEstimator))
 
 
-def moved(link, *, page="method.md", folder=DOCS):
-    return on_the_site(f"[a]({link})", folder=folder, page=DOCS / page, repository=REPOSITORY)[4:-1]
-
-
 @pytest.mark.parametrize(
-    ("link", "expected"),
+    ("link", "page", "folder", "expected"),
     [
-        ("cryoem.md#using-a-run", "cryoem.md#using-a-run"),
-        ("#sums", "#sums"),
-        ("https://semver.org", "https://semver.org"),
-        ("../CHANGELOG.md", "changelog.md"),
-        ("../examples/plot_torus.py", "gallery/plot_torus.rst"),
-        ("../benchmarks/growth.py", f"{REPOSITORY}/benchmarks/growth.py"),
+        ("cryoem.md#using-a-run", "method.md", DOCS, "cryoem.md#using-a-run"),
+        ("#sums", "method.md", DOCS, "#sums"),
+        ("https://semver.org", "method.md", DOCS, "https://semver.org"),
+        ("../CHANGELOG.md", "method.md", DOCS, "changelog.md"),
+        ("../examples/plot_torus.py", "method.md", DOCS, "gallery/plot_torus.rst"),
+        ("../benchmarks/growth.py", "method.md", DOCS, f"{REPOSITORY}/benchmarks/growth.py"),
+        # Links of included files, and of a page in a folder, start from their own folder.
+        ("docs/guarantees.md#commands-end", "changelog.md", ROOT, "guarantees.md#commands-end"),
+        ("SECURITY.md", "changelog.md", ROOT, "security.md"),
+        *(
+            (link, "reproduction/index.md", DOCS / "reproduction", expected)
+            for link, expected in [("../../CHANGELOG.md", "../changelog.md"), ("a.png", "a.png")]
+        ),
     ],
 )
-def test_links_out_of_the_documentation_stay_on_the_site_where_they_can(link, expected):
-    assert moved(link) == expected
-
-
-def test_links_of_included_files_start_from_their_own_folder():
-    included = {"page": "changelog.md", "folder": ROOT}
-    assert moved("docs/guarantees.md#commands-end", **included) == "guarantees.md#commands-end"
-    assert moved("SECURITY.md", **included) == "security.md"
-
-
-def test_links_of_a_page_in_a_folder_start_from_that_folder():
-    deeper = {"page": "reproduction/index.md", "folder": DOCS / "reproduction"}
-    assert moved("../../CHANGELOG.md", **deeper) == "../changelog.md"
-    assert moved("fig1.png", **deeper) == "fig1.png"
+def test_links_out_of_the_documentation_stay_on_the_site_where_they_can(
+    link, page, folder, expected
+):
+    moved = on_the_site(f"[a]({link})", folder=folder, page=DOCS / page, repository=REPOSITORY)
+    assert moved == f"[a]({expected})"
 
 
 def test_the_torus_comes_first_in_the_gallery_and_unknown_examples_last():
     names = ["plot_other.py", "plot_million.py", "plot_torus.py", "plot_another.py"]
-    assert sorted(names, key=GalleryOrder("")) == [
-        "plot_torus.py",
-        "plot_million.py",
-        "plot_another.py",
-        "plot_other.py",
-    ]
+    expected = ["plot_torus.py", "plot_million.py", "plot_another.py", "plot_other.py"]
+    assert sorted(names, key=GalleryOrder("")) == expected

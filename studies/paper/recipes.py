@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from manifactor._support.errors import extra
-from manifactor._support.files import make_folder, write_bytes
+from manifactor._support.files import require_place, write_bytes
 from manifactor._support.workers import Processes, Workers
 from manifactor.runs.folder import versions
 from manifactor.views.plots import picture, style
@@ -114,7 +114,9 @@ def _opened(folder: Path, settings: Settings) -> dict:
         "python": platform.python_version(),
         "sections": {},
     }
-    make_folder(folder, remedy="Choose another --out.")
+    # The parent must exist: a misspelt path makes no tree of folders.
+    require_place(folder / "probe" if folder.exists() else folder, remedy="Choose another --out.")
+    folder.mkdir(exist_ok=True)
     if not any(folder.iterdir()):
         _write_record(folder, new)
         return new

@@ -45,7 +45,13 @@ def make_corpus(folder: Path) -> None:
     os.chdir(folder)
     try:
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-            _write_inputs()
+            X = samples()
+            _write_tables(X)
+            _write_pickles(latents())
+            _write_stores(X)
+            _write_images(X)
+            _write_particles(X)
+            _write_others()
             _set_times()
             _write_runs()
             _set_times()
@@ -65,16 +71,6 @@ def latents() -> np.ndarray:
     uneven = np.column_stack([turn.ravel(), along.ravel()])
     turn, along = (uneven + rng.uniform(-0.02, 0.02, (N, 2))).T
     return np.column_stack([np.cos(turn), np.sin(turn), 2 * along])
-
-
-def _write_inputs() -> None:
-    X = samples()
-    _write_tables(X)
-    _write_pickles(latents())
-    _write_stores(X)
-    _write_images(X)
-    _write_particles(X)
-    _write_others()
 
 
 def _write_tables(X: np.ndarray) -> None:
@@ -112,13 +108,10 @@ def _write_pickles(X: np.ndarray) -> None:
 
 
 def _write_stores(X: np.ndarray) -> None:
-    new = zarr.open_array(
-        "x.zarr", mode="w", shape=X.shape, chunks=(32, 2), dtype="f8", zarr_format=3
-    )
-    new[:] = X
+    how = {"shape": X.shape, "chunks": (32, 2)}
+    zarr.open_array("x.zarr", mode="w", dtype="f8", zarr_format=3, **how)[:] = X
     group = zarr.open_group("old.zarr", mode="w", zarr_format=2)
-    old = group.create_array("X", shape=X.shape, chunks=(32, 2), dtype="f4")
-    old[:] = X
+    group.create_array("X", dtype="f4", **how)[:] = X
     Path("table").mkdir()
     for part, rows in enumerate(np.array_split(np.arange(N), 2)):
         path = Path("table") / f"part-{part}.parquet"
@@ -150,82 +143,59 @@ def _write_mrc(path: Path, data: np.ndarray, *, stack: bool) -> None:
         file.header.label[0] = b"made for tests"
 
 
-def _angles() -> np.ndarray:
-    """Return rot, tilt and psi in degrees, of one view."""
-    rng = np.random.default_rng(1)
-    return np.column_stack([rng.normal(30, 2, N), rng.normal(60, 2, N), np.zeros(N)])
-
-
-def _image(k: int) -> str:
-    return f"{k + 1:06d}@a.mrcs" if k < 40 else f"{k - 39:06d}@b.mrcs"
+OPTICS = """rlnOpticsGroup rlnOpticsGroupName rlnVoltage rlnSphericalAberration
+rlnAmplitudeContrast rlnImagePixelSize rlnImageSize"""
+LABELS = """rlnImageName rlnOpticsGroup rlnDefocusU rlnDefocusV rlnDefocusAngle rlnAngleRot
+rlnAngleTilt rlnAnglePsi rlnOriginXAngst rlnOriginYAngst rlnRandomSubset rlnClassNumber"""
+OLD_LABELS = """rlnImageName rlnVoltage rlnSphericalAberration rlnAmplitudeContrast rlnDefocusU
+rlnDefocusV rlnDefocusAngle rlnDetectorPixelSize rlnMagnification rlnAngleRot rlnAngleTilt
+rlnAnglePsi rlnOriginX rlnOriginY"""
 
 
 def _write_particles(X: np.ndarray) -> None:
-    angles = _angles()
-    optics = "rlnOpticsGroup rlnOpticsGroupName rlnVoltage rlnSphericalAberration "
-    optics += "rlnAmplitudeContrast rlnImagePixelSize rlnImageSize"
-    groups = [row(str(k), f"group{k}", "300", "2.7", "0.1", "8.0", "16") for k in (1, 2)]
-    labels = "rlnImageName rlnOpticsGroup rlnDefocusU rlnDefocusV rlnDefocusAngle "
-    labels += "rlnAngleRot rlnAngleTilt rlnAnglePsi rlnOriginXAngst rlnOriginYAngst "
-    labels += "rlnRandomSubset rlnClassNumber"
-    for name, n_groups in (("one.star", 1), ("two.star", 2)):
-        lines = [_particle(k, angles[k], 1 + k % n_groups) for k in range(N)]
-        text = loop("optics", optics, groups[:n_groups])
-        Path(name).write_text(text + loop("particles", labels, lines))
-    _write_all_views(optics, groups[:1], labels)
-    _write_old_star(angles)
-    _write_cs(X, angles)
-
-
-def _write_all_views(optics: str, groups: list[str], labels: str) -> None:
-    """Write the same images as if they were seen from all sides."""
+    """Write the images as particles of one view, and as if they were seen from all sides."""
+    rng = np.random.default_rng(1)
+    angles = np.column_stack([rng.normal(30, 2, N), rng.normal(60, 2, N), np.zeros(N)])
     rng = np.random.default_rng(2)
     tilt = np.degrees(np.arccos(rng.uniform(-1, 1, N)))
     rot, psi = rng.uniform(-180, 180, (2, N))
-    angles = np.column_stack([rot, tilt, psi])
-    lines = [_particle(k, angles[k], 1) for k in range(N)]
-    text = loop("optics", optics, groups) + loop("particles", labels, lines)
-    Path("all.star").write_text(text)
-
-
-def _particle(k: int, angles: np.ndarray, group: int) -> str:
-    """Return the row of a particle."""
-    ctf = (str(group), f"{9000 + 10 * k}", "9100", "12.5")
-    pose = [f"{angle:.4f}" for angle in angles]
-    return row(_image(k), *ctf, *pose, "0.5", "-1", str(1 + k % 2), "1")
-
-
-def _write_old_star(angles: np.ndarray) -> None:
-    labels = "rlnImageName rlnVoltage rlnSphericalAberration rlnAmplitudeContrast "
-    labels += "rlnDefocusU rlnDefocusV rlnDefocusAngle rlnDetectorPixelSize "
-    labels += "rlnMagnification rlnAngleRot rlnAngleTilt rlnAnglePsi rlnOriginX "
-    labels += "rlnOriginY"
+    turned = np.column_stack([rot, tilt, psi])
+    images = [f"{k + 1:06d}@a.mrcs" if k < 40 else f"{k - 39:06d}@b.mrcs" for k in range(N)]
+    groups = [row(str(k), f"group{k}", "300", "2.7", "0.1", "8.0", "16") for k in (1, 2)]
+    for name, n_groups, seen in (("one", 1, angles), ("two", 2, angles), ("all", 1, turned)):
+        lines = [
+            row(
+                *(images[k], str(1 + k % n_groups), f"{9000 + 10 * k}", "9100", "12.5"),
+                *(f"{angle:.4f}" for angle in seen[k]),
+                *("0.5", "-1", str(1 + k % 2), "1"),
+            )
+            for k in range(N)
+        ]
+        text = loop("optics", " ".join(OPTICS.split()), groups[:n_groups])
+        Path(f"{name}.star").write_text(text + loop("particles", " ".join(LABELS.split()), lines))
     optics = ("300", "2.7", "0.1", "9000", "9100", "12.5", "5.0", "6250")
-    lines = [
-        row(_image(k), *optics, *(f"{angle:.4f}" for angle in angles[k]), "0", "1")
-        for k in range(N)
-    ]
-    Path("old.star").write_text(loop("", labels, lines))
+    poses = [[f"{angle:.4f}" for angle in each] for each in angles]
+    lines = [row(images[k], *optics, *poses[k], "0", "1") for k in range(N)]
+    Path("old.star").write_text(loop("", " ".join(OLD_LABELS.split()), lines))
+    _write_cs(X, angles)
 
 
 def _write_cs(X: np.ndarray, angles: np.ndarray) -> None:
+    numbers = {
+        **{"blob/psize_A": PIXEL, "ctf/accel_kv": 300, "ctf/cs_mm": 2.7, "ctf/amp_contrast": 0.1},
+        **{"ctf/df2_A": 9e3, "ctf/df_angle_rad": 0, "ctf/phase_shift_rad": 0},
+        "alignments3D/psize_A": PIXEL,
+    }
     fields = {
         "uid": np.arange(N, dtype=np.uint64) + 100,
         "blob/path": np.array([f"{'ab'[k >= 40]}.mrcs" for k in range(N)], "S8"),
         "blob/idx": np.array([k % 40 for k in range(N)], np.uint32),
         "blob/shape": np.full((N, 2), SIDE, np.uint32),
-        "blob/psize_A": np.full(N, PIXEL, np.float32),
-        "ctf/accel_kv": np.full(N, 300, np.float32),
-        "ctf/cs_mm": np.full(N, 2.7, np.float32),
-        "ctf/amp_contrast": np.full(N, 0.1, np.float32),
+        **{name: np.full(N, value, np.float32) for name, value in numbers.items()},
         "ctf/df1_A": np.linspace(9e3, 1e4, N, dtype=np.float32),
-        "ctf/df2_A": np.full(N, 9e3, np.float32),
-        "ctf/df_angle_rad": np.zeros(N, np.float32),
-        "ctf/phase_shift_rad": np.zeros(N, np.float32),
         "ctf/exp_group_id": np.arange(N, dtype=np.uint32) % 2,
         "alignments3D/pose": _rotation_vectors(angles),
         "alignments3D/shift": np.ones((N, 2), np.float32),
-        "alignments3D/psize_A": np.full(N, PIXEL, np.float32),
         "alignments3D/split": np.arange(N, dtype=np.uint32) % 2,
         "alignments3D/class": np.zeros(N, np.uint32),
     }

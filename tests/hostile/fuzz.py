@@ -15,7 +15,6 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import redirect_stdout, suppress
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from queue import SimpleQueue
@@ -77,25 +76,14 @@ def _found(options: argparse.Namespace):
     """Yield what became of each case, from as many processes as there are jobs."""
     jobs = 1 if options.case is not None else options.jobs
     command = [sys.executable, "-m", __spec__.name, *sys.argv[1:], "--jobs", str(jobs)]
-    running = [
-        subprocess.Popen(
-            [*command, "--share", str(share)],
-            env={**os.environ, **ENVIRONMENT},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for share in range(jobs)
-    ]
+    environment = {**os.environ, **ENVIRONMENT}
+    how = {"env": environment, "stdout": subprocess.PIPE, "text": True}
+    running = [subprocess.Popen([*command, "--share", str(k)], **how) for k in range(jobs)]
     lines: SimpleQueue[str | None] = SimpleQueue()
     for process in running:
         Thread(target=_pass_on, args=(process, lines), daemon=True).start()
-    n_open = jobs
-    while n_open:
-        line = lines.get()
-        if line is None:
-            n_open -= 1
-        else:
-            yield json.loads(line)
+    for _ in running:
+        yield from map(json.loads, iter(lines.get, None))
     for process in running:
         if process.wait():
             raise SystemExit(f"a process of the fuzzer ended with {process.returncode}")
@@ -111,7 +99,7 @@ def _pass_on(process: subprocess.Popen, lines: SimpleQueue) -> None:
 def _run_share(options: argparse.Namespace) -> None:
     """Run every so many-th case and print what became of each as JSON."""
     from .project import Project
-    from .running import run_case
+    from .running import run_case, unread
 
     with tempfile.TemporaryDirectory(prefix="manifactor-fuzz-") as folder:
         modules = Path(folder) / "modules"
@@ -124,24 +112,14 @@ def _run_share(options: argparse.Namespace) -> None:
         gc.freeze()
         os.chdir(folder)
         project = Project.read(Path(folder))
-        _require_read(project, options)
+        if not options.share and options.case is None:
+            # Cases of a file that cannot be read undamaged would test nothing.
+            problems = "\n".join(unread(project, n_calls=options.rehearse))
+            if problems:
+                raise SystemExit(f"undamaged files must be read:\n{problems}")
         for case in list(_cases(options))[options.share :: options.jobs]:
-            found = asdict(run_case(case, project))
-            if not found["problem"]:
-                found["output"] = ""
-            print(json.dumps(found), flush=True)
+            print(json.dumps(run_case(case, project)), flush=True)
         os.chdir("/")
-
-
-def _require_read(project, options: argparse.Namespace) -> None:
-    """End if a file cannot be read that is not damaged: its cases would test nothing."""
-    from .running import unread
-
-    if options.share or options.case is not None:
-        return
-    problems = "\n".join(unread(project, n_calls=options.rehearse))
-    if problems:
-        raise SystemExit(f"undamaged files must be read:\n{problems}")
 
 
 def _rehearse(folder: Path, modules: Path) -> None:
@@ -188,33 +166,27 @@ def _cases(options: argparse.Namespace):
         yield Case(kinds[kind], options.seed, turn)
 
 
+def _alone(case: dict) -> str:
+    return f"make fuzz KIND={case['kind']} SEED={case['seed']} CASE={case['number']}"
+
+
 def _told(found: dict, *, whole: bool) -> str:
-    case = found["case"]
-    alone = f"make fuzz KIND={case['kind']} SEED={case['seed']} CASE={case['number']}"
     lines = found["output"].strip().splitlines()
-    shown = lines if whole else lines[-1:]
-    return "\n".join(
-        [f"{found['problem']}: {found['what']}", f"  {alone}"]
-        + [f"  | {line[:300]}" for line in shown]
-    )
+    shown = [f"  | {line[:300]}" for line in (lines if whole else lines[-1:])]
+    return "\n".join([f"{found['problem']}: {found['what']}", f"  {_alone(found['case'])}", *shown])
 
 
 def _summary(failures: list[dict]) -> str:
     """Return each kind of failure once, with the number of its cases."""
-    counts: Counter = Counter()
-    first: dict[tuple, dict] = {}
+    alike: dict[tuple, list[dict]] = {}
     for found in failures:
         last = (found["output"].strip().splitlines() or [""])[-1]
         where = re.findall(r'File "[^"]*/src/([^"]*)", line (\d+)', found["output"])
-        key = (found["problem"], where[-1] if where else "", re.sub(r"\d+", "0", last)[:80])
-        counts[key] += 1
-        first.setdefault(key, found)
-    lines = []
-    for key, count in counts.most_common():
-        case = first[key]["case"]
-        alone = f"KIND={case['kind']} SEED={case['seed']} CASE={case['number']}"
-        lines.append(f"{count:5d} x {key[0]}; {':'.join(key[1])}; {key[2]}; {alone}")
-    return "\n".join(lines)
+        place = ":".join(where[-1]) if where else ""
+        key = (found["problem"], place, re.sub(r"\d+", "0", last)[:80])
+        alike.setdefault(key, []).append(found["case"])
+    ordered = sorted(alike.items(), key=lambda item: -len(item[1]))
+    return "\n".join(f"{len(v):5d} x {'; '.join(k)}; {_alone(v[0])}" for k, v in ordered)
 
 
 if __name__ == "__main__":

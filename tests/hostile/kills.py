@@ -25,20 +25,12 @@ from pathlib import Path
 
 import numpy as np
 
-OPERATIONS = {
-    "open",
-    "os.chmod",
-    "os.link",
-    "os.mkdir",
-    "os.remove",
-    "os.rename",
-    "os.rmdir",
-    "os.truncate",
-    "shutil.rmtree",
+# Those that change which files there are under which names, and all that change files.
+RENAMES = frozenset({"os.rename", "shutil.rmtree"})
+OPERATIONS = RENAMES | {
+    *("open", "os.chmod", "os.link", "os.mkdir", "os.remove", "os.rmdir", "os.truncate"),
     "fcntl.flock",
 }
-# Those that change which files there are under which names.
-RENAMES = {"os.rename", "shutil.rmtree"}
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 # What all cases have, in a folder of its own.
@@ -53,30 +45,14 @@ ALL_VIEWS = "simulate molecule --views all --n 60 --size 64 --pixel-size 4 --out
 
 @dataclass(frozen=True)
 class Case:
-    """A command that writes.
+    """A command that writes."""
 
-    Attributes
-    ----------
-    line : str
-        The command, and the next one after a kill.
-    out : str
-        What it writes: a file or a folder.
-    before : tuple of str
-        Commands that have written before; the last may have written `out`.
-    stride : int
-        Kills are before each so many operations; 1 for all.
-    operations : frozenset of str
-        Kinds of operations that kills are before.
-    first : int
-        Number of the first of these.
-    """
-
-    line: str
-    out: str
-    before: tuple[str, ...] = ()
-    stride: int = 1
-    operations: frozenset[str] = frozenset(OPERATIONS)
-    first: int = 1
+    line: str  # the command, and the next one after a kill
+    out: str  # what it writes: a file or a folder
+    before: tuple[str, ...] = ()  # commands that have written before; the last perhaps `out`
+    stride: int = 1  # kills are before each so many operations; 1 for all
+    operations: frozenset[str] = OPERATIONS  # kinds of operations that kills are before
+    first: int = 1  # number of the first of these
 
 
 @dataclass(frozen=True)
@@ -121,17 +97,13 @@ SLOW = [
 ]
 
 
-def all_cases() -> list[Case]:
-    return [*FOLDERS, *QUICK, *SLOW]
-
-
 def some_cases() -> list[Case]:
     """Return those of a test, in which few operations are tried."""
     fit, views, _, export, _ = FOLDERS
     # The first three operations remove folders that only tried the place.
-    cases = [replace(fit, first=4), replace(views, stride=4), export, QUICK[3]]
-    cases = [replace(case, operations=frozenset(RENAMES)) for case in cases]
-    return [*cases, QUICK[-1]]
+    cases = [replace(fit, first=4, stride=2), replace(views, stride=8), replace(export, stride=2)]
+    cases = [replace(case, operations=RENAMES) for case in (*cases, QUICK[3])]
+    return [*cases, replace(QUICK[-1], stride=2)]
 
 
 def forked(
@@ -140,23 +112,12 @@ def forked(
     *,
     before: int | None = None,
     after: float | None = None,
-    operations: frozenset[str] = frozenset(OPERATIONS),
+    operations: frozenset[str] = OPERATIONS,
 ) -> int:
-    """Run a command in a process of its own; return how it ended, -9 for killed.
+    """Run a command in a folder, in a process of its own; return how it ended, -9 for killed.
 
-    Parameters
-    ----------
-    line : str
-    folder : Path
-        Where it runs.
-    before : int or None
-        Number of the file operation before which it is killed, from 1; 0 for none. The
-        number of operations of a command that was not killed is in count.txt beside
-        `folder`.
-    after : float or None
-        Seconds after which it is killed.
-    operations : frozenset of str
-        Kinds of operations that are counted.
+    It is killed after some seconds, or before the file operation of a number, from 1; 0 for none.
+    The number of operations of a command that was not killed is in count.txt beside the folder.
     """
     pid = os.fork()
     if pid == 0:
@@ -237,9 +198,8 @@ def problem_of(out: Path, old: dict[str, bytes], new: dict[str, bytes]) -> str:
 def _is_whole(path: Path, finished: bytes) -> bool:
     """Return whether a file is as it should be; times in it may be others."""
     found = path.read_bytes()
-    is_same = TIMED.get(path.suffix, bytes.__eq__)
     try:
-        return found == finished or is_same(found, finished)
+        return found == finished or TIMED.get(path.suffix, bytes.__eq__)(found, finished)
     except Exception:
         return False
 
@@ -247,8 +207,7 @@ def _is_whole(path: Path, finished: bytes) -> bool:
 def _same_arrays(found: bytes, finished: bytes) -> bool:
     """Return whether archives hold the same arrays; a manifest has seconds in it."""
     with np.load(BytesIO(found)) as one, np.load(BytesIO(finished)) as other:
-        read = [(one[name].tobytes(), other[name].tobytes()) for name in other]
-        different = [name for name, (a, b) in zip(other, read, strict=True) if a != b]
+        different = [name for name in other if one[name].tobytes() != other[name].tobytes()]
         return set(one) == set(other) and set(different) <= {"manifest"}
 
 
@@ -271,12 +230,7 @@ TIMED: dict[str, Callable[[bytes, bytes], bool]] = {
 
 
 class Bench:
-    """Folders in which cases run.
-
-    Parameters
-    ----------
-    folder : Path
-    """
+    """Folders in which cases run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -297,45 +251,35 @@ class Bench:
         with np.load(self.inputs / "a.npz") as stored:
             np.save(self.inputs / "a.npy", stored["X"])
 
-    def copied(self, start: Path, name: str) -> Path:
+    def copied(self, start: Path, name: str = "work") -> Path:
         copy = self.folder / name
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(start, copy)
         return copy
-
-    def started(self, case: Case) -> Path:
-        """Return the folder as a case finds it."""
-        start = self.copied(self.inputs, "start")
-        for line in case.before:
-            assert forked(line, start) == 0, line
-        return start
 
     def kills(
         self, case: Case, moments: Callable[[float], Iterator[dict]] | None = None
     ) -> Iterator[Kill]:
         """Yield what each kill of a case has led to.
 
-        Parameters
-        ----------
-        case : Case
-        moments : callable or None
-            Gives options of `forked`, one for each kill, for the seconds that the
-            command takes; None for kills before file operations.
+        `moments` gives options of `forked`, one for each kill, for the seconds that the command
+        takes; None for kills before file operations.
         """
-        start = self.started(case)
+        start = self.copied(self.inputs, "start")
+        for line in case.before:
+            assert forked(line, start) == 0, line
         old = content(start / case.out)
         # Under the name of all others: some outputs hold their paths.
-        done = self.copied(start, "work")
+        done = self.copied(start)
         begin = time.monotonic()
         options = {"operations": case.operations}
         assert forked(case.line, done, before=0, **options) == 0, case.line
         seconds = time.monotonic() - begin
         n_operations = int(done.with_name("count.txt").read_text())
         new, expected = content(done / case.out), names(done)
-        steps = range(case.first, n_operations + 1, case.stride)
-        every = ({"before": k} for k in steps)
+        every = ({"before": k} for k in range(case.first, n_operations + 1, case.stride))
         for moment in every if moments is None else moments(seconds):
-            work = self.copied(start, "work")
+            work = self.copied(start)
             ended = forked(case.line, work, **options, **moment)
             when = f"{moment.get('before') or moment['after']}"
             # At a random moment, it may have ended already.
@@ -345,8 +289,7 @@ class Bench:
                 yield self._judged(case, work, when, old, new, expected)
         if moments is None:
             # Every operation was counted: there are no more.
-            work = self.copied(start, "work")
-            ended = forked(case.line, work, before=n_operations + 1, **options)
+            ended = forked(case.line, self.copied(start), before=n_operations + 1, **options)
             if ended != 0:
                 yield Kill(case.line, "the end", f"it ended with {ended}")
 
@@ -364,8 +307,7 @@ class Bench:
         if code not in (0, 2) or (code == 2 and "--overwrite" in case.line):
             found = found or f"the next command ended with {code}"
         found = found or problem_of(out, {}, new)
-        left = sorted(names(work) ^ expected)
-        return Kill(case.line, moment, found, ", ".join(left))
+        return Kill(case.line, moment, found, ", ".join(sorted(names(work) ^ expected)))
 
 
 def warm_up() -> None:
@@ -373,9 +315,8 @@ def warm_up() -> None:
     # Views are fitted in this process then, in which their operations are counted.
     os.environ["LOKY_MAX_CPU_COUNT"] = "1"
     os.environ["OMP_NUM_THREADS"] = "1"
-    modules = ("command.main", "views.report")
-    others = ("matplotlib.pyplot", "mrcfile", "pyarrow.parquet")
-    for module in [*(f"manifactor.{name}" for name in modules), *others]:
+    ours = ("manifactor.command.main", "manifactor.views.report")
+    for module in (*ours, "matplotlib.pyplot", "mrcfile", "pyarrow.parquet"):
         import_module(module)
 
 

@@ -10,9 +10,8 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from random import Random
@@ -22,26 +21,18 @@ from manifactor.command.main import main
 from .kinds import KINDS, Call, described, line_of
 from .project import Project
 
-# What a Python function may raise for a damaged file.
-CLEAN = (ValueError, OSError)
-
 
 @dataclass(frozen=True)
 class Limits:
     """What a case may take."""
 
-    # Processor time, which a busy machine does not lengthen.
-    cpu_seconds: int = 20
-
+    cpu_seconds: int = 20  # processor time, which a busy machine does not lengthen
     # Above what the process had at its start; files of the corpus have under 1 MB.
     memory: int = 2**30
-
-    # Seconds without any processor time after which a sleeping process is hung: it
-    # waits for a pipe or a lock that nobody serves.
+    # Seconds without any processor time after which a sleeping process is hung: it waits for a pipe
+    # or a lock that nobody serves.
     asleep_seconds: float = 10.0
-
-    # Bytes of a file that it may write: a backstop for the disk.
-    file_size: int = 2**28
+    file_size: int = 2**28  # bytes of a file that it may write: a backstop for the disk
 
 
 @dataclass(frozen=True)
@@ -52,70 +43,45 @@ class Case:
     seed: int
     number: int
 
-    def drawn(self, project: Project) -> tuple[Random, str, Call]:
-        """Return the random source, the file to damage and what reads it."""
-        rng = Random(f"{self.kind} {self.seed} {self.number}")
-        reader = rng.choice(KINDS[self.kind])
-        target = rng.choice(project.files(reader.targets))
-        return rng, target, rng.choice(reader.calls)
 
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a case; `problem` is "" for a clean one."""
-
-    case: Case
-    what: str
-    problem: str
-    output: str = ""
-
-
-def run_case(case: Case, project: Project, limits: Limits = Limits()) -> Outcome:
-    """Run a case, and restore the project."""
-    rng, target, call = case.drawn(project)
+def run_case(case: Case, project: Project) -> dict:
+    """Run a case, restore the project, and return what became of it; no problem for a clean one."""
+    rng = Random(f"{case.kind} {case.seed} {case.number}")
+    reader = rng.choice(KINDS[case.kind])
+    target = rng.choice(project.files(reader.targets))
+    call = rng.choice(reader.calls)
     what = f"{target} damaged, then {described(call, target)}"
-    damage = partial(project.damage, target, rng)
-    return Outcome(case, what, *run_call(call, target, damage, project, limits))
+    # Before the fork, so that the memory it takes is not that of the case.
+    project.damage(target, rng)
+    problem, output = run_call(call, target, project, Limits())
+    output = output if problem else ""
+    return {"case": asdict(case), "what": what, "problem": problem, "output": output}
 
 
-def unread(project: Project, *, n_calls: int | None, limits: Limits = Limits()) -> Iterator[str]:
+def unread(project: Project, *, n_calls: int | None) -> Iterator[str]:
     """Yield what does not read a file that is not damaged.
 
     `n_calls` are the calls of each reader that are tried, the first ones; None for all.
     """
     for reader in chain(*KINDS.values()):
         targets = project.files(reader.targets)
-        calls = list(dict.fromkeys(reader.calls))[:n_calls]
-        for number, call in enumerate(calls):
+        for number, call in enumerate(list(dict.fromkeys(reader.calls))[:n_calls]):
             target = targets[number % len(targets)]
-            found = run_call(call, target, lambda: None, project, limits, (0,))
-            if found[0]:
-                yield f"{described(call, target)}: {found[0]}: {found[1][-300:]}"
+            problem, output = run_call(call, target, project, Limits(), codes=(0,))
+            if problem:
+                yield f"{described(call, target)}: {problem}: {output[-300:]}"
 
 
 def run_call(
-    call: Call,
-    target: str,
-    damage: Callable,
-    project: Project,
-    limits: Limits,
-    codes: tuple[int, ...] = (0, 2),
+    call: Call, target: str, project: Project, limits: Limits, codes: tuple[int, ...] = (0, 2)
 ) -> tuple[str, str]:
-    """Damage a file and read it in a child of this process; restore the project.
+    """Read a file in a child of this process; restore the project.
 
-    `codes` are the exit codes that are right.
-
-    Returns
-    -------
-    problem : str
-        "" if all is well.
-    output : str
-        What the child has printed.
+    Returns what is wrong, "" for nothing, and what the child has printed. `codes` are the exit
+    codes that are right.
     """
     said, saying = os.pipe()
     output = os.memfd_create("output")
-    # Before the fork, so that the memory it takes is not that of the case.
-    damage()
     child = os.fork()
     if not child:
         _work(call, target, limits, saying, output)
@@ -128,17 +94,15 @@ def run_call(
         with os.fdopen(output, errors="replace") as file:
             text = file.read()
         problem = problem or _judged(report, text, limits, codes)
-        if not problem:
-            problem = _left_behind(report, target, project.changes())
+        return problem or _left_behind(report, target, project.changes()), text
     finally:
         project.restore()
-    return problem, text
 
 
 def _work(call: Call, target: str, limits: Limits, saying: int, output: int) -> None:
     """Do the work of the child, and never return."""
-    for stream in (1, 2):
-        os.dup2(output, stream)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
     faulthandler.enable()
     # Shows where a case is that takes too long, and ends it.
     faulthandler.register(signal.SIGXCPU, chain=True)
@@ -146,7 +110,10 @@ def _work(call: Call, target: str, limits: Limits, saying: int, output: int) -> 
     try:
         start = _memory("VmSize")
         report = {"asked": 0}
-        _limit(limits)
+        seconds = int(sum(os.times()[:2])) + limits.cpu_seconds
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file_size, limits.file_size))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         report["code"] = _called(call, target)
         sys.stdout.flush()
         report["asked"] = _memory("VmPeak") - start
@@ -162,19 +129,11 @@ def _called(call: Call, target: str) -> int:
         return main(shlex.split(line_of(call, target)))
     try:
         call(Path(target))
-    except CLEAN as error:
+    except (ValueError, OSError) as error:
         # Not as it is: who catches an error decides how its text is shown.
         print(f"{type(error).__name__}: {str(error)!r}")
         return 2
     return 0
-
-
-def _limit(limits: Limits) -> None:
-    used = int(sum(os.times()[:2]))
-    seconds = used + limits.cpu_seconds
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file_size, limits.file_size))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _memory(name: str, process: int | str = "self") -> int:
@@ -216,12 +175,12 @@ def _watched(child: int, limits: Limits) -> str:
 
 
 def _cpu_ticks(process: int) -> int:
-    """Return the time used, and -2 for a process that could run if it had a core."""
+    """Return the time used; always another number for a process that is ready to run."""
     try:
         after = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return -2
-    # A process that is ready to run is not asleep, however busy the machine is.
+    # Such a process is not asleep, however busy the machine is.
     return time.monotonic_ns() if after[0] in "RD" else int(after[11]) + int(after[12])
 
 
@@ -247,15 +206,9 @@ def _left_behind(report: dict, target: str, changes: list[str]) -> str:
     """Return what a case has left that it should not, "" for nothing."""
     if "PWNED" in changes:
         return "code of the data was run"
-    others = [name for name in changes if not _belongs(name, target)]
-    if report["code"] == 2 and others:
-        return f"left {others[0]} behind"
-    hidden = [name for name in others if Path(name).name.startswith(".")]
-    gone = [name for name in hidden if ".stages" not in name]
-    return f"left {gone[0]} behind" if gone else ""
-
-
-def _belongs(name: str, target: str) -> bool:
-    """Return whether a change is that of the damaged file, or of its checkpoints."""
-    stages = name.split("/")[0].endswith(".stages")
-    return name == target or name.startswith(f"{target}/") or stages
+    # But for the damaged file itself, and checkpoints.
+    own = (f"{target}/", *(f"{name}/" for name in changes if ".stages" in name.split("/")[0]))
+    others = [name for name in changes if not f"{name}/".startswith(own)]
+    if report["code"] == 0:
+        others = [name for name in others if Path(name).name.startswith(".")]
+    return f"left {others[0]} behind" if others else ""

@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from .kinds import KINDS, mutations_of
-from .mutations import several
+from .damages import damages_of, several
+from .kinds import KINDS
 from .project import ODD_FILES, Project
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ def python(*arguments):
 @linux
 @pytest.mark.slow
 def test_damaged_files_of_every_kind_are_refused_cleanly():
-    cases = 8 * len(KINDS)
+    cases = 4 * len(KINDS)
     how = ("--cases", str(cases), "--jobs", "1", "--rehearse", "1")
     ended = python("tests.hostile.fuzz", *how)
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -43,9 +43,9 @@ def test_the_fuzzer_finds_every_broken_promise():
     ended = python("tests.hostile.broken")
     told = [json.loads(line) for line in ended.stdout.splitlines()]
     assert len(told) == 10, ended.stderr
-    for name, expected, found, whole in told:
-        assert found == expected, name
-        assert whole, f"{name}: the project was not restored"
+    for expected, found, whole in told:
+        assert found == expected
+        assert whole, f"{expected}: the project was not restored"
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_case_is_damaged_in_the_same_way_every_time(project, name):
     def damaged(seed):
         how = project.damage(name, Random(seed))
         path = project.folder / name
-        content = path.read_bytes() if how in ("mutated", "spliced") else b""
+        content = path.read_bytes() if how in ("damaged", "spliced") else b""
         project.restore()
         return how, content
 
@@ -85,4 +85,4 @@ def test_any_bytes_can_be_damaged(name):
     for seed in range(300):
         rng = Random(seed)
         data = rng.randbytes(rng.choice((0, 1, 30, 2000)))
-        assert isinstance(several(mutations_of(name), data, rng), bytes)
+        assert isinstance(several(damages_of(name), data, rng), bytes)

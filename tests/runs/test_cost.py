@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.cryoem.files.mrc import write_stack, write_volume
 from manifactor.runs.cost import (
     PartCost,
@@ -18,7 +17,6 @@ from manifactor.runs.cost import (
 from manifactor.runs.several import forecast_side_by_side
 from manifactor.runs.task import Task
 from manifactor.spectral.forecast import Forecast
-from manifactor.tables.images import ImageSettings, unread_stack
 from manifactor.tables.reading import Input, UnreadTable, open_input
 from manifactor.tables.stores import stored_table
 
@@ -154,7 +152,7 @@ def test_images_are_not_read_for_a_forecast(stack, monkeypatch):
 
 
 def test_the_cost_of_images_grows_with_their_number_and_size(stack):
-    images = unread_stack(stack, ImageSettings(), ParticleChoice())
+    images = open_input(stack)
     few, many = (
         forecast_input(repeated(images, n), FIT, 3000, n_cores=2) for n in (10_000, 100_000)
     )

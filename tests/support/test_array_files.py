@@ -1,4 +1,3 @@
-import os
 import struct
 import tracemalloc
 import zipfile
@@ -54,42 +53,31 @@ def peak():
     tracemalloc.stop()
 
 
-def test_a_header_that_claims_gigabytes_takes_none(tmp_path, peak):
-    content = b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**32 - 1) + b"{}"
-    path = archive(tmp_path / "a.npz", X__npy=content)
-    with pytest.raises(ValueError, match="header cannot be read"):
-        read(path)
-    assert peak() < 2**20
+def long_header(header, length):
+    return b"\x93NUMPY\x02\x00" + struct.pack("<I", length) + header
 
 
-def test_a_header_that_unpacks_to_megabytes_is_not_unpacked(tmp_path, peak):
-    header = described("(1,)").encode() + b" " * 10**7
-    content = b"\x93NUMPY\x02\x00" + struct.pack("<I", len(header)) + header
-    path = archive(tmp_path / "a.npz", compression=zipfile.ZIP_DEFLATED, X__npy=content)
-    assert path.stat().st_size < 20_000
-    del header, content
-    tracemalloc.reset_peak()
-    with pytest.raises(ArrayFileError, match="header cannot be read"):
-        read(path)
-    assert peak() < 2**20
+def test_headers_that_claim_or_unpack_to_much_take_no_memory(tmp_path, peak):
+    blank = described("(1,)").encode() + b" " * 10**7
+    for content in (long_header(b"{}", 2**32 - 1), long_header(blank, len(blank))):
+        path = archive(tmp_path / "a.npz", compression=zipfile.ZIP_DEFLATED, X__npy=content)
+        assert path.stat().st_size < 20_000
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        with pytest.raises(ArrayFileError, match="header cannot be read"):
+            read(path)
+        assert peak() < before + 2**20
 
 
 def test_a_directory_that_claims_gigabytes_takes_none(tmp_path, peak):
     np.savez(tmp_path / "a.npz", X=X)
     content = (tmp_path / "a.npz").read_bytes()
     end = content.rindex(b"PK\x05\x06")
-    size, start = struct.pack("<I", 2**32 - 2), content[end + 16 : end + 20]
-    forged = content[: end + 12] + size + start + content[end + 20 :]
+    forged = content[: end + 12] + struct.pack("<I", 2**32 - 2) + content[end + 16 :]
     (tmp_path / "a.npz").write_bytes(forged)
     with pytest.raises(ArrayFileError, match="is damaged"):
         read(tmp_path / "a.npz")
     assert peak() < 2**20
-
-
-def test_compressions_that_numpy_does_not_write_are_refused(tmp_path):
-    path = archive(tmp_path / "a.npz", compression=zipfile.ZIP_LZMA, X__npy=b"a")
-    with pytest.raises(ArrayFileError, match=r"compressed as no \.npz file is"):
-        read(path)
 
 
 def plain(shape, data):
@@ -103,7 +91,7 @@ def plain(shape, data):
         (plain("(1,)", bytes(800)), "it has more bytes than its shape (in 'X')"),
         (plain(f"({2**50},)", bytes(8)), f"describes an array of shape ({2**50},)"),
         (npy(described("(1,)", "'|O'"), bytes(8)), "it holds objects"),
-        (b"hello", "is damaged, or not an .npz file of plain arrays: its header cannot be"),
+        (b"hello", "is damaged, or not a file of plain numbers: its header cannot be"),
     ],
 )
 def test_members_that_are_not_what_they_say_are_refused(tmp_path, content, message):
@@ -114,39 +102,31 @@ def test_members_that_are_not_what_they_say_are_refused(tmp_path, content, messa
     assert str(error.value).startswith(f"{path} is")
 
 
-@pytest.mark.parametrize("kind", ["encrypted", "cut short", "text", "changed", "empty"])
-def test_what_is_wrong_with_an_archive_is_said(tmp_path, kind):
+def test_what_is_wrong_with_an_archive_is_said(tmp_path):
     np.savez(tmp_path / "a.npz", X=X)
-    content = bytearray((tmp_path / "a.npz").read_bytes())
-    if kind == "encrypted":
-        for start in (content.index(b"PK\x03\x04") + 6, content.index(b"PK\x01\x02") + 8):
-            content[start] |= 1
-    elif kind == "cut short":
-        del content[len(content) // 2 :]
-    elif kind == "text":
-        content = bytearray(b"hello")
-    elif kind == "changed":
-        content[-200] ^= 1
-    elif kind == "empty":
-        content.clear()
-    (tmp_path / "a.npz").write_bytes(content)
-    words = {
-        "encrypted": "is encrypted",
-        "cut short": "is damaged",
-        "text": "is damaged, or not an .npz file of plain arrays",
-        "changed": "is damaged.*'X'",
-        "empty": "is damaged, or not an .npz file of plain arrays",
-    }
-    with pytest.raises(ArrayFileError, match=words[kind]):
-        read(tmp_path / "a.npz")
+    content = (tmp_path / "a.npz").read_bytes()
+    encrypted, changed = bytearray(content), bytearray(content)
+    for start in (content.index(b"PK\x03\x04") + 6, content.index(b"PK\x01\x02") + 8):
+        encrypted[start] |= 1
+    changed[-200] ^= 1
+    lzma = archive(tmp_path / "b.npz", compression=zipfile.ZIP_LZMA, X__npy=b"a").read_bytes()
+    for found, words in [
+        (encrypted, "is encrypted"),
+        (changed, "is damaged.*'X'"),
+        (lzma, r"compressed as no \.npz file is"),
+        *((each, "is damaged, or not a file") for each in (content[:300], b"hello", b"")),
+    ]:
+        (tmp_path / "a.npz").write_bytes(found)
+        with pytest.raises(ArrayFileError, match=words):
+            read(tmp_path / "a.npz")
 
 
 def test_an_archive_that_claims_far_more_than_it_stores_is_refused(tmp_path, peak):
-    zeros = plain("(20000000,)", bytes(160_000_000))
+    zeros = plain("(10000000,)", bytes(80_000_000))
     path = archive(tmp_path / "a.npz", compression=zipfile.ZIP_DEFLATED, X__npy=zeros)
     del zeros
     tracemalloc.reset_peak()
-    with pytest.raises(ArrayFileError, match="bytes and claims 160,000,000"):
+    with pytest.raises(ArrayFileError, match="bytes and claims 80,000,000"):
         read(path)
     assert peak() < 2**20
 
@@ -166,26 +146,8 @@ def test_members_that_are_no_arrays_are_told_from_those_that_are(tmp_path):
         assert opened.others == ("notes.txt",)
 
 
-def test_a_pipe_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "a.npz")
-    with pytest.raises(ArrayFileError, match="is a named pipe, which is not read from"):
-        read(tmp_path / "a.npz")
-
-
-def test_a_mistake_in_our_own_code_is_not_taken_for_damage(tmp_path, monkeypatch):
-    def mistaken(file, size):
-        raise TypeError("ours")
-
-    np.savez(tmp_path / "x.npz", X=np.zeros(3))
-    monkeypatch.setattr("manifactor._support.array_files.npy_header", mistaken)
-    with open_archive(tmp_path / "x.npz") as archive, pytest.raises(TypeError, match="ours"):
-        archive.read("X")
-
-
-def with_header(text, values=b"\0" * 80, version=b"\x01\x00"):
-    header = text.encode().ljust(117) + b"\n"
-    size = len(header).to_bytes(2, "little")
-    return b"\x93NUMPY" + version + size + header + values
+def with_header(text):
+    return npy(text.ljust(117) + "\n", bytes(80))
 
 
 def header_of(content):

@@ -1,13 +1,15 @@
+import io
+import os
 import pickle
-import zipfile
-from pathlib import Path
 
 import numpy as np
 import pyarrow
 import pytest
 from pyarrow import parquet
 
-from manifactor.tables.files import array_name, read_samples
+from manifactor.tables.files import array_name, column_names, read_samples
+from manifactor.tables.pickles import read_pickled_array
+from manifactor.tables.stores import stored_table
 
 X = np.arange(12.0).reshape(4, 3)
 
@@ -40,16 +42,6 @@ def test_numpy_files_are_read(tmp_path):
     assert array_name(tmp_path / "several.npz") == "X"
 
 
-def test_a_file_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
-    def refused(*_, **__):
-        raise PermissionError(13, "Permission denied", "a.csv")
-
-    (tmp_path / "a.csv").write_text("x,y\n1,2\n")
-    monkeypatch.setattr(Path, "open", refused)
-    with pytest.raises(ValueError, match=r"may read; .*: Permission denied"):
-        read_samples(tmp_path / "a.csv")
-
-
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 def test_a_large_file_of_floats_stays_where_it_is(tmp_path, kind):
     np.save(tmp_path / "a.npy", X.astype(kind))
@@ -62,11 +54,8 @@ def test_a_large_file_of_floats_stays_where_it_is(tmp_path, kind):
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int16])
 def test_parquet_is_read_column_by_column(tmp_path, kind):
-    from pyarrow import parquet
-
-    parquet.write_table(
-        pyarrow.table(dict(zip("xyz", X.T.astype(kind), strict=True))), tmp_path / "a.parquet"
-    )
+    columns = dict(zip("xyz", X.T.astype(kind), strict=True))
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
     found = read_samples(tmp_path / "a.parquet")
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, X)
@@ -90,14 +79,13 @@ def table_with(*names):
     return table
 
 
-def save_cs(path, table):
-    with path.open("wb") as file:
-        np.save(file, table)
+MODES = "must hold fields components_mode_0/value, .* variability analysis; it holds none"
 
 
 def test_components_of_cryosparc_come_in_the_order_of_their_numbers(tmp_path):
     names = [f"components_mode_{mode}/value" for mode in (10, 2, 0)]
-    save_cs(tmp_path / "a.cs", table_with(*names, "components_mode_0/component", "ctf/df1_A"))
+    table = table_with(*names, "components_mode_0/component", "ctf/df1_A")
+    (tmp_path / "a.cs").write_bytes(saved(np.save, table))
     found = read_samples(tmp_path / "a.cs")
     assert found.dtype == np.float64
     np.testing.assert_allclose(
@@ -105,111 +93,82 @@ def test_components_of_cryosparc_come_in_the_order_of_their_numbers(tmp_path):
     )
 
 
-def write(path, kind):
-    if kind == "empty":
-        path.write_bytes(b"")
-    elif kind == "header only":
-        path.write_text("x,y\n")
-    elif kind == "words":
-        path.write_text("1,2\n3,blue\n")
-    elif kind == "gap":
-        path.write_text("1,\n3,4\n5,6\n")
-    elif kind == "ragged":
-        path.write_text("1,2\n3\n")
-    elif kind == "objects":
-        with path.open("wb") as file:  # by its path, it would end in .npy
-            np.save(file, np.array([{}, 1], dtype=object), allow_pickle=True)
-    elif kind == "strings":
-        np.save(path, np.array([["a", "b"]]))
-    elif kind == "complex":
-        np.save(path, np.ones((3, 3), dtype=complex))
-    elif kind == "flat":
-        with path.open("wb") as file:
-            np.save(file, np.ones(5))
-    elif kind == "two arrays":
-        np.savez(path, a=X, b=X)
-    elif kind == "no components":
-        save_cs(path, table_with("ctf/df1_A", "components_mode_x/value"))
-    elif kind == "all text":
-        parquet.write_table(pyarrow.table({"name": ["a", "b"]}), path)
-    elif kind == "no columns":
-        parquet.write_table(pyarrow.table({}), path)
-    elif kind == "a text":
-        with zipfile.ZipFile(path, "w") as file:
-            file.writestr("notes.txt", "hello")
-    elif kind == "no header":
-        path.write_bytes(b"\x93NUMPY\x01\x00\x10\x00\t  {'descr'\n   \t[")
-    elif kind == "cut short":
-        np.save(path, np.zeros((9, 2)))
-        path.write_bytes(
-            path.read_bytes().replace(b"(9, 2), }" + 12 * b" ", b"(9000000000000, 2), }")
-        )
-    elif kind == "empty rows":
-        np.save(path, np.empty((7, 0)))
-    elif kind == "dict":
-        path.write_bytes(pickle.dumps({"z": X}))
-    elif kind == "flat pickle":
-        path.write_bytes(pickle.dumps(np.ones(5)))
-    elif kind == "call":
-        path.write_bytes(b"cos\nsystem\n(V true\ntR.")
-    elif kind == "garbage":
-        path.write_bytes(b"\x00\x01garbage")
+def saved(save, *arrays, **named):
+    """The bytes that numpy or pyarrow write."""
+    file = io.BytesIO()
+    save(file, *arrays, **named)
+    return file.getvalue()
+
+
+def parquet_file(**columns):
+    return saved(lambda file: parquet.write_table(pyarrow.table(columns), file))
+
+
+OBJECTS = saved(np.save, np.array([{}, 1], dtype=object))
+NO_HEADER = b"\x93NUMPY\x01\x00\x10\x00\t  {'descr'\n   \t["
+LONG = (b"(9, 2), }" + 12 * b" ", b"(9000000000000, 2), }")
+GARBAGE = b"\x00\x01garbage"
+PLAIN = "is damaged, or not a file of plain numbers: "
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "message"),
+    ("name", "content", "message"),
     [
-        ("a.csv", "empty", "is empty; it must hold samples"),
-        ("a.csv", "header only", "holds no samples"),
-        ("a.csv", "words", "must be a table of numbers: .*blue"),
-        ("a.csv", "ragged", "must be a table of numbers"),
-        ("a.csv", "gap", "must be a table of numbers"),
-        ("a.npy", "objects", "or not a .npy file of plain values: it holds objects, .* unpickled"),
-        ("a.npy", "strings", "must hold real numbers"),
-        ("a.npy", "complex", "must hold real numbers"),
-        ("a.npy", "flat", r"one sample a row; got an array of shape \(5,\)"),
-        (
-            "a.npy",
-            "garbage",
-            "is damaged, or not a .npy file of plain values: its header cannot be read. "
-            "Write it again with the program that made it, or with numpy.save",
-        ),
-        ("a.npz", "two arrays", "must hold an array `X`, or one array; it holds a, b"),
-        ("a.npz", "garbage", "or not an .npz file of plain arrays"),
-        ("a.npz", "a text", "or one array; it holds notes.txt. Save the samples under"),
-        ("a.npy", "no header", "is damaged, or not a .npy file of .*: its header cannot"),
-        (
-            "a.npy",
-            "cut short",
-            r"is damaged, or not a .npy file .*: its header describes .*\(9000000000000, 2\)",
-        ),
-        ("a.npy", "empty rows", r"one sample a row; got an array of shape \(7, 0\)"),
-        ("a.parquet", "all text", "must be a table of numbers: all columns hold text"),
-        ("a.parquet", "no columns", "must be a table of numbers: it has no columns"),
-        ("a.parquet", "garbage", "is not a Parquet file: "),
-        ("a.pkl", "dict", "must hold one pickled array of numbers; got dict"),
-        ("a.pkl", "flat pickle", r"one sample a row; got an array of shape \(5,\)"),
-        ("a.pkl", "call", "refused and nothing in it was run: it asks for 'os.system"),
-        ("a.pkl", "garbage", "is not a pickled numpy array: "),
-        (
-            "a.cs",
-            "no components",
-            "must hold fields components_mode_0/value, .* variability analysis; it holds none",
-        ),
-        ("a.cs", "flat", "must hold fields components_mode_0/value, .* it holds none"),
-        ("a.cs", "objects", "or not a .cs file of plain values: it holds objects, .* unpickled"),
-        (
-            "a.cs",
-            "garbage",
-            "is damaged, or not a .cs file of plain values: its header cannot be read. "
-            "Write it again with the program that made it, or with numpy.save",
-        ),
-        ("a.docx", "words", "or a folder of .mrc volumes; got a.docx"),
-        ("a.csv", "missing", "does not exist"),
+        ("a.csv", b"", "is empty; it must hold samples"),
+        ("a.csv", b"x,y\n", "holds no samples"),
+        ("a.csv", b"1,2\n3,blue\n", "must be a table of numbers: .*blue"),
+        ("a.csv", b"1,2\n3\n", "must be a table of numbers"),
+        ("a.csv", b"1,\n3,4\n5,6\n", "must be a table of numbers"),
+        ("a.csv", b'x,y\n"' + b"1;2;" * 40_000, "field larger than .* Repair the quotes in it"),
+        ("a.npy", OBJECTS, PLAIN + "it holds objects, .* unpickled"),
+        ("a.npy", saved(np.save, np.array([["a", "b"]])), "must hold real numbers"),
+        ("a.npy", saved(np.save, np.ones((3, 3), dtype=complex)), "must hold real numbers"),
+        ("a.npy", saved(np.save, np.ones(5)), r"one sample a row; got an array of shape \(5,\)"),
+        ("a.npy", saved(np.save, np.empty((7, 0))), r"one sample a row; .* shape \(7, 0\)"),
+        ("a.npy", GARBAGE, PLAIN + "its header cannot be read. Write it again"),
+        ("a.npy", NO_HEADER, PLAIN + "its header cannot be read. Write it again"),
+        ("a.npy", saved(np.save, np.zeros((9, 2))).replace(*LONG), r"describes .*\(90+, 2\)"),
+        ("a.npz", saved(np.savez, a=X, b=X), "an array `X`, or one array; it holds a, b. Save"),
+        ("a.npz", GARBAGE, PLAIN),
+        ("a.parquet", parquet_file(name=["a", "b"]), "all columns hold text"),
+        ("a.parquet", parquet_file(), "must be a table of numbers: it has no columns"),
+        ("a.parquet", GARBAGE, PLAIN),
+        ("a.pkl", pickle.dumps({"z": X}), "must hold one pickled array of numbers; got dict"),
+        ("a.pkl", pickle.dumps(np.ones(5)), r"one sample a row; got an array of shape \(5,\)"),
+        ("a.pkl", b"cos\nsystem\n(V true\ntR.", "nothing in it was run: it asks for 'os.system"),
+        ("a.pkl", GARBAGE, "is not a pickled numpy array: "),
+        ("a.cs", saved(np.save, table_with("ctf/df1_A", "components_mode_x/value")), MODES),
+        ("a.cs", saved(np.save, np.ones(5)), MODES),
+        ("a.cs", OBJECTS, PLAIN + "it holds objects, .* unpickled"),
+        ("a.cs", GARBAGE, PLAIN + "its header cannot be read. Write it again"),
+        ("a.docx", b"1,2\n", "or a folder of .mrc volumes; got a.docx"),
     ],
 )
-def test_bad_files_say_what_must_hold(tmp_path, name, kind, message):
-    write(tmp_path / name, kind)
+def test_bad_files_say_what_must_hold(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=message) as error:
         read_samples(tmp_path / name)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("read", [read_samples, column_names, stored_table, read_pickled_array])
+@pytest.mark.parametrize("suffix", [".csv", ".npy", ".npz", ".parquet", ".pkl", ".cs"])
+def test_what_is_not_a_file_is_refused_and_a_pipe_is_not_waited_for(tmp_path, suffix, read):
+    path = tmp_path / f"a{suffix}"
+    if read is not column_names or suffix in (".csv", ".parquet"):
+        with pytest.raises(ValueError, match=r"must be a file; .* does not exist"):
+            read(path)
+        os.mkfifo(path)
+        with pytest.raises(ValueError, match=r"must be a file; .* is a named pipe"):
+            read(path)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".pkl", ".parquet"])
+def test_what_exceeds_the_memory_says_how_much_it_needs(tmp_path, monkeypatch, suffix):
+    path = tmp_path / f"a{suffix}"
+    wide = np.zeros((10, 20))
+    contents = {".npz": saved(np.savez, X=wide), ".pkl": pickle.dumps(wide)}
+    path.write_bytes(contents.get(suffix) or parquet_file(**{f"x{k}": wide[0] for k in range(20)}))
+    monkeypatch.setattr("manifactor._support.memory.available_memory", lambda: 1000)
+    with pytest.raises(ValueError, match=r"would take .* GB of memory, and .* are avail"):
+        read_samples(path)

@@ -1,4 +1,5 @@
 import os
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -65,24 +66,21 @@ def test_drawn_rows_are_read_from_their_chunks(path, X):
 def test_chosen_columns_are_read(path, X):
     table = stored_table(path, ColumnChoice(drop="1"))
     np.testing.assert_array_equal(table.read(2, 30), X[2:30, [0, 2]])
-    scaled = table.scaled(np.array([1.0, 2.0]), np.array([2.0, 4.0]))
+    columns = replace(table.columns, mean=np.array([1.0, 2.0]), scale=np.array([2.0, 4.0]))
+    scaled = replace(table, columns=columns)
     np.testing.assert_allclose(scaled.read(2, 3), (X[2:3, [0, 2]] - [1, 2]) / [2, 4])
 
 
-def test_a_wrong_value_is_named_by_its_row_in_the_table(tmp_path, X):
-    X[61, 1] = np.nan
-    folder = write_parquet(tmp_path / "p", X)
-    table = stored_table(folder)
-    assert len(table.read(0, 61)) == 61
-    with pytest.raises(ValueError, match="in row 61, column 'b'"):
-        table.read(50, 70)
-
-
-def test_a_mark_for_missing_values_is_named_by_its_row_in_the_table(tmp_path, X):
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(np.nan, "finite; .* in row 61, column 'b'"), (np.finfo(float).max, r"1.8e\+308, in row 61")],
+)
+def test_a_wrong_value_is_named_by_its_row_in_the_table(tmp_path, X, value, words):
     X = X.astype(np.float64)
-    X[61, 1] = np.finfo(float).max
+    X[61, 1] = value
     table = stored_table(write_parquet(tmp_path / "p", X))
-    with pytest.raises(ValueError, match=r"1.8e\+308, in row 61, column 'b' of .*p; "):
+    assert len(table.read(0, 61)) == 61
+    with pytest.raises(ValueError, match=words):
         table.read(50, 70)
 
 
@@ -117,31 +115,42 @@ def test_a_group_needs_one_array_or_one_named_x(tmp_path, X):
 
 
 @pytest.mark.parametrize(
-    ("shape", "dtype", "match"),
+    ("shape", "chunks", "dtype", "match"),
     [
-        ((0, 3), "f4", "is empty; it must hold samples"),
-        ((4,), "f4", "one sample a row; got an array of shape"),
-        ((4, 3), "c16", "must hold real numbers"),
+        ((0, 3), "auto", "f4", "is empty; it must hold samples"),
+        ((4,), "auto", "f4", "one sample a row; got an array of shape"),
+        ((4, 3), "auto", "c16", "must hold real numbers"),
+        # A store of a few bytes cannot claim gigabytes.
+        ((10**10, 2), (10**7, 2), "f8", r"bytes and claims [\d,]+, as numbers of"),
+        ((60, 2), (10**9, 2), "f8", r"bytes and claims [\d,]+, as numbers of"),
     ],
 )
-def test_stores_without_a_table_of_numbers_are_refused(tmp_path, shape, dtype, match):
-    zarr.create_array(tmp_path / "a.zarr", shape=shape, dtype=dtype)
-    with pytest.raises(ValueError, match=match):
-        read_samples(tmp_path / "a.zarr")
+def test_stores_without_a_table_of_numbers_are_refused(tmp_path, shape, chunks, dtype, match):
+    zarr.create_array(tmp_path / "a.zarr", shape=shape, chunks=chunks, dtype=dtype)
+    for read in (read_samples, stored_table):
+        with pytest.raises(ValueError, match=match):
+            read(tmp_path / "a.zarr")
 
 
 def test_a_folder_of_parquet_files_holds_nothing_else_and_one_kind(tmp_path, X):
     folder = write_parquet(tmp_path / "p", X)
-    (folder / "notes.txt").touch()
-    with pytest.raises(ValueError, match=r"also holds 'notes.txt'. Move them"):
-        stored_table(folder)
-    (folder / "notes.txt").unlink()
-    pq.write_table(pa.table({"z": [1.0]}), folder / "part.99.parquet")
-    with pytest.raises(ValueError, match=r"same columns; part.99.parquet has 'z'"):
-        stored_table(folder)
-    (folder / "part.99.parquet").write_bytes(b"no parquet")
-    with pytest.raises(ValueError, match=r"part.99.parquet is not a Parquet file"):
-        stored_table(folder)
+    for name, content, match in [
+        ("notes.txt", b"", r"also holds 'notes.txt'. Move them"),
+        ("part.99.parquet", pa.table({"z": [1.0]}), r"same columns; part.99.parquet has 'z'"),
+        (
+            "part.99.parquet",
+            pa.table([[1.0], [2.0]], names=["a", "a"]),
+            "names that differ; it has",
+        ),
+        ("part.99.parquet", b"no parquet", r"part.99.parquet is damaged, or"),
+    ]:
+        if isinstance(content, bytes):
+            (folder / name).write_bytes(content)
+        else:
+            pq.write_table(content, folder / name)
+        with pytest.raises(ValueError, match=match):
+            stored_table(folder)
+        (folder / name).unlink()
 
 
 def test_the_size_decides_what_is_read_in_parts(path, monkeypatch):
@@ -156,43 +165,26 @@ def test_the_size_decides_what_is_read_in_parts(path, monkeypatch):
     assert in_parts(path) == (path.suffix != ".npy")
 
 
-def test_a_store_with_a_damaged_chunk_is_named(tmp_path, X):
-    path = write_zarr(tmp_path / "a.zarr", X)
+def test_a_store_with_a_damaged_or_odd_chunk_is_named(tmp_path, X):
+    path, odd = (write_zarr(tmp_path / name, X) for name in ("a.zarr", "b.zarr"))
     (path / "c/1/0").write_bytes(b"no chunk")
-    with pytest.raises(ValueError, match=r"a.zarr cannot be read and is probably damaged: "):
+    with pytest.raises(ValueError, match=r"a.zarr is damaged, or not a file"):
         read_samples(path)
-
-
-@pytest.mark.parametrize(
-    ("shape", "chunks"),
-    [((10**10, 2), (10**7, 2)), ((60, 2), (10**9, 2)), ((10**12, 1), (10**12, 1))],
-)
-def test_a_store_of_a_few_bytes_cannot_claim_gigabytes(tmp_path, shape, chunks):
-    path = tmp_path / "a.zarr"
-    zarr.create_array(path, shape=shape, chunks=chunks, dtype="f8")
-    for read in (read_samples, stored_table):
-        with pytest.raises(ValueError, match=r"bytes and claims [\d,]+, as numbers of"):
-            read(path)
-
-
-def test_a_pipe_in_a_store_is_refused_and_not_waited_for(tmp_path, X):
-    path = write_zarr(tmp_path / "a.zarr", X)
-    (path / "c/1/0").unlink()
-    os.mkfifo(path / "c/1/0")
+    (odd / "c/1/0").unlink()
+    os.mkfifo(odd / "c/1/0")
     with pytest.raises(ValueError, match=r"c/1/0 is a named pipe"):
-        read_samples(path)
+        stored_table(odd)
 
 
 def test_a_store_whose_chunks_are_not_all_alike_is_named(tmp_path, X, monkeypatch):
-    write_zarr(tmp_path / "a.zarr", X)
-
     def chunks(self):
         raise NotImplementedError("chunks of several sizes")
 
+    path = write_zarr(tmp_path / "a.zarr", X)
     # Versions of zarr that know such stores raise when they are asked.
     monkeypatch.setattr(zarr.Array, "chunks", property(chunks))
-    with pytest.raises(ValueError, match=r"a.zarr cannot be read .*several sizes"):
-        read_samples(tmp_path / "a.zarr")
+    with pytest.raises(ValueError, match=r"a.zarr is damaged.*several sizes"):
+        read_samples(path)
 
 
 def test_a_damaged_parquet_file_is_named_when_its_rows_are_read(tmp_path, X):
@@ -202,30 +194,19 @@ def test_a_damaged_parquet_file_is_named_when_its_rows_are_read(tmp_path, X):
     content[4:60] = bytes(56)  # the header of the first page
     path.write_bytes(content)
     table = stored_table(folder)
-    with pytest.raises(ValueError, match=r"part.3.parquet cannot be read and is"):
+    with pytest.raises(ValueError, match=r"part.3.parquet is damaged, or"):
         table.read(0, N)
-
-
-def test_a_mistake_in_our_own_code_is_not_taken_for_damage(tmp_path, X, monkeypatch):
-    def mistaken(*_):
-        raise TypeError("ours")
-
-    write_parquet(tmp_path / "table", X)
-    table = stored_table(tmp_path / "table", ColumnChoice())
-    monkeypatch.setattr("manifactor.tables.stores._as_floats", mistaken)
-    with pytest.raises(TypeError, match="ours"):
-        table.take(np.arange(3))
 
 
 def test_columns_of_one_value_cannot_claim_gigabytes(tmp_path):
     path = tmp_path / "a.parquet"
-    column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(10**7, np.int8)), [1.5])
+    column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(3 * 10**6, np.int8)), [1.5])
     with pq.ParquetWriter(path, pa.schema([("a", column.type)])) as writer:
         for _ in range(4):
             writer.write_table(pa.table({"a": column}))
     assert path.stat().st_size < 10**6
     for read in (stored_table, read_samples, column_names):
-        with pytest.raises(ValueError, match=r"bytes and claims 320,000,000"):
+        with pytest.raises(ValueError, match=r"bytes and claims 96,000,000"):
             read(path)
 
 
@@ -272,11 +253,3 @@ def test_decimals_and_large_whole_numbers_are_numbers(tmp_path):
     pq.write_table(pa.table(table), path)
     expected = [[2.0**60, 1, 1.5], [3, 2, 2]]
     np.testing.assert_array_equal(read_samples(path), expected)
-
-
-def test_columns_of_parquet_files_have_names_that_differ(tmp_path):
-    table = pa.table([pa.array([1.0]), pa.array([2.0])], names=["a", "a"])
-    (tmp_path / "p").mkdir()
-    pq.write_table(table, tmp_path / "p/a.parquet")
-    with pytest.raises(ValueError, match=r"names that differ; it has 'a', 'a'"):
-        stored_table(tmp_path / "p")

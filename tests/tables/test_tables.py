@@ -1,9 +1,10 @@
-"""Tables: names, columns of text, and cells that are no numbers."""
+"""Tables: which columns are used, names, delimiters, columns of text, and wrong cells."""
 
-import os
+import json
 import warnings
 
 import numpy as np
+import pandas
 import pyarrow
 import pytest
 from pyarrow import parquet
@@ -11,90 +12,220 @@ from pyarrow import parquet
 from manifactor import ColumnWarning
 from manifactor.tables.columns import ColumnChoice, Columns
 from manifactor.tables.files import column_names, read_like, read_table
-from manifactor.tables.text import line_of
+from manifactor.tables.text import layout_of, line_of
 
 TEXT = "id,x,y\na1,0,1\nb2,2,3\nc3,4,5\n"
 X = np.arange(6.0).reshape(3, 2)
+Z = np.random.default_rng(0).uniform(size=(6, 3))
 
 
 @pytest.fixture
-def table(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text(TEXT)
-    return path
+def write(tmp_path):
+    def path_of(text, name="a.csv"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return path_of
 
 
 def parquet_table(path):
-    names = ["a", "b", "c"]
-    columns = {"id": names, "x": X[:, 0], "when": np.arange(3).astype("M8[s]")}
+    columns = {"id": ["a", "b", "c"], "x": X[:, 0], "when": np.arange(3).astype("M8[s]")}
     parquet.write_table(pyarrow.table({**columns, "y": X[:, 1]}), path)
     return path
 
 
-def test_a_column_of_text_is_left_out_with_a_warning(table):
-    with pytest.warns(ColumnWarning, match="hold text were left out: 'id'"):
-        found = read_table(table)
-    np.testing.assert_array_equal(found.samples, X)
-    assert (found.names, found.numbers, found.total) == (("x", "y"), (1, 2), 3)
+# Which columns are used, and their scale.
 
-
-def test_text_and_dates_of_a_parquet_are_left_out_with_a_warning(tmp_path):
-    path = parquet_table(tmp_path / "a.parquet")
-    with pytest.warns(ColumnWarning, match="were left out: 'id', 'when'"):
-        found = read_table(path)
-    np.testing.assert_array_equal(found.samples, X)
-    assert found.names == ("x", "y")
-
-
-def test_chosen_columns_are_read_whatever_the_others_hold(table, tmp_path):
-    for path in (table, parquet_table(tmp_path / "a.parquet")):
-        for choice in (ColumnChoice("x,y"), ColumnChoice("y", drop="x")):
-            with warnings.catch_warnings(action="error"):
-                found = read_table(path, choice)
-            np.testing.assert_array_equal(found.samples, X[:, -len(found.numbers) :])
-    (tmp_path / "numbers.txt").write_text("0.0 1 2\n3 4 5\n")
-    found = read_table(tmp_path / "numbers.txt", ColumnChoice("0,2"))
-    np.testing.assert_array_equal(found.samples, [[0, 2], [3, 5]])
-    assert found.names is None
-
-
-def test_columns_of_an_array_are_chosen_by_number(tmp_path):
-    np.save(tmp_path / "a.npy", X)
-    found = read_table(tmp_path / "a.npy", ColumnChoice(drop="0"))
-    np.testing.assert_array_equal(found.samples, X[:, 1:])
+NAMES = ["id", "length", "width", "10"]
 
 
 @pytest.mark.parametrize(
-    ("text", "choice", "message"),
+    ("columns", "drop", "numbers"),
     [
-        (
-            "x,y\n1,2\n3,blue\n5,\n7,8\n9,10\n",
-            ColumnChoice(),
-            "line 3, column 'y' holds 'blue', and 1 more cells are not numbers",
-        ),
-        (
-            "x,y\n1,2\n\n3,\n4,5\n",
-            ColumnChoice(),
-            "line 4, column 'y' is empty. Fill it in, remove the row, or leave the",
-        ),
-        ("1,2\n3,a\n5,6\n", ColumnChoice(), "line 2, column 1 holds 'a'"),
-        (TEXT, ColumnChoice("id"), "line 2, column 'id' holds 'a1'"),
-        ("a,b\nc,d\ne,f\n", ColumnChoice(), "all columns hold text"),
-        ("x,y\n1,2\n3\n", ColumnChoice(), "line 3 has 1 cells, and the first row has 2"),
-        ("x,y\n1,2\n3,4,5\n", ColumnChoice(), "line 3 has 3 cells"),
+        (None, None, (0, 1, 2, 3)),
+        ("width,length", None, (1, 2)),
+        ("0, 2-3", None, (0, 2, 3)),
+        (None, "id", (1, 2, 3)),
+        ("0-2", "length", (0, 2)),
+        ("10", None, (3,)),
     ],
 )
-def test_a_cell_that_is_no_number_is_named(tmp_path, text, choice, message):
-    (tmp_path / "a.csv").write_text(text)
-    with pytest.raises(ValueError, match=f"must be a table of numbers: {message}"):
-        read_table(tmp_path / "a.csv", choice)
+def test_columns_are_given_by_name_number_or_range(columns, drop, numbers):
+    assert ColumnChoice(columns, drop).numbers(NAMES, 4) == numbers
+
+
+@pytest.mark.parametrize(
+    ("choice", "names", "message"),
+    [
+        (ColumnChoice("widht"), NAMES, "--columns: there is no column 'widht'; the nearest"),
+        (ColumnChoice(drop="zzz"), NAMES, "--drop: there is no .*; there are 'id', 'length', "),
+        (ColumnChoice("4"), NAMES, "--columns: columns are numbered from 0 to 3; got 4"),
+        (ColumnChoice("2-1"), NAMES, "got 2-1. A range goes from the lower"),
+        (ColumnChoice("x"), None, "have no names; give numbers from 0 to 3"),
+        (ColumnChoice(drop="0-3"), NAMES, "--drop must leave at least one column"),
+        (ColumnChoice(labels=("a",)), NAMES, "the columns of the run: there is no"),
+        # A record of many columns takes no memory.
+        (Columns(range(10**15), 10**15).choice, None, "of the run: columns are numbered"),
+    ],
+)
+def test_a_column_that_does_not_exist_is_refused(choice, names, message):
+    with pytest.raises(ValueError, match=message):
+        choice.numbers(names, 4)
+
+
+def test_columns_come_back_from_their_record():
+    columns = Columns((1, 2), 4, ("a,b", "c"), np.array([1.0, 2.0]), np.array([3.0, 4]))
+    again = Columns.from_record(json.loads(json.dumps(columns.record)))
+    assert again.choice.numbers(["x", "a,b", "c", "y"], 4) == (1, 2)
+    np.testing.assert_array_equal(again.scaled(np.ones((1, 2))), [[0, -0.25]])
+    everything = Columns(range(2), 2)
+    assert everything.record == Columns((0, 1), 2).record
+    assert everything.record["numbers"] is None
+    assert Columns.from_record(everything.record) == everything
+    assert everything.choice.numbers(None, 3) == (0, 1)
+
+
+def test_columns_are_scaled_unless_they_are_constant_or_vanish(rng):
+    samples = np.c_[rng.uniform(size=50) * 1000, np.full(50, 0.1)]
+    columns = Columns(range(2), 2).standardised(samples)
+    np.testing.assert_allclose(columns.scaled(samples).std(axis=0), [1, 0], atol=1e-12)
+    assert columns.scale[1] == 1
+    samples[:, 1] = rng.uniform(size=50) * 1e-200
+    with pytest.raises(ValueError, match=r"those of column 'b' differ by .*e-201. Leave"):
+        Columns(range(2), 2, ("a", "b")).standardised(samples)
+
+
+# The line of names.
+
+
+@pytest.mark.parametrize(
+    ("text", "header"),
+    [
+        *((text, 1) for text in ("0,1\n.3,.4\n", "0\n.3\n", ",0,1\n0,.3,.4\n", ",0\n0,.3\n")),
+        *((text, 1) for text in (",2005,2006\n0,.3,.4\n", ",0,1\ns1,.3,.4\n")),
+        *((text, 1) for text in ("name,0,1\ns1,.3,.4\n", "id,8,length\n0,.3,.4\n")),
+        ("id,400.5,401\n0,.3,.4\n", 1),
+        # A sample with text or a gap is not a line of names.
+        *((text, 0) for text in ("0.0,1\n.3,.4\n", "1,2\n.3,.4\n", "1,\n.3,.4\n")),
+        *((text, 0) for text in (",.1,.2\n0,.3,.4\n", "NA,.2\n.3,.4\n", "NA,NA\n.3,.4\n")),
+        *((text, 0) for text in (",?\n.3,.4\n", "NA,0,1\n.3,.4,.5\n", "0,NA\n.3,.4\n")),
+        *((text, 0) for text in ("s0,.1,.2\ns1,.3,.4\n", "s0,0\ns1,.4\n", "# x,y\n0,1\n.3,.4\n")),
+    ],
+)
+def test_a_line_of_names_may_hold_numbers(write, text, header):
+    assert layout_of(write(text)).header == header
+
+
+def test_numbered_columns_of_pandas_are_names_and_no_sample(tmp_path):
+    pandas.DataFrame(Z).to_csv(tmp_path / "a.csv", index=False)
+    with pytest.warns(ColumnWarning, match="taken for the names .* '0', '1', '2'. If"):
+        found = read_table(tmp_path / "a.csv")
+    np.testing.assert_allclose(found.samples, Z)
+    assert found.columns.names == ("0", "1", "2")
+
+
+@pytest.mark.parametrize("label", ["{}", "s{}"])
+def test_the_index_of_pandas_is_left_out_unless_it_is_chosen(tmp_path, label):
+    path = tmp_path / "a.csv"
+    index = [label.format(k) for k in range(6)]
+    pandas.DataFrame(Z).set_axis(index).add_prefix("x").to_csv(path)
+    with pytest.warns(ColumnWarning, match="has no name and was left out, as the ind"):
+        found = read_table(path)
+    np.testing.assert_allclose(found.samples, Z)
+    assert found.columns.numbers == (1, 2, 3)
+    with warnings.catch_warnings(action="error"):
+        assert read_table(path, ColumnChoice("1-2")).columns.names == ("x0", "x1")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.txt", '"x" "y"\n"1" 0 1\n"2" 2 3\n"10" 4 5\n'),
+        ("a.txt", '"x" "y"\n"8 9" 0 1\n"7 6 5" 2 3\n"c" 4 5\n'),
+        ("a.txt", "x y\n1 0 1\n2 2 3\n3 4 5\n"),
+        ("a.csv", '"x","y"\n"a",0,1\n"b",2,3\n"c",4,5\n'),
+        ("a.tsv", "x\ty\n1\t0\t1\n2\t2\t3\n3\t4\t5\n"),
+    ],
+)
+def test_row_names_of_r_are_left_out_as_an_index(write, name, text):
+    with pytest.warns(ColumnWarning, match="the first column .* left out, as the index"):
+        found = read_table(write(text, name))
+    np.testing.assert_array_equal(found.samples, X)
+    assert found.columns == Columns((1, 2), 3, ("x", "y"))
+
+
+def test_a_line_shorter_than_fractions_or_unfinished_rows_names_no_columns(write):
+    assert read_table(write("measured,today\n.5,1,2\n.6,3,4\n")).samples.shape == (2, 3)
+    path = write("x,y\n1,2,\n3,4,\n")
+    with pytest.warns(ColumnWarning, match="hold text were left out: 2"):
+        np.testing.assert_array_equal(read_table(path).samples, [[1, 2], [3, 4]])
+    # A column without a name gets that of pandas.
+    assert layout_of(write("x,,y\n1,a,2\n")).names == ("x", "Unnamed: 1", "y")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "names"),
+    [
+        ("a.txt", "# x y\n0 1\n2 3\n4 5\n", ["x", "y"]),
+        ("a.txt", "# made by hand today\n0.0 1\n2 3\n4 5\n", []),
+        ("a.csv", '\n"x, in m","y"\n"0","1"\n2,3\n\n4,5\n', ["x, in m", "y"]),
+        ("a.csv", "x\n0,1\n2,3\n4,5\n", []),
+    ],
+)
+def test_names_are_found_in_comments_and_quotes(write, name, text, names):
+    path = write(text, name)
+    np.testing.assert_array_equal(read_table(path).samples, X)
+    assert column_names(path) == names
+
+
+# Delimiters and encodings.
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "a;b\n.1;.2\n", r"line 2 has semicolons\. .*sep=';'\)"),
+        ("a.csv", ".1;.2\n.3;.4\n", "semicolons.*sep=';'"),
+        ("a.csv", "a;b\n0,1;0,2\n", "semicolons and decimal commas.*decimal=','"),
+        ("a.csv", "a\tb\n.1\t.2\n", "must have commas .* has tabs"),
+        ("a.tsv", "a,b\n.1,.2\n", "must have tabs .* has commas"),
+        ("a.txt", ".1, .2\n.3, .4\n", "must have white space .* has commas"),
+        ("a.txt", "a b\n0,1 0,2\n", "has white space and decimal commas"),
+        ("a.csv", "a;b\nr1;.1;.2\n", "line 2 has semicolons"),
+        ("a.csv", "a b\n.1  .2\n", "must have commas .* line 2 has white space"),
+        ("a.csv", "a b\n0,1 0,2\n", "has white space and decimal commas"),
+        ("a.tsv", ".1 .2\n.3 .4\n", "has white space.*sep=.*s"),
+        ("a.csv", "1,2;3,4\n", "line 1 has semicolons and decimal commas"),
+        ("a.csv", 2 * (";".join(["0.12345"] * 20_000) + "\n"), "line 2 has semicolons"),
+        ("a.csv", 'x,y\n"0,123",5\n', r"and decimal commas\. .*, decimal=','\)"),
+        ("a.csv", 'x,y\n"1,234","2,5"\n', r"and decimal commas\. .*, decimal=','\)"),
+    ],
+)
+def test_another_delimiter_is_named(write, name, text, message):
+    with pytest.raises(ValueError, match=message):
+        layout_of(write(text, name))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "total"),
+    [
+        ("a.csv", 'id,tags,x\n3,"1;2, 3",.5\n', 3),
+        ("a.csv", "x,y,z\n1.0,2.0,3;4;5;6;7;8\n", 3),
+        ("a.csv", "x,z\n1,2;3\n", 2),
+        ("a.csv", "my list,z\n1 2,3\n", 2),
+        ("a.csv", "1.0,2.0,3;4;5;6;7;8\n1.5,2.5,3\n", 3),
+        ("a.tsv", "list\tx\n1 2\t3\n", 2),
+    ],
+)
+def test_other_delimiters_inside_of_text_do_not_matter(write, name, text, total):
+    assert layout_of(write(text, name)).total == total
 
 
 @pytest.mark.parametrize(
     ("content", "found", "code"),
     [
         ("x,y\n1,2\n3,4 \N{DEGREE SIGN}\n".encode("latin-1"), "line 3 has the byte 0xb0", "latin1"),
-        (b"x,y\n1,2\n\xff\xfe,3\n", "line 3 has the byte 0xff", "latin1"),
         ("x,y\n1,2\n".encode("utf-16"), "line 1 has the byte 0xff", "utf-16"),
         # Far beyond what is decoded at once.
         (b"1,2\n" * 9000 + b"3,\xc3\n", "line 9001 has the byte 0xc3", "latin1"),
@@ -108,82 +239,61 @@ def test_a_text_in_another_encoding_is_refused(tmp_path, content, found, code, r
         read(path)
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.txt", '"x" "y"\n"1" 0 1\n"2" 2 3\n"10" 4 5\n'),
-        ("a.txt", '"x" "y"\n"8 9" 0 1\n"7 6 5" 2 3\n"c" 4 5\n'),
-        ("a.txt", "x y\n1 0 1\n2 2 3\n3 4 5\n"),
-        ("a.csv", '"x","y"\n"a",0,1\n"b",2,3\n"c",4,5\n'),
-        ("a.tsv", "x\ty\n1\t0\t1\n2\t2\t3\n3\t4\t5\n"),
-    ],
-)
-def test_row_names_of_r_are_left_out_as_an_index(tmp_path, name, text):
-    path = tmp_path / name
-    path.write_text(text)
-    with pytest.warns(ColumnWarning, match="the first column .* left out, as the index"):
-        found = read_table(path)
-    np.testing.assert_array_equal(found.samples, X)
-    assert (found.names, found.numbers, found.total) == (("x", "y"), (1, 2), 3)
+# Columns of text, and cells that are not numbers.
 
 
-def test_a_line_shorter_than_fractions_or_unfinished_rows_names_no_columns(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("measured,today\n.5,1,2\n.6,3,4\n")
-    assert read_table(path).samples.shape == (2, 3)
-    path.write_text("x,y\n1,2,\n3,4,\n")
-    with pytest.warns(ColumnWarning, match="hold text were left out: 2"):
-        np.testing.assert_array_equal(read_table(path).samples, [[1, 2], [3, 4]])
+def test_columns_of_text_are_left_out_with_a_warning(write, tmp_path):
+    tables = {
+        write(TEXT): ("'id'", (1, 2)),
+        parquet_table(tmp_path / "a.parquet"): ("'id', 'when'", (1, 3)),
+    }
+    for path, (left_out, numbers) in tables.items():
+        with pytest.warns(ColumnWarning, match=f"hold text were left out: {left_out}"):
+            found = read_table(path)
+        np.testing.assert_array_equal(found.samples, X)
+        assert (found.columns.names, found.columns.numbers) == (("x", "y"), numbers)
 
 
-def test_quoted_delimiters_do_not_move_the_columns_chosen(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text('id,x,y\n"a,8,8,8",0,1\n"b,8,8,8",2,3\n"c,8,8,8",4,5\n')
-    np.testing.assert_array_equal(read_table(path, ColumnChoice("1-2")).samples, X)
-
-
-@pytest.mark.parametrize("read", [read_table, column_names, lambda path: line_of(path, 0)])
-def test_a_file_that_cannot_be_split_is_refused(tmp_path, read):
-    (tmp_path / "a.csv").write_bytes(b'x,y\n"' + b"1;2;" * 40_000)
-    message = "must be a table of numbers: field larger than .* Repair the quotes in it"
-    with pytest.raises(ValueError, match=message):
-        read(tmp_path / "a.csv")
-
-
-def test_a_long_line_with_another_delimiter_is_refused_as_a_short_one(tmp_path):
-    row = ";".join(["0.12345"] * 20_000)
-    (tmp_path / "a.csv").write_text(f"{row}\n{row}\n")
-    with pytest.raises(ValueError, match="line 2 has semicolons"):
-        read_table(tmp_path / "a.csv")
+def test_chosen_columns_are_read_whatever_the_others_hold(write, tmp_path):
+    np.save(tmp_path / "a.npy", X)
+    quoted = 'id,x,y\n"a,8,8,8",0,1\n"b,8,8,8",2,3\n"c,8,8,8",4,5\n'
+    for path, choice, columns in [
+        (write(TEXT), ColumnChoice("x,y"), [0, 1]),
+        (write(quoted, "b.csv"), ColumnChoice("1-2"), [0, 1]),
+        (write("0.0 1 7\n2 3 7\n4 5 7\n", "a.txt"), ColumnChoice("0,1"), [0, 1]),
+        (parquet_table(tmp_path / "a.parquet"), ColumnChoice("y", drop="x"), [1]),
+        (tmp_path / "a.npy", ColumnChoice(drop="0"), [1]),
+    ]:
+        with warnings.catch_warnings(action="error"):
+            np.testing.assert_array_equal(read_table(path, choice).samples, X[:, columns])
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "names"),
+    ("text", "columns", "message"),
     [
-        ("a.txt", "# x y\n0 1\n2 3\n4 5\n", ["x", "y"]),
-        ("a.txt", "# made by hand today\n0.0 1\n2 3\n4 5\n", []),
-        ("a.csv", '\n"x, in m","y"\n"0","1"\n2,3\n\n4,5\n', ["x, in m", "y"]),
-        ("a.csv", "x\n0,1\n2,3\n4,5\n", []),
+        ("x,y\n1,2\n3,blue\n5,\n7,8\n9,10\n", None, "line 3, column 'y' holds 'blue', and 1 more"),
+        ("x,y\n1,2\n\n3,\n4,5\n", None, "line 4, column 'y' is empty. Fill it in, remove the row"),
+        ("1,2\n3,a\n5,6\n", None, "line 2, column 1 holds 'a'"),
+        (TEXT, "id", "line 2, column 'id' holds 'a1'"),
+        ("a,b\nc,d\ne,f\n", None, "all columns hold text"),
+        ("x,y\n1,2\n3\n", None, "line 3 has 1 cells, and the first row has 2"),
+        ("x,y\n1,2\n3,4,5\n", None, "line 3 has 3 cells"),
     ],
 )
-def test_names_are_found_in_comments_and_quotes(tmp_path, name, text, names):
-    path = tmp_path / name
-    path.write_text(text)
-    np.testing.assert_array_equal(read_table(path).samples, X)
-    assert column_names(path) == names
+def test_a_cell_that_is_no_number_is_named(write, text, columns, message):
+    with pytest.raises(ValueError, match=f"must be a table of numbers: {message}"):
+        read_table(write(text), ColumnChoice(columns))
 
 
-def test_lines_are_counted_as_an_editor_counts_them(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("# made today\nx,y\n\n0,1\n# half time\n2,3\n")
+def test_lines_are_counted_as_an_editor_counts_them(write, tmp_path):
+    path = write("# made today\nx,y\n\n0,1\n# half time\n2,3\n")
     assert [line_of(path, row) for row in (0, 1, 2)] == [4, 6, None]
     assert line_of(tmp_path / "a.parquet", 0) is None
 
 
-def test_another_table_is_read_by_the_names_of_the_first(tmp_path, table):
+def test_another_table_is_read_by_the_names_of_the_first(write):
     columns = Columns((1, 2), 3, ("x", "y"), np.array([1.0, 10.0]), np.array([2.0, 4]))
-    path = tmp_path / "new.csv"
-    path.write_text("y,z,x\n14,0,3\n18,0,5\n")
+    path = write("y,z,x\n14,0,3\n18,0,5\n")
     np.testing.assert_array_equal(read_like(path, columns), [[1, 1], [2, 2]])
     path.write_text("y,z\n14,0\n")
     with pytest.raises(ValueError, match="the columns of the run: there is no column"):
@@ -203,9 +313,3 @@ def test_a_row_that_is_no_row_of_numbers_is_refused_in_one_line(tmp_path, row, m
     with pytest.raises(ValueError, match=rf"a.csv must be a table .*{message}") as error:
         read_table(tmp_path / "a.csv")
     assert "\n" not in str(error.value)
-
-
-def test_a_pipe_in_place_of_a_table_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "x.csv")
-    with pytest.raises(ValueError, match=r"must be a file; .*x.csv is a named pipe"):
-        column_names(tmp_path / "x.csv")

@@ -5,29 +5,20 @@ No pickled object is ever loaded.
 
 import io
 import os
-import struct
 import warnings
-import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import BinaryIO, cast
-from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
 
+from manifactor._support.errors import one_line
 from manifactor._support.files import irregularity
 from manifactor._support.memory import require_memory, require_plausible
-
-# Version 3 is version 2 in another encoding, in which names of fields may differ; shape and sizes
-# are the same.
-HEADERS = {
-    (1, 0): (2, np.lib.format.read_array_header_1_0),
-    (2, 0): (4, np.lib.format.read_array_header_2_0),
-    (3, 0): (4, np.lib.format.read_array_header_2_0),
-}
 
 
 class BoundedFile(io.BufferedReader):
@@ -74,8 +65,13 @@ def npy_header(file: BinaryIO, size: int) -> NpyHeader:
     (3, 2)
     """
     try:
-        width, parse = HEADERS[np.lib.format.read_magic(file)]
-        length = file.read(width)
+        # Version 3 is version 2 in another encoding, in which names of fields may differ; shape and
+        # sizes are the same.
+        first = np.lib.format.read_magic(file) == (1, 0)
+        parse = (
+            np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+        )
+        length = file.read(2 if first else 4)
         count = int.from_bytes(length, "little")
         # numpy reads all of a header before it refuses a long one, and a member of an archive may
         # unpack to a thousand times its size.
@@ -103,6 +99,22 @@ class ArrayFileError(ValueError):
     """A file that holds no arrays, or more than there is memory for."""
 
 
+@contextmanager
+def damage_named(path: Path, name: str = "") -> Iterator[None]:
+    """Name a file, and a part of it, in whatever libraries raise for damaged ones."""
+    try:
+        yield
+    except (MemoryError, FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:
+        where = f" (in {name!r})" if name else ""
+        raise ArrayFileError(
+            f"{path} is damaged, or not a file of plain numbers: "
+            f"{one_line(error)[:300] or type(error).__name__}{where}. Write it again with the "
+            "program that made it."
+        ) from error
+
+
 @dataclass(frozen=True)
 class ArrayArchive:
     """An open .npz archive."""
@@ -118,28 +130,27 @@ class ArrayArchive:
         Their numbers will take at least `itemsize` bytes each.
         """
         chosen = names or tuple(self.members)
-        headers = {name: self._header(name) for name in chosen}
+        headers = [self._header(name) for name in chosen]
         stored = self.path.stat().st_size
-        needed = 0
         try:
-            for header in headers.values():
+            for header in headers:
                 require_plausible(self.path, header.shape, stored, itemsize=header.dtype.itemsize)
-                needed += prod(header.shape) * max(itemsize, header.dtype.itemsize)
-            require_memory(self.path, needed)
+            sizes = [prod(each.shape) * max(itemsize, each.dtype.itemsize) for each in headers]
+            require_memory(self.path, sum(sizes))
         except ValueError as error:
             raise ArrayFileError(str(error)) from error
         return {name: self._array(name) for name in chosen}
 
     def _header(self, name: str) -> NpyHeader:
         info = self.members[name]
-        with _damage_named(self.path, name), self.file.open(info) as member:
+        with damage_named(self.path, name), self.file.open(info) as member:
             header = npy_header(cast(BinaryIO, member), info.file_size)
             if header.nbytes < info.file_size - header.start:
                 raise ValueError("it has more bytes than its shape")
         return header
 
     def _array(self, name: str) -> np.ndarray:
-        with _damage_named(self.path, name), self.file.open(self.members[name]) as member:
+        with damage_named(self.path, name), self.file.open(self.members[name]) as member:
             return np.lib.format.read_array(member, allow_pickle=False)
 
 
@@ -150,49 +161,16 @@ def open_archive(path: Path) -> Iterator[ArrayArchive]:
     # What is not there at all is the system's to report.
     if problem and path.exists():
         raise ArrayFileError(f"{path} {problem}.")
-    with BoundedFile(path) as opened:
-        # An archive of no members begins with its end.
-        if opened.read(4) not in (b"PK\x03\x04", b"PK\x05\x06"):
-            raise ArrayFileError(
-                f"{path} is damaged, or not an .npz file of plain arrays. Write it again with "
-                "numpy.savez."
-            )
-        with _damage_named(path):
-            file = ZipFile(opened)
-        with file:
+    with ExitStack() as stack:
+        opened = stack.enter_context(BoundedFile(path))
+        with damage_named(path):
+            file = stack.enter_context(ZipFile(opened))
             # Folders end in a slash.
             infos = [info for info in file.infolist() if info.filename[-1:] != "/"]
-            if any(
-                info.flag_bits & 1 or info.compress_type not in (ZIP_STORED, ZIP_DEFLATED)
-                for info in infos
-            ):
-                raise ArrayFileError(
-                    f"{path} is encrypted, or compressed as no .npz file is. Save its arrays with "
-                    "numpy.savez."
-                )
-            names = {info.filename: info for info in infos}
-            members = {name[:-4]: info for name, info in names.items() if name.endswith(".npy")}
-            others = tuple(name for name in names if not name.endswith(".npy"))
-            yield ArrayArchive(path, members, others, file)
-
-
-@contextmanager
-def _damage_named(path: Path, name: str = "") -> Iterator[None]:
-    """Name file and member in what zipfile, zlib and numpy raise for damaged ones."""
-    try:
-        yield
-    except (
-        BadZipFile,
-        zlib.error,
-        struct.error,
-        EOFError,
-        NotImplementedError,
-        OverflowError,
-        OSError,
-        ValueError,
-    ) as error:
-        reason = f"{error} (in {name!r})" if name else "it was not written to its end"
-        raise ArrayFileError(
-            f"{path} is damaged, or not an .npz file of plain arrays: {reason}. Write it again "
-            "with numpy.savez."
-        ) from error
+            for info in infos:
+                if info.flag_bits & 1 or info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+                    raise ValueError("it is encrypted, or compressed as no .npz file is")
+        arrays = {info.filename: info for info in infos if info.filename.endswith(".npy")}
+        others = tuple(info.filename for info in infos if info.filename not in arrays)
+        members = {name.removesuffix(".npy"): info for name, info in arrays.items()}
+        yield ArrayArchive(path, members, others, file)

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 
 def require_regular_file(path: Path, what: str = "the input") -> None:
@@ -81,8 +81,8 @@ def numeric_order(path: Path) -> list[tuple[int, str]]:
 
 # Claims: one lock for each output.
 
-# The locks that this process holds, by their files; they belong to the whole process.
-_claims: dict[Path, Any] = {}
+# The outputs that this process has claimed, by their lock files, and what releases each.
+_claims: dict[Path, ExitStack] = {}
 
 
 def claim(place: Path) -> bool:
@@ -91,38 +91,37 @@ def claim(place: Path) -> bool:
     What an earlier command has left of it is removed. Return whether an output that was moved away
     by a command that was killed is in its place again.
     """
-    path = _lock_path(place)
-    if path in _claims:
-        return False
-    # Some time: another command may just be removing its lock.
-    lock = _locked(place, patience=0.25)
-    if lock is None:
-        return False
-    _claims[path] = lock
-    return clear_leftovers(place)
+    with ExitStack() as stack:
+        # Some time: another command may just be removing its lock.
+        restored = stack.enter_context(held(place, patience=0.25))
+        _claims.setdefault(_lock_path(place), stack.pop_all())
+        return restored
 
 
 @contextmanager
-def held(place: Path) -> Iterator[None]:
-    """Hold the lock of an output inside this context, unless this process has claimed it.
-
-    For functions of the library, of which several threads may write at the same time.
-    """
-    lock = None if _lock_path(place) in _claims else _locked(place, patience=60.0)
+def claims_released() -> Iterator[None]:
+    """Release, at the end of this context, all that is claimed inside it."""
+    before = set(_claims)
     try:
-        if lock is not None:
-            clear_leftovers(place)
         yield
     finally:
-        if lock is not None:
-            _release(_lock_path(place), lock)
+        for path in set(_claims) - before:
+            _claims.pop(path).close()
 
 
-def _locked(place: Path, *, patience: float) -> Any:
-    """Return the lock of an output, which is held; None where there are no locks."""
+@contextmanager
+def held(place: Path, *, patience: float = 60.0) -> Iterator[bool]:
+    """Hold the lock of an output inside this context, unless this process has claimed it.
+
+    For functions of the library, of which several threads may write at the same time. Yield whether
+    an output that was moved away is in its place again.
+    """
     from filelock import FileLock, Timeout  # not needed by commands that write nothing
 
     path = _lock_path(place)
+    if path in _claims:
+        yield False
+        return
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise ValueError(f"{path} must be a lock file of manifactor, and is not. Remove it.")
     lock = FileLock(path, thread_local=False)
@@ -139,32 +138,21 @@ def _locked(place: Path, *, patience: float) -> Any:
     except (OSError, NotImplementedError):
         # Somebody else's lock, who may have been killed, or a file system without locks: that must
         # not stop this command. Where nothing can be written at all, writing says so.
-        return None
-    with suppress(OSError):
-        path.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
-    return lock
-
-
-def _release(path: Path, lock: Any) -> None:
-    # The file is removed before its lock ends: filelock takes no lock of a removed file.
-    remove(path)
-    lock.release()
+        yield False
+        return
+    try:
+        with suppress(OSError):
+            path.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
+        yield clear_leftovers(place)
+    finally:
+        # The file is removed before its lock ends: filelock takes no lock of a removed file.
+        remove(path)
+        lock.release()
 
 
 def _lock_path(place: Path) -> Path:
     path = Path(os.path.abspath(place))
     return path.with_name(f".{path.name}.manifactor.lock")
-
-
-@contextmanager
-def claims_released() -> Iterator[None]:
-    """Release, at the end of this context, all that is claimed inside it."""
-    before = set(_claims)
-    try:
-        yield
-    finally:
-        for path in set(_claims) - before:
-            _release(path, _claims.pop(path))
 
 
 def clear_leftovers(place: Path) -> bool:
@@ -186,7 +174,7 @@ def clear_leftovers(place: Path) -> bool:
 
 def _left(place: Path, state: str) -> list[Path]:
     start = glob.escape(name_beside(place, state, ""))
-    return [path for path in place.parent.glob(f"{start}????????")]
+    return list(place.parent.glob(f"{start}????????"))
 
 
 def name_beside(path: Path, state: str, tag: str) -> str:
@@ -203,16 +191,26 @@ def is_half_replaced(place: Path) -> bool:
 
 
 @contextmanager
-def temporary(path: Path, *, folder: bool = False) -> Iterator[Path]:
-    """Yield a new file or folder beside `path`; remove it unless renamed."""
+def temporary(path: Path, *, folder: bool = False, remedy: str = "") -> Iterator[Path]:
+    """Yield a new file or folder beside `path`; remove it unless renamed.
+
+    Refuse where nothing can be written.
+    """
     # Beside `path`, since a rename is atomic only within one file system.
     start = name_beside(path, "new", "")
-    if folder:
-        made = Path(tempfile.mkdtemp(dir=path.parent, prefix=start))
-    else:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=start)
-        os.close(handle)
-        made = Path(name)
+    try:
+        if folder:
+            made = Path(tempfile.mkdtemp(dir=path.parent, prefix=start))
+        else:
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=start)
+            os.close(handle)
+            made = Path(name)
+    except (OSError, ValueError) as error:  # a null character is a ValueError
+        problem = getattr(error, "strerror", None) or str(error)
+        message = f"the output goes into {path.parent}, which must be a writable folder: {problem}"
+        if getattr(error, "errno", None) in (None, errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ):
+            message = f"the output cannot have the name {path.name!r}: {problem}"
+        raise ValueError(f"{message}. {remedy}".rstrip()) from error
     try:
         yield made
     finally:
@@ -237,7 +235,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     If anything fails, `path` is left as it was and the temporary file is removed. The file is on
     the disk before it is renamed.
     """
-    with _beside(path) as beside:
+    with temporary(path) as beside:
         with beside.open("wb") as file:
             write(file)
             file.flush()
@@ -271,7 +269,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     If anything fails inside of the context, `folder` is left as it was and the temporary folder is
     removed.
     """
-    with _beside(folder, folder=True) as beside:
+    with temporary(folder, folder=True) as beside:
         yield beside
         beside.chmod(0o777 & ~_umask())
         replace_folder(beside, folder)
@@ -301,26 +299,6 @@ def replace_folder(new: Path, folder: Path) -> None:
     remove(new)
 
 
-@contextmanager
-def _beside(path: Path, *, folder: bool = False, remedy: str = "") -> Iterator[Path]:
-    """Yield something temporary beside `path`; refuse where nothing can be written."""
-    with ExitStack() as stack:
-        try:
-            made = stack.enter_context(temporary(path, folder=folder))
-        except (OSError, ValueError) as error:  # a null character is a ValueError
-            problem = getattr(error, "strerror", None) or str(error)
-            bad_name = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ)
-            if isinstance(error, ValueError) or error.errno in bad_name:
-                message = f"the output cannot have the name {path.name!r}: {problem}"
-            else:
-                message = (
-                    f"the output goes into {path.parent}, which must be a writable folder: "
-                    f"{problem}"
-                )
-            raise ValueError(f"{message}. {remedy}".rstrip()) from error
-        yield made
-
-
 def _sync(path: Path) -> None:
     """Wait until a file, or the names of a folder, are on the disk, where the system can."""
     with suppress(OSError):
@@ -329,17 +307,6 @@ def _sync(path: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def make_folder(folder: Path, *, remedy: str = "") -> None:
-    """Make a folder in which files can be written, unless it exists.
-
-    The parent must exist: a misspelt path makes no tree of folders.
-    """
-    if not folder.exists():
-        require_place(folder, remedy=remedy)
-        folder.mkdir()
-    require_writable(folder, remedy=remedy)
 
 
 def require_writable(folder: Path, *, remedy: str = "") -> None:
@@ -355,7 +322,7 @@ def require_place(path: Path, *, remedy: str = "") -> None:
     if path.name in ("", ".."):
         raise ValueError(f"the output must have a name; got {path}. {remedy}".rstrip())
     # Permissions alone do not tell: root has all of them, and disks are read-only.
-    with _beside(path, folder=True, remedy=remedy):
+    with temporary(path, folder=True, remedy=remedy):
         pass
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,9 +14,6 @@ REMEDIES = ("remove those samples", "fill the values in")
 # of 10^8 squared differences. Squares of differences below the least spread vanish, or lose digits.
 LARGEST, LARGEST_SINGLE = 1e150, 1e15
 LEAST_SPREAD, LEAST_SPREAD_SINGLE = 1e-150, 1e-15
-# Numbers whose extremes are taken at a time. They stay in the processor's cache, so that samples
-# are read once from memory, or from their file.
-NUMBERS_PER_STEP = 2**16
 
 
 @dataclass(frozen=True)
@@ -28,26 +25,33 @@ class BadValues:
     value: float  # the first
     limit: float  # what finite values must stay below
 
-    def words(self, what: str, where: str, *remedies: str) -> str:
-        """Return the message of an error."""
+    def words(
+        self,
+        what: str,
+        names: Sequence[str | int] | None,
+        *,
+        first_row: int = 0,
+        where: str = "",
+        remedies: Sequence[str] = REMEDIES,
+    ) -> str:
+        """Return the message of an error; `where` says more of the place of the first."""
+        row, *column = self.place
+        place = (
+            f"row {row + first_row}, column {_label(column[0], names)}"
+            if column
+            else f"entry {row}"
+        )
         if not np.isfinite(self.value):
             return (
                 f"{what} must be finite; got {self.count} NaN or inf values, the first "
-                f"in {where}. {_either(*remedies).capitalize()}."
+                f"in {place}{where}. {', or '.join(remedies).capitalize()}."
             )
-        divided = "divide all columns by a common number"
         return (
             f"values of {what} must be smaller than {self.limit:.0e}, so that their "
             f"squares are finite; got {self.count} that are not, the first, "
-            f"{self.value:.2g}, in {where}. Such a number is a usual mark for missing "
-            f"values: {_either(*remedies, divided)}."
+            f"{self.value:.2g}, in {place}{where}. Such a number is a usual mark for missing "
+            f"values: {', or '.join(remedies)}, or divide all columns by a common number."
         )
-
-
-def _either(*remedies: str) -> str:
-    """Return some of which one is to be chosen, in words."""
-    *others, last = remedies
-    return f"{', '.join(others)}, or {last}" if others else last
 
 
 def bad_values(X: np.ndarray, *, precision: np.typing.DTypeLike | None = None) -> BadValues | None:
@@ -56,9 +60,8 @@ def bad_values(X: np.ndarray, *, precision: np.typing.DTypeLike | None = None) -
     limit = LARGEST_SINGLE if single else LARGEST
     if not X.size or _squares_are_small(X, limit):
         return None
-    low, high = extremes(X)
     # NaN is neither.
-    if low > -limit and high < limit:
+    if float(X.min()) > -limit and float(X.max()) < limit:
         return None
     bad = ~np.isfinite(X)
     if not bad.any():
@@ -80,18 +83,6 @@ def _squares_are_small(X: np.ndarray, limit: float) -> bool:
         return bool(np.dot(flat, flat) < limit**2 / 2)
 
 
-def extremes(X: np.ndarray) -> tuple[float, float]:
-    """Return the smallest and the largest value; NaN if there is one.
-
-    >>> extremes(np.array([[3.0, 1.0], [2.0, 5.0]]))
-    (1.0, 5.0)
-    """
-    step = max(1, NUMBERS_PER_STEP // max(1, X.size // len(X)))
-    blocks = [X[start : start + step] for start in range(0, len(X), step)]
-    low, high = np.array([(block.min(), block.max()) for block in blocks]).T
-    return float(low.min()), float(high.max())
-
-
 def require_values(
     X: np.ndarray,
     *,
@@ -106,14 +97,8 @@ def require_values(
     Shapes: X (n_samples, n_features) or (n,).
     """
     found = bad_values(X)
-    if found is None:
-        return
-    row, *column = found.place
-    row += first_row
-    place = f"entry {row}"
-    if column:
-        place = f"row {row}, column {_label(column[0], names)}"
-    raise ValueError(found.words(f"`{argument}`", place, *REMEDIES))
+    if found is not None:
+        raise ValueError(found.words(f"`{argument}`", names, first_row=first_row))
 
 
 def _label(column: int, names: Sequence[str | int] | None) -> str:
@@ -162,15 +147,10 @@ def ceil_div(numerator: int, denominator: int) -> int:
     return (numerator + denominator - 1) // denominator
 
 
-@overload
-def quotient(numerator: float, denominator: float) -> float: ...
+Numbers = TypeVar("Numbers", float, np.ndarray)
 
 
-@overload
-def quotient(numerator: np.ndarray | float, denominator: np.ndarray) -> np.ndarray: ...
-
-
-def quotient(numerator: np.ndarray | float, denominator: np.ndarray | float) -> np.ndarray | float:
+def quotient(numerator: Numbers | float, denominator: Numbers) -> Numbers:
     """Return the quotient by numbers that are not negative, never nan where they are 0.
 
     There it is 0 if the numerator is 0 too, and very large or infinite otherwise.

@@ -27,7 +27,7 @@ from manifactor.runs.folder import read_record, read_run
 from manifactor.runs.parts import has_parts
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.selection import select_from_parts, selected, selection
-from manifactor.tables.images import checked_width
+from manifactor.tables.reading import checked_width
 from manifactor.tables.stores import is_stored
 
 

@@ -40,8 +40,7 @@ from manifactor.runs.several import (
 from manifactor.runs.task import Task
 from manifactor.spectral.pipeline import kept_stages
 from manifactor.tables.files import array_name
-from manifactor.tables.images import UnreadImages
-from manifactor.tables.reading import Input
+from manifactor.tables.reading import Input, UnreadImages
 from manifactor.tables.stores import in_parts
 from manifactor.views.words import about_particles, all_views_lines, summary
 

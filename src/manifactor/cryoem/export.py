@@ -26,8 +26,8 @@ from manifactor.cryoem.matching import match
 from manifactor.runs.places import Place, bin_labels, coordinate_columns
 from manifactor.runs.run import Run
 from manifactor.tables.files import read_samples
-from manifactor.tables.images import is_one_view
 from manifactor.tables.pickles import read_pickled_array
+from manifactor.tables.reading import is_one_view
 
 
 def export(

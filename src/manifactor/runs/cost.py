@@ -13,8 +13,7 @@ from manifactor._support.threads import cores
 from manifactor.runs.fitting import Opened
 from manifactor.runs.parts import most_rows
 from manifactor.spectral.forecast import DENSE_FLOPS, Forecast, as_duration, as_size
-from manifactor.tables.images import UnreadImages
-from manifactor.tables.reading import Input, UnreadTable
+from manifactor.tables.reading import Input, UnreadImages, UnreadTable
 from manifactor.tables.text import DELIMITERS
 
 # Seconds and bytes of Python and the libraries.

@@ -21,8 +21,7 @@ from manifactor.runs.checkpoints import Checkpoints, other_fit
 from manifactor.runs.parts import FOLDER, place_in_parts
 from manifactor.runs.places import Place, all_places, fitted_places
 from manifactor.spectral.neighbors import N_NEIGHBORS, chosen
-from manifactor.tables.images import UnreadImages
-from manifactor.tables.reading import Input, LargeInput, UnreadTable
+from manifactor.tables.reading import Input, LargeInput, UnreadImages, UnreadTable
 from manifactor.tables.stores import StoredTable
 
 # An input whose files were checked, and not necessarily read.

@@ -21,8 +21,7 @@ from manifactor.runs.parts import drawn_places, has_parts
 from manifactor.runs.places import Place, table_columns
 from manifactor.tables.columns import ColumnChoice, Columns
 from manifactor.tables.files import column_names, read_like, read_samples, read_table
-from manifactor.tables.images import is_one_view, picked, require_one_view
-from manifactor.tables.reading import run_images
+from manifactor.tables.reading import is_one_view, picked, require_one_view, run_images
 from manifactor.tables.stores import StoredTable, stored_table
 
 

@@ -31,8 +31,8 @@ from manifactor.runs.folder import write_run
 from manifactor.runs.options import FitOptions
 from manifactor.runs.parts import FOLDER as PARTS_FOLDER
 from manifactor.tables.columns import ColumnChoice
-from manifactor.tables.images import Given
 from manifactor.tables.reading import (
+    Given,
     ImageSettings,
     Input,
     LargeInput,
@@ -92,6 +92,7 @@ class Task:
             options.particles,
             options.ind,
             self.view,
+            options.width,
             ImageSettings(**options.values(*OF_IMAGES)),
             ColumnChoice(options.columns, options.drop),
             particle_choice(options),
@@ -110,7 +111,7 @@ class Task:
                 "--coordinates parquet goes with .npy, .parquet, Zarr, and folders of "
                 f".parquet, of which rows are read; got {self.path}. Leave it out."
             )
-        return open_input(self.path, width=options.width, **vars(given))
+        return open_input(self.path, given)
 
     def read(self, opened: Opened | None = None) -> Input:
         """Return the samples of the input, which may be open already.

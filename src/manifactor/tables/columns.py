@@ -1,10 +1,11 @@
 """The columns of a table: which are used, their names, and their scale."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -64,13 +65,11 @@ def _numbers(
         if ends is None:
             raise ValueError(f"{option}: {_unknown(label, names, total)}")
         low, high = int(ends[1]), int(ends[2] or ends[1])
-        if low > high:
+        if not low <= high < total:
             raise ValueError(
-                f"{option}: a range goes from the lower number to the higher one; got "
-                f"{label}. Write {high}-{low}."
+                f"{option}: columns are numbered from 0 to {total - 1}; got {label}. A range goes "
+                "from the lower number to the higher one."
             )
-        if high >= total:
-            raise ValueError(f"{option}: columns are numbered from 0 to {total - 1}; got {label}.")
         found |= set(range(low, high + 1))
     return found
 
@@ -92,16 +91,6 @@ def listed(names: Sequence[str], *, most: int = 8) -> str:
     """Return the first names, and how many more there are."""
     shown = ", ".join(repr(name) for name in names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
-
-
-@dataclass(frozen=True)
-class Table:
-    """Numbers in columns."""
-
-    samples: np.ndarray  # (n_samples, n_used)
-    numbers: Sequence[int]  # numbers of the columns used in the file, counted from 0
-    total: int  # number of columns of the file
-    names: tuple[str, ...] | None = None  # names of the columns used
 
 
 def without_text(
@@ -149,24 +138,47 @@ class Columns:
         """The entry of run.json; the numbers are None for all columns."""
         return {
             "total": self.total,
-            "numbers": list(self.numbers) if len(self.numbers) < self.total else None,
-            "names": None if self.names is None else list(self.names),
-            "mean": None if self.mean is None else self.mean.tolist(),
-            "scale": None if self.scale is None else self.scale.tolist(),
+            "numbers": None if len(self.numbers) == self.total else list(self.numbers),
+            "names": _unless_none(list, self.names),
+            "mean": _unless_none(np.ndarray.tolist, self.mean),
+            "scale": _unless_none(np.ndarray.tolist, self.scale),
         }
 
     @classmethod
     def from_record(cls, record: dict) -> "Columns":
         """Return the columns that `record` describes."""
-        names, mean, scale = (record[key] for key in ("names", "mean", "scale"))
-        total = record["total"]
         return cls(
-            range(total) if record["numbers"] is None else tuple(record["numbers"]),
-            total,
-            None if names is None else tuple(names),
-            None if mean is None else np.array(mean),
-            None if scale is None else np.array(scale),
+            _unless_none(tuple, record["numbers"]) or range(record["total"]),
+            record["total"],
+            _unless_none(tuple, record["names"]),
+            _unless_none(np.array, record["mean"]),
+            _unless_none(np.array, record["scale"]),
         )
+
+    @classmethod
+    def of(cls, used: Sequence[int], total: int, names: Sequence[str] | None) -> "Columns":
+        """Return some columns of a table with all their names."""
+        return cls(used, total, None if names is None else tuple(names[number] for number in used))
+
+    def standardised(self, samples: np.ndarray) -> "Columns":
+        """Return these columns with a scale that gives them mean 0 and unit variance.
+
+        Constant ones are only shifted; those whose deviation vanishes in its square are refused.
+        """
+        mean = samples.mean(axis=0, dtype=np.float64)
+        scale = samples.std(axis=0, dtype=np.float64)
+        spread = samples.max(axis=0) - samples.min(axis=0)
+        vanishes = (spread > 0) & (spread < LEAST_SPREAD)
+        if vanishes.any():
+            column = int(vanishes.argmax())
+            raise ValueError(
+                "values of a column must be equal, or differ by more than "
+                f"{LEAST_SPREAD:.0e}, to be standardised; those of column "
+                f"{self.labels[column]!r} differ by {spread[column]:.1e}. Leave it out with "
+                "--drop, or multiply it by a large number."
+            )
+        # The deviation of equal numbers is rounding, not always 0.
+        return replace(self, mean=mean, scale=np.where(spread == 0, 1.0, scale))
 
     def scaled(self, samples: np.ndarray) -> np.ndarray:
         """Return samples of these columns, scaled; as they are without a scale."""
@@ -175,22 +187,13 @@ class Columns:
         return (samples - self.mean) / self.scale
 
 
-def unit_scale(samples: np.ndarray, labels: Sequence[str | int]) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard deviation of every column, 1 for constant ones.
+def _unless_none(convert: Callable, value: Any) -> Any:
+    return None if value is None else convert(value)
 
-    Columns whose deviation vanishes in its square are refused by their label.
-    """
-    mean = samples.mean(axis=0, dtype=np.float64)
-    scale = samples.std(axis=0, dtype=np.float64)
-    spread = samples.max(axis=0) - samples.min(axis=0)
-    vanishes = (spread > 0) & (spread < LEAST_SPREAD)
-    if vanishes.any():
-        column = int(vanishes.argmax())
-        raise ValueError(
-            "values of a column must be equal, or differ by more than "
-            f"{LEAST_SPREAD:.0e}, to be standardised; those of column "
-            f"{labels[column]!r} differ by {spread[column]:.1e}. Leave it out with "
-            "--drop, or multiply it by a large number."
-        )
-    # The deviation of equal numbers is rounding, not always 0.
-    return mean, np.where(spread == 0, 1.0, scale)
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers in columns."""
+
+    samples: np.ndarray  # (n_samples, n_used)
+    columns: Columns

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,8 @@ import numpy as np
 from manifactor._support.array_files import open_archive
 from manifactor._support.files import require_regular_file
 from manifactor._support.memory import require_memory
-from manifactor.cryoem.files.formats import ParticleChoice
-from manifactor.cryoem.files.particles import Particles
 from manifactor.tables.columns import ColumnChoice, Columns, Table
-from manifactor.tables.pickles import read_pickled_array, read_pickled_numbers
+from manifactor.tables.pickles import read_pickled_array
 from manifactor.tables.stores import (
     is_stored,
     open_store,
@@ -21,7 +20,7 @@ from manifactor.tables.stores import (
     sample_array,
     stored_table,
 )
-from manifactor.tables.text import DELIMITERS, read_text, text_column_names
+from manifactor.tables.text import DELIMITERS, layout_of, read_text
 
 # The fields of cryoSPARC's 3D variability analysis, one for each mode.
 MODE = re.compile(r"components_mode_(\d+)/value")
@@ -44,74 +43,94 @@ def read_samples(path) -> np.ndarray:
 def read_table(path, choice: ColumnChoice = ColumnChoice()) -> Table:
     """Read the chosen columns of a file."""
     path = Path(path)
-    suffix = path.suffix.lower()
-    if not is_stored(path):
-        _require_readable(path)
-    if suffix == ".parquet" or is_stored(path):
+    if is_stored(path):
         return _read_stored(path, choice)
-    if suffix in DELIMITERS:
-        return read_text(path, choice)
-    X = _as_floats(path, READERS[suffix](path))
-    if suffix == ".pkl":
-        _require_no_ctf(path, X)
-    total = X.shape[1]
-    used = choice.numbers(None, total)
-    # Without a selection, a memory-mapped file is not read.
-    return Table(X if len(used) == total else X[:, used], used, total)
+    _require_readable(path)
+    return READERS[path.suffix.lower()](path, choice)
 
 
 def _read_stored(path: Path, choice: ColumnChoice) -> Table:
     """Return a Zarr store, a Parquet file, or a folder of such files, as a whole."""
     stored = stored_table(path, choice)
-    columns = stored.columns
-    require_memory(path, 8 * stored.n_samples * len(columns.numbers))
-    if path.is_file():
-        samples = open_store(path).read(0, stored.n_samples, columns.numbers)
-        samples = samples.astype(np.float64, copy=False)
-    else:
-        samples = stored.read(0, stored.n_samples)
-    return Table(samples, columns.numbers, columns.total, columns.names)
+    require_memory(path, 8 * stored.n_samples * stored.shape[1])
+    if path.is_dir():
+        return Table(stored.read(0, stored.n_samples), stored.columns)
+    samples = open_store(path).read(0, stored.n_samples, stored.columns.numbers)
+    return Table(samples.astype(np.float64, copy=False), stored.columns)
 
 
 def column_names(path) -> list[str]:
     """Return the names of a table's columns; empty if it has none."""
     path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix == ".parquet" or is_stored(path):
-        if not is_stored(path):
-            require_regular_file(path)
-        return list(open_store(path).names or ())
-    return text_column_names(path) if suffix in DELIMITERS else []
+    if path.suffix.lower() in DELIMITERS:
+        return list(layout_of(path).names or ())
+    if path.suffix.lower() != ".parquet" and not is_stored(path):
+        return []
+    return list(open_store(path).names or ())
 
 
 def read_like(path, columns: Columns) -> np.ndarray:
     """Return the samples of another file in the same columns and scale."""
     table = read_table(path, columns.choice)
-    samples = table.samples
+    samples, names = table.samples, table.columns.names
     # By name: another file may have them in another order.
-    if columns.names is not None and table.names is not None:
-        samples = samples[:, [table.names.index(name) for name in columns.names]]
+    if columns.names is not None and names is not None:
+        samples = samples[:, [names.index(name) for name in columns.names]]
     return columns.scaled(samples)
 
 
-def _as_floats(path: Path, X: np.ndarray) -> np.ndarray:
-    """Return a table of real numbers as floats."""
-    require_table(path, X)
-    if isinstance(X, np.memmap) and X.dtype in (np.float32, np.float64):
-        return X
-    # Single precision holds the integers of images, of 16 bits at most, as they are.
-    small = isinstance(X, np.memmap) and X.dtype.kind != "f" and X.itemsize <= 2
-    return X.astype(np.float32 if small else np.float64)
+def _require_readable(path: Path) -> None:
+    """Refuse what is missing, a folder, of an unknown format or empty."""
+    require_regular_file(path)
+    if path.suffix.lower() not in READERS:
+        raise ValueError(
+            f"the input must end in one of {', '.join(READERS)}, be particles (.star, "
+            ".cs, .mrcs, .mrc), a Zarr store, a folder of .parquet files, or a folder "
+            f"of .mrc volumes; got {path.name}."
+        )
+    if not path.stat().st_size:
+        raise ValueError(f"{path} is empty; it must hold samples, one a row.")
 
 
-def _require_no_ctf(path: Path, X: np.ndarray) -> None:
-    """Refuse the CTF parameters of cryoDRGN, which are a pickled array, too.
+# Arrays, of which all columns are read.
 
-    Their nine columns are box size, pixel size, two defoci, their angle, voltage, spherical
+
+def array_name(path: Path) -> str:
+    """Return the name of the array in an .npz that holds the samples."""
+    with open_archive(path) as archive:
+        return sample_array(path, list(archive.members), archive.others)
+
+
+def _read_npz(path: Path) -> np.ndarray:
+    name = array_name(path)
+    with open_archive(path) as archive:
+        # Numbers may be converted to double precision, beside those that were read.
+        return archive.read(name, itemsize=16)[name]
+
+
+def _read_components(path: Path) -> np.ndarray:
+    """Return the components of a 3D variability analysis, one column a mode."""
+    table = read_npy(path)
+    found = filter(None, map(MODE.fullmatch, table.dtype.names or ()))
+    # By number: as text, mode 10 would come before mode 2.
+    fields = [mode[0] for mode in sorted(found, key=lambda mode: int(mode[1]))]
+    if not fields:
+        raise ValueError(
+            f"{path} must hold fields components_mode_0/value, "
+            "components_mode_1/value, ... of a 3D variability analysis; it holds none."
+        )
+    return np.column_stack([table[field] for field in fields])
+
+
+def _read_latents(path: Path) -> np.ndarray:
+    """Return pickled coordinates; refuse the CTF of cryoDRGN, which is a pickled array, too.
+
+    Its nine columns are box size, pixel size, two defoci, their angle, voltage, spherical
     aberration, amplitude contrast and phase shift.
     """
-    if X.shape[1] != 9 or not len(X):
-        return
+    X = read_pickled_array(path)
+    if X.shape[1:] != (9,) or not len(X):
+        return X
     box, pixel, voltage, contrast = X[:, [0, 1, 5, 7]].T
     whole_box = (box == box[0]).all() and box[0] >= 2 and box[0] % 1 == 0
     # In kV; microscopes have 80 to 300, and no coordinate has such a mean.
@@ -122,138 +141,29 @@ def _require_no_ctf(path: Path, X: np.ndarray) -> None:
             "coordinates. Give z.N.pkl of the training folder, where N is the last "
             "epoch."
         )
+    return X
 
 
-def _require_readable(path: Path) -> None:
-    """Refuse what is missing, a folder, of an unknown format or empty."""
-    require_regular_file(path)
-    known = [*READERS, *DELIMITERS, ".parquet"]
-    if path.suffix.lower() not in known:
-        raise ValueError(
-            f"the input must end in one of {', '.join(known)}, be particles (.star, "
-            ".cs, .mrcs, .mrc), a Zarr store, a folder of .parquet files, or a folder "
-            f"of .mrc volumes; got {path.name}."
-        )
-    if path.stat().st_size == 0:
-        raise ValueError(f"{path} is empty; it must hold samples, one a row.")
-    try:
-        path.open("rb").close()
-    except OSError as error:
-        raise ValueError(
-            f"the input must be a file that you may read; {path}: {error.strerror}. "
-            "Change its permissions, or give a copy that you own."
-        ) from error
+def _read_array(read: Callable[[Path], np.ndarray], path: Path, choice: ColumnChoice) -> Table:
+    """Return the chosen columns of an array as floats."""
+    X = read(path)
+    require_table(path, X)
+    mapped = isinstance(X, np.memmap)
+    if not mapped or X.dtype not in (np.float32, np.float64):
+        # Single precision holds the integers of images, of 16 bits at most, as they are.
+        small = mapped and X.dtype.kind != "f" and X.itemsize <= 2
+        X = X.astype(np.float32 if small else np.float64)
+    columns = Columns(choice.numbers(None, X.shape[1]), X.shape[1])
+    # Without a selection, a memory-mapped file is not read.
+    every = len(columns.numbers) == columns.total
+    return Table(X if every else X[:, columns.numbers], columns)
 
 
-def array_name(path: Path) -> str | None:
-    """Return the name of the array in an .npz that holds the samples.
-
-    It is ``X``, or that of the only array; None if there are several others.
-    """
-    with open_archive(path) as archive:
-        return sample_array(list(archive.members))
-
-
-def _read_npz(path: Path) -> np.ndarray:
-    with open_archive(path) as archive:
-        names = list(archive.members)
-        chosen = sample_array(names)
-        if chosen is not None:
-            # Numbers may be converted to double precision, beside those that were read.
-            return archive.read(chosen, itemsize=16)[chosen]
-    held = ", ".join([*names, *archive.others]) or "none"
-    raise ValueError(
-        f"{path} must hold an array `X`, or one array; it holds {held:.200}. Save the "
-        "samples under the name X, with numpy.savez."
-    )
-
-
-def _read_components(path: Path) -> np.ndarray:
-    """Return the components of a 3D variability analysis, one column a mode."""
-    table = read_npy(path)
-    fields = {}
-    for name in table.dtype.names or ():
-        if found := MODE.fullmatch(name):
-            fields[int(found[1])] = name
-    if not fields:
-        raise ValueError(
-            f"{path} must hold fields components_mode_0/value, "
-            "components_mode_1/value, ... of a 3D variability analysis; it holds none."
-        )
-    # By number: as text, mode 10 would come before mode 2.
-    return np.column_stack([table[fields[mode]] for mode in sorted(fields)])
-
-
-READERS: dict[str, Callable[[Path], np.ndarray]] = {
-    ".npy": read_npy,
-    ".npz": _read_npz,
-    ".pkl": read_pickled_array,
-    ".cs": _read_components,
+READERS: dict[str, Callable[[Path, ColumnChoice], Table]] = {
+    ".npy": partial(_read_array, read_npy),
+    ".npz": partial(_read_array, _read_npz),
+    ".pkl": partial(_read_array, _read_latents),
+    ".cs": partial(_read_array, _read_components),
+    **dict.fromkeys(DELIMITERS, read_text),
+    ".parquet": _read_stored,
 }
-
-
-# The particles that rows of coordinates belong to.
-
-
-def paired_particles(
-    path: Path,
-    n_samples: int,
-    *,
-    particles=None,
-    indices=None,
-    choice: ParticleChoice = ParticleChoice(),
-) -> Particles | None:
-    """Return the particles of coordinates, in the same order."""
-    is_cs = path.suffix.lower() == ".cs"
-    if particles is None and is_cs:
-        return choice.read(path)
-    # Indices alone name nothing; ignoring them would hide the missing option.
-    if particles is None:
-        if indices is not None:
-            raise ValueError(
-                "--ind says which of the particles were used; give them with --particles."
-            )
-        return None
-    particles = Path(particles)
-    if is_cs and particles.suffix.lower() == ".cs":
-        if indices is not None:
-            raise ValueError(
-                f"--ind is not needed: {path} and {particles} are joined by uid. Leave it out."
-            )
-        return choice.read(particles, results=path)
-    found = choice.read(particles)
-    if indices is not None:
-        found = found[_checked_indices(Path(indices), len(found))]
-    if len(found) != n_samples:
-        named = "" if indices is None else f" named by {indices}"
-        raise ValueError(
-            "there must be one particle for each row of coordinates; "
-            f"{particles} has {len(found)}{named} and {path} has {n_samples}. If some "
-            "were left out, give cryoDRGN's ind.pkl of just these with --ind."
-        )
-    return found
-
-
-def _checked_indices(path: Path, count: int) -> np.ndarray:
-    """Return row numbers that name each of `count` particles at most once."""
-    require_regular_file(path, "--ind")
-    # cryoDRGN pickles its indices, whatever the name of the file.
-    is_npy = path.suffix.lower() == ".npy"
-    indices = read_npy(path) if is_npy else read_pickled_numbers(path)
-    is_flat = indices.ndim == 1 and indices.dtype.kind in "iu"
-    if not is_flat or (len(indices) and not indices.min() >= 0):
-        raise ValueError(
-            f"{path} must hold row numbers from 0; got an array of {indices.dtype}, "
-            f"shape {indices.shape}."
-        )
-    if len(indices) and indices.max() >= count:
-        raise ValueError(
-            f"{path} names particle {indices.max()}, but there are {count}, counted from 0."
-        )
-    numbers, counts = np.unique(indices, return_counts=True)
-    if len(numbers) < len(indices):
-        raise ValueError(
-            f"{path} must name each particle once; it names particle "
-            f"{numbers[counts.argmax()]} {counts.max()} times."
-        )
-    return indices

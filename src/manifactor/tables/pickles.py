@@ -8,7 +8,6 @@ their place, and an array is made of plain bytes, a number type and a shape.
 import pickle
 import pickletools
 import re
-import struct
 from collections.abc import Callable
 from math import prod
 from pathlib import Path
@@ -17,21 +16,9 @@ from typing import Any
 import numpy as np
 
 from manifactor._support.array_files import BoundedFile
+from manifactor._support.errors import one_line
 from manifactor._support.files import require_regular_file
 from manifactor._support.memory import require_memory
-
-# What Python's unpickler raises for operations, texts and numbers that make no sense, and for
-# stand-ins that are called with other arguments than numpy's.
-UNPICKLING = (
-    pickle.UnpicklingError,
-    EOFError,
-    LookupError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    OverflowError,
-    struct.error,
-)
 
 
 class Refused(ValueError):
@@ -60,14 +47,10 @@ def read_pickled_numbers(path: Path) -> np.ndarray:
 
 def _as_array(path: Path, found: Any) -> np.ndarray:
     if not isinstance(found, _Array):
-        kind = type(found).__name__
-        hint = ""
-        if kind == "tuple":
-            hint = (
-                " cryoDRGN's poses.pkl is a tuple; its coordinates are in the training folder, "
-                "in z.N.pkl."
-            )
-        raise ValueError(f"{path} must hold one pickled array of numbers; got {kind}.{hint}")
+        raise ValueError(
+            f"{path} must hold one pickled array of numbers; got {type(found).__name__}. "
+            "cryoDRGN's poses.pkl is a tuple; its coordinates are in z.N.pkl of the training run."
+        )
     # A copy, since an array on the bytes of the file would be read-only.
     return found.values.copy()
 
@@ -84,56 +67,35 @@ def _unpickled(path: Path) -> Any:
     # The bytes of the file, an array made of them, and one more copy of the text that protocols
     # before 3 store bytes as.
     require_memory(path, 3 * path.stat().st_size)
-    try:
-        with BoundedFile(path) as file:
-            _require_sizes(file)
+    with BoundedFile(path) as file:
+        try:
+            # Python makes room for all numbers below one that it remembers.
+            for operation, argument, _ in pickletools.genops(file):
+                if operation.name.endswith("PUT") and (argument or 0) > file.size:
+                    raise Refused(f"it numbers {argument} objects, and has {file.size} bytes.")
             file.seek(0)
             return _ArrayUnpickler(file).load()
-    except Refused as error:
-        raise ValueError(f"{path} was refused and nothing in it was run: {error}") from error
-    except UNPICKLING as error:
-        line = " ".join(str(error)[:2000].split())[:200]
-        reason = "".join(c if c.isprintable() else "?" for c in line) or "it ends too early."
-        raise ValueError(f"{path} is not a pickled numpy array: {reason}") from error
-
-
-def _require_sizes(file: BoundedFile) -> None:
-    """Refuse sizes and numbers that a file of this length cannot have.
-
-    Python makes room for a size before it reads, and for all numbers below one that it remembers.
-    """
-    for operation, argument, _ in pickletools.genops(file):
-        if operation.name.endswith("PUT") and (argument or 0) > file.size:
-            raise Refused(f"it numbers {argument} objects, and has {file.size} bytes.")
+        except Refused as error:
+            raise ValueError(f"{path} was refused and nothing in it was run: {error}") from error
+        # Nothing but the unpickler is inside, which raises any kind.
+        except Exception as error:
+            reason = one_line(error)[:200] or "it ends too early."
+            raise ValueError(f"{path} is not a pickled numpy array: {reason}") from error
 
 
 class _ArrayUnpickler(pickle.Unpickler):
     """An unpickler that knows only the names that pickles of arrays refer to."""
 
-    def find_class(self, module: str, name: str) -> "_StandIn":
+    def find_class(self, module: str, name: str) -> Callable:
         # numpy 2 writes numpy._core where numpy 1 wrote numpy.core.
-        asked = module.replace("numpy._core", "numpy.core"), name
-        if asked not in STAND_INS:
+        make = STAND_INS.get((module.replace("numpy._core", "numpy.core"), name))
+        if make is None:
             raise Refused(
                 f"it asks for {f'{module}.{name}'[:200]!r}, and only plain numpy arrays are read "
                 "from pickles."
             )
-        return _StandIn(STAND_INS[asked])
-
-
-class _StandIn:
-    """What a pickle gets for a name: it can be called, and nothing on it can be set."""
-
-    __slots__ = ("make",)
-
-    def __init__(self, make: Callable) -> None:
-        self.make = make
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self.make(*arguments)
-
-    def __setstate__(self, state: Any) -> None:
-        raise Refused("it is made of other things than plain numpy arrays.")
+        # A new function each time: a pickle may set attributes of what it gets.
+        return lambda *arguments: make(*arguments)
 
 
 class _NumberType:
@@ -154,34 +116,31 @@ class _NumberType:
 
 
 class _Array:
-    """Stand-in for an array before and after its state is set."""
+    """Stand-in for an array, whose values are its state."""
 
-    def __init__(self, *_: Any) -> None:
-        self.values = np.empty(0)
+    values = np.empty(0)
 
     def __setstate__(self, state: tuple) -> None:
         _, shape, number_type, is_fortran, data = state
-        self.values = _from_buffer(data, number_type, shape, "F" if is_fortran else "C").values
+        self.values = _values(data, number_type, shape, "F" if is_fortran else "C")
 
 
-def _from_buffer(data: Any, number_type: Any, shape: Any, order: Any) -> _Array:
+def _values(data: Any, number_type: Any, shape: Any, order: Any = "C") -> np.ndarray:
     """Return an array of exactly as many bytes as its shape needs."""
-    # Protocols before 3 store bytes as text.
-    data = data.encode("latin1") if isinstance(data, str) else data
     if not isinstance(number_type, _NumberType) or not isinstance(data, bytes | bytearray):
         raise Refused("it holds an array of objects, and only numbers are read from pickles.")
     # A larger shape would read beyond the bytes, a smaller one hide some.
     whole = all(map(_is_whole, shape))
     if not whole or prod(map(int, shape)) * number_type.dtype.itemsize != len(data):
         raise Refused(f"it holds {len(data)} bytes for an array of another shape.")
-    found = _Array()
     flat = np.frombuffer(data, number_type.dtype)
-    found.values = flat.reshape(shape, order="F" if order == "F" else "C")
+    return flat.reshape(shape, order="F" if order == "F" else "C")
+
+
+def _from_buffer(*arguments: Any) -> _Array:
+    found = _Array()
+    found.values = _values(*arguments)
     return found
-
-
-def _scalar(number_type: Any, data: Any) -> Any:
-    return _from_buffer(data, number_type, (), "C").values[()]
 
 
 def _encoded(text: str, encoding: str) -> bytes:
@@ -196,9 +155,9 @@ def _encoded(text: str, encoding: str) -> bytes:
 STAND_INS: dict[tuple[str, str], Callable] = {
     ("numpy", "ndarray"): _Array,
     ("numpy", "dtype"): _NumberType,
-    ("numpy.core.multiarray", "_reconstruct"): _Array,
+    ("numpy.core.multiarray", "_reconstruct"): lambda *_: _Array(),
     ("numpy.core.numeric", "_frombuffer"): _from_buffer,
-    ("numpy.core.multiarray", "scalar"): _scalar,
+    ("numpy.core.multiarray", "scalar"): lambda kind, data: _values(data, kind, ())[()],
     ("_codecs", "encode"): _encoded,
     # Protocols before 4 make a set of a list by name, before 3 by an older name.
     ("builtins", "set"): set,

@@ -7,29 +7,326 @@ from typing import Any
 import numpy as np
 
 from manifactor._support.files import require_regular_file
+from manifactor._support.parameters import require_count, require_number
 from manifactor._support.values import bad_values
-from manifactor.cryoem.components import Components
+from manifactor.cryoem.components import Components, image_components, require_filters
 from manifactor.cryoem.files.cryosparc import read_cs
-from manifactor.cryoem.files.formats import ParticleChoice
-from manifactor.cryoem.files.particles import Particles
-from manifactor.cryoem.files.stacks import STACK_SUFFIXES, stack_images
+from manifactor.cryoem.files.formats import ParticleChoice, group_sizes
+from manifactor.cryoem.files.particles import Particles, view_directions
+from manifactor.cryoem.files.stacks import STACK_SUFFIXES, ImageSource, stack_images, volume_series
 from manifactor.cryoem.one_view import View
-from manifactor.cryoem.volumes import VolumeComponents
-from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, unit_scale
-from manifactor.tables.files import MODE, paired_particles, read_table
-from manifactor.tables.images import (
-    Given,
-    ImageSettings,
-    UnreadImages,
-    checked_width,
-    is_cs,
-    particles_of_one_view,
-    unread_particles,
-    unread_stack,
-    unread_volumes,
-)
-from manifactor.tables.stores import StoredTable, is_stored
+from manifactor.cryoem.volumes import VolumeComponents, volume_components
+from manifactor.estimators.arrays import FEWEST_SAMPLES
+from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns
+from manifactor.tables.files import MODE, read_table
+from manifactor.tables.pickles import read_pickled_numbers
+from manifactor.tables.stores import StoredTable, is_stored, read_npy
 from manifactor.tables.text import line_of
+
+# Particle images of one view, and volumes: what goes with them, and how they are chosen.
+
+
+@dataclass(frozen=True)
+class ImageSettings:
+    """Settings that turn images into samples; None is chosen from the data.
+
+    `standardise` is also for tables: it scales the components of images, or the columns of a table,
+    to unit variance.
+    """
+
+    # The defaults go with every input; any other value is refused without images.
+    phase_flip: bool = False
+    mask_radius: float | None = None
+    low_pass: float | None = None
+    components: int | None = None
+    standardise: bool = False
+
+
+@dataclass(frozen=True)
+class Given:
+    """What was given with an input.
+
+    What does not go with it is refused, not ignored: the caller would believe that it took effect.
+    """
+
+    particles: Any = None
+    indices: Any = None
+    view: tuple[float, float] | None = None
+    width: float | None = None  # degrees around the view
+    settings: ImageSettings = ImageSettings()
+    columns: ColumnChoice = field(default_factory=ColumnChoice)
+    choice: ParticleChoice = field(default_factory=ParticleChoice)
+
+    def require_volumes(self) -> None:
+        """Refuse all that does not go with volumes, which have no particles."""
+        given = {
+            "--particles": self.particles,
+            "--ind": self.indices,
+            "--view": self.view,
+            "settings of images": self.settings != ImageSettings(),
+            "--columns": self.columns.columns,
+            "--drop": self.columns.drop,
+            **self.choice.options,
+        }
+        for name, value in given.items():
+            if value:
+                raise ValueError(f"{name} cannot be given for a folder of volumes. Leave it out.")
+
+    def require_stack(self, path: Path) -> None:
+        """Refuse what needs a file of particles, which a bare stack does not have."""
+        if self.view is not None:
+            raise ValueError(
+                f"a view can be picked where angles are known; {path} is a stack "
+                "without any. Give its STAR or .cs file instead."
+            )
+        options = self.choice.options
+        for name in ("--datadir", "--class", "--optics-group"):
+            if options[name]:
+                raise ValueError(
+                    f"{name} goes with a file of particles; {path} is a stack. Give "
+                    "its STAR or .cs file instead."
+                )
+        self.require_images(path)
+
+    def require_images(self, path: Path) -> None:
+        """Refuse particles and columns, which images have already."""
+        # The results of a job in cryoSPARC, and its passthrough file.
+        joined = is_cs(path) and self.particles is not None and is_cs(self.particles)
+        if (self.particles is not None and not joined) or self.indices is not None:
+            raise ValueError(
+                f"--particles and --ind go with coordinates; {path} already is a file "
+                "of particles. Leave them out."
+            )
+        if self.columns != ColumnChoice():
+            raise ValueError(
+                f"--columns and --drop go with tables; {path} holds images. Leave them out."
+            )
+
+    def require_table(self, path: Path) -> None:
+        """Refuse a view and settings of images, which a table does not have."""
+        of_images = replace(self.settings, standardise=False) != ImageSettings()
+        if self.view is not None or of_images:
+            raise ValueError(
+                f"a view and settings of images go with particle images; {path} holds "
+                "coordinates. Leave them out."
+            )
+        if self.choice.of_some:
+            raise ValueError(
+                f"--class and --optics-group choose particle images; {path} holds "
+                "coordinates. Fit all, and choose afterwards: manifactor select "
+                "--column rlnClassNumber 3 3."
+            )
+        if self.choice != ParticleChoice() and self.particles is None:
+            raise ValueError(
+                f"--datadir and --pixel-size go with particles; {path} holds "
+                "coordinates. Give their particles with --particles."
+            )
+
+    def require_large_table(self, path: Path) -> None:
+        """Refuse what does not go with a table whose rows are read in parts."""
+        self.require_table(path)
+        if self.particles is not None or self.indices is not None:
+            raise ValueError(
+                "--particles and --ind go with coordinates that are read as a whole; "
+                f"{path} is read in parts. Add --coordinates csv."
+            )
+
+
+def is_cs(path) -> bool:
+    """Return whether a file is one of cryoSPARC, by its name."""
+    return Path(path).suffix.lower() == ".cs"
+
+
+# Particles seen from one direction.
+
+# Degrees around the mean direction in which particles count as one view.
+MAX_ANGLE = 30.0
+
+
+def checked_width(width: float | None, view: tuple[float, float] | None) -> float:
+    """Return the degrees around a view, usually 10; refuse them where there is no view."""
+    if width is None:
+        return 10.0
+    require_number("width", width, low=0, high=180)
+    if view is None:
+        raise ValueError(
+            "--width is the angle around a view; give one with --view ROT,TILT, or "
+            "leave --width out."
+        )
+    return width
+
+
+def picked(
+    particles: Particles, view: tuple[float, float], width: float, *, or_opposite: bool = False
+) -> Particles:
+    """Return the particles within `width` degrees of a view, (rot, tilt).
+
+    Or within as many of the opposite view, if asked for.
+    """
+    # One image alone has no differences to factor.
+    near = particles.near_view(*view, width=width, or_opposite=or_opposite)
+    if near.sum() < 2:
+        rot, tilt = view
+        raise ValueError(
+            f"the view must show some particles; within {width:g} degrees of rot "
+            f"{rot:g}, tilt {tilt:g} there are {near.sum()} of {len(near)}. Choose "
+            "another view or a larger --width."
+        )
+    return particles[near]
+
+
+def is_one_view(particles: Particles) -> bool:
+    """Return whether all particles are seen within an angle of their mean direction."""
+    return _spread(particles) <= MAX_ANGLE
+
+
+def require_one_view(particles: Particles, *, max_angle: float = MAX_ANGLE) -> None:
+    """Refuse images of many views, whose differences are mostly those of the views."""
+    spread = _spread(particles)
+    if spread > max_angle:
+        raise ValueError(
+            f"images must show one view; those of {particles.path} are up to "
+            f"{spread:.0f} degrees apart from their middle. Pick one "
+            "with --view ROT,TILT --width DEGREES (`manifactor views` lists them), or fit "
+            "all of them together with --all-views."
+        )
+
+
+def require_one_class(particles: Particles) -> None:
+    """Refuse images of several classes of a 2-D classification.
+
+    Such classes usually are different views, and no other angles tell these apart.
+    """
+    classes = particles.microscope.get("class")
+    flat = particles.angles is None or particles.in_plane_only
+    if classes is None or not flat or (classes == classes[0]).all():
+        return
+    raise ValueError(
+        f"images must show one view; those of {particles.path} are of "
+        f"{len(np.unique(classes))} classes of a 2-D classification: "
+        f"{group_sizes(classes)}. Choose one with --class, or several of one view."
+    )
+
+
+def _spread(particles: Particles) -> float:
+    """Return the largest angle in degrees between views and their mean direction."""
+    # Particles of a 2-D class have no angles; to choose the class was to choose a view.
+    if particles.angles is None:
+        return 0.0
+    directions = view_directions(particles.angles)
+    mean = directions.mean(axis=0)
+    length = np.linalg.norm(mean)
+    if length < 1e-6:  # directions that cancel have no mean direction
+        return 180.0
+    # Rounding may take a cosine beyond 1, where the angle is not a number.
+    cosines = np.clip(directions @ mean / length, -1, 1)
+    return float(np.degrees(np.arccos(cosines)).max())
+
+
+# Inputs whose files were checked and not read yet.
+
+
+@dataclass(frozen=True)
+class UnreadImages:
+    """Images of one view, or volumes, that were found and not read yet."""
+
+    path: Path
+    source: ImageSource
+    view: View | None = None  # the images in one frame; None for volumes
+    settings: ImageSettings = ImageSettings()
+    notes: tuple[str, ...] = ()  # what a user should know of how they will be read
+
+    @property
+    def n_samples(self) -> int:
+        """How many images or volumes there are."""
+        return len(self.source)
+
+    @property
+    def particles(self) -> Particles | None:
+        """Particles in the order of the images."""
+        return None if self.view is None else self.view.particles
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Row numbers in the file of the particles, or in the stack."""
+        if self.particles is None:
+            return np.arange(self.n_samples)
+        return self.particles.rows
+
+    def components(self, rng: np.random.Generator) -> Components | VolumeComponents:
+        """Read all of them and return their principal components."""
+        if self.view is None:
+            return volume_components(self.source)
+        return image_components(
+            self.view,
+            rng=rng,
+            mask_radius=self.settings.mask_radius,
+            low_pass=self.settings.low_pass,
+            n_components=self.settings.components,
+            standardise=self.settings.standardise,
+        )
+
+
+def particles_of_one_view(path: Path, given: Given, width: float) -> Particles:
+    """Return the chosen particles of a file, seen from one direction."""
+    choice, passthrough = given.choice, given.particles
+    if passthrough is None:
+        particles = choice.read(path)
+    else:
+        particles = choice.read(Path(passthrough), results=path)
+    particles = choice.chosen(particles)
+    if given.view is not None:
+        particles = picked(particles, given.view, width)
+    require_one_view(particles)
+    if not choice.classes:
+        require_one_class(particles)
+    return particles
+
+
+def _unread_images(path: Path, particles: Particles | None, given: Given) -> UnreadImages:
+    """Return images that are enough, and that the settings suit."""
+    settings = given.settings
+    view = run_images(path, particles, phase_flip=settings.phase_flip, choice=given.choice)
+    source = view.source
+    assert isinstance(source, ImageSource)
+    if len(source) < FEWEST_SAMPLES:
+        raise ValueError(
+            f"a fit needs at least {FEWEST_SAMPLES} images, and hundreds to show a motion; "
+            f"{path} gives {len(source)}. Widen the choice, or add images."
+        )
+    require_filters(
+        source.shape,
+        source.pixel_size,
+        mask_radius=settings.mask_radius,
+        low_pass=settings.low_pass,
+    )
+    if settings.components is not None:
+        require_count("--components", settings.components, low=1, high=len(source))
+    label = "cell dimensions in its header" if particles is None else particles.pixel_size_label
+    note = (
+        f"{path} states no pixel size ({label}); 1 A is taken, so that all lengths are "
+        "in pixels. Give it in Angstrom with --pixel-size."
+    )
+    notes = () if source.pixel_size_stated else (note,)
+    return UnreadImages(path, source, view, settings, notes)
+
+
+def run_images(
+    path: Path,
+    particles: Particles | None,
+    *,
+    phase_flip: bool = False,
+    choice: ParticleChoice = ParticleChoice(),
+) -> View:
+    """Return the images of particles, or of a bare stack, aligned in one frame."""
+    # Only particles have poses and a CTF; images of a bare stack are taken as they are.
+    if particles is not None:
+        return View(choice.images(particles), particles, phase_flip)
+    require_regular_file(path)
+    return View(stack_images(path, pixel_size=choice.pixel_size), None, phase_flip)
+
+
+# Any input as samples: arrays, coordinates of other programs, images, volumes.
 
 
 @dataclass(frozen=True)
@@ -78,72 +375,41 @@ class Input:
         found = bad_values(self.samples)
         if found is None:
             return
-        row, column = found.place
-        label = column if self.labels is None else self.labels[column]
-        line = None if self.path is None else line_of(self.path, row)
+        line = None if self.path is None else line_of(self.path, found.place[0])
         where = "" if line is None else f" (line {line} of {self.path})"
-        place = f"row {row}, column {label!r}{where}"
-        raise ValueError(found.words("samples", place, *COLUMN_REMEDIES))
+        words = found.words("samples", self.labels, where=where, remedies=COLUMN_REMEDIES)
+        raise ValueError(words)
 
 
 def _components_record(components: Components | VolumeComponents) -> dict:
-    record = {"text": str(components)}
-    for name, value in asdict(components).items():
-        if name != "samples":  # the run keeps its samples in a file of their own
-            record[name] = _as_json(value)
-    return record
+    record = {"text": str(components), **asdict(components)}
+    del record["samples"]  # the run keeps its samples in a file of their own
+    arrays = {name: each.tolist() for name, each in record.items() if isinstance(each, np.ndarray)}
+    return record | arrays
 
 
-def _as_json(value) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return list(value) if isinstance(value, tuple) else value
-
-
-def open_input(
-    path,
-    *,
-    particles=None,
-    indices=None,
-    view: tuple[float, float] | None = None,
-    width: float | None = None,
-    settings: ImageSettings | None = None,
-    columns: ColumnChoice | None = None,
-    choice: ParticleChoice | None = None,
-) -> Input | UnreadImages:
+def open_input(path, given: Given = Given()) -> Input | UnreadImages:
     """Open an input: a table is read, images and volumes are only checked."""
     path = Path(path)
-    settings = settings or ImageSettings()
-    columns = columns or ColumnChoice()
-    choice = choice or ParticleChoice()
-    choice.require_folder()
-    angle = checked_width(width, view)
-    given = Given(particles, indices, view, settings, columns, choice)
+    given.choice.require_folder()
+    width = checked_width(given.width, given.view)
     if path.is_dir() and not is_stored(path):
         given.require_volumes()
-        return unread_volumes(path)
+        return UnreadImages(path, volume_series(path))
     if path.suffix.lower() in STACK_SUFFIXES:
         given.require_stack(path)
-        return unread_stack(path, settings, choice)
+        return _unread_images(path, None, given)
     if _holds_particles(path):
         given.require_images(path)
-        seen = particles_of_one_view(path, choice, passthrough=particles, view=view, width=angle)
-        return unread_particles(seen, settings, choice)
+        particles = particles_of_one_view(path, given, width)
+        return _unread_images(particles.path, particles, given)
     given.require_table(path)
-    found = _from_coordinates(path, columns, particles, indices, choice)
-    return _standardised(found) if settings.standardise else found
-
-
-def read_input(path, *, rng: np.random.Generator, **options: Any) -> Input:
-    """Read the samples of an input; check first whatever can be checked at once.
-
-    `options` are those of `open_input`. `rng` draws images to learn from, if there are many.
-    """
-    return read_opened(open_input(path, **options), rng)
+    found = _from_coordinates(path, given)
+    return _standardised(found) if given.settings.standardise else found
 
 
 def read_opened(opened: Input | UnreadImages, rng: np.random.Generator) -> Input:
-    """Return the samples of an input that is open."""
+    """Return the samples of an input that is open; `rng` draws images to learn from."""
     if isinstance(opened, Input):
         return opened
     components = opened.components(rng)
@@ -159,44 +425,79 @@ def _holds_particles(path: Path) -> bool:
     return path.suffix.lower() == ".star"
 
 
-def _from_coordinates(
-    path: Path, used: ColumnChoice, particles, indices, choice: ParticleChoice
-) -> Input:
-    table = read_table(path, used)
-    n_samples = len(table.samples)
-    found = paired_particles(path, n_samples, particles=particles, indices=indices, choice=choice)
-    # Row numbers count in the file of the particles, so that `select` finds them there.
-    rows = np.arange(n_samples) if found is None else found.rows
-    columns = Columns(table.numbers, table.total, table.names)
+def _from_coordinates(path: Path, given: Given) -> Input:
+    table = read_table(path, given.columns)
     samples = table.samples
+    found = paired_particles(path, len(samples), given)
+    # Row numbers count in the file of the particles, so that `select` finds them there.
+    rows = np.arange(len(samples)) if found is None else found.rows
     # Up to 256 MB, a copy that no other program can change: a fit of more takes more memory.
     if isinstance(samples, np.memmap) and samples.nbytes <= 2**28:
         samples = np.array(samples)
-    return Input(samples, rows, found, columns=columns, path=path)
+    return Input(samples, rows, found, columns=table.columns, path=path)
+
+
+def paired_particles(path: Path, n_samples: int, given: Given) -> Particles | None:
+    """Return the particles that rows of coordinates belong to, in the same order."""
+    particles, indices, choice = given.particles, given.indices, given.choice
+    if particles is None:
+        # Indices alone name nothing; ignoring them would hide the missing option.
+        if indices is not None:
+            raise ValueError(
+                "--ind says which of the particles were used; give them with --particles."
+            )
+        return choice.read(path) if is_cs(path) else None
+    particles = Path(particles)
+    if is_cs(path) and is_cs(particles):
+        if indices is not None:
+            raise ValueError(
+                f"--ind is not needed: {path} and {particles} are joined by uid. Leave it out."
+            )
+        return choice.read(particles, results=path)
+    found = choice.read(particles)
+    if indices is not None:
+        found = found[_checked_indices(Path(indices), len(found))]
+    if len(found) != n_samples:
+        named = "" if indices is None else f" named by {indices}"
+        raise ValueError(
+            "there must be one particle for each row of coordinates; "
+            f"{particles} has {len(found)}{named} and {path} has {n_samples}. If some "
+            "were left out, give cryoDRGN's ind.pkl of just these with --ind."
+        )
+    return found
+
+
+def _checked_indices(path: Path, count: int) -> np.ndarray:
+    """Return row numbers that name each of `count` particles at most once."""
+    require_regular_file(path, "--ind")
+    # cryoDRGN pickles its indices, whatever the name of the file.
+    is_npy = path.suffix.lower() == ".npy"
+    indices = read_npy(path) if is_npy else read_pickled_numbers(path)
+    is_flat = indices.ndim == 1 and indices.dtype.kind in "iu"
+    if not is_flat or (len(indices) and not indices.min() >= 0):
+        raise ValueError(
+            f"{path} must hold row numbers from 0; got an array of {indices.dtype}, "
+            f"shape {indices.shape}."
+        )
+    if len(indices) and indices.max() >= count:
+        raise ValueError(
+            f"{path} names particle {indices.max()}, but there are {count}, counted from 0."
+        )
+    numbers, counts = np.unique(indices, return_counts=True)
+    if len(numbers) < len(indices):
+        raise ValueError(
+            f"{path} must name each particle once; it names particle "
+            f"{numbers[counts.argmax()]} {counts.max()} times."
+        )
+    return indices
 
 
 def _standardised(given: Input) -> Input:
     """Return a table with columns of unit variance; constant ones stay constant."""
     given.require_values()
     assert given.columns is not None
-    mean, scale = unit_scale(given.samples, given.columns.labels)
-    columns = replace(given.columns, mean=mean, scale=scale)
+    columns = given.columns.standardised(given.samples)
     return replace(given, samples=columns.scaled(given.samples), columns=columns)
-
-
-def run_images(
-    path: Path,
-    particles: Particles | None,
-    *,
-    phase_flip: bool = False,
-    choice: ParticleChoice = ParticleChoice(),
-) -> View:
-    """Return the images of particles, or of a bare stack, aligned in one frame."""
-    # Only particles have poses and a CTF; images of a bare stack are taken as they are.
-    if particles is not None:
-        return View(choice.images(particles), particles, phase_flip)
-    require_regular_file(path)
-    return View(stack_images(path, pixel_size=choice.pixel_size), None, phase_flip)
 
 
 # A table that is not read as a whole: the samples that are drawn of it.
@@ -224,7 +525,7 @@ class UnreadTable:
 
     table: StoredTable  # all samples
     rows: np.ndarray  # those that are drawn, ascending
-    standardise: bool = False  # as in `read_large`
+    standardise: bool = False  # whether to give the columns unit variance
     particles: None = None
     notes: tuple[str, ...] = ()
 
@@ -239,14 +540,10 @@ class UnreadTable:
         return self.table.n_samples
 
     def read(self) -> LargeInput:
-        """Read the samples that are drawn."""
-        return read_large(self.table, self.rows, standardise=self.standardise)
-
-
-def read_large(table: StoredTable, rows: np.ndarray, *, standardise: bool = False) -> LargeInput:
-    """Read some samples of a table, chunk by chunk."""
-    samples = table.take(rows)
-    if standardise:
-        table = table.scaled(*unit_scale(samples, table.columns.labels))
-        samples = table.columns.scaled(samples)
-    return LargeInput(samples, rows, columns=table.columns, path=table.path, table=table)
+        """Read the samples that are drawn, chunk by chunk."""
+        table = self.table
+        samples = table.take(self.rows)
+        if self.standardise:
+            table = replace(table, columns=table.columns.standardised(samples))
+            samples = table.columns.scaled(samples)
+        return LargeInput(samples, self.rows, columns=table.columns, path=table.path, table=table)

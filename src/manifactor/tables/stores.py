@@ -4,19 +4,17 @@ A store is opened once by each process. A `StoredTable` is what travels between 
 small, whatever the table's size, and every process reads its rows from the store itself.
 """
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from manifactor._support.array_files import BoundedFile, npy_header
-from manifactor._support.errors import extra, first_sentence, one_line
-from manifactor._support.files import irregularity, numeric_order, require_regular_file
+from manifactor._support.array_files import BoundedFile, damage_named, npy_header
+from manifactor._support.errors import extra
+from manifactor._support.files import numeric_order, require_regular_file
 from manifactor._support.memory import require_plausible
 from manifactor._support.values import bad_values
 from manifactor.estimators.arrays import take_by_chunks
@@ -44,6 +42,11 @@ class Store:
     names: tuple[str, ...] | None = None
     text: tuple[int, ...] = ()  # columns that hold no numbers
 
+    @property
+    def n_rows(self) -> int:
+        """Number of all rows."""
+        return int(self.edges[-1])
+
 
 def is_stored(path: Path) -> bool:
     """Return whether this is a folder that holds a Zarr store or Parquet files."""
@@ -57,6 +60,8 @@ def is_zarr(path: Path) -> bool:
 
 def open_store(path: Path) -> Store:
     """Return the table of a .npy or .parquet file, a Zarr store or a Parquet folder."""
+    if not path.is_dir():
+        require_regular_file(path)
     # Opened once by each process; a file that has changed is opened again.
     return _opened(path, path.stat().st_mtime_ns)
 
@@ -72,7 +77,7 @@ def _opened(path: Path, changed: int) -> Store:
         store = _array_store(path, array, max(1, 2**20 // array.shape[1]))
     else:
         store = _open_parquet(path)
-    if not store.edges[-1]:
+    if not store.n_rows:
         raise ValueError(f"{path} is empty; it must hold samples, one a row.")
     return store
 
@@ -93,77 +98,41 @@ def _array_store(path: Path, array: Any, at_once: int) -> Store:
 
 def read_npy(path: Path) -> np.ndarray:
     """Memory-map the array in an .npy file, read-only."""
-    try:
-        with BoundedFile(path) as file:
-            npy_header(file, file.size)
+    with damage_named(path), BoundedFile(path) as file:
+        npy_header(file, file.size)
         # A memory map cannot hold objects, so that no pickle is ever loaded.
         return np.lib.format.open_memmap(path, mode="r")
-    except ValueError as error:
-        raise ValueError(
-            f"{path} is damaged, or not a {path.suffix} file of plain values: "
-            f"{first_sentence(error)}. Write it again with the program that made it, "
-            "or with numpy.save."
-        ) from error
 
 
 def _open_zarr(path: Path) -> Store:
     zarr = extra("zarr")
     # Before zarr looks into any file: a named pipe would stop it for ever.
-    stored = stored_bytes(path)
+    files = [each for each in path.rglob("*") if not each.is_dir()]
+    for file in files:
+        require_regular_file(file, f"a part of {path}")
     with damage_named(path):
         found = zarr.open(str(path), mode="r")
-        names = None if hasattr(found, "shape") else list(found.array_keys())
-    if names is not None:
-        chosen = sample_array(names)
-        if chosen is None:
-            raise ValueError(
-                f"{path} must hold an array `X`, or one array; it holds "
-                f"{', '.join(sorted(names)) or 'none'}. Save the samples under the name X, "
-                "or give the array itself: its folder in the store."
-            )
-        with damage_named(path):
-            found = found[chosen]
-    require_table(path, found)
+        arrays = {"X": found} if hasattr(found, "shape") else dict(found.arrays())
+    array = arrays[sample_array(path, sorted(arrays))]
+    require_table(path, array)
     with damage_named(path):
         # Shards are read as a whole.
-        chunks = getattr(found, "shards", None) or found.chunks
+        chunks = getattr(array, "shards", None) or array.chunks
+    stored = sum(file.stat().st_size for file in files)
     # Chunks that are missing count as zeros, so that a store of a few bytes may claim any size.
-    for shape in (found.shape, chunks):
+    for shape in (array.shape, chunks):
         require_plausible(path, shape, stored)
-    return _array_store(path, found, chunks[0])
+    return _array_store(path, array, chunks[0])
 
 
-def stored_bytes(folder: Path) -> int:
-    """Return the size of all files in a folder; refuse what is not a regular file."""
-    total = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            path = Path(parent, name)
-            problem = irregularity(path)
-            if problem:
-                raise ValueError(f"{folder} must hold files; {path} {problem}.")
-            total += path.stat().st_size
-    return total
-
-
-@contextmanager
-def damage_named(path: Path, kinds: tuple[type[Exception], ...] = (Exception,)) -> Iterator[None]:
-    """Turn what zarr or pyarrow raise into an error that names the file."""
-    try:
-        yield
-    except (MemoryError, FileNotFoundError, PermissionError):
-        raise
-    except kinds as error:
-        reason = one_line(error) or type(error).__name__
-        raise ValueError(
-            f"{path} cannot be read and is probably damaged: {reason[:300]}"
-        ) from error
-
-
-def sample_array(names: Sequence[str]) -> str | None:
+def sample_array(path: Path, names: Sequence[str], others: Sequence[str] = ()) -> str:
     """Return which of several arrays holds the samples: X, or the only one."""
-    only = names[0] if len(names) == 1 else None
-    return "X" if "X" in names else only
+    if "X" not in names and len(names) != 1:
+        raise ValueError(
+            f"{path} must hold an array `X`, or one array; it holds "
+            f"{', '.join([*names, *others]) or 'none':.200}. Save the samples under the name X."
+        )
+    return "X" if "X" in names else names[0]
 
 
 def require_table(path: Path, array: Any) -> None:
@@ -179,80 +148,65 @@ def require_table(path: Path, array: Any) -> None:
 def _open_parquet(path: Path) -> Store:
     """Return the table of a .parquet file, or of a folder of such files."""
     files = _parquet_files(path) if path.is_dir() else [path]
-    schema = None
-    groups: list[tuple[Path, Any]] = []
-    for file in files:
-        own, found = _row_groups(file)
-        schema = own if schema is None else schema
-        if own.names != schema.names:
+    groups = [(file, group) for file in files for group in _row_groups(file)]
+    if not groups:
+        raise ValueError(f"{path} is empty; it must hold samples, one a row.")
+    schema = groups[0][1].physical_schema
+    names = tuple(schema.names)
+    for file, group in groups:
+        if tuple(group.physical_schema.names) != names:
             raise ValueError(
                 f"all files of {path} must have the same columns; {file.name} has "
-                f"{listed(own.names)}, and {files[0].name} has {listed(schema.names)}."
+                f"{listed(group.physical_schema.names)}, and {files[0].name} has {listed(names)}."
             )
-        groups += [(file, group) for group in found]
-    assert schema is not None
-    names = tuple(schema.names)
     edges = np.cumsum([0, *(group.row_groups[0].num_rows for _, group in groups)])
 
     def read(start: int, stop: int, columns: Sequence[int]) -> np.ndarray:
         first = int(np.searchsorted(edges, start, side="right")) - 1
         last = int(np.searchsorted(edges, stop))
         wanted = [names[number] for number in columns]
-        blocks = []
-        for number in range(first, last):
-            low, high = edges[number : number + 2]
-            block = _read_group(*groups[number], wanted)
-            blocks.append(block[max(start - low, 0) : min(stop, high) - low])
-        return np.concatenate(blocks)
+        found = np.concatenate([_read_group(*group, wanted) for group in groups[first:last]])
+        return found[start - edges[first] : stop - edges[first]]
 
     text = tuple(k for k, kind in enumerate(schema.types) if not _holds_numbers(kind))
     return Store(len(names), edges, read, names, text)
 
 
-def _row_groups(path: Path) -> tuple[Any, list[Any]]:
-    """Return the columns of a Parquet file and its row groups, as fragments of a dataset."""
+def _row_groups(path: Path) -> list[Any]:
+    """Return the row groups of a Parquet file, as fragments of a dataset."""
     require_regular_file(path, "a part of the table")
     dataset, disk = extra("pyarrow.dataset"), extra("pyarrow.fs").LocalFileSystem()
     options = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
     file_format = dataset.ParquetFileFormat(default_fragment_scan_options=options)
-    try:
+    with damage_named(path):
         fragment = file_format.make_fragment(str(path), disk)
-        schema, groups = fragment.physical_schema, fragment.split_by_row_group()
-    except (MemoryError, FileNotFoundError, PermissionError):
-        raise
-    # Nothing but pyarrow is inside, which raises any kind.
-    except Exception as error:
-        raise ValueError(f"{path} is not a Parquet file: {one_line(error)}") from None
-    if not schema.names:
+        names, groups = fragment.physical_schema.names, fragment.split_by_row_group()
+    if not names:
         raise ValueError(f"{path} must be a table of numbers: it has no columns.")
     counts = [group.row_groups[0].num_rows for group in groups]
     for count in (*counts, sum(counts)):
-        require_plausible(path, (count, len(schema.names)), path.stat().st_size)
-    if len(set(schema.names)) < len(schema.names):
+        require_plausible(path, (count, len(names)), path.stat().st_size)
+    if len(set(names)) < len(names):
         raise ValueError(
-            f"{path} must have columns with names that differ; it has {listed(schema.names)}."
+            f"{path} must have columns with names that differ; it has {listed(names)}."
         )
-    return schema, groups
+    return groups
 
 
 def _read_group(path: Path, group: Any, names: list[str]) -> np.ndarray:
-    """Return some columns of a row group; missing cells are nan."""
-    kinds = (extra("pyarrow").ArrowException, OSError, ValueError, LookupError)
-    with damage_named(path, kinds):
+    """Return some columns of a row group as floats; missing cells are nan."""
+    with damage_named(path):
         table = group.to_table(columns=names)
         if len(table) != group.row_groups[0].num_rows:
             raise ValueError(f"it has {len(table)} of {group.row_groups[0].num_rows} rows")
-        columns = [_as_floats(table.column(name)) for name in names]
-    kind = np.result_type(*columns)
-    return np.column_stack([column.astype(kind, copy=False) for column in columns])
-
-
-def _as_floats(column: Any) -> np.ndarray:
-    """Return a column of an Arrow table as floats; missing cells are nan."""
-    precision = float_type(np.dtype(column.type.to_pandas_dtype()))
-    kind = extra("pyarrow").from_numpy_dtype(precision)
-    # Whole numbers beyond 2^53 are rounded, as numpy does it.
-    return column.cast(kind, safe=False).to_numpy()
+        columns = []
+        for column in table.columns:
+            kind = float_type(np.dtype(column.type.to_pandas_dtype()))
+            # Whole numbers beyond 2^53 are rounded, as numpy does it.
+            columns.append(
+                column.cast(extra("pyarrow").from_numpy_dtype(kind), safe=False).to_numpy()
+            )
+        return np.column_stack(columns)
 
 
 def float_type(dtype: np.dtype) -> type[np.floating]:
@@ -284,8 +238,6 @@ def _parquet_files(folder: Path) -> list[Path]:
             f"a folder of Parquet files must hold nothing else; {folder} also holds "
             f"{listed(sorted(other), most=3)}. Move them elsewhere."
         )
-    for path in found:
-        require_regular_file(path, "a table")
     return sorted(found, key=numeric_order)
 
 
@@ -313,36 +265,26 @@ class StoredTable:
     def read(self, start: int, stop: int) -> np.ndarray:
         """Return samples in sequence, scaled; refuse NaN, inf and huge values."""
         store = open_store(self.path)
-        if store.edges[-1] != self.n_samples:
+        if store.n_rows != self.n_samples:
             raise ValueError(
-                f"{self.path} has {store.edges[-1]:,} samples, and had "
+                f"{self.path} has {store.n_rows:,} samples, and had "
                 f"{self.n_samples:,} when it was opened. Repeat the command when no "
                 "other program writes it."
             )
         block = store.read(start, stop, self.columns.numbers)
-        self._require_values(block, start)
+        # In double precision: the estimator knows which samples it leaves in single.
+        found = bad_values(block, precision=np.float64)
+        if found is not None:
+            where = f" of {self.path}; only the rows {start:,} to {stop - 1:,} were read"
+            labels, remedies = self.columns.labels, COLUMN_REMEDIES
+            raise ValueError(
+                found.words("samples", labels, first_row=start, where=where, remedies=remedies)
+            )
         return self.columns.scaled(block)
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """Return samples of ascending numbers, read chunk by chunk."""
         return take_by_chunks(rows, self.edges, self.read)
-
-    def scaled(self, mean: np.ndarray, scale: np.ndarray) -> "StoredTable":
-        """Return the same, with columns that are shifted and divided by these."""
-        return replace(self, columns=replace(self.columns, mean=mean, scale=scale))
-
-    def _require_values(self, block: np.ndarray, start: int) -> None:
-        # In double precision: the estimator knows which samples it leaves in single.
-        found = bad_values(block, precision=np.float64)
-        if found is None:
-            return
-        row, column = found.place
-        label = self.columns.labels[column]
-        place = (
-            f"row {start + row}, column {label!r} of {self.path}; only the rows "
-            f"{start:,} to {start + len(block) - 1:,} were read"
-        )
-        raise ValueError(found.words("samples", place, *COLUMN_REMEDIES))
 
 
 def stored_table(path: Path, choice: ColumnChoice = ColumnChoice()) -> StoredTable:
@@ -360,22 +302,17 @@ def stored_table(path: Path, choice: ColumnChoice = ColumnChoice()) -> StoredTab
             f"{names}. Leave them out with --drop, or choose others with --columns."
         )
     used = without_text(path, used, text, store.names)
-    names_used = None
-    if store.names is not None:
-        names_used = tuple(store.names[number] for number in used)
-    return StoredTable(path, Columns(used, store.total, names_used), int(store.edges[-1]))
+    return StoredTable(path, Columns.of(used, store.total, store.names), store.n_rows)
 
 
 def in_parts(path: Path, coordinates: str = "auto") -> bool:
     """Return whether the rows of a table are read in parts."""
     is_file = path.suffix.lower() in (".npy", ".parquet") and path.is_file()
-    if coordinates == "csv" or not (is_file or is_stored(path)):
-        return False
-    if coordinates == "parquet":
-        return True
+    possible = is_file or is_stored(path)
+    if not possible or coordinates != "auto":
+        return possible and coordinates == "parquet"
     if is_file and path.stat().st_size < SMALL_FILE:
         return False
     store = open_store(path)
-    n_rows = int(store.edges[-1])
-    many = path.suffix.lower() != ".npy" and n_rows * store.total > MOST_NUMBERS
-    return many or n_rows > MOST_ROWS
+    many = path.suffix.lower() != ".npy" and store.n_rows * store.total > MOST_NUMBERS
+    return many or store.n_rows > MOST_ROWS

@@ -28,7 +28,7 @@ from manifactor.runs.folder import write_run
 from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place, all_places
 from manifactor.runs.task import particle_choice
-from manifactor.tables.images import is_one_view
+from manifactor.tables.reading import is_one_view
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from manifactor.cryoem.files.particles import view_directions
 from manifactor.cryoem.given_volumes import GivenVolumes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.run import Run
-from manifactor.tables.images import picked
+from manifactor.tables.reading import picked
 
 # Degrees around a direction, the narrowest first: the first at which there are enough images is
 # taken. Images more than 30 degrees off show another view.

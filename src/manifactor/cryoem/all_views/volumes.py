@@ -19,7 +19,7 @@ from manifactor.factoring.factor import Factor
 from manifactor.runs.archive import read_tree, write_tree
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run
-from manifactor.tables.images import is_one_view
+from manifactor.tables.reading import is_one_view
 
 MODEL_FILE = "motions.npz"
 
