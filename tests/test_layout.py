@@ -201,7 +201,7 @@ def test_heavy_optional_packages_are_not_imported_at_import_time():
         "clarabel",
         "tqdm",
         "mrcfile",
-        "starfile",
+        "pandas",
         "PIL",
         "gemmi",
     ]

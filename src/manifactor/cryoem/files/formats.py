@@ -1,7 +1,7 @@
 """Particles of any program: readers and writers, and which particles are used."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -83,12 +83,7 @@ class ParticleChoice:
     @property
     def record(self) -> dict:
         """The entry of run.json."""
-        return {
-            "datadir": next(iter(self.options["--datadir"]), None),
-            "pixel_size": self.pixel_size,
-            "classes": list(self.classes),
-            "optics_groups": list(self.optics_groups),
-        }
+        return {**asdict(self), "datadir": next(iter(self.options["--datadir"]), None)}
 
     @property
     def options(self) -> dict[str, list]:

@@ -52,8 +52,10 @@ class ImageSource:
     def block_rows(self, rows: np.ndarray | None = None, *, n_blocks: int = 1) -> list[np.ndarray]:
         """Return the rows of each block, or of `n_blocks` successive blocks together."""
         rows = np.arange(len(self)) if rows is None else np.asarray(rows)
-        in_file_order = np.lexsort((self.slice[rows], self.file[rows]))
-        return _in_blocks(rows[in_file_order], self.shape, n_blocks * self.block_bytes)
+        rows = rows[np.lexsort((self.slice[rows], self.file[rows]))]
+        # In float32, which is what is read.
+        size = max(1, n_blocks * self.block_bytes // (4 * prod(self.shape)))
+        return [rows[start : start + size] for start in range(0, len(rows), size)]
 
     def _read(self, rows: np.ndarray) -> np.ndarray:
         images = np.empty((len(rows), *self.shape), dtype=np.float32)
@@ -68,9 +70,8 @@ class ImageSource:
         if found is None:
             return images
         row = rows[found.place[0]]
-        name = self.files[self.file[row]].name
-        if self.slice[row] >= 0:
-            name = f"number {self.slice[row] + 1} of {name}"
+        number = f"number {self.slice[row] + 1} of " if self.slice[row] >= 0 else ""
+        name = number + self.files[self.file[row]].name
         if not np.isfinite(found.value):
             raise ValueError(f"images must be finite; {name} has NaN or inf values. Leave it out.")
         raise ValueError(
@@ -80,43 +81,25 @@ class ImageSource:
         )
 
 
-@dataclass(frozen=True)
-class ImageArray:
-    """Images in memory, with the interface of `ImageSource`."""
+class ImageArray(ImageSource):
+    """Images in memory, (n, rows, columns), with a pixel size in Angstrom."""
 
-    images: np.ndarray  # (n, rows, columns)
-    pixel_size: float = 1.0  # angstrom
-    block_bytes: int = BLOCK_BYTES
-    files: tuple[Path, ...] = ()
-    pixel_size_stated: bool = True
+    images: np.ndarray
 
-    def __len__(self) -> int:
-        return len(self.images)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows and columns of an image."""
-        return self.images.shape[1:]
+    def __init__(
+        self, images: np.ndarray, pixel_size: float = 1.0, block_bytes: int = BLOCK_BYTES
+    ) -> None:
+        """Take the images as one file with one place, so that rows are read as they come."""
+        zeros = np.zeros(len(images), int)
+        super().__init__((), zeros, zeros, images.shape[1:], pixel_size, block_bytes)
+        object.__setattr__(self, "images", images)
 
     def __getitem__(self, rows: np.ndarray) -> "ImageArray":
         """Return some of the images."""
-        return replace(self, images=self.images[rows])
+        return ImageArray(self.images[rows], self.pixel_size, self.block_bytes)
 
-    def blocks(self, rows: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield pairs (rows, images as float32)."""
-        for here in self.block_rows(rows):
-            yield here, self.images[here].astype(np.float32)
-
-    def block_rows(self, rows: np.ndarray | None = None, *, n_blocks: int = 1) -> list[np.ndarray]:
-        """Return the rows of each block, or of `n_blocks` successive blocks together."""
-        rows = np.arange(len(self)) if rows is None else np.asarray(rows)
-        return _in_blocks(rows, self.shape, n_blocks * self.block_bytes)
-
-
-def _in_blocks(rows: np.ndarray, shape: tuple[int, ...], block_bytes: int) -> list[np.ndarray]:
-    """Divide rows into blocks whose images, in float32, have at most `block_bytes`."""
-    size = max(1, block_bytes // (4 * prod(shape)))
-    return [rows[start : start + size] for start in range(0, len(rows), size)]
+    def _read(self, rows: np.ndarray) -> np.ndarray:
+        return self.images[rows].astype(np.float32)
 
 
 def particle_images(particles: Particles, *, folder: Path | None = None) -> ImageSource:
@@ -154,9 +137,7 @@ def particle_images(particles: Particles, *, folder: Path | None = None) -> Imag
             "Give it in Angstrom with --pixel-size."
         )
     shape = headers[0].shape[1:]
-    return ImageSource(
-        files, file, particles.slice, shape, stated or 1.0, pixel_size_stated=stated is not None
-    )
+    return _source(files, file, particles.slice, shape, stated)
 
 
 def stack_images(path: Path, *, pixel_size: float | None = None) -> ImageSource:
@@ -170,15 +151,13 @@ def stack_images(path: Path, *, pixel_size: float | None = None) -> ImageSource:
             "expected. If it is a stack, rename it to .mrcs; for volumes, give the "
             "folder that holds them."
         )
-    stated = pixel_size or header.voxel_size
-    return ImageSource(
-        (path,),
-        np.zeros(count, int),
-        np.arange(count),
-        tuple(shape),
-        stated or 1.0,
-        pixel_size_stated=stated is not None,
-    )
+    zeros, numbers = np.zeros(count, int), np.arange(count)
+    return _source((path,), zeros, numbers, tuple(shape), pixel_size or header.voxel_size)
+
+
+def _source(files, file, slices, shape, pixel_size: float | None) -> ImageSource:
+    stated = pixel_size is not None
+    return ImageSource(files, file, slices, shape, pixel_size or 1.0, pixel_size_stated=stated)
 
 
 def volume_series(folder: Path) -> ImageSource:
