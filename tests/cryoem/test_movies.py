@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image, features
 
-from manifactor.cryoem.movies import (
+from manifactor.cryoem.pictures import (
     _as_movie,
     _boxes,
     chimerax_script,

@@ -20,9 +20,15 @@ from manifactor.cryoem.files.mrc import write_stack, write_volume
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageArray, ImageSource
 from manifactor.cryoem.matching import Matching, match
-from manifactor.cryoem.movies import chimerax_script, movie_bytes
 from manifactor.cryoem.one_view import View, particle_ctf_at
-from manifactor.cryoem.pictures import grid_picture, projections, strip, write_png
+from manifactor.cryoem.pictures import (
+    chimerax_script,
+    grid_picture,
+    movie_bytes,
+    projections,
+    strip,
+    write_png,
+)
 from manifactor.runs.places import Place, bin_labels, grid_labels
 from manifactor.runs.run import Run
 

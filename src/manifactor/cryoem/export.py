@@ -16,7 +16,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from manifactor._support.errors import one_line, printable, shell_line, warn_caller
-from manifactor._support.workers import Here, Workers
+from manifactor._support.workers import Workers
 from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.cryoem.files.cryosparc import npy_bytes, result_group
 from manifactor.cryoem.files.formats import particles_with
@@ -36,17 +36,15 @@ def export(
     program: str,
     *,
     n_bins: int,
-    folder: Path | None = None,
-    training: Path | None = None,
-    workers: Workers = Here(),
+    folder: Path,
+    training: Path | None,
+    workers: Workers,
 ) -> dict[str, bytes]:
     """Return files, by name, that let a program reconstruct volumes along a factor.
 
     "commands.txt" holds the commands, each with the folder in which it runs. The other factors are
     held still: points along the factor have one coordinate on them, weights one distribution.
     """
-    if program not in BRIDGES:
-        raise ValueError(f"the program must be one of {', '.join(BRIDGES)}; got {program}.")
     if training is not None and program != "cryodrgn":
         raise ValueError(
             f"--training is the folder of a cryoDRGN model; {program} uses none. Leave it out."
@@ -58,13 +56,12 @@ def export(
         )
     others = [other for i, other in enumerate(run.places, start=1) if i != factor]
     labels, centres = bin_labels(place.displayed, place.topology, n_bins=n_bins)
-    folder = (folder or run.folder / f"{program}-factor{factor}").absolute()
-    request = Request(run, place, others, labels, centres, folder, training, workers)
+    request = Request(run, place, others, labels, centres, folder.absolute(), training, workers)
     files, commands = BRIDGES[program](request)
-    warnings = request.warnings
-    for message in warnings:
+    notes = ""
+    for message in request.warnings:
         warn_caller(message, UserWarning)
-    notes = "".join(comment(f"WARNING: {message}") for message in warnings)
+        notes += comment(f"WARNING: {message}")
     return {**files, "commands.txt": f"{notes}{commands}".encode()}
 
 
@@ -103,8 +100,7 @@ class Request:
     @cached_property
     def _found_folder(self) -> Path | None:
         """The folder from which all names of stacks lead to them."""
-        datadir = self.run.choice.datadir
-        return image_folder(self.run.particles, folder=None if datadir is None else Path(datadir))
+        return image_folder(self.run.particles, folder=self.run.choice.folder)
 
     @cached_property
     def first_image(self) -> ImageSource | None:
@@ -139,6 +135,15 @@ class Request:
                 "are."
             )
         return found
+
+    def star_or_cs(self, suffix: str) -> Particles:
+        """Return the particles if they are of the kind that a program reads."""
+        particles = self.run.particles
+        if particles.path.suffix.lower() != suffix:
+            raise ValueError(
+                f"this program reads {suffix}; the run's particles are {particles.path.name}."
+            )
+        return particles
 
     def latents(self) -> np.ndarray:
         """Return the coordinates that were fitted."""
@@ -295,17 +300,12 @@ def _cryosparc(request: Request) -> Bridge:
 
 def _bins(request: Request, *, suffix: str) -> list[tuple[str, bytes, str]]:
     """Return name, file and description of each bin that holds particles."""
-    run = request.run
-    particles = run.particles
-    if particles.path.suffix.lower() != suffix:
-        raise ValueError(
-            f"this program reads {suffix}; the run's particles are {particles.path.name}."
-        )
+    particles = request.star_or_cs(suffix)
     # A worker reads the file of particles again, and may run in another folder.
     known = replace(particles.without_images(), path=particles.path.absolute())
     bins = [(k, np.flatnonzero(request.labels == k)) for k in np.unique(request.labels)]
     jobs = [
-        (known[rows], coordinate_columns([place[rows] for place in run.places], suffix))
+        (known[rows], coordinate_columns([place[rows] for place in request.run.places], suffix))
         for _, rows in bins
     ]
     contents = request.workers.map(particles_with, jobs)
@@ -374,19 +374,13 @@ source.filter_indices = np.zeros(source.n, dtype=int)""",
 
 def _aspire(request: Request) -> Bridge:
     """Return weights for an average in each bin, and a script that uses them."""
-    particles = request.run.particles
-    path = particles.path.absolute()
-    if path.suffix.lower() != ".star":
-        raise ValueError(
-            f"ASPIRE reads particles from STAR files; those of the run are {path}. "
-            "Convert them first."
-        )
+    particles = request.star_or_cs(".star")
     pixel_size = None
     if particles.pixel_size is None:
         # ASPIRE does not work without one, as little as it matters without a CTF.
         pixel_size = 1.0 if request.first_image is None else request.first_image.pixel_size
     script = SCRIPT.format(
-        particles=str(path),
+        particles=str(particles.path.absolute()),
         folder=str(request.image_folder),
         pixel_size=pixel_size,
         contrast=CONTRAST[_has_ctf(particles)],
@@ -430,20 +424,17 @@ def _recovar(request: Request) -> Bridge:
     source = request.run.choice.images(particles)
     box = source.shape[-1]
     suffix = particles.path.suffix.lower()
-    words = ["recovar", "reconstruct_from_external_embedding"]
-    words += [str(request.run.folder.absolute() / f"particles{suffix}")]
-    words += ["--datadir", str(request.image_folder)]
-    words += ["--poses", "poses.pkl", "--ctf", "ctf.pkl"]
+    known = request.run.folder.absolute() / f"particles{suffix}"
+    words = ["--poses", "poses.pkl", "--ctf", "ctf.pkl"]
     words += ["--embedding", "embedding.pkl", "--target", "points.txt"]
-    if latents.shape[1] == 1:
-        words.append("--zdim1")
+    words += ["--zdim1"] * (latents.shape[1] == 1)
     # RELION's particles are white and its CTF is positive at low frequencies; RECOVAR's CTF is
     # negative there, as for dark particles.
-    if suffix == ".star":
-        words += ["--uninvert-data", "true"]
-    words += ["-o", "volumes"]
+    words += ["--uninvert-data", "true"] * (suffix == ".star")
     commands = comment("volumes along the factor by kernel regression")
-    commands += command("cd", request.folder) + command(*words)
+    commands += command("cd", request.folder)
+    program = "recovar", "reconstruct_from_external_embedding"
+    commands += command(*program, known, "--datadir", request.image_folder, *words, "-o", "volumes")
     if particles.angles is None:
         raise ValueError(
             f"RECOVAR needs the angles of the particles; {particles.path} has none. "
@@ -463,14 +454,13 @@ def _recovar(request: Request) -> Bridge:
 
 def _ctf_table(particles: Particles, box: int, pixel_size: float) -> np.ndarray:
     """Return box, pixel size and CTF parameters of each particle, (n, 9)."""
-    known = particles.microscope
-    table = np.empty((len(particles), 9), dtype=np.float32)
     # Images without a CTF: it is -1 at all frequencies. The sign is that of RECOVAR, which is the
     # opposite of RELION's.
-    table[:] = box, pixel_size, 0, 0, 0, 300, 0, 1, 0
+    row = np.array([box, pixel_size, 0, 0, 0, 300, 0, 1, 0], dtype=np.float32)
+    table = np.tile(row, (len(particles), 1))
     if _has_ctf(particles):
         for column, name in enumerate((*CTF_COLUMNS, "phase_shift"), start=2):
-            table[:, column] = known.get(name, 0.0)
+            table[:, column] = particles.microscope.get(name, 0.0)
     return table
 
 
@@ -494,15 +484,14 @@ def _cryodrgn(request: Request) -> Bridge:
             f"config.yaml in {folder}. Export again with --training "
             "FOLDER, the output folder of cryodrgn train_vae, for the command."
         )
-    words: list[str | Path] = ["cryodrgn", "eval_vol", weights, "-c", config]
-    words += ["--zfile", "z_values.txt", "-o", "volumes"]
     commands += command("cd", request.folder)
+    words = ["--zfile", "z_values.txt", "-o", "volumes"]
     voxel_size = _voxel_size(request, config)
     if voxel_size is None:
         commands += comment("the pixel size is not known: without --Apix, volumes have 1 A a voxel")
     else:
         words += ["--Apix", f"{voxel_size:.6g}"]
-    commands += command(*words)
+    commands += command("cryodrgn", "eval_vol", weights, "-c", config, *words)
     commands += comment("to see them along the factor, on the page of the run:")
     run = request.run.folder.absolute()
     shown = command("manifactor", "report", run, "--volumes", request.folder)
@@ -528,13 +517,11 @@ def _trained_width(config: Path) -> float | None:
     """Return the width in Angstrom of the images that a model was trained on."""
     path = Path(_stated(config, "dataset_args", "ctf").strip("\"'"))
     try:
-        table = read_pickled_array(path) if path.is_file() else np.zeros(0)
-    except ValueError:
+        # The first two columns are the box and the pixel size.
+        box, pixel_size = read_pickled_array(path)[0, :2]
+    except (OSError, ValueError, IndexError):
         return None
-    if table.ndim != 2 or not len(table) or table.shape[1] < 2:
-        return None
-    # The first two columns are the box and the pixel size.
-    width = float(table[0, 0]) * float(table[0, 1])
+    width = float(box) * float(pixel_size)
     return width if 0 < width < float("inf") else None
 
 

@@ -1,13 +1,23 @@
-"""Pictures of mean images and volumes: strips and grids in one grey scale, as PNG."""
+"""Pictures and movies of mean images and volumes.
+
+Strips and grids in one grey scale as PNG; movies along a factor as GIF and MP4, and as ChimeraX
+scripts that play volumes.
+
+Pillow encodes a sequence of images in AVIF (AV1) with libaom, which has a permissive licence (BSD).
+Such a file is laid out as an MP4 file already: it differs in its brand, in the kind of its track,
+and in that it plays for ever.
+"""
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from manifactor._support.errors import extra
+from manifactor._support.files import write_bytes
+from manifactor._support.parameters import require_number
 from manifactor._support.values import ceil_div
 
 # Pixels of the shortest side of an image, at least, and between two images.
@@ -185,16 +195,141 @@ def _captions(
     """Return boxes, (number, height, width), with a text in the middle of each."""
     if len(texts) != number:
         raise ValueError(f"`{name}` must have one caption for each of {number}; got {len(texts)}.")
-    return np.stack([_text_box(text, width, height) for text in texts])
+    fonts, image, draw = extra("PIL.ImageFont"), extra("PIL.Image"), extra("PIL.ImageDraw")
+    boxes = []
+    for text in texts:
+        # In smaller letters where it would not fit.
+        natural_width = fonts.load_default(13).getlength(text)
+        font = fonts.load_default(13 * min(1.0, width / max(natural_width, 1)))
+        box = image.new("L", (width, height), PAPER)
+        draw.Draw(box).text((width / 2, height / 2), text, fill=0, font=font, anchor="mm")
+        boxes.append(np.asarray(box))
+    return np.stack(boxes)
 
 
-def _text_box(text: str, width: int, height: int) -> np.ndarray:
-    """Draw a text in the middle of a box, in smaller letters where it would not fit."""
-    fonts, image = extra("PIL.ImageFont"), extra("PIL.Image")
-    letters = 13
-    natural_width = fonts.load_default(letters).getlength(text)
-    font = fonts.load_default(letters * min(1.0, width / max(natural_width, 1)))
-    box = image.new("L", (width, height), PAPER)
-    draw = extra("PIL.ImageDraw").Draw(box)
-    draw.text((width / 2, height / 2), text, fill=0, font=font, anchor="mm")
-    return np.asarray(box)
+# Movies.
+
+# What a player of MP4 looks for in the first box.
+BRANDS = (b"isom", b"iso6", b"mp41", b"av01")
+# Where headers of version 1 have the 8 bytes of the duration, in units of the movie's clock, behind
+# their names.
+DURATION = {b"mvhd": 28, b"tkhd": 32, b"mdhd": 28}
+
+
+def can_write_mp4() -> bool:
+    """Return whether the installed Pillow has an encoder."""
+    return bool(extra("PIL.features").check("avif"))
+
+
+def mp4_bytes(frames: np.ndarray, seconds_per_frame: float) -> bytes | None:
+    """Return frames, (n, height, width), as the bytes of an .mp4 file."""
+    if len(frames) < 2 or not can_write_mp4():
+        return None
+    how = {"duration": round(1000 * seconds_per_frame), "quality": 80, "subsampling": "4:2:0"}
+    # In colour: some players do not know AV1 without it. The fastest: slower ones take ten times
+    # as long for files as large.
+    return _as_movie(_encoded(frames, "RGB", format="AVIF", speed=10, **how))
+
+
+def _encoded(frames: np.ndarray, colours: str, **how) -> bytes:
+    """Return frames as a sequence of images."""
+    image = extra("PIL.Image")
+    first, *others = [image.fromarray(frame).convert(colours) for frame in frames]
+    buffer = io.BytesIO()
+    first.save(buffer, save_all=True, append_images=others, **how)
+    return buffer.getvalue()
+
+
+def _as_movie(avif: bytes) -> bytes | None:
+    """Return an AVIF sequence as an MP4 file; None if its layout is not known."""
+    out = bytearray(avif)
+    # The headers, in front of the frames. A box has 4 bytes of its size, then its name.
+    movie = avif.find(b"moov")
+    places = {kind: avif.find(kind, movie) for kind in (b"hdlr", *DURATION)}
+    if movie < 0 or min(places.values()) < 0:
+        return None
+    if any(avif[places[kind] + 4] != 1 for kind in DURATION):
+        # Another version of these headers has other offsets.
+        return None
+    # As many brands as there were, so that nothing else moves.
+    n_brands = int.from_bytes(avif[:4], "big") // 4 - 4
+    out[8 : 16 + 4 * n_brands] = b"".join([BRANDS[0], bytes(4), *(BRANDS * n_brands)[:n_brands]])
+    out[places[b"hdlr"] + 12 : places[b"hdlr"] + 16] = b"vide"
+    length = places[b"mdhd"] + DURATION[b"mdhd"]
+    for kind, offset in DURATION.items():
+        # The same frames give the same file, and it plays once. After 8 bytes a header has the
+        # times when it was made and last changed.
+        start = places[kind]
+        out[start + 8 : start + 24] = bytes(16)
+        out[start + offset : start + offset + 8] = avif[length : length + 8]
+    # Without the still image, and the repetition.
+    return bytes(out).replace(b"meta", b"free", 1).replace(b"edts", b"free", 1)
+
+
+def _gif_bytes(frames: np.ndarray, seconds_per_frame: float) -> bytes | None:
+    # In the whole hundredths of a second that the format stores.
+    duration = 10 * round(100 * seconds_per_frame)
+    return _encoded(frames, "L", format="GIF", duration=duration, loop=0)
+
+
+# By ending; None where a file cannot be made.
+MOVIES: dict[str, Callable[[np.ndarray, float], bytes | None]] = {
+    ".gif": _gif_bytes,
+    ".mp4": mp4_bytes,
+}
+
+
+def _frames(images: np.ndarray, circular: bool) -> np.ndarray:
+    images = require_images(images, 3)
+    filled = ~constant_images(images)
+    # If all are empty, one blank frame is still a file that can be opened.
+    shown = enlarged(images[filled] if filled.any() else images[:1], 216)
+    # On the way back neither end is shown twice.
+    return shown if circular else np.concatenate([shown, shown[-2:0:-1]])
+
+
+def write_movie(
+    path: Path | str, images: np.ndarray, *, circular: bool, seconds_per_frame: float = 0.1
+) -> None:
+    """Write images as a GIF that plays for ever, or as an MP4 that plays once.
+
+    Shapes: images (n, height, width).
+    """
+    kind = Path(path).suffix.lower()
+    if not np.isfinite(images).all():
+        raise ValueError(
+            "`images` must be finite; got NaN or infinite values. Leave such images "
+            "out, or replace the values."
+        )
+    if kind not in MOVIES:
+        raise ValueError(f"`path` must end in {' or '.join(MOVIES)}; got {str(path)!r}.")
+    # Browsers slow down what asks for less than two hundredths of a second.
+    require_number("seconds_per_frame", seconds_per_frame, low=0.02, high=10)
+    content = MOVIES[kind](_frames(images, circular), seconds_per_frame)
+    if content is None:
+        raise ValueError(
+            f"{path} cannot be written: an MP4 must have two images or more, and the "
+            "installed Pillow an encoder of AVIF. Write a .gif instead."
+        )
+    write_bytes(Path(path), content)
+
+
+def movie_bytes(
+    images: np.ndarray, *, circular: bool, seconds_per_frame: float = 0.1
+) -> dict[str, bytes]:
+    """Return images as a GIF that plays for ever, and as an MP4 that plays once."""
+    frames = _frames(images, circular)
+    made = {kind: encode(frames, seconds_per_frame) for kind, encode in MOVIES.items()}
+    return {kind: content for kind, content in made.items() if content is not None}
+
+
+def chimerax_script(volumes: Sequence[str], *, circular: bool) -> str:
+    """Return the text of a .cxc file that plays maps as a volume series in ChimeraX."""
+    direction = "forward" if circular else "oscillate"
+    return f"""\
+# Open this file in ChimeraX with nothing else open; `vseries stop #1` halts the movie.
+open {" ".join(volumes)} vseries true
+volume #1 style surface step 1
+view
+vseries play #1 loop true direction {direction} maxFrameRate 10
+"""

@@ -66,9 +66,14 @@ class ParticleChoice:
         if self.pixel_size is not None:
             require_number("pixel_size", self.pixel_size, above=0)
 
+    @property
+    def folder(self) -> Path | None:
+        """The folder that holds the stacks, if one is given."""
+        return None if self.datadir is None else Path(self.datadir)
+
     def require_folder(self) -> None:
         """Refuse a folder of stacks that does not exist."""
-        if self.datadir is not None and not Path(self.datadir).is_dir():
+        if self.folder and not self.folder.is_dir():
             raise ValueError(
                 f"--datadir must be the folder that holds the stacks; {self.datadir} is not one."
             )
@@ -83,13 +88,13 @@ class ParticleChoice:
     @property
     def record(self) -> dict:
         """The entry of run.json."""
-        return {**asdict(self), "datadir": next(iter(self.options["--datadir"]), None)}
+        return {**asdict(self), "datadir": self.folder and str(self.folder.absolute())}
 
     @property
     def options(self) -> dict[str, list]:
         """The options of `fit` that make this choice, each with its values."""
         return {
-            "--datadir": [] if self.datadir is None else [str(Path(self.datadir).absolute())],
+            "--datadir": [str(self.folder.absolute())] if self.folder else [],
             "--pixel-size": [] if self.pixel_size is None else [self.pixel_size],
             "--class": list(self.classes),
             "--optics-group": list(self.optics_groups),
@@ -123,8 +128,7 @@ class ParticleChoice:
     def images(self, particles: Particles) -> ImageSource:
         """Return the images of particles."""
         self.require_folder()
-        folder = None if self.datadir is None else Path(self.datadir)
-        return particle_images(particles, folder=folder)
+        return particle_images(particles, folder=self.folder)
 
 
 def _members(particles: Particles, name: str, numbers: tuple[int, ...]) -> np.ndarray:
