@@ -25,9 +25,9 @@ from manifactor.cryoem.pictures import (
     chimerax_script,
     grid_picture,
     movie_bytes,
+    png_bytes,
     projections,
     strip,
-    write_png,
 )
 from manifactor.runs.places import Place, bin_labels, grid_labels
 from manifactor.runs.run import Run
@@ -469,7 +469,7 @@ def _write_pictures(averages: Averages, folder: Path) -> list[str]:
         # A grid has no order in which to play it, so there is no movie.
         grid = shown.reshape(*averages.shape, *shown.shape[1:])
         picture = grid_picture(grid, rows=captions[0], columns=captions[1])
-    write_png(folder / "averages.png", picture)
+    (folder / "averages.png").write_bytes(png_bytes(picture))
     for kind, content in movies.items():
         (folder / f"averages{kind}").write_bytes(content)
     return [*(f"averages{kind}" for kind in movies), "averages.png"]

@@ -238,14 +238,15 @@ def _near_common_place(others: Sequence[Place], bins: Sequence[np.ndarray]) -> l
     """Return the rows of each bin, up to five, nearest to one coordinate on the other factors."""
     # In units of the standard deviation, so that no factor dominates the distance.
     features = np.column_stack([other.features / other.features.std() for other in others])
-    trees = [(rows, KDTree(features[rows]), min(5, len(rows))) for rows in bins]
     # A fixed seed: the same command gives the same points.
     candidates = features[np.random.default_rng(0).permutation(len(features))[:300]]
     # All the samples that are taken from a bin must lie near, and the farthest bin decides.
-    distances = [tree.query(candidates, [count])[0][:, 0] for _, tree, count in trees]
+    distances = [
+        KDTree(features[rows]).query(candidates, [min(5, len(rows))])[0][:, 0] for rows in bins
+    ]
     common = candidates[np.max(distances, axis=0).argmin()]
-    # A list of neighbours, for which `query` returns an array even if it is one.
-    return [rows[tree.query(common, np.arange(1, count + 1))[1]] for rows, tree, count in trees]
+    apart = np.linalg.norm(features - common, axis=1)
+    return [rows[apart[rows].argsort()[:5]] for rows in bins]
 
 
 # RELION and cryoSPARC: a file of particles for each bin.

@@ -84,11 +84,6 @@ def grid_picture(
     return _framed(picture)
 
 
-def write_png(path: Path | str, picture: np.ndarray) -> None:
-    """Write a picture of `strip` or `grid_picture`."""
-    Path(path).write_bytes(png_bytes(picture))
-
-
 def png_bytes(picture: np.ndarray) -> bytes:
     """Return a picture as the bytes of a .png file."""
     buffer = io.BytesIO()
@@ -209,8 +204,8 @@ def _captions(
 
 # Movies.
 
-# What a player of MP4 looks for in the first box.
-BRANDS = (b"isom", b"iso6", b"mp41", b"av01")
+# What a player of MP4 looks for in the first box, four letters each.
+BRANDS = b"isomiso6mp41av01"
 # Where headers of version 1 have the 8 bytes of the duration, in units of the movie's clock, behind
 # their names.
 DURATION = {b"mvhd": 28, b"tkhd": 32, b"mdhd": 28}
@@ -251,17 +246,20 @@ def _as_movie(avif: bytes) -> bytes | None:
     if any(avif[places[kind] + 4] != 1 for kind in DURATION):
         # Another version of these headers has other offsets.
         return None
+
+    def put(start: int, new: bytes) -> None:
+        out[start : start + len(new)] = new
+
     # As many brands as there were, so that nothing else moves.
-    n_brands = int.from_bytes(avif[:4], "big") // 4 - 4
-    out[8 : 16 + 4 * n_brands] = b"".join([BRANDS[0], bytes(4), *(BRANDS * n_brands)[:n_brands]])
-    out[places[b"hdlr"] + 12 : places[b"hdlr"] + 16] = b"vide"
+    size = int.from_bytes(avif[:4], "big")
+    put(8, BRANDS[:4] + bytes(4) + (BRANDS * size)[: size - 16])
+    put(places[b"hdlr"] + 12, b"vide")
     length = places[b"mdhd"] + DURATION[b"mdhd"]
     for kind, offset in DURATION.items():
         # The same frames give the same file, and it plays once. After 8 bytes a header has the
         # times when it was made and last changed.
-        start = places[kind]
-        out[start + 8 : start + 24] = bytes(16)
-        out[start + offset : start + offset + 8] = avif[length : length + 8]
+        put(places[kind] + 8, bytes(16))
+        put(places[kind] + offset, avif[length : length + 8])
     # Without the still image, and the repetition.
     return bytes(out).replace(b"meta", b"free", 1).replace(b"edts", b"free", 1)
 

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from manifactor._support.array_files import npy_header
 from manifactor._support.errors import one_line
 from manifactor._support.files import require_regular_file
-from manifactor.cryoem.files.particles import Columns, Particles, matrix_angles
+from manifactor.cryoem.files.particles import Columns, Particles, matrix_angles, rows_of
 
 # Our own fields start with this; those of an earlier run are replaced.
 CS_PREFIX = "manifactor/"
@@ -70,27 +70,18 @@ def read_joined(path: Path, results: Path, *, pixel_size: float | None = None) -
     more.
     """
     own, found = _read_fields(path), _read_fields(results)
-    rows = _rows_of(found["uid"], own["uid"], path=path, results=results)
-    aligned = {name: values for name, values in found.items() if name.startswith("alignments")}
-    fields = {**found, **{name: values[rows] for name, values in own.items()}, **aligned}
-    return _particles(path, fields, rows, pixel_size)
-
-
-def _rows_of(wanted: np.ndarray, uids: np.ndarray, *, path: Path, results: Path) -> np.ndarray:
-    """Return the rows at which a file has the wanted uids."""
-    order = np.argsort(uids, kind="stable")
-    position = np.searchsorted(uids[order], wanted)
-    rows = order[np.minimum(position, len(order) - 1)]
-    missing = np.flatnonzero(uids[rows] != wanted)
-    if len(missing):
+    rows, missing = rows_of(found["uid"], own["uid"])
+    if missing:
         raise ValueError(
             f"{path} must hold all particles of {results}; {len(missing)} of "
-            f"{len(wanted)} are missing, the first with uid {wanted[missing[0]]}. "
+            f"{len(rows)} are missing, the first with uid {missing[0]}. "
             "Export both from the same job."
         )
     if len(np.unique(rows)) < len(rows):
         raise ValueError(f"{results} must hold each uid once; some occur twice.")
-    return rows
+    aligned = {name: values for name, values in found.items() if name.startswith("alignments")}
+    fields = {**found, **{name: values[rows] for name, values in own.items()}, **aligned}
+    return _particles(path, fields, rows, pixel_size)
 
 
 def _read_fields(path: Path) -> dict[str, np.ndarray]:
@@ -216,6 +207,23 @@ def npy_bytes(array: np.ndarray) -> bytes:
 
 # Results of particles that cryoSPARC knows, each with its fields, such as blob/path.
 RESULTS = ("alignments2D", "alignments3D", "blob", "ctf", "location", "ml_properties", "pick_stats")
+# The oldest release of which the layout of a .csg file is known to us.
+GROUP = """\
+created: {created:%Y-%m-%d %H:%M:%S.%f}
+group:
+  description: Particles of one bin along a factor
+  name: particles
+  title: Particles
+  type: particle
+results:
+{results}version: v4.0.0
+"""
+RESULT = """\
+  {name}:
+    metafile: '>{metafile}'
+    num_items: {count}
+    type: particle.{name}
+"""
 # What a reconstruction needs.
 NEEDED = ("alignments3D", "blob", "ctf")
 
@@ -233,23 +241,11 @@ def result_group(content: bytes, metafile: str, folder: Path) -> tuple[bytes, by
     if any(name.startswith(">") for name in names):
         paths = [str(folder / name.lstrip(">")) if name[:1] == ">" else name for name in names]
         content = _cs_bytes({**fields, "blob/path": np.array(paths).astype(bytes)})
-    lines = [
-        f"created: {datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}",
-        "group:",
-        "  description: Particles of one bin along a factor",
-        "  name: particles",
-        "  title: Particles",
-        "  type: particle",
-        "results:",
-    ]
     found = {name.partition("/")[0] for name in fields}
-    for result in (result for result in RESULTS if result in found):
-        lines += [
-            f"  {result}:",
-            f"    metafile: '>{metafile}'",
-            f"    num_items: {len(table)}",
-            f"    type: particle.{result}",
-        ]
-    # The oldest release of which the layout of a .csg file is known to us.
-    group = "\n".join([*lines, "version: v4.0.0", ""]).encode()
-    return content, group, [name for name in NEEDED if name not in found]
+    results = (
+        RESULT.format(name=name, metafile=metafile, count=len(table))
+        for name in RESULTS
+        if name in found
+    )
+    group = GROUP.format(created=datetime.now(UTC), results="".join(results))
+    return content, group.encode(), [name for name in NEEDED if name not in found]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import isfinite, prod
+from math import inf, prod
 from pathlib import Path
 
 import numpy as np
@@ -61,8 +61,7 @@ def read_header(path: Path) -> MapHeader:
     length, intervals = float(header.cella.x), int(header.mx)
     voxel_size = length / intervals if intervals > 0 else 0.0
     shape = tuple(int(side) for side in utils.data_shape_from_header(header))
-    stated = isfinite(voxel_size) and voxel_size > 0
-    return MapHeader(shape, dtype, offset, voxel_size if stated else None)
+    return MapHeader(shape, dtype, offset, voxel_size if 0 < voxel_size < inf else None)
 
 
 def _damaged(path: Path, problem: str) -> ValueError:

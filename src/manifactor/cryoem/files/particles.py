@@ -78,6 +78,14 @@ class Columns:
         return known
 
 
+def rows_of(wanted: np.ndarray, listed: np.ndarray) -> tuple[np.ndarray, list]:
+    """Return the rows at which a list has the wanted numbers, and those that it lacks."""
+    row_of = {number: row for row, number in enumerate(listed.tolist())}
+    numbers = wanted.tolist()
+    missing = [number for number in numbers if number not in row_of]
+    return np.array([row_of.get(number, -1) for number in numbers]), missing
+
+
 # What states the pixel size, in each kind of file.
 PIXEL_SIZE_LABELS = {
     ".star": "rlnImagePixelSize, or rlnDetectorPixelSize with rlnMagnification",

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.errors import extra, one_line
-from manifactor.cryoem.files.particles import Columns, Particles
+from manifactor.cryoem.files.particles import Columns, Particles, rows_of
 
 # Blocks of particles: of RELION 3.1 and later, of older versions, of 3.0.
 PARTICLE_BLOCKS = ("particles", "images", "")
@@ -258,16 +258,13 @@ def _with_optics(columns: Columns, groups: Columns) -> Columns:
             "_rlnOpticsGroup. Add it, or export the particles again."
         )
     # Groups may be numbered in any order and with gaps.
-    listed = groups.numbers(label, "a whole number").tolist()
-    row_of = {group: row for row, group in enumerate(listed)}
-    wanted = columns.numbers(label, "a whole number").tolist()
-    missing = set(wanted) - row_of.keys()
+    listed = groups.numbers(label, "a whole number")
+    rows, missing = rows_of(columns.numbers(label, "a whole number"), listed)
     if missing:
         raise ValueError(
             f"{path} has particles of optics group {min(missing)}, which its data_optics "
             "does not list."
         )
-    rows = [row_of[group] for group in wanted]
     shared = {name: values[rows] for name, values in groups.values.items()}
     return Columns(path, {**shared, **columns.values})
 

@@ -121,8 +121,7 @@ class PreferredDirections:
 
 def uniform_directions(n_samples: int, rng: np.random.Generator) -> np.ndarray:
     """Return unit vectors, (n_samples, 3), uniform on the sphere."""
-    normal = rng.standard_normal((n_samples, 3))
-    return normal / np.linalg.norm(normal, axis=1, keepdims=True)
+    return stats.uniform_direction(3).rvs(n_samples, random_state=rng)
 
 
 def pose_angles(directions: np.ndarray, psi: np.ndarray) -> np.ndarray:

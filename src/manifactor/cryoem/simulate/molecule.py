@@ -37,13 +37,12 @@ class Molecule:
     def __post_init__(self) -> None:
         n = len(self.parts)
         shapes = (np.shape(self.atoms), np.shape(self.weights), np.shape(self.parts))
-        if shapes != ((n, 3), (n,), (n,)):
+        sums = np.sum(self.atoms), np.sum(self.weights)
+        if shapes != ((n, 3), (n,), (n,)) or not np.isfinite(sums).all():
             raise ValueError(
-                "`atoms`, `weights` and `parts` must have shapes (n, 3), (n,) and "
-                f"(n,); got {', '.join(map(str, shapes))}."
+                "`atoms`, `weights` and `parts` must be finite and have shapes (n, 3), (n,) and "
+                f"(n,); got {', '.join(map(str, shapes))}. Remove the atoms that are not finite."
             )
-        if not (np.isfinite(self.atoms).all() and np.isfinite(self.weights).all()):
-            raise ValueError("`atoms` and `weights` must be finite; remove the atoms that are not.")
         n_rotor = self.rotor.sum()
         if not 0 < n_rotor < n:
             raise ValueError(
@@ -104,14 +103,11 @@ class Molecule:
 
     def extremes(self, stretch) -> np.ndarray:
         """Return points, (2 n_atoms, 3), that bound all states with up to this stretch."""
-        is_rotor = self.rotor[:, None]
         x, y, _ = self.atoms.T
-        radius = np.hypot(x, y)
-        displacement = self.lift[:, None] * np.asarray(stretch)
-        reach = np.where(is_rotor, radius[:, None], displacement)
-        reach = np.c_[reach, np.zeros(len(reach))]
-        # An atom of the rotor moves on a circle about the axis.
-        centre = self.atoms * np.where(is_rotor, [0.0, 0.0, 1.0], 1.0)
+        # An atom of the rotor moves on a circle about the axis, and has no lift.
+        radius = self.rotor * np.hypot(x, y)
+        reach = np.pad(self.lift[:, None] * np.asarray(stretch) + radius[:, None], ((0, 0), (0, 1)))
+        centre = self.atoms * np.where(self.rotor[:, None], [0.0, 0.0, 1.0], 1.0)
         return np.concatenate([centre - reach, centre + reach])
 
 
