@@ -91,14 +91,10 @@ class ParticleChoice:
         return {**asdict(self), "datadir": self.folder and str(self.folder.absolute())}
 
     @property
-    def options(self) -> dict[str, list]:
-        """The options of `fit` that make this choice, each with its values."""
-        return {
-            "--datadir": [str(self.folder.absolute())] if self.folder else [],
-            "--pixel-size": [] if self.pixel_size is None else [self.pixel_size],
-            "--class": list(self.classes),
-            "--optics-group": list(self.optics_groups),
-        }
+    def options(self) -> list[str]:
+        """The options of `fit` that make this choice."""
+        flags = ("--datadir", "--pixel-size", "--class", "--optics-group")
+        return [flag for flag, value in zip(flags, vars(self).values(), strict=True) if value]
 
     @property
     def of_some(self) -> bool:

@@ -86,11 +86,8 @@ def rows_of(wanted: np.ndarray, listed: np.ndarray) -> tuple[np.ndarray, list]:
     return np.array([row_of.get(number, -1) for number in numbers]), missing
 
 
-# What states the pixel size, in each kind of file.
-PIXEL_SIZE_LABELS = {
-    ".star": "rlnImagePixelSize, or rlnDetectorPixelSize with rlnMagnification",
-    ".cs": "blob/psize_A",
-}
+# What states the pixel size.
+PIXEL_SIZE_LABELS = "rlnImagePixelSize, rlnDetectorPixelSize with rlnMagnification, or blob/psize_A"
 
 
 @dataclass(frozen=True)
@@ -147,11 +144,6 @@ class Particles:
                 "the optics groups one by one with --optics-group."
             )
         return float(sizes[0])
-
-    @property
-    def pixel_size_label(self) -> str:
-        """Names of the columns that state the pixel size in a file of this kind."""
-        return PIXEL_SIZE_LABELS[self.path.suffix.lower()]
 
     def shift_at(self, pixel_size: float) -> np.ndarray | None:
         """Return the shifts in pixels, for images of a pixel size in Angstrom."""

@@ -62,7 +62,7 @@ class Frame:
     def turn(self) -> tuple[float, float]:
         """Cosine and sine of the tilt."""
         radians = np.radians(self.tilt)
-        return float(np.cos(radians)), float(np.sin(radians))
+        return np.cos(radians), np.sin(radians)
 
     def height(self, atoms: np.ndarray) -> np.ndarray:
         """Return heights in A after the tilt."""
@@ -99,15 +99,24 @@ class Frame:
 def _atom_painter(molecule: Molecule, frame: Frame, reach: np.ndarray, blur: float) -> Painter:
     """Return a painter that moves the atoms, adds them up and blurs the image."""
     shape = (frame.size, frame.size)
+    return _splat_painter(molecule, frame.place, shape, blur / frame.pixel_size)
+
+
+def _splat_painter(
+    molecule: Molecule,
+    place: Callable[[np.ndarray], np.ndarray],
+    shape: tuple[int, ...],
+    blur: float,
+) -> Painter:
+    """Return a painter of images or volumes, whose atoms lie where `place` says, blur in pixels."""
     # The sum of the atoms is blurred, once an image, instead of every atom.
-    envelope = _gaussian_transfer(shape, blur / frame.pixel_size)
+    envelope = _gaussian_transfer(shape, blur)
 
     def paint(angle: np.ndarray, stretch: np.ndarray) -> np.ndarray:
         images = np.empty((len(angle), *shape), dtype=np.float32)
         for image, turn, way in zip(images, angle, stretch, strict=True):
-            places = frame.place(molecule.moved(turn, way))
-            image[:] = splat(places, molecule.weights, shape)
-        return filtered(images, envelope)
+            image[:] = splat(place(molecule.moved(turn, way)), molecule.weights, shape)
+        return filtered(images, envelope, n_axes=len(shape))
 
     return paint
 
@@ -215,21 +224,18 @@ def splat(at: np.ndarray, weights: np.ndarray, shape: tuple[int, ...]) -> np.nda
 def _gaussian_transfer(shape: tuple[int, ...], blur: float) -> np.ndarray:
     """Return the transform of a Gaussian on the grid of a real transform."""
     frequencies = [*map(np.fft.fftfreq, shape[:-1]), np.fft.rfftfreq(shape[-1])]
-    axes = np.meshgrid(*frequencies, indexing="ij", sparse=True)
-    squared = sum(k**2 for k in axes)
+    squared = sum(k**2 for k in np.ix_(*frequencies))
     transfer = np.exp(-2 * (np.pi * blur) ** 2 * squared)
     # In single precision, as the images: their transforms would become double, too.
     return transfer.astype(np.float32)
 
 
-def filtered(
-    images: np.ndarray, transfer: np.ndarray, *, axes: tuple[int, ...] = (-2, -1)
-) -> np.ndarray:
+def filtered(images: np.ndarray, transfer: np.ndarray, *, n_axes: int = 2) -> np.ndarray:
     """Return images times a transfer function in Fourier space; volumes by 3 axes."""
+    axes = range(-n_axes, 0)
     transformed = fft.rfftn(images, axes=axes) * transfer
     # Without the shape, an odd last axis would come back one pixel shorter.
-    shape = [images.shape[axis] for axis in axes]
-    return fft.irfftn(transformed, s=shape, axes=axes)
+    return fft.irfftn(transformed, s=images.shape[-n_axes:], axes=axes)
 
 
 # What is simulated.
@@ -485,17 +491,19 @@ def simulate_volumes(
     # moves nothing out.
     middle = (points[:, 2].min() + points[:, 2].max()) / 2
     origin = np.array([(size - 1) / 2 - middle / pixel_size, size / 2, size / 2])
-    frame.require_inside(_grid_cells(points, origin, pixel_size))
+
+    def cells(atoms: np.ndarray) -> np.ndarray:
+        return _grid_cells(atoms, origin, pixel_size)
+
+    frame.require_inside(cells(points))
     rng = simulation_generator(random_state)
     angle, stretches = motion.draw(n_samples, rng)
     shape = (size, size, size)
-    envelope = _gaussian_transfer(shape, blur / pixel_size)
+    paint = _splat_painter(molecule, cells, shape, blur / pixel_size)
     volumes = np.empty((n_samples, *shape), dtype=np.float32)
     # One volume at a time: the transforms of all of them would not fit.
-    for volume, turn, way in zip(volumes, angle, stretches, strict=True):
-        cells = _grid_cells(molecule.moved(turn, way), origin, pixel_size)
-        points = splat(cells, molecule.weights, shape).astype(np.float32)
-        volume[:] = filtered(points, envelope, axes=(0, 1, 2))
+    for one in gen_batches(n_samples, 1):
+        volumes[one] = paint(angle[one], stretches[one])
     add_noise(volumes, signal_to_noise, volumes, rng)
     return volumes, angle, stretches
 
