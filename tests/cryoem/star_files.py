@@ -107,7 +107,9 @@ RELION_5_TOMO = (
                 f"TS_01 TS_01/{i} {x} 1 Extract/job009/Subtomograms/TS_01/{i}_stack2d.mrcs",
                 "15.5 85.000000 -3 0.540000 -1.080000 2.0",
             )
-            for i, x in enumerate("-1042.2 330 0.000000 17.25 1.5e+03 -0.1".split(), start=1)
+            for i, x in enumerate(
+                ["-1042.2", "330", "0.000000", "17.25", "1.5e+03", "-0.1"], start=1
+            )
         ],
     )
 )
