@@ -100,7 +100,7 @@ def _particles(
     stacks = slices = pixel_sizes = None
     if "blob/path" in columns and "blob/idx" in columns:
         # cryoSPARC marks paths within its project with a ">".
-        stacks = np.array([_text(name, path).lstrip(">") for name in fields["blob/path"]])
+        stacks = np.char.lstrip(_texts(fields["blob/path"], path), ">")
         slices = columns.numbers("blob/idx", "a whole number")
     if "blob/psize_A" in columns:
         pixel_sizes = columns.numbers("blob/psize_A", "a number above 0")
@@ -117,13 +117,11 @@ def _particles(
     )
 
 
-def _text(value, path: Path) -> str:
+def _texts(names: np.ndarray, path: Path) -> np.ndarray:
     try:
-        return value.decode() if isinstance(value, bytes) else str(value)
+        return np.char.decode(names, "utf-8") if names.dtype.kind == "S" else names.astype(str)
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} must name its stacks (blob/path) in UTF-8; got {value!r}."
-        ) from error
+        raise ValueError(f"{path} must name its stacks (blob/path) in UTF-8: {error}.") from error
 
 
 def _angles(columns: Columns) -> np.ndarray | None:
@@ -131,7 +129,7 @@ def _angles(columns: Columns) -> np.ndarray | None:
         return euler_angles(columns.numbers("alignments3D/pose", sides=(3,)))
     if "alignments2D/pose" in columns:
         # Radians, in the sense of a rotation vector along z.
-        sides = (1,) if columns.values["alignments2D/pose"].ndim > 1 else ()
+        sides = (1,) * (columns.values["alignments2D/pose"].ndim - 1)
         pose = columns.numbers("alignments2D/pose", sides=sides)
         return np.pad(np.degrees(pose.reshape(-1, 1)), ((0, 0), (2, 0)))
     return None
@@ -140,8 +138,10 @@ def _angles(columns: Columns) -> np.ndarray | None:
 def _shift(columns: Columns, pixel_sizes: np.ndarray | None) -> np.ndarray | None:
     """Return the shifts in pixels of the images."""
     # The shifts go with the poses: those of another alignment have another frame.
-    given = [name for name in ALIGNMENTS if f"{name}/pose" in columns or f"{name}/shift" in columns]
-    used = next(iter(given), "")
+    given = (
+        name for name in ALIGNMENTS if {f"{name}/pose", f"{name}/shift"} & columns.values.keys()
+    )
+    used = next(given, "")
     if f"{used}/shift" not in columns:
         return None
     shift = columns.numbers(f"{used}/shift", sides=(2,))
@@ -237,7 +237,7 @@ def result_group(content: bytes, metafile: str, folder: Path) -> tuple[bytes, by
     """
     table = np.lib.format.read_array(BytesIO(content), allow_pickle=False)
     fields = {name: table[name] for name in table.dtype.names or ()}
-    names = [_text(name, folder) for name in fields.get("blob/path", ())]
+    names = _texts(fields.get("blob/path", np.array([])), folder).tolist()
     if any(name.startswith(">") for name in names):
         paths = [str(folder / name.lstrip(">")) if name[:1] == ">" else name for name in names]
         content = _cs_bytes({**fields, "blob/path": np.array(paths).astype(bytes)})

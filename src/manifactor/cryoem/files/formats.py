@@ -112,8 +112,19 @@ class ParticleChoice:
         inside = np.ones(len(particles), dtype=bool)
         wanted = {"class": self.classes, "optics group": self.optics_groups}
         for name, numbers in wanted.items():
+            option, groups = f"--{name.replace(' ', '-')}", particles.microscope.get(name)
+            if numbers and groups is None:
+                raise ValueError(
+                    f"{option} needs the {name} of every particle ({GROUP_LABELS[name]}); "
+                    f"{particles.path} has none."
+                )
+            for number in numbers:
+                if number not in groups:
+                    raise ValueError(
+                        f"{option} must be one of {group_sizes(groups)}; got {number}."
+                    )
             if numbers:
-                inside &= _members(particles, name, numbers)
+                inside &= np.isin(groups, numbers)
         if not inside.any():
             raise ValueError(
                 f"the chosen classes and optics groups must share particles; those of "
@@ -125,21 +136,6 @@ class ParticleChoice:
         """Return the images of particles."""
         self.require_folder()
         return particle_images(particles, folder=self.folder)
-
-
-def _members(particles: Particles, name: str, numbers: tuple[int, ...]) -> np.ndarray:
-    """Return which particles are in one of some groups."""
-    option = f"--{name.replace(' ', '-')}"
-    groups = particles.microscope.get(name)
-    if groups is None:
-        raise ValueError(
-            f"{option} needs the {name} of every particle ({GROUP_LABELS[name]}); "
-            f"{particles.path} has none."
-        )
-    for number in numbers:
-        if number not in groups:
-            raise ValueError(f"{option} must be one of {group_sizes(groups)}; got {number}.")
-    return np.isin(groups, numbers)
 
 
 def group_sizes(groups: np.ndarray) -> str:

@@ -116,8 +116,7 @@ def particle_images(particles: Particles, *, folder: Path | None = None) -> Imag
     # Checked now: a missing stack should not be found after an hour of reading.
     names, file = np.unique(particles.stack, return_inverse=True)
     files = tuple(find_stack(name, particles.path, folder) for name in names)
-    headers = [_stack_header(path) for path in files]
-    _require_one_shape("images", files, [header.shape[1:] for header in headers])
+    headers = _headers(files, "images")
     lengths = np.array([header.shape[0] for header in headers])[file]
     # A negative slice comes of image 0 in a file that must count from 1.
     beyond = np.flatnonzero((particles.slice >= lengths) | (particles.slice < 0))
@@ -142,7 +141,7 @@ def particle_images(particles: Particles, *, folder: Path | None = None) -> Imag
 
 def stack_images(path: Path, *, pixel_size: float | None = None) -> ImageSource:
     """Return the images of one .mrcs or .mrc file."""
-    header = _stack_header(path)
+    (header,) = _headers([path], "images")
     count, *shape = header.shape
     # A stack of as many images as they are wide is possible, but rare.
     if path.suffix.lower() == ".mrc" and [count, count] == shape:
@@ -169,40 +168,32 @@ def volume_series(folder: Path) -> ImageSource:
             "give a file, a folder of Parquet files or a Zarr store; for particles, "
             "their STAR or .cs file."
         )
-    headers = [read_header(path) for path in files]
-    for path, header in zip(files, headers, strict=True):
-        # Mode 4 of the MRC format is a Fourier transform.
-        if len(header.shape) != 3 or header.dtype.kind == "c":
-            raise ValueError(
-                f"{path} must hold a volume of real numbers; it holds {_times(header.shape)} "
-                f"of {header.dtype}."
-            )
-    _require_one_shape("volumes", files, [header.shape for header in headers])
-    count, first = len(files), headers[0]
+    count, first = len(files), _headers(files, "volumes")[0]
     return ImageSource(
         files, np.arange(count), np.full(count, -1), first.shape, first.voxel_size or 1.0
     )
 
 
-def _stack_header(path: Path) -> MapHeader:
-    """Return the header of a stack; a single image is a stack of one."""
-    header = read_header(path)
-    if len(header.shape) > 3:
-        raise ValueError(
-            f"{path} must hold images; it holds volumes of {_times(header.shape[1:])}."
-        )
-    if header.dtype.kind == "c":
-        raise ValueError(f"{path} must hold real images; it holds Fourier transforms.")
-    return replace(header, shape=(1, *header.shape)[-3:])
-
-
-def _require_one_shape(what: str, files: Sequence[Path], shapes: Sequence[tuple]) -> None:
-    for path, shape in zip(files, shapes, strict=True):
-        if shape != shapes[0]:
+def _headers(files: Sequence[Path], what: str) -> list[MapHeader]:
+    """Return the headers of stacks, or of volumes, which must have one size."""
+    headers = [read_header(path) for path in files]
+    for k, (path, header) in enumerate(zip(files, headers, strict=True)):
+        if what == "images" and len(header.shape) == 2:
+            # A single image is a stack of one.
+            headers[k] = replace(header, shape=(1, *header.shape))
+        # Mode 4 of the MRC format is a Fourier transform.
+        if len(headers[k].shape) != 3 or header.dtype.kind == "c":
             raise ValueError(
-                f"all {what} must have one size; {files[0].name} has {_times(shapes[0])} and "
-                f"{path.name} {_times(shape)}. Bring them to one box size first."
+                f"{path} must hold {what} of real numbers; it holds {_times(header.shape)} of "
+                f"{header.dtype}."
             )
+        size, first = (each.shape[what == "images" :] for each in (headers[k], headers[0]))
+        if size != first:
+            raise ValueError(
+                f"all {what} must have one size; {files[0].name} has {_times(first)} and "
+                f"{path.name} {_times(size)}. Bring them to one box size first."
+            )
+    return headers
 
 
 def _times(shape: Sequence[int]) -> str:

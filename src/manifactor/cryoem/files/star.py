@@ -230,7 +230,11 @@ def read_relion(path: Path, *, pixel_size: float | None = None) -> Particles:
     slices = stacks = None
     if "rlnImageName" in columns:
         slices, stacks = _image_parts(columns.values["rlnImageName"], path)
-    shift, unscaled = _shifts(columns, pixel_sizes)
+    # RELION states shifts in Angstrom since version 3.1.
+    in_angstrom = columns.side_by_side("rlnOriginXAngst", "rlnOriginYAngst")
+    shift = columns.side_by_side("rlnOriginX", "rlnOriginY")
+    if in_angstrom is not None and pixel_sizes is not None:
+        shift = in_angstrom / pixel_sizes[:, None]
     return Particles(
         path,
         np.arange(count),
@@ -239,7 +243,7 @@ def read_relion(path: Path, *, pixel_size: float | None = None) -> Particles:
         pixel_sizes=pixel_sizes,
         angles=_angles(columns),
         shift=shift,
-        unscaled_shift=unscaled,
+        unscaled_shift=in_angstrom if shift is None else None,
         microscope=columns.microscope(STAR_COLUMNS),
     )
 
@@ -283,20 +287,6 @@ def _angles(columns: Columns) -> np.ndarray | None:
         # A 2-D classification may state the in-plane angle alone.
         return np.pad(columns.numbers("rlnAnglePsi")[:, None], ((0, 0), (2, 0)))
     return columns.side_by_side(*DIRECTION, "rlnAnglePsi")
-
-
-def _shifts(
-    columns: Columns, pixel_sizes: np.ndarray | None
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Return the shifts in pixels, and in Angstrom where there is no pixel size.
-
-    RELION states them in Angstrom since version 3.1.
-    """
-    in_angstrom = columns.side_by_side("rlnOriginXAngst", "rlnOriginYAngst")
-    in_pixels = columns.side_by_side("rlnOriginX", "rlnOriginY")
-    if in_angstrom is not None and pixel_sizes is not None:
-        return in_angstrom / pixel_sizes[:, None], None
-    return in_pixels, in_angstrom if in_pixels is None else None
 
 
 def _image_parts(names: Iterable, path: Path) -> tuple[np.ndarray, np.ndarray]:

@@ -1,6 +1,6 @@
 """A simulated data set in RELION's files: stack, STAR file with optics, and truth."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -95,7 +95,7 @@ def star_text(simulation: Simulation | ViewSimulation, stack: str) -> str:
     return _loop("optics", group) + _loop("particles", particles)
 
 
-def _loop(block: str, columns: Mapping[str, Sequence | np.ndarray]) -> str:
+def _loop(block: str, columns: Mapping) -> str:
     """Return a data block of columns of texts and of numbers."""
     # The comment tells RELION which version wrote the file.
     lines = ["", "# version 30001", "", f"data_{block}", "", "loop_"]
