@@ -113,10 +113,9 @@ def _splat_painter(
     envelope = _gaussian_transfer(shape, blur)
 
     def paint(angle: np.ndarray, stretch: np.ndarray) -> np.ndarray:
-        images = np.empty((len(angle), *shape), dtype=np.float32)
-        for image, turn, way in zip(images, angle, stretch, strict=True):
-            image[:] = splat(place(molecule.moved(turn, way)), molecule.weights, shape)
-        return filtered(images, envelope, n_axes=len(shape))
+        moved = map(molecule.moved, angle, stretch)
+        images = [splat(place(atoms), molecule.weights, shape) for atoms in moved]
+        return filtered(np.array(images, dtype=np.float32), envelope, n_axes=len(shape))
 
     return paint
 
@@ -146,14 +145,17 @@ def _volume_painter(molecule: Molecule, frame: Frame, reach: np.ndarray, blur: f
     heights = (np.arange(shape[0]) - origin[0]) * pixel_size
     lift = molecule.lift_at(heights) / pixel_size
 
+    def image(angle: float, stretch: np.ndarray) -> np.ndarray:
+        shifts = np.outer(lift, stretch[::-1])  # x, y to y, x
+        slices = zip(rest, shifts, strict=True)
+        sheared = np.stack([ndimage.shift(one, shift, order=1) for one, shift in slices])
+        cosine, sine = np.cos(angle), np.sin(angle)
+        back = np.array([[1, 0, 0], [0, cosine, -sine], [0, sine, cosine]])
+        turned = ndimage.affine_transform(rotor, back, offset=origin - back @ origin, order=1)
+        return _tilted_sum(turned + sheared, frame, origin)
+
     def paint(angle: np.ndarray, stretch: np.ndarray) -> np.ndarray:
-        images = np.empty((len(angle), frame.size, frame.size), dtype=np.float32)
-        for image, turn, way in zip(images, angle, stretch, strict=True):
-            shifts = np.outer(lift, way[::-1])  # x, y to y, x
-            slices = zip(rest, shifts, strict=True)
-            sheared = np.stack([ndimage.shift(one, shift, order=1) for one, shift in slices])
-            image[:] = _tilted_sum(_turned(rotor, turn, origin) + sheared, frame, origin)
-        return images
+        return np.array(list(map(image, angle, stretch)), dtype=np.float32)
 
     return paint
 
@@ -165,18 +167,6 @@ ROUTES: dict[str, Callable[..., Painter]] = {"atoms": _atom_painter, "volumes": 
 def _grid_cells(atoms: np.ndarray, origin: np.ndarray, pixel_size: float) -> np.ndarray:
     """Return positions of atoms in a grid in the order z, y, x, (3, n_atoms)."""
     return atoms[:, ::-1].T / pixel_size + origin[:, None]
-
-
-def _turned(volume: np.ndarray, angle: float, origin: np.ndarray) -> np.ndarray:
-    """Return the density turned about z."""
-    cosine, sine = np.cos(angle), np.sin(angle)
-    back = np.array([[1, 0, 0], [0, cosine, -sine], [0, sine, cosine]])
-    offset = (origin - back @ origin) * [0, 1, 1]
-    # A turn about z mixes no slices: empty ones, about half, need no interpolation.
-    filled = volume.any(axis=(1, 2))
-    turned = np.zeros_like(volume)
-    turned[filled] = ndimage.affine_transform(volume[filled], back, offset=offset, order=1)
-    return turned
 
 
 def _tilted_sum(volume: np.ndarray, frame: Frame, origin: np.ndarray) -> np.ndarray:
