@@ -6,7 +6,7 @@ with commands that run as they are printed.
 
 import pickle
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -54,7 +54,7 @@ def export(
         raise ValueError(
             f"points go along intervals and circles; factor {factor} has more dimensions."
         )
-    others = [other for i, other in enumerate(run.places, start=1) if i != factor]
+    others = [*run.places[: factor - 1], *run.places[factor:]]
     labels, centres = bin_labels(place.displayed, place.topology, n_bins=n_bins)
     request = Request(run, place, others, labels, centres, folder.absolute(), training, workers)
     files, commands = BRIDGES[program](request)
@@ -83,6 +83,11 @@ class Request:
     def particles(self) -> Particles | None:
         """Particles of the run, in its order; None if it knows none."""
         return self.run.particles if "particles" in self.run.record else None
+
+    @property
+    def bins(self) -> dict[int, np.ndarray]:
+        """Rows of each bin that is not empty."""
+        return {k: np.flatnonzero(self.labels == k) for k in np.unique(self.labels).tolist()}
 
     @property
     def symmetry(self) -> str:
@@ -177,7 +182,7 @@ class Request:
     def points(self, latents: np.ndarray) -> bytes:
         """Return the fitted coordinates of one sample in each bin, as text."""
         # A program decodes its own coordinates, not ours: a point is a sample's.
-        rows = steady_samples(self.place, self.others, self.labels, self.centres)
+        rows = steady_samples(self.place, self.others, self.bins, self.centres)
         # Eight digits are what single precision has.
         lines = (" ".join(f"{value:.8g}" for value in point) for point in latents[rows])
         return "".join(f"{line}\n" for line in lines).encode()
@@ -195,16 +200,15 @@ def command(*words: str | Path) -> str:
     return shell_line(*words) + "\n"
 
 
-def comment(text: str, *, width: int | None = 88) -> str:
+def comment(text: str, *, width: int = 88) -> str:
     """Return a text as lines of a comment.
 
     >>> comment("one bin after the other")
     '# one bin after the other\\n'
     """
     # Line ends in the name of a file would end the comment: all blanks are made one.
-    lines = [printable(one_line(text))]
-    if width is not None:
-        lines = wrap(lines[0], width - 2, break_long_words=False, break_on_hyphens=False)
+    text = printable(one_line(text))
+    lines = wrap(text, width - 2, break_long_words=False, break_on_hyphens=False)
     return "".join(f"# {line}\n" for line in lines)
 
 
@@ -212,26 +216,19 @@ def comment(text: str, *, width: int | None = 88) -> str:
 
 
 def steady_samples(
-    place: Place, others: Sequence[Place], labels: np.ndarray, centres: np.ndarray
-) -> np.ndarray:
+    place: Place, others: Sequence[Place], bins: Mapping[int, np.ndarray], centres: np.ndarray
+) -> list[int]:
     """Return one sample of each bin, all at about one coordinate on the other factors.
 
     Empty bins have none. Points are samples themselves, so none is off the data. The common
     coordinate is the one, of some drawn at random, that is nearest to all bins.
     """
-    # Every sample is in a bin here, so the labels are the bins that are not empty.
-    filled = np.unique(labels)
-    bins = [np.flatnonzero(labels == k) for k in filled]
-    if others:
-        bins = _near_common_place(others, bins)
-    chosen = []
-    for k, rows in zip(filled, bins, strict=True):
-        distance = np.abs(place[rows].displayed - centres[k])
-        if place.topology == "circle":
-            # The shorter way round.
-            distance = np.minimum(distance, 360 - distance)
-        chosen.append(rows[distance.argmin()])
-    return np.array(chosen)
+    near = _near_common_place(others, list(bins.values())) if others else bins.values()
+    features, targets = place.features, Place.from_displayed(centres, place.topology).features
+    return [
+        rows[np.linalg.norm(features[rows] - targets[k], axis=1).argmin()]
+        for k, rows in zip(bins, near, strict=True)
+    ]
 
 
 def _near_common_place(others: Sequence[Place], bins: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -263,9 +260,8 @@ def _relion(request: Request) -> Bridge:
     )
     commands += command("cd", request.image_folder)
     # A STAR file without defocus is of images without a CTF.
-    options = ["--ctf"] if "defocus_u" in request.run.particles.microscope else []
-    if request.symmetry != "C1":
-        options += ["--sym", request.symmetry]
+    options = ["--ctf"] * ("defocus_u" in request.run.particles.microscope)
+    options += ["--sym", request.symmetry] * (request.symmetry != "C1")
     for name, content, text in _bins(request, suffix=".star"):
         files[f"{name}.star"] = content
         star, volume = request.folder / f"{name}.star", request.folder / f"{name}.mrc"
@@ -286,7 +282,7 @@ def _cryosparc(request: Request) -> Bridge:
     for name, particles, text in _bins(request, suffix=".cs"):
         content, group, missing = result_group(particles, f"{name}.cs", request.image_folder)
         files |= {f"{name}.cs": content, f"{name}.csg": group}
-        commands += comment(f"{request.folder / name}.csg: {text}", width=None)
+        commands += comment(f"{request.folder / name}.csg: {text}", width=10**6)
     commands += comment(
         "then Homogeneous Reconstruction Only with the particles of each"
         + ("." if request.symmetry == "C1" else f", symmetry {request.symmetry}.")
@@ -304,16 +300,16 @@ def _bins(request: Request, *, suffix: str) -> list[tuple[str, bytes, str]]:
     particles = request.star_or_cs(suffix)
     # A worker reads the file of particles again, and may run in another folder.
     known = replace(particles.without_images(), path=particles.path.absolute())
-    bins = [(k, np.flatnonzero(request.labels == k)) for k in np.unique(request.labels)]
+    places = request.run.places
     jobs = [
-        (known[rows], coordinate_columns([place[rows] for place in request.run.places], suffix))
-        for _, rows in bins
+        (known[rows], coordinate_columns([place[rows] for place in places], suffix))
+        for rows in request.bins.values()
     ]
     contents = request.workers.map(particles_with, jobs)
     return [
         # From 1, as bins are counted in bins.csv.
         (f"bin_{k + 1:02d}", content, f"{len(rows)} particles around {request.centres[k]:.3g}")
-        for (k, rows), content in zip(bins, contents, strict=True)
+        for (k, rows), content in zip(request.bins.items(), contents, strict=True)
     ]
 
 

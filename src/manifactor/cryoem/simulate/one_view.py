@@ -428,8 +428,8 @@ def _rotated_and_shifted(images: np.ndarray, psi: np.ndarray, shift: np.ndarray)
 def require_microscope(defocus, optics: Optics) -> None:
     """Refuse optics that differ between images and a defocus that is not a range."""
     # The optics group of a STAR file has one value for all images.
-    for name in ("voltage", "spherical_aberration", "amplitude_contrast"):
-        require_number(f"optics.{name}", getattr(optics, name))
+    for name, value in vars(optics).items():
+        require_number(f"optics.{name}", value)
     if defocus is None:
         return
     is_pair = np.shape(defocus) == (2,) and all(isinstance(end, Real) for end in defocus)
