@@ -135,9 +135,8 @@ class Request:
             )
         if particles.stack is not None and self._found_folder is None:
             found.append(
-                f"the images that {particles.path} names were not found in its folder, "
-                "in one above it or in the current folder; the commands run where they "
-                "are."
+                f"the images that {particles.path} names were not found in its folder, in one "
+                "above it or in the current folder; the commands run where they are."
             )
         return found
 

@@ -73,9 +73,8 @@ def read_joined(path: Path, results: Path, *, pixel_size: float | None = None) -
     rows, missing = rows_of(found["uid"], own["uid"])
     if missing:
         raise ValueError(
-            f"{path} must hold all particles of {results}; {len(missing)} of "
-            f"{len(rows)} are missing, the first with uid {missing[0]}. "
-            "Export both from the same job."
+            f"{path} must hold all particles of {results}; {len(missing)} of {len(rows)} are "
+            f"missing, the first with uid {missing[0]}. Export both from the same job."
         )
     if len(np.unique(rows)) < len(rows):
         raise ValueError(f"{results} must hold each uid once; some occur twice.")

@@ -109,9 +109,8 @@ def particle_images(particles: Particles, *, folder: Path | None = None) -> Imag
     """
     if particles.stack is None or particles.slice is None:
         raise ValueError(
-            f"{particles.path} names no images (rlnImageName, or blob/path); give "
-            "particles with images, or the coordinates that another program found for "
-            "them."
+            f"{particles.path} names no images (rlnImageName, or blob/path); give particles with "
+            "images, or the coordinates that another program found for them."
         )
     # Checked now: a missing stack should not be found after an hour of reading.
     names, file = np.unique(particles.stack, return_inverse=True)
@@ -146,9 +145,8 @@ def stack_images(path: Path, *, pixel_size: float | None = None) -> ImageSource:
     # A stack of as many images as they are wide is possible, but rare.
     if path.suffix.lower() == ".mrc" and [count, count] == shape:
         raise ValueError(
-            f"{path} looks like a volume, {_times(header.shape)}; images are "
-            "expected. If it is a stack, rename it to .mrcs; for volumes, give the "
-            "folder that holds them."
+            f"{path} looks like a volume, {_times(header.shape)}; images are expected. If it is a "
+            "stack, rename it to .mrcs; for volumes, give the folder that holds them."
         )
     zeros, numbers = np.zeros(count, int), np.arange(count)
     return _source((path,), zeros, numbers, tuple(shape), pixel_size or header.voxel_size)
@@ -164,9 +162,8 @@ def volume_series(folder: Path) -> ImageSource:
     files = tuple(sorted(folder.glob("*.mrc"), key=numeric_order))
     if not files:
         raise ValueError(
-            f"the folder {folder} must hold .mrc volumes; it holds none. For samples, "
-            "give a file, a folder of Parquet files or a Zarr store; for particles, "
-            "their STAR or .cs file."
+            f"the folder {folder} must hold .mrc volumes; it holds none. For samples, give a file, "
+            "a folder of Parquet files or a Zarr store; for particles, their STAR or .cs file."
         )
     count, first = len(files), _headers(files, "volumes")[0]
     return ImageSource(

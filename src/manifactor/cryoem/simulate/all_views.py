@@ -462,8 +462,7 @@ def _centred(
     enough = 2 * (int(np.ceil(radius(centre) / pixel_size + MAX_SHIFT)) + 1)
     if size < enough:
         raise ValueError(
-            f"`size` must be at least {enough} pixels of {pixel_size:g} A for every "
-            f"state to stay inside in every view; got {size}. Enlarge `size` or "
-            "`pixel_size`, or lower `stretch`."
+            f"`size` must be at least {enough} pixels of {pixel_size:g} A for every state to stay "
+            f"inside in every view; got {size}. Enlarge `size` or `pixel_size`, or lower `stretch`."
         )
     return replace(molecule, atoms=molecule.atoms - [0.0, 0.0, centre])

@@ -136,9 +136,8 @@ class Motion:
         # Above rounding: .6 and .8 are allowed.
         if self.correlation**2 + self.view_correlation**2 > 1 + 1e-9:
             raise ValueError(
-                "the squares of `correlation` and `view_correlation` must add up to at "
-                f"most 1; got {self.correlation} and {self.view_correlation}. Lower "
-                "one of them."
+                "the squares of `correlation` and `view_correlation` must add up to at most 1; got "
+                f"{self.correlation} and {self.view_correlation}. Lower one of them."
             )
 
     @property
