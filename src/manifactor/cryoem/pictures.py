@@ -52,11 +52,7 @@ def strip(images: np.ndarray, *, captions: Sequence[str] | None = None) -> np.nd
         boxes = _captions("captions", captions, len(tiles), tiles.shape[2])
         tiles = np.concatenate([tiles, boxes], axis=1)
     # Rows of about equal length look better than full ones with a short last.
-    n_rows = ceil_div(len(tiles), 12)
-    n_columns = ceil_div(len(tiles), n_rows)
-    missing = _paper(n_rows * n_columns - len(tiles), *tiles.shape[1:])
-    cells = np.concatenate([tiles, missing]).reshape(n_rows, n_columns, *tiles.shape[1:])
-    return _framed(_mosaic(cells))
+    return _picture(_placed(tiles, ceil_div(len(tiles), ceil_div(len(tiles), 12))))
 
 
 def grid_picture(
@@ -72,16 +68,14 @@ def grid_picture(
     # All images of the grid in one call: the grey scale is that of all of them.
     tiles = enlarged(np.reshape(images, (-1, height, width)), MIN_TILE)
     _, height, width = tiles.shape
-    picture = _mosaic(tiles.reshape(n_rows, n_columns, height, width))
+    left = 0 if rows is None else MIN_TILE + GAP
+    placed = _placed(tiles, n_columns, left=left)
     if columns is not None:
-        below = _captions("columns", columns, n_columns, width)
-        picture = np.concatenate([picture, _mosaic(below[None])])
+        boxes = _captions("columns", columns, n_columns, width)
+        placed += _placed(boxes, n_columns, left=left, above=n_rows * (height + GAP))
     if rows is not None:
-        left = _mosaic(_captions("rows", rows, n_rows, MIN_TILE, height)[:, None])
-        # Empty where the captions of the rows meet those of the columns.
-        corner = _paper(len(picture) - len(left), left.shape[1])
-        picture = np.concatenate([np.concatenate([left, corner]), picture], axis=1)
-    return _framed(picture)
+        placed += _placed(_captions("rows", rows, n_rows, MIN_TILE, height), 1)
+    return _picture(placed)
 
 
 def png_bytes(picture: np.ndarray) -> bytes:
@@ -162,26 +156,26 @@ def require_images(images: np.ndarray, n_axes: int) -> np.ndarray:
     return np.asarray(images)
 
 
-def _paper(*shape: int) -> np.ndarray:
-    return np.full(shape, PAPER, dtype=np.uint8)
+# A tile, and how far it lies below and right of the margin.
+Placed = tuple[int, int, np.ndarray]
 
 
-def _mosaic(tiles: np.ndarray) -> np.ndarray:
-    """Return tiles, (rows, columns, height, width), as one picture.
-
-    Below and to the right of each is a gap.
-    """
-    rows, columns, height, width = tiles.shape
-    cells = _paper(rows, height + GAP, columns, width + GAP)
-    cells[:, :height, :, :width] = tiles.transpose(0, 2, 1, 3)
-    return cells.reshape(rows * (height + GAP), columns * (width + GAP))
+def _placed(tiles: np.ndarray, n_columns: int, *, above: int = 0, left: int = 0) -> list[Placed]:
+    """Return where tiles, (n, height, width), lie in rows, with gaps between them."""
+    _, height, width = tiles.shape
+    return [
+        (above + k // n_columns * (height + GAP), left + k % n_columns * (width + GAP), tile)
+        for k, tile in enumerate(tiles)
+    ]
 
 
-def _framed(picture: np.ndarray) -> np.ndarray:
-    """Return the picture with a margin of 6 pixels."""
-    # The last gap between tiles is part of the margin below and to the right.
-    margins = (6, 6 - GAP)
-    return np.pad(picture, (margins, margins), constant_values=PAPER)
+def _picture(placed: Sequence[Placed]) -> np.ndarray:
+    """Return tiles on paper with a margin of 6 pixels."""
+    ends = [(y + len(tile) + 12, x + tile.shape[1] + 12) for y, x, tile in placed]
+    picture = np.full(np.max(ends, axis=0), PAPER, dtype=np.uint8)
+    for y, x, tile in placed:
+        picture[y + 6 :, x + 6 :][: len(tile), : tile.shape[1]] = tile
+    return picture
 
 
 def _captions(
