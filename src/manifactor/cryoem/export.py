@@ -6,9 +6,10 @@ with commands that run as they are printed.
 
 import pickle
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from textwrap import wrap
 
@@ -152,16 +153,16 @@ class Request:
     def latents(self) -> np.ndarray:
         """Return the coordinates that were fitted."""
         run, path = self.run, self.run.input
-        if path.suffix.lower() == ".cs" and not is_of_all_views(run.record):
-            raise ValueError(
-                "cryoSPARC makes its own volumes of these components: select particles "
-                "to .cs and use it there."
-            )
         fitted = ""
         if is_of_all_views(run.record):
             fitted = (
                 "images of all views. For volumes along its motions, use manifactor average, or "
                 "export to relion or aspire (STAR files) or cryosparc (.cs files)."
+            )
+        elif path.suffix.lower() == ".cs":
+            fitted = (
+                "components of cryoSPARC, which makes its own volumes of them: select particles to "
+                ".cs and use it there."
             )
         elif "components" in run.record or not path.is_file():
             fitted = "images or volumes. Fit its z file with --particles."
@@ -502,23 +503,16 @@ def _voxel_size(request: Request, config: Path) -> float | None:
     found = re.fullmatch(r"\d{1,6}", _stated(config, "lattice_args", "D"))
     # The lattice of an even box has one point more, to be symmetric about 0.
     box = int(found[0]) - 1 if found else 0
-    width, particles = _trained_width(config), request.particles
-    if width is None and particles is not None and particles.pixel_size:
-        image = request.first_image
-        width = None if image is None else image.shape[-1] * particles.pixel_size
-    return None if width is None or box <= 0 else width / box
-
-
-def _trained_width(config: Path) -> float | None:
-    """Return the width in Angstrom of the images that a model was trained on."""
-    path = Path(_stated(config, "dataset_args", "ctf").strip("\"'"))
     try:
-        # The first two columns are the box and the pixel size.
-        box, pixel_size = read_pickled_array(path)[0, :2]
+        # The first two columns of the CTF are the box and the pixel size.
+        table = read_pickled_array(Path(_stated(config, "dataset_args", "ctf").strip("\"'")))
+        width = float(table[0, 0]) * float(table[0, 1])
     except (OSError, ValueError, IndexError):
-        return None
-    width = float(box) * float(pixel_size)
-    return width if 0 < width < float("inf") else None
+        width = 0.0
+    particles, image = request.particles, request.first_image
+    if not 0 < width < inf and particles is not None and image is not None:
+        width = image.shape[-1] * (particles.pixel_size or 0.0)
+    return width / box if box > 0 and 0 < width < inf else None
 
 
 def _stated(config: Path, section: str, entry: str) -> str:
@@ -531,7 +525,7 @@ def _stated(config: Path, section: str, entry: str) -> str:
     return found[1].strip() if found else ""
 
 
-BRIDGES: dict[str, Callable[[Request], Bridge]] = {
+BRIDGES = {
     "cryodrgn": _cryodrgn,
     "recovar": _recovar,
     "aspire": _aspire,

@@ -10,7 +10,7 @@ and in that it plays for ever.
 
 import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -265,10 +265,7 @@ def _gif_bytes(frames: np.ndarray, seconds_per_frame: float) -> bytes | None:
 
 
 # By ending; None where a file cannot be made.
-MOVIES: dict[str, Callable[[np.ndarray, float], bytes | None]] = {
-    ".gif": _gif_bytes,
-    ".mp4": mp4_bytes,
-}
+MOVIES = {".gif": _gif_bytes, ".mp4": mp4_bytes}
 
 
 def _frames(images: np.ndarray, circular: bool) -> np.ndarray:

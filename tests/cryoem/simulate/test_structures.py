@@ -68,7 +68,7 @@ def test_pdb_and_mmcif_give_the_same_molecule(pdb_file, tmp_path):
 def test_a_residue_without_a_number_is_not_selected_by_number(pdb_file):
     blank = pdb_file.read_text().replace("ALA A   2", "ALA A    ")
     pdb_file.write_text(blank)
-    with pytest.raises(ValueError, match="chain A has residues without"):
+    with pytest.raises(ValueError, match=r"molecule\.pdb, chain A has residues without"):
         read_molecule(pdb_file, rotor=["A:1-5"])
     assert read_molecule(pdb_file, rotor=["A"]).rotor.sum() == 6
     # One selection need not be in a list.

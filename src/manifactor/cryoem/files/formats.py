@@ -1,6 +1,6 @@
 """Particles of any program: readers and writers, and which particles are used."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -14,11 +14,8 @@ from manifactor.cryoem.files.stacks import ImageSource, particle_images
 from manifactor.cryoem.files.star import read_relion, write_relion
 
 # By suffix; a new format is one line in each table.
-READERS: dict[str, Callable[..., Particles]] = {".star": read_relion, ".cs": read_cryosparc}
-WRITERS: dict[str, Callable[[Particles, Mapping[str, np.ndarray]], bytes]] = {
-    ".star": write_relion,
-    ".cs": write_cryosparc,
-}
+READERS = {".star": read_relion, ".cs": read_cryosparc}
+WRITERS = {".star": write_relion, ".cs": write_cryosparc}
 
 
 def read_particles(path, *, pixel_size: float | None = None) -> Particles:
@@ -112,8 +109,10 @@ class ParticleChoice:
         inside = np.ones(len(particles), dtype=bool)
         wanted = {"class": self.classes, "optics group": self.optics_groups}
         for name, numbers in wanted.items():
+            if not numbers:
+                continue
             option, groups = f"--{name.replace(' ', '-')}", particles.microscope.get(name)
-            if numbers and groups is None:
+            if groups is None:
                 raise ValueError(
                     f"{option} needs the {name} of every particle ({GROUP_LABELS[name]}); "
                     f"{particles.path} has none."
@@ -123,8 +122,7 @@ class ParticleChoice:
                     raise ValueError(
                         f"{option} must be one of {group_sizes(groups)}; got {number}."
                     )
-            if numbers:
-                inside &= np.isin(groups, numbers)
+            inside &= np.isin(groups, numbers)
         if not inside.any():
             raise ValueError(
                 f"the chosen classes and optics groups must share particles; those of "

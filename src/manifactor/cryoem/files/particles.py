@@ -87,7 +87,7 @@ def rows_of(wanted: np.ndarray, listed: np.ndarray) -> tuple[np.ndarray, list]:
 
 
 # What states the pixel size.
-PIXEL_SIZE_LABELS = "rlnImagePixelSize, rlnDetectorPixelSize with rlnMagnification, or blob/psize_A"
+PIXEL_SIZE_LABELS = "rlnImagePixelSize, or rlnDetectorPixelSize with rlnMagnification; blob/psize_A"
 
 
 @dataclass(frozen=True)

@@ -328,7 +328,7 @@ def read_molecule(path, *, rotor: Sequence[str], assembly: str | None = None) ->
     sites = [site for model in list(structure)[:1] for site in model.all()]
     if not sites:
         raise ValueError(f"{path} must hold atoms; it holds none.")
-    turns = _rotor_atoms(rotor, sites)
+    turns = _rotor_atoms(rotor, sites, path)
     atoms = np.array([site.atom.pos.tolist() for site in sites])
     atoms = atoms - atoms.mean(axis=0)
     z = atoms[:, 2]
@@ -339,7 +339,7 @@ def read_molecule(path, *, rotor: Sequence[str], assembly: str | None = None) ->
     return Molecule(atoms, weights, np.where(turns, 0, 1))
 
 
-def _rotor_atoms(rotor: Sequence[str], sites: list) -> np.ndarray:
+def _rotor_atoms(rotor: Sequence[str], sites: list, path) -> np.ndarray:
     """Return the mask of the atoms that selections such as "B" or "A:219-421" name."""
     chains = np.array([site.chain.name for site in sites])
     residues = np.array([site.residue.seqid.num for site in sites])
@@ -361,8 +361,8 @@ def _rotor_atoms(rotor: Sequence[str], sites: list) -> np.ndarray:
             numbers = residues[selected]
             if None in numbers:
                 raise ValueError(
-                    f"`rotor` selects residues by number; chain {chain} has residues without one. "
-                    "Number them, or name whole chains."
+                    f"`rotor` selects residues by number; in {path}, chain {chain} has residues "
+                    "without one. Number them, or name whole chains."
                 )
             selected[selected] = (numbers >= int(first)) & (numbers <= int(last))
             if not selected.any():

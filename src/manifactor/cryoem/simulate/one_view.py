@@ -161,7 +161,7 @@ def _volume_painter(molecule: Molecule, frame: Frame, reach: np.ndarray, blur: f
 
 
 # Both make a painter of the molecule, the frame, the largest stretch and the blur.
-ROUTES: dict[str, Callable[..., Painter]] = {"atoms": _atom_painter, "volumes": _volume_painter}
+ROUTES = {"atoms": _atom_painter, "volumes": _volume_painter}
 
 
 def _grid_cells(atoms: np.ndarray, origin: np.ndarray, pixel_size: float) -> np.ndarray:
