@@ -9,7 +9,7 @@ import pytest
 import starfile
 from PIL import Image
 
-from manifactor.cryoem.movies import can_write_mp4
+from manifactor.cryoem.pictures import can_write_mp4
 
 from .conftest import N, manifactor, places, record_of, refusal
 

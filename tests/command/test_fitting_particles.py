@@ -9,7 +9,7 @@ import pytest
 import starfile
 
 from manifactor import datasets
-from manifactor.cryoem.files.cryosparc import read_cs
+from manifactor.cryoem.files.cryosparc import npy_bytes, read_cs
 from manifactor.cryoem.files.mrc import write_volume
 from manifactor.scores import coordinate_correlation
 
@@ -26,7 +26,7 @@ def test_both_motions_are_found(molecule, run):
 @pytest.mark.slow
 def test_places_that_noise_moves_far_are_no_product(folder, capsys):
     size = "--size 54 --pixel-size 4 --snr 1"
-    assert manifactor(f"simulate molecule --n 700 {size} --out noisy") == 0
+    assert manifactor(f"simulate molecule --n 400 {size} --out noisy") == 0
     assert manifactor("fit noisy/particles.star --out run") == 0
     record = record_of(folder / "run")
     assert record["verdict"] != "product"
@@ -36,34 +36,24 @@ def test_places_that_noise_moves_far_are_no_product(folder, capsys):
 
 def test_the_places_are_appended_to_the_particles(molecule, run):
     before, after = (starfile.read(f / "particles.star") for f in (molecule, run))
-    assert list(after["particles"])[: len(before["particles"].columns)] == list(before["particles"])
+    columns = list(before["particles"])
+    assert after["particles"][columns].equals(before["particles"])
     table = np.genfromtxt(run / "coordinates.csv", delimiter=",", names=True)
-    np.testing.assert_allclose(after["particles"]["mfFactor1"], table["factor1"], atol=1e-6)
-    np.testing.assert_allclose(
-        after["particles"]["mfFactor2Confidence"], table["factor2_confidence"], atol=1e-6
-    )
-    shortened = [
-        line.rsplit(" ", 4)[0]
-        for line in (run / "particles.star").read_text().splitlines()
-        if "@" in line
-    ]
-    assert shortened == [
-        line for line in (molecule / "particles.star").read_text().splitlines() if "@" in line
-    ]
+    for ours, theirs in (("mfFactor1", "factor1"), ("mfFactor2Confidence", "factor2_confidence")):
+        np.testing.assert_allclose(after["particles"][ours], table[theirs], atol=1e-6)
 
 
 @pytest.mark.slow
 def test_a_subset_can_be_fitted_again(molecule, run, folder):
     _, number = places(run)["interval"]
     shutil.copytree(molecule, folder / "data")
-    assert manifactor(f"select {run} --factor {number} --range 0 .9 --out subset.star") == 0
+    assert manifactor(f"select {run} --factor {number} --range 0 .6 --out subset.star") == 0
     assert manifactor("fit subset.star --out again") == 0
     before, after = (
         starfile.read(path)["particles"] for path in ("subset.star", "again/particles.star")
     )
-    assert sorted(after.columns) == sorted(
-        before.columns
-    )  # the places are new, and stand there once
+    # The places are new, and stand there once.
+    assert sorted(after.columns) == sorted(before.columns)
     assert len(after) == len(before)
 
 
@@ -103,8 +93,7 @@ def test_cryosparc_particles_come_back_with_their_uids(latent, folder, capsys):
     table["uid"] = np.random.default_rng(0).permutation(N) + 10**12
     for k in range(3):
         table[f"components_mode_{k}/value"] = latent[:, k]
-    with (folder / "particles.cs").open("wb") as file:
-        np.save(file, table)
+    (folder / "particles.cs").write_bytes(npy_bytes(table))
     assert manifactor("fit particles.cs --out run") == 0
     written = read_cs(folder / "run" / "particles.cs")
     np.testing.assert_array_equal(written["uid"], table["uid"])
@@ -112,11 +101,10 @@ def test_cryosparc_particles_come_back_with_their_uids(latent, folder, capsys):
     number = places(folder / "run")["interval"][1]
     assert manifactor(f"select run --factor {number} --range 0 .5 --out low.cs") == 0
     low = read_cs(folder / "low.cs")
-    np.testing.assert_array_equal(
-        low["uid"], table["uid"][places(folder / "run")["interval"][0] <= 0.5]
-    )
-    with (folder / "other.cs").open("wb") as file:
-        np.save(file, table[:0:-1])  # in another order, and without the first
+    inside = places(folder / "run")["interval"][0] <= 0.5
+    np.testing.assert_array_equal(low["uid"], table["uid"][inside])
+    # In another order, and without the first.
+    (folder / "other.cs").write_bytes(npy_bytes(table[:0:-1]))
     line = "fit particles.cs --particles other.cs --out again"
     message = refusal(line, folder, capsys)
     assert f"other.cs must hold all particles of particles.cs; 1 of {N}" in message
@@ -125,7 +113,7 @@ def test_cryosparc_particles_come_back_with_their_uids(latent, folder, capsys):
 @pytest.mark.slow
 def test_a_series_of_volumes_is_factored_and_averaged(folder, capsys):
     volumes, angle, _ = datasets.simulate_volumes(
-        300, size=24, pixel_size=9.5, blur=9.0, random_state=0
+        150, size=24, pixel_size=9.5, blur=9.0, random_state=0
     )
     (folder / "series").mkdir()
     for i, volume in enumerate(volumes):
@@ -145,7 +133,7 @@ def test_a_series_of_volumes_is_factored_and_averaged(folder, capsys):
 @pytest.mark.slow
 def test_images_turned_and_shifted_in_their_plane_are_brought_into_one_frame(folder, capsys):
     size = "--size 54 --pixel-size 4 --snr 100 --in-plane"
-    assert manifactor(f"simulate molecule --n 500 {size} --out data") == 0
+    assert manifactor(f"simulate molecule --n 300 {size} --out data") == 0
     assert manifactor("fit data/particles.star --out run") == 0
     for topology, (coordinate, _) in places(folder / "run").items():
         found = np.radians(coordinate) if topology == "circle" else coordinate
@@ -159,7 +147,7 @@ def test_images_turned_and_shifted_in_their_plane_are_brought_into_one_frame(fol
 @pytest.mark.slow
 def test_uncorrected_defocus_is_named(folder, capsys):
     size = "--size 54 --pixel-size 4 --snr 30 --defocus 10000 25000"
-    assert manifactor(f"simulate molecule --n 1000 {size} --out data") == 0
+    assert manifactor(f"simulate molecule --n 300 {size} --out data") == 0
     assert manifactor("fit data/particles.star --out run") == 0
     out = capsys.readouterr().out
     assert "Warning: " in out

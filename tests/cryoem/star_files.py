@@ -19,26 +19,16 @@ RELION_30 = "\n" + loop(
     "rlnAnglePsi rlnOriginX rlnOriginY rlnRandomSubset",
     [
         row(
-            "1021.000000",
-            f"{number}@Extract/job007/mic_{mic}.mrcs",
-            f"mic_{mic}.mrc",
-            "300.000000",
-            "2.700000",
-        )[:-1]
-        + row("0.100000", u, "14810.5", "35.870000", "5.000000", "37037.037037", pose, half)
+            f"1021.000000 {number}@Extract/job007/mic_{mic}.mrcs mic_{mic}.mrc 300.000000 2.700000",
+            f"0.100000 {u} 14810.5 35.870000 5.000000 37037.037037 {pose} {half}",
+        )
         for number, mic, u, pose, half in [
-            (
-                "000001",
-                "a",
-                "15120.300781",
-                "-17.95410 90.000000 12.500000 2.000000 -1.000000",
-                "1",
-            ),
-            ("000002", "a", "15120.300781", "171.00000 12.250000 -170.1 0.500000 3.250000", "2"),
-            ("000003", "a", "15120.3", "0.000000 0.000000 0.000000 -4.000000 0.000000", "1"),
-            ("000012", "b", "2.101e+04", "95.25 178.500000 1e-3 1.000000 1.000000", "2"),
-            ("000001", "b", "21010.000000", "-95.250000 45.000000 60 0.000000 -2.5", "2"),
-            ("000002", "b", "21010.00", "30.000000 60.000000 90.000000 0 0", "1"),
+            ("000001", "a", "15120.300781", "-17.95410 90.000000 12.500000 2.000000 -1.000000", 1),
+            ("000002", "a", "15120.300781", "171.00000 12.250000 -170.1 0.500000 3.250000", 2),
+            ("000003", "a", "15120.3", "0.000000 0.000000 0.000000 -4.000000 0.000000", 1),
+            ("000012", "b", "2.101e+04", "95.25 178.500000 1e-3 1.000000 1.000000", 2),
+            ("000001", "b", "21010.000000", "-95.250000 45.000000 60 0.000000 -2.5", 2),
+            ("000002", "b", "21010.00", "30.000000 60.000000 90.000000 0 0", 1),
         ]
     ],
 )
@@ -50,8 +40,8 @@ RELION_31 = (
         "rlnOpticsGroupName rlnOpticsGroup rlnVoltage rlnSphericalAberration rlnAmplitudeContrast rlnImagePixelSize "
         "rlnImageSize rlnImageDimensionality",
         [
-            row("opticsGroup7", "7", "300.000000", "2.700000", "0.100000", "1.244531", "256", "2"),
-            row("opticsGroup2", "2", "200.000000", "0.010000", "0.070000", "1.244531", "256", "2"),
+            row("opticsGroup7 7 300.000000 2.700000 0.100000 1.244531 256 2"),
+            row("opticsGroup2 2 200.000000 0.010000 0.070000 1.244531 256 2"),
         ],
     )
     + "\n# version 30001\n\n"
@@ -75,7 +65,7 @@ RELION_5 = (
     + loop(
         "optics",
         "rlnOpticsGroup rlnOpticsGroupName rlnAmplitudeContrast rlnSphericalAberration rlnVoltage rlnImagePixelSize",
-        [row("1", "opticsGroup1", "0.100000", "1.400000", "300.000000", "0.885000")],
+        [row("1 opticsGroup1 0.100000 1.400000 300.000000 0.885000")],
     )
     + "\n# version 50001\n\n"
     + loop(
@@ -84,22 +74,17 @@ RELION_5 = (
         "rlnAngleRot rlnAngleTilt rlnAnglePsi rlnOriginXAngst rlnOriginYAngst rlnRandomSubset rlnGroupName",
         [
             row(
-                "1862.0",
-                "-999.00000",
-                f"{i:06d}@Extract/job032/Movies/m.mrcs",
-                "1",
-                "10863.857422",
-                "10575.72",
-            )[:-1]
-            + row("77.967194", rot, "81.25", "-12.5", x, "0.177", "1", "group_01")
-            for i, rot, x in [
-                (1, "-160.25971", "-2.12499"),
-                (2, "-160.2", "1.115"),
-                (3, "1.6e+02", "0.00"),
-                (4, "0", "-0.885"),
-                (5, "90.0000000", "1"),
-                (6, "179.99", "12.3456789"),
-            ]
+                f"1862.0 -999.00000 {i:06d}@Extract/job032/Movies/m.mrcs 1 10863.857422 10575.72",
+                f"77.967194 {rot} 81.25 -12.5 {x} 0.177 1 group_01",
+            )
+            for i, (rot, x) in enumerate(
+                zip(
+                    ["-160.25971", "-160.2", "1.6e+02", "0", "90.0000000", "179.99"],
+                    ["-2.12499", "1.115", "0.00", "-0.885", "1", "12.3456789"],
+                    strict=True,
+                ),
+                start=1,
+            )
         ],
     )
 )
@@ -110,7 +95,7 @@ RELION_5_TOMO = (
     + loop(
         "optics",
         "rlnOpticsGroup rlnOpticsGroupName rlnVoltage rlnSphericalAberration rlnAmplitudeContrast rlnImagePixelSize",
-        [row("1", "opticsGroup1", "300.000000", "2.700000", "0.070000", "5.400000")],
+        [row("1 opticsGroup1 300.000000 2.700000 0.070000 5.400000")],
     )
     + "\n# version 50001\n\n"
     + loop(
@@ -119,9 +104,9 @@ RELION_5_TOMO = (
         "rlnAngleTilt rlnAnglePsi rlnOriginXAngst rlnOriginYAngst rlnOriginZAngst",
         [
             row(
-                "TS_01", f"TS_01/{i}", x, "1", f"Extract/job009/Subtomograms/TS_01/{i}_stack2d.mrcs"
-            )[:-1]
-            + row("15.5", "85.000000", "-3", "0.540000", "-1.080000", "2.0")
+                f"TS_01 TS_01/{i} {x} 1 Extract/job009/Subtomograms/TS_01/{i}_stack2d.mrcs",
+                "15.5 85.000000 -3 0.540000 -1.080000 2.0",
+            )
             for i, x in enumerate(
                 ["-1042.2", "330", "0.000000", "17.25", "1.5e+03", "-0.1"], start=1
             )
@@ -130,4 +115,3 @@ RELION_5_TOMO = (
 )
 
 FLAVOURS = {"3.0": RELION_30, "3.1": RELION_31, "5": RELION_5, "5 tomo": RELION_5_TOMO}
-BLOCKS = {"3.0": "", "3.1": "particles", "5": "particles", "5 tomo": "particles"}

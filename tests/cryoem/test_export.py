@@ -8,13 +8,15 @@ from dataclasses import replace
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import starfile
 
-from manifactor.cryoem.export import BRIDGES, comment, export, steady_samples
+from manifactor._support.workers import Here
+from manifactor.cryoem.export import comment, export, steady_samples
+from manifactor.cryoem.files.cryosparc import npy_bytes
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.files.mrc import write_stack
 from manifactor.cryoem.files.particles import euler_matrices
@@ -102,13 +104,9 @@ def run(make_run, angles):
 def commands_of(files):
     """The commands of a file as a shell reads them: the folder they run in, and the rest."""
     lines = files["commands.txt"].decode().splitlines()
-    (cd, folder), *rest = [words for line in lines if (words := read(line))]
+    (cd, folder), *rest = [words for line in lines if (words := shlex.split(line, comments=True))]
     assert cd == "cd"
     return Path(folder), rest
-
-
-def read(line):
-    return shlex.split(line, comments=True)
 
 
 def options_of(words):
@@ -116,9 +114,15 @@ def options_of(words):
     return {word: value for word, value in pairwise(words) if word.startswith("-")}
 
 
-def written(run, program, **options):
+def exported(run, program, *, factor=1, n_bins=4, training=None, workers=Here()):
+    folder = run.folder / f"{program}-factor{factor}"
+    how = {"folder": folder, "training": training, "workers": workers}
+    return export(run, factor, program, n_bins=n_bins, **how)
+
+
+def written(run, program):
     """The files of a program, in the folder where they are said to lie."""
-    files = export(run, 1, program, n_bins=4, **options)
+    files = exported(run, program)
     folder = run.folder / f"{program}-factor1"
     folder.mkdir()
     for name, content in files.items():
@@ -126,16 +130,25 @@ def written(run, program, **options):
     return folder, files
 
 
+def text_of(files):
+    """The comments of the commands in one line."""
+    return " ".join(files["commands.txt"].decode().replace("#", "").split())
+
+
 def test_the_name_of_a_file_does_not_end_a_comment():
     assert all(line.startswith("# ") for line in comment("a\nrm b").splitlines())
     assert max(map(len, comment("word " * 60).splitlines())) <= 88
-    assert comment("word " * 60, width=None).count("\n") == 1
+    assert comment("word " * 60, width=10**6).count("\n") == 1
+
+
+def bins_of(labels):
+    return {k: np.flatnonzero(labels == k) for k in np.unique(labels)}
 
 
 def test_points_go_along_the_factor_and_hold_the_other_still(places):
     along, other = places
     labels, centres = bin_labels(along.coordinate, "interval", n_bins=6)
-    rows = steady_samples(along, [other], labels, centres)
+    rows = steady_samples(along, [other], bins_of(labels), centres)
     assert labels[rows].tolist() == list(range(6))
     assert np.abs(along.coordinate[rows] - centres).max() < 1 / 12
     assert np.ptp(other.coordinate[rows]) < 0.2
@@ -144,25 +157,26 @@ def test_points_go_along_the_factor_and_hold_the_other_still(places):
 def test_without_other_factors_points_are_nearest_to_the_centres_of_their_bins():
     along = Place(np.array([0.05, 0.15, 0.9]), "interval")
     labels, centres = bin_labels(along.coordinate, "interval", n_bins=4)
-    assert steady_samples(along, [], labels, centres).tolist() == [1, 2]
+    assert steady_samples(along, [], bins_of(labels), centres) == [1, 2]
+    # The shorter way round.
+    circle = Place(np.radians([1.0, 40.0, 352.0, 300.0]), "circle")
+    bins = {0: np.array([0, 1]), 1: np.array([2, 3])}
+    assert steady_samples(circle, [], bins, np.array([345.0, 5.0])) == [0, 2]
 
 
 def test_points_and_embedding_are_in_the_coordinates_that_were_fitted(run):
-    files = export(run, 1, "recovar", n_bins=4)
+    files = exported(run, "recovar")
     latents = read_pickled_array(run.input)
-    embedding = pickle.loads(files["embedding.pkl"])
-    assert np.array_equal(embedding, latents.astype(np.float32))
+    assert np.array_equal(pickle.loads(files["embedding.pkl"]), latents.astype(np.float32))
     points = np.loadtxt(files["points.txt"].decode().splitlines())
-    apart = np.abs(latents[:, None] - points).max(axis=2).min(axis=0)
-    assert apart.max() < 1e-7
-    assert files["points.txt"] == export(run, 1, "cryodrgn", n_bins=4)["z_values.txt"]
+    assert np.abs(latents[:, None] - points).max(axis=2).min(axis=0).max() < 1e-7
+    assert files["points.txt"] == exported(run, "cryodrgn")["z_values.txt"]
     # Images without a CTF have one of -1 everywhere.
-    _, _, u, v, _, _, aberration, amplitude, phase = pickle.loads(files["ctf.pkl"])[0]
-    assert (u, v, aberration, amplitude, phase) == (0, 0, 0, 1, 0)
+    assert pickle.loads(files["ctf.pkl"])[0, 2:].tolist() == [0, 0, 0, 300, 0, 1, 0]
 
 
 def test_weights_are_one_on_average_in_every_bin(run):
-    files = export(run, 1, "aspire", n_bins=3)
+    files = exported(run, "aspire", n_bins=3)
     weights = np.lib.format.read_array(BytesIO(files["weights.npy"]))
     assert weights.shape == (N, 3)
     assert ((weights > 0).sum(axis=1) <= 1).all()
@@ -173,31 +187,25 @@ def test_weights_are_one_on_average_in_every_bin(run):
 def test_what_cannot_be_exported_is_refused(run, tmp_path, rng):
     sheet = replace(run, places=(run.places[0], Place(rng.normal(size=(N, 2)), "other")))
     views = of_all_views(run, "C1")
-    for given, factor, program, message, options in (
-        (run, 1, "eman", f"one of {', '.join(BRIDGES)}; got eman", {}),
-        (run, 1, "relion", "--training", {"training": tmp_path}),
-        (run, 1, "cryosparc", "reads .cs", {}),
-        (sheet, 2, "cryodrgn", "factor 2 has more dimensions", {}),
-        (views, 1, "cryodrgn", "images of all views", {}),
-        (views, 1, "recovar", "images of all views", {}),
+    for given, program, message, options in (
+        (run, "relion", "--training", {"training": tmp_path}),
+        (run, "cryosparc", "reads .cs", {}),
+        (sheet, "cryodrgn", "factor 2 has more dimensions", {"factor": 2}),
+        (views, "cryodrgn", "images of all views", {}),
+        (views, "recovar", "images of all views", {}),
     ):
         with pytest.raises(ValueError, match=message):
-            export(given, factor, program, n_bins=3, **options)
-
-
-def test_aspire_needs_a_star_file(make_cs_run):
-    with pytest.raises(ValueError, match="ASPIRE reads"):
-        export(make_cs_run(STACK), 1, "aspire", n_bins=3)
+            exported(given, program, **options)
 
 
 def test_what_has_changed_since_the_fit_is_refused(run):
     path = Path(run.record["particles"])
     path.write_text(path.read_text().replace("_rlnAngleRot", "_rlnOther"))
     with pytest.raises(ValueError, match="RECOVAR needs the angles"):
-        export(run, 1, "recovar", n_bins=4)
+        exported(run, "recovar")
     run.input.write_bytes(pickle.dumps(np.zeros((N + 1, 2))))
     with pytest.raises(ValueError, match="301 rows now and had 300 when fitted"):
-        export(run, 1, "cryodrgn", n_bins=3)
+        exported(run, "cryodrgn", n_bins=3)
 
 
 def trained(folder, *, box, ctf=None):
@@ -224,26 +232,33 @@ def test_cryodrgn_decodes_with_the_model_beside_the_coordinates(run, project):
     assert shlex.split(shown)[-2:] == ["--volumes", str(folder)]
     # Trained on images of half the box.
     trained(project, box=BOX // 2)
-    _, [words] = commands_of(export(run, 1, "cryodrgn", n_bins=4))
+    _, [words] = commands_of(exported(run, "cryodrgn"))
     assert float(options_of(words)["--Apix"]) == 6.0
 
 
-def test_the_ctf_of_the_training_knows_the_pixel_size_best(run, project):
-    ctf = np.array([[64, 1.25, 0, 0, 0, 300, 2.7, 0.1, 0]])
-    (project / "ctf.pkl").write_bytes(pickle.dumps(ctf))
-    trained(project, box=32, ctf=project / "ctf.pkl")
-    _, [words] = commands_of(export(run, 1, "cryodrgn", n_bins=4))
-    assert float(options_of(words)["--Apix"]) == 2.5
-
-
 def test_without_a_model_there_is_no_command(run, tmp_path):
-    commands = export(run, 1, "cryodrgn", n_bins=4)["commands.txt"].decode()
+    commands = exported(run, "cryodrgn")["commands.txt"].decode()
     assert all(line.startswith("#") for line in commands.splitlines())
     assert "--training" in commands
     trained(tmp_path, box=BOX)
-    files = export(run, 1, "cryodrgn", n_bins=4, training=tmp_path)
-    _, [words] = commands_of(files)
+    _, [words] = commands_of(exported(run, "cryodrgn", training=tmp_path))
     assert Path(words[2]) == tmp_path / "weights.5.pkl"
+
+
+KNOWN = np.array([[64, 1.25, 0, 0, 0, 300, 2.7, 0.1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("box", "ctf", "voxel_size"),
+    # The CTF of the training knows the pixel size best; else the particles have it.
+    [(32, KNOWN, 2.5), (0, None, None), (32, np.zeros(3), 0.75), (32, np.zeros((0, 9)), 0.75)],
+)
+def test_the_pixel_size_of_a_model_is_that_of_its_training(run, project, box, ctf, voxel_size):
+    (project / "ctf.pkl").write_bytes(pickle.dumps(ctf))
+    trained(project, box=box, ctf=project / "ctf.pkl")
+    _, [words] = commands_of(exported(run, "cryodrgn"))
+    found = options_of(words).get("--Apix")
+    assert (found and float(found)) == voxel_size
 
 
 def test_recovar_finds_particles_images_poses_and_ctf(make_run, angles):
@@ -268,26 +283,21 @@ def test_recovar_finds_particles_images_poses_and_ctf(make_run, angles):
 
 
 def test_relion_finds_every_image_from_its_project(make_run, angles, project):
-    run = make_run(angles, ctf=True)
+    run, workers = make_run(angles, ctf=True), PickledWorkers()
     folder, files = written(run, "relion")
     where, lines = commands_of(files)
     assert where == project
-    count = 0
+    assert len(lines) == 4
+    names = []
     for words in lines:
-        assert words[0] == "relion_reconstruct"
-        assert words[-1] == "--ctf"
+        assert (words[0], words[-1]) == ("relion_reconstruct", "--ctf")
         options = options_of(words)
         assert Path(options["--o"]).parent == folder
-        for name in starfile.read(where / options["--i"])["particles"]["rlnImageName"]:
-            assert (where / name.partition("@")[2]).is_file()
-            count += 1
-    assert count == N
-
-
-def test_files_of_bins_do_not_depend_on_who_makes_them(make_run, angles):
-    run, workers = make_run(angles), PickledWorkers()
-    expected = export(run, 1, "relion", n_bins=4)
-    assert export(run, 1, "relion", n_bins=4, workers=workers) == expected
+        names += list(starfile.read(where / options["--i"])["particles"]["rlnImageName"])
+    assert len(set(names)) == N
+    assert all((where / name.partition("@")[2]).is_file() for name in names)
+    # The files do not depend on who makes them.
+    assert exported(run, "relion", workers=workers) == files
     assert workers.done == 4 * ["particles_with"]
 
 
@@ -298,25 +308,22 @@ def of_all_views(run, symmetry):
 
 
 def test_relion_is_told_the_symmetry_of_the_fit_and_corrects_no_ctf_without_one(run):
-    _, lines = commands_of(export(of_all_views(run, "D2"), 1, "relion", n_bins=4))
+    _, lines = commands_of(exported(of_all_views(run, "D2"), "relion"))
     assert all(words[-2:] == ["--sym", "D2"] for words in lines)
-    _, lines = commands_of(export(of_all_views(run, "C1"), 1, "relion", n_bins=4))
+    _, lines = commands_of(exported(of_all_views(run, "C1"), "relion"))
     assert not any({"--sym", "--ctf"} & set(words) for words in lines)
 
 
-def test_images_that_are_not_found_are_reported(run, project):
-    (project / STACK).rename(project / "elsewhere.mrcs")
-    with pytest.warns(UserWarning, match="were not found"):
-        files = export(run, 1, "relion", n_bins=4)
-    assert files["commands.txt"].startswith(b"# WARNING: the images that")
-
-
-@pytest.mark.parametrize("program", ["cryodrgn", "recovar", "aspire", "relion"])
-def test_volumes_of_one_view_are_called_meaningless(make_run, angles, program):
+def test_what_is_wrong_with_the_particles_is_reported(make_run, angles, project):
     run = make_run(angles * [0.1, 0.1, 1] + [0, 60, 0])
-    with pytest.warns(UserWarning, match="volumes .* one view are meaningless"):
-        files = export(run, 1, program, n_bins=4)
-    assert b"meaningless" in files["commands.txt"]
+    for program in ("cryodrgn", "aspire"):
+        with pytest.warns(UserWarning, match="volumes .* one view are meaningless"):
+            files = exported(run, program)
+        assert "meaningless" in text_of(files)
+    (project / STACK).rename(project / "elsewhere.mrcs")
+    with pytest.warns(UserWarning, match="not found"), pytest.warns(UserWarning, match="one view"):
+        files = exported(replace(run), "relion")
+    assert files["commands.txt"].startswith(b"# WARNING: all particles")
 
 
 def test_aspire_averages_with_the_weights(make_run, angles, monkeypatch):
@@ -339,15 +346,11 @@ def test_aspire_averages_with_the_weights(make_run, angles, monkeypatch):
 def install_aspire(monkeypatch, pixels, saved):
     """Put modules in ASPIRE's place: images are numbers, and so are volumes."""
 
-    class Source(SimpleNamespace):
-        def __getitem__(self, rows):
-            return Source(pixels=self.pixels[rows])
-
     def relion_source(path, *, data_folder, pixel_size, dtype):
         names = starfile.read(path)["particles"]["rlnImageName"]
         assert all((Path(data_folder) / name[7:]).is_file() for name in names)
         assert pixel_size is None  # the STAR file has it
-        return Source(pixels=pixels)
+        return pixels
 
     class Volume(float):
         def __rmul__(self, factor):
@@ -357,7 +360,7 @@ def install_aspire(monkeypatch, pixels, saved):
             saved[path] = float(self)
 
     class Estimator:
-        def __init__(self, weights, source, *, preconditioner, **_):
+        def __init__(self, weights, source, *, preconditioner, checkpoint_iterations):
             assert preconditioner == "none"
             self.weights, self.source = weights, source
 
@@ -366,19 +369,16 @@ def install_aspire(monkeypatch, pixels, saved):
             self._kernel = (self.weights**2).sum()
 
         def estimate(self):
-            images = self.weights[:, 0] @ self.source.pixels
+            images = self.weights[:, 0] @ self.source
             return Volume(images / np.sqrt(len(self.weights)) / self._kernel)
 
-    modules = {
+    for name, members in {
         "aspire": {},
         "aspire.operators": {"IdentityFilter": object},
         "aspire.reconstruction": {"WeightedVolumesEstimator": Estimator},
         "aspire.source": {"RelionSource": relion_source},
-    }
-    for name, members in modules.items():
-        module = ModuleType(name)
-        vars(module).update(members)
-        monkeypatch.setitem(sys.modules, name, module)
+    }.items():
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(**members))
 
 
 @pytest.fixture
@@ -395,8 +395,7 @@ def make_cs_run(run, project):
         table["alignments3D/pose"] = np.random.default_rng(0).normal(size=(N, 3))
         (project / "J2").mkdir()
         particles = project / "J2" / "particles.cs"
-        with particles.open("wb") as file:
-            np.save(file, table)
+        particles.write_bytes(npy_bytes(table))
         run.record["particles"] = str(particles)
         run.record["fingerprint"] = read_particles(particles).fingerprint
         return run
@@ -405,7 +404,8 @@ def make_cs_run(run, project):
 
 
 def test_cryosparc_imports_a_group_for_every_bin(make_cs_run, project):
-    _, files = written(make_cs_run(STACK), "cryosparc")
+    run = make_cs_run(STACK)
+    files = exported(run, "cryosparc")
     count = 0
     for k in range(1, 5):
         group = files[f"bin_0{k}.csg"].decode()
@@ -417,35 +417,20 @@ def test_cryosparc_imports_a_group_for_every_bin(make_cs_run, project):
         assert all((project / path.decode()).is_file() for path in table["blob/path"])
         count += len(table)
     assert count == N
-    commands = files["commands.txt"].decode()
-    assert str(project) in " ".join(commands.replace("#", "").split())
-    assert all(line.startswith("#") for line in commands.splitlines())
-
-
-def test_paths_beside_a_cs_file_become_absolute(make_cs_run, project):
-    files = export(make_cs_run(f">{STACK}"), 1, "cryosparc", n_bins=4)
-    table = np.load(BytesIO(files["bin_01.cs"]))
-    assert {path.decode() for path in table["blob/path"]} == {str(project / STACK)}
-
-
-def test_results_that_a_cs_file_lacks_are_named(make_cs_run):
-    run = make_cs_run(STACK)
+    assert str(project) in text_of(files)
+    assert all(line.startswith("#") for line in files["commands.txt"].decode().splitlines())
+    # Results that it lacks are named.
     path = Path(run.record["particles"])
     table = np.load(path)
     table.dtype.names = tuple(name.replace("ctf/", "x/") for name in table.dtype.names)
-    with path.open("wb") as file:
-        np.save(file, table)
-    commands = export(run, 1, "cryosparc", n_bins=4)["commands.txt"].decode()
-    assert "has no ctf:" in " ".join(commands.replace("#", "").split())
+    path.write_bytes(npy_bytes(table))
+    assert "has no ctf:" in text_of(exported(run, "cryosparc"))
 
 
-@pytest.mark.parametrize(
-    ("lattice", "ctf"), [("D: 1", None), ("D: 33", np.zeros(3)), ("D: 33", np.zeros((0, 9)))]
-)
-def test_a_config_without_a_size_leaves_the_pixel_size_out(run, project, lattice, ctf):
-    trained(project, box=32, ctf=project / "ctf.pkl")
-    config = project / "config.yaml"
-    config.write_text(config.read_text().replace("D: 33", lattice))
-    (project / "ctf.pkl").write_bytes(pickle.dumps(ctf))
-    _, [words] = commands_of(export(run, 1, "cryodrgn", n_bins=4))
-    assert ("--Apix" in words) == (lattice == "D: 33")
+def test_paths_beside_a_cs_file_become_absolute(make_cs_run, project):
+    run = make_cs_run(f">{STACK}")
+    files = exported(run, "cryosparc")
+    table = np.load(BytesIO(files["bin_01.cs"]))
+    assert {path.decode() for path in table["blob/path"]} == {str(project / STACK)}
+    with pytest.raises(ValueError, match=r"reads \.star"):
+        exported(run, "aspire")

@@ -1,26 +1,34 @@
+import io
 import sys
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, features
 
 from manifactor.cryoem.pictures import (
     BLANK,
     as_grey,
+    chimerax_script,
     each_as_grey,
     grid_picture,
+    movie_bytes,
+    mp4_bytes,
+    png_bytes,
     projections,
     strip,
-    write_png,
+    write_movie,
 )
 
-from .blobs import moving_blob
+needs_encoder = pytest.mark.skipif(
+    not features.check("avif"), reason="this Pillow has no encoder of AV1"
+)
 
 
-def test_a_missing_package_is_named_with_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    with pytest.raises(ValueError, match=r"pip install 'manifactor\[cryoem\]'"):
-        write_png(tmp_path / "a.png", np.zeros((2, 2), dtype=np.uint8))
+def moving_blob(n_images, size=36):
+    """A bright spot that goes from left to right."""
+    y, x = np.mgrid[:size, :size]
+    columns = np.linspace(5, size - 5, n_images)
+    return np.stack([np.exp(-((x - c) ** 2 + (y - size / 2) ** 2) / 18) for c in columns])
 
 
 def test_volumes_are_seen_from_where_their_change_is_seen():
@@ -38,11 +46,8 @@ def test_images_of_a_strip_stand_in_order_in_one_grey_scale():
     assert picture.dtype == np.uint8
     assert picture.shape == (100 + 12, 3 * 102 + 10)
     assert middle == pytest.approx([0, 127, 253], abs=3)
-
-
-def test_many_images_wrap_into_rows_and_small_ones_grow():
-    picture = strip(moving_blob(16, size=40))
-    assert picture.shape == (2 * 122 + 10, 8 * 122 + 10)
+    # Many wrap into rows, and small ones grow.
+    assert strip(moving_blob(16, size=40)).shape == (2 * 122 + 10, 8 * 122 + 10)
 
 
 def test_captions_add_a_line_of_dark_letters_under_the_images():
@@ -52,6 +57,8 @@ def test_captions_add_a_line_of_dark_letters_under_the_images():
     line = named[6 + 96 : 6 + 96 + 18]
     assert named.shape[1] == plain.shape[1]
     assert all((line[:, 6 + 98 * k : 6 + 98 * k + 96] < 100).any() for k in range(3))
+    with Image.open(io.BytesIO(png_bytes(named))) as image:
+        assert np.array_equal(np.asarray(image), named)
 
 
 def test_an_empty_bin_is_blank_and_does_not_change_the_others():
@@ -73,32 +80,122 @@ def test_a_grid_has_its_rows_and_columns_in_place():
     assert (named[202:, 104:] < 100).any()
 
 
-def test_pictures_refuse_volumes_and_missing_captions():
-    with pytest.raises(ValueError, match="`images` must be an array with 3 axes"):
-        strip(np.zeros((2, 3, 3, 3)))
-    with pytest.raises(ValueError, match="`captions`"):
-        strip(moving_blob(2), captions=["0"])
-    with pytest.raises(ValueError, match="`rows`"):
-        grid_picture(moving_blob(2)[None], rows=["a", "b"])
-
-
-def test_a_png_comes_back_as_it_was(tmp_path):
-    picture = strip(moving_blob(3), captions="abc")
-    write_png(tmp_path / "strip.png", picture)
-    with Image.open(tmp_path / "strip.png") as image:
-        assert np.array_equal(np.asarray(image), picture)
-
-
-def test_single_images_have_grey_scales_of_their_own():
+def test_grey_scales_of_single_images_are_their_own_and_nearly_those_of_all_pixels():
     blob = moving_blob(2, size=40)
     images = np.stack([blob[0], 1000 * blob[1], np.ones((40, 40))])
-    grey = each_as_grey(images)
-    for image, found in zip(images, grey, strict=True):
+    for image, found in zip(images, each_as_grey(images), strict=True):
         assert np.array_equal(found, as_grey(image[None])[0])
-
-
-def test_the_grey_scale_of_a_large_image_is_read_from_some_of_its_pixels():
     noise = np.random.default_rng(0).normal(size=(3, 256, 256)).astype(np.float32)
     exact = np.stack([as_grey(image[None])[0] for image in noise]).astype(int)
     # Of 255 levels.
     assert np.abs(each_as_grey(noise) - exact).mean() < 8
+
+
+def frames_of(path):
+    with Image.open(path) as movie:
+        for k in range(movie.n_frames):
+            movie.seek(k)
+            yield np.asarray(movie.convert("L"), dtype=float)
+
+
+def bright_columns(path):
+    """Where, from 0 to 1, the brightness of each frame lies."""
+    profiles = [frame.sum(axis=0) for frame in frames_of(path)]
+    return [p @ np.arange(len(p)) / p.sum() / len(p) for p in profiles]
+
+
+def test_a_movie_goes_forth_and_back_along_an_interval_and_round_along_a_circle(tmp_path):
+    images, path = moving_blob(5), tmp_path / "a.gif"
+    write_movie(path, images, circular=False)
+    columns = bright_columns(path)
+    assert np.sign(np.diff(columns)).tolist() == [1, 1, 1, 1, -1, -1, -1]
+    assert columns[1] == pytest.approx(columns[7], abs=0.01)
+    write_movie(path, images, circular=True, seconds_per_frame=0.25)
+    assert np.sign(np.diff(bright_columns(path))).tolist() == [1, 1, 1, 1]
+    with Image.open(path) as movie:
+        assert (movie.info["loop"], movie.info["duration"]) == (0, 250)
+        assert min(movie.size) >= 216
+    # Empty bins are left out, but for one if there are no others.
+    images[2] = 0
+    write_movie(path, images, circular=True)
+    assert len(list(frames_of(path))) == 4
+    write_movie(path, np.zeros((3, 9, 9)), circular=True)
+    assert len(list(frames_of(path))) == 1
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda: strip(np.zeros((2, 3, 3, 3))), "`images` must be an array with 3 axes"),
+        (lambda: strip(moving_blob(2), captions=["0"]), "`captions`"),
+        (lambda: grid_picture(moving_blob(2)[None], rows=["a", "b"]), "`rows`"),
+        (lambda: write_movie("a.avi", moving_blob(3), circular=True), r"must end in \.gif"),
+        (lambda: write_movie("a.mp4", moving_blob(1), circular=True), r"two images.*a \.gif"),
+        (lambda: write_movie("a.gif", moving_blob(2) * np.nan, circular=True), "must be finite"),
+        (
+            lambda: write_movie("a.gif", moving_blob(2), circular=True, seconds_per_frame=11),
+            "`seconds_per_frame`",
+        ),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(tmp_path, monkeypatch, draw, message):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        draw()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_script_opens_the_maps_as_a_series_and_plays_it():
+    lines = chimerax_script(["bin0.mrc", "bin1.mrc"], circular=False).splitlines()
+    assert lines[1] == "open bin0.mrc bin1.mrc vseries true"
+    assert lines[-1] == "vseries play #1 loop true direction oscillate maxFrameRate 10"
+    assert "direction forward" in chimerax_script(["a.mrc"], circular=True)
+
+
+@pytest.fixture(scope="module")
+def frames():
+    images = moving_blob(4)
+    return np.uint8(255 * images / images.max()).repeat(3, axis=1).repeat(3, axis=2)
+
+
+def boxes(movie):
+    """Content of the boxes of a movie by kind, those inside others, too."""
+    found = {}
+    while len(movie) >= 8:
+        size, kind = int.from_bytes(movie[:4], "big"), movie[4:8]
+        found[kind] = movie[:size]
+        if kind in (b"moov", b"trak", b"mdia"):
+            found |= boxes(movie[8:size])
+        movie = movie[size:]
+    return found
+
+
+@needs_encoder
+def test_a_movie_is_a_video_of_the_frames_that_plays_once(frames):
+    movie = mp4_bytes(frames, 0.25)
+    assert movie == mp4_bytes(frames, 0.25)
+    found = boxes(movie)
+    assert next(iter(found)) == b"ftyp"
+    assert not {b"meta", b"edts"} & set(found)
+    assert found[b"ftyp"][8:12] == b"isom"
+    assert found[b"hdlr"][16:20] == b"vide"
+    # Four frames of a quarter of a second, in milliseconds.
+    assert int.from_bytes(found[b"mvhd"][32:40], "big") == 1000
+    assert int.from_bytes(found[b"tkhd"][36:44], "big") == 1000
+    # The frames are those of a sequence of images, which Pillow reads.
+    buffer = io.BytesIO()
+    first, *others = [Image.fromarray(frame).convert("RGB") for frame in frames]
+    how = {"quality": 80, "subsampling": "4:2:0", "speed": 10, "duration": 250}
+    first.save(buffer, "AVIF", save_all=True, append_images=others, **how)
+    assert found[b"mdat"] == boxes(buffer.getvalue())[b"mdat"]
+    for shown, frame in zip(frames_of(buffer), frames, strict=True):
+        assert np.abs(shown - frame).mean() < 4
+
+
+def test_without_an_encoder_or_a_package_it_is_said_what_there_is(frames, monkeypatch):
+    assert mp4_bytes(frames[:1], 0.1) is None
+    monkeypatch.setattr(features, "check", lambda name: False)
+    assert list(movie_bytes(frames, circular=True)) == [".gif"]
+    monkeypatch.setitem(sys.modules, "PIL.Image", None)
+    with pytest.raises(ValueError, match=r"pip install 'manifactor\[cryoem\]'"):
+        png_bytes(np.zeros((2, 2), dtype=np.uint8))

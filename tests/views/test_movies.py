@@ -3,7 +3,7 @@ import base64
 import pytest
 from PIL import features
 
-from manifactor.cryoem.movies import movie_bytes
+from manifactor.cryoem.pictures import movie_bytes
 
 PLAYED = """async () => {
   const video = document.querySelector("video");

@@ -24,7 +24,7 @@ from manifactor.command.arguments import (
 from manifactor.command.outputs import own, require_ending, require_new_file, require_new_folder
 from manifactor.command.terminal import ProgressBars, show
 from manifactor.cryoem.averages import average, write_averages
-from manifactor.cryoem.simulate.writing import write_dataset, write_views
+from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.archive import is_run
 from manifactor.runs.folder import read_record, require_new_run
 from manifactor.runs.run import Run, open_run
@@ -106,7 +106,7 @@ def _write_all_views(out: Path, options: SimulateOptions) -> None:
         **_molecule_settings(options),
     )
     with whole_folder(out) as folder, ProgressBars() as bars:
-        write_views(folder, simulation, name=_name_in_project(out), callback=bars)
+        write_dataset(folder, simulation, name=_name_in_project(out), callback=bars)
 
 
 def _molecule_settings(options: SimulateOptions) -> dict[str, Any]:

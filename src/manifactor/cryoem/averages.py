@@ -20,9 +20,15 @@ from manifactor.cryoem.files.mrc import write_stack, write_volume
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageArray, ImageSource
 from manifactor.cryoem.matching import Matching, match
-from manifactor.cryoem.movies import chimerax_script, movie_bytes
 from manifactor.cryoem.one_view import View, particle_ctf_at
-from manifactor.cryoem.pictures import grid_picture, projections, strip, write_png
+from manifactor.cryoem.pictures import (
+    chimerax_script,
+    grid_picture,
+    movie_bytes,
+    png_bytes,
+    projections,
+    strip,
+)
 from manifactor.runs.places import Place, bin_labels, grid_labels
 from manifactor.runs.run import Run
 
@@ -463,7 +469,7 @@ def _write_pictures(averages: Averages, folder: Path) -> list[str]:
         # A grid has no order in which to play it, so there is no movie.
         grid = shown.reshape(*averages.shape, *shown.shape[1:])
         picture = grid_picture(grid, rows=captions[0], columns=captions[1])
-    write_png(folder / "averages.png", picture)
+    (folder / "averages.png").write_bytes(png_bytes(picture))
     for kind, content in movies.items():
         (folder / f"averages{kind}").write_bytes(content)
     return [*(f"averages{kind}" for kind in movies), "averages.png"]

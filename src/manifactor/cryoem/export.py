@@ -6,9 +6,10 @@ with commands that run as they are printed.
 
 import pickle
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from textwrap import wrap
 
@@ -16,7 +17,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from manifactor._support.errors import one_line, printable, shell_line, warn_caller
-from manifactor._support.workers import Here, Workers
+from manifactor._support.workers import Workers
 from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.cryoem.files.cryosparc import npy_bytes, result_group
 from manifactor.cryoem.files.formats import particles_with
@@ -36,17 +37,15 @@ def export(
     program: str,
     *,
     n_bins: int,
-    folder: Path | None = None,
-    training: Path | None = None,
-    workers: Workers = Here(),
+    folder: Path,
+    training: Path | None,
+    workers: Workers,
 ) -> dict[str, bytes]:
     """Return files, by name, that let a program reconstruct volumes along a factor.
 
     "commands.txt" holds the commands, each with the folder in which it runs. The other factors are
     held still: points along the factor have one coordinate on them, weights one distribution.
     """
-    if program not in BRIDGES:
-        raise ValueError(f"the program must be one of {', '.join(BRIDGES)}; got {program}.")
     if training is not None and program != "cryodrgn":
         raise ValueError(
             f"--training is the folder of a cryoDRGN model; {program} uses none. Leave it out."
@@ -56,15 +55,14 @@ def export(
         raise ValueError(
             f"points go along intervals and circles; factor {factor} has more dimensions."
         )
-    others = [other for i, other in enumerate(run.places, start=1) if i != factor]
+    others = [*run.places[: factor - 1], *run.places[factor:]]
     labels, centres = bin_labels(place.displayed, place.topology, n_bins=n_bins)
-    folder = (folder or run.folder / f"{program}-factor{factor}").absolute()
-    request = Request(run, place, others, labels, centres, folder, training, workers)
+    request = Request(run, place, others, labels, centres, folder.absolute(), training, workers)
     files, commands = BRIDGES[program](request)
-    warnings = request.warnings
-    for message in warnings:
+    notes = ""
+    for message in request.warnings:
         warn_caller(message, UserWarning)
-    notes = "".join(comment(f"WARNING: {message}") for message in warnings)
+        notes += comment(f"WARNING: {message}")
     return {**files, "commands.txt": f"{notes}{commands}".encode()}
 
 
@@ -88,6 +86,11 @@ class Request:
         return self.run.particles if "particles" in self.run.record else None
 
     @property
+    def bins(self) -> dict[int, np.ndarray]:
+        """Rows of each bin that is not empty."""
+        return {k: np.flatnonzero(self.labels == k) for k in np.unique(self.labels).tolist()}
+
+    @property
     def symmetry(self) -> str:
         """Point group of the molecule; C1 where the fit was told none."""
         return self.run.record.get("all_views", {}).get("symmetry", "C1")
@@ -103,8 +106,7 @@ class Request:
     @cached_property
     def _found_folder(self) -> Path | None:
         """The folder from which all names of stacks lead to them."""
-        datadir = self.run.choice.datadir
-        return image_folder(self.run.particles, folder=None if datadir is None else Path(datadir))
+        return image_folder(self.run.particles, folder=self.run.choice.folder)
 
     @cached_property
     def first_image(self) -> ImageSource | None:
@@ -134,25 +136,33 @@ class Request:
             )
         if particles.stack is not None and self._found_folder is None:
             found.append(
-                f"the images that {particles.path} names were not found in its folder, "
-                "in one above it or in the current folder; the commands run where they "
-                "are."
+                f"the images that {particles.path} names were not found in its folder, in one "
+                "above it or in the current folder; the commands run where they are."
             )
         return found
+
+    def star_or_cs(self, suffix: str) -> Particles:
+        """Return the particles if they are of the kind that a program reads."""
+        particles = self.run.particles
+        if particles.path.suffix.lower() != suffix:
+            raise ValueError(
+                f"this program reads {suffix}; the run's particles are {particles.path.name}."
+            )
+        return particles
 
     def latents(self) -> np.ndarray:
         """Return the coordinates that were fitted."""
         run, path = self.run, self.run.input
-        if path.suffix.lower() == ".cs" and not is_of_all_views(run.record):
-            raise ValueError(
-                "cryoSPARC makes its own volumes of these components: select particles "
-                "to .cs and use it there."
-            )
         fitted = ""
         if is_of_all_views(run.record):
             fitted = (
                 "images of all views. For volumes along its motions, use manifactor average, or "
                 "export to relion or aspire (STAR files) or cryosparc (.cs files)."
+            )
+        elif path.suffix.lower() == ".cs":
+            fitted = (
+                "components of cryoSPARC, which makes its own volumes of them: select particles to "
+                ".cs and use it there."
             )
         elif "components" in run.record or not path.is_file():
             fitted = "images or volumes. Fit its z file with --particles."
@@ -172,7 +182,7 @@ class Request:
     def points(self, latents: np.ndarray) -> bytes:
         """Return the fitted coordinates of one sample in each bin, as text."""
         # A program decodes its own coordinates, not ours: a point is a sample's.
-        rows = steady_samples(self.place, self.others, self.labels, self.centres)
+        rows = steady_samples(self.place, self.others, self.bins, self.centres)
         # Eight digits are what single precision has.
         lines = (" ".join(f"{value:.8g}" for value in point) for point in latents[rows])
         return "".join(f"{line}\n" for line in lines).encode()
@@ -190,16 +200,15 @@ def command(*words: str | Path) -> str:
     return shell_line(*words) + "\n"
 
 
-def comment(text: str, *, width: int | None = 88) -> str:
+def comment(text: str, *, width: int = 88) -> str:
     """Return a text as lines of a comment.
 
     >>> comment("one bin after the other")
     '# one bin after the other\\n'
     """
     # Line ends in the name of a file would end the comment: all blanks are made one.
-    lines = [printable(one_line(text))]
-    if width is not None:
-        lines = wrap(lines[0], width - 2, break_long_words=False, break_on_hyphens=False)
+    text = printable(one_line(text))
+    lines = wrap(text, width - 2, break_long_words=False, break_on_hyphens=False)
     return "".join(f"# {line}\n" for line in lines)
 
 
@@ -207,40 +216,34 @@ def comment(text: str, *, width: int | None = 88) -> str:
 
 
 def steady_samples(
-    place: Place, others: Sequence[Place], labels: np.ndarray, centres: np.ndarray
-) -> np.ndarray:
+    place: Place, others: Sequence[Place], bins: Mapping[int, np.ndarray], centres: np.ndarray
+) -> list[int]:
     """Return one sample of each bin, all at about one coordinate on the other factors.
 
     Empty bins have none. Points are samples themselves, so none is off the data. The common
     coordinate is the one, of some drawn at random, that is nearest to all bins.
     """
-    # Every sample is in a bin here, so the labels are the bins that are not empty.
-    filled = np.unique(labels)
-    bins = [np.flatnonzero(labels == k) for k in filled]
-    if others:
-        bins = _near_common_place(others, bins)
-    chosen = []
-    for k, rows in zip(filled, bins, strict=True):
-        distance = np.abs(place[rows].displayed - centres[k])
-        if place.topology == "circle":
-            # The shorter way round.
-            distance = np.minimum(distance, 360 - distance)
-        chosen.append(rows[distance.argmin()])
-    return np.array(chosen)
+    near = _near_common_place(others, list(bins.values())) if others else bins.values()
+    features, targets = place.features, Place.from_displayed(centres, place.topology).features
+    return [
+        rows[np.linalg.norm(features[rows] - targets[k], axis=1).argmin()]
+        for k, rows in zip(bins, near, strict=True)
+    ]
 
 
 def _near_common_place(others: Sequence[Place], bins: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Return the rows of each bin, up to five, nearest to one coordinate on the other factors."""
     # In units of the standard deviation, so that no factor dominates the distance.
     features = np.column_stack([other.features / other.features.std() for other in others])
-    trees = [(rows, KDTree(features[rows]), min(5, len(rows))) for rows in bins]
     # A fixed seed: the same command gives the same points.
     candidates = features[np.random.default_rng(0).permutation(len(features))[:300]]
     # All the samples that are taken from a bin must lie near, and the farthest bin decides.
-    distances = [tree.query(candidates, [count])[0][:, 0] for _, tree, count in trees]
+    distances = [
+        KDTree(features[rows]).query(candidates, [min(5, len(rows))])[0][:, 0] for rows in bins
+    ]
     common = candidates[np.max(distances, axis=0).argmin()]
-    # A list of neighbours, for which `query` returns an array even if it is one.
-    return [rows[tree.query(common, np.arange(1, count + 1))[1]] for rows, tree, count in trees]
+    apart = np.linalg.norm(features - common, axis=1)
+    return [rows[apart[rows].argsort()[:5]] for rows in bins]
 
 
 # RELION and cryoSPARC: a file of particles for each bin.
@@ -257,9 +260,8 @@ def _relion(request: Request) -> Bridge:
     )
     commands += command("cd", request.image_folder)
     # A STAR file without defocus is of images without a CTF.
-    options = ["--ctf"] if "defocus_u" in request.run.particles.microscope else []
-    if request.symmetry != "C1":
-        options += ["--sym", request.symmetry]
+    options = ["--ctf"] * ("defocus_u" in request.run.particles.microscope)
+    options += ["--sym", request.symmetry] * (request.symmetry != "C1")
     for name, content, text in _bins(request, suffix=".star"):
         files[f"{name}.star"] = content
         star, volume = request.folder / f"{name}.star", request.folder / f"{name}.mrc"
@@ -280,7 +282,7 @@ def _cryosparc(request: Request) -> Bridge:
     for name, particles, text in _bins(request, suffix=".cs"):
         content, group, missing = result_group(particles, f"{name}.cs", request.image_folder)
         files |= {f"{name}.cs": content, f"{name}.csg": group}
-        commands += comment(f"{request.folder / name}.csg: {text}", width=None)
+        commands += comment(f"{request.folder / name}.csg: {text}", width=10**6)
     commands += comment(
         "then Homogeneous Reconstruction Only with the particles of each"
         + ("." if request.symmetry == "C1" else f", symmetry {request.symmetry}.")
@@ -295,24 +297,19 @@ def _cryosparc(request: Request) -> Bridge:
 
 def _bins(request: Request, *, suffix: str) -> list[tuple[str, bytes, str]]:
     """Return name, file and description of each bin that holds particles."""
-    run = request.run
-    particles = run.particles
-    if particles.path.suffix.lower() != suffix:
-        raise ValueError(
-            f"this program reads {suffix}; the run's particles are {particles.path.name}."
-        )
+    particles = request.star_or_cs(suffix)
     # A worker reads the file of particles again, and may run in another folder.
     known = replace(particles.without_images(), path=particles.path.absolute())
-    bins = [(k, np.flatnonzero(request.labels == k)) for k in np.unique(request.labels)]
+    places = request.run.places
     jobs = [
-        (known[rows], coordinate_columns([place[rows] for place in run.places], suffix))
-        for _, rows in bins
+        (known[rows], coordinate_columns([place[rows] for place in places], suffix))
+        for rows in request.bins.values()
     ]
     contents = request.workers.map(particles_with, jobs)
     return [
         # From 1, as bins are counted in bins.csv.
         (f"bin_{k + 1:02d}", content, f"{len(rows)} particles around {request.centres[k]:.3g}")
-        for (k, rows), content in zip(bins, contents, strict=True)
+        for (k, rows), content in zip(request.bins.items(), contents, strict=True)
     ]
 
 
@@ -374,19 +371,13 @@ source.filter_indices = np.zeros(source.n, dtype=int)""",
 
 def _aspire(request: Request) -> Bridge:
     """Return weights for an average in each bin, and a script that uses them."""
-    particles = request.run.particles
-    path = particles.path.absolute()
-    if path.suffix.lower() != ".star":
-        raise ValueError(
-            f"ASPIRE reads particles from STAR files; those of the run are {path}. "
-            "Convert them first."
-        )
+    particles = request.star_or_cs(".star")
     pixel_size = None
     if particles.pixel_size is None:
         # ASPIRE does not work without one, as little as it matters without a CTF.
         pixel_size = 1.0 if request.first_image is None else request.first_image.pixel_size
     script = SCRIPT.format(
-        particles=str(path),
+        particles=str(particles.path.absolute()),
         folder=str(request.image_folder),
         pixel_size=pixel_size,
         contrast=CONTRAST[_has_ctf(particles)],
@@ -430,20 +421,17 @@ def _recovar(request: Request) -> Bridge:
     source = request.run.choice.images(particles)
     box = source.shape[-1]
     suffix = particles.path.suffix.lower()
-    words = ["recovar", "reconstruct_from_external_embedding"]
-    words += [str(request.run.folder.absolute() / f"particles{suffix}")]
-    words += ["--datadir", str(request.image_folder)]
-    words += ["--poses", "poses.pkl", "--ctf", "ctf.pkl"]
+    known = request.run.folder.absolute() / f"particles{suffix}"
+    words = ["--poses", "poses.pkl", "--ctf", "ctf.pkl"]
     words += ["--embedding", "embedding.pkl", "--target", "points.txt"]
-    if latents.shape[1] == 1:
-        words.append("--zdim1")
+    words += ["--zdim1"] * (latents.shape[1] == 1)
     # RELION's particles are white and its CTF is positive at low frequencies; RECOVAR's CTF is
     # negative there, as for dark particles.
-    if suffix == ".star":
-        words += ["--uninvert-data", "true"]
-    words += ["-o", "volumes"]
+    words += ["--uninvert-data", "true"] * (suffix == ".star")
     commands = comment("volumes along the factor by kernel regression")
-    commands += command("cd", request.folder) + command(*words)
+    commands += command("cd", request.folder)
+    program = "recovar", "reconstruct_from_external_embedding"
+    commands += command(*program, known, "--datadir", request.image_folder, *words, "-o", "volumes")
     if particles.angles is None:
         raise ValueError(
             f"RECOVAR needs the angles of the particles; {particles.path} has none. "
@@ -463,14 +451,13 @@ def _recovar(request: Request) -> Bridge:
 
 def _ctf_table(particles: Particles, box: int, pixel_size: float) -> np.ndarray:
     """Return box, pixel size and CTF parameters of each particle, (n, 9)."""
-    known = particles.microscope
-    table = np.empty((len(particles), 9), dtype=np.float32)
     # Images without a CTF: it is -1 at all frequencies. The sign is that of RECOVAR, which is the
     # opposite of RELION's.
-    table[:] = box, pixel_size, 0, 0, 0, 300, 0, 1, 0
+    row = np.array([box, pixel_size, 0, 0, 0, 300, 0, 1, 0], dtype=np.float32)
+    table = np.tile(row, (len(particles), 1))
     if _has_ctf(particles):
         for column, name in enumerate((*CTF_COLUMNS, "phase_shift"), start=2):
-            table[:, column] = known.get(name, 0.0)
+            table[:, column] = particles.microscope.get(name, 0.0)
     return table
 
 
@@ -494,15 +481,14 @@ def _cryodrgn(request: Request) -> Bridge:
             f"config.yaml in {folder}. Export again with --training "
             "FOLDER, the output folder of cryodrgn train_vae, for the command."
         )
-    words: list[str | Path] = ["cryodrgn", "eval_vol", weights, "-c", config]
-    words += ["--zfile", "z_values.txt", "-o", "volumes"]
     commands += command("cd", request.folder)
+    words = ["--zfile", "z_values.txt", "-o", "volumes"]
     voxel_size = _voxel_size(request, config)
     if voxel_size is None:
         commands += comment("the pixel size is not known: without --Apix, volumes have 1 A a voxel")
     else:
         words += ["--Apix", f"{voxel_size:.6g}"]
-    commands += command(*words)
+    commands += command("cryodrgn", "eval_vol", weights, "-c", config, *words)
     commands += comment("to see them along the factor, on the page of the run:")
     run = request.run.folder.absolute()
     shown = command("manifactor", "report", run, "--volumes", request.folder)
@@ -517,25 +503,16 @@ def _voxel_size(request: Request, config: Path) -> float | None:
     found = re.fullmatch(r"\d{1,6}", _stated(config, "lattice_args", "D"))
     # The lattice of an even box has one point more, to be symmetric about 0.
     box = int(found[0]) - 1 if found else 0
-    width, particles = _trained_width(config), request.particles
-    if width is None and particles is not None and particles.pixel_size:
-        image = request.first_image
-        width = None if image is None else image.shape[-1] * particles.pixel_size
-    return None if width is None or box <= 0 else width / box
-
-
-def _trained_width(config: Path) -> float | None:
-    """Return the width in Angstrom of the images that a model was trained on."""
-    path = Path(_stated(config, "dataset_args", "ctf").strip("\"'"))
     try:
-        table = read_pickled_array(path) if path.is_file() else np.zeros(0)
-    except ValueError:
-        return None
-    if table.ndim != 2 or not len(table) or table.shape[1] < 2:
-        return None
-    # The first two columns are the box and the pixel size.
-    width = float(table[0, 0]) * float(table[0, 1])
-    return width if 0 < width < float("inf") else None
+        # The first two columns of the CTF are the box and the pixel size.
+        table = read_pickled_array(Path(_stated(config, "dataset_args", "ctf").strip("\"'")))
+        width = float(table[0, 0]) * float(table[0, 1])
+    except (OSError, ValueError, IndexError):
+        width = 0.0
+    particles, image = request.particles, request.first_image
+    if not 0 < width < inf and particles is not None and image is not None:
+        width = image.shape[-1] * (particles.pixel_size or 0.0)
+    return width / box if box > 0 and 0 < width < inf else None
 
 
 def _stated(config: Path, section: str, entry: str) -> str:
@@ -548,7 +525,7 @@ def _stated(config: Path, section: str, entry: str) -> str:
     return found[1].strip() if found else ""
 
 
-BRIDGES: dict[str, Callable[[Request], Bridge]] = {
+BRIDGES = {
     "cryodrgn": _cryodrgn,
     "recovar": _recovar,
     "aspire": _aspire,

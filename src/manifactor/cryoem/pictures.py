@@ -1,4 +1,12 @@
-"""Pictures of mean images and volumes: strips and grids in one grey scale, as PNG."""
+"""Pictures and movies of mean images and volumes.
+
+Strips and grids in one grey scale as PNG; movies along a factor as GIF and MP4, and as ChimeraX
+scripts that play volumes.
+
+Pillow encodes a sequence of images in AVIF (AV1) with libaom, which has a permissive licence (BSD).
+Such a file is laid out as an MP4 file already: it differs in its brand, in the kind of its track,
+and in that it plays for ever.
+"""
 
 import io
 import math
@@ -8,6 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.errors import extra
+from manifactor._support.files import write_bytes
+from manifactor._support.parameters import require_number
 from manifactor._support.values import ceil_div
 
 # Pixels of the shortest side of an image, at least, and between two images.
@@ -42,11 +52,7 @@ def strip(images: np.ndarray, *, captions: Sequence[str] | None = None) -> np.nd
         boxes = _captions("captions", captions, len(tiles), tiles.shape[2])
         tiles = np.concatenate([tiles, boxes], axis=1)
     # Rows of about equal length look better than full ones with a short last.
-    n_rows = ceil_div(len(tiles), 12)
-    n_columns = ceil_div(len(tiles), n_rows)
-    missing = _paper(n_rows * n_columns - len(tiles), *tiles.shape[1:])
-    cells = np.concatenate([tiles, missing]).reshape(n_rows, n_columns, *tiles.shape[1:])
-    return _framed(_mosaic(cells))
+    return _picture(_placed(tiles, ceil_div(len(tiles), ceil_div(len(tiles), 12))))
 
 
 def grid_picture(
@@ -62,21 +68,14 @@ def grid_picture(
     # All images of the grid in one call: the grey scale is that of all of them.
     tiles = enlarged(np.reshape(images, (-1, height, width)), MIN_TILE)
     _, height, width = tiles.shape
-    picture = _mosaic(tiles.reshape(n_rows, n_columns, height, width))
+    left = 0 if rows is None else MIN_TILE + GAP
+    placed = _placed(tiles, n_columns, left=left)
     if columns is not None:
-        below = _captions("columns", columns, n_columns, width)
-        picture = np.concatenate([picture, _mosaic(below[None])])
+        boxes = _captions("columns", columns, n_columns, width)
+        placed += _placed(boxes, n_columns, left=left, above=n_rows * (height + GAP))
     if rows is not None:
-        left = _mosaic(_captions("rows", rows, n_rows, MIN_TILE, height)[:, None])
-        # Empty where the captions of the rows meet those of the columns.
-        corner = _paper(len(picture) - len(left), left.shape[1])
-        picture = np.concatenate([np.concatenate([left, corner]), picture], axis=1)
-    return _framed(picture)
-
-
-def write_png(path: Path | str, picture: np.ndarray) -> None:
-    """Write a picture of `strip` or `grid_picture`."""
-    Path(path).write_bytes(png_bytes(picture))
+        placed += _placed(_captions("rows", rows, n_rows, MIN_TILE, height), 1)
+    return _picture(placed)
 
 
 def png_bytes(picture: np.ndarray) -> bytes:
@@ -157,26 +156,26 @@ def require_images(images: np.ndarray, n_axes: int) -> np.ndarray:
     return np.asarray(images)
 
 
-def _paper(*shape: int) -> np.ndarray:
-    return np.full(shape, PAPER, dtype=np.uint8)
+# A tile, and how far it lies below and right of the margin.
+Placed = tuple[int, int, np.ndarray]
 
 
-def _mosaic(tiles: np.ndarray) -> np.ndarray:
-    """Return tiles, (rows, columns, height, width), as one picture.
-
-    Below and to the right of each is a gap.
-    """
-    rows, columns, height, width = tiles.shape
-    cells = _paper(rows, height + GAP, columns, width + GAP)
-    cells[:, :height, :, :width] = tiles.transpose(0, 2, 1, 3)
-    return cells.reshape(rows * (height + GAP), columns * (width + GAP))
+def _placed(tiles: np.ndarray, n_columns: int, *, above: int = 0, left: int = 0) -> list[Placed]:
+    """Return where tiles, (n, height, width), lie in rows, with gaps between them."""
+    _, height, width = tiles.shape
+    return [
+        (above + k // n_columns * (height + GAP), left + k % n_columns * (width + GAP), tile)
+        for k, tile in enumerate(tiles)
+    ]
 
 
-def _framed(picture: np.ndarray) -> np.ndarray:
-    """Return the picture with a margin of 6 pixels."""
-    # The last gap between tiles is part of the margin below and to the right.
-    margins = (6, 6 - GAP)
-    return np.pad(picture, (margins, margins), constant_values=PAPER)
+def _picture(placed: Sequence[Placed]) -> np.ndarray:
+    """Return tiles on paper with a margin of 6 pixels."""
+    ends = [(y + len(tile) + 12, x + tile.shape[1] + 12) for y, x, tile in placed]
+    picture = np.full(np.max(ends, axis=0), PAPER, dtype=np.uint8)
+    for y, x, tile in placed:
+        picture[y + 6 :, x + 6 :][: len(tile), : tile.shape[1]] = tile
+    return picture
 
 
 def _captions(
@@ -185,16 +184,141 @@ def _captions(
     """Return boxes, (number, height, width), with a text in the middle of each."""
     if len(texts) != number:
         raise ValueError(f"`{name}` must have one caption for each of {number}; got {len(texts)}.")
-    return np.stack([_text_box(text, width, height) for text in texts])
+    fonts, image, draw = extra("PIL.ImageFont"), extra("PIL.Image"), extra("PIL.ImageDraw")
+    boxes = []
+    for text in texts:
+        # In smaller letters where it would not fit.
+        natural_width = fonts.load_default(13).getlength(text)
+        font = fonts.load_default(13 * min(1.0, width / max(natural_width, 1)))
+        box = image.new("L", (width, height), PAPER)
+        draw.Draw(box).text((width / 2, height / 2), text, fill=0, font=font, anchor="mm")
+        boxes.append(np.asarray(box))
+    return np.stack(boxes)
 
 
-def _text_box(text: str, width: int, height: int) -> np.ndarray:
-    """Draw a text in the middle of a box, in smaller letters where it would not fit."""
-    fonts, image = extra("PIL.ImageFont"), extra("PIL.Image")
-    letters = 13
-    natural_width = fonts.load_default(letters).getlength(text)
-    font = fonts.load_default(letters * min(1.0, width / max(natural_width, 1)))
-    box = image.new("L", (width, height), PAPER)
-    draw = extra("PIL.ImageDraw").Draw(box)
-    draw.text((width / 2, height / 2), text, fill=0, font=font, anchor="mm")
-    return np.asarray(box)
+# Movies.
+
+# What a player of MP4 looks for in the first box, four letters each.
+BRANDS = b"isomiso6mp41av01"
+# Where headers of version 1 have the 8 bytes of the duration, in units of the movie's clock, behind
+# their names.
+DURATION = {b"mvhd": 28, b"tkhd": 32, b"mdhd": 28}
+
+
+def can_write_mp4() -> bool:
+    """Return whether the installed Pillow has an encoder."""
+    return bool(extra("PIL.features").check("avif"))
+
+
+def mp4_bytes(frames: np.ndarray, seconds_per_frame: float) -> bytes | None:
+    """Return frames, (n, height, width), as the bytes of an .mp4 file."""
+    if len(frames) < 2 or not can_write_mp4():
+        return None
+    how = {"duration": round(1000 * seconds_per_frame), "quality": 80, "subsampling": "4:2:0"}
+    # In colour: some players do not know AV1 without it. The fastest: slower ones take ten times
+    # as long for files as large.
+    return _as_movie(_encoded(frames, "RGB", format="AVIF", speed=10, **how))
+
+
+def _encoded(frames: np.ndarray, colours: str, **how) -> bytes:
+    """Return frames as a sequence of images."""
+    image = extra("PIL.Image")
+    first, *others = [image.fromarray(frame).convert(colours) for frame in frames]
+    buffer = io.BytesIO()
+    first.save(buffer, save_all=True, append_images=others, **how)
+    return buffer.getvalue()
+
+
+def _as_movie(avif: bytes) -> bytes | None:
+    """Return an AVIF sequence as an MP4 file; None if its layout is not known."""
+    out = bytearray(avif)
+    # The headers, in front of the frames. A box has 4 bytes of its size, then its name.
+    movie = avif.find(b"moov")
+    places = {kind: avif.find(kind, movie) for kind in (b"hdlr", *DURATION)}
+    if movie < 0 or min(places.values()) < 0:
+        return None
+    if any(avif[places[kind] + 4] != 1 for kind in DURATION):
+        # Another version of these headers has other offsets.
+        return None
+
+    def put(start: int, new: bytes) -> None:
+        out[start : start + len(new)] = new
+
+    # As many brands as there were, so that nothing else moves.
+    size = int.from_bytes(avif[:4], "big")
+    put(8, BRANDS[:4] + bytes(4) + (BRANDS * size)[: size - 16])
+    put(places[b"hdlr"] + 12, b"vide")
+    length = places[b"mdhd"] + DURATION[b"mdhd"]
+    for kind, offset in DURATION.items():
+        # The same frames give the same file, and it plays once. After 8 bytes a header has the
+        # times when it was made and last changed.
+        put(places[kind] + 8, bytes(16))
+        put(places[kind] + offset, avif[length : length + 8])
+    # Without the still image, and the repetition.
+    return bytes(out).replace(b"meta", b"free", 1).replace(b"edts", b"free", 1)
+
+
+def _gif_bytes(frames: np.ndarray, seconds_per_frame: float) -> bytes | None:
+    # In the whole hundredths of a second that the format stores.
+    duration = 10 * round(100 * seconds_per_frame)
+    return _encoded(frames, "L", format="GIF", duration=duration, loop=0)
+
+
+# By ending; None where a file cannot be made.
+MOVIES = {".gif": _gif_bytes, ".mp4": mp4_bytes}
+
+
+def _frames(images: np.ndarray, circular: bool) -> np.ndarray:
+    images = require_images(images, 3)
+    filled = ~constant_images(images)
+    # If all are empty, one blank frame is still a file that can be opened.
+    shown = enlarged(images[filled] if filled.any() else images[:1], 216)
+    # On the way back neither end is shown twice.
+    return shown if circular else np.concatenate([shown, shown[-2:0:-1]])
+
+
+def write_movie(
+    path: Path | str, images: np.ndarray, *, circular: bool, seconds_per_frame: float = 0.1
+) -> None:
+    """Write images as a GIF that plays for ever, or as an MP4 that plays once.
+
+    Shapes: images (n, height, width).
+    """
+    kind = Path(path).suffix.lower()
+    if not np.isfinite(images).all():
+        raise ValueError(
+            "`images` must be finite; got NaN or infinite values. Leave such images "
+            "out, or replace the values."
+        )
+    if kind not in MOVIES:
+        raise ValueError(f"`path` must end in {' or '.join(MOVIES)}; got {str(path)!r}.")
+    # Browsers slow down what asks for less than two hundredths of a second.
+    require_number("seconds_per_frame", seconds_per_frame, low=0.02, high=10)
+    content = MOVIES[kind](_frames(images, circular), seconds_per_frame)
+    if content is None:
+        raise ValueError(
+            f"{path} cannot be written: an MP4 must have two images or more, and the "
+            "installed Pillow an encoder of AVIF. Write a .gif instead."
+        )
+    write_bytes(Path(path), content)
+
+
+def movie_bytes(
+    images: np.ndarray, *, circular: bool, seconds_per_frame: float = 0.1
+) -> dict[str, bytes]:
+    """Return images as a GIF that plays for ever, and as an MP4 that plays once."""
+    frames = _frames(images, circular)
+    made = {kind: encode(frames, seconds_per_frame) for kind, encode in MOVIES.items()}
+    return {kind: content for kind, content in made.items() if content is not None}
+
+
+def chimerax_script(volumes: Sequence[str], *, circular: bool) -> str:
+    """Return the text of a .cxc file that plays maps as a volume series in ChimeraX."""
+    direction = "forward" if circular else "oscillate"
+    return f"""\
+# Open this file in ChimeraX with nothing else open; `vseries stop #1` halts the movie.
+open {" ".join(volumes)} vseries true
+volume #1 style surface step 1
+view
+vseries play #1 loop true direction {direction} maxFrameRate 10
+"""

@@ -12,7 +12,7 @@ from manifactor.cryoem.files.cryosparc import read_cs
 from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import STACK_SUFFIXES, ImageSource, volume_series
-from manifactor.cryoem.files.star import particle_block, read_star
+from manifactor.cryoem.files.star import read_star
 from manifactor.cryoem.one_view import View, can_weigh
 from manifactor.runs.checkpoints import last_changed
 from manifactor.runs.folder import read_places, read_record
@@ -275,19 +275,13 @@ def _of_particles(run: Run, name: str) -> tuple[list[str], np.ndarray | None]:
         return [], None
     particles = run.particles
     is_star = particles.path.suffix.lower() == ".star"
-    columns = (_star_columns if is_star else _cs_columns)(particles.path)
+    columns = read_star(particles.path)[0] if is_star else _cs_columns(particles.path)
     numbers = {own: column for own, column in columns.items() if column.dtype.kind in "fiub"}
     # RELION's labels start with an underscore in the file, and nowhere else.
     wanted = name.removeprefix("_") if is_star else name
     if wanted not in numbers:
         return list(numbers), None
     return list(numbers), numbers[wanted][particles.rows].astype(float)
-
-
-def _star_columns(path: Path) -> dict[str, np.ndarray]:
-    blocks = read_star(path)
-    table = blocks[particle_block(blocks, path)]
-    return {name: table[name].to_numpy() for name in table.columns}
 
 
 def _cs_columns(path: Path) -> dict[str, np.ndarray]:

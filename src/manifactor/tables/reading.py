@@ -12,7 +12,7 @@ from manifactor._support.values import bad_values
 from manifactor.cryoem.components import Components, image_components, require_filters
 from manifactor.cryoem.files.cryosparc import read_cs
 from manifactor.cryoem.files.formats import ParticleChoice, group_sizes
-from manifactor.cryoem.files.particles import Particles, view_directions
+from manifactor.cryoem.files.particles import PIXEL_SIZE_LABELS, Particles, view_directions
 from manifactor.cryoem.files.stacks import STACK_SUFFIXES, ImageSource, stack_images, volume_series
 from manifactor.cryoem.one_view import View
 from manifactor.cryoem.volumes import VolumeComponents, volume_components
@@ -66,7 +66,7 @@ class Given:
             "settings of images": self.settings != ImageSettings(),
             "--columns": self.columns.columns,
             "--drop": self.columns.drop,
-            **self.choice.options,
+            **dict.fromkeys(self.choice.options, True),
         }
         for name, value in given.items():
             if value:
@@ -79,9 +79,8 @@ class Given:
                 f"a view can be picked where angles are known; {path} is a stack "
                 "without any. Give its STAR or .cs file instead."
             )
-        options = self.choice.options
-        for name in ("--datadir", "--class", "--optics-group"):
-            if options[name]:
+        for name in self.choice.options:
+            if name != "--pixel-size":
                 raise ValueError(
                     f"{name} goes with a file of particles; {path} is a stack. Give "
                     "its STAR or .cs file instead."
@@ -302,7 +301,7 @@ def _unread_images(path: Path, particles: Particles | None, given: Given) -> Unr
     )
     if settings.components is not None:
         require_count("--components", settings.components, low=1, high=len(source))
-    label = "cell dimensions in its header" if particles is None else particles.pixel_size_label
+    label = "cell dimensions in its header" if particles is None else PIXEL_SIZE_LABELS
     note = (
         f"{path} states no pixel size ({label}); 1 A is taken, so that all lengths are "
         "in pixels. Give it in Angstrom with --pixel-size."

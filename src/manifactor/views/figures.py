@@ -15,8 +15,7 @@ from manifactor.cryoem.all_views.volumes import RunMotions
 from manifactor.cryoem.averages import Averages, average, place_captions
 from manifactor.cryoem.directions import sphere_cells
 from manifactor.cryoem.given_volumes import GivenVolumes
-from manifactor.cryoem.movies import movie_bytes
-from manifactor.cryoem.pictures import enlarged, png_bytes
+from manifactor.cryoem.pictures import enlarged, movie_bytes, png_bytes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factor import angle_matrix, owners
 from manifactor.runs.run import Run

@@ -16,8 +16,8 @@ from manifactor.cryoem.averages import (
 )
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageArray
-from manifactor.cryoem.movies import can_write_mp4
 from manifactor.cryoem.one_view import View
+from manifactor.cryoem.pictures import can_write_mp4
 from manifactor.runs.places import Place
 
 from ...conftest import PickledWorkers

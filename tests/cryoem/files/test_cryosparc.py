@@ -2,8 +2,6 @@ from io import BytesIO
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from manifactor.cryoem.files.cryosparc import euler_angles, read_joined
@@ -64,12 +62,19 @@ def save(tmp_path):
     return path_of
 
 
-def without(table, *names):
-    rest = [name for name in table.dtype.names if name not in names]
-    out = np.empty(len(table), dtype=[(name, table.dtype[name]) for name in rest])
-    for name in rest:
-        out[name] = table[name]
+def changed(table, **fields):
+    """The table with fields added or replaced, and without those that are None; __ is a slash."""
+    new = {name: table[name] for name in table.dtype.names}
+    new |= {name.replace("__", "/"): values for name, values in fields.items()}
+    new = {name: np.asarray(values) for name, values in new.items() if values is not None}
+    out = np.empty(len(table), [(n, v.dtype, v.shape[1:]) for n, v in new.items()])
+    for name, values in new.items():
+        out[name] = values
     return out
+
+
+def without(table, *names):
+    return changed(table, **dict.fromkeys(names))
 
 
 def loaded(content):
@@ -77,54 +82,29 @@ def loaded(content):
     return np.load(BytesIO(content), allow_pickle=False)
 
 
-def with_fields(table, **fields):
-    """The table with fields added, slashes for double underscores."""
-    names = {name.replace("__", "/"): value for name, value in fields.items()}
-    kinds = [(n, np.asarray(v).dtype, np.shape(v)[1:]) for n, v in names.items()]
-    out = np.empty(len(table), dtype=[*table.dtype.descr, *kinds])
-    for name in table.dtype.names:
-        out[name] = table[name]
-    for name, value in names.items():
-        out[name] = value
-    return out
-
-
 POSES_3D = [f"alignments3D/{name}" for name in ("split", "shift", "pose", "psize_A")]
 
 
-@pytest.fixture
-def classified(table, rng):
-    """The same particles after a 2-D classification."""
-    return with_fields(
-        without(table, *POSES_3D),
-        alignments2D__pose=np.linspace(-3, 3, 7).astype("f4"),
-        alignments2D__shift=rng.normal(size=(7, 2)).astype("f4"),
-        alignments2D__psize_A=np.full(7, 3.2, dtype="f4"),
-        alignments2D__class=np.array([4, 4, 0, 4, 0, 2, 2], dtype="u4"),
-    )
-
-
-def test_poses_of_a_2d_classification_are_in_plane(save, classified):
-    particles = read_particles(save(classified))
+def test_poses_of_a_2d_classification_are_in_plane(save, table, rng):
+    shift, classes = rng.normal(size=(7, 2)).astype("f4"), [4, 4, 0, 4, 0, 2, 2]
+    of_classes = {
+        "alignments2D__pose": np.linspace(-3, 3, 7).astype("f4"),
+        "alignments2D__shift": shift,
+        "alignments2D__psize_A": np.full(7, 3.2, dtype="f4"),
+        "alignments2D__class": np.array(classes, dtype="u4"),
+    }
+    particles = read_particles(save(changed(without(table, *POSES_3D), **of_classes)))
     assert particles.in_plane_only
     assert particles.angles[:, 2] == pytest.approx(np.degrees(np.linspace(-3, 3, 7)))
-    assert particles.shift == pytest.approx(2 * classified["alignments2D/shift"])
-    assert particles.microscope["class"].tolist() == [4, 4, 0, 4, 0, 2, 2]
-
-
-def test_poses_in_space_come_before_those_in_the_plane(save, table):
-    both = with_fields(
-        table,
-        alignments2D__pose=np.ones(7, dtype="f4"),
-        alignments2D__shift=np.ones((7, 2), dtype="f4"),
-        alignments3D__class=np.zeros(7, dtype="u4"),
-        alignments2D__class=np.arange(7, dtype="u4"),
-    )
-    particles = read_particles(save(both))
+    assert particles.shift == pytest.approx(2 * shift)
+    assert particles.microscope["class"].tolist() == classes
+    # Poses in space come before those in the plane. A refinement has one class; the
+    # classification before it has several.
+    refined = np.zeros(7, dtype="u4")
+    particles = read_particles(save(changed(table, **of_classes, alignments3D__class=refined)))
     assert not particles.in_plane_only
     assert particles.shift == pytest.approx(2 * table["alignments3D/shift"])
-    # A refinement has one class; the classification before it has several.
-    assert particles.microscope["class"].tolist() == list(range(7))
+    assert particles.microscope["class"].tolist() == classes
 
 
 def test_results_are_joined_with_their_passthrough_file(save, table):
@@ -140,13 +120,6 @@ def test_results_are_joined_with_their_passthrough_file(save, table):
     for name in ("stack", "slice", "pixel_sizes", "angles", "shift"):
         assert np.array_equal(getattr(found, name), getattr(expected, name)), name
     assert found.microscope.keys() == expected.microscope.keys()
-
-
-def test_particles_in_any_order_are_written_in_that_of_their_file(save, table):
-    particles = read_particles(save(table))[np.array([5, 1, 3])]
-    out = loaded(particles_with(particles, {"factor1": np.array([50.0, 10.0, 30.0])}))
-    assert out["uid"].tolist() == table["uid"][[1, 3, 5]].tolist()
-    assert out["manifactor/factor1"].tolist() == [10, 30, 50]
 
 
 NEW = {"factor1": np.linspace(0, 359, 7), "factor1_confidence": np.linspace(0, 1, 7)}
@@ -190,21 +163,21 @@ def test_old_fields_keep_their_order_and_bytes_and_new_ones_follow(save, table):
         assert np.array_equal(new[f"manifactor/{name}"], values.astype("<f4"))
 
 
-def test_gaps_between_fields_do_not_become_fields(save, table):
+def test_files_are_written_in_their_order_anew_and_without_gaps(save, table):
+    particles = read_particles(save(table))[np.array([5, 1, 3])]
+    out = loaded(particles_with(particles, {"factor1": np.array([50.0, 10.0, 30.0])}))
+    assert out["uid"].tolist() == table["uid"][[1, 3, 5]].tolist()
+    assert out["manifactor/factor1"].tolist() == [10, 30, 50]
+    # Places of an earlier run are replaced.
+    expected = particles_with(read_particles(save(table)), NEW)
+    once = particles_with(read_particles(save(table)), {**NEW, "factor9": np.zeros(len(table))})
+    path = save(loaded(once))
+    assert particles_with(read_particles(path), NEW) == expected
+    # Gaps between fields do not become fields.
     kinds = [("uid", "<u8"), ("blob/idx", "u1"), ("ctf/df1_A", "<f8")]
     gaps = np.zeros(7, dtype=np.dtype(kinds, align=True))
-    gaps["uid"] = table["uid"]
     new = loaded(particles_with(read_particles(save(gaps)), {"factor1": NEW["factor1"]}))
     assert new.dtype.names == ("uid", "blob/idx", "ctf/df1_A", "manifactor/factor1")
-    assert np.array_equal(new["uid"], table["uid"])
-
-
-def test_places_of_an_earlier_run_are_replaced(save, table):
-    path = save(table)
-    once = particles_with(read_particles(path), {**NEW, "factor9": np.zeros(len(table))})
-    path.write_bytes(once)
-    again = particles_with(read_particles(path), NEW)
-    assert again == particles_with(read_particles(save(table)), NEW)
 
 
 def relion_matrix(rot, tilt, psi):
@@ -229,21 +202,16 @@ def cryosparc_pose(matrix):
     return Rotation.from_matrix(matrix.T).as_rotvec()
 
 
-ANGLE = st.floats(-180, 180) | st.sampled_from([-180.0, -90.0, 0.0, 90.0, 180.0])
-
-
-@given(rot=ANGLE, tilt=st.floats(0, 180) | st.sampled_from([0.0, 90.0, 180.0]), psi=ANGLE)
-def test_angles_are_those_of_relion(rot, tilt, psi):
-    matrix = relion_matrix(rot, tilt, psi)
-    found = euler_angles(cryosparc_pose(matrix)[None])[0]
-    assert relion_matrix(*found) == pytest.approx(matrix, abs=1e-6)
-    assert 0 <= found[1] <= 180
-
-
-def test_angles_far_from_the_poles_come_back_themselves():
-    angles = np.array([[10, 20, 30], [-170, 90, 45], [77, 179, -3], [0, 1, 0]])
-    poses = np.array([cryosparc_pose(relion_matrix(*each)) for each in angles])
-    assert euler_angles(poses) == pytest.approx(angles, abs=1e-4)
+def test_angles_are_those_of_relion(rng):
+    angles = rng.uniform([-180, 0, -180], 180, size=(60, 3))
+    angles[:40] = np.round(angles[:40] / 90) * 90  # at the poles, too
+    for matrix in (relion_matrix(*each) for each in angles):
+        (found,) = euler_angles(cryosparc_pose(matrix)[None])
+        assert relion_matrix(*found) == pytest.approx(matrix, abs=1e-6)
+        assert 0 <= found[1] <= 180
+    # Far from the poles they come back themselves.
+    poses = np.array([cryosparc_pose(relion_matrix(*each)) for each in angles[40:]])
+    assert euler_angles(poses) == pytest.approx(angles[40:], abs=1e-4)
 
 
 class Bomb:
@@ -308,8 +276,7 @@ def test_what_is_not_a_table_of_particles_is_refused(save, table):
     ],
 )
 def test_fields_that_are_not_numbers_of_their_kind_are_refused(save, table, fields, message):
-    names = [name.replace("__", "/") for name in fields]
-    path = save(with_fields(without(table, *names), **fields))
+    path = save(changed(table, **fields))
     with pytest.raises(ValueError, match=message) as error:
         read_particles(path)
     assert "particles.cs" in str(error.value)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import fft, stats
 
 from manifactor.cryoem.ctf import contrast_transfer
 from manifactor.cryoem.files.particles import Particles, euler_matrices, view_directions
@@ -14,51 +14,53 @@ from manifactor.cryoem.simulate.all_views import (
     PreferredDirections,
     elevation_scores,
     pose_angles,
+    project,
     simulate_views,
     uniform_directions,
 )
+from manifactor.cryoem.simulate.molecule import Molecule, channel
 from manifactor.cryoem.simulate.one_view import simulate_particles
+
+CHANNEL = channel()
+# Every ninth atom of each subunit.
+THIN = Molecule(CHANNEL.atoms[::9], CHANNEL.weights[::9], CHANNEL.parts[::9])
 
 
 def simulate(n_samples, **settings):
-    usual = {"signal_to_noise": None, "random_state": 0}
+    usual = {"signal_to_noise": None, "random_state": 0, "molecule": THIN}
     return simulate_views(n_samples, **{**usual, **settings})
 
 
 def test_a_seed_gives_the_motions_of_one_view_in_all_views():
-    all_views = simulate(20, motions="xy")
-    one_view = simulate_particles(
-        20, motions="xy", signal_to_noise=None, size=54, pixel_size=5.0, random_state=0
-    )
+    all_views = simulate(5, motions="xy")
+    how = {"motions": "xy", "signal_to_noise": None, "size": 54, "pixel_size": 5.0}
+    one_view = simulate_particles(5, **how, molecule=THIN, random_state=0)
     np.testing.assert_array_equal(all_views.angle, one_view.angle)
     np.testing.assert_array_equal(all_views.stretch, one_view.stretch)
+    # In the same pose the images are those of one view, where atoms are splats and not Gaussians
+    # and rows are centred on the middle height, between two pixels.
+    pose = euler_matrices(one_view.angles)
+    same = replace(all_views, rotations=pose, shift=np.zeros((5, 2)), size=54, pixel_size=5.0)
+    for first, second in zip(same.images, one_view.images, strict=True):
+        shifted = fft.ifft2(fft.fft2(first) * np.conj(fft.fft2(second))).real
+        assert shifted.max() > 0.98 * np.linalg.norm(first) * np.linalg.norm(second)
 
 
 @pytest.mark.parametrize(
     ("motions", "columns"), [("x", [2, 1]), ("xy", [2, 1, 1]), ("stretches", [1, 1]), ("rigid", [])]
 )
 def test_there_is_one_true_array_for_each_motion(motions, columns):
-    truth = simulate(5, motions=motions).truth
-    assert [values.shape for values in truth] == [(5, k) for k in columns]
-
-
-def test_a_rigid_molecule_looks_the_same_in_the_same_pose():
-    simulation = simulate(30, motions="rigid")
-    moving = simulate(30, motions="x")
-    np.testing.assert_array_equal(simulation.rotations, moving.rotations)
-
-    def in_one_pose(particles):
-        pose = np.broadcast_to(particles.rotations[:1], (30, 3, 3))
-        return replace(particles, rotations=pose, shift=np.zeros((30, 2))).images
-
-    images = in_one_pose(simulation)
-    np.testing.assert_array_equal(images, np.broadcast_to(images[:1], images.shape))
-    assert in_one_pose(moving).std(axis=0).max() > 0.05 * images.max()
+    simulation = simulate(5, motions=motions)
+    assert [values.shape for values in simulation.truth] == [(5, k) for k in columns]
+    # A rigid molecule looks the same in the same pose.
+    pose = np.broadcast_to(simulation.rotations[:1], (5, 3, 3))
+    images = replace(simulation, rotations=pose, shift=np.zeros((5, 2))).images
+    assert (images.std(axis=0).max() > 0.05 * images.max()) == (motions != "rigid")
 
 
 def test_poses_bring_images_of_one_direction_into_one_frame():
     """The convention of shifts and turns is that of the images of one view."""
-    simulation = simulate(6, motions="rigid")
+    simulation = simulate(6, motions="rigid", molecule=CHANNEL)
     angles = np.c_[np.tile([40.0, 70.0], (6, 1)), simulation.angles[:, 2]]
     images = replace(simulation, angles=angles, rotations=euler_matrices(angles)).images
     turned = Particles(None, np.arange(6), angles=angles).turned()
@@ -72,17 +74,16 @@ def test_poses_bring_images_of_one_direction_into_one_frame():
     ("preferred", "correlation"), [(None, -0.6), (None, 0.0), (PreferredDirections(), 0.8)]
 )
 def test_the_stretch_is_correlated_with_the_view_and_stays_uniform(preferred, correlation):
-    particles = simulate(20_000, view_correlation=correlation, preferred=preferred)
+    particles = simulate(10_000, view_correlation=correlation, preferred=preferred)
     stretch = particles.stretch[:, 0]
     elevation = np.abs(particles.rotations[:, 2, 2])
-    ranks = np.argsort(np.argsort([stretch, elevation], axis=1), axis=1)
     # The rank correlation of a Gaussian copula.
     expected = 6 / np.pi * np.arcsin(correlation / 2)
-    assert np.corrcoef(ranks)[0, 1] == pytest.approx(expected, abs=0.02)
+    assert stats.spearmanr(stretch, elevation)[0] == pytest.approx(expected, abs=0.03)
     quantiles = np.linspace(0.1, 0.9, 9)
     even = 40 * (2 * quantiles - 1)
-    np.testing.assert_allclose(np.quantile(stretch, quantiles), even, atol=1.5)
-    assert abs(np.corrcoef(particles.angle, elevation)[0, 1]) < 0.03
+    np.testing.assert_allclose(np.quantile(stretch, quantiles), even, atol=2)
+    assert abs(np.corrcoef(particles.angle, elevation)[0, 1]) < 0.04
 
 
 def test_poses_with_errors_leave_the_true_ones_behind_the_images():
@@ -94,35 +95,28 @@ def test_poses_with_errors_leave_the_true_ones_behind_the_images():
     assert np.degrees(np.sqrt((angle**2).mean())) == pytest.approx(3, rel=0.1)
 
 
-def test_images_do_not_depend_on_the_size_of_a_batch(monkeypatch):
-    monkeypatch.setattr(all_views, "N_CALIBRATION", 20)
-    simulation = simulate(9, signal_to_noise=10.0)
-    monkeypatch.setattr(all_views, "BATCH_SIZE", 4)
-    parts = list(simulation.parts())
-    assert [rows.stop for rows, _ in parts] == [4, 8, 9]
-    several = np.concatenate([images for _, images in parts])
-    monkeypatch.undo()
-    np.testing.assert_array_equal(simulation.images, several)
-
-
-@pytest.mark.slow
-def test_noise_has_one_level_for_all_motions_and_seeds(monkeypatch):
+def test_noise_has_one_level_for_all_motions_seeds_and_sizes_of_a_batch(monkeypatch):
     monkeypatch.setattr(all_views, "N_CALIBRATION", 150)
-    moving = simulate(20, signal_to_noise=5.0)
-    rigid = simulate(20, signal_to_noise=5.0, motions="rigid", random_state=1)
+    moving = simulate(9, signal_to_noise=5.0)
+    rigid = simulate(1, signal_to_noise=5.0, motions="rigid", random_state=1)
     # The centres of their images differ by a fraction of a pixel.
-    assert moving.noise == pytest.approx(rigid.noise, rel=1e-3)
+    assert moving.noise == pytest.approx(rigid.noise, rel=2e-3)
     noise = moving.images - moving.clean(slice(None))
     assert noise.std() == pytest.approx(moving.noise, rel=0.02)
     # A ratio means the same in one view, where atoms are splats and not Gaussians.
-    one_view = simulate_particles(150, size=48, pixel_size=5.5, signal_to_noise=5.0, random_state=0)
-    assert moving.noise == pytest.approx(one_view.noise, rel=0.15)
+    how = {"size": 48, "pixel_size": 5.5, "signal_to_noise": 5.0, "molecule": THIN}
+    one_view = simulate_particles(150, **how, random_state=0)
+    assert moving.noise == pytest.approx(one_view.noise, rel=0.2)
+    monkeypatch.setattr(all_views, "BATCH_SIZE", 4)
+    parts = list(moving.parts())
+    assert [rows.stop for rows, _ in parts] == [4, 8, 9]
+    np.testing.assert_array_equal(moving.images, np.concatenate([images for _, images in parts]))
 
 
 def test_images_with_a_ctf_are_the_clean_ones_times_it():
     clean, with_ctf = simulate(4), simulate(4, defocus=(1e4, 2e4))
     transfer = contrast_transfer(48, 5.5, with_ctf.defocus)
-    expected = np.fft.irfft2(np.fft.rfft2(clean.images) * transfer, s=(48, 48))
+    expected = fft.irfft2(fft.rfft2(clean.images) * transfer, s=(48, 48))
     np.testing.assert_allclose(with_ctf.images, expected, atol=1e-4 * clean.images.max())
 
 
@@ -131,7 +125,7 @@ def test_images_with_a_ctf_are_the_clean_ones_times_it():
     [
         ({"n_samples": 0}, "`n_samples`"),
         ({"motions": "z"}, "`motions` must be one of 'x', 'xy', 'stretches', 'rigid'"),
-        ({"size": 32}, "`size` must be at least 46 pixels"),
+        ({"size": 32, "molecule": None}, "`size` must be at least 46 pixels"),
         ({"blur": 2.0}, "`blur` must be at least 0.7 pixels, 3.85 A"),
         ({"pose_error": -1.0}, "`pose_error`"),
         ({"signal_to_noise": 0.0}, "`signal_to_noise`"),
@@ -143,12 +137,57 @@ def test_a_parameter_that_cannot_be_is_refused(settings, message):
         simulate(**{"n_samples": 10, **settings})
     # Correlations may leave nothing to chance.
     simulate(10, correlation=0.6, view_correlation=0.8)
+    for wrong in ({"weights": (1.0,)}, {"concentration": 0.0}, {"floor": 1.5}):
+        with pytest.raises(ValueError, match=f"`{next(iter(wrong))}`"):
+            PreferredDirections(**wrong)
 
 
-@pytest.mark.parametrize("wrong", [{"weights": (1.0,)}, {"concentration": 0.0}, {"floor": 1.5}])
-def test_a_density_that_cannot_be_is_refused(wrong):
-    with pytest.raises(ValueError, match=f"`{next(iter(wrong))}`"):
-        PreferredDirections(**wrong)
+def projected(molecule, rotations, *, stretch=(20.0, -10.0), shift=(0, 0)):
+    n = len(rotations)
+    return project(
+        molecule,
+        np.full(n, 0.3),
+        np.tile(stretch, (n, 1)).astype(float),
+        rotations,
+        shift=np.broadcast_to(np.asarray(shift, dtype=float), (n, 2)),
+        size=48,
+        pixel_size=5.5,
+        blur=4.0,
+    )
+
+
+def test_an_atom_seen_along_z_lies_at_its_own_place():
+    # Two and three pixels right of and below the centre; z does not matter. The rotor is far away.
+    atoms = np.array([[0.0, 0.0, 90.0], [11.0, 16.5, -30.0]])
+    molecule = Molecule(atoms, np.array([0.0, 7.0]), np.array([0, 1]))
+    (image,) = projected(molecule, np.eye(3)[None], stretch=(0, 0))
+    assert np.unravel_index(image.argmax(), image.shape) == (24 + 3, 24 + 2)
+    assert image.sum() == pytest.approx(7, rel=2e-4)
+    blur = 4.0 / 5.5
+    assert image.max() == pytest.approx(7 / (2 * np.pi * blur**2), rel=1e-5)
+    beside = image[27, 27] / image.max()
+    assert beside == pytest.approx(np.exp(-1 / (2 * blur**2)), rel=1e-4)
+
+
+def test_images_are_those_of_the_moved_and_rotated_molecule(rng):
+    pose = euler_matrices(rng.uniform(-180, 180, size=(2, 3)))
+    images = projected(CHANNEL, pose)
+    np.testing.assert_allclose(images.sum(axis=(1, 2)), 5256, rtol=1e-4)
+    # No denormal numbers.
+    assert images.dtype == np.float32
+    assert images.min() >= np.finfo(np.float32).tiny
+    # The centre of mass is that of the atoms.
+    moved = CHANNEL.moved(0.3, [20.0, -10.0]).mean(axis=0)
+    columns, rows = (images.sum(axis=axis) @ np.arange(48) / 5256 for axis in (1, 2))
+    expected = 24 + pose[:, :2] @ moved / 5.5
+    np.testing.assert_allclose(np.c_[columns, rows], expected, atol=0.01)
+    close = {"atol": 1e-4 * images.max()}
+    # The view from behind is the mirror image; the first row has no counterpart.
+    behind = projected(CHANNEL, np.diag([1.0, -1.0, -1.0]) @ pose)
+    np.testing.assert_allclose(behind[:, :0:-1], images[:, 1:], **close)
+    # As RELION's origins, a shift brings the image back.
+    shifted = projected(CHANNEL, pose, shift=(2.0, -3.0))
+    np.testing.assert_allclose(np.roll(shifted, (-3, 2), axis=(1, 2)), images, **close)
 
 
 N = 40_000
@@ -171,16 +210,13 @@ def test_preferred_directions_follow_their_density(rng):
     assert weights.min() == pytest.approx(0.3, abs=0.01)
 
 
-def test_angles_are_those_of_the_direction(rng):
-    directions = uniform_directions(50, rng)
-    angles = pose_angles(directions, rng.uniform(-180, 180, 50))
+def test_angles_and_elevations_are_those_of_the_direction(rng):
+    directions = uniform_directions(2000, rng)
+    angles = pose_angles(directions, rng.uniform(-180, 180, 2000))
     np.testing.assert_allclose(view_directions(angles), directions, atol=1e-12)
     # The third row of a pose is the direction of projection.
     np.testing.assert_allclose(euler_matrices(angles)[:, 2], directions, atol=1e-12)
-
-
-def test_opposite_views_have_the_same_elevation_and_scores_are_normal(rng):
-    directions = uniform_directions(5000, rng)
+    # Opposite views have the same elevation, and scores are normal.
     scores = elevation_scores(directions)
     np.testing.assert_array_equal(scores, elevation_scores(-directions))
     assert stats.kstest(scores, "norm").pvalue > 0.99

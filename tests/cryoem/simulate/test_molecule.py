@@ -19,12 +19,10 @@ def test_the_stretch_grows_with_the_square_of_the_depth():
     atoms = np.array([[0.0, 0, 5], [0, 0, 0], [0, 0, -1], [0, 0, -2]])
     moved = Molecule(atoms, np.ones(4), np.array([0, 1, 1, 2])).moved(0.0, [8.0, -4.0])
     np.testing.assert_allclose(moved - atoms, [[0, 0, 0], [0, 0, 0], [2, -1, 0], [8, -4, 0]])
-
-
-def test_a_flat_rest_does_not_stretch():
-    atoms = np.array([[0.0, 0, 5], [0, 0, 0], [1, 0, 0]])
-    flat = Molecule(atoms, np.ones(3), np.array([0, 1, 1]))
-    np.testing.assert_array_equal(flat.moved(0.0, [8.0, 0.0]), atoms)
+    # A flat rest does not stretch.
+    flat = np.array([[0.0, 0, 5], [0, 0, 0], [1, 0, 0]])
+    molecule = Molecule(flat, np.ones(3), np.array([0, 1, 1]))
+    np.testing.assert_array_equal(molecule.moved(0.0, [8.0, 0.0]), flat)
 
 
 def test_the_extremes_reach_as_far_as_the_states(rng):
@@ -40,7 +38,7 @@ def test_the_extremes_reach_as_far_as_the_states(rng):
 
 def test_a_molecule_needs_arrays_that_fit_finite_atoms_and_two_parts():
     atoms, ones, parts = np.zeros((3, 3)), np.ones(3), np.array([0, 1, 1])
-    with pytest.raises(ValueError, match=r"must have shapes .* got \(3, 2\)"):
+    with pytest.raises(ValueError, match=r"have shapes .* got \(3, 2\)"):
         Molecule(atoms[:, :2], ones, parts)
     with pytest.raises(ValueError, match="must be finite"):
         Molecule(atoms * np.nan, ones, parts)
@@ -60,19 +58,13 @@ def test_motions_are_uniform_and_the_copula_correlates_angle_and_x_stretch(corre
     np.testing.assert_allclose(found[2, :2], 0, atol=0.02)
 
 
-def as_set(atoms):
-    return set(map(tuple, atoms + 0.0))  # -0.0 is 0.0
-
-
-def test_a_quarter_turn_maps_the_channel_exactly_onto_itself():
+def test_the_channel_has_four_equal_quarters_and_its_rotor_above_the_rest():
     molecule = channel()
     for part in range(3):
         atoms = molecule.atoms[molecule.parts == part]
-        assert as_set(atoms) == as_set(atoms[:, [1, 0, 2]] * [-1, 1, 1])
-
-
-def test_the_rotor_of_the_channel_lies_above_the_rest_and_the_whole_is_centred():
-    molecule = channel()
+        turned = atoms[:, [1, 0, 2]] * [-1, 1, 1]
+        # Exactly; -0.0 is 0.0.
+        assert set(map(tuple, atoms + 0.0)) == set(map(tuple, turned + 0.0))
     np.testing.assert_allclose(molecule.atoms.mean(axis=0), 0, atol=1e-9)
     assert molecule.atoms[molecule.rotor, 2].mean() > molecule.atoms[~molecule.rotor, 2].max()
     np.testing.assert_allclose(np.ptp(molecule.atoms, axis=0), [114, 114, 176], atol=1)

@@ -5,7 +5,14 @@ import pytest
 
 from manifactor.cryoem.ctf import Optics, contrast_transfer
 from manifactor.cryoem.simulate.molecule import Molecule, channel
-from manifactor.cryoem.simulate.one_view import add_noise, simulate_particles, simulate_volumes
+from manifactor.cryoem.simulate.one_view import (
+    ROUTES,
+    Frame,
+    add_noise,
+    simulate_particles,
+    simulate_volumes,
+    splat,
+)
 
 SMALL = {"size": 54, "pixel_size": 4.0}
 
@@ -23,6 +30,45 @@ def test_both_routes_lead_to_the_same_images():
     for first, second in zip(atoms.images, volumes.images, strict=True):
         assert np.corrcoef(first.ravel(), second.ravel())[0, 1] > 0.995
         assert second.sum() == pytest.approx(first.sum(), rel=1e-3)
+
+
+def painter(route="atoms", size=54):
+    """The images of states that the test chooses."""
+    reach = np.array([40.0, 40.0])
+    frame = Frame(size, 4.0, -30.0).around(channel(), reach)
+    return ROUTES[route](channel(), frame, reach, 4.0)
+
+
+@pytest.mark.parametrize("route", ["atoms", "volumes"])
+def test_turning_the_rotor_by_a_quarter_gives_the_same_image(route):
+    images = painter(route)(
+        np.array([0.2, 0.2 + np.pi / 2, 0.2 + np.pi / 4]), np.array([[9.0, 0.0]] * 3)
+    )
+    np.testing.assert_allclose(images[0], images[1], atol=1e-3 * images[0].max())
+    assert np.abs(images[2] - images[0]).max() > 0.05 * images[0].max()
+
+
+def test_a_stretch_along_y_moves_the_mass_to_the_right_and_one_along_x_downwards():
+    images = painter(size=64)(np.zeros(3), np.array([[0.0, 0.0], [0.0, 40.0], [40.0, 0.0]]))
+    mass = images.sum(axis=(1, 2))
+    rows, columns = (
+        images.sum(axis=2) @ np.arange(64) / mass,
+        images.sum(axis=1) @ np.arange(64) / mass,
+    )
+    way = 40 * channel().lift.mean() / 4  # pixels
+    np.testing.assert_allclose(columns - columns[0], [0, way, 0], atol=1e-3)
+    np.testing.assert_allclose(rows - rows[0], [0, 0, way / 2], atol=1e-3)  # sin 30 degrees = 1/2
+
+
+@pytest.mark.parametrize("shape", [(6, 7), (4, 5, 6)])
+def test_splatting_keeps_mass_and_centre_of_mass(shape, rng):
+    at = rng.uniform(size=(len(shape), 50)) * (np.array(shape)[:, None] - 1)
+    at[:, 0] = np.array(shape) - 1  # the far corner
+    weights = rng.uniform(1, 2, size=50)
+    grid = splat(at, weights, shape)
+    assert grid.sum() == pytest.approx(weights.sum())
+    axes = np.indices(shape).reshape(len(shape), -1)
+    np.testing.assert_allclose(axes @ grid.ravel(), at @ weights)
 
 
 def images_with_variances(*variances, n=400):
@@ -46,10 +92,12 @@ def test_noise_is_calibrated_by_the_fourth_principal_component(rng):
 
 @pytest.mark.parametrize("settings", [{}, {"defocus": (10000.0, 20000.0), "motions": "xy"}])
 def test_the_same_seed_gives_the_same_images(settings):
-    first, again, other = (simulate(30, **settings, random_state=seed) for seed in (3, 3, 4))
+    first, again, other = (simulate(8, **settings, random_state=seed) for seed in (3, 3, 4))
     np.testing.assert_array_equal(first.images, again.images)
     np.testing.assert_array_equal(first.angle, again.angle)
     assert not np.array_equal(first.images, other.images)
+    assert not first.shift.any()
+    assert 1 < np.abs(simulate(5, size=64, in_plane=True).shift).max() <= 3
 
 
 def test_the_truth_is_a_circle_and_an_interval_or_a_sheet():
@@ -76,6 +124,7 @@ def test_images_with_a_ctf_are_the_clean_ones_times_it():
     [
         ({"n_samples": 0}, "`n_samples` must be a whole number"),
         ({"n_samples": 4}, "`n_samples` must be at least 5 for noise"),
+        ({"size": 32}, r"`size` must be at least 54 pixels of 4 A for every state.*got 32"),
         ({"size": 14}, "`size` must be a whole number"),
         ({"size": 55}, "`size` must be even; got 55. Take 56"),
         ({"pixel_size": 0.0}, "`pixel_size`"),
@@ -96,16 +145,8 @@ def test_images_with_a_ctf_are_the_clean_ones_times_it():
 def test_a_parameter_that_cannot_be_is_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         simulate(**{"n_samples": 10, **settings})
-
-
-def test_a_molecule_that_does_not_fit_is_refused_with_the_size_that_does():
-    with pytest.raises(
-        ValueError, match=r"`size` must be at least 54 pixels of 4 A for every state.*got 32"
-    ):
-        simulate(10, size=32)
     with pytest.raises(ValueError, match=r"`size` must be at least 28 pixels of 7 A.*got 16"):
         simulate_volumes(3, size=16)
-    assert simulate_volumes(1, size=28)[0].shape == (1, 28, 28, 28)
 
 
 def test_a_given_molecule_is_drawn():
@@ -121,16 +162,10 @@ def test_a_given_molecule_is_drawn():
     assert rows[27:].sum() == pytest.approx(3, abs=1e-3)
 
 
-def test_images_are_shifted_in_their_plane_if_asked_for():
-    shift = simulate(20, size=64, in_plane=True).shift
-    assert 2 < np.abs(shift).max() <= 3
-    assert not simulate(20, size=64).shift.any()
-
-
 def test_images_do_not_depend_on_the_size_of_a_batch(monkeypatch):
-    one = simulate(20, signal_to_noise=None, defocus=(1e4, 2e4))
-    monkeypatch.setattr("manifactor.cryoem.simulate.one_view.BATCH_SIZE", 7)
-    several = simulate(20, signal_to_noise=None, defocus=(1e4, 2e4))
+    one = simulate(9, signal_to_noise=None, defocus=(1e4, 2e4))
+    monkeypatch.setattr("manifactor.cryoem.simulate.one_view.BATCH_SIZE", 4)
+    several = simulate(9, signal_to_noise=None, defocus=(1e4, 2e4))
     np.testing.assert_allclose(one.images, several.images, atol=1e-5)
 
 

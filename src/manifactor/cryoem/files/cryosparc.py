@@ -1,7 +1,6 @@
 """Particles in cryoSPARC's .cs files, and the result groups that cryoSPARC imports."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -12,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from manifactor._support.array_files import npy_header
 from manifactor._support.errors import one_line
 from manifactor._support.files import require_regular_file
-from manifactor.cryoem.files.particles import Particles, finite, matrix_angles, positive, whole
+from manifactor.cryoem.files.particles import Columns, Particles, matrix_angles, rows_of
 
 # Our own fields start with this; those of an earlier run are replaced.
 CS_PREFIX = "manifactor/"
@@ -28,9 +27,6 @@ CS_FIELDS = {
     "optics group": "ctf/exp_group_id",
     "half set": "alignments3D/split",
 }
-
-# Fields of numbers of groups.
-WHOLE = ("optics group", "half set")
 
 # Poses, the ones to prefer first. Those of a 2-D classification are one angle.
 ALIGNMENTS = ("alignments3D", "alignments2D")
@@ -62,8 +58,8 @@ def read_cs(path: Path) -> np.ndarray:
 
 def read_cryosparc(path: Path, *, pixel_size: float | None = None) -> Particles:
     """Read the particles of a .cs file."""
-    table = _read_fields(path)
-    return _particles(table, np.arange(len(table.fields["uid"])), pixel_size)
+    fields = _read_fields(path)
+    return _particles(path, fields, np.arange(len(fields["uid"])), pixel_size)
 
 
 def read_joined(path: Path, results: Path, *, pixel_size: float | None = None) -> Particles:
@@ -73,130 +69,91 @@ def read_joined(path: Path, results: Path, *, pixel_size: float | None = None) -
     another, its passthrough file. Both may hold the particles in any order, and the second may hold
     more.
     """
-    own, found = _read_fields(path).fields, _read_fields(results).fields
-    rows = _rows_of(found["uid"], own["uid"], path=path, results=results)
-    aligned = {name: values for name, values in found.items() if name.startswith("alignments")}
-    fields = {**found, **{name: values[rows] for name, values in own.items()}, **aligned}
-    return _particles(_Fields(path, fields), rows, pixel_size)
-
-
-def _rows_of(wanted: np.ndarray, uids: np.ndarray, *, path: Path, results: Path) -> np.ndarray:
-    """Return the rows at which a file has the wanted uids."""
-    order = np.argsort(uids, kind="stable")
-    position = np.searchsorted(uids[order], wanted)
-    rows = order[np.minimum(position, len(order) - 1)]
-    missing = np.flatnonzero(uids[rows] != wanted)
-    if len(missing):
+    own, found = _read_fields(path), _read_fields(results)
+    rows, missing = rows_of(found["uid"], own["uid"])
+    if missing:
         raise ValueError(
-            f"{path} must hold all particles of {results}; {len(missing)} of "
-            f"{len(wanted)} are missing, the first with uid {wanted[missing[0]]}. "
-            "Export both from the same job."
+            f"{path} must hold all particles of {results}; {len(missing)} of {len(rows)} are "
+            f"missing, the first with uid {missing[0]}. Export both from the same job."
         )
     if len(np.unique(rows)) < len(rows):
         raise ValueError(f"{results} must hold each uid once; some occur twice.")
-    return rows
+    aligned = {name: values for name, values in found.items() if name.startswith("alignments")}
+    fields = {**found, **{name: values[rows] for name, values in own.items()}, **aligned}
+    return _particles(path, fields, rows, pixel_size)
 
 
-@dataclass(frozen=True)
-class _Fields:
-    """Fields of a .cs file by name, and the file for messages."""
-
-    path: Path
-    fields: Mapping[str, np.ndarray]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.fields
-
-    def numbers(
-        self,
-        name: str,
-        convert: Callable[[np.ndarray, str, Path], np.ndarray] = finite,
-        sides: tuple[int, ...] = (),
-    ) -> np.ndarray:
-        """Return a field as numbers, one for each particle, or an array of these sides."""
-        values = self.fields[name]
-        if values.shape[1:] != sides or values.dtype.kind not in "fiubSU":
-            raise ValueError(
-                f"the field {name} of {self.path} must hold numbers of shape {sides} for each "
-                f"particle; got {values.dtype} of shape {values.shape[1:]}. Export it again."
-            )
-        return convert(values, name, self.path)
-
-
-def _read_fields(path: Path) -> _Fields:
+def _read_fields(path: Path) -> dict[str, np.ndarray]:
     table = read_cs(path)
     if not len(table):
         raise ValueError(f"{path} holds no particles.")
-    return _Fields(path, {name: table[name] for name in table.dtype.names or ()})
+    return {name: table[name] for name in table.dtype.names or ()}
 
 
-def _particles(table: _Fields, rows: np.ndarray, pixel_size: float | None) -> Particles:
-    stacks = slices = pixel_sizes = None
-    if "blob/path" in table and "blob/idx" in table:
-        # cryoSPARC marks paths within its project with a ">".
-        names = [_text(name, table.path).lstrip(">") for name in table.fields["blob/path"]]
-        stacks, slices = np.array(names), table.numbers("blob/idx", whole)
+def _particles(
+    path: Path, fields: dict[str, np.ndarray], rows: np.ndarray, pixel_size: float | None
+) -> Particles:
     if pixel_size is not None:
-        pixel_sizes = np.full(len(rows), float(pixel_size))
-    elif "blob/psize_A" in table:
-        pixel_sizes = table.numbers("blob/psize_A", positive)
+        fields["blob/psize_A"] = np.full(len(rows), float(pixel_size))
+    columns = Columns(path, fields)
+    stacks = slices = pixel_sizes = None
+    if "blob/path" in columns and "blob/idx" in columns:
+        # cryoSPARC marks paths within its project with a ">".
+        stacks = np.char.lstrip(_texts(fields["blob/path"], path), ">")
+        slices = columns.numbers("blob/idx", "a whole number")
+    if "blob/psize_A" in columns:
+        pixel_sizes = columns.numbers("blob/psize_A", "a number above 0")
     return Particles(
-        table.path,
+        path,
         rows,
-        uid=table.fields["uid"],
+        uid=fields["uid"],
         stack=stacks,
         slice=slices,
         pixel_sizes=pixel_sizes,
-        angles=_angles(table),
-        shift=_shift(table, pixel_sizes),
-        microscope=_microscope(table),
+        angles=_angles(columns),
+        shift=_shift(columns, pixel_sizes),
+        microscope=_microscope(columns),
     )
 
 
-def _text(value, path: Path) -> str:
+def _texts(names: np.ndarray, path: Path) -> np.ndarray:
     try:
-        return value.decode() if isinstance(value, bytes) else str(value)
+        return np.char.decode(names, "utf-8") if names.dtype.kind == "S" else names.astype(str)
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} must name its stacks (blob/path) in UTF-8; got {value!r}."
-        ) from error
+        raise ValueError(f"{path} must name its stacks (blob/path) in UTF-8: {error}.") from error
 
 
-def _angles(table: _Fields) -> np.ndarray | None:
-    if "alignments3D/pose" in table:
-        return euler_angles(table.numbers("alignments3D/pose", sides=(3,)))
-    if "alignments2D/pose" in table:
+def _angles(columns: Columns) -> np.ndarray | None:
+    if "alignments3D/pose" in columns:
+        return euler_angles(columns.numbers("alignments3D/pose", sides=(3,)))
+    if "alignments2D/pose" in columns:
         # Radians, in the sense of a rotation vector along z.
-        flat = table.fields["alignments2D/pose"].ndim == 1
-        pose = table.numbers("alignments2D/pose", sides=() if flat else (1,))
+        sides = (1,) * (columns.values["alignments2D/pose"].ndim - 1)
+        pose = columns.numbers("alignments2D/pose", sides=sides)
         return np.pad(np.degrees(pose.reshape(-1, 1)), ((0, 0), (2, 0)))
     return None
 
 
-def _shift(table: _Fields, pixel_sizes: np.ndarray | None) -> np.ndarray | None:
+def _shift(columns: Columns, pixel_sizes: np.ndarray | None) -> np.ndarray | None:
     """Return the shifts in pixels of the images."""
     # The shifts go with the poses: those of another alignment have another frame.
-    given = [name for name in ALIGNMENTS if f"{name}/pose" in table or f"{name}/shift" in table]
-    used = next(iter(given), "")
-    if f"{used}/shift" not in table:
+    given = (
+        name for name in ALIGNMENTS if {f"{name}/pose", f"{name}/shift"} & columns.values.keys()
+    )
+    used = next(given, "")
+    if f"{used}/shift" not in columns:
         return None
-    shift = table.numbers(f"{used}/shift", sides=(2,))
-    if pixel_sizes is None or f"{used}/psize_A" not in table:
+    shift = columns.numbers(f"{used}/shift", sides=(2,))
+    if pixel_sizes is None or f"{used}/psize_A" not in columns:
         return shift
     # Particles may be aligned at another pixel size than that of their images.
-    return shift * (table.numbers(f"{used}/psize_A") / pixel_sizes)[:, None]
+    return shift * (columns.numbers(f"{used}/psize_A") / pixel_sizes)[:, None]
 
 
-def _microscope(table: _Fields) -> dict[str, np.ndarray]:
-    known = {}
-    for ours, theirs in CS_FIELDS.items():
-        if theirs in table:
-            # Our angles are in degrees, as RELION's.
-            unit = 180 / np.pi if theirs.endswith("_rad") else 1
-            known[ours] = unit * table.numbers(theirs, whole if ours in WHOLE else finite)
-    found = [
-        table.numbers(f"{name}/class", whole) for name in ALIGNMENTS if f"{name}/class" in table
-    ]
+def _microscope(columns: Columns) -> dict[str, np.ndarray]:
+    known = columns.microscope(CS_FIELDS)
+    labels = [f"{name}/class" for name in ALIGNMENTS if f"{name}/class" in columns]
+    found = [columns.numbers(label, "a whole number") for label in labels]
     # A refinement of one volume puts all particles into class 0: prefer another classification.
     several = [classes for classes in found if (classes != classes[0]).any()]
     return {**known, "class": (several or found)[0]} if found else known
@@ -249,6 +206,23 @@ def npy_bytes(array: np.ndarray) -> bytes:
 
 # Results of particles that cryoSPARC knows, each with its fields, such as blob/path.
 RESULTS = ("alignments2D", "alignments3D", "blob", "ctf", "location", "ml_properties", "pick_stats")
+# The oldest release of which the layout of a .csg file is known to us.
+GROUP = """\
+created: {created:%Y-%m-%d %H:%M:%S.%f}
+group:
+  description: Particles of one bin along a factor
+  name: particles
+  title: Particles
+  type: particle
+results:
+{results}version: v4.0.0
+"""
+RESULT = """\
+  {name}:
+    metafile: '>{metafile}'
+    num_items: {count}
+    type: particle.{name}
+"""
 # What a reconstruction needs.
 NEEDED = ("alignments3D", "blob", "ctf")
 
@@ -262,27 +236,15 @@ def result_group(content: bytes, metafile: str, folder: Path) -> tuple[bytes, by
     """
     table = np.lib.format.read_array(BytesIO(content), allow_pickle=False)
     fields = {name: table[name] for name in table.dtype.names or ()}
-    names = [_text(name, folder) for name in fields.get("blob/path", ())]
+    names = _texts(fields.get("blob/path", np.array([])), folder).tolist()
     if any(name.startswith(">") for name in names):
         paths = [str(folder / name.lstrip(">")) if name[:1] == ">" else name for name in names]
         content = _cs_bytes({**fields, "blob/path": np.array(paths).astype(bytes)})
-    lines = [
-        f"created: {datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}",
-        "group:",
-        "  description: Particles of one bin along a factor",
-        "  name: particles",
-        "  title: Particles",
-        "  type: particle",
-        "results:",
-    ]
     found = {name.partition("/")[0] for name in fields}
-    for result in (result for result in RESULTS if result in found):
-        lines += [
-            f"  {result}:",
-            f"    metafile: '>{metafile}'",
-            f"    num_items: {len(table)}",
-            f"    type: particle.{result}",
-        ]
-    # The oldest release of which the layout of a .csg file is known to us.
-    group = "\n".join([*lines, "version: v4.0.0", ""]).encode()
-    return content, group, [name for name in NEEDED if name not in found]
+    results = (
+        RESULT.format(name=name, metafile=metafile, count=len(table))
+        for name in RESULTS
+        if name in found
+    )
+    group = GROUP.format(created=datetime.now(UTC), results="".join(results))
+    return content, group.encode(), [name for name in NEEDED if name not in found]

@@ -1,7 +1,7 @@
 """Particles of any program: readers and writers, and which particles are used."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +14,8 @@ from manifactor.cryoem.files.stacks import ImageSource, particle_images
 from manifactor.cryoem.files.star import read_relion, write_relion
 
 # By suffix; a new format is one line in each table.
-READERS: dict[str, Callable[..., Particles]] = {".star": read_relion, ".cs": read_cryosparc}
-WRITERS: dict[str, Callable[[Particles, Mapping[str, np.ndarray]], bytes]] = {
-    ".star": write_relion,
-    ".cs": write_cryosparc,
-}
+READERS = {".star": read_relion, ".cs": read_cryosparc}
+WRITERS = {".star": write_relion, ".cs": write_cryosparc}
 
 
 def read_particles(path, *, pixel_size: float | None = None) -> Particles:
@@ -66,9 +63,14 @@ class ParticleChoice:
         if self.pixel_size is not None:
             require_number("pixel_size", self.pixel_size, above=0)
 
+    @property
+    def folder(self) -> Path | None:
+        """The folder that holds the stacks, if one is given."""
+        return None if self.datadir is None else Path(self.datadir)
+
     def require_folder(self) -> None:
         """Refuse a folder of stacks that does not exist."""
-        if self.datadir is not None and not Path(self.datadir).is_dir():
+        if self.folder and not self.folder.is_dir():
             raise ValueError(
                 f"--datadir must be the folder that holds the stacks; {self.datadir} is not one."
             )
@@ -83,22 +85,13 @@ class ParticleChoice:
     @property
     def record(self) -> dict:
         """The entry of run.json."""
-        return {
-            "datadir": next(iter(self.options["--datadir"]), None),
-            "pixel_size": self.pixel_size,
-            "classes": list(self.classes),
-            "optics_groups": list(self.optics_groups),
-        }
+        return {**asdict(self), "datadir": self.folder and str(self.folder.absolute())}
 
     @property
-    def options(self) -> dict[str, list]:
-        """The options of `fit` that make this choice, each with its values."""
-        return {
-            "--datadir": [] if self.datadir is None else [str(Path(self.datadir).absolute())],
-            "--pixel-size": [] if self.pixel_size is None else [self.pixel_size],
-            "--class": list(self.classes),
-            "--optics-group": list(self.optics_groups),
-        }
+    def options(self) -> list[str]:
+        """The options of `fit` that make this choice."""
+        flags = ("--datadir", "--pixel-size", "--class", "--optics-group")
+        return [flag for flag, value in zip(flags, vars(self).values(), strict=True) if value]
 
     @property
     def of_some(self) -> bool:
@@ -116,8 +109,20 @@ class ParticleChoice:
         inside = np.ones(len(particles), dtype=bool)
         wanted = {"class": self.classes, "optics group": self.optics_groups}
         for name, numbers in wanted.items():
-            if numbers:
-                inside &= _members(particles, name, numbers)
+            if not numbers:
+                continue
+            option, groups = f"--{name.replace(' ', '-')}", particles.microscope.get(name)
+            if groups is None:
+                raise ValueError(
+                    f"{option} needs the {name} of every particle ({GROUP_LABELS[name]}); "
+                    f"{particles.path} has none."
+                )
+            for number in numbers:
+                if number not in groups:
+                    raise ValueError(
+                        f"{option} must be one of {group_sizes(groups)}; got {number}."
+                    )
+            inside &= np.isin(groups, numbers)
         if not inside.any():
             raise ValueError(
                 f"the chosen classes and optics groups must share particles; those of "
@@ -128,23 +133,7 @@ class ParticleChoice:
     def images(self, particles: Particles) -> ImageSource:
         """Return the images of particles."""
         self.require_folder()
-        folder = None if self.datadir is None else Path(self.datadir)
-        return particle_images(particles, folder=folder)
-
-
-def _members(particles: Particles, name: str, numbers: tuple[int, ...]) -> np.ndarray:
-    """Return which particles are in one of some groups."""
-    option = f"--{name.replace(' ', '-')}"
-    groups = particles.microscope.get(name)
-    if groups is None:
-        raise ValueError(
-            f"{option} needs the {name} of every particle ({GROUP_LABELS[name]}); "
-            f"{particles.path} has none."
-        )
-    for number in numbers:
-        if number not in groups:
-            raise ValueError(f"{option} must be one of {group_sizes(groups)}; got {number}.")
-    return np.isin(groups, numbers)
+        return particle_images(particles, folder=self.folder)
 
 
 def group_sizes(groups: np.ndarray) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import isfinite, prod
+from math import inf, prod
 from pathlib import Path
 
 import numpy as np
@@ -39,22 +39,19 @@ def read_header(path: Path) -> MapHeader:
         content = file.read(HEADER_BYTES)
     if len(content) < HEADER_BYTES:
         raise _damaged(path, f"it has {size} bytes, and a header has {HEADER_BYTES}")
-    header, dtype, stamped = _parsed(content)
+    header, dtype, stamped = _parsed(path, content)
     sides = int(header.nx), int(header.ny), int(header.nz)
     offset = HEADER_BYTES + int(header.nsymbt)
-    of_volumes = utils.spacegroup_is_volume_stack(int(header.ispg))
-    possible = dtype is not None and min(sides) > 0 and offset >= HEADER_BYTES
-    divisible = not of_volumes or 0 < int(header.mz) <= sides[2]
-    described = offset + prod(sides) * (0 if dtype is None else dtype.itemsize)
+    n_volumes = int(header.mz) if utils.spacegroup_is_volume_stack(int(header.ispg)) else 1
+    possible = min(*sides, n_volumes) > 0 and n_volumes <= sides[2] and offset >= HEADER_BYTES
+    described = offset + prod(sides) * dtype.itemsize
     surplus = size - described
-    if not (possible and divisible and (surplus == 0 or (stamped and surplus > 0))):
+    if not possible or surplus < 0 or (surplus and not stamped):
         raise _damaged(
             path,
             f"its header describes {' x '.join(map(str, sides))} numbers of kind {header.mode} "
-            f"after {offset} bytes{'' if divisible else ', in volumes without sections'}"
-            f"{f', {described} bytes in all' if possible else ''}, and the file has {size}",
+            f"after {offset} bytes, {described} bytes in all, and the file has {size}",
         )
-    assert dtype is not None
     if surplus:
         warn_caller(
             f"{path} is {surplus} bytes longer than its header says; they are not read.",
@@ -64,8 +61,7 @@ def read_header(path: Path) -> MapHeader:
     length, intervals = float(header.cella.x), int(header.mx)
     voxel_size = length / intervals if intervals > 0 else 0.0
     shape = tuple(int(side) for side in utils.data_shape_from_header(header))
-    stated = isfinite(voxel_size) and voxel_size > 0
-    return MapHeader(shape, dtype, offset, voxel_size if stated else None)
+    return MapHeader(shape, dtype, offset, voxel_size if 0 < voxel_size < inf else None)
 
 
 def _damaged(path: Path, problem: str) -> ValueError:
@@ -74,32 +70,27 @@ def _damaged(path: Path, problem: str) -> ValueError:
     )
 
 
-def _parsed(content: bytes):
-    """Return the header, the kind of its numbers, and whether the file is stamped as MRC.
-
-    The kind is None if it is not known.
-    """
+def _parsed(path: Path, content: bytes):
+    """Return the header, the kind of its numbers, and whether the file is stamped as MRC."""
     utils, kind = extra("mrcfile.utils"), extra("mrcfile.dtypes").HEADER_DTYPE
-
-    def header(order: str):
-        whole = np.frombuffer(content, dtype=kind.newbyteorder(order))
-        return whole.reshape(()).view(np.recarray)
-
-    try:
-        stated = utils.byte_order_from_machine_stamp(header("<").machst)
-    except ValueError:
-        stated = None
-    first = stated or "<"
     # Some files have the stamp of the other byte order. The kind of their numbers is possible in
     # one order only, by which mrcfile decides too.
-    for order in (first, ">" if first == "<" else "<"):
-        found = header(order)
+    headers = {
+        order: np.frombuffer(content, kind.newbyteorder(order)).reshape(()).view(np.recarray)
+        for order in "<>"
+    }
+    try:
+        stated = utils.byte_order_from_machine_stamp(headers["<"].machst)
+    except ValueError:
+        stated = ""
+    for order in sorted(headers, key=lambda order: order != stated):
+        header = headers[order]
         try:
-            dtype = utils.data_dtype_from_header(found)
+            dtype = utils.data_dtype_from_header(header)
         except ValueError:
             continue
-        return found, dtype, order == stated and bytes(found.map)[:3] == b"MAP"
-    return header(first), None, False
+        return header, dtype, order == stated and bytes(header.map)[:3] == b"MAP"
+    raise _damaged(path, f"its numbers are of kind {headers[stated or '<'].mode}, which is unknown")
 
 
 def read_images(path: Path, slices: np.ndarray, *, out: np.ndarray) -> None:

@@ -1,7 +1,7 @@
 """Particles of RELION and cryoSPARC: where their images are, what is known of each."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -11,61 +11,83 @@ from scipy.spatial.transform import Rotation
 
 from manifactor._support.parameters import as_number
 
-Values = Sequence[str] | np.ndarray
-
-
-# Columns as numbers. An error names the row whose value is not one.
-
-
-def finite(values: Values, name: str, path: Path) -> np.ndarray:
-    """Return a column as finite floats.
-
-    >>> finite(["1", "2.5"], "rlnVoltage", Path("a.star"))
-    array([1. , 2.5])
-    """
-    return _numbers(values, name, path, "a finite number", np.isfinite)
-
-
-def positive(values: Values, name: str, path: Path) -> np.ndarray:
-    """Return a column as finite floats above 0."""
-    return _numbers(values, name, path, "a number above 0", lambda x: np.isfinite(x) & (x > 0))
-
-
-def whole(values: Values, name: str, path: Path) -> np.ndarray:
-    """Return a column as whole numbers."""
-    # Larger ones are not exact in double precision.
-    return _numbers(
-        values, name, path, "a whole number", lambda x: (np.abs(x) < 2**53) & (x == np.rint(x))
-    ).astype(np.int64)
-
-
-def _numbers(
-    values: Values, name: str, path: Path, what: str, holds: Callable[[np.ndarray], np.ndarray]
-) -> np.ndarray:
-    try:
-        found = np.asarray(values, dtype=float)
-    except (ValueError, TypeError):
-        cells = np.asarray(values)
-        # What is not a number becomes NaN, for which nothing holds.
-        numbers = [as_number(cell) for cell in cells.ravel()]
-        found = np.array(numbers, dtype=float).reshape(cells.shape)
-    good = holds(found)
-    if good.all():
-        return found
-    row = int(np.argwhere(~good)[0][0])
-    value = values[row]
-    shown = value if isinstance(value, str) else np.asarray(value).tolist()
-    raise ValueError(
-        f"{path} must state {what} as {name} in every row; row {row + 1} has "
-        f"{str(shown)[:60]!r}. Repair it, or leave the row out."
-    )
-
-
-# What states the pixel size, in each kind of file.
-PIXEL_SIZE_LABELS = {
-    ".star": "rlnImagePixelSize, or rlnDetectorPixelSize with rlnMagnification",
-    ".cs": "blob/psize_A",
+# What the numbers of a column must be; a whole number must be exact in double precision.
+KINDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "a finite number": np.isfinite,
+    "a number above 0": lambda x: np.isfinite(x) & (x > 0),
+    "a whole number": lambda x: (np.abs(x) < 2**53) & (x == np.rint(x)),
 }
+# What is known by the numbers of groups, or by yes and no.
+WHOLE = ("optics group", "half set", "class", "flipped", "premultiplied")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of a file of particles by name, and the file for messages."""
+
+    path: Path
+    values: dict[str, np.ndarray]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.values
+
+    def numbers(
+        self, name: str, kind: str = "a finite number", sides: tuple[int, ...] = ()
+    ) -> np.ndarray:
+        """Return a column as numbers, one for each particle, or an array of these sides.
+
+        >>> Columns(Path("a.star"), {"rlnVoltage": np.array(["1", "2.5"])}).numbers("rlnVoltage")
+        array([1. , 2.5])
+        """
+        values = self.values[name]
+        if values.shape[1:] != sides or values.dtype.kind not in "fiubSUO":
+            raise ValueError(
+                f"the field {name} of {self.path} must hold numbers of shape {sides} for each "
+                f"particle; got {values.dtype} of shape {values.shape[1:]}. Export it again."
+            )
+        try:
+            found = values.astype(float)
+        except (ValueError, TypeError):
+            # What is not a number becomes NaN, which is of no kind.
+            cells = [as_number(cell) for cell in values.ravel()]
+            found = np.array(cells, dtype=float).reshape(values.shape)
+        good = KINDS[kind](found)
+        if not good.all():
+            row = int(np.argwhere(~good)[0][0])
+            raise ValueError(
+                f"{self.path} must state {kind} as {name} in every row; row {row + 1} has "
+                f"{str(values[row])[:60]!r}. Repair it, or leave the row out."
+            )
+        return found.astype(np.int64) if kind == "a whole number" else found
+
+    def side_by_side(self, *names: str) -> np.ndarray | None:
+        """Return some columns as a matrix; None if one is missing."""
+        if any(name not in self for name in names):
+            return None
+        return np.column_stack([self.numbers(name) for name in names])
+
+    def microscope(self, labels: Mapping[str, str]) -> dict[str, np.ndarray]:
+        """Return what is known of the microscope, given the file's names of it."""
+        known = {}
+        for ours, theirs in labels.items():
+            if theirs in self:
+                # Our angles are in degrees, as RELION's.
+                unit = 180 / np.pi if theirs.endswith("_rad") else 1
+                kind = "a whole number" if ours in WHOLE else "a finite number"
+                known[ours] = unit * self.numbers(theirs, kind)
+        return known
+
+
+def rows_of(wanted: np.ndarray, listed: np.ndarray) -> tuple[np.ndarray, list]:
+    """Return the rows at which a list has the wanted numbers, and those that it lacks."""
+    row_of = {number: row for row, number in enumerate(listed.tolist())}
+    numbers = wanted.tolist()
+    missing = [number for number in numbers if number not in row_of]
+    return np.array([row_of.get(number, -1) for number in numbers]), missing
+
+
+# What states the pixel size.
+PIXEL_SIZE_LABELS = "rlnImagePixelSize, or rlnDetectorPixelSize with rlnMagnification; blob/psize_A"
 
 
 @dataclass(frozen=True)
@@ -96,12 +118,13 @@ class Particles:
 
     def __getitem__(self, chosen) -> "Particles":
         """Return some of the particles, by index or mask."""
+        known = {name: column[chosen] for name, column in self.microscope.items()}
         parts = {
-            each.name: _part(getattr(self, each.name), chosen)
-            for each in fields(self)
-            if each.name != "path"
+            name: values[chosen]
+            for name, values in vars(self).items()
+            if isinstance(values, np.ndarray)
         }
-        return replace(self, **parts)
+        return replace(self, **parts, microscope=known)
 
     def without_images(self) -> "Particles":
         """Return the particles without the names of their images, which take space."""
@@ -121,11 +144,6 @@ class Particles:
                 "the optics groups one by one with --optics-group."
             )
         return float(sizes[0])
-
-    @property
-    def pixel_size_label(self) -> str:
-        """Names of the columns that state the pixel size in a file of this kind."""
-        return PIXEL_SIZE_LABELS[self.path.suffix.lower()]
 
     def shift_at(self, pixel_size: float) -> np.ndarray | None:
         """Return the shifts in pixels, for images of a pixel size in Angstrom."""
@@ -207,12 +225,6 @@ class Particles:
             cosine = np.abs(cosine)
         # Rounding must not drop a particle that is seen from exactly this direction.
         return cosine >= np.cos(np.radians(width)) - 1e-12
-
-
-def _part(values, chosen):
-    if isinstance(values, dict):
-        return {name: column[chosen] for name, column in values.items()}
-    return None if values is None else values[chosen]
 
 
 def view_directions(angles: np.ndarray) -> np.ndarray:

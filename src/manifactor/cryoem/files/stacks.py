@@ -13,7 +13,7 @@ import numpy as np
 from manifactor._support.files import numeric_order, real_path
 from manifactor._support.values import bad_values
 from manifactor.cryoem.files.mrc import MapHeader, read_header, read_images
-from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.files.particles import PIXEL_SIZE_LABELS, Particles
 
 # Endings of stacks; cryoSPARC writes its stacks as .mrc.
 STACK_SUFFIXES = (".mrcs", ".mrc")
@@ -52,8 +52,10 @@ class ImageSource:
     def block_rows(self, rows: np.ndarray | None = None, *, n_blocks: int = 1) -> list[np.ndarray]:
         """Return the rows of each block, or of `n_blocks` successive blocks together."""
         rows = np.arange(len(self)) if rows is None else np.asarray(rows)
-        in_file_order = np.lexsort((self.slice[rows], self.file[rows]))
-        return _in_blocks(rows[in_file_order], self.shape, n_blocks * self.block_bytes)
+        rows = rows[np.lexsort((self.slice[rows], self.file[rows]))]
+        # In float32, which is what is read.
+        size = max(1, n_blocks * self.block_bytes // (4 * prod(self.shape)))
+        return [rows[start : start + size] for start in range(0, len(rows), size)]
 
     def _read(self, rows: np.ndarray) -> np.ndarray:
         images = np.empty((len(rows), *self.shape), dtype=np.float32)
@@ -68,9 +70,8 @@ class ImageSource:
         if found is None:
             return images
         row = rows[found.place[0]]
-        name = self.files[self.file[row]].name
-        if self.slice[row] >= 0:
-            name = f"number {self.slice[row] + 1} of {name}"
+        number = f"number {self.slice[row] + 1} of " if self.slice[row] >= 0 else ""
+        name = number + self.files[self.file[row]].name
         if not np.isfinite(found.value):
             raise ValueError(f"images must be finite; {name} has NaN or inf values. Leave it out.")
         raise ValueError(
@@ -80,43 +81,25 @@ class ImageSource:
         )
 
 
-@dataclass(frozen=True)
-class ImageArray:
-    """Images in memory, with the interface of `ImageSource`."""
+class ImageArray(ImageSource):
+    """Images in memory, (n, rows, columns), with a pixel size in Angstrom."""
 
-    images: np.ndarray  # (n, rows, columns)
-    pixel_size: float = 1.0  # angstrom
-    block_bytes: int = BLOCK_BYTES
-    files: tuple[Path, ...] = ()
-    pixel_size_stated: bool = True
+    images: np.ndarray
 
-    def __len__(self) -> int:
-        return len(self.images)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows and columns of an image."""
-        return self.images.shape[1:]
+    def __init__(
+        self, images: np.ndarray, pixel_size: float = 1.0, block_bytes: int = BLOCK_BYTES
+    ) -> None:
+        """Take the images as one file with one place, so that rows are read as they come."""
+        zeros = np.zeros(len(images), int)
+        super().__init__((), zeros, zeros, images.shape[1:], pixel_size, block_bytes)
+        object.__setattr__(self, "images", images)
 
     def __getitem__(self, rows: np.ndarray) -> "ImageArray":
         """Return some of the images."""
-        return replace(self, images=self.images[rows])
+        return ImageArray(self.images[rows], self.pixel_size, self.block_bytes)
 
-    def blocks(self, rows: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield pairs (rows, images as float32)."""
-        for here in self.block_rows(rows):
-            yield here, self.images[here].astype(np.float32)
-
-    def block_rows(self, rows: np.ndarray | None = None, *, n_blocks: int = 1) -> list[np.ndarray]:
-        """Return the rows of each block, or of `n_blocks` successive blocks together."""
-        rows = np.arange(len(self)) if rows is None else np.asarray(rows)
-        return _in_blocks(rows, self.shape, n_blocks * self.block_bytes)
-
-
-def _in_blocks(rows: np.ndarray, shape: tuple[int, ...], block_bytes: int) -> list[np.ndarray]:
-    """Divide rows into blocks whose images, in float32, have at most `block_bytes`."""
-    size = max(1, block_bytes // (4 * prod(shape)))
-    return [rows[start : start + size] for start in range(0, len(rows), size)]
+    def _read(self, rows: np.ndarray) -> np.ndarray:
+        return self.images[rows].astype(np.float32)
 
 
 def particle_images(particles: Particles, *, folder: Path | None = None) -> ImageSource:
@@ -126,15 +109,13 @@ def particle_images(particles: Particles, *, folder: Path | None = None) -> Imag
     """
     if particles.stack is None or particles.slice is None:
         raise ValueError(
-            f"{particles.path} names no images (rlnImageName, or blob/path); give "
-            "particles with images, or the coordinates that another program found for "
-            "them."
+            f"{particles.path} names no images (rlnImageName, or blob/path); give particles with "
+            "images, or the coordinates that another program found for them."
         )
     # Checked now: a missing stack should not be found after an hour of reading.
     names, file = np.unique(particles.stack, return_inverse=True)
     files = tuple(find_stack(name, particles.path, folder) for name in names)
-    headers = [_stack_header(path) for path in files]
-    _require_one_shape("images", files, [header.shape[1:] for header in headers])
+    headers = _headers(files, "images")
     lengths = np.array([header.shape[0] for header in headers])[file]
     # A negative slice comes of image 0 in a file that must count from 1.
     beyond = np.flatnonzero((particles.slice >= lengths) | (particles.slice < 0))
@@ -150,35 +131,30 @@ def particle_images(particles: Particles, *, folder: Path | None = None) -> Imag
     if particles.unscaled_shift is not None and stated is None:
         raise ValueError(
             f"{particles.path} states shifts in Angstrom (rlnOriginXAngst) but no "
-            f"pixel size ({particles.pixel_size_label}), and neither do its stacks. "
+            f"pixel size ({PIXEL_SIZE_LABELS}), and neither do its stacks. "
             "Give it in Angstrom with --pixel-size."
         )
     shape = headers[0].shape[1:]
-    return ImageSource(
-        files, file, particles.slice, shape, stated or 1.0, pixel_size_stated=stated is not None
-    )
+    return _source(files, file, particles.slice, shape, stated)
 
 
 def stack_images(path: Path, *, pixel_size: float | None = None) -> ImageSource:
     """Return the images of one .mrcs or .mrc file."""
-    header = _stack_header(path)
+    (header,) = _headers([path], "images")
     count, *shape = header.shape
     # A stack of as many images as they are wide is possible, but rare.
     if path.suffix.lower() == ".mrc" and [count, count] == shape:
         raise ValueError(
-            f"{path} looks like a volume, {_times(header.shape)}; images are "
-            "expected. If it is a stack, rename it to .mrcs; for volumes, give the "
-            "folder that holds them."
+            f"{path} looks like a volume, {_times(header.shape)}; images are expected. If it is a "
+            "stack, rename it to .mrcs; for volumes, give the folder that holds them."
         )
-    stated = pixel_size or header.voxel_size
-    return ImageSource(
-        (path,),
-        np.zeros(count, int),
-        np.arange(count),
-        tuple(shape),
-        stated or 1.0,
-        pixel_size_stated=stated is not None,
-    )
+    zeros, numbers = np.zeros(count, int), np.arange(count)
+    return _source((path,), zeros, numbers, tuple(shape), pixel_size or header.voxel_size)
+
+
+def _source(files, file, slices, shape, pixel_size: float | None) -> ImageSource:
+    stated = pixel_size is not None
+    return ImageSource(files, file, slices, shape, pixel_size or 1.0, pixel_size_stated=stated)
 
 
 def volume_series(folder: Path) -> ImageSource:
@@ -186,44 +162,35 @@ def volume_series(folder: Path) -> ImageSource:
     files = tuple(sorted(folder.glob("*.mrc"), key=numeric_order))
     if not files:
         raise ValueError(
-            f"the folder {folder} must hold .mrc volumes; it holds none. For samples, "
-            "give a file, a folder of Parquet files or a Zarr store; for particles, "
-            "their STAR or .cs file."
+            f"the folder {folder} must hold .mrc volumes; it holds none. For samples, give a file, "
+            "a folder of Parquet files or a Zarr store; for particles, their STAR or .cs file."
         )
-    headers = [read_header(path) for path in files]
-    for path, header in zip(files, headers, strict=True):
-        # Mode 4 of the MRC format is a Fourier transform.
-        if len(header.shape) != 3 or header.dtype.kind == "c":
-            raise ValueError(
-                f"{path} must hold a volume of real numbers; it holds {_times(header.shape)} "
-                f"of {header.dtype}."
-            )
-    _require_one_shape("volumes", files, [header.shape for header in headers])
-    count, first = len(files), headers[0]
+    count, first = len(files), _headers(files, "volumes")[0]
     return ImageSource(
         files, np.arange(count), np.full(count, -1), first.shape, first.voxel_size or 1.0
     )
 
 
-def _stack_header(path: Path) -> MapHeader:
-    """Return the header of a stack; a single image is a stack of one."""
-    header = read_header(path)
-    if len(header.shape) > 3:
-        raise ValueError(
-            f"{path} must hold images; it holds volumes of {_times(header.shape[1:])}."
-        )
-    if header.dtype.kind == "c":
-        raise ValueError(f"{path} must hold real images; it holds Fourier transforms.")
-    return replace(header, shape=(1, *header.shape)[-3:])
-
-
-def _require_one_shape(what: str, files: Sequence[Path], shapes: Sequence[tuple]) -> None:
-    for path, shape in zip(files, shapes, strict=True):
-        if shape != shapes[0]:
+def _headers(files: Sequence[Path], what: str) -> list[MapHeader]:
+    """Return the headers of stacks, or of volumes, which must have one size."""
+    headers = [read_header(path) for path in files]
+    for k, (path, header) in enumerate(zip(files, headers, strict=True)):
+        if what == "images" and len(header.shape) == 2:
+            # A single image is a stack of one.
+            headers[k] = replace(header, shape=(1, *header.shape))
+        # Mode 4 of the MRC format is a Fourier transform.
+        if len(headers[k].shape) != 3 or header.dtype.kind == "c":
             raise ValueError(
-                f"all {what} must have one size; {files[0].name} has {_times(shapes[0])} and "
-                f"{path.name} {_times(shape)}. Bring them to one box size first."
+                f"{path} must hold {what} of real numbers; it holds {_times(header.shape)} of "
+                f"{header.dtype}."
             )
+        size, first = (each.shape[what == "images" :] for each in (headers[k], headers[0]))
+        if size != first:
+            raise ValueError(
+                f"all {what} must have one size; {files[0].name} has {_times(first)} and "
+                f"{path.name} {_times(size)}. Bring them to one box size first."
+            )
+    return headers
 
 
 def _times(shape: Sequence[int]) -> str:

@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from scipy import special
-from scipy.optimize import minimize_scalar
 from sklearn.utils import check_random_state
 
 from manifactor._support.errors import extra
+from manifactor._support.files import require_regular_file
 from manifactor._support.parameters import require_choice, require_count, require_number
 
 
@@ -37,13 +37,12 @@ class Molecule:
     def __post_init__(self) -> None:
         n = len(self.parts)
         shapes = (np.shape(self.atoms), np.shape(self.weights), np.shape(self.parts))
-        if shapes != ((n, 3), (n,), (n,)):
+        sums = np.sum(self.atoms), np.sum(self.weights)
+        if shapes != ((n, 3), (n,), (n,)) or not np.isfinite(sums).all():
             raise ValueError(
-                "`atoms`, `weights` and `parts` must have shapes (n, 3), (n,) and "
-                f"(n,); got {', '.join(map(str, shapes))}."
+                "`atoms`, `weights` and `parts` must be finite and have shapes (n, 3), (n,) and "
+                f"(n,); got {', '.join(map(str, shapes))}. Remove the atoms that are not finite."
             )
-        if not (np.isfinite(self.atoms).all() and np.isfinite(self.weights).all()):
-            raise ValueError("`atoms` and `weights` must be finite; remove the atoms that are not.")
         n_rotor = self.rotor.sum()
         if not 0 < n_rotor < n:
             raise ValueError(
@@ -104,14 +103,11 @@ class Molecule:
 
     def extremes(self, stretch) -> np.ndarray:
         """Return points, (2 n_atoms, 3), that bound all states with up to this stretch."""
-        is_rotor = self.rotor[:, None]
         x, y, _ = self.atoms.T
-        radius = np.hypot(x, y)
-        displacement = self.lift[:, None] * np.asarray(stretch)
-        reach = np.where(is_rotor, radius[:, None], displacement)
-        reach = np.c_[reach, np.zeros(len(reach))]
-        # An atom of the rotor moves on a circle about the axis.
-        centre = self.atoms * np.where(is_rotor, [0.0, 0.0, 1.0], 1.0)
+        # An atom of the rotor moves on a circle about the axis, and has no lift.
+        radius = self.rotor * np.hypot(x, y)
+        reach = np.pad(self.lift[:, None] * np.asarray(stretch) + radius[:, None], ((0, 0), (0, 1)))
+        centre = self.atoms * np.where(self.rotor[:, None], [0.0, 0.0, 1.0], 1.0)
         return np.concatenate([centre - reach, centre + reach])
 
 
@@ -129,7 +125,7 @@ class Motion:
     correlation: float
     symmetry: int
     stretch: float
-    view_correlation: float  # of the x-stretch with the elevation of the view
+    view_correlation: float = 0.0  # of the x-stretch with the elevation of the view
 
     def __post_init__(self) -> None:
         require_choice("motions", self.motions, MOTIONS)
@@ -140,9 +136,8 @@ class Motion:
         # Above rounding: .6 and .8 are allowed.
         if self.correlation**2 + self.view_correlation**2 > 1 + 1e-9:
             raise ValueError(
-                "the squares of `correlation` and `view_correlation` must add up to at "
-                f"most 1; got {self.correlation} and {self.view_correlation}. Lower "
-                "one of them."
+                "the squares of `correlation` and `view_correlation` must add up to at most 1; got "
+                f"{self.correlation} and {self.view_correlation}. Lower one of them."
             )
 
     @property
@@ -175,43 +170,6 @@ def simulation_generator(random_state) -> np.random.Generator:
     """
     seed = check_random_state(random_state).randint(2**31 - 1)
     return np.random.default_rng(seed)
-
-
-def _distances_from_axis(molecule: Molecule, motion: Motion) -> np.ndarray:
-    """Return the largest distance of each atom from the z axis in any state."""
-    x, y, _ = np.abs(molecule.atoms.T)
-    along_x, along_y = motion.reach
-    lift = molecule.lift
-    return np.hypot(x + lift * along_x, y + lift * along_y)
-
-
-def centred(molecule: Molecule, motion: Motion) -> Molecule:
-    """Return the molecule moved along z to the centre of the ball around its states."""
-    z = molecule.atoms[:, 2]
-    from_axis = _distances_from_axis(molecule, motion)
-
-    def radius(centre: float) -> float:
-        return float(np.hypot(from_axis, z - centre).max())
-
-    # Convex, as a maximum of convex functions, so that there is one minimum.
-    centre = minimize_scalar(radius, bounds=(z.min(), z.max()), method="bounded").x
-    return replace(molecule, atoms=molecule.atoms - [0.0, 0.0, centre])
-
-
-def require_room(
-    molecule: Molecule, motion: Motion, size: int, pixel_size: float, *, shift: float
-) -> None:
-    """Refuse images that some state would leave in some view."""
-    from_axis = _distances_from_axis(molecule, motion)
-    radius = np.hypot(from_axis, molecule.atoms[:, 2]).max()
-    # The centre is pixel size // 2, with one pixel less beyond it than before it.
-    enough = 2 * (int(np.ceil(radius / pixel_size + shift)) + 1)
-    if size < enough:
-        raise ValueError(
-            f"`size` must be at least {enough} pixels of {pixel_size:g} A for every "
-            f"state to stay inside in every view; got {size}. Enlarge `size` or "
-            "`pixel_size`, or lower `stretch`."
-        )
 
 
 # A model of an ion channel, built of helices and strands of beads.
@@ -269,7 +227,12 @@ def channel() -> Molecule:
     >>> molecule.atoms.shape, float(molecule.rotor.mean().round(2))
     ((5256, 3), 0.4)
     """
-    pieces = [*_segments(), *((PARTS.index("BETA"), beads) for beads in _barrel())]
+    pieces = []
+    for line in SUBUNIT_SEGMENTS.splitlines():
+        part, kind, *numbers = line.split()[:8]
+        start, end = np.array(numbers, dtype=float).reshape(2, 3)
+        pieces.append((PARTS.index(part), _segment(_cartesian(*start), _cartesian(*end), kind)))
+    pieces += [(PARTS.index("BETA"), beads) for beads in _barrel()]
     subunit = np.concatenate([beads for _, beads in pieces])
     subunit -= [0.0, 0.0, subunit[:, 2].mean()]
     parts = np.repeat([part for part, _ in pieces], [len(beads) for _, beads in pieces])
@@ -279,15 +242,6 @@ def channel() -> Molecule:
     turned = [swapped * [-1, 1, 1], subunit * [-1, -1, 1], swapped * [1, -1, 1]]
     atoms = np.concatenate([subunit, *turned])
     return Molecule(atoms, np.ones(len(atoms)), np.tile(parts, 4))
-
-
-def _segments() -> Iterator[tuple[int, np.ndarray]]:
-    """Yield part and beads of each line of `SUBUNIT_SEGMENTS`."""
-    for line in SUBUNIT_SEGMENTS.splitlines():
-        part, kind, *numbers = line.split()[:8]
-        r1, angle1, z1, r2, angle2, z2 = map(float, numbers)
-        beads = _segment(_cartesian(r1, angle1, z1), _cartesian(r2, angle2, z2), kind)
-        yield PARTS.index(part), beads
 
 
 def _cartesian(radius: float, angle: float, height: float) -> np.ndarray:
@@ -340,22 +294,6 @@ def _frame_around(axis: np.ndarray, other) -> tuple[np.ndarray, np.ndarray]:
 # Molecules read from PDB and mmCIF files.
 
 
-@dataclass(frozen=True)
-class _Atoms:
-    """The atoms of a file, one a row."""
-
-    path: Path
-    chains: np.ndarray  # names
-    residues: np.ndarray  # numbers, None where the file has none
-    positions: np.ndarray  # (n_atoms, 3), A
-    atomic_numbers: np.ndarray
-
-    @property
-    def chain_names(self) -> str:
-        """The chains in the order of the file."""
-        return ", ".join(dict.fromkeys(self.chains.tolist()))
-
-
 def read_molecule(path, *, rotor: Sequence[str], assembly: str | None = None) -> Molecule:
     """Read a molecule from a PDB or mmCIF file.
 
@@ -385,69 +323,77 @@ def read_molecule(path, *, rotor: Sequence[str], assembly: str | None = None) ->
     ...     "channel.cif", rotor=["A:219-421", "B"], assembly="1"
     ... )  # doctest: +SKIP
     """
-    found = _read_atoms(Path(path), assembly)
-    turns = _rotor_atoms(rotor, found)
-    atoms = found.positions - found.positions.mean(axis=0)
+    # Atoms refer to the structure, which must live as long as they do.
+    structure = _structure(Path(path), assembly)
+    sites = [site for model in list(structure)[:1] for site in model.all()]
+    if not sites:
+        raise ValueError(f"{path} must hold atoms; it holds none.")
+    turns = _rotor_atoms(rotor, sites, path)
+    atoms = np.array([site.atom.pos.tolist() for site in sites])
+    atoms = atoms - atoms.mean(axis=0)
     z = atoms[:, 2]
     if z[turns].mean() < z[~turns].mean():
         # Half a turn about x; changing the sign of z alone would be a mirror image.
         atoms = atoms * [1.0, -1.0, -1.0]
-    return Molecule(atoms, found.atomic_numbers, np.where(turns, 0, 1))
+    weights = np.array([float(site.atom.element.atomic_number) for site in sites])
+    return Molecule(atoms, weights, np.where(turns, 0, 1))
 
 
-def _rotor_atoms(rotor: Sequence[str], found: _Atoms) -> np.ndarray:
-    """Return the mask of the atoms that the selections name."""
-    turns = np.zeros(len(found.chains), dtype=bool)
+def _rotor_atoms(rotor: Sequence[str], sites: list, path) -> np.ndarray:
+    """Return the mask of the atoms that selections such as "B" or "A:219-421" name."""
+    chains = np.array([site.chain.name for site in sites])
+    residues = np.array([site.residue.seqid.num for site in sites])
+    names = ", ".join(dict.fromkeys(chains.tolist()))
+    turns = np.zeros(len(sites), dtype=bool)
     # A single selection is a sequence, too: of letters.
     for selection in [rotor] if isinstance(rotor, str) else rotor:
-        turns |= _selected(selection, found)
+        # Residue numbers may be negative, as those of tags before the first residue.
+        match = re.fullmatch(r"([^\s:]+)(?::(-?\d+)-(-?\d+))?", str(selection))
+        if match is None:
+            raise ValueError(
+                f'`rotor` must hold selections such as "B" or "A:219-421"; got {selection!r}.'
+            )
+        chain, first, last = match.groups()
+        selected = chains == chain
+        if not selected.any():
+            raise ValueError(f"`rotor` must name chains of the file, {names}; got {selection!r}.")
+        if first is not None:
+            numbers = residues[selected]
+            if None in numbers:
+                raise ValueError(
+                    f"`rotor` selects residues by number; in {path}, chain {chain} has residues "
+                    "without one. Number them, or name whole chains."
+                )
+            selected[selected] = (numbers >= int(first)) & (numbers <= int(last))
+            if not selected.any():
+                raise ValueError(
+                    f"`rotor` must select some atoms; {selection!r} selects none. "
+                    f"Chain {chain} has residues {numbers.min()} to {numbers.max()}."
+                )
+        turns |= selected
     if turns.all() or not turns.any():
         raise ValueError(
             "`rotor` must select some atoms, not all; it selects "
-            f"{'every atom' if turns.any() else 'none'}. The chains are {found.chain_names}."
+            f"{'every atom' if turns.any() else 'none'}. The chains are {names}."
         )
     return turns
 
 
-def _selected(selection: str, found: _Atoms) -> np.ndarray:
-    """Return the mask of a selection such as "B" or "A:219-421"."""
-    # Residue numbers may be negative, as those of tags before the first residue.
-    pattern = r"([^\s:]+)(?::(-?\d+)-(-?\d+))?"
-    match = re.fullmatch(pattern, selection) if isinstance(selection, str) else None
-    if match is None:
+def _structure(path: Path, assembly: str | None):
+    """Return the structure in a file, or one of its assemblies, without water."""
+    gemmi = extra("gemmi")
+    require_regular_file(path, "`path`")
+    try:
+        # By content, since names do not tell: .ent, .pdb1, .cif.gz.
+        structure = gemmi.read_structure(str(path), format=gemmi.CoorFormat.Detect)
+    except (RuntimeError, ValueError, IndexError, OSError) as error:
         raise ValueError(
-            f'`rotor` must hold selections such as "B" or "A:219-421"; got {selection!r}.'
-        )
-    chain, first, last = match.groups()
-    if chain not in found.chains:
-        raise ValueError(
-            f"`rotor` must name chains of the file, {found.chain_names}; got {selection!r}."
-        )
-    in_chain = found.chains == chain
-    if first is None:
-        return in_chain
-    numbers = found.residues[in_chain]
-    if None in numbers:
-        raise ValueError(
-            f"`rotor` selects residues by number; in {found.path}, chain {chain} has "
-            "residues without one. Number them, or name whole chains."
-        )
-    selected = in_chain.copy()
-    selected[in_chain] = (numbers >= int(first)) & (numbers <= int(last))
-    if not selected.any():
-        raise ValueError(
-            f"`rotor` must select some atoms; {selection!r} selects none. "
-            f"Chain {chain} has residues {numbers.min()} to {numbers.max()}."
-        )
-    return selected
-
-
-def _read_atoms(path: Path, assembly: str | None) -> _Atoms:
-    structure = _read_structure(path)
+            f"{path} must be a PDB or mmCIF file; it cannot be read as one: {error}"
+        ) from error
     known = [each.name for each in structure.assemblies]
     if assembly in known:
         # Copies keep the chain's name, so that a selection of the rotor names all of them.
-        structure.transform_to_assembly(assembly, extra("gemmi").HowToNameCopiedChain.Dup)
+        structure.transform_to_assembly(assembly, gemmi.HowToNameCopiedChain.Dup)
     elif assembly is not None:
         raise ValueError(
             "`assembly` must be one of "
@@ -455,27 +401,4 @@ def _read_atoms(path: Path, assembly: str | None) -> _Atoms:
         )
     structure.remove_alternative_conformations()
     structure.remove_waters()
-    sites = [site for model in list(structure)[:1] for site in model.all()]
-    if not sites:
-        raise ValueError(f"{path} must hold atoms; it holds none.")
-    return _Atoms(
-        path=path,
-        chains=np.array([site.chain.name for site in sites]),
-        residues=np.array([site.residue.seqid.num for site in sites]),
-        positions=np.array([site.atom.pos.tolist() for site in sites]),
-        atomic_numbers=np.array([float(site.atom.element.atomic_number) for site in sites]),
-    )
-
-
-def _read_structure(path: Path):
-    gemmi = extra("gemmi")
-    if not path.is_file():
-        problem = "is a folder" if path.is_dir() else "does not exist"
-        raise ValueError(f"`path` must be a file; {path} {problem}.")
-    try:
-        # By content, since names do not tell: .ent, .pdb1, .cif.gz.
-        return gemmi.read_structure(str(path), format=gemmi.CoorFormat.Detect)
-    except (RuntimeError, ValueError, IndexError, OSError) as error:
-        raise ValueError(
-            f"{path} must be a PDB or mmCIF file; it cannot be read as one: {error}"
-        ) from error
+    return structure

@@ -6,11 +6,13 @@ noise is added. There are two routes to the images: "atoms" moves the atoms and 
 image, "volumes" interpolates densities as the paper does.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product
 from numbers import Real
 
 import numpy as np
-from scipy import ndimage
+from scipy import fft, ndimage
 from sklearn.utils import gen_batches
 from sklearn.utils.extmath import randomized_svd
 
@@ -24,16 +26,6 @@ from manifactor.cryoem.simulate.molecule import (
     channel,
     simulation_generator,
 )
-from manifactor.cryoem.simulate.projection import (
-    ROUTES,
-    Frame,
-    Painter,
-    filtered,
-    gaussian_transfer,
-    grid_cells,
-    require_inside,
-    splat,
-)
 
 # Images made or given noise at a time, which bounds the memory of their transforms.
 BATCH_SIZE = 250
@@ -41,8 +33,227 @@ BATCH_SIZE = 250
 N_CALIBRATION = 2500
 
 
+# Images of a molecule in any state: atoms added up, or densities interpolated.
+
+# From angles (n,) and stretches (n, 2) to images (n, size, size).
+Painter = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
 @dataclass(frozen=True)
-class Simulation:
+class Frame:
+    """A square image of the molecule.
+
+    After the tilt, height decreases along the rows and y increases along the columns.
+    """
+
+    size: int
+    pixel_size: float
+    tilt: float  # degrees
+    middle: float = 0.0  # A, the height in the middle of the rows
+
+    def __post_init__(self) -> None:
+        require_count("size", self.size, low=16, high=4096)
+        if self.size % 2:
+            raise ValueError(f"`size` must be even; got {self.size}. Take {self.size + 1}.")
+        require_number("pixel_size", self.pixel_size, above=0)
+        require_number("tilt", self.tilt, low=-360, high=360)
+
+    @property
+    def turn(self) -> tuple[float, float]:
+        """Cosine and sine of the tilt."""
+        radians = np.radians(self.tilt)
+        return np.cos(radians), np.sin(radians)
+
+    def height(self, atoms: np.ndarray) -> np.ndarray:
+        """Return heights in A after the tilt."""
+        cosine, sine = self.turn
+        return cosine * atoms[:, 2] + sine * atoms[:, 0]
+
+    def place(self, atoms: np.ndarray) -> np.ndarray:
+        """Return rows and columns of atoms in pixels, (2, n_atoms)."""
+        above_middle = (self.height(atoms) - self.middle) / self.pixel_size
+        rows = (self.size - 1) / 2 - above_middle
+        columns = self.size / 2 + atoms[:, 1] / self.pixel_size
+        return np.stack([rows, columns])
+
+    def around(self, molecule: Molecule, reach: np.ndarray) -> "Frame":
+        """Return the frame centred on all states of the molecule."""
+        points = molecule.extremes(reach)
+        height = self.height(points)
+        frame = replace(self, middle=(height.min() + height.max()) / 2)
+        frame.require_inside(frame.place(points))
+        return frame
+
+    def require_inside(self, places: np.ndarray) -> None:
+        """Refuse places in pixels, (n_axes, n), that lie outside."""
+        outside = max(-places.min(), places.max() - (self.size - 1))
+        if outside > 0:
+            enough = self.size + 2 * int(np.ceil(outside))
+            raise ValueError(
+                f"`size` must be at least {enough} pixels of {self.pixel_size:g} A for "
+                f"every state of the molecule to stay inside; got {self.size}. Enlarge "
+                "`size` or `pixel_size`, or lower `stretch`."
+            )
+
+
+def _atom_painter(molecule: Molecule, frame: Frame, reach: np.ndarray, blur: float) -> Painter:
+    """Return a painter that moves the atoms, adds them up and blurs the image."""
+    shape = (frame.size, frame.size)
+    return _splat_painter(molecule, frame.place, shape, blur / frame.pixel_size)
+
+
+def _splat_painter(
+    molecule: Molecule,
+    place: Callable[[np.ndarray], np.ndarray],
+    shape: tuple[int, ...],
+    blur: float,
+) -> Painter:
+    """Return a painter of images or volumes, whose atoms lie where `place` says, blur in pixels."""
+    # The sum of the atoms is blurred, once an image, instead of every atom.
+    envelope = _gaussian_transfer(shape, blur)
+
+    def paint(angle: np.ndarray, stretch: np.ndarray) -> np.ndarray:
+        moved = map(molecule.moved, angle, stretch)
+        images = [splat(place(atoms), molecule.weights, shape) for atoms in moved]
+        return filtered(np.array(images, dtype=np.float32), envelope, n_axes=len(shape))
+
+    return paint
+
+
+def _volume_painter(molecule: Molecule, frame: Frame, reach: np.ndarray, blur: float) -> Painter:
+    """Return a painter by the paper's recipe.
+
+    The density of the rotor is turned, that of the rest shifted slice by slice; their sum is tilted
+    and projected. The paper also clips negative densities; Gaussians and linear interpolation leave
+    none.
+    """
+    pixel_size = frame.pixel_size
+    # `gaussian_filter` cuts its Gaussian off at four standard deviations.
+    margin = 4 * blur / pixel_size + 1
+    points = molecule.extremes(reach)[:, ::-1] / pixel_size  # x, y, z to z, y, x
+    low = np.floor(points.min(axis=0) - margin)
+    high = np.ceil(points.max(axis=0) + margin)
+    # The cell of the point 0.
+    origin, shape = -low, tuple((high - low + 1).astype(int))
+    cells = _grid_cells(molecule.atoms, origin, pixel_size)
+
+    def density(part: np.ndarray) -> np.ndarray:
+        points = splat(cells[:, part], molecule.weights[part], shape)
+        return ndimage.gaussian_filter(points, blur / pixel_size)
+
+    rotor, rest = density(molecule.rotor), density(~molecule.rotor)
+    heights = (np.arange(shape[0]) - origin[0]) * pixel_size
+    lift = molecule.lift_at(heights) / pixel_size
+
+    def image(angle: float, stretch: np.ndarray) -> np.ndarray:
+        shifts = np.outer(lift, stretch[::-1])  # x, y to y, x
+        slices = zip(rest, shifts, strict=True)
+        sheared = np.stack([ndimage.shift(one, shift, order=1) for one, shift in slices])
+        cosine, sine = np.cos(angle), np.sin(angle)
+        back = np.array([[1, 0, 0], [0, cosine, -sine], [0, sine, cosine]])
+        turned = ndimage.affine_transform(rotor, back, offset=origin - back @ origin, order=1)
+        return _tilted_sum(turned + sheared, frame, origin)
+
+    def paint(angle: np.ndarray, stretch: np.ndarray) -> np.ndarray:
+        return np.array(list(map(image, angle, stretch)), dtype=np.float32)
+
+    return paint
+
+
+# Both make a painter of the molecule, the frame, the largest stretch and the blur.
+ROUTES = {"atoms": _atom_painter, "volumes": _volume_painter}
+
+
+def _grid_cells(atoms: np.ndarray, origin: np.ndarray, pixel_size: float) -> np.ndarray:
+    """Return positions of atoms in a grid in the order z, y, x, (3, n_atoms)."""
+    return atoms[:, ::-1].T / pixel_size + origin[:, None]
+
+
+def _tilted_sum(volume: np.ndarray, frame: Frame, origin: np.ndarray) -> np.ndarray:
+    """Return the density rotated by the tilt in the (z, x) plane and summed over x."""
+    cosine, sine = frame.turn
+    n_z, _, n_x = volume.shape
+    corners = np.array(list(product((0, n_z), (0, n_x)))) - origin[[0, 2]]
+    # No corner may leave the grid of the result at any tilt.
+    depth = int(np.ceil(np.linalg.norm(corners, axis=1).max()))
+    # From row, column, depth of the result back to z, y, x of the density.
+    back = np.array([[-cosine, 0, -sine], [0, 1, 0], [-sine, 0, cosine]])
+    middle_row = (frame.size - 1) / 2 + frame.middle / frame.pixel_size
+    centre = [middle_row, frame.size / 2, depth]
+    rotated = ndimage.affine_transform(
+        volume,
+        back,
+        offset=origin - back @ centre,
+        output_shape=(frame.size, frame.size, 2 * depth + 1),
+        order=1,
+    )
+    return rotated.sum(axis=2)
+
+
+def splat(at: np.ndarray, weights: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Add weights up on a grid by linear interpolation.
+
+    Shapes: at (n_axes, n), weights (n,).
+    """
+    # At the far edge, the last cell but one is the lower one of the two.
+    last = np.array(shape)[:, None] - 2
+    low = np.minimum(at.astype(np.intp), last)
+    high_share = at - low
+    shares = np.stack([1 - high_share, high_share])
+    first = np.ravel_multi_index(tuple(low), shape)
+    grid = np.zeros(int(np.prod(shape)))
+    for corner in product((0, 1), repeat=len(shape)):
+        along = [shares[side, axis] for axis, side in enumerate(corner)]
+        share = weights * np.prod(along, axis=0)
+        cell = first + np.ravel_multi_index(corner, shape)
+        # Atoms share cells: `bincount` sums them, indexed addition would keep one.
+        grid += np.bincount(cell, share, grid.size)
+    return grid.reshape(shape)
+
+
+def _gaussian_transfer(shape: tuple[int, ...], blur: float) -> np.ndarray:
+    """Return the transform of a Gaussian on the grid of a real transform."""
+    frequencies = [*map(np.fft.fftfreq, shape[:-1]), np.fft.rfftfreq(shape[-1])]
+    squared = sum(k**2 for k in np.ix_(*frequencies))
+    transfer = np.exp(-2 * (np.pi * blur) ** 2 * squared)
+    # In single precision, as the images: their transforms would become double, too.
+    return transfer.astype(np.float32)
+
+
+def filtered(images: np.ndarray, transfer: np.ndarray, *, n_axes: int = 2) -> np.ndarray:
+    """Return images times a transfer function in Fourier space; volumes by 3 axes."""
+    axes = range(-n_axes, 0)
+    transformed = fft.rfftn(images, axes=axes) * transfer
+    # Without the shape, an odd last axis would come back one pixel shorter.
+    return fft.irfftn(transformed, s=images.shape[-n_axes:], axes=axes)
+
+
+# What is simulated.
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What images of one view and of all views have in common: see `Simulation`."""
+
+    angle: np.ndarray
+    stretch: np.ndarray
+    shift: np.ndarray
+    defocus: np.ndarray | None
+    pixel_size: float
+    noise: float
+    symmetry: int
+    optics: Optics
+
+    @property
+    def circle(self) -> np.ndarray:
+        """The rotor's circle, (n_samples, 2)."""
+        # Images repeat after a turn of 2 pi / symmetry, which is one turn of the phase.
+        phase = self.symmetry * self.angle
+        return np.c_[np.cos(phase), np.sin(phase)]
+
+
+@dataclass(frozen=True)
+class Simulation(Simulated):
     """Particle images and the motions behind each of them.
 
     Parameters
@@ -71,16 +282,8 @@ class Simulation:
     """
 
     images: np.ndarray
-    angle: np.ndarray
-    stretch: np.ndarray
-    defocus: np.ndarray | None
-    pixel_size: float
-    noise: float
-    symmetry: int
     view: tuple[float, float, float]
     psi: np.ndarray
-    shift: np.ndarray
-    optics: Optics
 
     @property
     def size(self) -> int:
@@ -90,18 +293,13 @@ class Simulation:
     @property
     def angles(self) -> np.ndarray:
         """RELION's angles rot, tilt and psi of each image, (n_samples, 3), degrees."""
-        rot, tilt, psi = self.view
-        ones = np.ones(len(self.psi))
-        return np.column_stack([rot * ones, tilt * ones, psi + self.psi])
+        return self.view + self.psi[:, None] * [0, 0, 1]
 
     @property
     def truth(self) -> tuple[np.ndarray, np.ndarray]:
         """The rotor's circle, (n_samples, 2), and the stretch, (n_samples, 1 or 2)."""
-        # Images repeat after a turn of 2 pi / symmetry, which is one turn of the phase.
-        phase = self.symmetry * self.angle
-        circle = np.c_[np.cos(phase), np.sin(phase)]
         # A column of zeros is not a motion.
-        return circle, self.stretch if self.stretch[:, 1].any() else self.stretch[:, :1]
+        return self.circle, self.stretch if self.stretch[:, 1].any() else self.stretch[:, :1]
 
 
 def simulate_particles(
@@ -177,7 +375,7 @@ def simulate_particles(
     ((10, 54, 54), [(10, 2), (10, 1)])
     """
     require_choice("motions", motions, TURNING)
-    motion = Motion(motions, correlation, symmetry, stretch, 0.0)
+    motion = Motion(motions, correlation, symmetry, stretch)
     frame = Frame(size, pixel_size, tilt)
     require_samples(n_samples, blur, signal_to_noise, fewest=5)
     require_choice("route", route, ROUTES)
@@ -190,42 +388,27 @@ def simulate_particles(
     # motions with and without them.
     angle, stretches = motion.draw(n_samples, rng)
     defoci = None if defocus is None else rng.uniform(*defocus, size=n_samples)
-    simulation = Simulation(
-        images=np.empty((n_samples, size, size), dtype=np.float32),
-        angle=angle,
-        stretch=stretches,
-        defocus=defoci,
-        pixel_size=pixel_size,
-        noise=0.0,
-        symmetry=symmetry,
-        view=frame.view,
-        psi=rng.uniform(-180, 180, size=n_samples) * in_plane,
-        # Pixels by which an image lies off its centre at most.
-        shift=rng.uniform(-3.0, 3.0, size=(n_samples, 2)) * in_plane,
-        optics=optics,
-    )
-    _paint_images(simulation, paint)
-    # A pose is not a motion: the signal is that of the upright images.
-    some = slice(N_CALIBRATION)
-    signal = paint(angle[some], stretches[some]) if in_plane else simulation.images
-    return replace(simulation, noise=add_noise(simulation.images, signal_to_noise, signal, rng))
-
-
-def _paint_images(simulation: Simulation, paint: Painter) -> None:
-    """Fill in clean images, rotated and shifted in their plane and with the CTF."""
-    psi, shift, defocus = simulation.psi, simulation.shift, simulation.defocus
-    # Without a pose there is nothing to interpolate, which would change every pixel.
-    moved = psi.any() or shift.any()
-    for batch in gen_batches(len(psi), BATCH_SIZE):
-        painted = paint(simulation.angle[batch], simulation.stretch[batch])
-        if moved:
+    psi = rng.uniform(-180, 180, size=n_samples) * in_plane
+    # Pixels by which an image lies off its centre at most.
+    shift = rng.uniform(-3.0, 3.0, size=(n_samples, 2)) * in_plane
+    images = np.empty((n_samples, size, size), dtype=np.float32)
+    for batch in gen_batches(n_samples, BATCH_SIZE):
+        painted = paint(angle[batch], stretches[batch])
+        # Without a pose there is nothing to interpolate, which would change every pixel.
+        if in_plane:
             painted = _rotated_and_shifted(painted, psi[batch], shift[batch])
         # After the pose: the CTF is the microscope's and does not turn with a particle.
-        if defocus is not None:
-            size, pixel_size = simulation.size, simulation.pixel_size
-            ctf = contrast_transfer(size, pixel_size, defocus[batch], optics=simulation.optics)
+        if defoci is not None:
+            ctf = contrast_transfer(size, pixel_size, defoci[batch], optics=optics)
             painted = filtered(painted, ctf)
-        simulation.images[batch] = painted
+        images[batch] = painted
+    # A pose is not a motion: the signal is that of the upright images.
+    some = slice(N_CALIBRATION)
+    signal = paint(angle[some], stretches[some]) if in_plane else images
+    noise = add_noise(images, signal_to_noise, signal, rng)
+    view = 180.0, 90.0 - tilt, -90.0
+    known = angle, stretches, shift, defoci, pixel_size, noise, symmetry, optics
+    return Simulation(*known, images, view, psi)
 
 
 def _rotated_and_shifted(images: np.ndarray, psi: np.ndarray, shift: np.ndarray) -> np.ndarray:
@@ -245,8 +428,8 @@ def _rotated_and_shifted(images: np.ndarray, psi: np.ndarray, shift: np.ndarray)
 def require_microscope(defocus, optics: Optics) -> None:
     """Refuse optics that differ between images and a defocus that is not a range."""
     # The optics group of a STAR file has one value for all images.
-    for name in ("voltage", "spherical_aberration", "amplitude_contrast"):
-        require_number(f"optics.{name}", getattr(optics, name))
+    for name, value in vars(optics).items():
+        require_number(f"optics.{name}", value)
     if defocus is None:
         return
     is_pair = np.shape(defocus) == (2,) and all(isinstance(end, Real) for end in defocus)
@@ -289,7 +472,7 @@ def simulate_volumes(
     ((3, 32, 32, 32), (3,), (3, 2))
     """
     require_choice("motions", motions, TURNING)
-    motion = Motion(motions, correlation, symmetry, stretch, 0.0)
+    motion = Motion(motions, correlation, symmetry, stretch)
     frame = Frame(size, pixel_size, tilt=0.0)
     require_samples(n_samples, blur, signal_to_noise, fewest=5)
     molecule = channel() if molecule is None else molecule
@@ -298,17 +481,19 @@ def simulate_volumes(
     # moves nothing out.
     middle = (points[:, 2].min() + points[:, 2].max()) / 2
     origin = np.array([(size - 1) / 2 - middle / pixel_size, size / 2, size / 2])
-    require_inside(grid_cells(points, origin, pixel_size), frame)
+
+    def cells(atoms: np.ndarray) -> np.ndarray:
+        return _grid_cells(atoms, origin, pixel_size)
+
+    frame.require_inside(cells(points))
     rng = simulation_generator(random_state)
     angle, stretches = motion.draw(n_samples, rng)
     shape = (size, size, size)
-    envelope = gaussian_transfer(shape, blur / pixel_size)
+    paint = _splat_painter(molecule, cells, shape, blur / pixel_size)
     volumes = np.empty((n_samples, *shape), dtype=np.float32)
     # One volume at a time: the transforms of all of them would not fit.
-    for i in range(n_samples):
-        cells = grid_cells(molecule.moved(angle[i], stretches[i]), origin, pixel_size)
-        volume = splat(cells, molecule.weights, shape).astype(np.float32)
-        volumes[i] = filtered(volume, envelope, axes=(0, 1, 2))
+    for one in gen_batches(n_samples, 1):
+        volumes[one] = paint(angle[one], stretches[one])
     add_noise(volumes, signal_to_noise, volumes, rng)
     return volumes, angle, stretches
 

@@ -5,7 +5,7 @@ for functions, viridis for intervals, a cyclic map for circles, and the palette 
 categories.
 """
 
-from manifactor.cryoem.movies import write_movie
+from manifactor.cryoem.pictures import write_movie
 from manifactor.views.plots.arrays import (
     Rate,
     averages,
