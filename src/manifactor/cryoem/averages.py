@@ -7,6 +7,7 @@ signal times the mean of the squared CTF, and noise. Wiener's filter divides the
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,6 @@ from manifactor._support.threads import cores
 from manifactor._support.workers import Here, Workers, ignored
 from manifactor.cryoem.components import shells
 from manifactor.cryoem.files.mrc import write_stack, write_volume
-from manifactor.cryoem.files.particles import Particles
-from manifactor.cryoem.files.stacks import ImageArray, ImageSource
 from manifactor.cryoem.matching import Matching, match
 from manifactor.cryoem.movies import chimerax_script, movie_bytes
 from manifactor.cryoem.one_view import View, particle_ctf_at
@@ -26,9 +25,12 @@ from manifactor.cryoem.pictures import grid_picture, projections, strip, write_p
 from manifactor.runs.places import Place, bin_labels, grid_labels
 from manifactor.runs.run import Run
 
+# The sums of all bins are in memory at once, in double precision.
+MAX_GIGABYTES = 8.0
+
 
 def weighted_means(
-    images: View | ImageSource | ImageArray,
+    images: View,
     labels: np.ndarray,
     *,
     weights: np.ndarray,
@@ -41,25 +43,33 @@ def weighted_means(
 
     The images need not fit into memory. A label of -1 is that of a sample in no bin.
 
-    >>> images = ImageArray(np.array([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]]))
+    >>> from manifactor.cryoem.files.stacks import ImageArray
+    >>> images = View(ImageArray(np.array([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]])))
     >>> labels, weights = np.array([0, 0, -1]), np.array([3.0, 1.0, 1.0])
     >>> weighted_means(images, labels, weights=weights, n_bins=2).tolist()
     [[1.5, 2.5], [0.0, 0.0]]
 
     Shapes: labels (n,), weights (n,) -> (n_bins, *shape).
     """
+    shape = images.source.shape
+    # Eight bytes a pixel. All bins are in memory at once, as samples come in any order.
+    size = 8e-9 * n_bins * prod(shape)
+    if size > MAX_GIGABYTES:
+        raise ValueError(
+            f"the averages must fit into {MAX_GIGABYTES:g} GB of memory; {n_bins} bins "
+            f"would take {size:.0f}. Take fewer bins, or downsample the volumes."
+        )
     weights = np.where(labels >= 0, weights, 0).astype(float)
     # Eight blocks of 64 MiB are some seconds of work. What a worker sends back is no larger than
     # the sums of some bins, or twice the images.
-    pieces = images.block_rows(rows, n_blocks=8)
+    pieces = images.source.block_rows(rows, n_blocks=8)
     # A worker holds the sums of those bins only that its images are in.
     bins = [np.unique(labels[rows], return_inverse=True) for rows in pieces]
     jobs = [
         (images[rows], own, weights[rows], len(present))
         for rows, (present, own) in zip(pieces, bins, strict=True)
     ]
-    source = images.source if isinstance(images, View) else images
-    sums = np.zeros((n_bins, *source.shape))
+    sums = np.zeros((n_bins, *shape))
     found = workers.map(_piece_sums, jobs, report=report)
     for (present, _), part in zip(bins, found, strict=True):
         # The first may be -1, that of samples in no bin, which are not summed.
@@ -72,66 +82,53 @@ def weighted_means(
     return np.divide(sums, total, out=sums, where=total > 0).astype(np.float32)
 
 
-def _piece_sums(
-    images: View | ImageSource | ImageArray, labels: np.ndarray, weights: np.ndarray, n_bins: int
-) -> np.ndarray:
+def _piece_sums(images: View, labels: np.ndarray, weights: np.ndarray, n_bins: int) -> np.ndarray:
     """Read one piece of the images, and return their weighted sums, (n_bins, *shape).
 
     Sums are in float64: small changes on a large offset survive many samples.
     """
-    sums: np.ndarray | float = 0.0
-    shape: tuple[int, ...] = ()
+    shape = images.source.shape
+    sums = np.zeros((n_bins, prod(shape)))
     for rows, block in images.blocks():
-        shape = block.shape[1:]
         # A sample without weight has no entry, so that its NaN cannot spoil a sum.
         kept = np.flatnonzero(weights[rows])
         entries = (weights[rows][kept], (labels[rows][kept], kept))
         # A sparse product reads the block once, however many bins there are.
         summing = sp.csr_array(entries, shape=(n_bins, len(rows)))
-        sums = sums + summing @ block.reshape(len(block), -1)
-    return np.asarray(sums).reshape(n_bins, *shape)
+        sums += summing @ block.reshape(len(block), -1)
+    return sums.reshape(n_bins, *shape)
 
 
 # Wiener's filter.
 
 
 def correction(
-    images: View | ImageSource, labels: np.ndarray, *, weights: np.ndarray, n_bins: int
+    images: View, labels: np.ndarray, *, weights: np.ndarray, n_bins: int
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Return what divides the CTF out of the means of bins.
 
     That is the identity if the images were not multiplied by their CTF.
     """
-    if not isinstance(images, View) or images.particles is None or not images.weigh:
+    particles, size = images.particles, images.source.shape[-1]
+    if particles is None or not images.weigh:
         return lambda means: means
-    powers = _transfer_powers(images.source, images.particles, labels, weights, n_bins)
-    return lambda means: restored(means, powers)
-
-
-def _transfer_powers(
-    source: ImageSource | ImageArray,
-    particles: Particles,
-    labels: np.ndarray,
-    weights: np.ndarray,
-    n_bins: int,
-) -> np.ndarray:
-    """Return the weighted mean of the squared CTF of every bin, by shell, (n_bins, n_shells)."""
-    size, pixel_size = source.shape[-1], source.pixel_size
     n_shells = int(shells(size)[0].max()) + 1
-    radius = np.arange(n_shells) / (size * pixel_size)
+    radius = np.arange(n_shells) / (size * images.source.pixel_size)
     # Four directions over half a turn: astigmatism repeats after it, and images are turned in their
     # plane.
     angles = np.arange(4) * np.pi / 4
     x, y = np.outer(np.cos(angles), radius), np.outer(np.sin(angles), radius)
-    sums, total = np.zeros((n_bins, n_shells)), np.zeros(n_bins)
+    # The weighted mean of the squared CTF of every bin, by shell.
+    sums = np.zeros((n_bins, n_shells))
     used = np.flatnonzero((labels >= 0) & (weights > 0))
     # The CTF of 2000 particles takes some 10 MB.
     for start in range(0, len(used), 2000):
         rows = used[start : start + 2000]
         power = (particle_ctf_at(particles[rows], x, y) ** 2).mean(axis=1)
         np.add.at(sums, labels[rows], weights[rows, None] * power)
-        np.add.at(total, labels[rows], weights[rows])
-    return sums / np.maximum(total, np.finfo(float).tiny)[:, None]
+    total = np.bincount(labels[used], weights[used], minlength=n_bins)
+    powers = sums / np.maximum(total, np.finfo(float).tiny)[:, None]
+    return partial(restored, powers=powers)
 
 
 def restored(means: np.ndarray, powers: np.ndarray) -> np.ndarray:
@@ -174,10 +171,6 @@ def _noise(means: np.ndarray, powers: np.ndarray) -> float:
     return float(means[:, outside].var(axis=1).mean() / transferred)
 
 
-# The sums of all bins are in memory at once, in double precision.
-MAX_GIGABYTES = 8.0
-
-
 @dataclass(frozen=True)
 class HalfAverages:
     """Means of the two half sets of every bin, which show how far a mean is noise."""
@@ -210,7 +203,6 @@ class Averages:
     """Mean images, or volumes, of bins."""
 
     means: np.ndarray  # (n_bins, *shape)
-    shape: tuple[int, ...]  # number of bins along each factor
     centres: tuple[np.ndarray, ...]  # of the bins along each factor
     places: tuple[Place, ...]  # on the factors
     matching: Matching  # weights and effective sizes
@@ -218,6 +210,11 @@ class Averages:
     halves: HalfAverages | None = None  # means of half of the samples of every bin
     pixel_size_stated: bool = True  # whether a file says the pixel size
     ctf_corrected: bool = False  # whether the CTF was divided out of the means
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of bins along each factor."""
+        return tuple(map(len, self.centres))
 
     @property
     def width(self) -> float | None:
@@ -307,36 +304,42 @@ def average(
             "--match holds the other factors still; this run has no other factors. Leave it out."
         )
     images = run.images()
-    source = images.source if isinstance(images, View) else images
-    n_samples, n_cells = len(run.rows), n_bins ** len(places)
+    source, n_samples = images.source, len(run.rows)
     if len(source) != n_samples:
         raise ValueError(
             f"the input has {len(source)} images now and had {n_samples} when fitted. Fit again."
         )
-    _require_memory(n_cells * (1 + halves), source.shape)
-
     labels, centres = binned(places, n_bins)
     rows = None
     if most is not None and most < n_samples:
         rows = np.sort(np.random.default_rng(0).choice(n_samples, most, replace=False))
         # In no bin, the samples left out count neither for means nor for matching.
         labels = np.where(np.isin(np.arange(n_samples), rows), labels, -1)
+    n_cells = n_bins ** len(places)
     matching = match(labels, others if matched else [], n_bins=n_cells)
-    mean: Callable[..., np.ndarray] = partial(
-        weighted_means, images, rows=rows, workers=workers, report=report
+    weights = matching.weights
+    correct = correction(images, labels, weights=weights, n_bins=n_cells)
+    # Each half of a bin is a bin of its own, so that images are read once.
+    split = np.where(labels >= 0, labels + n_cells * half_sets(run), -1) if halves else labels
+    means = weighted_means(
+        images,
+        split,
+        weights=weights,
+        n_bins=(1 + halves) * n_cells,
+        rows=rows,
+        workers=workers,
+        report=report,
     )
-    half = half_sets(run) if halves else None
-    means, both = _means(images, mean, labels, half, weights=matching.weights, n_bins=n_cells)
+    means, both = half_averages(means, split, weights) if halves else (means, None)
     return Averages(
-        means=means,
-        shape=(n_bins,) * len(places),
+        means=correct(means),
         centres=centres,
         places=places,
         matching=matching,
         pixel_size=source.pixel_size,
-        halves=both,
+        halves=both and replace(both, means=np.stack(list(map(correct, both.means)))),
         pixel_size_stated=source.pixel_size_stated,
-        ctf_corrected=isinstance(images, View) and images.weigh,
+        ctf_corrected=images.weigh,
     )
 
 
@@ -354,16 +357,6 @@ def places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:
                 f"averages go along intervals and circles; factor {factor} has more dimensions."
             )
     return places
-
-
-def _require_memory(n_bins: int, shape: tuple[int, ...]) -> None:
-    # Eight bytes a pixel. All bins are in memory at once, as samples come in any order.
-    size = 8e-9 * n_bins * float(np.prod(shape))
-    if size > MAX_GIGABYTES:
-        raise ValueError(
-            f"the averages must fit into {MAX_GIGABYTES:g} GB of memory; {n_bins} bins "
-            f"would take {size:.0f}. Take fewer bins, or downsample the volumes."
-        )
 
 
 def binned(places: Sequence[Place], n_bins: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
@@ -388,43 +381,16 @@ def half_sets(run: Run) -> np.ndarray:
     return np.random.default_rng(0).permutation(len(run.rows)) % 2
 
 
-def _means(
-    images: View | ImageSource,
-    mean: Callable[..., np.ndarray],
-    labels: np.ndarray,
-    half: np.ndarray | None,
-    *,
-    weights: np.ndarray,
-    n_bins: int,
-) -> tuple[np.ndarray, HalfAverages | None]:
-    """Return the means of bins, and of their half sets, corrected for the CTF."""
-    correct = correction(images, labels, weights=weights, n_bins=n_bins)
-    if half is None:
-        return correct(mean(labels, weights=weights, n_bins=n_bins)), None
-    means, both = half_averages(mean, labels, half, weights=weights, n_bins=n_bins)
-    corrected = np.stack([correct(each) for each in both.means])
-    return correct(means), replace(both, means=corrected)
-
-
 def half_averages(
-    mean: Callable[..., np.ndarray],
-    labels: np.ndarray,
-    half: np.ndarray,
-    *,
-    weights: np.ndarray,
-    n_bins: int,
+    parts: np.ndarray, split: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, HalfAverages]:
-    """Compute the weighted mean of every bin, and of its two halves.
+    """Return the means of bins, given those of their first halves and of their second halves.
 
-    Shapes: half (n,) -> means (n_bins, *shape).
+    Shapes: parts (2 * n_bins, *shape), split, weights (n,) -> means (n_bins, *shape).
     """
-    # Each half of a bin is a bin of its own, so that images are read once.
-    split = np.where(labels >= 0, labels + n_bins * half, -1)
-    parts = mean(split, weights=weights, n_bins=2 * n_bins)
     inside = split >= 0
-    total = np.bincount(split[inside], weights[inside], minlength=2 * n_bins)
-    total = total.reshape(2, n_bins)
-    parts = parts.reshape(2, n_bins, *parts.shape[1:])
+    total = np.bincount(split[inside], weights[inside], minlength=len(parts)).reshape(2, -1)
+    parts = parts.reshape(*total.shape, *parts.shape[1:])
     both = np.maximum(total.sum(axis=0), np.finfo(float).tiny)
     means = np.einsum("hb,hb...->b...", total / both, parts).astype(np.float32)
     return means, HalfAverages(parts, total > 0)

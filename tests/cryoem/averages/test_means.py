@@ -13,7 +13,7 @@ from manifactor.cryoem.one_view import View, can_weigh, particle_ctf
 
 
 def blocks_of(images, size):
-    return ImageArray(images, block_bytes=size * images[0].nbytes)
+    return View(ImageArray(images, block_bytes=size * images[0].nbytes))
 
 
 @pytest.fixture

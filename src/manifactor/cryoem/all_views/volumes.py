@@ -308,7 +308,6 @@ def volumes_along(
     labels, centres = binned(places, n_bins)
     return ModelVolumes(
         means=motions.volumes([factor - 1 for factor in factors], centres),
-        shape=(n_bins,) * len(places),
         centres=centres,
         places=places,
         matching=match(labels, [], n_bins=n_bins ** len(places)),
