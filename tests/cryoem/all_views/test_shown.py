@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from manifactor.cryoem.all_views import shown
-from manifactor.cryoem.all_views.shown import Cone, choose_cone, given_cone
+from manifactor.cryoem.all_views.shown import choose_cone, given_cone
 from manifactor.cryoem.all_views.volumes import RunMotions
+from manifactor.cryoem.directions import Cone
 from manifactor.cryoem.files.particles import Particles, euler_matrices, view_directions
 from manifactor.cryoem.files.stacks import ImageArray
 from manifactor.cryoem.one_view import View
@@ -32,7 +33,7 @@ def test_the_direction_shows_the_motion_and_is_populated(directions, few):
     cone = choose_cone(directions, motions, 0)
     (centre,) = view_directions(np.array([[*cone.view, 0.0]]))
     assert abs(centre[0]) < 0.6  # the interval moves along x
-    assert cone.n_images >= 30
+    assert cone.n_particles >= 30
     # Seen from within 60 degrees of x only, the best direction is at their edge.
     some = directions[np.abs(directions[:, 0]) > 0.5]
     edge = choose_cone(some, motions, 0)
@@ -45,7 +46,7 @@ def test_without_a_model_the_fullest_direction_is_taken(directions):
     cone = choose_cone(crowd, None, 0)
     assert cone.width == 10
     assert cone.view[1] > 170 or cone.view[1] < 10
-    assert cone.n_images >= 500
+    assert cone.n_particles >= 500
 
 
 def test_a_cone_is_widened_until_it_has_enough_images(directions, few):
@@ -53,11 +54,11 @@ def test_a_cone_is_widened_until_it_has_enough_images(directions, few):
     wide = given_cone(directions, (30.0, 60.0), None)
     widest = given_cone(directions[:20], (30.0, 60.0), None)
     assert (narrow.width, wide.width, widest.width) == (5, 15, 30)
-    assert narrow.n_images < 30 <= wide.n_images
+    assert narrow.n_particles < 30 <= wide.n_particles
     # A view and the one from behind count as one.
     behind = given_cone(directions, (210.0, 120.0), None)
-    assert behind.n_images == wide.n_images
-    assert str(Cone((30.0, 60.0), 10.0, 1234)).startswith("1,234 images within 10° of rot 30°")
+    assert behind.n_particles == wide.n_particles
+    assert str(Cone(30.0, 60.0, 10.0, 1234)).startswith("1,234 images within 10° of rot 30°")
 
 
 @pytest.mark.parametrize("size", [24, 25])

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from manifactor.cryoem import given_volumes
+from manifactor.cryoem.all_views import shown
+from manifactor.cryoem.all_views.shown import read_volumes
 from manifactor.cryoem.all_views.volumes import rotation
 from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.files.particles import euler_matrices
-from manifactor.cryoem.given_volumes import read_volumes
 from manifactor.cryoem.volumes import projection
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run
@@ -92,7 +92,7 @@ def test_volumes_that_cannot_be_shown_are_refused(run, folder, tmp_path, monkeyp
         ValueError, match=r"an interval or a circle; those of this run are factors \[2\]"
     ):
         read_volumes(folder, replace(run, places=(sheet, run.places[1])), factor=1)
-    monkeypatch.setattr(given_volumes, "MOST", 5)
+    monkeypatch.setattr(shown, "MOST", 5)
     with pytest.raises(ValueError, match="at most 5 volumes are shown"):
         read_volumes(folder, run, factor=1)
     flat = tmp_path / "flat"

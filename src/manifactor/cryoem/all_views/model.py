@@ -13,7 +13,7 @@ from manifactor.cryoem.all_views.regression import FeatureMoments, volumes_from
 from manifactor.cryoem.all_views.slices import PADDING, VolumeGrid, volume_correlation
 from manifactor.cryoem.all_views.transforms import Transforms
 from manifactor.cryoem.directions import SphereCells, direction_angles, half_sphere_cells
-from manifactor.cryoem.files.particles import Particles, euler_matrices, matrix_angles
+from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.runs.places import Place
 
 # Standard deviation of even places: that of an image which shows nothing of a motion.
@@ -67,10 +67,8 @@ def counted_views(particles: Particles | None) -> ViewMap:
 
 def angles_of(directions: np.ndarray) -> list[tuple[float, float]]:
     """Return rot and tilt of directions, in whole degrees."""
-    frames = np.zeros((len(directions), 3, 3))
-    frames[:, 2] = directions
     # Zero is added to turn -0 into 0.
-    angles = np.round(matrix_angles(frames)[:, :2]) + 0.0
+    angles = np.round(direction_angles(directions)) + 0.0
     return [(rot, tilt) for rot, tilt in angles.tolist()]
 
 
