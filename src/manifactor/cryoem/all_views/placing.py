@@ -62,14 +62,13 @@ def place_particles(
     *,
     seed: int = 0,
     symmetry: str = "C1",
-    stages: Stages | None = None,
+    stages: Stages,
     workers: Workers = Here(),
 ) -> PlacedParticles:
     """Place all particles on motions, given the places of some of them.
 
     Shapes: rows (n_known,), places (n_known, n_motions).
     """
-    stages = stages or Stages()
     report = partial(stages.report, "places")
     mates = point_group(symmetry)
     key = fingerprint(transforms.fingerprint, motions, rows, places, symmetry, seed)

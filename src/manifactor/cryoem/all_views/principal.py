@@ -61,14 +61,13 @@ def principal_volumes(
     *,
     seed: int = 0,
     symmetry: str = "C1",
-    stages: Stages | None = None,
+    stages: Stages,
     workers: Workers = Here(),
 ) -> PrincipalVolumes:
     """Find the volumes in which particles differ, and the coordinates of each.
 
     The volumes are those that two half sets of images agree about.
     """
-    stages = stages or Stages()
     report = partial(stages.report, "principal volumes")
     key = fingerprint(transforms.fingerprint, symmetry, seed)
 

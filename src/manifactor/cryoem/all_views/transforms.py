@@ -96,16 +96,13 @@ class Transforms:
 def read_transforms(
     source: Images,
     particles: Particles,
+    grid: VolumeGrid,
     *,
     rng: np.random.Generator,
-    low_pass: float | None = None,
-    mask_radius: float | None = None,
-    stages: Stages | None = None,
+    stages: Stages,
     workers: Workers = Here(),
 ) -> Transforms:
-    """Read all images once and keep their low Fourier coefficients."""
-    stages = stages or Stages()
-    grid = transform_grid(source, particles, low_pass=low_pass, mask_radius=mask_radius)
+    """Read all images once and keep their low Fourier coefficients, those of a grid."""
     assert particles.angles is not None
     shift = particles.shift_at(source.pixel_size)
     # Images that noise is measured in are drawn: the seed belongs to the key.

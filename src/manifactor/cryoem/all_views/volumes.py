@@ -10,7 +10,7 @@ from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.model import MotionModel, angles_of, counted_views, model_of_places
 from manifactor.cryoem.all_views.placing import even_places
-from manifactor.cryoem.all_views.transforms import read_transforms
+from manifactor.cryoem.all_views.transforms import read_transforms, transform_grid
 from manifactor.cryoem.averages import Averages, binned, places_along
 from manifactor.cryoem.files.particles import euler_matrices
 from manifactor.cryoem.matching import match
@@ -259,7 +259,8 @@ def _model(run: Run, scales: Sequence[Scale], stages: Stages, workers: Workers) 
     drawn = np.sort(rng.permutation(len(run.rows))[:30_000])
     particles = run.particles[drawn]
     source = run.choice.images(particles)
-    transforms = read_transforms(source, particles, rng=rng, stages=stages, workers=workers)
+    grid = transform_grid(source, particles)
+    transforms = read_transforms(source, particles, grid, rng=rng, stages=stages, workers=workers)
     pairs = zip(scales, run.places, strict=True)
     with stages.timed("volumes"):
         model = model_of_places(
