@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem import volumes
+from manifactor.cryoem import components as volumes
+from manifactor.cryoem.components import volume_components
 from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.files.stacks import volume_series
-from manifactor.cryoem.volumes import volume_components
 
 N, SIDE = 60, 12
 
@@ -65,14 +65,14 @@ def test_downsampled_volumes_give_the_same_components(source, monkeypatch):
 
 
 def test_the_number_of_components_is_bounded(source, monkeypatch):
-    monkeypatch.setattr("manifactor.cryoem.volumes.MAX_COMPONENTS", 2)
+    monkeypatch.setattr("manifactor.cryoem.components.MAX_COMPONENTS", 2)
     assert volume_components(source).samples.shape == (N, 2)
 
 
 def test_components_that_hold_little_of_the_variance_are_called_doubtful(
     tmp_path, rng, monkeypatch
 ):
-    monkeypatch.setattr("manifactor.cryoem.volumes.MAX_COMPONENTS", 3)
+    monkeypatch.setattr("manifactor.cryoem.components.MAX_COMPONENTS", 3)
     for i in range(N):
         volume = rng.normal(size=(SIDE, SIDE, SIDE))
         write_volume(tmp_path / f"v{i}.mrc", volume, pixel_size=2)

@@ -16,7 +16,7 @@ from scipy import fft
 
 from manifactor._support.threads import cores
 from manifactor._support.workers import Here, Workers, ignored
-from manifactor.cryoem.components import shells
+from manifactor.cryoem.components import distances, shell_means, shells
 from manifactor.cryoem.files.mrc import write_stack, write_volume
 from manifactor.cryoem.matching import Matching, match
 from manifactor.cryoem.movies import chimerax_script, movie_bytes
@@ -140,15 +140,13 @@ def restored(means: np.ndarray, powers: np.ndarray) -> np.ndarray:
     Shapes: means (n_bins, size, size), powers (n_bins, n_shells) -> (n_bins, size, size).
     """
     size = means.shape[-1]
-    shell, multiplicity = shells(size)
+    shell, _ = shells(size)
     spectra = fft.rfft2(means, norm="ortho", workers=cores())
     filled = np.flatnonzero(powers.max(axis=1) > 0)
     if not len(filled):
         return means
     noise = _noise(means[filled], powers[filled])
-    power = np.abs(spectra[filled]) ** 2 * multiplicity
-    count = np.bincount(shell.ravel(), multiplicity.ravel())
-    by_shell = np.bincount(shell.ravel(), power.mean(axis=0).ravel()) / count
+    _, by_shell = shell_means((np.abs(spectra[filled]) ** 2).mean(axis=0))
     common = powers[filled].mean(axis=0)
     signal = np.maximum(by_shell - noise * common, 0) / common**2
     # Where there is no signal, nothing is let through.
@@ -163,9 +161,8 @@ def restored(means: np.ndarray, powers: np.ndarray) -> np.ndarray:
 def _noise(means: np.ndarray, powers: np.ndarray) -> float:
     """Return the variance of white noise in the mean, before it was multiplied."""
     size = means.shape[-1]
-    axis = np.arange(size) - size // 2
     # Beyond this radius, in units of the box, a mean shows noise only.
-    outside = np.hypot(axis[:, None], axis) > 0.48 * size
+    outside = distances(np.arange(size) - size // 2, 2) > 0.48 * size
     shell, multiplicity = shells(size)
     transferred = (powers.mean(axis=0)[shell] * multiplicity).sum() / multiplicity.sum()
     return float(means[:, outside].var(axis=1).mean() / transferred)

@@ -8,12 +8,17 @@ import numpy as np
 
 from manifactor._support.files import require_regular_file
 from manifactor._support.parameters import require_count, require_number
-from manifactor.cryoem.components import Components, image_components, require_filters
+from manifactor.cryoem.components import (
+    Components,
+    VolumeComponents,
+    image_components,
+    require_filters,
+    volume_components,
+)
 from manifactor.cryoem.files.formats import ParticleChoice, group_sizes
 from manifactor.cryoem.files.particles import Particles, view_directions
 from manifactor.cryoem.files.stacks import ImageSource, stack_images, volume_series
 from manifactor.cryoem.one_view import View
-from manifactor.cryoem.volumes import VolumeComponents, volume_components
 from manifactor.estimators.arrays import FEWEST_SAMPLES
 from manifactor.tables.columns import ColumnChoice
 

@@ -8,13 +8,12 @@ import numpy as np
 
 from manifactor._support.files import require_regular_file
 from manifactor._support.values import bad_values
-from manifactor.cryoem.components import Components
+from manifactor.cryoem.components import Components, VolumeComponents
 from manifactor.cryoem.files.cryosparc import read_cs
 from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import STACK_SUFFIXES, stack_images
 from manifactor.cryoem.one_view import View
-from manifactor.cryoem.volumes import VolumeComponents
 from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, unit_scale
 from manifactor.tables.files import MODE, paired_particles, read_table
 from manifactor.tables.images import (

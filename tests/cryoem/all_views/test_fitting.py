@@ -1,6 +1,5 @@
 """Motions that images of all views show, the coordinates of all particles, and the cost."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,9 +7,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from manifactor.cryoem.all_views import placing, principal
-from manifactor.cryoem.all_views.fitting import AllViewsTask, factor_all_views, places_of
-from manifactor.cryoem.all_views.slices import point_group
-from manifactor.runs.options import FitOptions
+from manifactor.cryoem.all_views.fitting import factor_all_views, places_of
+from manifactor.cryoem.all_views.transforms import point_group
 
 from .molecules import (
     BODY,
@@ -118,17 +116,3 @@ def test_a_circle_keeps_its_angles():
     (place,) = places_of(placed("circle", 2 * np.pi * EVEN, EVEN))
     np.testing.assert_allclose(place.coordinate, 2 * np.pi * EVEN, atol=0.01)
     np.testing.assert_allclose(place.deviation, 2 * np.pi * 0.02, rtol=0.02)
-
-
-# Images, pixels, seconds of the CPU and gigabytes of fits of the simulated channel.
-MEASURED = [(4_000, 48, 75, 0.98), (20_000, 48, 185, 1.28), (100_000, 256, 336, 1.58)]
-
-
-def test_a_task_for_workers_of_another_folder_has_absolute_paths(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    task = AllViewsTask(Path("all.star"), FitOptions(datadir="data", seed=3))
-    moved = task.anywhere
-    assert moved.path == tmp_path / "all.star"
-    assert Path(moved.options.datadir) == tmp_path / "data"
-    assert AllViewsTask(Path("all.star")).anywhere.options.datadir is None
-    assert moved.options.seed == 3

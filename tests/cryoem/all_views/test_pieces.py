@@ -10,12 +10,12 @@ import mrcfile
 import numpy as np
 import pytest
 
+from manifactor._support.stages import Stages
 from manifactor._support.workers import Here
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.placing import place_particles
 from manifactor.cryoem.all_views.principal import principal_volumes
-from manifactor.cryoem.all_views.slices import VolumeGrid
-from manifactor.cryoem.all_views.transforms import read_transforms
+from manifactor.cryoem.all_views.transforms import VolumeGrid, read_transforms, transform_grid
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import stack_images
 from manifactor.runs.checkpoints import Checkpoints
@@ -45,14 +45,15 @@ def known():
     return moving(N)
 
 
-def placed(known, **options):
+def placed(known, *, stages=None, **options):
     images, places = known
+    options["stages"] = stages or Stages()
     return place_particles(images, MOTIONS, np.arange(150), places[:150], **options)
 
 
 def bits_of(known, **options):
     """All that is found of images, as bytes."""
-    principal = principal_volumes(known[0], **options)
+    principal = principal_volumes(known[0], stages=Stages(), **options)
     found = placed(known, **options)
     arrays = (
         principal.volumes,
@@ -93,9 +94,10 @@ def stack(tmp_path):
     return replace(source, block_bytes=12 * 4 * 16**2), particles
 
 
-def read(source, particles, **options):
-    rng = np.random.default_rng(0)
-    return read_transforms(source, particles, rng=rng, **options).values
+def read(source, particles, *, stages=None, **options):
+    options |= {"rng": np.random.default_rng(0), "stages": stages or Stages()}
+    grid = transform_grid(source, particles)
+    return read_transforms(source, particles, grid, **options).values
 
 
 def test_workers_read_their_own_blocks_of_a_stack(stack):

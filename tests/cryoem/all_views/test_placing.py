@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from manifactor._support.stages import Stages
 from manifactor.cryoem.all_views import placing
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.placing import (
@@ -128,7 +129,7 @@ def test_places_that_drift_with_the_view_are_found_out(monkeypatch):
     rotations = side_views(1000)
     images, places = moving(1000, rotations=rotations)
     right, wrong = (
-        place_particles(images, TURN_AND_SHIFT, np.arange(1000), given)
+        place_particles(images, TURN_AND_SHIFT, np.arange(1000), given, stages=Stages())
         for given in (places, drifting(places, rotations))
     )
     assert turn_agreement(right.places[:, 0], places[:, 0]) > 0.8
@@ -140,5 +141,5 @@ def test_places_that_drift_with_the_view_are_found_out(monkeypatch):
 def test_few_particles_are_enough_to_be_placed(monkeypatch):
     monkeypatch.setattr(placing, "ROUNDS", 1)
     images, places = moving(400)
-    found = place_particles(images, TURN_AND_SHIFT, np.arange(300), places[:300])
+    found = place_particles(images, TURN_AND_SHIFT, np.arange(300), places[:300], stages=Stages())
     assert turn_agreement(found.places[300:, 0], places[300:, 0]) > 0.8

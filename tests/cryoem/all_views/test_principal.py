@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from manifactor.cryoem.all_views.principal import compared_spaces, rigid_motions, without_nuisances
+from manifactor.cryoem.all_views.principal import compared_spaces, nuisances, without_nuisances
 
 from .molecules import BODY, GRID, volume_of
 
@@ -19,9 +19,9 @@ def moved_bodies():
 
 
 @pytest.mark.parametrize("motion", range(6))
-def test_rigid_motions_are_small_differences(motion):
+def test_nuisances_are_small_differences(motion):
     change = volume_of(moved_bodies()[motion]) - volume_of(BODY)
-    expected = rigid_motions(volume_of(BODY), GRID)[motion]
+    expected = nuisances(volume_of(BODY), GRID)[motion]
     product = abs(np.vdot(change, expected).real)
     lengths = np.linalg.norm(change) * np.linalg.norm(expected)
     assert product / lengths > 0.95

@@ -9,7 +9,7 @@ from scipy.spatial import KDTree
 from scipy.spatial.transform import Rotation
 
 from manifactor.cryoem.all_views.regression import FeatureMoments, map_likelihoods, volumes_from
-from manifactor.cryoem.all_views.slices import PADDING, point_group
+from manifactor.cryoem.all_views.transforms import PADDING, point_group
 
 from .molecules import BODY, GRID, random_rotations, symmetric, transforms_of, volume_of
 

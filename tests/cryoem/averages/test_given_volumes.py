@@ -8,9 +8,9 @@ import pytest
 from manifactor.cryoem.all_views import shown
 from manifactor.cryoem.all_views.shown import read_volumes
 from manifactor.cryoem.all_views.volumes import rotation
+from manifactor.cryoem.components import projection
 from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.files.particles import euler_matrices
-from manifactor.cryoem.volumes import projection
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run
 

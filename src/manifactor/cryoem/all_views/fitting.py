@@ -15,8 +15,13 @@ from manifactor.cryoem.all_views.model import UNKNOWN, MotionModel, motion_recor
 from manifactor.cryoem.all_views.motions import LEVELS, Motions
 from manifactor.cryoem.all_views.placing import PlacedParticles, even_places, place_particles
 from manifactor.cryoem.all_views.principal import REPRODUCIBLE, PrincipalVolumes, principal_volumes
-from manifactor.cryoem.all_views.slices import VolumeGrid, point_group
-from manifactor.cryoem.all_views.transforms import Transforms, read_transforms, transform_grid
+from manifactor.cryoem.all_views.transforms import (
+    Transforms,
+    VolumeGrid,
+    point_group,
+    read_transforms,
+    transform_grid,
+)
 from manifactor.cryoem.all_views.volumes import MODEL_FILE, EvenScale, scales_of
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageSource
@@ -255,4 +260,3 @@ def model_of(transforms: Transforms, placed: PlacedParticles) -> MotionModel:
         consistency=placed.consistency,
         quantiles=quantiles_of(placed),
     )
-

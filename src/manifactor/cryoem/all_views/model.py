@@ -10,8 +10,12 @@ from scipy import fft
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.motions import Motions, PlaceFeatures
 from manifactor.cryoem.all_views.regression import FeatureMoments, volumes_from
-from manifactor.cryoem.all_views.slices import PADDING, VolumeGrid, volume_correlation
-from manifactor.cryoem.all_views.transforms import Transforms
+from manifactor.cryoem.all_views.transforms import (
+    PADDING,
+    Transforms,
+    VolumeGrid,
+    volume_correlation,
+)
 from manifactor.cryoem.directions import SphereCells, direction_angles, half_sphere_cells
 from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.runs.places import Place

@@ -27,8 +27,12 @@ from manifactor.cryoem.all_views.regression import (
     normal_equations,
     residuals,
 )
-from manifactor.cryoem.all_views.slices import VolumeGrid, point_group, volume_correlation
-from manifactor.cryoem.all_views.transforms import Transforms
+from manifactor.cryoem.all_views.transforms import (
+    Transforms,
+    VolumeGrid,
+    point_group,
+    volume_correlation,
+)
 from manifactor.cryoem.directions import half_sphere_cells
 
 # Rounds of expectation maximisation: seven of them placed two stretches no better.

@@ -27,8 +27,7 @@ from manifactor.cryoem.all_views.regression import (
     map_likelihoods,
     volumes_from,
 )
-from manifactor.cryoem.all_views.slices import VolumeGrid, point_group
-from manifactor.cryoem.all_views.transforms import Transforms
+from manifactor.cryoem.all_views.transforms import Transforms, VolumeGrid, point_group
 
 # Volumes that are looked for at first: a circle shows in two or four, an interval in one to three.
 MAX_RANK = 10
@@ -68,29 +67,23 @@ def principal_volumes(
 
     The volumes are those that two half sets of images agree about.
     """
-    report = partial(stages.report, "principal volumes")
+    name = "principal volumes"
+    report = partial(stages.report, name)
     key = fingerprint(transforms.fingerprint, symmetry, seed)
-
-    def search() -> tuple[np.ndarray, np.ndarray]:
-        rng = np.random.default_rng(seed)
-        return _searched(transforms, rng, point_group(symmetry), report, workers)
+    rng, mates = np.random.default_rng(seed), point_group(symmetry)
 
     def compute() -> PrincipalVolumes:
+        search = partial(_searched, transforms, rng, mates, report, workers)
         volumes, agreement = stages.recall("volumes", key, search)
         report(0.8)
         mapped = partial(
-            stages.pieces,
-            "principal volumes",
-            key,
-            workers=workers,
-            report=lambda done: report(0.8 + 0.2 * done),
+            stages.pieces, name, key, workers=workers, report=lambda done: report(0.8 + 0.2 * done)
         )
-        return _turned(
-            volumes, agreement, *map_likelihoods(_described, transforms, volumes, mapped=mapped)
-        )
+        found = map_likelihoods(_described, transforms, volumes, mapped=mapped)
+        return _turned(volumes, agreement, *found)
 
-    with stages.timed("principal volumes"), one_blas_thread():
-        return stages.recall("principal volumes", key, compute)
+    with stages.timed(name), one_blas_thread():
+        return stages.recall(name, key, compute)
 
 
 def _searched(
@@ -108,7 +101,7 @@ def _searched(
         transforms[np.sort(rows)].with_mates(mates)
         for rows in (drawn[:size], drawn[size : 2 * size])
     ]
-    jobs = [(half, rng.standard_normal((len(half), MAX_RANK)), ROUNDS) for half in halves]
+    jobs = [(half, rng.standard_normal((len(half), MAX_RANK))) for half in halves]
     first, second = workers.map(_from_random, jobs)
     report(0.6)
     # Errors of poses move the whole molecule, and contrasts differ; that is not a motion.
@@ -126,15 +119,15 @@ def _searched(
     return volumes, agreement
 
 
-def _from_random(transforms: Transforms, coordinates: np.ndarray, rounds: int) -> np.ndarray:
+def _from_random(transforms: Transforms, coordinates: np.ndarray) -> np.ndarray:
     """Return volumes after some rounds, starting from random coordinates."""
     start = FeatureMoments.known(np.column_stack([np.ones(len(transforms)), coordinates]))
     with one_blas_thread():
-        return _maximised(volumes_from(transforms, start), transforms, rounds, Here())
+        return _maximised(volumes_from(transforms, start), transforms, ROUNDS)
 
 
 def _maximised(
-    volumes: np.ndarray, transforms: Transforms, rounds: int, workers: Workers
+    volumes: np.ndarray, transforms: Transforms, rounds: int, workers: Workers = Here()
 ) -> np.ndarray:
     """Return volumes of higher likelihood, by expectation maximisation."""
     for _ in range(rounds):
@@ -214,28 +207,22 @@ def _turned(
 # Changes of images that are not a motion: errors of poses, and contrast.
 
 
-def rigid_motions(volume: np.ndarray, grid: VolumeGrid) -> np.ndarray:
-    """Return how a volume changes if it is shifted along or rotated about each axis.
+def nuisances(volume: np.ndarray, grid: VolumeGrid) -> np.ndarray:
+    """Return how a volume changes if the molecule is not what changes.
 
-    Shapes: volume (grid.size,) -> (6, grid.size).
+    That is if it is shifted along or rotated about each axis, the first six, or with contrast,
+    resolution and defocus.
+
+    Shapes: volume (grid.size,) -> (10, grid.size).
     """
     cube = volume.reshape(3 * (grid.side,))
     frequency = np.stack(np.meshgrid(*3 * (grid.axis,), indexing="ij"))
     # A shift multiplies by a phase; a rotation moves along circles about the axis.
     shifts = 1j * frequency * cube
-    slopes = np.stack(np.gradient(cube))
-    rotations = np.cross(frequency, slopes, axis=0)
-    return np.concatenate([shifts, rotations]).reshape(6, -1) * grid.inside
-
-
-def contrasts(volume: np.ndarray, grid: VolumeGrid) -> np.ndarray:
-    """Return how a volume changes with contrast, resolution and defocus.
-
-    Shapes: volume (grid.size,) -> (4, grid.size).
-    """
-    squared = sum(axis**2 for axis in np.meshgrid(*3 * (grid.axis,), indexing="ij"))
-    relative = (squared / grid.cut**2).ravel()
-    return np.stack([volume * relative**power for power in range(4)])
+    rotations = np.cross(frequency, np.stack(np.gradient(cube)), axis=0)
+    rigid = np.concatenate([shifts, rotations]).reshape(6, -1) * grid.inside
+    relative = (sum(frequency**2) / grid.cut**2).ravel()
+    return np.concatenate([rigid, [volume * relative**power for power in range(4)]])
 
 
 def without_nuisances(volumes: np.ndarray, grid: VolumeGrid) -> np.ndarray:
@@ -244,7 +231,7 @@ def without_nuisances(volumes: np.ndarray, grid: VolumeGrid) -> np.ndarray:
     Shapes: volumes (rank + 1, grid.size).
     """
     mean, others = volumes[0], volumes[1:]
-    changes = np.concatenate([rigid_motions(mean, grid), contrasts(mean, grid)])
+    changes = nuisances(mean, grid)
     changes /= np.linalg.norm(changes, axis=1, keepdims=True)
     # Volumes are real, so the products of their transforms are, too.
     products = (changes @ changes.conj().T).real

@@ -18,10 +18,10 @@ from manifactor._support.stages import Stages
 from manifactor._support.values import bad_values
 from manifactor.cryoem.all_views.model import angles_of
 from manifactor.cryoem.all_views.volumes import RunMotions, has_all_views, known_motions, rotation
+from manifactor.cryoem.components import ball_of, downsampled, projection
 from manifactor.cryoem.directions import Cone, counts_within, known_directions, populated_views
 from manifactor.cryoem.files.particles import view_directions
 from manifactor.cryoem.files.stacks import ImageSource, volume_series
-from manifactor.cryoem.volumes import ball_of, downsampled, projection
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.places import Place, bin_labels
 from manifactor.runs.run import Run
