@@ -1,5 +1,6 @@
 """Samples made of images of one view, or of a series of volumes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,45 +73,34 @@ def image_components(
     mask = circular_mask(size, radius / pixel_size)
     spectra = survey(view, mask, rng)
     cut = low_pass_shell(spectra, low_pass, size, pixel_size)
-    basis = _FourierBasis(size, cut, mask, spectra.noise)
-    ratio, scores = _scores(view, basis, n_components, rng)
-    if standardise:
-        weights = 1 / scores.std(axis=0, dtype=float)
-    else:
-        weights = component_weights(ratio) if n_components is None else np.ones(len(ratio))
-    low_pass = size * pixel_size / cut
-    return Components(scores * weights, ratio, weights, low_pass, radius, basis.count)
-
-
-def _drawn(n_images: int, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the ascending rows of at most `count` images drawn at random."""
-    return np.sort(rng.permutation(n_images)[:count])
-
-
-def _scores(
-    view: View, basis: "_FourierBasis", n_components: int | None, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the components' signal to noise, and the components of all images.
-
-    They are learned from as many images as the memory allows.
-    """
+    count, basis = _fourier_basis(mask, cut, spectra.noise)
     n_images = len(view.source)
-    learned = _drawn(n_images, max(1, LEARNING_BYTES // (4 * basis.count)), rng)
-    values = np.empty((len(learned), basis.count), dtype=np.float32)
+    # Learned from as many images as the memory allows.
+    learned = _drawn(n_images, max(1, LEARNING_BYTES // (4 * count)), rng)
+    values = np.empty((len(learned), count), dtype=np.float32)
     for here, images in view.blocks(learned):
         values[np.searchsorted(learned, here)] = basis(images)
     mean = values.mean(axis=0)
     values -= mean
     # Noise has variance 1 in about this share of the directions, and hardly any in the others,
     # which the mask removes.
-    noisy = float((basis.mask**2).mean())
-    ratio, axes = _principal_axes(values, noisy, n_components)
+    ratio, axes = _principal_axes(values, float((mask**2).mean()), n_components)
     if len(learned) == n_images:
-        return ratio, values @ axes
-    scores = np.empty((n_images, axes.shape[1]), dtype=np.float32)
-    for here, images in view.blocks():
-        scores[here] = (basis(images) - mean) @ axes
-    return ratio, scores
+        scores = values @ axes
+    else:
+        scores = np.empty((n_images, axes.shape[1]), dtype=np.float32)
+        for here, images in view.blocks():
+            scores[here] = (basis(images) - mean) @ axes
+    if standardise:
+        weights = 1 / scores.std(axis=0, dtype=float)
+    else:
+        weights = component_weights(ratio) if n_components is None else np.ones(len(ratio))
+    return Components(scores * weights, ratio, weights, size * pixel_size / cut, radius, count)
+
+
+def _drawn(n_images: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the ascending rows of at most `count` images drawn at random."""
+    return np.sort(rng.permutation(n_images)[:count])
 
 
 def _principal_axes(
@@ -167,31 +157,29 @@ def spikes(variance: np.ndarray, gamma: float) -> np.ndarray:
     return np.where(variance > edge, (middle + root) / 2, 0.0)
 
 
-class _FourierBasis:
-    """Real Fourier coefficients of masked images up to a shell, of unit noise.
+def _fourier_basis(
+    mask: np.ndarray, cut: int, noise: np.ndarray
+) -> tuple[int, Callable[[np.ndarray], np.ndarray]]:
+    """Return what gives real Fourier coefficients of masked images, and how many.
 
-    Where the noise is white the basis is orthonormal.
+    They are those up to a shell, of unit noise. Where the noise is white the basis is orthonormal.
     """
+    shell, _ = shells(len(mask))
+    row, column = np.nonzero(shell <= cut)
+    # All others are conjugates of these, or the mean.
+    independent = (column > 0) | ((row > 0) & (row <= len(mask) // 2))
+    row, column = row[independent], column[independent]
+    # Real and imaginary part share a coefficient's noise, half of it each.
+    scale = np.sqrt(2 / noise[shell[row, column]]).astype(np.float32)
+    mean_scale = np.float32(1 / np.sqrt(noise[0]))
 
-    def __init__(self, size: int, cut: int, mask: np.ndarray, noise: np.ndarray):
-        shell, _ = shells(size)
-        row, column = np.nonzero(shell <= cut)
-        # All others are conjugates of these, or the mean.
-        independent = (column > 0) | ((row > 0) & (row <= size // 2))
-        self.mask = mask
-        self.row, self.column = row[independent], column[independent]
-        own_noise = noise[shell[self.row, self.column]]
-        # Real and imaginary part share a coefficient's noise, half of it each.
-        self.scale = np.sqrt(2 / own_noise).astype(np.float32)
-        self.mean_scale = np.float32(1 / np.sqrt(noise[0]))
-        self.count = 2 * len(self.row) + 1
-
-    def __call__(self, images: np.ndarray) -> np.ndarray:
-        """Compute coefficients of a block of images, (n, count)."""
-        transformed = _transformed(images, self.mask)
-        mean = transformed[:, 0, 0].real * self.mean_scale
-        chosen = transformed[:, self.row, self.column] * self.scale
+    def coefficients(images: np.ndarray) -> np.ndarray:
+        transformed = _transformed(images, mask)
+        mean = transformed[:, 0, 0].real * mean_scale
+        chosen = transformed[:, row, column] * scale
         return np.column_stack([mean, chosen.real, chosen.imag])
+
+    return 2 * len(row) + 1, coefficients
 
 
 # ShellSpectra of signal and noise, and the low-pass they imply.

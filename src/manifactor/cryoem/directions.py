@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import KDTree
 
-from manifactor._support.parameters import require_count, require_number
+from manifactor._support.parameters import require_number
 from manifactor._support.threads import cores
 from manifactor._support.values import ceil_div
 from manifactor.cryoem.files.particles import Particles, view_directions
@@ -69,7 +69,6 @@ def populated_views(directions: np.ndarray, *, width: float = 10.0, n_views: int
     Shapes: directions (n, 3).
     """
     require_number("width", width, low=0.01, high=90)
-    require_count("n_views", n_views, low=1, high=10_000)
     tree = KDTree(directions)
     # Cones are tried around some directions: among 4000 of any density, one is near the centre of
     # the fullest cone.

@@ -358,7 +358,7 @@ def blind_sentence(motions: RunMotions, motion: int) -> str:
     deviations = np.where(views.counts > 0, views.deviations[:, motion], 0.0)
     worst = angles_of(views.directions[[deviations.argmax()]])[0]
     best = motions.best_view(motion)
-    share = visibility(views, motion).blind_particles
+    share = visibility(views, motion)["blind_particles"]
     what = (
         "Deviation expected of a coordinate that a single image tells, by direction"
         if motions.expected

@@ -113,20 +113,20 @@ def test_features_of_intervals_and_circles_are_those_of_motions():
 
 def test_a_motion_along_x_is_not_seen_from_there():
     along, around = (visibility(VIEWS, motion) for motion in (0, 1))
-    rot, tilt = along.axis
+    rot, tilt = along["axis"]
     assert abs(np.sin(np.radians(rot))) < 0.05
     assert tilt == pytest.approx(90, abs=3)
-    assert 0 < along.blind == pytest.approx(along.blind_particles)
-    assert along.blind + along.shown == pytest.approx(1)
-    assert (around.shown, around.blind, around.axis) == (1, 0, None)
+    assert 0 < along["blind"] == pytest.approx(along["blind_particles"])
+    assert along["blind"] + along["shown"] == pytest.approx(1)
+    assert around == {"shown": 1, "blind": 0, "blind_particles": 0, "axis": None}
 
 
 def test_blind_directions_all_around_have_no_axis():
     height = VIEWS.directions[:, 2]
     blind = np.where(height < 0.5, UNKNOWN, 0.01)
     found = visibility(replace(VIEWS, deviations=blind[:, None]), 0)
-    assert found.blind == pytest.approx(0.5, abs=0.15)
-    assert found.axis is None
+    assert found["blind"] == pytest.approx(0.5, abs=0.15)
+    assert found["axis"] is None
 
 
 def test_deviations_are_told_in_the_unit_of_the_factor():

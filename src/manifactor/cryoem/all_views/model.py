@@ -1,8 +1,9 @@
 """A molecule in any state, from any direction, and how well directions show its motions."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import fft
@@ -76,31 +77,24 @@ def angles_of(directions: np.ndarray) -> list[tuple[float, float]]:
     return [(rot, tilt) for rot, tilt in angles.tolist()]
 
 
-@dataclass(frozen=True)
-class Visibility:
-    """How many directions show a motion."""
+def visibility(views: ViewMap, motion: int) -> dict[str, Any]:
+    """Return how many directions show a motion, counted from 0, as run.json has it.
 
-    shown: float  # shares of the directions with enough particles
-    blind: float
-    blind_particles: float  # share of all particles in blind directions
-    # Rot and tilt, in degrees, of the axis around which blind directions lie; None if there are
-    # none, or no axis
-    axis: tuple[float, float] | None
-
-
-def visibility(views: ViewMap, motion: int) -> Visibility:
-    """Return how many directions show a motion, counted from 0."""
+    "shown" and "blind" are shares of the directions with enough particles, "blind_particles" is
+    that of all particles in blind directions. "axis" has rot and tilt, in degrees, of the axis
+    around which blind directions lie; None if there are none, or no axis.
+    """
     enough = views.populated
     relative = views.deviations[:, motion] / UNKNOWN
     # A direction shows a motion if three quarters of the variance are known, and is blind to it if
     # less than half is. Empty cells have no deviation and are neither.
     blind = relative > 0.75
-    return Visibility(
-        shown=float((relative[enough] <= 0.5).mean()),
-        blind=float(blind[enough].mean()),
-        blind_particles=float(views.counts[blind].sum() / views.counts.sum()),
-        axis=_axis(views.directions[blind & enough]),
-    )
+    return {
+        "shown": float((relative[enough] <= 0.5).mean()),
+        "blind": float(blind[enough].mean()),
+        "blind_particles": float(views.counts[blind].sum() / views.counts.sum()),
+        "axis": _axis(views.directions[blind & enough]),
+    }
 
 
 def _axis(directions: np.ndarray) -> tuple[float, float] | None:
@@ -124,7 +118,7 @@ def motion_records(views: ViewMap, places: Sequence[Place]) -> list[dict]:
     return [
         {
             "topology": place.topology,
-            **asdict(visibility(views, motion)),
+            **visibility(views, motion),
             "median_deviation": float(np.median(place.displayed_deviation)),
         }
         for motion, place in enumerate(places)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.polynomial.legendre import Legendre
 
 from manifactor._support.workers import PickledFields
-from manifactor.cryoem.all_views.regression import FeatureMoments, Likelihood
+from manifactor.cryoem.all_views.regression import Arrays, Likelihood
 
 Term = tuple[int, ...]
 Moments = tuple[np.ndarray, np.ndarray]
@@ -39,15 +39,6 @@ def _harmonic(place: np.ndarray, order: int) -> np.ndarray:
 
 
 LEVELS = {"interval": _polynomial, "circle": _harmonic}
-
-
-@dataclass(frozen=True)
-class Posterior:
-    """Places of particles, given their images."""
-
-    places: np.ndarray  # (n, n_motions): means, in [0, 1]; around a circle circular means
-    deviations: np.ndarray  # (n, n_motions): standard deviations in the same unit
-    features: FeatureMoments
 
 
 @dataclass(frozen=True)
@@ -123,8 +114,13 @@ class Motions(PickledFields):
         own = [term for term in self.terms if term[motion] and sum(term) == term[motion]]
         return self.columns(own)
 
-    def posterior(self, terms: Likelihood, *, described: "Motions | None" = None) -> Posterior:
-        """Return the places of particles, given the likelihood of their features."""
+    def posterior(self, terms: Likelihood, *, described: "Motions | None" = None) -> Arrays:
+        """Return what the likelihood of their features tells of particles.
+
+        That is their places in [0, 1], around a circle circular means, with standard deviations,
+        both (n, n_motions); and mean and mean products of the features of these places, as
+        `FeatureMoments` has them, or of the features of other motions.
+        """
         described = described or self
         weights = self._weights(terms)
         moments = [
@@ -139,13 +135,14 @@ class Motions(PickledFields):
         products[:, first, second] = products[:, second, first] = weights @ described._grid_products
         # Places that are known to about a step of the grid are found on a finer one around them.
         narrow = np.flatnonzero(np.all(deviations <= 1.5 * self._step, axis=1))
+        found = places, deviations, mean, products
         if len(narrow):
             fine = self._fine_posterior(
                 terms[narrow], places[narrow], deviations[narrow], described
             )
-            places[narrow], deviations[narrow] = fine.places, fine.deviations
-            mean[narrow], products[narrow] = fine.features.mean, fine.features.products
-        return Posterior(places, deviations, FeatureMoments(mean, products))
+            for coarse, better in zip(found, fine, strict=True):
+                coarse[narrow] = better
+        return found
 
     def _weights(self, terms: Likelihood) -> np.ndarray:
         """Return the probability of every point of the grid, (n, n_points)."""
@@ -156,7 +153,7 @@ class Motions(PickledFields):
 
     def _fine_posterior(
         self, terms: Likelihood, places: np.ndarray, deviations: np.ndarray, described: "Motions"
-    ) -> Posterior:
+    ) -> Arrays:
         """Return the posterior on points around the place of each particle."""
         n_images, n_motions = places.shape
         count = _along(343, 9, n_motions)
@@ -177,10 +174,11 @@ class Motions(PickledFields):
         mean = np.einsum("np,npm->nm", weights, points)
         squares = np.einsum("np,npm->nm", weights, (points - mean[:, None]) ** 2)
         step = (points[:, -1] - points[:, 0]) / (count - 1)
-        return Posterior(
-            places=np.where(self.are_circles, mean % 1, mean),
-            deviations=np.sqrt(np.maximum(squares, _within(step))),
-            features=FeatureMoments(weighted.sum(axis=1), weighted.transpose(0, 2, 1) @ theirs),
+        return (
+            np.where(self.are_circles, mean % 1, mean),
+            np.sqrt(np.maximum(squares, _within(step))),
+            weighted.sum(axis=1),
+            weighted.transpose(0, 2, 1) @ theirs,
         )
 
     @cached_property

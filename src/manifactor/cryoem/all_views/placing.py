@@ -45,7 +45,7 @@ class PlacedParticles:
 
     motions: Motions
     volumes: np.ndarray  # (n_features, grid.size): of the features of ``motions``
-    # (n, n_motions): as those of `Posterior`; deviations count the noise of the volumes, too
+    # (n, n_motions): as of `Motions.posterior`; deviations count the noise of the volumes, too
     places: np.ndarray
     deviations: np.ndarray
     # (n_motions,): how much of a motion in some views the other views predict; see
@@ -119,8 +119,7 @@ def place_particles(
 
 def _places(terms: Likelihood, motions: Motions) -> Arrays:
     """Return places and deviations of images, both (n, n_motions)."""
-    found = motions.posterior(terms)
-    return found.places, found.deviations
+    return motions.posterior(terms)[:2]
 
 
 # Volumes of motions, learned from images whose places are known or estimated.
@@ -169,8 +168,7 @@ def _learned_again(
 
 
 def _expected_features(terms: Likelihood, motions: Motions, tried: Motions) -> Arrays:
-    features = motions.posterior(terms, described=tried).features
-    return features.mean, features.products
+    return motions.posterior(terms, described=tried)[2:]
 
 
 def learn(

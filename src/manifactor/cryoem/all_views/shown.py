@@ -288,7 +288,6 @@ def open_shown(
     run: Run, fit: ManifoldFactorizer, wanted: Wanted = Wanted(), *, stages: Stages | None = None
 ) -> Shown:
     """Return what is to be shown of a run, computed from images if necessary."""
-    wanted.check(run)
     motions, why = None, ""
     try:
         motions = known_motions(run, fit, stages=stages)
@@ -299,10 +298,10 @@ def open_shown(
 
 def _cones(run: Run, motions: RunMotions | None, wanted: Wanted) -> tuple[Cone, ...]:
     try:
-        directions = known_directions(run.particles) if has_all_views(run) else None
+        if not has_all_views(run):
+            return ()
+        directions = known_directions(run.particles)
     except (ValueError, OSError):  # the page says what is wrong with the particles
-        directions = None
-    if directions is None:
         return ()
     if wanted.view is None:
         return tuple(

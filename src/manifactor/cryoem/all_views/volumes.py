@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +33,7 @@ class EvenScale:
     even: np.ndarray  # (n,), as the coordinate: both ascending; of three turns of a circle
     coordinate: np.ndarray
     topology: str
+    middle = np.array([0.5])  # (1,): the place in the middle
 
     def coordinates(self, even: np.ndarray) -> np.ndarray:
         """Return the coordinates of even places, beyond 0 and 2 pi on a circle."""
@@ -44,11 +47,6 @@ class EvenScale:
     def even_at(self, displayed: np.ndarray) -> np.ndarray:
         """Return the even places of coordinates as people read them."""
         return self.even_places(Place.from_displayed(displayed, self.topology).coordinate)
-
-    @property
-    def middle(self) -> np.ndarray:
-        """The place in the middle, (1,)."""
-        return np.array([0.5])
 
     def columns(self, place: Place) -> np.ndarray:
         """Return the places of samples as columns, (n, 1)."""
@@ -243,37 +241,32 @@ def known_motions(
     """Return the motions of a run, computed from its images if there are none yet."""
     if not needs_volumes(run):
         return open_motions(run, fit)
-    scales = scales_of(fit)
-    model = _model(run, scales, stages or Stages(), workers)
-    # In a folder that cannot be written, they are computed again each time.
-    with suppress(OSError):
-        write_tree(run.folder / MODEL_FILE, model)
-    return RunMotions(model, scales, expected=True)
-
-
-def _model(run: Run, scales: Sequence[Scale], stages: Stages, workers: Workers) -> MotionModel:
-    """Return the molecule along the factors, from some of the images."""
+    stages, scales = stages or Stages(), scales_of(fit)
     # Drawn, not the first: particles are often in an order. The same ones every time. More than
     # 30,000 are read for nothing, as the volumes are coarse.
     rng = np.random.default_rng(0)
     drawn = np.sort(rng.permutation(len(run.rows))[:30_000])
     particles = run.particles[drawn]
     source = run.choice.images(particles)
+    how: dict[str, Any] = {"rng": rng, "workers": workers}
     grid = transform_grid(source, particles)
-    transforms = read_transforms(source, particles, grid, rng=rng, stages=stages, workers=workers)
-    pairs = zip(scales, run.places, strict=True)
+    transforms = read_transforms(source, particles, grid, stages=stages, **how)
+    pairs = list(zip(scales, run.places, strict=True))
     with stages.timed("volumes"):
         model = model_of_places(
             transforms,
-            [scale.topology for scale in scales],
+            [scale.topology for scale, _ in pairs],
             [scale.columns(place[drawn]) for scale, place in pairs],
-            rng=rng,
-            report=lambda done: stages.report("volumes", done),
-            workers=workers,
+            report=partial(stages.report, "volumes"),
+            **how,
         )
     # Directions of all particles, not only of those that were read.
     views = replace(model.views, counts=counted_views(run.particles).counts)
-    return replace(model, views=views)
+    model = replace(model, views=views)
+    # In a folder that cannot be written, they are computed again each time.
+    with suppress(OSError):
+        write_tree(run.folder / MODEL_FILE, model)
+    return RunMotions(model, scales, expected=True)
 
 
 # Volumes along the motions of a run of all views.
