@@ -4,7 +4,7 @@ Images are multiplied by their CTF before they are averaged (`View.weigh`), so t
 signal times the mean of the squared CTF, and noise. Wiener's filter divides the CTF out again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -63,18 +63,10 @@ def weighted_means(
     # Eight blocks of 64 MiB are some seconds of work. What a worker sends back is no larger than
     # the sums of some bins, or twice the images.
     pieces = images.source.block_rows(rows, n_blocks=8)
-    # A worker holds the sums of those bins only that its images are in.
-    bins = [np.unique(labels[rows], return_inverse=True) for rows in pieces]
-    jobs = [
-        (images[rows], own, weights[rows], len(present))
-        for rows, (present, own) in zip(pieces, bins, strict=True)
-    ]
+    jobs = [(images[rows], labels[rows], weights[rows]) for rows in pieces]
     sums = np.zeros((n_bins, *shape))
-    found = workers.map(_piece_sums, jobs, report=report)
-    for (present, _), part in zip(bins, found, strict=True):
-        # The first may be -1, that of samples in no bin, which are not summed.
-        first = int(present[0] < 0)
-        sums[present[first:]] += part[first:]
+    for bins, part in workers.map(_piece_sums, jobs, report=report):
+        sums[bins] += part
     # Samples in no bin have no weight, so any bin may count them.
     total = np.bincount(np.maximum(labels, 0), weights, minlength=n_bins)
     total = total.reshape(-1, *[1] * (sums.ndim - 1))
@@ -82,21 +74,26 @@ def weighted_means(
     return np.divide(sums, total, out=sums, where=total > 0).astype(np.float32)
 
 
-def _piece_sums(images: View, labels: np.ndarray, weights: np.ndarray, n_bins: int) -> np.ndarray:
-    """Read one piece of the images, and return their weighted sums, (n_bins, *shape).
+def _piece_sums(
+    images: View, labels: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Read one piece of the images; return its bins, and the weighted sums of each.
 
     Sums are in float64: small changes on a large offset survive many samples.
     """
+    # A sample without weight has no entry, so that its NaN cannot spoil a sum.
+    used = weights > 0
+    # A worker holds the sums of those bins only that its images are in.
+    bins = np.unique(labels[used])
     shape = images.source.shape
-    sums = np.zeros((n_bins, prod(shape)))
+    sums = np.zeros((len(bins), prod(shape)))
     for rows, block in images.blocks():
-        # A sample without weight has no entry, so that its NaN cannot spoil a sum.
-        kept = np.flatnonzero(weights[rows])
-        entries = (weights[rows][kept], (labels[rows][kept], kept))
+        kept = np.flatnonzero(used[rows])
+        entries = (weights[rows][kept], (np.searchsorted(bins, labels[rows][kept]), kept))
         # A sparse product reads the block once, however many bins there are.
-        summing = sp.csr_array(entries, shape=(n_bins, len(rows)))
+        summing = sp.csr_array(entries, shape=(len(bins), len(rows)))
         sums += summing @ block.reshape(len(block), -1)
-    return sums.reshape(n_bins, *shape)
+    return bins, sums.reshape(-1, *shape)
 
 
 # Wiener's filter.
@@ -450,14 +447,16 @@ def _write_means(
 
 def _bins_table(averages: Averages) -> str:
     """Return a table in CSV with one row for each bin."""
-    halves = averages.halves
-    columns = ["bin", "samples", "effective_size"]
-    columns += [f"centre{i}" for i in range(1, len(averages.shape) + 1)]
-    lines = [[*columns, "half_correlation"] if halves else columns]
-    counts, sizes = averages.matching.counts, averages.matching.effective_sizes
-    for k, position in enumerate(np.ndindex(*averages.shape)):
-        pairs = zip(averages.centres, position, strict=True)
-        cells = [f"{k + 1}", f"{counts[k]}", f"{sizes[k]:.1f}"]
-        cells += [f"{along[i]:.6g}" for along, i in pairs]
-        lines.append([*cells, f"{halves.correlations[k]:.4f}"] if halves else cells)
-    return "".join(",".join(line) + "\n" for line in lines)
+    grid = np.meshgrid(*averages.centres, indexing="ij")
+    matching, halves = averages.matching, averages.halves
+    columns: dict[str, Iterable] = {
+        "bin": range(1, len(matching.counts) + 1),
+        "samples": matching.counts,
+        "effective_size": map("{:.1f}".format, matching.effective_sizes),
+    }
+    for i, along in enumerate(grid, start=1):
+        columns[f"centre{i}"] = map("{:.6g}".format, along.ravel())
+    if halves is not None:
+        columns["half_correlation"] = map("{:.4f}".format, halves.correlations)
+    lines = [columns, *zip(*columns.values(), strict=True)]
+    return "".join(",".join(map(str, line)) + "\n" for line in lines)

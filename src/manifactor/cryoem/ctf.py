@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor._support.parameters import require_count, require_number
-
 
 @dataclass(frozen=True)
 class Optics:
@@ -66,8 +64,6 @@ def contrast_transfer(size: int, pixel_size: float, *defocus, **known) -> np.nda
 
     Returns (n_images, size, size // 2 + 1).
     """
-    require_count("size", size, low=2, high=2**15)
-    require_number("pixel_size", pixel_size, above=0)
     rows, columns = np.fft.fftfreq(size, pixel_size), np.fft.rfftfreq(size, pixel_size)
     x, y = np.meshgrid(columns, rows)
     return contrast_transfer_at(x, y, *defocus, **known)
@@ -88,16 +84,20 @@ def contrast_transfer_at(
     Shapes: defocus_u, defocus_v (n_images,), angle (n_images,), phase_shift (n_images,) ->
     (n_images, *x.shape).
     """
-    given = {
-        "defocus_u": defocus_u,
-        "defocus_v": defocus_u if defocus_v is None else defocus_v,
-        "angle": angle,
-        "phase_shift": phase_shift,
-        "voltage": optics.wavelength,
-        "spherical_aberration": optics.spherical_aberration,
-        "amplitude_contrast": optics.amplitude_contrast,
-    }
-    u, v, angle, shift, wavelength, aberration, amplitude = _one_per_image(given, x.ndim)
+    values = (
+        defocus_u,
+        defocus_u if defocus_v is None else defocus_v,
+        angle,
+        phase_shift,
+        optics.wavelength,
+        optics.spherical_aberration,
+        optics.amplitude_contrast,
+    )
+    # One for each image, or one for all.
+    shape = (-1, *x.ndim * (1,))
+    u, v, angle, shift, wavelength, aberration, amplitude = (
+        np.asarray(value, dtype=float).reshape(shape) for value in values
+    )
     angle = 2 * np.radians(angle)
     squared = x**2 + y**2
     # k^2 cos 2(direction - angle), without computing the direction.
@@ -108,18 +108,3 @@ def contrast_transfer_at(
     delay = np.pi * wavelength * (defocused - aberrated)
     phase = delay + np.radians(shift) + np.arcsin(amplitude)
     return np.sin(phase).astype(np.float32)
-
-
-def _one_per_image(given: dict, n_axes: int) -> list[np.ndarray]:
-    """Return all values as float arrays of shape (n or 1, 1, ...)."""
-    arrays = {name: np.atleast_1d(np.asarray(value, dtype=float)) for name, value in given.items()}
-    n_images = max(array.size for array in arrays.values())
-    for name, array in arrays.items():
-        if array.ndim > 1 or array.size not in (1, n_images):
-            raise ValueError(
-                f"`{name}` must be one number or one for each of the {n_images} "
-                f"images; got shape {array.shape}."
-            )
-        if not np.isfinite(array).all():
-            raise ValueError(f"`{name}` must be finite; got {array[~np.isfinite(array)][0]}.")
-    return [array.reshape(-1, *n_axes * (1,)) for array in arrays.values()]

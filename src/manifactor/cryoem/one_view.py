@@ -84,9 +84,8 @@ class View:
             # About the row of the centre, which stays: row k becomes row -k.
             flipped = np.roll(images[:, ::-1], 1 - images.shape[1] % 2, axis=1)
             images = np.where(self.mirrored[rows][:, None, None], flipped, images)
-        turn, shift = self._turned, particles.shift_at(pixel_size)
-        psi = np.zeros(len(rows)) if turn is None else turn[rows]
-        return aligned(images, psi, np.zeros((len(rows), 2)) if shift is None else shift[rows])
+        psi = np.zeros(len(rows)) if self._turned is None else self._turned[rows]
+        return aligned(images, psi, particles.shift_at(pixel_size)[rows])
 
     # Computed once, not for every block: it needs the rotations of all particles.
     @cached_property

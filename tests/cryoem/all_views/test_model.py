@@ -50,8 +50,8 @@ def true_image(shift, turn, view):
 def test_the_molecule_is_that_of_the_places(found):
     view = euler_matrices(np.array([[90.0, 90.0, 0.0]]))
     for shift, turn in ((0.1, 0.2), (0.9, 0.7)):
-        state = found.state(np.array([shift, turn]))
-        seen = found.grid.slices(view) @ found.grid.sharpened(state[None])[0]
+        state = found.motions.features(np.array([[shift, turn]])) @ found.volumes
+        seen = found.grid.slices(view) @ found.grid.sharpened(state)[0]
         truth = true_image(shift, turn, view)
         cosine = np.abs(np.vdot(seen, truth)) / np.linalg.norm(seen)
         assert cosine / np.linalg.norm(truth) > 0.97

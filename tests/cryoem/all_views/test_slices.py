@@ -121,6 +121,6 @@ def test_mates_of_a_symmetric_molecule_show_the_same():
     mates = point_group("C2")
     molecule = symmetric(BODY[None], mates)
     images = transforms_of(np.repeat(molecule, 5, axis=0), random_rotations(5))
-    pairs = images.with_mates(mates)
+    pairs = replace(images, symmetry="C2").with_mates()
     seen = transforms_of(np.repeat(molecule, 10, axis=0), pairs.rotations)
     np.testing.assert_allclose(pairs.values, seen.values, atol=1e-4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from manifactor.cryoem.all_views.model import angles_of
-from manifactor.cryoem.all_views.volumes import RunMotions, even_scale
+from manifactor.cryoem.all_views.volumes import RunMotions, scale_of
 
 from ..moving import moving_model
 
@@ -16,7 +16,7 @@ def motions():
     places = np.linspace(0, 1, 200)
     interval = SimpleNamespace(coordinate=places**2, topology="interval")
     circle = SimpleNamespace(coordinate=2 * np.pi * places[:-1], topology="circle")
-    return RunMotions(moving_model(), (even_scale(interval), even_scale(circle)))
+    return RunMotions(moving_model(), (scale_of(interval), scale_of(circle)))
 
 
 def centre(image):
@@ -41,12 +41,12 @@ def test_the_molecule_moves_as_its_coordinates_say(motions):
 def test_even_places_are_ranks_and_a_circle_has_no_end(motions):
     interval, circle = motions.scales
     coordinates = np.array([0.04, 0.25, 0.81])
-    np.testing.assert_allclose(interval.even_at(coordinates), np.sqrt(coordinates), atol=0.01)
+    np.testing.assert_allclose(interval.places_at(coordinates), np.sqrt(coordinates), atol=0.01)
     even = np.array([0.1, 0.5, 0.9])
     np.testing.assert_allclose(interval.even_places(interval.coordinates(even)), even)
-    below, above = circle.even_at(np.array([359.9, 0.1]))
+    below, above = circle.places_at(np.array([359.9, 0.1]))
     assert (above - below) % 1 < 0.01
-    np.testing.assert_allclose(circle.even_at(np.array([90.0, 450])), 0.25, atol=0.01)
+    np.testing.assert_allclose(circle.places_at(np.array([90.0, 450])), 0.25, atol=0.01)
 
 
 def test_the_best_view_has_particles_and_is_not_along_the_motion(motions):

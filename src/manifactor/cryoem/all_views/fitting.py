@@ -1,7 +1,7 @@
 """Particles of all views: read once, factored, placed, and written as a run folder."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from manifactor.cryoem.all_views.transforms import (
     read_transforms,
     transform_grid,
 )
-from manifactor.cryoem.all_views.volumes import MODEL_FILE, EvenScale, scales_of
+from manifactor.cryoem.all_views.volumes import MODEL_FILE, Scale, scales_of
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.estimators import ManifoldFactorizer
@@ -48,16 +48,15 @@ class AllViews:
 
 def factor_all_views(
     transforms: Transforms,
+    parameters: Mapping | None = None,
     *,
     seed: int = 0,
-    symmetry: str = "C1",
-    parameters: Mapping | None = None,
     stages: Stages | None = None,
     workers: Workers = Here(),
 ) -> AllViews:
     """Find the independent motions of a molecule, and place all particles on them."""
     stages = stages or Stages()
-    how: dict = {"seed": seed, "symmetry": symmetry, "stages": stages, "workers": workers}
+    how: dict = {"seed": seed, "stages": stages, "workers": workers}
     principal = principal_volumes(transforms, **how)
     if not principal.rank:
         best = principal.agreement.max()
@@ -136,8 +135,8 @@ def fit_all_views(
     how: dict[str, Any] = {"stages": stages, "workers": workers}
     rng = np.random.default_rng(options.seed)
     transforms = read_transforms(source, particles, grid, rng=rng, **how)
-    how |= options.values("seed", "symmetry")
-    found = factor_all_views(transforms, parameters=options.parameters, **how)
+    transforms = replace(transforms, symmetry=options.symmetry)
+    found = factor_all_views(transforms, options.parameters, seed=options.seed, **how)
     places = places_of(found)
     record = {**_record(task, particles, transforms, found, places), **before.record}
     record["all_views"]["seconds"] = stages.timings
@@ -223,7 +222,6 @@ def places_of(found: AllViews) -> tuple[Place, ...]:
     return tuple(
         _place(scale, found.placed.places[:, k], found.placed.deviations[:, k])
         for k, scale in enumerate(scales)
-        if isinstance(scale, EvenScale)
     )
 
 
@@ -232,7 +230,7 @@ def quantiles_of(placed: PlacedParticles) -> np.ndarray:
     return np.quantile(placed.places, np.linspace(0, 1, 41), axis=0).T
 
 
-def _place(scale: EvenScale, place: np.ndarray, deviation: np.ndarray) -> Place:
+def _place(scale: Scale, place: np.ndarray, deviation: np.ndarray) -> Place:
     """Return places in the coordinate of a factor."""
     # The slope over a tenth of the motion: between two samples it is accidental.
     low, high = place - 0.05, place + 0.05

@@ -143,11 +143,6 @@ class MotionModel:
     # told them
     quantiles: np.ndarray | None = None
 
-    def state(self, places: np.ndarray) -> np.ndarray:
-        """Return the transform of the molecule at places on all motions, (size,)."""
-        features = self.motions.features(np.atleast_2d(places))
-        return features[0] @ self.volumes
-
     def images(self, places: np.ndarray, rotations: np.ndarray, *, size: int = 64) -> np.ndarray:
         """Return mean images of the molecule, without CTF, (n, size, size).
 
@@ -183,7 +178,8 @@ class MotionModel:
     def density(self, places: np.ndarray) -> np.ndarray:
         """Return the molecule in real space, a cube of the box indexed by z, y, x."""
         # Indexed by x, y, z.
-        cube = self.grid.densities(self.state(places)[None])[0]
+        state = self.motions.features(np.atleast_2d(places))[0] @ self.volumes
+        cube = self.grid.densities(state[None])[0]
         middle, reach = self.grid.half, self.grid.half // PADDING
         box = slice(middle - reach, middle + reach + 1)
         return cube[box, box, box].transpose(2, 1, 0)

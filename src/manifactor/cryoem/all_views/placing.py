@@ -12,27 +12,23 @@ from functools import partial
 
 import numpy as np
 from scipy.stats import rankdata
+from sklearn.utils import gen_batches
 
 from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import quotient
 from manifactor._support.workers import Here, Workers
-from manifactor.cryoem.all_views.motions import Motions, Term
+from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.regression import (
+    BLOCK,
     Arrays,
     Equations,
     FeatureMoments,
     Likelihood,
     map_likelihoods,
     normal_equations,
-    residuals,
 )
-from manifactor.cryoem.all_views.transforms import (
-    Transforms,
-    VolumeGrid,
-    point_group,
-    volume_correlation,
-)
+from manifactor.cryoem.all_views.transforms import Transforms, VolumeGrid, volume_correlation
 from manifactor.cryoem.directions import half_sphere_cells
 
 # Rounds of expectation maximisation: seven of them placed two stretches no better.
@@ -65,7 +61,6 @@ def place_particles(
     places: np.ndarray,
     *,
     seed: int = 0,
-    symmetry: str = "C1",
     stages: Stages,
     workers: Workers = Here(),
 ) -> PlacedParticles:
@@ -73,40 +68,35 @@ def place_particles(
 
     Shapes: rows (n_known,), places (n_known, n_motions).
     """
-    report = partial(stages.report, "places")
-    mates = point_group(symmetry)
-    key = fingerprint(transforms.fingerprint, motions, rows, places, symmetry, seed)
+    name, n_mates = "places", len(transforms.mates)
+    report = partial(stages.report, name)
+    key = fingerprint(transforms.fingerprint, motions, rows, places, seed)
 
-    def find() -> tuple[tuple[Term, ...], np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def find() -> tuple:
         rng = np.random.default_rng(seed)
         # Drawn, not the first: particles are often in an order. Symmetry mates are included.
-        most = 30_000 // len(mates)
+        most = 30_000 // n_mates
         known = rng.permutation(len(rows))[:most]
-        learned = learn_known(
-            transforms[rows[known]].with_mates(mates),
-            motions,
-            np.repeat(places[known], len(mates), axis=0),
-            workers=workers,
-        )
-        drawn = rng.permutation(len(transforms))[:most]
+        images, at = transforms[rows[known]].with_mates(), np.repeat(places[known], n_mates, axis=0)
+        learned = learn_known(images, motions, at, workers=workers)
+        drawn = transforms[rng.permutation(len(transforms))[:most]]
         for turn in range(ROUNDS):
-            learned = _learned_again(transforms[drawn], learned, mates, workers)
+            learned = _learned_again(drawn, learned, workers)
             report((turn + 1) / (ROUNDS + 2))
-        particles = slice(None, None, len(mates))
-        images, features = learned.transforms[particles], learned.features[particles]
+        images, features = learned.transforms[::n_mates], learned.features[::n_mates]
         # Some images are placed twice, to see how much the noise of volumes matters.
         spread = _noise_of_volumes(images[:2000], learned, workers)
         consistency = view_consistency(images, features, learned.motions, workers=workers)
         return learned.motions.added, learned.volumes, unexplained(learned), spread, consistency
 
-    with stages.timed("places"), one_blas_thread():
+    with stages.timed(name), one_blas_thread():
         added, volumes, noise, spread, consistency = stages.recall("motions", key, find)
         motions = motions.with_terms(added)
         before = (ROUNDS + 1) / (ROUNDS + 2)
         report(before)
         mapped = partial(
             stages.pieces,
-            "places",
+            name,
             key,
             workers=workers,
             report=lambda done: report(before + (1 - before) * done),
@@ -153,17 +143,15 @@ def learn_known(
         motions, volumes = learned.motions, learned.volumes
 
 
-def _learned_again(
-    transforms: Transforms, learned: Learned, mates: np.ndarray, workers: Workers
-) -> Learned:
+def _learned_again(transforms: Transforms, learned: Learned, workers: Workers) -> Learned:
     """Learn volumes from images that are placed by the volumes learned before."""
     images = replace(transforms, noise=unexplained(learned))
     motions, volumes, tried = learned.motions, learned.volumes, learned.motions.grown()
     found = map_likelihoods(_expected_features, images, volumes, motions, tried, mapped=workers.map)
     features = FeatureMoments(*found)
-    if len(mates) > 1:
-        features = features[np.repeat(np.arange(len(images)), len(mates))]
-    images = images.with_mates(mates)
+    if len(images.mates) > 1:
+        features = features[np.repeat(np.arange(len(images)), len(images.mates))]
+    images = images.with_mates()
     return learn(images, motions, tried, features, volumes=volumes, workers=workers)
 
 
@@ -248,11 +236,17 @@ def unexplained(learned: Learned) -> np.ndarray:
     the places; it is averaged over the directions in an image.
     """
     # Some 2000 images are enough. Symmetry mates are neighbours: steps take different particles.
-    rows = slice(None, None, max(1, len(learned.transforms) // 2000))
-    images = learned.transforms[rows]
-    squares = residuals(images, learned.volumes, learned.features.mean[rows])
+    some = slice(None, None, max(1, len(learned.transforms) // 2000))
+    images, features = learned.transforms[some], learned.features.mean[some]
+    sharp = images.grid.sharpened(learned.volumes).T.astype(np.complex64)
+    squares = np.zeros(images.values.shape[1])
+    for rows in gen_batches(len(images), BLOCK):
+        block = images[rows]
+        shown = (block.grid.slices(block.rotations) @ sharp).reshape(*block.values.shape, -1)
+        left = block.values - block.transfer * (shown @ features[rows, :, None])[..., 0]
+        squares += (np.abs(left) ** 2).sum(axis=0)
     shell = images.grid.plane_shells
-    mean = np.bincount(shell, squares)[shell] / np.bincount(shell)[shell]
+    mean = np.bincount(shell, squares / len(images))[shell] / np.bincount(shell)[shell]
     return np.maximum(mean, 1)
 
 

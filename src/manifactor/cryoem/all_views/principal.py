@@ -27,7 +27,7 @@ from manifactor.cryoem.all_views.regression import (
     map_likelihoods,
     volumes_from,
 )
-from manifactor.cryoem.all_views.transforms import Transforms, VolumeGrid, point_group
+from manifactor.cryoem.all_views.transforms import Transforms, VolumeGrid
 
 # Volumes that are looked for at first: a circle shows in two or four, an interval in one to three.
 MAX_RANK = 10
@@ -56,12 +56,7 @@ class PrincipalVolumes:
 
 
 def principal_volumes(
-    transforms: Transforms,
-    *,
-    seed: int = 0,
-    symmetry: str = "C1",
-    stages: Stages,
-    workers: Workers = Here(),
+    transforms: Transforms, *, seed: int = 0, stages: Stages, workers: Workers = Here()
 ) -> PrincipalVolumes:
     """Find the volumes in which particles differ, and the coordinates of each.
 
@@ -69,11 +64,11 @@ def principal_volumes(
     """
     name = "principal volumes"
     report = partial(stages.report, name)
-    key = fingerprint(transforms.fingerprint, symmetry, seed)
-    rng, mates = np.random.default_rng(seed), point_group(symmetry)
+    key = fingerprint(transforms.fingerprint, seed)
+    rng = np.random.default_rng(seed)
 
     def compute() -> PrincipalVolumes:
-        search = partial(_searched, transforms, rng, mates, report, workers)
+        search = partial(_searched, transforms, rng, report, workers)
         volumes, agreement = stages.recall("volumes", key, search)
         report(0.8)
         mapped = partial(
@@ -89,17 +84,15 @@ def principal_volumes(
 def _searched(
     transforms: Transforms,
     rng: np.random.Generator,
-    mates: np.ndarray,
     report: Callable[[float], None],
     workers: Workers,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the volumes that two half sets agree about, and how far they do."""
     drawn = rng.permutation(len(transforms))
     # Some thousand images, symmetry mates included, show the motions of a molecule.
-    size = min(6000 // len(mates), len(drawn) // 2)
+    size = min(6000 // len(transforms.mates), len(drawn) // 2)
     halves = [
-        transforms[np.sort(rows)].with_mates(mates)
-        for rows in (drawn[:size], drawn[size : 2 * size])
+        transforms[np.sort(rows)].with_mates() for rows in (drawn[:size], drawn[size : 2 * size])
     ]
     jobs = [(half, rng.standard_normal((len(half), MAX_RANK))) for half in halves]
     first, second = workers.map(_from_random, jobs)
@@ -112,8 +105,8 @@ def _searched(
     rank = int((agreement > REPRODUCIBLE).sum())
     volumes = np.concatenate([first[:1], mixing[:rank] @ first[1:]])
     if rank:
-        learned = np.sort(drawn[: 20_000 // len(mates)])
-        images = transforms[learned].with_mates(mates)
+        learned = np.sort(drawn[: 20_000 // len(transforms.mates)])
+        images = transforms[learned].with_mates()
         # The strongest volumes are found in three rounds.
         volumes = _maximised(volumes, images, 3, workers)
     return volumes, agreement

@@ -235,22 +235,6 @@ def _block_sums(block: Transforms, features: FeatureMoments, columns: np.ndarray
     return products, images, inserted_images(seen - (real + 1j * imaginary))
 
 
-def residuals(transforms: Transforms, volumes: np.ndarray, features: np.ndarray) -> np.ndarray:
-    """Return the mean square of what volumes leave of images, by frequency, (m,).
-
-    Shapes: volumes (n_features, grid.size), features (n, n_features).
-    """
-    sharp = transforms.grid.sharpened(volumes).T.astype(np.complex64)
-    squares = np.zeros(transforms.values.shape[1])
-    for rows in gen_batches(len(transforms), BLOCK):
-        block = transforms[rows]
-        shown = block.grid.slices(block.rotations) @ sharp
-        shown = shown.reshape(*block.values.shape, -1)
-        left = block.values - block.transfer * (shown @ features[rows, :, None])[..., 0]
-        squares += (np.abs(left) ** 2).sum(axis=0)
-    return squares / len(transforms)
-
-
 # Likelihoods of the features of images, and functions of them mapped over images.
 #
 # Likelihoods of all images may take more memory than the images: what a function makes of those of

@@ -247,6 +247,7 @@ class Transforms:
     optics: Particles | None = None  # particles whose CTF the images have; None if they have none
     # (m,): variance of all that volumes cannot explain, at least that of the noise, 1; None for 1
     noise: np.ndarray | None = None
+    symmetry: str = "C1"  # point group of the molecule
 
     def __len__(self) -> int:
         return len(self.values)
@@ -264,7 +265,8 @@ class Transforms:
         """A text that differs where images, poses or optics do."""
         optics = {} if self.optics is None else self.optics.microscope
         known = [part for name in sorted(optics) for part in (name, optics[name])]
-        return fingerprint(self.grid, self.box, self.values, self.rotations, *known)
+        own = self.grid, self.box, self.symmetry, self.values, self.rotations
+        return fingerprint(*own, *known)
 
     @cached_property
     def transfer(self) -> np.ndarray:
@@ -295,12 +297,17 @@ class Transforms:
         shown = shown.reshape(*transfer.shape, 2, columns.shape[1] // 2)
         return shown * transfer[..., None, None]
 
-    def with_mates(self, mates: np.ndarray) -> "Transforms":
-        """Return every image once for each of the mates, (order, 3, 3), of a molecule."""
-        if len(mates) == 1:
+    @cached_property
+    def mates(self) -> np.ndarray:
+        """The rotations after which the molecule looks the same, (order, 3, 3)."""
+        return point_group(self.symmetry)
+
+    def with_mates(self) -> "Transforms":
+        """Return every image once for each rotation of the molecule's symmetry."""
+        if len(self.mates) == 1:
             return self
-        order = np.repeat(np.arange(len(self)), len(mates))
-        rotations = self.rotations[:, None] @ mates
+        order = np.repeat(np.arange(len(self)), len(self.mates))
+        rotations = self.rotations[:, None] @ self.mates
         return replace(self[order], rotations=rotations.reshape(-1, 3, 3))
 
 
@@ -328,9 +335,7 @@ def read_transforms(
     def read() -> np.ndarray:
         noise = stages.recall("noise", key, lambda: _noise(source, grid, rng))
         blocks = source.block_rows()
-        jobs = [
-            (source[rows], None if shift is None else shift[rows], grid, noise) for rows in blocks
-        ]
+        jobs = [(source[rows], shift[rows], grid, noise) for rows in blocks]
         report = partial(stages.report, "images")
         found = stages.pieces("images", key, _coefficients, jobs, workers=workers, report=report)
         values = np.empty((len(source), len(grid.plane)), np.complex64)
@@ -351,7 +356,7 @@ def read_transforms(
 
 
 def _coefficients(
-    source: Images, shift: np.ndarray | None, grid: VolumeGrid, noise: np.ndarray
+    source: Images, shift: np.ndarray, grid: VolumeGrid, noise: np.ndarray
 ) -> np.ndarray:
     """Read one block of images, and return their coefficients."""
     ((_, images),) = source.blocks()
@@ -361,10 +366,8 @@ def _coefficients(
     # The first pixel of an image lies half a box before its centre.
     centred = np.exp(2j * np.pi * (size // 2) / size * (column + row))
     values = spectra[:, row, column] * (centred / np.sqrt(noise)).astype(np.complex64)
-    if shift is not None:
-        cycles = shift @ grid.plane.T / size
-        values = values * np.exp(-2j * np.pi * cycles)
-    return values.astype(np.complex64)
+    cycles = shift @ grid.plane.T / size
+    return (values * np.exp(-2j * np.pi * cycles)).astype(np.complex64)
 
 
 def transform_grid(

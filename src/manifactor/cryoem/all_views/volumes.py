@@ -27,65 +27,58 @@ MODEL_FILE = "motions.npz"
 
 
 @dataclass(frozen=True)
-class EvenScale:
-    """A factor's coordinate against places that are spread evenly over [0, 1]."""
+class Scale:
+    """A factor's coordinate against the places that volumes are functions of.
 
-    even: np.ndarray  # (n,), as the coordinate: both ascending; of three turns of a circle
-    coordinate: np.ndarray
+    Those of an interval or a circle are spread evenly over [0, 1]. On a factor of more dimensions
+    they are its embedding, or the first part of it.
+    """
+
     topology: str
-    middle = np.array([0.5])  # (1,): the place in the middle
+    middle: np.ndarray  # (d,): the place in the middle
+    # (2, n): even places and their coordinates, both ascending; of three turns of a circle
+    known: np.ndarray
 
     def coordinates(self, even: np.ndarray) -> np.ndarray:
         """Return the coordinates of even places, beyond 0 and 2 pi on a circle."""
-        return np.interp(even, self.even, self.coordinate)
+        return np.interp(even, *self.known)
 
     def even_places(self, coordinates: np.ndarray) -> np.ndarray:
         """Return the even places of coordinates."""
-        found = np.interp(coordinates, self.coordinate, self.even)
+        found = np.interp(coordinates, *self.known[::-1])
         return found % 1 if self.topology == "circle" else found
 
-    def even_at(self, displayed: np.ndarray) -> np.ndarray:
-        """Return the even places of coordinates as people read them."""
+    def places_at(self, displayed: np.ndarray) -> np.ndarray:
+        """Return the places of coordinates as people read them, or of a point of an embedding."""
+        if self.topology == "other":
+            return displayed[: len(self.middle)]
         return self.even_places(Place.from_displayed(displayed, self.topology).coordinate)
 
     def columns(self, place: Place) -> np.ndarray:
-        """Return the places of samples as columns, (n, 1)."""
+        """Return the places of samples as columns, (n, d)."""
+        if self.topology == "other":
+            return place.coordinate[:, : len(self.middle)]
         return self.even_places(place.coordinate)[:, None]
 
 
-@dataclass(frozen=True)
-class EmbeddedScale:
-    """Places on a factor of more dimensions: its embedding, or the first part of it."""
-
-    middle: np.ndarray  # (d,): mean place
-    topology: str = "other"
-
-    def even_at(self, displayed: np.ndarray) -> np.ndarray:
-        """Return the place of an embedding's coordinates."""
-        return displayed[: len(self.middle)]
-
-    def columns(self, place: Place) -> np.ndarray:
-        """Return the places of samples as columns, (n, d)."""
-        return place.coordinate[:, : len(self.middle)]
-
-
-Scale = EvenScale | EmbeddedScale
-
-
-def even_scale(factor: Factor, reached: np.ndarray | None = None) -> EvenScale:
-    """Return the scale of an interval or a circle, from the samples fitted.
+def scale_of(factor: Factor, reached: np.ndarray | None = None) -> Scale:
+    """Return the scale of a factor, from the samples fitted.
 
     Shapes: reached (n_levels,).
     """
+    if factor.coordinate is None:
+        # Eight columns of a shape of more dimensions: the cost grows with the square of the
+        # features, and the first functions are the coarsest.
+        return Scale("other", factor.embedding.mean(axis=0)[:8], np.zeros((2, 0)))
     coordinate = np.sort(np.asarray(factor.coordinate))
     even = even_places(coordinate)
     if reached is not None and factor.topology == "interval":
         even = np.interp(even, np.linspace(0, 1, len(reached)), reached)
+    known = np.stack([even, coordinate])
     if factor.topology == "circle":
-        even = np.concatenate([even - 1, even, even + 1])
-        turns = [coordinate - 2 * np.pi, coordinate, coordinate + 2 * np.pi]
-        coordinate = np.concatenate(turns)
-    return EvenScale(even, coordinate, factor.topology)
+        turn = np.array([[1], [2 * np.pi]])
+        known = np.hstack([known - turn, known, known + turn])
+    return Scale(factor.topology, np.array([0.5]), known)
 
 
 @dataclass(frozen=True)
@@ -110,7 +103,7 @@ class RunMotions:
     def image(self, at: Sequence, view: tuple[float, float], *, size: int) -> np.ndarray:
         """Return the mean image at displayed coordinates, (size, size)."""
         pairs = zip(self.scales, at, strict=True)
-        places = [scale.even_at(np.atleast_1d(np.asarray(value, float))) for scale, value in pairs]
+        places = [scale.places_at(np.array(value, float, ndmin=1)) for scale, value in pairs]
         return self.model.images(np.concatenate(places), rotation(view), size=size)[0]
 
     def along(
@@ -118,7 +111,7 @@ class RunMotions:
     ) -> ImagesAlong:
         """Return mean images along a motion, the others in their middle."""
         view = self.best_view(motion) if view is None else view
-        scale = self._line(motion)
+        scale = self.scales[motion]
         circle = scale.topology == "circle"
         shares = (np.arange(count) + (0 if circle else 0.5)) / count
         coordinates = shares * 2 * np.pi if circle else shares
@@ -131,16 +124,11 @@ class RunMotions:
 
         Returns (n, z, y, x).
         """
-        even = [self._line(k).even_at(along) for k, along in zip(motions, at, strict=True)]
+        even = [self.scales[k].places_at(along) for k, along in zip(motions, at, strict=True)]
         grid = np.stack(np.meshgrid(*even, indexing="ij"), -1)
         places = self._with(motions, grid.reshape(-1, len(motions)))
         found = [self.model.density(place) for place in places]
         return np.stack(found).astype(np.float32)
-
-    def _line(self, motion: int) -> EvenScale:
-        scale = self.scales[motion]
-        assert isinstance(scale, EvenScale), "only an interval or a circle has a line"
-        return scale
 
     def _with(self, motions: Sequence[int], values: np.ndarray) -> np.ndarray:
         """Return places with these columns on some motions, the others in the middle.
@@ -193,14 +181,7 @@ def scales_of(fit: ManifoldFactorizer, *, quantiles: np.ndarray | None = None) -
     Shapes: quantiles (n_factors, n_levels).
     """
     reached = len(fit.factors_) * [None] if quantiles is None else quantiles
-    # Eight columns of a shape of more dimensions: the cost grows with the square of the features,
-    # and the first functions are the coarsest.
-    return tuple(
-        EmbeddedScale(factor.embedding.mean(axis=0)[:8])
-        if factor.coordinate is None
-        else even_scale(factor, own)
-        for factor, own in zip(fit.factors_, reached, strict=True)
-    )
+    return tuple(map(scale_of, fit.factors_, reached))
 
 
 def is_of_all_views(record: dict) -> bool:

@@ -127,11 +127,11 @@ class Particles:
         """Names of the columns that state the pixel size in a file of this kind."""
         return PIXEL_SIZE_LABELS[self.path.suffix.lower()]
 
-    def shift_at(self, pixel_size: float) -> np.ndarray | None:
-        """Return the shifts in pixels, for images of a pixel size in Angstrom."""
+    def shift_at(self, pixel_size: float) -> np.ndarray:
+        """Return the shifts in pixels, for images of a pixel size in Angstrom; 0 if unknown."""
         if self.unscaled_shift is not None:
             return self.unscaled_shift / pixel_size
-        return self.shift
+        return np.zeros((len(self), 2)) if self.shift is None else self.shift
 
     @property
     def in_plane_only(self) -> bool:
