@@ -399,7 +399,13 @@ def volume_components(source: ImageSource) -> VolumeComponents:
 
     What the components leave is taken as the noise.
     """
-    values = _centred_values(source)
+    # The voxels inside of the ball, less their mean.
+    side = min(MAX_SIDE, min(source.shape) // 2 * 2)
+    ball = ball_of(side)
+    values = np.empty((len(source), int(ball.sum())), dtype=np.float32)
+    for rows, volumes in source.blocks():
+        values[rows] = [downsampled(volume, side)[ball] for volume in volumes]
+    values -= values.mean(axis=0)
     n, p = values.shape
     total = float((values.astype(float) ** 2).sum()) / n
     if not total:
@@ -422,17 +428,6 @@ def volume_components(source: ImageSource) -> VolumeComponents:
         variance=float(variance[:kept].sum() / total),
         files=tuple(path.name for path in source.files),
     )
-
-
-def _centred_values(source: ImageSource) -> np.ndarray:
-    """Return the voxels inside of the ball, (n, n_voxels), less their mean."""
-    side = min(MAX_SIDE, min(source.shape) // 2 * 2)
-    ball = ball_of(side)
-    values = np.empty((len(source), int(ball.sum())), dtype=np.float32)
-    for rows, volumes in source.blocks():
-        values[rows] = [downsampled(volume, side)[ball] for volume in volumes]
-    values -= values.mean(axis=0)
-    return values
 
 
 def ball_of(side: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from scipy import fft, ndimage
 from manifactor._support.threads import cores, map_threads
 from manifactor.cryoem.ctf import Optics, contrast_transfer, contrast_transfer_at
 from manifactor.cryoem.files.particles import Particles
-from manifactor.cryoem.files.stacks import ImageArray, ImageSource
+from manifactor.cryoem.files.stacks import ImageSource
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class View:
     centred, and turned in plane to a common orientation.
     """
 
-    source: ImageSource | ImageArray
+    source: ImageSource
     particles: Particles | None = None  # in the order of the source; None for a bare stack
     flip: bool = False  # whether to flip the phases
     # The view to whose orientation images are turned; None for that of the first
@@ -95,7 +95,7 @@ class View:
         return self.particles.turned(self.frame)
 
 
-def can_weigh(source: ImageSource | ImageArray, particles: Particles | None) -> bool:
+def can_weigh(source: ImageSource, particles: Particles | None) -> bool:
     """Return whether means of images can be corrected for their CTF."""
     has_defocus = particles is not None and "defocus_u" in particles.microscope
     return has_defocus and source.pixel_size_stated

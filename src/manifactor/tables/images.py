@@ -305,7 +305,6 @@ def particles_of_one_view(
 def _checked(path: Path, view: View, settings: ImageSettings, label: str) -> UnreadImages:
     """Return images that are enough, and that the settings suit."""
     source = view.source
-    assert isinstance(source, ImageSource)
     _require_enough(len(source), path)
     require_filters(
         source.shape,

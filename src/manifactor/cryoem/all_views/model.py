@@ -210,7 +210,7 @@ def model_of_places(
     found = []
     for number in (0, 1):
         rows = np.flatnonzero(half == number)
-        found.append(volumes_from(transforms[rows], known[rows], workers=workers))
+        found.append(volumes_from(transforms[rows], known[rows], workers))
         report((number + 1) / 2)
     first, second = found
     return MotionModel(

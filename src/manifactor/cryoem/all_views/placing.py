@@ -78,7 +78,7 @@ def place_particles(
         most = 30_000 // n_mates
         known = rng.permutation(len(rows))[:most]
         images, at = transforms[rows[known]].with_mates(), np.repeat(places[known], n_mates, axis=0)
-        learned = learn_known(images, motions, at, workers=workers)
+        learned = learn_known(images, motions, at, workers)
         drawn = transforms[rng.permutation(len(transforms))[:most]]
         for turn in range(ROUNDS):
             learned = _learned_again(drawn, learned, workers)
@@ -86,7 +86,7 @@ def place_particles(
         images, features = learned.transforms[::n_mates], learned.features[::n_mates]
         # Some images are placed twice, to see how much the noise of volumes matters.
         spread = _noise_of_volumes(images[:2000], learned, workers)
-        consistency = view_consistency(images, features, learned.motions, workers=workers)
+        consistency = view_consistency(images, features, learned.motions, workers)
         return learned.motions.added, learned.volumes, unexplained(learned), spread, consistency
 
     with stages.timed(name), one_blas_thread():
@@ -127,7 +127,7 @@ class Learned:
 
 
 def learn_known(
-    transforms: Transforms, motions: Motions, places: np.ndarray, *, workers: Workers = Here()
+    transforms: Transforms, motions: Motions, places: np.ndarray, workers: Workers = Here()
 ) -> Learned:
     """Learn volumes from images of known places, with all terms that they show.
 
@@ -137,7 +137,7 @@ def learn_known(
     while True:
         tried = motions.grown()
         features = FeatureMoments.known(tried.features(places))
-        learned = learn(transforms, motions, tried, features, volumes=volumes, workers=workers)
+        learned = learn(transforms, motions, tried, features, volumes, workers)
         if learned.motions == motions:
             return learned
         motions, volumes = learned.motions, learned.volumes
@@ -152,7 +152,7 @@ def _learned_again(transforms: Transforms, learned: Learned, workers: Workers) -
     if len(images.mates) > 1:
         features = features[np.repeat(np.arange(len(images)), len(images.mates))]
     images = images.with_mates()
-    return learn(images, motions, tried, features, volumes=volumes, workers=workers)
+    return learn(images, motions, tried, features, volumes, workers)
 
 
 def _expected_features(terms: Likelihood, motions: Motions, tried: Motions) -> Arrays:
@@ -164,7 +164,6 @@ def learn(
     motions: Motions,
     tried: Motions,
     features: FeatureMoments,
-    *,
     volumes: np.ndarray | None = None,
     workers: Workers = Here(),
 ) -> Learned:
@@ -204,10 +203,10 @@ def _equations_of_halves(
     middle = len(transforms) // 2
     halves = slice(middle), slice(middle, None)
     sets = [(transforms[half], features[half]) for half in halves]
-    return normal_equations(sets, volumes=volumes, workers=workers)
+    return normal_equations(sets, volumes, workers)
 
 
-def volumes_of_halves(learned: Learned, *, workers: Workers = Here()) -> list[np.ndarray]:
+def volumes_of_halves(learned: Learned, workers: Workers = Here()) -> list[np.ndarray]:
     """Return the volumes of two half sets of images."""
     pairs = _equations_of_halves(learned.transforms, learned.features, None, workers)
     return [half.solved(prior_variance=learned.prior_variance) for half, _ in pairs]
@@ -255,7 +254,7 @@ def _noise_of_volumes(transforms: Transforms, learned: Learned, workers: Workers
     motions = learned.motions
     first, second = (
         map_likelihoods(_places, transforms, volumes, motions, mapped=workers.map)[0]
-        for volumes in volumes_of_halves(learned, workers=workers)
+        for volumes in volumes_of_halves(learned, workers)
     )
     # Around a circle the way may lead through 0; an interval has no way of more than half of it but
     # by accident.
@@ -273,7 +272,7 @@ def _noise_of_volumes(transforms: Transforms, learned: Learned, workers: Workers
 
 
 def view_consistency(
-    transforms: Transforms, features: FeatureMoments, motions: Motions, *, workers: Workers = Here()
+    transforms: Transforms, features: FeatureMoments, motions: Motions, workers: Workers = Here()
 ) -> np.ndarray:
     """Return how much of a motion in some views the other views predict, (n_motions,)."""
     some = slice(4000)

@@ -127,7 +127,7 @@ def _maximised(
         mean, covariance = map_likelihoods(coordinates_of, transforms, volumes, mapped=workers.map)
         features = FeatureMoments.known(np.column_stack([np.ones(len(mean)), mean]))
         features.products[:, 1:, 1:] += covariance
-        volumes = volumes_from(transforms, features, workers=workers)
+        volumes = volumes_from(transforms, features, workers)
         volumes = _normalised(volumes, mean, covariance)
     return volumes
 

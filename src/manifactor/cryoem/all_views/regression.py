@@ -139,7 +139,7 @@ class FeatureMoments:
 
 
 def volumes_from(
-    transforms: Transforms, features: FeatureMoments, *, workers: Workers = Here()
+    transforms: Transforms, features: FeatureMoments, workers: Workers = Here()
 ) -> np.ndarray:
     """Return the volumes, (n_features, grid.size), that explain images best."""
     ((equations, _),) = normal_equations([(transforms, features)], workers=workers)
@@ -148,7 +148,6 @@ def volumes_from(
 
 def normal_equations(
     sets: Sequence[tuple[Transforms, FeatureMoments]],
-    *,
     volumes: np.ndarray | None = None,
     workers: Workers = Here(),
 ) -> list[tuple[Equations, Equations]]:
@@ -171,9 +170,10 @@ def normal_equations(
     found = []
     for parts in pieces:
         products, *images = reduce(_added, islice(sums, len(parts)))
-        found.append([Equations(grid, products, each) for each in images])
-    # Without volumes, nothing is explained.
-    return [(each[0], each[-1]) for each in found]
+        # Without volumes, nothing is explained.
+        own, left = (Equations(grid, products, images[k]) for k in (0, -1))
+        found.append((own, left))
+    return found
 
 
 def _added(first: Arrays, second: Arrays) -> Arrays:

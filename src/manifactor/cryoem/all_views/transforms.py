@@ -19,7 +19,7 @@ from manifactor._support.workers import Here, PickledFields, Workers
 from manifactor.cryoem.components import circular_mask, distances, soft_ball, square_side, survey
 from manifactor.cryoem.directions import known_directions
 from manifactor.cryoem.files.particles import Particles, euler_matrices
-from manifactor.cryoem.files.stacks import ImageArray, ImageSource
+from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.cryoem.one_view import View, particle_ctf_at
 
 # Steps of the grid for each cycle per box. Twice as fine as that of the images: slices are exact to
@@ -232,8 +232,6 @@ def _generated(axes: Sequence[Axis]) -> np.ndarray:
 # has some 250 coefficients below, and the cost grows with their number.
 CYCLES = 12.5
 
-Images = ImageSource | ImageArray
-
 
 @dataclass(frozen=True)
 class Transforms:
@@ -312,7 +310,7 @@ class Transforms:
 
 
 def read_transforms(
-    source: Images,
+    source: ImageSource,
     particles: Particles,
     grid: VolumeGrid,
     *,
@@ -356,7 +354,7 @@ def read_transforms(
 
 
 def _coefficients(
-    source: Images, shift: np.ndarray, grid: VolumeGrid, noise: np.ndarray
+    source: ImageSource, shift: np.ndarray, grid: VolumeGrid, noise: np.ndarray
 ) -> np.ndarray:
     """Read one block of images, and return their coefficients."""
     ((_, images),) = source.blocks()
@@ -371,7 +369,7 @@ def _coefficients(
 
 
 def transform_grid(
-    source: Images,
+    source: ImageSource,
     particles: Particles,
     *,
     low_pass: float | None = None,
@@ -408,7 +406,7 @@ def transform_grid(
     return VolumeGrid(cut=min(cut, size // 2 - 1), radius=radius / box)
 
 
-def _noise(source: Images, grid: VolumeGrid, rng: np.random.Generator) -> np.ndarray:
+def _noise(source: ImageSource, grid: VolumeGrid, rng: np.random.Generator) -> np.ndarray:
     """Return the variance of the noise at each frequency of an image."""
     mask = circular_mask(source.shape[0], grid.radius * source.shape[0])
     surveyed = survey(View(source), mask, rng)

@@ -138,7 +138,7 @@ class RunMotions:
         middles = [scale.middle for scale in self.scales]
         starts = np.cumsum([0, *map(len, middles)])
         places = np.tile(np.concatenate(middles), (len(values), 1))
-        places[:, [starts[motion] for motion in motions]] = values
+        places[:, starts[list(motions)]] = values
         return places
 
     def best_view(self, motion: int) -> tuple[float, float]:
@@ -153,7 +153,7 @@ class RunMotions:
 
 def rotation(view: tuple[float, float]) -> np.ndarray:
     """Return the rotation of a view, (1, 3, 3), without a turn in its plane."""
-    return euler_matrices(np.array([[*view, 0.0]]))
+    return euler_matrices([[*view, 0.0]])
 
 
 def open_motions(run: Run, fit: ManifoldFactorizer) -> RunMotions | None:
