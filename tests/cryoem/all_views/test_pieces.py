@@ -55,16 +55,8 @@ def bits_of(known, **options):
     """All that is found of images, as bytes."""
     principal = principal_volumes(known[0], stages=Stages(), **options)
     found = placed(known, **options)
-    arrays = (
-        principal.volumes,
-        principal.coordinates,
-        principal.covariance,
-        found.volumes,
-        found.places,
-        found.deviations,
-        found.consistency,
-    )
-    return [array.tobytes() for array in arrays]
+    arrays = {**vars(principal), **{k: v for k, v in vars(found).items() if k != "motions"}}
+    return {name: array.tobytes() for name, array in arrays.items()}
 
 
 @pytest.mark.slow
@@ -82,14 +74,8 @@ def stack(tmp_path):
     images = rng.standard_normal((40, 16, 16)).astype(np.float32)
     mrcfile.write(tmp_path / "a.mrcs", images)
     angles, shift = rng.uniform(0, 90, (40, 3)), rng.uniform(-2, 2, (40, 2))
-    particles = Particles(
-        tmp_path / "a.star",
-        np.arange(40),
-        stack=np.repeat("a.mrcs", 40),
-        slice=np.arange(40),
-        angles=angles,
-        shift=shift,
-    )
+    names = {"stack": np.repeat("a.mrcs", 40), "slice": np.arange(40)}
+    particles = Particles(tmp_path / "a.star", np.arange(40), angles=angles, shift=shift, **names)
     source = stack_images(tmp_path / "a.mrcs", pixel_size=2.0)
     return replace(source, block_bytes=12 * 4 * 16**2), particles
 
