@@ -9,7 +9,7 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
-from manifactor._support.workers import Here, WorkersLost
+from manifactor._support.workers import Here
 from manifactor.command import fitting as fitting_views
 from manifactor.runs.task import Task
 
@@ -21,12 +21,12 @@ FIT = "fit a.npy b.npy c.npy --out run --sense geometry"
 class Stopping(Here):
     """A worker that is stopped after some pieces."""
 
-    def __init__(self, n_done, error):
-        self.n_done, self.error = n_done, error
+    def __init__(self, n_done):
+        self.n_done = n_done
 
     def outcomes(self, work, jobs, **how):
         yield from super().outcomes(work, jobs[: self.n_done], **how)
-        raise self.error
+        raise KeyboardInterrupt
 
 
 @pytest.fixture
@@ -52,9 +52,8 @@ def fitted(monkeypatch):
     return names
 
 
-def stop_after(n_done, monkeypatch, error=None):
-    error = error or KeyboardInterrupt()
-    monkeypatch.setattr(fitting_views, "Processes", lambda: Stopping(n_done, error))
+def stop_after(n_done, monkeypatch):
+    monkeypatch.setattr(fitting_views, "Processes", lambda: Stopping(n_done))
 
 
 @pytest.fixture
@@ -116,16 +115,6 @@ def test_nothing_is_left_if_no_view_is_finished(inputs, capsys, monkeypatch):
     assert manifactor(FIT) == 130
     assert "interrupted; no partial output was left" in capsys.readouterr().err
     assert {path.name for path in inputs.iterdir()} == {"a.npy", "b.npy", "c.npy"}
-
-
-@pytest.mark.slow
-def test_views_are_resumed_after_the_workers_were_lost(inputs, fitted, capsys, monkeypatch):
-    with monkeypatch.context() as patch:
-        stop_after(1, patch, WorkersLost("the scheduler is gone."))
-        assert manifactor(FIT) == 2
-    assert capsys.readouterr().err == "manifactor: error: the scheduler is gone.\n"
-    assert manifactor(f"{FIT} --resume") == 0
-    assert fitted == ["a", "b", "c"]
 
 
 @pytest.mark.slow

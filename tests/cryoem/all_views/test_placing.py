@@ -89,20 +89,8 @@ def test_an_image_that_shows_nothing_has_the_deviation_of_even_places():
     np.testing.assert_allclose(mean[0], np.eye(N_FEATURES)[0], atol=0.01)
 
 
-def test_images_are_placed_one_by_one():
-    rng = np.random.default_rng(2)
-    terms = noisy_likelihood(rng.uniform(size=(300, 2)), 1000.0, rng)
-    # Blocks of images begin elsewhere.
-    part = slice(200, None)
-    expected = BOTH.posterior(terms)[0][part]
-    np.testing.assert_allclose(BOTH.posterior(terms[part])[0], expected)
-
-
-def test_the_grid_of_many_motions_stays_small():
+def test_the_grid_and_the_features_of_many_motions_stay_few():
     assert len(Motions(("interval", "interval", "circle", "interval")).grid) <= 4000
-
-
-def test_terms_stop_where_features_are_many():
     circles = Motions(3 * ("circle",))
     for _ in range(5):
         circles = circles.grown()

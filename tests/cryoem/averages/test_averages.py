@@ -211,12 +211,6 @@ def test_any_block_size_gives_the_direct_means(stack, size):
     assert np.allclose(means, direct, rtol=1e-6)
 
 
-def test_volumes_and_whole_numbers_are_averaged_too(rng):
-    volumes = rng.integers(0, 200, size=(9, 3, 4, 5), dtype=np.uint8)
-    means = means_of(volumes, np.zeros(9, dtype=int), np.ones(9), n_bins=1, size=4)
-    assert np.allclose(means[0], volumes.mean(axis=0))
-
-
 def test_a_sample_without_weight_or_bin_cannot_spoil_a_mean(stack):
     images, labels, weights = stack
     spoilt = np.where((labels == -1)[:, None, None], np.nan, images)
