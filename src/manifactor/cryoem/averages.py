@@ -137,14 +137,18 @@ def restored(means: np.ndarray, powers: np.ndarray) -> np.ndarray:
     Shapes: means (n_bins, size, size), powers (n_bins, n_shells) -> (n_bins, size, size).
     """
     size = means.shape[-1]
-    shell, _ = shells(size)
+    shell, multiplicity = shells(size)
     spectra = fft.rfft2(means, norm="ortho", workers=cores())
     filled = np.flatnonzero(powers.max(axis=1) > 0)
     if not len(filled):
         return means
-    noise = _noise(means[filled], powers[filled])
-    _, by_shell = shell_means((np.abs(spectra[filled]) ** 2).mean(axis=0))
+    # Beyond this radius, in units of the box, a mean shows noise only: white noise, of which the
+    # variance before it was multiplied is wanted.
+    outside = distances(np.arange(size) - size // 2, 2) > 0.48 * size
     common = powers[filled].mean(axis=0)
+    transferred = (common[shell] * multiplicity).sum() / multiplicity.sum()
+    noise = float(means[filled][:, outside].var(axis=1).mean() / transferred)
+    _, by_shell = shell_means((np.abs(spectra[filled]) ** 2).mean(axis=0))
     signal = np.maximum(by_shell - noise * common, 0) / common**2
     # Where there is no signal, nothing is let through.
     relative = np.divide(noise, signal, out=np.full(len(signal), np.inf), where=signal > 0)
@@ -153,16 +157,6 @@ def restored(means: np.ndarray, powers: np.ndarray) -> np.ndarray:
     empty = np.isinf(denominator) | (denominator == 0)
     spectra = np.divide(spectra, denominator, out=np.zeros_like(spectra), where=~empty)
     return fft.irfft2(spectra, s=(size, size), norm="ortho", workers=cores()).astype(np.float32)
-
-
-def _noise(means: np.ndarray, powers: np.ndarray) -> float:
-    """Return the variance of white noise in the mean, before it was multiplied."""
-    size = means.shape[-1]
-    # Beyond this radius, in units of the box, a mean shows noise only.
-    outside = distances(np.arange(size) - size // 2, 2) > 0.48 * size
-    shell, multiplicity = shells(size)
-    transferred = (powers.mean(axis=0)[shell] * multiplicity).sum() / multiplicity.sum()
-    return float(means[:, outside].var(axis=1).mean() / transferred)
 
 
 @dataclass(frozen=True)

@@ -255,17 +255,14 @@ def shell_means(values: np.ndarray) -> np.ndarray:
 
 
 def _transformed(images: np.ndarray, window: np.ndarray) -> np.ndarray:
-    return fft.rfft2(windowed(images, window), norm="ortho", workers=cores())
-
-
-def windowed(images: np.ndarray, window: np.ndarray) -> np.ndarray:
-    """Return images times a window, after subtracting their mean in it.
+    """Return transforms of images times a window, after subtracting their mean in it.
 
     An offset of the background is not signal.
     """
     weight = (window**2 / (window**2).sum()).astype(np.float32)
     means = np.einsum("nij,ij->n", images, weight)
-    return (images - means[:, None, None]) * window.astype(np.float32)
+    shown = (images - means[:, None, None]) * window.astype(np.float32)
+    return fft.rfft2(shown, norm="ortho", workers=cores())
 
 
 def shells(size: int) -> tuple[np.ndarray, np.ndarray]:

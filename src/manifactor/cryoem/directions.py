@@ -157,9 +157,7 @@ class SphereCells:
         x, y, z = directions.T
         if self.half:
             x, y, z = np.where(z < 0, -1, 1) * directions.T
-        last = len(self.per_band) - 1
-        edges = self.heights[1:-1]
-        band = np.clip(np.searchsorted(-edges, -z, side="right"), 0, last)
+        band = np.searchsorted(-self.heights[1:-1], -z, side="right")
         share = (np.arctan2(y, x) / (2 * np.pi) + 0.5) % 1
         here = (share * self.per_band[band]).astype(int)
         first = np.cumsum(self.per_band) - self.per_band

@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from manifactor.cryoem.all_views import placing, principal
 from manifactor.cryoem.all_views.fitting import factor_all_views, places_of
+from manifactor.cryoem.all_views.placing import PlacedParticles
 from manifactor.cryoem.all_views.transforms import point_group
 from manifactor.runs.options import FitOptions
 from manifactor.runs.task import Task
@@ -98,7 +99,7 @@ def placed(topology, coordinate, places):
     """What was found of one motion: samples fitted, and particles placed."""
     factor = SimpleNamespace(topology=topology, coordinate=coordinate)
     deviations = np.full((len(places), 1), 0.02)
-    particles = SimpleNamespace(places=places[:, None], deviations=deviations)
+    particles = PlacedParticles(None, None, places[:, None], deviations, None)
     return SimpleNamespace(fit=SimpleNamespace(factors_=(factor,)), placed=particles)
 
 

@@ -72,18 +72,13 @@ def factor_all_views(
     rows = np.sort(np.argpartition(variance, count - 1)[:count])
     own = {"preparation": "none", "random_state": seed, "callback": stages.report}
     fit = ManifoldFactorizer(**{**(parameters or {}), **own})
-    fit.fit(samples_of(principal)[rows])
+    fit.fit(principal.samples[rows])
     topologies = tuple(factor.topology for factor in fit.factors_)
     if not set(topologies) <= set(LEVELS):
         return AllViews(fit, rows, principal, None)
     known = np.column_stack([even_places(found.coordinate) for found in fit.factors_])
     placed = place_particles(transforms, Motions(topologies), rows, known, **how)
     return AllViews(fit, rows, principal, placed)
-
-
-def samples_of(principal: PrincipalVolumes) -> np.ndarray:
-    """Return principal coordinates in units of their noise, (n, rank)."""
-    return principal.coordinates * np.sqrt(principal.information)
 
 
 def read_all_views(task: Task) -> tuple[Particles, ImageSource, VolumeGrid]:
@@ -217,17 +212,12 @@ def choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:
 def places_of(found: AllViews) -> tuple[Place, ...]:
     """Return the places of all particles on the factors."""
     if found.placed is None:
-        return all_places(found.fit, samples_of(found.principal))
-    scales = scales_of(found.fit, quantiles=quantiles_of(found.placed))
+        return all_places(found.fit, found.principal.samples)
+    scales = scales_of(found.fit, quantiles=found.placed.quantiles)
     return tuple(
         _place(scale, found.placed.places[:, k], found.placed.deviations[:, k])
         for k, scale in enumerate(scales)
     )
-
-
-def quantiles_of(placed: PlacedParticles) -> np.ndarray:
-    """Return quantiles of the places of all particles, (n_motions, n_levels)."""
-    return np.quantile(placed.places, np.linspace(0, 1, 41), axis=0).T
 
 
 def _place(scale: Scale, place: np.ndarray, deviation: np.ndarray) -> Place:
@@ -256,5 +246,5 @@ def model_of(transforms: Transforms, placed: PlacedParticles) -> MotionModel:
         volumes=placed.volumes.astype(np.complex64),
         views=view_map(transforms.rotations, placed.deviations),
         consistency=placed.consistency,
-        quantiles=quantiles_of(placed),
+        quantiles=placed.quantiles,
     )

@@ -98,7 +98,7 @@ class Motions(PickledFields):
     @property
     def are_circles(self) -> np.ndarray:
         """Whether each motion is a circle."""
-        return np.array([topology == "circle" for topology in self.topologies])
+        return np.array(self.topologies) == "circle"
 
     def columns(self, terms: Sequence[Term]) -> np.ndarray:
         """Return which columns of the features belong to some of the terms."""

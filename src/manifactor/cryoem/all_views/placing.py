@@ -48,6 +48,11 @@ class PlacedParticles:
     # `view_consistency`
     consistency: np.ndarray
 
+    @property
+    def quantiles(self) -> np.ndarray:
+        """Quantiles of the places of all particles, (n_motions, n_levels)."""
+        return np.quantile(self.places, np.linspace(0, 1, 41), axis=0).T
+
 
 def even_places(coordinate: np.ndarray) -> np.ndarray:
     """Return places that are spread evenly over (0, 1): ranks."""

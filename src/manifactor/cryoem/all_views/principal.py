@@ -50,6 +50,11 @@ class PrincipalVolumes:
     agreement: np.ndarray  # (max_rank,): correlations of volumes found in two half sets, descending
 
     @property
+    def samples(self) -> np.ndarray:
+        """Coordinates in units of their noise, (n, rank)."""
+        return self.coordinates * np.sqrt(self.information)
+
+    @property
     def rank(self) -> int:
         """Number of principal volumes."""
         return len(self.information)
@@ -74,8 +79,18 @@ def principal_volumes(
         mapped = partial(
             stages.pieces, name, key, workers=workers, report=lambda done: report(0.8 + 0.2 * done)
         )
-        found = map_likelihoods(_described, transforms, volumes, mapped=mapped)
-        return _turned(volumes, agreement, *found)
+        mean, covariance, sums = map_likelihoods(_described, transforms, volumes, mapped=mapped)
+        # The best visible first.
+        information, axes = np.linalg.eigh(sums.sum(axis=0) / len(mean))
+        information, axes = information[::-1], axes[:, ::-1]
+        single = axes.astype(np.float32)
+        return PrincipalVolumes(
+            volumes=np.concatenate([volumes[:1], axes.T @ volumes[1:]]),
+            coordinates=mean @ axes,
+            covariance=single.T @ covariance @ single,
+            information=information,
+            agreement=agreement,
+        )
 
     with stages.timed(name), one_blas_thread():
         return stages.recall(name, key, compute)
@@ -128,20 +143,13 @@ def _maximised(
         features = FeatureMoments.known(np.column_stack([np.ones(len(mean)), mean]))
         features.products[:, 1:, 1:] += covariance
         volumes = volumes_from(transforms, features, workers)
-        volumes = _normalised(volumes, mean, covariance)
+        # For the new volumes the coordinates are centred and of unit covariance. What they have in
+        # common belongs to the mean volume; else a share of it would look like a motion in which
+        # all particles have the same place.
+        spread = np.cov(mean, rowvar=False, bias=True) + covariance.mean(axis=0)
+        principal = np.linalg.cholesky(np.atleast_2d(spread)).T @ volumes[1:]
+        volumes = np.concatenate([volumes[:1] + mean.mean(axis=0) @ volumes[1:], principal])
     return volumes
-
-
-def _normalised(volumes: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Return volumes for which the coordinates are centred and of unit covariance.
-
-    What the coordinates have in common belongs to the mean volume; else a share of it would look
-    like a motion in which all particles have the same place.
-    """
-    centre = mean.mean(axis=0)
-    spread = np.cov(mean, rowvar=False, bias=True) + covariance.mean(axis=0)
-    principal = np.linalg.cholesky(np.atleast_2d(spread)).T @ volumes[1:]
-    return np.concatenate([volumes[:1] + centre @ volumes[1:], principal])
 
 
 def coordinates_of(terms: Likelihood) -> tuple[np.ndarray, np.ndarray]:
@@ -175,26 +183,6 @@ def _described(terms: Likelihood) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     # The largest array of all: a deviation needs no more digits.
     single = covariance.astype(np.float32)
     return mean, single, terms.quadratic[:, 1:, 1:].sum(axis=0, keepdims=True)
-
-
-def _turned(
-    volumes: np.ndarray,
-    agreement: np.ndarray,
-    mean: np.ndarray,
-    covariance: np.ndarray,
-    sums: np.ndarray,
-) -> PrincipalVolumes:
-    """Return volumes and coordinates of all images in order of their visibility."""
-    information, axes = np.linalg.eigh(sums.sum(axis=0) / len(mean))
-    information, axes = information[::-1], axes[:, ::-1]
-    single = axes.astype(np.float32)
-    return PrincipalVolumes(
-        volumes=np.concatenate([volumes[:1], axes.T @ volumes[1:]]),
-        coordinates=mean @ axes,
-        covariance=single.T @ covariance @ single,
-        information=information,
-        agreement=agreement,
-    )
 
 
 # Changes of images that are not a motion: errors of poses, and contrast.

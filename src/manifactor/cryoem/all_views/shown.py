@@ -120,7 +120,15 @@ def read_volumes(folder: Path | str, run: Run, *, factor: int | None = None) -> 
     If the points are known from which the volumes were decoded, a volume has the coordinate of the
     nearest sample. Otherwise volumes are taken as evenly spaced.
     """
-    folder = _folder_of_volumes(Path(folder))
+    folder = Path(folder)
+    # The folder that the exported command of cryoDRGN writes.
+    if (folder / "volumes").is_dir() and not any(folder.glob("*.mrc")):
+        folder /= "volumes"
+    if not folder.is_dir():
+        raise ValueError(
+            f"--volumes must be a folder of .mrc files; {folder} is not a folder. Run the "
+            "command that manifactor export --to cryodrgn printed first."
+        )
     source = volume_series(folder)
     if len(set(source.shape)) > 1 or min(source.shape) < 2:
         raise ValueError(
@@ -150,19 +158,6 @@ def read_volumes(folder: Path | str, run: Run, *, factor: int | None = None) -> 
         number - 1,
         place[order],
     )
-
-
-def _folder_of_volumes(folder: Path) -> Path:
-    # The folder that the exported command of cryoDRGN writes.
-    inside = folder / "volumes"
-    if inside.is_dir() and not any(folder.glob("*.mrc")):
-        return inside
-    if not folder.is_dir():
-        raise ValueError(
-            f"--volumes must be a folder of .mrc files; {folder} is not a folder. Run the "
-            "command that manifactor export --to cryodrgn printed first."
-        )
-    return folder
 
 
 def _densities(source: ImageSource) -> np.ndarray:
