@@ -198,6 +198,8 @@ class Averages:
     halves: HalfAverages | None = None  # means of half of the samples of every bin
     pixel_size_stated: bool = True  # whether a file says the pixel size
     ctf_corrected: bool = False  # whether the CTF was divided out of the means
+    # Whether these are volumes of the model of all particles, at the centres of bins of them
+    of_model: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -229,8 +231,8 @@ class Averages:
 
     @property
     def filled(self) -> np.ndarray:
-        """The bins that have a mean: a bin without weight has none."""
-        return np.flatnonzero(self.matching.effective_sizes > 0)
+        """The bins that have a mean: one without weight has none; a model is known everywhere."""
+        return np.flatnonzero((self.matching.effective_sizes > 0) | self.of_model)
 
     @property
     def movies(self) -> dict[str, bytes]:
@@ -246,6 +248,12 @@ class Averages:
     def __str__(self) -> str:
         matching = self.matching
         counts, sizes = matching.counts, matching.effective_sizes
+        if self.of_model:
+            return (
+                f"{len(counts)} volumes of the model that all {counts.sum()} particles "
+                f"gave, at the centres of bins of {counts.min()} to {counts.max()} "
+                "particles"
+            )
         text = f"{len(counts)} bins of {counts.min()} to {counts.max()} samples"
         # With one cell nothing was held still.
         if matching.n_cells > 1:

@@ -99,13 +99,13 @@ def joint_cells(places: Sequence[Place], *, smallest: int, n_samples: int) -> np
         # More cells than these of one factor gain nothing that counts; a surface needs more of them
         # than a line.
         n_cells = int(np.clip(affordable, 2, 48 if place.topology == "other" else 12))
-        own = _even_cells(_unrolled(place).reshape(n_samples, -1), n_cells)
+        own = _even_cells(unrolled(place).reshape(n_samples, -1), n_cells)
         # Most joint cells of several factors are empty; `unique` closes the gaps.
         joint = np.unique(joint * n_cells + own, return_inverse=True)[1]
     return joint
 
 
-def _unrolled(place: Place) -> np.ndarray:
+def unrolled(place: Place) -> np.ndarray:
     """Return the coordinate; a circle's counted from the end of its largest gap.
 
     So no cell reaches across the gap.

@@ -22,6 +22,7 @@ from manifactor.cryoem.components import ball_of, downsampled, projection
 from manifactor.cryoem.directions import Cone, counts_within, known_directions, populated_views
 from manifactor.cryoem.files.particles import view_directions
 from manifactor.cryoem.files.stacks import ImageSource, volume_series
+from manifactor.cryoem.matching import unrolled
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.places import Place, bin_labels
 from manifactor.runs.run import Run
@@ -224,11 +225,8 @@ def _factor(run: Run, factor: int | None, points: np.ndarray | None) -> int:
 
 def _spread(place: Place) -> float:
     """Return the extent of coordinates, as a share of the whole factor."""
-    if place.topology == "interval":
-        return float(np.ptp(place.coordinate))
-    turn = np.sort(place.coordinate)
-    gaps = np.diff([*turn, turn[0] + 2 * np.pi])
-    return float(1 - gaps.max() / (2 * np.pi))
+    turn = 360 if place.topology == "circle" else 1
+    return float(np.ptp(unrolled(place))) / turn
 
 
 # What is shown of a run.

@@ -91,12 +91,11 @@ class VolumeGrid(PickledFields):
 
         Shapes: rotations (n, 3, 3) -> (n * m, size).
         """
-        in_plane = rotations[:, :2].transpose(0, 2, 1) @ self.plane.T
-        points = in_plane.transpose(0, 2, 1).reshape(-1, 3) * PADDING + self.half
+        points = (self.plane @ rotations[:, :2]).reshape(-1, 3) * PADDING + self.half
         low = np.floor(points).astype(np.int32)
         above = (points - low).astype(np.float32)
         shares = np.stack([1 - above, above], axis=1)
-        weights = np.einsum("pi,pj,pk->pijk", shares[..., 0], shares[..., 1], shares[..., 2])
+        weights = np.einsum("pi,pj,pk->pijk", *np.moveaxis(shares, 2, 0))
         strides = np.array([self.side**2, self.side, 1], dtype=np.int32)
         corners = np.indices((2, 2, 2), dtype=np.int32).reshape(3, 8).T @ strides
         columns = (low @ strides)[:, None] + corners

@@ -253,27 +253,9 @@ def known_motions(
 # Volumes along the motions of a run of all views.
 
 
-@dataclass(frozen=True)
-class ModelVolumes(Averages):
-    """Volumes of the model of all particles, at the centres of bins of them."""
-
-    @property
-    def filled(self) -> np.ndarray:
-        """All bins: a model has a volume everywhere."""
-        return np.arange(len(self.means))
-
-    def __str__(self) -> str:
-        counts = self.matching.counts
-        return (
-            f"{len(counts)} volumes of the model that all {counts.sum()} particles "
-            f"gave, at the centres of bins of {counts.min()} to {counts.max()} "
-            "particles"
-        )
-
-
 def volumes_along(
     run: Run, motions: RunMotions, factors: Sequence[int], *, n_bins: int
-) -> ModelVolumes:
+) -> Averages:
     """Return volumes along one motion or two, the others in their middle.
 
     They are of the model that all particles together gave, at the centres of the bins; the counts
@@ -281,12 +263,13 @@ def volumes_along(
     """
     places = places_along(run, factors)
     labels, centres = binned(places, n_bins)
-    return ModelVolumes(
+    return Averages(
         means=motions.volumes([factor - 1 for factor in factors], centres),
         centres=centres,
         places=places,
         matching=match(labels, [], n_bins=n_bins ** len(places)),
         pixel_size=motions.model.voxel_size,
+        of_model=True,
     )
 
 
