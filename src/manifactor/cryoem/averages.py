@@ -35,7 +35,6 @@ def weighted_means(
     *,
     weights: np.ndarray,
     n_bins: int,
-    rows: np.ndarray | None = None,
     workers: Workers = Here(),
     report: Callable[[float], None] = ignored,
 ) -> np.ndarray:
@@ -59,17 +58,16 @@ def weighted_means(
             f"the averages must fit into {MAX_GIGABYTES:g} GB of memory; {n_bins} bins "
             f"would take {size:.0f}. Take fewer bins, or downsample the volumes."
         )
-    weights = np.where(labels >= 0, weights, 0).astype(float)
+    inside = np.flatnonzero(labels >= 0)
     # Eight blocks of 64 MiB are some seconds of work. What a worker sends back is no larger than
     # the sums of some bins, or twice the images.
-    pieces = images.source.block_rows(rows, n_blocks=8)
+    pieces = images.source.block_rows(inside, n_blocks=8)
     jobs = [(images[rows], labels[rows], weights[rows]) for rows in pieces]
     sums = np.zeros((n_bins, *shape))
     for bins, part in workers.map(_piece_sums, jobs, report=report):
         sums[bins] += part
-    # Samples in no bin have no weight, so any bin may count them.
-    total = np.bincount(np.maximum(labels, 0), weights, minlength=n_bins)
-    total = total.reshape(-1, *[1] * (sums.ndim - 1))
+    total = np.bincount(labels[inside], weights[inside], minlength=n_bins)
+    total = total.reshape(-1, *[1] * len(shape))
     # In place: sums of large volumes fill much of the memory.
     return np.divide(sums, total, out=sums, where=total > 0).astype(np.float32)
 
@@ -306,11 +304,10 @@ def average(
             f"the input has {len(source)} images now and had {n_samples} when fitted. Fit again."
         )
     labels, centres = binned(places, n_bins)
-    rows = None
     if most is not None and most < n_samples:
-        rows = np.sort(np.random.default_rng(0).choice(n_samples, most, replace=False))
+        chosen = np.random.default_rng(0).choice(n_samples, most, replace=False)
         # In no bin, the samples left out count neither for means nor for matching.
-        labels = np.where(np.isin(np.arange(n_samples), rows), labels, -1)
+        labels = np.where(np.isin(np.arange(n_samples), chosen), labels, -1)
     n_cells = n_bins ** len(places)
     matching = match(labels, others if matched else [], n_bins=n_cells)
     weights = matching.weights
@@ -322,7 +319,6 @@ def average(
         split,
         weights=weights,
         n_bins=(1 + halves) * n_cells,
-        rows=rows,
         workers=workers,
         report=report,
     )
@@ -417,12 +413,11 @@ def write_averages(averages: Averages, folder: Path) -> list[str]:
 
 def _write_pictures(averages: Averages, folder: Path) -> list[str]:
     shown, captions = averages.images, averages.captions
-    movies: dict[str, bytes] = {}
-    if len(averages.shape) == 1:
+    # A grid has no order in which to play it, so there is no movie.
+    movies = averages.movies if len(captions) == 1 else {}
+    if len(captions) == 1:
         picture = strip(shown, captions=captions[0])
-        movies = averages.movies
     else:
-        # A grid has no order in which to play it, so there is no movie.
         grid = shown.reshape(*averages.shape, *shown.shape[1:])
         picture = grid_picture(grid, rows=captions[0], columns=captions[1])
     write_png(folder / "averages.png", picture)

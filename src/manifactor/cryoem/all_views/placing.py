@@ -22,7 +22,6 @@ from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.regression import (
     BLOCK,
     Arrays,
-    Equations,
     FeatureMoments,
     Likelihood,
     map_likelihoods,
@@ -180,7 +179,7 @@ def learn(
     if volumes is not None:
         known[: len(volumes)] = volumes
     explained = None if volumes is None else known
-    pairs = _equations_of_halves(transforms, features, explained, workers)
+    pairs = normal_equations(_half_sets(transforms, features), explained, workers)
     halves, rests = zip(*pairs, strict=True)
     found = [half.solved() for half in halves]
     # Least correlation of a term's volumes of two half sets. At a third, the volume of both
@@ -202,19 +201,11 @@ def learn(
     return Learned(chosen, known[columns] + change, transforms, features.of(columns), prior)
 
 
-def _equations_of_halves(
-    transforms: Transforms, features: FeatureMoments, volumes: np.ndarray | None, workers: Workers
-) -> list[tuple[Equations, Equations]]:
+def _half_sets(
+    transforms: Transforms, features: FeatureMoments
+) -> list[tuple[Transforms, FeatureMoments]]:
     middle = len(transforms) // 2
-    halves = slice(middle), slice(middle, None)
-    sets = [(transforms[half], features[half]) for half in halves]
-    return normal_equations(sets, volumes, workers)
-
-
-def volumes_of_halves(learned: Learned, workers: Workers = Here()) -> list[np.ndarray]:
-    """Return the volumes of two half sets of images."""
-    pairs = _equations_of_halves(learned.transforms, learned.features, None, workers)
-    return [half.solved(prior_variance=learned.prior_variance) for half, _ in pairs]
+    return [(transforms[half], features[half]) for half in (slice(middle), slice(middle, None))]
 
 
 def shared_power(first: np.ndarray, second: np.ndarray, grid: VolumeGrid) -> np.ndarray:
@@ -256,10 +247,12 @@ def unexplained(learned: Learned) -> np.ndarray:
 
 def _noise_of_volumes(transforms: Transforms, learned: Learned, workers: Workers) -> np.ndarray:
     """Return the variance of places that is due to the noise of volumes."""
-    motions = learned.motions
+    motions, prior = learned.motions, learned.prior_variance
+    halves = normal_equations(_half_sets(learned.transforms, learned.features), workers=workers)
+    volumes = [half.solved(prior_variance=prior) for half, _ in halves]
     first, second = (
-        map_likelihoods(_places, transforms, volumes, motions, mapped=workers.map)[0]
-        for volumes in volumes_of_halves(learned, workers)
+        map_likelihoods(_places, transforms, each, motions, mapped=workers.map)[0]
+        for each in volumes
     )
     # Around a circle the way may lead through 0; an interval has no way of more than half of it but
     # by accident.
