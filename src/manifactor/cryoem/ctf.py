@@ -64,9 +64,12 @@ def contrast_transfer(size: int, pixel_size: float, *defocus, **known) -> np.nda
 
     Returns (n_images, size, size // 2 + 1).
     """
-    rows, columns = np.fft.fftfreq(size, pixel_size), np.fft.rfftfreq(size, pixel_size)
-    x, y = np.meshgrid(columns, rows)
-    return contrast_transfer_at(x, y, *defocus, **known)
+    return contrast_transfer_at(*image_frequencies(size, pixel_size), *defocus, **known)
+
+
+def image_frequencies(size: int, pixel_size: float) -> tuple[np.ndarray, ...]:
+    """Return x and y of the frequencies of ``rfft2``, in 1 / Angstrom."""
+    return np.meshgrid(np.fft.rfftfreq(size, pixel_size), np.fft.fftfreq(size, pixel_size))
 
 
 def contrast_transfer_at(

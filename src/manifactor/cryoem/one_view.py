@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy import fft, ndimage
 
 from manifactor._support.threads import cores, map_threads
-from manifactor.cryoem.ctf import Optics, contrast_transfer, contrast_transfer_at
+from manifactor.cryoem.ctf import Optics, contrast_transfer_at, image_frequencies
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageSource
 
@@ -104,15 +103,11 @@ def can_weigh(source: ImageSource, particles: Particles | None) -> bool:
 def applied_transfer(particles: Particles, size: int, pixel_size: float) -> np.ndarray | float:
     """Return what to multiply images by, so that each has its CTF twice.
 
-    That is the CTF; without its signs if phases are flipped already; 1 if the images were
-    multiplied by their CTF before.
+    That is the CTF as they have it; 1 if they were multiplied by it before.
     """
-    known = particles.microscope
-    if np.any(known.get("premultiplied", 0)):
+    if np.any(particles.microscope.get("premultiplied", 0)):
         return 1.0
-    ctf = particle_ctf(particles, size, pixel_size)
-    flipped = np.asarray(known.get("flipped", 0), bool).reshape(-1, 1, 1)
-    return np.where(flipped, np.abs(ctf), ctf)
+    return particle_ctf(particles, size, pixel_size)
 
 
 def can_flip(particles: Particles) -> bool:
@@ -156,23 +151,25 @@ def aligned(images: np.ndarray, psi: np.ndarray, shift: np.ndarray) -> np.ndarra
 
 def particle_ctf(particles: Particles, size: int, pixel_size: float) -> np.ndarray:
     """Compute the contrast transfer function of each particle on ``rfft2``'s grid."""
-    return contrast_transfer(size, pixel_size, **_known_optics(particles))
+    return particle_ctf_at(particles, *image_frequencies(size, pixel_size))
 
 
 def particle_ctf_at(particles: Particles, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Compute the CTF of each particle at frequencies (x, y) in 1 / Angstrom."""
-    return contrast_transfer_at(x, y, **_known_optics(particles))
+    """Compute the CTF of each particle at frequencies (x, y) in 1 / Angstrom.
 
-
-def _known_optics(particles: Particles) -> dict[str, Any]:
-    """Return what is known of the microscope and of each image, as the CTF takes it."""
+    It is without its signs if phases are flipped already.
+    """
     known = particles.microscope
     # What is not known of the microscope is that of most of today.
     names = ("voltage", "spherical_aberration", "amplitude_contrast")
-    return {
-        "defocus_u": known["defocus_u"],
-        "defocus_v": known.get("defocus_v"),
-        "angle": known.get("defocus_angle", 0.0),
-        "phase_shift": known.get("phase_shift", 0.0),
-        "optics": Optics(**{name: known[name] for name in names if name in known}),
-    }
+    ctf = contrast_transfer_at(
+        x,
+        y,
+        known["defocus_u"],
+        known.get("defocus_v"),
+        angle=known.get("defocus_angle", 0.0),
+        phase_shift=known.get("phase_shift", 0.0),
+        optics=Optics(**{name: known[name] for name in names if name in known}),
+    )
+    flipped = np.asarray(known.get("flipped", 0), bool).reshape(-1, *x.ndim * (1,))
+    return np.where(flipped, np.abs(ctf), ctf)

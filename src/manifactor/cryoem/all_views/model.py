@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import fft
 
-from manifactor._support.workers import Here, Workers
+from manifactor._support.workers import Here, Workers, ignored
 from manifactor.cryoem.all_views.motions import Motions, PlaceFeatures
 from manifactor.cryoem.all_views.regression import FeatureMoments, volumes_from
 from manifactor.cryoem.all_views.transforms import (
@@ -197,7 +197,7 @@ def model_of_places(
     places: Sequence[np.ndarray],
     *,
     rng: np.random.Generator,
-    report: Callable[[float], None] = lambda fraction: None,
+    report: Callable[[float], None] = ignored,
     workers: Workers = Here(),
 ) -> MotionModel:
     """Return the molecule along factors on which the places of images are known.

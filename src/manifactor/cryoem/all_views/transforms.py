@@ -270,9 +270,7 @@ class Transforms:
         """The contrast transfer function at the same frequencies, (n, m)."""
         if self.optics is None:
             return np.ones(self.values.shape, np.float32)
-        ctf = particle_ctf_at(self.optics, *(self.grid.plane.T / self.box))
-        flipped = np.asarray(self.optics.microscope.get("flipped", 0), bool)
-        return np.where(flipped.reshape(-1, 1), np.abs(ctf), ctf)
+        return particle_ctf_at(self.optics, *(self.grid.plane.T / self.box))
 
     @property
     def weighted(self) -> tuple[np.ndarray, np.ndarray]:
