@@ -57,10 +57,10 @@ def view_map(rotations: np.ndarray, deviations: np.ndarray) -> ViewMap:
     cells = half_sphere_cells(10)
     cell = cells.index(rotations[:, 2])
     counts = np.bincount(cell, minlength=len(cells))
-    squares = [np.bincount(cell, values**2, len(cells)) for values in deviations.T]
+    squares = np.zeros((len(cells), deviations.shape[1]))
+    np.add.at(squares, cell, deviations**2)
     with np.errstate(invalid="ignore"):
-        mean = np.reshape(squares, (-1, len(cells))).T / counts[:, None]
-    return ViewMap(cells, counts, np.sqrt(mean))
+        return ViewMap(cells, counts, np.sqrt(squares / counts[:, None]))
 
 
 def counted_views(particles: Particles | None) -> ViewMap:

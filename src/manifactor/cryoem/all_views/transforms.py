@@ -199,27 +199,26 @@ def point_group(name: str) -> np.ndarray:
     [4, 4, 12, 24, 60]
     """
     symbol = name.upper()
-    if symbol in GENERATORS:
-        return _generated(GENERATORS[symbol])
     turns = re.fullmatch(r"([CD])([1-9]\d{0,2})", symbol)
-    if turns is None:
+    if turns is not None:
+        both: Sequence[Axis] = ((int(turns[2]), (0, 0, 1)), (2, (1, 0, 0)))
+        axes = both if turns[1] == "D" else both[:1]
+    elif symbol in GENERATORS:
+        axes = GENERATORS[symbol]
+    else:
         raise ValueError(
             "`symmetry` must be a point group Cn, Dn, T, O, or I1 to I4 as RELION "
             f"orients them, such as C4; got {name!r}."
         )
-    axes: list[Axis] = [(int(turns[2]), (0, 0, 1)), (2, (1, 0, 0))]
-    return _generated(axes[:1] if turns[1] == "C" else axes)
-
-
-def _generated(axes: Sequence[Axis]) -> np.ndarray:
-    """Return all products of rotations about some axes."""
-    units = [(turns, np.array(axis) / np.linalg.norm(axis)) for turns, axis in axes]
-    steps = [Rotation.from_rotvec(2 * np.pi / turns * unit).as_matrix() for turns, unit in units]
+    steps = [
+        Rotation.from_rotvec(2 * np.pi / count * (np.array(axis) / np.linalg.norm(axis)))
+        for count, axis in axes
+    ]
     found = [np.eye(3)]
     # The list grows while it is gone through, until every product is in it.
     for rotation in found:
         for step in steps:
-            product = step @ rotation
+            product = step.as_matrix() @ rotation
             if np.abs(np.stack(found) - product).max(axis=(1, 2)).min() > 1e-6:
                 found.append(product)
     return np.stack(found)
