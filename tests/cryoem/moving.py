@@ -5,7 +5,7 @@ from scipy import fft
 
 from manifactor.cryoem.all_views.model import MotionModel, ViewMap
 from manifactor.cryoem.all_views.motions import Motions
-from manifactor.cryoem.all_views.slices import PADDING, VolumeGrid
+from manifactor.cryoem.all_views.transforms import PADDING, VolumeGrid
 from manifactor.cryoem.directions import half_sphere_cells
 
 BOX = 264.0

@@ -13,11 +13,10 @@ import starfile
 
 from manifactor import datasets
 from manifactor.command.main import main
-from manifactor.cryoem.all_views.shown import Wanted, open_shown
+from manifactor.cryoem.all_views.shown import Wanted, open_shown, read_volumes
 from manifactor.cryoem.all_views.volumes import MODEL_FILE
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.files.mrc import write_volume
-from manifactor.cryoem.given_volumes import read_volumes
 from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.folder import read_run
 from manifactor.runs.options import FitOptions

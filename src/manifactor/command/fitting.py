@@ -18,7 +18,7 @@ from manifactor.command import terminal
 from manifactor.command.outputs import chosen_workers, own, require_new_folder
 from manifactor.command.signals import leaving
 from manifactor.command.terminal import ProgressBars, aligned, note, show
-from manifactor.cryoem.all_views.fitting import AllViewsTask
+from manifactor.cryoem.all_views.fitting import cost_of_all_views, fit_all_views, read_all_views
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.archive import is_run, load
 from manifactor.runs.checkpoints import Checkpoints, other_fit, require_checkpoints
@@ -159,20 +159,20 @@ def _fit_all_views(options: FitOptions) -> None:
     out = Path(options.out or f"{path.with_suffix('').name}-run")
     _require_outside([path], out)
     _require_usable_out(out, options)
-    task = AllViewsTask(path, options)
+    task = Task(path, options)
     if options.cluster is not None:
         # Workers may work in another folder.
         task, out = task.anywhere, out.absolute()
-    particles, source = task.read()
+    particles, source, grid = read_all_views(task)
     if options.dry_run:
-        _show_cost(task.forecast(source, n_workers=_n_workers(options)))
+        _show_cost(cost_of_all_views(task, source, n_workers=_n_workers(options)))
         return
 
     def check(workers: Workers) -> None:
         # Each worker holds its share of the images.
-        _note_long_fit(task.forecast(source, n_workers=workers.count))
+        _note_long_fit(cost_of_all_views(task, source, n_workers=workers.count))
 
-    work = partial(task.fit, particles, source, out)
+    work = partial(fit_all_views, task, particles, source, grid, out)
     estimator, record = _with_checkpoints(out, options, work, check=check)
     _show_result(record, estimator, out=out, what="Coordinates of every particle")
 

@@ -15,8 +15,7 @@ from manifactor.command.arguments import ExploreOptions, ReportOptions, ShownOpt
 from manifactor.command.exporting import reported_volumes
 from manifactor.command.outputs import own, require_ending, require_new_file, require_replaceable
 from manifactor.command.terminal import note, show
-from manifactor.cryoem.all_views.shown import Shown, Wanted, open_shown
-from manifactor.cryoem.given_volumes import read_volumes
+from manifactor.cryoem.all_views.shown import Shown, Wanted, open_shown, read_volumes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.folder import read_run
 from manifactor.runs.run import Run, open_run

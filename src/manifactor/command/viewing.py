@@ -10,12 +10,7 @@ from manifactor._support.files import write_bytes
 from manifactor.command.arguments import ViewsOptions
 from manifactor.command.outputs import require_new_file
 from manifactor.command.terminal import aligned, note, show
-from manifactor.cryoem.directions import (
-    PopulatedView,
-    known_directions,
-    populated_views,
-    sphere_cells,
-)
+from manifactor.cryoem.directions import Cone, known_directions, populated_views, sphere_cells
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.one_view import can_flip
@@ -43,7 +38,7 @@ def views(options: ViewsOptions) -> None:
     show(f"Picture: {out}")
 
 
-def _table(found: Sequence[PopulatedView], n_particles: int, width: float) -> str:
+def _table(found: Sequence[Cone], n_particles: int, width: float) -> str:
     """Return the populated directions as a table, below a line that describes it."""
     # The share of the sphere that a cone covers.
     even = n_particles * (1 - np.cos(np.radians(width))) / 2
@@ -63,7 +58,7 @@ def _table(found: Sequence[PopulatedView], n_particles: int, width: float) -> st
     return f"{about}\n{aligned([heading, *rows])}"
 
 
-def _note_few_particles(best: PopulatedView) -> None:
+def _note_few_particles(best: Cone) -> None:
     # Below some hundreds of images, a fit is mostly refused or "cannot tell".
     if best.n_particles < 300:
         note(
@@ -72,7 +67,7 @@ def _note_few_particles(best: PopulatedView) -> None:
         )
 
 
-def _fit_command(particles: Particles, view: PopulatedView, width: float) -> str:
+def _fit_command(particles: Particles, view: Cone, width: float) -> str:
     """Return the command that fits the particles of a view."""
     # Without it, the defocus shows as a factor.
     flip = " --phase-flip" if can_flip(particles) else ""
@@ -80,7 +75,7 @@ def _fit_command(particles: Particles, view: PopulatedView, width: float) -> str
     return f"{shell_line('manifactor', 'fit', particles.path)} {direction}{flip}"
 
 
-def _draw(out: Path, directions: np.ndarray, found: Sequence[PopulatedView]) -> None:
+def _draw(out: Path, directions: np.ndarray, found: Sequence[Cone]) -> None:
     cells = sphere_cells()
     with plots.style(plots.CLEAR):
         figure = plots.new_figure(6.4, 3.2)

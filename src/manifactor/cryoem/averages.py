@@ -4,9 +4,10 @@ Images are multiplied by their CTF before they are averaged (`View.weigh`), so t
 signal times the mean of the squared CTF, and noise. Wiener's filter divides the CTF out again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +16,8 @@ from scipy import fft
 
 from manifactor._support.threads import cores
 from manifactor._support.workers import Here, Workers, ignored
-from manifactor.cryoem.components import shells
+from manifactor.cryoem.components import distances, shell_means, shells
 from manifactor.cryoem.files.mrc import write_stack, write_volume
-from manifactor.cryoem.files.particles import Particles
-from manifactor.cryoem.files.stacks import ImageArray, ImageSource
 from manifactor.cryoem.matching import Matching, match
 from manifactor.cryoem.one_view import View, particle_ctf_at
 from manifactor.cryoem.pictures import (
@@ -32,14 +31,16 @@ from manifactor.cryoem.pictures import (
 from manifactor.runs.places import Place, bin_labels, grid_labels
 from manifactor.runs.run import Run
 
+# The sums of all bins are in memory at once, in double precision.
+MAX_GIGABYTES = 8.0
+
 
 def weighted_means(
-    images: View | ImageSource | ImageArray,
+    images: View,
     labels: np.ndarray,
     *,
     weights: np.ndarray,
     n_bins: int,
-    rows: np.ndarray | None = None,
     workers: Workers = Here(),
     report: Callable[[float], None] = ignored,
 ) -> np.ndarray:
@@ -47,97 +48,88 @@ def weighted_means(
 
     The images need not fit into memory. A label of -1 is that of a sample in no bin.
 
-    >>> images = ImageArray(np.array([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]]))
+    >>> from manifactor.cryoem.files.stacks import ImageArray
+    >>> images = View(ImageArray(np.array([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]])))
     >>> labels, weights = np.array([0, 0, -1]), np.array([3.0, 1.0, 1.0])
     >>> weighted_means(images, labels, weights=weights, n_bins=2).tolist()
     [[1.5, 2.5], [0.0, 0.0]]
 
     Shapes: labels (n,), weights (n,) -> (n_bins, *shape).
     """
-    weights = np.where(labels >= 0, weights, 0).astype(float)
+    shape = images.source.shape
+    # Eight bytes a pixel. All bins are in memory at once, as samples come in any order.
+    size = 8e-9 * n_bins * prod(shape)
+    if size > MAX_GIGABYTES:
+        raise ValueError(
+            f"the averages must fit into {MAX_GIGABYTES:g} GB of memory; {n_bins} bins "
+            f"would take {size:.0f}. Take fewer bins, or downsample the volumes."
+        )
+    inside = np.flatnonzero(labels >= 0)
     # Eight blocks of 64 MiB are some seconds of work. What a worker sends back is no larger than
     # the sums of some bins, or twice the images.
-    pieces = images.block_rows(rows, n_blocks=8)
-    # A worker holds the sums of those bins only that its images are in.
-    bins = [np.unique(labels[rows], return_inverse=True) for rows in pieces]
-    jobs = [
-        (images[rows], own, weights[rows], len(present))
-        for rows, (present, own) in zip(pieces, bins, strict=True)
-    ]
-    source = images.source if isinstance(images, View) else images
-    sums = np.zeros((n_bins, *source.shape))
-    found = workers.map(_piece_sums, jobs, report=report)
-    for (present, _), part in zip(bins, found, strict=True):
-        # The first may be -1, that of samples in no bin, which are not summed.
-        first = int(present[0] < 0)
-        sums[present[first:]] += part[first:]
-    # Samples in no bin have no weight, so any bin may count them.
-    total = np.bincount(np.maximum(labels, 0), weights, minlength=n_bins)
-    total = total.reshape(-1, *[1] * (sums.ndim - 1))
+    pieces = images.source.block_rows(inside, n_blocks=8)
+    jobs = [(images[rows], labels[rows], weights[rows]) for rows in pieces]
+    sums = np.zeros((n_bins, *shape))
+    for bins, part in workers.map(_piece_sums, jobs, report=report):
+        sums[bins] += part
+    total = np.bincount(labels[inside], weights[inside], minlength=n_bins)
+    total = total.reshape(-1, *[1] * len(shape))
     # In place: sums of large volumes fill much of the memory.
     return np.divide(sums, total, out=sums, where=total > 0).astype(np.float32)
 
 
 def _piece_sums(
-    images: View | ImageSource | ImageArray, labels: np.ndarray, weights: np.ndarray, n_bins: int
-) -> np.ndarray:
-    """Read one piece of the images, and return their weighted sums, (n_bins, *shape).
+    images: View, labels: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Read one piece of the images; return its bins, and the weighted sums of each.
 
     Sums are in float64: small changes on a large offset survive many samples.
     """
-    sums: np.ndarray | float = 0.0
-    shape: tuple[int, ...] = ()
+    # A sample without weight has no entry, so that its NaN cannot spoil a sum.
+    used = weights > 0
+    # A worker holds the sums of those bins only that its images are in.
+    bins = np.unique(labels[used])
+    shape = images.source.shape
+    sums = np.zeros((len(bins), prod(shape)))
     for rows, block in images.blocks():
-        shape = block.shape[1:]
-        # A sample without weight has no entry, so that its NaN cannot spoil a sum.
-        kept = np.flatnonzero(weights[rows])
-        entries = (weights[rows][kept], (labels[rows][kept], kept))
+        kept = np.flatnonzero(used[rows])
+        entries = (weights[rows][kept], (np.searchsorted(bins, labels[rows][kept]), kept))
         # A sparse product reads the block once, however many bins there are.
-        summing = sp.csr_array(entries, shape=(n_bins, len(rows)))
-        sums = sums + summing @ block.reshape(len(block), -1)
-    return np.asarray(sums).reshape(n_bins, *shape)
+        summing = sp.csr_array(entries, shape=(len(bins), len(rows)))
+        sums += summing @ block.reshape(len(block), -1)
+    return bins, sums.reshape(-1, *shape)
 
 
 # Wiener's filter.
 
 
 def correction(
-    images: View | ImageSource, labels: np.ndarray, *, weights: np.ndarray, n_bins: int
+    images: View, labels: np.ndarray, *, weights: np.ndarray, n_bins: int
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Return what divides the CTF out of the means of bins.
 
     That is the identity if the images were not multiplied by their CTF.
     """
-    if not isinstance(images, View) or images.particles is None or not images.weigh:
+    particles, size = images.particles, images.source.shape[-1]
+    if particles is None or not images.weigh:
         return lambda means: means
-    powers = _transfer_powers(images.source, images.particles, labels, weights, n_bins)
-    return lambda means: restored(means, powers)
-
-
-def _transfer_powers(
-    source: ImageSource | ImageArray,
-    particles: Particles,
-    labels: np.ndarray,
-    weights: np.ndarray,
-    n_bins: int,
-) -> np.ndarray:
-    """Return the weighted mean of the squared CTF of every bin, by shell, (n_bins, n_shells)."""
-    size, pixel_size = source.shape[-1], source.pixel_size
     n_shells = int(shells(size)[0].max()) + 1
-    radius = np.arange(n_shells) / (size * pixel_size)
+    radius = np.arange(n_shells) / (size * images.source.pixel_size)
     # Four directions over half a turn: astigmatism repeats after it, and images are turned in their
     # plane.
     angles = np.arange(4) * np.pi / 4
     x, y = np.outer(np.cos(angles), radius), np.outer(np.sin(angles), radius)
-    sums, total = np.zeros((n_bins, n_shells)), np.zeros(n_bins)
+    # The weighted mean of the squared CTF of every bin, by shell.
+    sums = np.zeros((n_bins, n_shells))
     used = np.flatnonzero((labels >= 0) & (weights > 0))
     # The CTF of 2000 particles takes some 10 MB.
     for start in range(0, len(used), 2000):
         rows = used[start : start + 2000]
         power = (particle_ctf_at(particles[rows], x, y) ** 2).mean(axis=1)
         np.add.at(sums, labels[rows], weights[rows, None] * power)
-        np.add.at(total, labels[rows], weights[rows])
-    return sums / np.maximum(total, np.finfo(float).tiny)[:, None]
+    total = np.bincount(labels[used], weights[used], minlength=n_bins)
+    powers = sums / np.maximum(total, np.finfo(float).tiny)[:, None]
+    return partial(restored, powers=powers)
 
 
 def restored(means: np.ndarray, powers: np.ndarray) -> np.ndarray:
@@ -154,11 +146,13 @@ def restored(means: np.ndarray, powers: np.ndarray) -> np.ndarray:
     filled = np.flatnonzero(powers.max(axis=1) > 0)
     if not len(filled):
         return means
-    noise = _noise(means[filled], powers[filled])
-    power = np.abs(spectra[filled]) ** 2 * multiplicity
-    count = np.bincount(shell.ravel(), multiplicity.ravel())
-    by_shell = np.bincount(shell.ravel(), power.mean(axis=0).ravel()) / count
+    # Beyond this radius, in units of the box, a mean shows noise only: white noise, of which the
+    # variance before it was multiplied is wanted.
+    outside = distances(np.arange(size) - size // 2, 2) > 0.48 * size
     common = powers[filled].mean(axis=0)
+    transferred = (common[shell] * multiplicity).sum() / multiplicity.sum()
+    noise = float(means[filled][:, outside].var(axis=1).mean() / transferred)
+    _, by_shell = shell_means((np.abs(spectra[filled]) ** 2).mean(axis=0))
     signal = np.maximum(by_shell - noise * common, 0) / common**2
     # Where there is no signal, nothing is let through.
     relative = np.divide(noise, signal, out=np.full(len(signal), np.inf), where=signal > 0)
@@ -167,21 +161,6 @@ def restored(means: np.ndarray, powers: np.ndarray) -> np.ndarray:
     empty = np.isinf(denominator) | (denominator == 0)
     spectra = np.divide(spectra, denominator, out=np.zeros_like(spectra), where=~empty)
     return fft.irfft2(spectra, s=(size, size), norm="ortho", workers=cores()).astype(np.float32)
-
-
-def _noise(means: np.ndarray, powers: np.ndarray) -> float:
-    """Return the variance of white noise in the mean, before it was multiplied."""
-    size = means.shape[-1]
-    axis = np.arange(size) - size // 2
-    # Beyond this radius, in units of the box, a mean shows noise only.
-    outside = np.hypot(axis[:, None], axis) > 0.48 * size
-    shell, multiplicity = shells(size)
-    transferred = (powers.mean(axis=0)[shell] * multiplicity).sum() / multiplicity.sum()
-    return float(means[:, outside].var(axis=1).mean() / transferred)
-
-
-# The sums of all bins are in memory at once, in double precision.
-MAX_GIGABYTES = 8.0
 
 
 @dataclass(frozen=True)
@@ -216,7 +195,6 @@ class Averages:
     """Mean images, or volumes, of bins."""
 
     means: np.ndarray  # (n_bins, *shape)
-    shape: tuple[int, ...]  # number of bins along each factor
     centres: tuple[np.ndarray, ...]  # of the bins along each factor
     places: tuple[Place, ...]  # on the factors
     matching: Matching  # weights and effective sizes
@@ -224,6 +202,13 @@ class Averages:
     halves: HalfAverages | None = None  # means of half of the samples of every bin
     pixel_size_stated: bool = True  # whether a file says the pixel size
     ctf_corrected: bool = False  # whether the CTF was divided out of the means
+    # Whether these are volumes of the model of all particles, at the centres of bins of them
+    of_model: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of bins along each factor."""
+        return tuple(map(len, self.centres))
 
     @property
     def width(self) -> float | None:
@@ -250,8 +235,8 @@ class Averages:
 
     @property
     def filled(self) -> np.ndarray:
-        """The bins that have a mean: a bin without weight has none."""
-        return np.flatnonzero(self.matching.effective_sizes > 0)
+        """The bins that have a mean: one without weight has none; a model is known everywhere."""
+        return np.flatnonzero((self.matching.effective_sizes > 0) | self.of_model)
 
     @property
     def movies(self) -> dict[str, bytes]:
@@ -267,6 +252,12 @@ class Averages:
     def __str__(self) -> str:
         matching = self.matching
         counts, sizes = matching.counts, matching.effective_sizes
+        if self.of_model:
+            return (
+                f"{len(counts)} volumes of the model that all {counts.sum()} particles "
+                f"gave, at the centres of bins of {counts.min()} to {counts.max()} "
+                "particles"
+            )
         text = f"{len(counts)} bins of {counts.min()} to {counts.max()} samples"
         # With one cell nothing was held still.
         if matching.n_cells > 1:
@@ -313,36 +304,40 @@ def average(
             "--match holds the other factors still; this run has no other factors. Leave it out."
         )
     images = run.images()
-    source = images.source if isinstance(images, View) else images
-    n_samples, n_cells = len(run.rows), n_bins ** len(places)
+    source, n_samples = images.source, len(run.rows)
     if len(source) != n_samples:
         raise ValueError(
             f"the input has {len(source)} images now and had {n_samples} when fitted. Fit again."
         )
-    _require_memory(n_cells * (1 + halves), source.shape)
-
     labels, centres = binned(places, n_bins)
-    rows = None
     if most is not None and most < n_samples:
-        rows = np.sort(np.random.default_rng(0).choice(n_samples, most, replace=False))
+        chosen = np.random.default_rng(0).choice(n_samples, most, replace=False)
         # In no bin, the samples left out count neither for means nor for matching.
-        labels = np.where(np.isin(np.arange(n_samples), rows), labels, -1)
+        labels = np.where(np.isin(np.arange(n_samples), chosen), labels, -1)
+    n_cells = n_bins ** len(places)
     matching = match(labels, others if matched else [], n_bins=n_cells)
-    mean: Callable[..., np.ndarray] = partial(
-        weighted_means, images, rows=rows, workers=workers, report=report
+    weights = matching.weights
+    correct = correction(images, labels, weights=weights, n_bins=n_cells)
+    # Each half of a bin is a bin of its own, so that images are read once.
+    split = np.where(labels >= 0, labels + n_cells * half_sets(run), -1) if halves else labels
+    means = weighted_means(
+        images,
+        split,
+        weights=weights,
+        n_bins=(1 + halves) * n_cells,
+        workers=workers,
+        report=report,
     )
-    half = half_sets(run) if halves else None
-    means, both = _means(images, mean, labels, half, weights=matching.weights, n_bins=n_cells)
+    means, both = half_averages(means, split, weights) if halves else (means, None)
     return Averages(
-        means=means,
-        shape=(n_bins,) * len(places),
+        means=correct(means),
         centres=centres,
         places=places,
         matching=matching,
         pixel_size=source.pixel_size,
-        halves=both,
+        halves=both and replace(both, means=np.stack(list(map(correct, both.means)))),
         pixel_size_stated=source.pixel_size_stated,
-        ctf_corrected=isinstance(images, View) and images.weigh,
+        ctf_corrected=images.weigh,
     )
 
 
@@ -360,16 +355,6 @@ def places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:
                 f"averages go along intervals and circles; factor {factor} has more dimensions."
             )
     return places
-
-
-def _require_memory(n_bins: int, shape: tuple[int, ...]) -> None:
-    # Eight bytes a pixel. All bins are in memory at once, as samples come in any order.
-    size = 8e-9 * n_bins * float(np.prod(shape))
-    if size > MAX_GIGABYTES:
-        raise ValueError(
-            f"the averages must fit into {MAX_GIGABYTES:g} GB of memory; {n_bins} bins "
-            f"would take {size:.0f}. Take fewer bins, or downsample the volumes."
-        )
 
 
 def binned(places: Sequence[Place], n_bins: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
@@ -394,43 +379,16 @@ def half_sets(run: Run) -> np.ndarray:
     return np.random.default_rng(0).permutation(len(run.rows)) % 2
 
 
-def _means(
-    images: View | ImageSource,
-    mean: Callable[..., np.ndarray],
-    labels: np.ndarray,
-    half: np.ndarray | None,
-    *,
-    weights: np.ndarray,
-    n_bins: int,
-) -> tuple[np.ndarray, HalfAverages | None]:
-    """Return the means of bins, and of their half sets, corrected for the CTF."""
-    correct = correction(images, labels, weights=weights, n_bins=n_bins)
-    if half is None:
-        return correct(mean(labels, weights=weights, n_bins=n_bins)), None
-    means, both = half_averages(mean, labels, half, weights=weights, n_bins=n_bins)
-    corrected = np.stack([correct(each) for each in both.means])
-    return correct(means), replace(both, means=corrected)
-
-
 def half_averages(
-    mean: Callable[..., np.ndarray],
-    labels: np.ndarray,
-    half: np.ndarray,
-    *,
-    weights: np.ndarray,
-    n_bins: int,
+    parts: np.ndarray, split: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, HalfAverages]:
-    """Compute the weighted mean of every bin, and of its two halves.
+    """Return the means of bins, given those of their first halves and of their second halves.
 
-    Shapes: half (n,) -> means (n_bins, *shape).
+    Shapes: parts (2 * n_bins, *shape), split, weights (n,) -> means (n_bins, *shape).
     """
-    # Each half of a bin is a bin of its own, so that images are read once.
-    split = np.where(labels >= 0, labels + n_bins * half, -1)
-    parts = mean(split, weights=weights, n_bins=2 * n_bins)
     inside = split >= 0
-    total = np.bincount(split[inside], weights[inside], minlength=2 * n_bins)
-    total = total.reshape(2, n_bins)
-    parts = parts.reshape(2, n_bins, *parts.shape[1:])
+    total = np.bincount(split[inside], weights[inside], minlength=len(parts)).reshape(2, -1)
+    parts = parts.reshape(*total.shape, *parts.shape[1:])
     both = np.maximum(total.sum(axis=0), np.finfo(float).tiny)
     means = np.einsum("hb,hb...->b...", total / both, parts).astype(np.float32)
     return means, HalfAverages(parts, total > 0)
@@ -461,12 +419,11 @@ def write_averages(averages: Averages, folder: Path) -> list[str]:
 
 def _write_pictures(averages: Averages, folder: Path) -> list[str]:
     shown, captions = averages.images, averages.captions
-    movies: dict[str, bytes] = {}
-    if len(averages.shape) == 1:
+    # A grid has no order in which to play it, so there is no movie.
+    movies = averages.movies if len(captions) == 1 else {}
+    if len(captions) == 1:
         picture = strip(shown, captions=captions[0])
-        movies = averages.movies
     else:
-        # A grid has no order in which to play it, so there is no movie.
         grid = shown.reshape(*averages.shape, *shown.shape[1:])
         picture = grid_picture(grid, rows=captions[0], columns=captions[1])
     (folder / "averages.png").write_bytes(png_bytes(picture))
@@ -493,14 +450,16 @@ def _write_means(
 
 def _bins_table(averages: Averages) -> str:
     """Return a table in CSV with one row for each bin."""
-    halves = averages.halves
-    columns = ["bin", "samples", "effective_size"]
-    columns += [f"centre{i}" for i in range(1, len(averages.shape) + 1)]
-    lines = [[*columns, "half_correlation"] if halves else columns]
-    counts, sizes = averages.matching.counts, averages.matching.effective_sizes
-    for k, position in enumerate(np.ndindex(*averages.shape)):
-        pairs = zip(averages.centres, position, strict=True)
-        cells = [f"{k + 1}", f"{counts[k]}", f"{sizes[k]:.1f}"]
-        cells += [f"{along[i]:.6g}" for along, i in pairs]
-        lines.append([*cells, f"{halves.correlations[k]:.4f}"] if halves else cells)
-    return "".join(",".join(line) + "\n" for line in lines)
+    grid = np.meshgrid(*averages.centres, indexing="ij")
+    matching, halves = averages.matching, averages.halves
+    columns: dict[str, Iterable] = {
+        "bin": range(1, len(matching.counts) + 1),
+        "samples": matching.counts,
+        "effective_size": map("{:.1f}".format, matching.effective_sizes),
+    }
+    for i, along in enumerate(grid, start=1):
+        columns[f"centre{i}"] = map("{:.6g}".format, along.ravel())
+    if halves is not None:
+        columns["half_correlation"] = map("{:.4f}".format, halves.correlations)
+    lines = [columns, *zip(*columns.values(), strict=True)]
+    return "".join(",".join(map(str, line)) + "\n" for line in lines)

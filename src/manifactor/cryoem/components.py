@@ -1,18 +1,22 @@
-"""Samples made of images of one view.
+"""Samples made of images of one view, or of a series of volumes."""
 
-Images are masked and low-passed; their principal components are weighted by signal to noise. The
-low-pass follows from the spectra of signal and noise, which a survey of some images gives.
-"""
-
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import fft
+from scipy import fft, ndimage
+from sklearn.utils.extmath import randomized_svd
 
 from manifactor._support.parameters import require_count, require_number
 from manifactor._support.threads import cores
+from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.cryoem.one_view import View
+
+# Samples made of images of one view.
+#
+# Images are masked and low-passed; their principal components are weighted by signal to noise. The
+# low-pass follows from the spectra of signal and noise, which a survey of some images gives.
 
 # Images that the spectra are estimated from.
 SURVEYED = 2000
@@ -67,47 +71,36 @@ def image_components(
     # The corners outside of the largest mask are where noise is measured.
     radius = 0.5 * size * pixel_size if mask_radius is None else mask_radius
     mask = circular_mask(size, radius / pixel_size)
-    spectra = survey(view, mask, _drawn(len(view.source), SURVEYED, rng))
+    spectra = survey(view, mask, rng)
     cut = low_pass_shell(spectra, low_pass, size, pixel_size)
-    basis = _FourierBasis(size, cut, mask, spectra.noise)
-    ratio, scores = _scores(view, basis, n_components, rng)
-    if standardise:
-        weights = 1 / scores.std(axis=0, dtype=float)
-    else:
-        weights = component_weights(ratio) if n_components is None else np.ones(len(ratio))
-    low_pass = size * pixel_size / cut
-    return Components(scores * weights, ratio, weights, low_pass, radius, basis.count)
-
-
-def _drawn(n_images: int, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the ascending rows of at most `count` images drawn at random."""
-    return np.sort(rng.permutation(n_images)[:count])
-
-
-def _scores(
-    view: View, basis: "_FourierBasis", n_components: int | None, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the components' signal to noise, and the components of all images.
-
-    They are learned from as many images as the memory allows.
-    """
+    count, basis = _fourier_basis(mask, cut, spectra.noise)
     n_images = len(view.source)
-    learned = _drawn(n_images, max(1, LEARNING_BYTES // (4 * basis.count)), rng)
-    values = np.empty((len(learned), basis.count), dtype=np.float32)
+    # Learned from as many images as the memory allows.
+    learned = _drawn(n_images, max(1, LEARNING_BYTES // (4 * count)), rng)
+    values = np.empty((len(learned), count), dtype=np.float32)
     for here, images in view.blocks(learned):
         values[np.searchsorted(learned, here)] = basis(images)
     mean = values.mean(axis=0)
     values -= mean
     # Noise has variance 1 in about this share of the directions, and hardly any in the others,
     # which the mask removes.
-    noisy = float((basis.mask**2).mean())
-    ratio, axes = _principal_axes(values, noisy, n_components)
+    ratio, axes = _principal_axes(values, float((mask**2).mean()), n_components)
     if len(learned) == n_images:
-        return ratio, values @ axes
-    scores = np.empty((n_images, axes.shape[1]), dtype=np.float32)
-    for here, images in view.blocks():
-        scores[here] = (basis(images) - mean) @ axes
-    return ratio, scores
+        scores = values @ axes
+    else:
+        scores = np.empty((n_images, axes.shape[1]), dtype=np.float32)
+        for here, images in view.blocks():
+            scores[here] = (basis(images) - mean) @ axes
+    if standardise:
+        weights = 1 / scores.std(axis=0, dtype=float)
+    else:
+        weights = component_weights(ratio) if n_components is None else np.ones(len(ratio))
+    return Components(scores * weights, ratio, weights, size * pixel_size / cut, radius, count)
+
+
+def _drawn(n_images: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the ascending rows of at most `count` images drawn at random."""
+    return np.sort(rng.permutation(n_images)[:count])
 
 
 def _principal_axes(
@@ -164,31 +157,29 @@ def spikes(variance: np.ndarray, gamma: float) -> np.ndarray:
     return np.where(variance > edge, (middle + root) / 2, 0.0)
 
 
-class _FourierBasis:
-    """Real Fourier coefficients of masked images up to a shell, of unit noise.
+def _fourier_basis(
+    mask: np.ndarray, cut: int, noise: np.ndarray
+) -> tuple[int, Callable[[np.ndarray], np.ndarray]]:
+    """Return what gives real Fourier coefficients of masked images, and how many.
 
-    Where the noise is white the basis is orthonormal.
+    They are those up to a shell, of unit noise. Where the noise is white the basis is orthonormal.
     """
+    shell, _ = shells(len(mask))
+    row, column = np.nonzero(shell <= cut)
+    # All others are conjugates of these, or the mean.
+    independent = (column > 0) | ((row > 0) & (row <= len(mask) // 2))
+    row, column = row[independent], column[independent]
+    # Real and imaginary part share a coefficient's noise, half of it each.
+    scale = np.sqrt(2 / noise[shell[row, column]]).astype(np.float32)
+    mean_scale = np.float32(1 / np.sqrt(noise[0]))
 
-    def __init__(self, size: int, cut: int, mask: np.ndarray, noise: np.ndarray):
-        shell, _ = shells(size)
-        row, column = np.nonzero(shell <= cut)
-        # All others are conjugates of these, or the mean.
-        independent = (column > 0) | ((row > 0) & (row <= size // 2))
-        self.mask = mask
-        self.row, self.column = row[independent], column[independent]
-        own_noise = noise[shell[self.row, self.column]]
-        # Real and imaginary part share a coefficient's noise, half of it each.
-        self.scale = np.sqrt(2 / own_noise).astype(np.float32)
-        self.mean_scale = np.float32(1 / np.sqrt(noise[0]))
-        self.count = 2 * len(self.row) + 1
-
-    def __call__(self, images: np.ndarray) -> np.ndarray:
-        """Compute coefficients of a block of images, (n, count)."""
-        transformed = _transformed(images, self.mask)
-        mean = transformed[:, 0, 0].real * self.mean_scale
-        chosen = transformed[:, self.row, self.column] * self.scale
+    def coefficients(images: np.ndarray) -> np.ndarray:
+        transformed = _transformed(images, mask)
+        mean = transformed[:, 0, 0].real * mean_scale
+        chosen = transformed[:, row, column] * scale
         return np.column_stack([mean, chosen.real, chosen.imag])
+
+    return 2 * len(row) + 1, coefficients
 
 
 # ShellSpectra of signal and noise, and the low-pass they imply.
@@ -205,11 +196,12 @@ class ShellSpectra:
     n_images: int  # images that these were estimated from
 
 
-def survey(view: View, mask: np.ndarray, rows: np.ndarray) -> ShellSpectra:
-    """Estimate the spectra of what differs between images.
+def survey(view: View, mask: np.ndarray, rng: np.random.Generator) -> ShellSpectra:
+    """Estimate the spectra of what differs between images, from some of them.
 
     Outside of the mask this is noise, inside of it noise and signal.
     """
+    rows = _drawn(len(view.source), SURVEYED, rng)
     windows = mask, 1 - mask
     sums: list[Any] = [0.0, 0.0]
     squares: list[Any] = [0.0, 0.0]
@@ -220,8 +212,11 @@ def survey(view: View, mask: np.ndarray, rows: np.ndarray) -> ShellSpectra:
             squares[k] = squares[k] + (np.abs(shown) ** 2).sum(axis=0)
     # A window's mean square is the share of the coefficients that are independent.
     shares = [(window**2).mean() for window in windows]
+    # Shells beyond half the box are corners that no circle fills.
     (count, variance), (_, outside) = (
-        _by_shell((square - np.abs(total) ** 2 / len(rows)) / (len(rows) * share), len(mask))
+        shell_means((square - np.abs(total) ** 2 / len(rows)) / (len(rows) * share))[
+            :, : len(mask) // 2
+        ]
         for square, total, share in zip(squares, sums, shares, strict=True)
     )
     noise = _noise(variance, outside)
@@ -248,27 +243,26 @@ def _noise(inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
     return noise
 
 
-def _by_shell(variance: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number of coefficients and their mean variance in each shell."""
-    shell, multiplicity = shells(size)
-    # Shells beyond half the box are corners that no circle fills.
-    count = np.bincount(shell.ravel(), multiplicity.ravel())[: size // 2]
-    total = np.bincount(shell.ravel(), (variance * multiplicity).ravel())[: size // 2]
-    return count, total / count
+def shell_means(values: np.ndarray) -> np.ndarray:
+    """Return the number of coefficients and their mean in each shell, (2, n_shells).
+
+    Shapes: values (size, size // 2 + 1), as of ``rfft2``.
+    """
+    shell, multiplicity = shells(len(values))
+    count = np.bincount(shell.ravel(), multiplicity.ravel())
+    total = np.bincount(shell.ravel(), (values * multiplicity).ravel())
+    return np.stack([count, total / count])
 
 
 def _transformed(images: np.ndarray, window: np.ndarray) -> np.ndarray:
-    return fft.rfft2(windowed(images, window), norm="ortho", workers=cores())
-
-
-def windowed(images: np.ndarray, window: np.ndarray) -> np.ndarray:
-    """Return images times a window, after subtracting their mean in it.
+    """Return transforms of images times a window, after subtracting their mean in it.
 
     An offset of the background is not signal.
     """
     weight = (window**2 / (window**2).sum()).astype(np.float32)
     means = np.einsum("nij,ij->n", images, weight)
-    return (images - means[:, None, None]) * window.astype(np.float32)
+    shown = (images - means[:, None, None]) * window.astype(np.float32)
+    return fft.rfft2(shown, norm="ortho", workers=cores())
 
 
 def shells(size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -351,9 +345,113 @@ def given_shell(low_pass: float, size: int, pixel_size: float) -> int:
 
 def circular_mask(size: int, radius: float) -> np.ndarray:
     """Return a disc with a soft edge inside of its radius, (size, size)."""
-    axis = np.arange(size) - size // 2
-    distance = np.hypot(axis[:, None], axis)
+    return soft_ball(distances(np.arange(size) - size // 2, 2), radius, size)
+
+
+def soft_ball(distance: np.ndarray, radius: float, box: float) -> np.ndarray:
+    """Return 1 inside of a radius and 0 beyond it, with a soft edge."""
     # Width of the edge, in units of the box.
-    edge = 0.06 * size
+    edge = 0.06 * box
     depth = np.clip((distance - radius + edge) / edge, 0, 1)
     return 0.5 + 0.5 * np.cos(np.pi * depth)
+
+
+def distances(axis: np.ndarray, n_axes: int = 3) -> np.ndarray:
+    """Return the distance from 0 on the grid of equal axes."""
+    return np.sqrt(sum(np.ix_(*n_axes * [axis**2])))
+
+
+# Samples made of a series of volumes, and projections of a volume.
+#
+# Volumes are downsampled and masked; their principal components are weighted by signal to noise.
+
+# Voxels along each side to which volumes are downsampled.
+MAX_SIDE = 32
+
+
+@dataclass(frozen=True)
+class VolumeComponents:
+    """Samples made of volumes."""
+
+    samples: np.ndarray  # (n, n_components): weighted principal components, in units of the noise
+    # (n_components,): variance of the signal over that of the noise, for each component
+    signal_to_noise: np.ndarray
+    weights: np.ndarray  # (n_components,)
+    variance: float  # share of the variance that the components hold
+    files: tuple[str, ...]  # names of the volumes, in the order of the samples
+
+    def __str__(self) -> str:
+        text = (
+            f"{len(self.samples)} volumes, {len(self.weights)} principal components "
+            f"with {self.variance:.1%} of the variance"
+        )
+        # Less than half: most of how the volumes differ is not in the samples.
+        if self.variance > 0.5:
+            return text
+        return f"{text}; the rest is noise or detail, so the result may be doubtful"
+
+
+def volume_components(source: ImageSource) -> VolumeComponents:
+    """Compute weighted principal components of volumes inside of the inscribed ball.
+
+    What the components leave is taken as the noise.
+    """
+    # The voxels inside of the ball, less their mean.
+    side = min(MAX_SIDE, min(source.shape) // 2 * 2)
+    ball = ball_of(side)
+    values = np.empty((len(source), int(ball.sum())), dtype=np.float32)
+    for rows, volumes in source.blocks():
+        values[rows] = [downsampled(volume, side)[ball] for volume in volumes]
+    values -= values.mean(axis=0)
+    n, p = values.shape
+    total = float((values.astype(float) ** 2).sum()) / n
+    if not total:
+        raise ValueError(f"the volumes must differ; all {n} are the same.")
+    # Fixed seed: a decomposition has no randomness that a user should notice.
+    rank = min(MAX_COMPONENTS, n - 1, p)
+    left, strength, _ = randomized_svd(values, rank, n_iter=7, random_state=0)
+    variance = strength.astype(float) ** 2 / n
+    # At least some noise, for volumes that the components reproduce exactly.
+    noise = max(total - variance.sum(), 1e-9 * total) / p
+    ratio = spikes(variance / noise, p / n)
+    # At least one component, so that there are samples even where noise hides them all.
+    kept = max(1, int((ratio > 0).sum()))
+    weights = component_weights(ratio[:kept]) if ratio[0] > 0 else np.ones(1)
+    samples = (left * strength)[:, :kept] / np.sqrt(noise) * weights
+    return VolumeComponents(
+        samples=samples.astype(float),
+        signal_to_noise=ratio[:kept],
+        weights=weights,
+        variance=float(variance[:kept].sum() / total),
+        files=tuple(path.name for path in source.files),
+    )
+
+
+def ball_of(side: int) -> np.ndarray:
+    """Return which voxels of a cube lie in its ball."""
+    return distances(np.arange(side) - side // 2) <= side / 2
+
+
+def downsampled(volume: np.ndarray, side: int) -> np.ndarray:
+    """Return the volume's low frequencies on a coarser grid."""
+    if volume.shape == (side, side, side):
+        return volume
+    # Cutting the transform is an ideal low-pass, so nothing is aliased.
+    transformed = fft.fftshift(fft.fftn(volume))
+    half = side // 2
+    middle = tuple(slice(n // 2 - half, n // 2 + half) for n in volume.shape)
+    coarse = fft.ifftn(fft.ifftshift(transformed[middle])).real
+    # The inverse transform divides by the number of voxels, which is smaller now.
+    return coarse * (side**3 / volume.size)
+
+
+def projection(volume: np.ndarray, rotation: np.ndarray) -> np.ndarray:
+    """Return the image of a cube, indexed by z, y, x, from a direction, (side, side).
+
+    Shapes: volume (side, side, side), rotation (3, 3).
+    """
+    # Axes of arrays come in reverse: z, y, x.
+    back = rotation.T[::-1, ::-1]
+    centre = np.full(3, len(volume) // 2)
+    turned = ndimage.affine_transform(volume, back, offset=centre - back @ centre, order=1)
+    return turned.sum(axis=0)

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor._support.parameters import require_count, require_number
-
 
 @dataclass(frozen=True)
 class Optics:
@@ -24,9 +22,19 @@ class Optics:
 
     def __post_init__(self) -> None:
         # Wide bounds: they catch volts given for kilovolts and the like.
-        _require_range("voltage", self.voltage, 1.0, 5000.0, unit=" kV")
-        _require_range("spherical_aberration", self.spherical_aberration, 0.0, 100.0, unit=" mm")
-        _require_range("amplitude_contrast", self.amplitude_contrast, 0.0, 1.0)
+        bounds = {
+            "voltage": (1.0, 5000.0, " kV"),
+            "spherical_aberration": (0.0, 100.0, " mm"),
+            "amplitude_contrast": (0.0, 1.0, ""),
+        }
+        for name, (low, high, unit) in bounds.items():
+            values = np.asarray(getattr(self, name), dtype=float)
+            # Comparisons with NaN are false, so NaN lies in no range.
+            wrong = values[~((values >= low) & (values <= high))]
+            if wrong.size:
+                raise ValueError(
+                    f"`{name}` must lie in [{low:g}, {high:g}]{unit}; got {float(wrong[0])!r}."
+                )
 
     @property
     def wavelength(self) -> np.ndarray:
@@ -36,28 +44,10 @@ class Optics:
         return 12.2643247 / np.sqrt(volt * (1 + 0.978466e-6 * volt))
 
 
-def _require_range(name: str, value, low: float, high: float, unit: str = "") -> None:
-    values = np.asarray(value, dtype=float)
-    # Comparisons with NaN are false, so NaN lies in no range.
-    inside = (values >= low) & (values <= high)
-    if not np.all(inside):
-        wrong = float(values[~inside].ravel()[0])
-        raise ValueError(f"`{name}` must lie in [{low:g}, {high:g}]{unit}; got {wrong!r}.")
-
-
 KRIOS = Optics()
 
 
-def contrast_transfer(
-    size: int,
-    pixel_size: float,
-    defocus_u,
-    defocus_v=None,
-    *,
-    angle=0.0,
-    phase_shift=0.0,
-    optics: Optics = KRIOS,
-) -> np.ndarray:
+def contrast_transfer(size: int, pixel_size: float, *defocus, **known) -> np.ndarray:
     r"""Compute the CTF of each image on the grid of ``rfft2``.
 
     .. math:: \sin(\pi \lambda \Delta f k^2 - \tfrac{\pi}{2} C_s \lambda^3 k^4
@@ -66,21 +56,20 @@ def contrast_transfer(
     with the defocus :math:`\Delta f` positive for underfocus. The sign is RELION's: at zero
     frequency the CTF is the amplitude contrast, :math:`+A` (without phase shift), so it goes with
     particles that are white on a dark ground. A phase flip multiplies by the sign of the CTF.
+    What is known of each image is given as to `contrast_transfer_at`.
 
     >>> ctf = contrast_transfer(64, 2.0, [10000.0, 20000.0])
     >>> ctf.shape, round(float(ctf[0, 0, 0]), 3)
     ((2, 64, 33), 0.1)
 
-    Shapes: defocus_u, defocus_v (n_images,), angle (n_images,), phase_shift (n_images,) ->
-    (n_images, size, size // 2 + 1).
+    Returns (n_images, size, size // 2 + 1).
     """
-    require_count("size", size, low=2, high=2**15)
-    require_number("pixel_size", pixel_size, above=0)
-    rows, columns = np.fft.fftfreq(size, pixel_size), np.fft.rfftfreq(size, pixel_size)
-    x, y = np.meshgrid(columns, rows)
-    return contrast_transfer_at(
-        x, y, defocus_u, defocus_v, angle=angle, phase_shift=phase_shift, optics=optics
-    )
+    return contrast_transfer_at(*image_frequencies(size, pixel_size), *defocus, **known)
+
+
+def image_frequencies(size: int, pixel_size: float) -> tuple[np.ndarray, ...]:
+    """Return x and y of the frequencies of ``rfft2``, in 1 / Angstrom."""
+    return np.meshgrid(np.fft.rfftfreq(size, pixel_size), np.fft.fftfreq(size, pixel_size))
 
 
 def contrast_transfer_at(
@@ -95,47 +84,30 @@ def contrast_transfer_at(
 ) -> np.ndarray:
     """Compute the CTF of each image at given frequencies.
 
-    Returns (n_images, *x.shape).
+    Shapes: defocus_u, defocus_v (n_images,), angle (n_images,), phase_shift (n_images,) ->
+    (n_images, *x.shape).
     """
-    given = {
-        "defocus_u": defocus_u,
-        "defocus_v": defocus_u if defocus_v is None else defocus_v,
-        "angle": angle,
-        "phase_shift": phase_shift,
-        "voltage": optics.wavelength,
-        "spherical_aberration": optics.spherical_aberration,
-        "amplitude_contrast": optics.amplitude_contrast,
-    }
-    u, v, angle, shift, wavelength, aberration, amplitude = _one_per_image(given, x.ndim)
-    squared, defocused = _defocus_terms(x, y, u, v, np.radians(angle))
+    values = (
+        defocus_u,
+        defocus_u if defocus_v is None else defocus_v,
+        angle,
+        phase_shift,
+        optics.wavelength,
+        optics.spherical_aberration,
+        optics.amplitude_contrast,
+    )
+    # One for each image, or one for all.
+    shape = (-1, *x.ndim * (1,))
+    u, v, angle, shift, wavelength, aberration, amplitude = (
+        np.asarray(value, dtype=float).reshape(shape) for value in values
+    )
+    angle = 2 * np.radians(angle)
+    squared = x**2 + y**2
+    # k^2 cos 2(direction - angle), without computing the direction.
+    across = np.cos(angle) * (x**2 - y**2) + np.sin(angle) * 2 * x * y
+    defocused = (u + v) / 2 * squared + (u - v) / 2 * across
     cs = 1e7 * aberration  # from millimetres to Angstrom
     aberrated = 0.5 * cs * wavelength**2 * squared**2
     delay = np.pi * wavelength * (defocused - aberrated)
     phase = delay + np.radians(shift) + np.arcsin(amplitude)
     return np.sin(phase).astype(np.float32)
-
-
-def _defocus_terms(x: np.ndarray, y: np.ndarray, u, v, angle) -> tuple[np.ndarray, np.ndarray]:
-    """Return the squared frequency k^2, and defocus in its direction times k^2."""
-    squared = x**2 + y**2
-    # k^2 cos 2(direction - angle), without computing the direction.
-    along_axes = np.cos(2 * angle) * (x**2 - y**2)
-    along_diagonals = np.sin(2 * angle) * 2 * x * y
-    across = along_axes + along_diagonals
-    mean, half_difference = (u + v) / 2, (u - v) / 2
-    return squared, mean * squared + half_difference * across
-
-
-def _one_per_image(given: dict, n_axes: int) -> list[np.ndarray]:
-    """Return all values as float arrays of shape (n or 1, 1, ...)."""
-    arrays = {name: np.atleast_1d(np.asarray(value, dtype=float)) for name, value in given.items()}
-    n_images = max(array.size for array in arrays.values())
-    for name, array in arrays.items():
-        if array.ndim > 1 or array.size not in (1, n_images):
-            raise ValueError(
-                f"`{name}` must be one number or one for each of the {n_images} "
-                f"images; got shape {array.shape}."
-            )
-        if not np.isfinite(array).all():
-            raise ValueError(f"`{name}` must be finite; got {array[~np.isfinite(array)][0]}.")
-    return [array.reshape(-1, *n_axes * (1,)) for array in arrays.values()]

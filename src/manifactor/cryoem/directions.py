@@ -8,24 +8,36 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import KDTree
 
-from manifactor._support.parameters import require_count, require_number
+from manifactor._support.parameters import require_number
 from manifactor._support.threads import cores
 from manifactor._support.values import ceil_div
 from manifactor.cryoem.files.particles import Particles, view_directions
 
 
 @dataclass(frozen=True)
-class PopulatedView:
-    """A cone of viewing directions."""
+class Cone:
+    """Particles seen from about one direction."""
 
-    rot: float  # RELION's angles of the centre, in degrees, rounded
+    rot: float  # RELION's angles of the direction, in degrees
     tilt: float
-    n_particles: int  # particles seen from within the cone
+    width: float  # largest angle to it, in degrees
+    n_particles: int
+
+    @property
+    def view(self) -> tuple[float, float]:
+        """Rot and tilt."""
+        return self.rot, self.tilt
 
     @property
     def direction(self) -> np.ndarray:
-        """The unit vector of the centre, (3,)."""
-        return view_directions(np.array([[self.rot, self.tilt, 0.0]]))[0]
+        """The unit vector of the direction, (3,)."""
+        return view_directions(np.array([self.view]))[0]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_particles:,} images within {self.width:g}° of rot {self.rot:g}°, tilt "
+            f"{self.tilt:g}° (mirrored from behind)"
+        )
 
 
 def known_directions(particles: Particles) -> np.ndarray:
@@ -45,9 +57,7 @@ def known_directions(particles: Particles) -> np.ndarray:
     return view_directions(particles.angles)
 
 
-def populated_views(
-    directions: np.ndarray, *, width: float = 10.0, n_views: int = 8
-) -> list[PopulatedView]:
+def populated_views(directions: np.ndarray, *, width: float = 10.0, n_views: int = 8) -> list[Cone]:
     """Return cones with many particles that do not overlap, the fullest first.
 
     >>> angles = np.array([[90.0, 30, 0], [91, 30, 0], [0, 120, 0]])
@@ -59,50 +69,52 @@ def populated_views(
     Shapes: directions (n, 3).
     """
     require_number("width", width, low=0.01, high=90)
-    require_count("n_views", n_views, low=1, high=10_000)
     tree = KDTree(directions)
     # Cones are tried around some directions: among 4000 of any density, one is near the centre of
     # the fullest cone.
     candidates = directions[:: ceil_div(len(directions), 4000)]
-    counts = _counts_within(tree, candidates, width)
+    counts = counts_within(tree, candidates, width)
     # At a distance of two half-widths cones touch, and most of them are the sides of one preferred
     # direction. Wider cones than opposite directions allow overlap all others.
     apart = np.cos(np.radians(min(3.0 * width, 180)))
-    found: list[PopulatedView] = []
+    found: list[Cone] = []
     while len(candidates) and len(found) < n_views:
-        best = _centred_view(tree, candidates[counts.argmax()], width)
-        found.append(best)
-        free = candidates @ best.direction < apart
+        found.append(_centred_cone(tree, candidates[counts.argmax()], width))
+        free = candidates @ found[-1].direction < apart
         candidates, counts = candidates[free], counts[free]
-    return sorted(found, key=lambda view: -view.n_particles)
+    return sorted(found, key=lambda cone: -cone.n_particles)
 
 
-def _centred_view(tree: KDTree, candidate: np.ndarray, width: float) -> PopulatedView:
+def _centred_cone(tree: KDTree, candidate: np.ndarray, width: float) -> Cone:
     """Return the cone around a direction, or around the mean of the directions there.
 
     Whichever holds more particles once its centre is rounded.
     """
     near = tree.query_ball_point(candidate, _chord(width))
-    mean = tree.data[near].mean(axis=0)
-    views = []
-    for centre in (mean, candidate):
-        # A centre in whole degrees is too coarse for a narrow cone.
-        digits = 0 if width >= 5.0 else 2
+    # A centre in whole degrees is too coarse for a narrow cone.
+    digits = 0 if width >= 5.0 else 2
+    cones = []
+    for centre in (tree.data[near].mean(axis=0), candidate):
         # Zero is added to turn -0 into 0.
         rot, tilt = (round(angle, digits) + 0.0 for angle in direction_angles(centre).tolist())
-        view = PopulatedView(rot, tilt, 0)
-        count = _counts_within(tree, view.direction[None], width)[0]
-        views.append(PopulatedView(rot, tilt, int(count)))
-    return max(views, key=lambda view: view.n_particles)
+        count = counts_within(tree, view_directions(np.array([[rot, tilt]])), width)[0]
+        cones.append(Cone(rot, tilt, width, int(count)))
+    return max(cones, key=lambda cone: cone.n_particles)
 
 
 def direction_angles(directions: np.ndarray) -> np.ndarray:
-    """Return RELION's rot and tilt of directions, (..., 3), in degrees, (..., 2)."""
+    """Return RELION's rot and tilt of directions, (..., 3), in degrees, (..., 2).
+
+    Along the axis, rot is 0.
+    """
     x, y, z = np.moveaxis(directions, -1, 0)
-    return np.degrees(np.stack([np.arctan2(y, x), np.arctan2(np.hypot(x, y), z)], axis=-1))
+    across = np.hypot(x, y)
+    rot = np.where(across > 1e-7, np.arctan2(y, x), 0.0)
+    return np.degrees(np.stack([rot, np.arctan2(across, z)], axis=-1))
 
 
-def _counts_within(tree: KDTree, centres: np.ndarray, width: float) -> np.ndarray:
+def counts_within(tree: KDTree, centres: np.ndarray, width: float) -> np.ndarray:
+    """Return how many directions lie within `width` degrees of each centre."""
     return tree.query_ball_point(centres, _chord(width), return_length=True, workers=cores())
 
 
@@ -145,9 +157,7 @@ class SphereCells:
         x, y, z = directions.T
         if self.half:
             x, y, z = np.where(z < 0, -1, 1) * directions.T
-        last = len(self.per_band) - 1
-        edges = self.heights[1:-1]
-        band = np.clip(np.searchsorted(-edges, -z, side="right"), 0, last)
+        band = np.searchsorted(-self.heights[1:-1], -z, side="right")
         share = (np.arctan2(y, x) / (2 * np.pi) + 0.5) % 1
         here = (share * self.per_band[band]).astype(int)
         first = np.cumsum(self.per_band) - self.per_band

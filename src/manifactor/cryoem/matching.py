@@ -58,33 +58,20 @@ def match(labels: np.ndarray, others: Sequence[Place], *, n_bins: int) -> Matchi
     table = table.reshape(n_bins, n_cells)
     target = _common_distribution(table, used)
     # All samples of a bin in one cell share the weight that the cell is to have.
+    shares = target[cell] / table[bins, cell]
     weights = np.zeros(len(labels))
-    weights[inside] = target[cell] / table[bins, cell]
-
+    weights[inside] = shares
+    sums, squares = (np.bincount(bins, w, minlength=n_bins) for w in (shares, shares**2))
     before = _unevenness(np.ones(len(inside)), bins, places)
-    after = _unevenness(weights[inside], bins, places)
+    after = _unevenness(shares, bins, places)
     return Matching(
         weights=weights,
-        effective_sizes=effective_sizes(weights, labels, n_bins=n_bins),
+        effective_sizes=np.divide(sums**2, squares, out=np.zeros(n_bins), where=squares > 0),
         counts=counts,
         n_cells=int(np.count_nonzero(target)),
         dropped=float(1 - np.count_nonzero(weights) / counts.sum()),
         unevenness=(before, after),
     )
-
-
-def effective_sizes(weights: np.ndarray, labels: np.ndarray, *, n_bins: int) -> np.ndarray:
-    """Return (sum w)^2 / sum w^2 of every bin, 0 for one without weight.
-
-    >>> weights, labels = np.array([1.0, 1.0, 3.0]), np.array([0, 0, 1])
-    >>> effective_sizes(weights, labels, n_bins=3).tolist()
-    [2.0, 1.0, 0.0]
-    """
-    inside = labels >= 0
-    bins, w = labels[inside], weights[inside]
-    sums = np.bincount(bins, w, minlength=n_bins)
-    squares = np.bincount(bins, w**2, minlength=n_bins)
-    return np.divide(sums**2, squares, out=np.zeros(n_bins), where=squares > 0)
 
 
 def joint_cells(places: Sequence[Place], *, smallest: int, n_samples: int) -> np.ndarray:
@@ -99,13 +86,13 @@ def joint_cells(places: Sequence[Place], *, smallest: int, n_samples: int) -> np
         # More cells than these of one factor gain nothing that counts; a surface needs more of them
         # than a line.
         n_cells = int(np.clip(affordable, 2, 48 if place.topology == "other" else 12))
-        own = _even_cells(_unrolled(place).reshape(n_samples, -1), n_cells)
+        own = _even_cells(unrolled(place).reshape(n_samples, -1), n_cells)
         # Most joint cells of several factors are empty; `unique` closes the gaps.
         joint = np.unique(joint * n_cells + own, return_inverse=True)[1]
     return joint
 
 
-def _unrolled(place: Place) -> np.ndarray:
+def unrolled(place: Place) -> np.ndarray:
     """Return the coordinate; a circle's counted from the end of its largest gap.
 
     So no cell reaches across the gap.

@@ -1,28 +1,27 @@
 """Images of one view in one frame: CTF treated, centred, turned in plane."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy import fft, ndimage
 
-from manifactor._support.threads import cores
-from manifactor.cryoem.ctf import Optics, contrast_transfer_at
+from manifactor._support.threads import cores, map_threads
+from manifactor.cryoem.ctf import Optics, contrast_transfer_at, image_frequencies
 from manifactor.cryoem.files.particles import Particles
-from manifactor.cryoem.files.stacks import ImageArray, ImageSource
+from manifactor.cryoem.files.stacks import ImageSource
 
 
 @dataclass(frozen=True)
 class View:
-    """Images of one view, brought into one frame.
+    """Images of one view, brought into one frame; or volumes, which are taken as they are.
 
     Their CTF phases are flipped, or they are multiplied by their CTF, if asked for; they are
     centred, and turned in plane to a common orientation.
     """
 
-    source: ImageSource | ImageArray
+    source: ImageSource
     particles: Particles | None = None  # in the order of the source; None for a bare stack
     flip: bool = False  # whether to flip the phases
     # The view to whose orientation images are turned; None for that of the first
@@ -63,45 +62,29 @@ class View:
             turns=None if turns is None else turns[rows],
         )
 
-    def block_rows(self, rows: np.ndarray | None = None, *, n_blocks: int = 1) -> list[np.ndarray]:
-        """Return the rows of each block, or of `n_blocks` successive blocks together."""
-        return self.source.block_rows(rows, n_blocks=n_blocks)
-
     def blocks(self, rows: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield pairs (rows, images)."""
         for here, images in self.source.blocks(rows):
-            filtered = self._filtered(images, here)
-            yield here, self._aligned(self._faced(filtered, here), here)
+            if self.particles is not None:
+                images = self._in_frame(images, self.particles, here)
+            yield here, images
 
-    def _filtered(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        if self.particles is None or not (self.flip or self.weigh):
-            return images
-        size, pixel_size = images.shape[-1], self.source.pixel_size
-        here = self.particles[rows]
-        if self.weigh:
-            factor = applied_transfer(here, size, pixel_size)
-        else:
+    def _in_frame(self, images: np.ndarray, particles: Particles, rows: np.ndarray) -> np.ndarray:
+        """Return images of some of the particles, filtered, faced, centred and turned."""
+        pixel_size = self.source.pixel_size
+        if self.flip or self.weigh:
+            known = particles[rows], images.shape[-1], pixel_size
             # The phases only: multiplying by the CTF itself would weight the spectrum, and the
             # noise would no longer be the same in all images.
-            factor = np.sign(particle_ctf(here, size, pixel_size))
-        transformed = fft.rfft2(images, workers=cores()) * factor
-        return fft.irfft2(transformed, s=images.shape[1:], workers=cores())
-
-    def _faced(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        if self.mirrored is None or not self.mirrored[rows].any():
-            return images
-        # About the row of the centre, which stays: row k becomes row -k.
-        flipped = np.roll(images[:, ::-1], 1 - images.shape[1] % 2, axis=1)
-        return np.where(self.mirrored[rows][:, None, None], flipped, images)
-
-    def _aligned(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        if self.particles is None:
-            return images
-        turn = self._turned
-        shift = self.particles.shift_at(self.source.pixel_size)
-        psi = np.zeros(len(rows)) if turn is None else turn[rows]
-        shifts = np.zeros((len(rows), 2)) if shift is None else shift[rows]
-        return aligned(images, psi, shifts)
+            factor = applied_transfer(*known) if self.weigh else np.sign(particle_ctf(*known))
+            transformed = fft.rfft2(images, workers=cores()) * factor
+            images = fft.irfft2(transformed, s=images.shape[1:], workers=cores())
+        if self.mirrored is not None and self.mirrored[rows].any():
+            # About the row of the centre, which stays: row k becomes row -k.
+            flipped = np.roll(images[:, ::-1], 1 - images.shape[1] % 2, axis=1)
+            images = np.where(self.mirrored[rows][:, None, None], flipped, images)
+        psi = np.zeros(len(rows)) if self._turned is None else self._turned[rows]
+        return aligned(images, psi, particles.shift_at(pixel_size)[rows])
 
     # Computed once, not for every block: it needs the rotations of all particles.
     @cached_property
@@ -111,7 +94,7 @@ class View:
         return self.particles.turned(self.frame)
 
 
-def can_weigh(source: ImageSource | ImageArray, particles: Particles | None) -> bool:
+def can_weigh(source: ImageSource, particles: Particles | None) -> bool:
     """Return whether means of images can be corrected for their CTF."""
     has_defocus = particles is not None and "defocus_u" in particles.microscope
     return has_defocus and source.pixel_size_stated
@@ -120,15 +103,11 @@ def can_weigh(source: ImageSource | ImageArray, particles: Particles | None) -> 
 def applied_transfer(particles: Particles, size: int, pixel_size: float) -> np.ndarray | float:
     """Return what to multiply images by, so that each has its CTF twice.
 
-    That is the CTF; without its signs if phases are flipped already; 1 if the images were
-    multiplied by their CTF before.
+    That is the CTF as they have it; 1 if they were multiplied by it before.
     """
-    known = particles.microscope
-    if np.any(known.get("premultiplied", 0)):
+    if np.any(particles.microscope.get("premultiplied", 0)):
         return 1.0
-    ctf = particle_ctf(particles, size, pixel_size)
-    flipped = np.asarray(known.get("flipped", 0), bool).reshape(-1, 1, 1)
-    return np.where(flipped, np.abs(ctf), ctf)
+    return particle_ctf(particles, size, pixel_size)
 
 
 def can_flip(particles: Particles) -> bool:
@@ -166,30 +145,31 @@ def aligned(images: np.ndarray, psi: np.ndarray, shift: np.ndarray) -> np.ndarra
         )
 
     # Threads are enough: scipy releases the interpreter lock while it interpolates.
-    with ThreadPoolExecutor(cores()) as pool:
-        list(pool.map(align, np.flatnonzero(moved)))
+    map_threads(align, np.flatnonzero(moved).tolist())
     return out
 
 
 def particle_ctf(particles: Particles, size: int, pixel_size: float) -> np.ndarray:
     """Compute the contrast transfer function of each particle on ``rfft2``'s grid."""
-    rows, columns = np.fft.fftfreq(size, pixel_size), np.fft.rfftfreq(size, pixel_size)
-    x, y = np.meshgrid(columns, rows)
-    return particle_ctf_at(particles, x, y)
+    return particle_ctf_at(particles, *image_frequencies(size, pixel_size))
 
 
 def particle_ctf_at(particles: Particles, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Compute the CTF of each particle at frequencies (x, y) in 1 / Angstrom."""
+    """Compute the CTF of each particle at frequencies (x, y) in 1 / Angstrom.
+
+    It is without its signs if phases are flipped already.
+    """
     known = particles.microscope
     # What is not known of the microscope is that of most of today.
     names = ("voltage", "spherical_aberration", "amplitude_contrast")
-    optics = Optics(**{name: known[name] for name in names if name in known})
-    return contrast_transfer_at(
+    ctf = contrast_transfer_at(
         x,
         y,
         known["defocus_u"],
-        known.get("defocus_v", known["defocus_u"]),
+        known.get("defocus_v"),
         angle=known.get("defocus_angle", 0.0),
         phase_shift=known.get("phase_shift", 0.0),
-        optics=optics,
+        optics=Optics(**{name: known[name] for name in names if name in known}),
     )
+    flipped = np.asarray(known.get("flipped", 0), bool).reshape(-1, *x.ndim * (1,))
+    return np.where(flipped, np.abs(ctf), ctf)

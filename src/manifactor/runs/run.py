@@ -11,7 +11,7 @@ from manifactor._support.files import real_path
 from manifactor.cryoem.files.cryosparc import read_cs
 from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.cryoem.files.particles import Particles
-from manifactor.cryoem.files.stacks import STACK_SUFFIXES, ImageSource, volume_series
+from manifactor.cryoem.files.stacks import STACK_SUFFIXES, volume_series
 from manifactor.cryoem.files.star import read_star
 from manifactor.cryoem.one_view import View, can_weigh
 from manifactor.runs.checkpoints import last_changed
@@ -122,10 +122,10 @@ class Run:
         places = tuple(place[near] for place in self.places)
         return replace(self, rows=self.rows[near], places=places, view=view)
 
-    def images(self) -> View | ImageSource:
+    def images(self) -> View:
         """Return the images, or volumes, of the run's samples, in their order."""
         if self.input.is_dir():
-            return volume_series(self.input)
+            return View(volume_series(self.input))
         particles = self.particles if "particles" in self.record else None
         if "components" in self.record and not self.input.exists():
             raise ValueError(

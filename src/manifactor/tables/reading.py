@@ -9,13 +9,18 @@ import numpy as np
 from manifactor._support.files import require_regular_file
 from manifactor._support.parameters import require_count, require_number
 from manifactor._support.values import bad_values
-from manifactor.cryoem.components import Components, image_components, require_filters
+from manifactor.cryoem.components import (
+    Components,
+    VolumeComponents,
+    image_components,
+    require_filters,
+    volume_components,
+)
 from manifactor.cryoem.files.cryosparc import read_cs
 from manifactor.cryoem.files.formats import ParticleChoice, group_sizes
 from manifactor.cryoem.files.particles import PIXEL_SIZE_LABELS, Particles, view_directions
 from manifactor.cryoem.files.stacks import STACK_SUFFIXES, ImageSource, stack_images, volume_series
 from manifactor.cryoem.one_view import View
-from manifactor.cryoem.volumes import VolumeComponents, volume_components
 from manifactor.estimators.arrays import FEWEST_SAMPLES
 from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns
 from manifactor.tables.files import MODE, read_table
@@ -287,7 +292,6 @@ def _unread_images(path: Path, particles: Particles | None, given: Given) -> Unr
     settings = given.settings
     view = run_images(path, particles, phase_flip=settings.phase_flip, choice=given.choice)
     source = view.source
-    assert isinstance(source, ImageSource)
     if len(source) < FEWEST_SAMPLES:
         raise ValueError(
             f"a fit needs at least {FEWEST_SAMPLES} images, and hundreds to show a motion; "

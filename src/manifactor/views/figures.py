@@ -10,11 +10,10 @@ import numpy as np
 
 from manifactor._support.errors import one_line
 from manifactor.cryoem.all_views.model import UNKNOWN, angles_of, visibility
-from manifactor.cryoem.all_views.shown import Cone
+from manifactor.cryoem.all_views.shown import GivenVolumes
 from manifactor.cryoem.all_views.volumes import RunMotions
 from manifactor.cryoem.averages import Averages, average, place_captions
-from manifactor.cryoem.directions import sphere_cells
-from manifactor.cryoem.given_volumes import GivenVolumes
+from manifactor.cryoem.directions import Cone, sphere_cells
 from manifactor.cryoem.pictures import enlarged, movie_bytes, png_bytes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factor import angle_matrix, owners
@@ -204,7 +203,7 @@ def _averaged(run: Run, found: Averages, cone: Cone | None) -> str:
     total = len(run.rows)
     amount = f"{total:,} {kind}"
     if cone is not None:
-        total, amount = cone.n_images, str(cone)
+        total, amount = cone.n_particles, str(cone)
     if total > MOST_AVERAGED:
         amount = f"{MOST_AVERAGED:,} of {amount}, drawn at random"
     corrected = ", corrected for their CTF" if found.ctf_corrected else ""
@@ -358,7 +357,7 @@ def blind_sentence(motions: RunMotions, motion: int) -> str:
     deviations = np.where(views.counts > 0, views.deviations[:, motion], 0.0)
     worst = angles_of(views.directions[[deviations.argmax()]])[0]
     best = motions.best_view(motion)
-    share = visibility(views, motion).blind_particles
+    share = visibility(views, motion)["blind_particles"]
     what = (
         "Deviation expected of a coordinate that a single image tells, by direction"
         if motions.expected

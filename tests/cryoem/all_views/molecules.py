@@ -3,8 +3,7 @@
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from manifactor.cryoem.all_views.slices import VolumeGrid
-from manifactor.cryoem.all_views.transforms import Transforms
+from manifactor.cryoem.all_views.transforms import Transforms, VolumeGrid
 
 WIDTH = 0.05  # of a blob, in units of the box
 

@@ -10,12 +10,12 @@ import mrcfile
 import numpy as np
 import pytest
 
+from manifactor._support.stages import Stages
 from manifactor._support.workers import Here
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.placing import place_particles
 from manifactor.cryoem.all_views.principal import principal_volumes
-from manifactor.cryoem.all_views.slices import VolumeGrid
-from manifactor.cryoem.all_views.transforms import read_transforms
+from manifactor.cryoem.all_views.transforms import VolumeGrid, read_transforms, transform_grid
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import stack_images
 from manifactor.runs.checkpoints import Checkpoints
@@ -45,25 +45,18 @@ def known():
     return moving(N)
 
 
-def placed(known, **options):
+def placed(known, *, stages=None, **options):
     images, places = known
+    options["stages"] = stages or Stages()
     return place_particles(images, MOTIONS, np.arange(150), places[:150], **options)
 
 
 def bits_of(known, **options):
     """All that is found of images, as bytes."""
-    principal = principal_volumes(known[0], **options)
+    principal = principal_volumes(known[0], stages=Stages(), **options)
     found = placed(known, **options)
-    arrays = (
-        principal.volumes,
-        principal.coordinates,
-        principal.covariance,
-        found.volumes,
-        found.places,
-        found.deviations,
-        found.consistency,
-    )
-    return [array.tobytes() for array in arrays]
+    arrays = {**vars(principal), **{k: v for k, v in vars(found).items() if k != "motions"}}
+    return {name: array.tobytes() for name, array in arrays.items()}
 
 
 @pytest.mark.slow
@@ -81,28 +74,16 @@ def stack(tmp_path):
     images = rng.standard_normal((40, 16, 16)).astype(np.float32)
     mrcfile.write(tmp_path / "a.mrcs", images)
     angles, shift = rng.uniform(0, 90, (40, 3)), rng.uniform(-2, 2, (40, 2))
-    particles = Particles(
-        tmp_path / "a.star",
-        np.arange(40),
-        stack=np.repeat("a.mrcs", 40),
-        slice=np.arange(40),
-        angles=angles,
-        shift=shift,
-    )
+    names = {"stack": np.repeat("a.mrcs", 40), "slice": np.arange(40)}
+    particles = Particles(tmp_path / "a.star", np.arange(40), angles=angles, shift=shift, **names)
     source = stack_images(tmp_path / "a.mrcs", pixel_size=2.0)
     return replace(source, block_bytes=12 * 4 * 16**2), particles
 
 
-def read(source, particles, **options):
-    rng = np.random.default_rng(0)
-    return read_transforms(source, particles, rng=rng, **options).values
-
-
-def test_workers_read_their_own_blocks_of_a_stack(stack):
-    workers = PickledWorkers()
-    values = read(*stack, workers=workers)
-    assert workers.done == 4 * ["_coefficients"]
-    np.testing.assert_array_equal(values, read(*stack))
+def read(source, particles, *, stages=None, **options):
+    options |= {"rng": np.random.default_rng(0), "stages": stages or Stages()}
+    grid = transform_grid(source, particles)
+    return read_transforms(source, particles, grid, **options).values
 
 
 class Interrupted(PickledWorkers):
@@ -127,8 +108,7 @@ def test_reading_goes_on_where_it_was_stopped(stack, tmp_path):
     values = read(*stack, stages=kept(resume=True), workers=workers)
     assert workers.done == ["_coefficients"]
     np.testing.assert_array_equal(values, read(*stack))
-    names = sorted(path.name for path in (tmp_path / "kept").iterdir())
-    assert names == ["images.npz", "noise.npz"]
+    assert {path.name for path in (tmp_path / "kept").iterdir()} == {"images.npz", "noise.npz"}
 
 
 def test_reading_is_not_resumed_with_another_seed_or_other_stacks(stack, tmp_path):

@@ -8,19 +8,27 @@ from scipy.constants import golden
 from scipy.spatial import KDTree
 from scipy.spatial.transform import Rotation
 
+from manifactor.cryoem.all_views.principal import compared_spaces, nuisances, without_nuisances
 from manifactor.cryoem.all_views.regression import FeatureMoments, map_likelihoods, volumes_from
-from manifactor.cryoem.all_views.slices import PADDING, point_group
+from manifactor.cryoem.all_views.transforms import PADDING, point_group
 
 from .molecules import BODY, GRID, random_rotations, symmetric, transforms_of, volume_of
 
 
+def still(count, rotations, body=BODY[None]):
+    return transforms_of(np.repeat(body, count, axis=0), rotations)
+
+
+def cosine(one, other):
+    return np.vdot(one, other).real / (np.linalg.norm(one) * np.linalg.norm(other))
+
+
 def test_a_slice_is_the_transform_of_the_projection():
     rotations = random_rotations(20)
-    exact = transforms_of(np.repeat(BODY[None], 20, axis=0), rotations).values
+    exact = still(20, rotations).values
     sharp = GRID.sharpened(volume_of(BODY)[None])[0]
     slices = (GRID.slices(rotations) @ sharp).reshape(exact.shape)
-    error = np.linalg.norm(slices - exact) / np.linalg.norm(exact)
-    assert error < 0.04
+    assert np.linalg.norm(slices - exact) < 0.04 * np.linalg.norm(exact)
 
 
 def test_bounded_volumes_are_real_and_inside_the_ball():
@@ -30,25 +38,21 @@ def test_bounded_volumes_are_real_and_inside_the_ball():
     cube = bounded.reshape(3 * (GRID.side,))
     np.testing.assert_allclose(cube, cube[::-1, ::-1, ::-1].conj(), atol=1e-9)
     density = GRID.densities(bounded)[0]
-    axis = np.arange(GRID.side) - GRID.half
-    x, y, z = np.meshgrid(axis, axis, axis, indexing="ij")
+    distance = np.linalg.norm(np.indices(density.shape) - GRID.half, axis=0)
     # The box is half as wide as the cube.
-    outside = np.sqrt(x**2 + y**2 + z**2) > GRID.radius * GRID.side / PADDING + 1
+    outside = distance > GRID.radius * GRID.side / PADDING + 1
     # Without the highest frequencies the ball has no sharp surface.
     assert (density[outside] ** 2).sum() < 0.1 * (density**2).sum()
 
 
 def test_a_volume_is_found_from_its_projections():
-    images = transforms_of(np.repeat(BODY[None], 600, axis=0), random_rotations(600))
+    images = still(600, random_rotations(600))
     found = volumes_from(images, FeatureMoments.known(np.ones((600, 1))))[0]
-    expected = volume_of(BODY)
     frequency = np.stack(np.meshgrid(*3 * (GRID.axis,), indexing="ij")).reshape(3, -1)
     distance = np.linalg.norm(frequency, axis=0)
     # The offset of an image is not used, so frequency 0 is only extrapolated.
     shown = (distance > 0) & (distance <= GRID.cut)
-    product = np.vdot(found[shown], expected[shown]).real
-    lengths = np.linalg.norm(found[shown]) * np.linalg.norm(expected[shown])
-    assert product / lengths > 0.97
+    assert cosine(found[shown], volume_of(BODY)[shown]) > 0.97
 
 
 def both_terms(terms):
@@ -56,30 +60,17 @@ def both_terms(terms):
 
 
 def test_the_likelihood_is_highest_at_the_true_features():
-    rng = np.random.default_rng(3)
-    first, second = volume_of(BODY), volume_of(-BODY)
-    weights = rng.uniform(0.5, 1.5, size=(50, 2))
-    rotations = random_rotations(50)
-    sharp = GRID.sharpened(np.stack([first, second]))
-    slices = (GRID.slices(rotations) @ sharp.T).reshape(50, -1, 2)
-    images = transforms_of(np.repeat(BODY[None], 50, axis=0), rotations)
+    weights = np.random.default_rng(3).uniform(0.5, 1.5, size=(50, 2))
+    rotations, volumes = random_rotations(50), np.stack([volume_of(BODY), volume_of(-BODY)])
+    slices = (GRID.slices(rotations) @ GRID.sharpened(volumes).T).reshape(50, -1, 2)
     values = np.einsum("nmf,nf->nm", slices, weights).astype(np.complex64)
-    images = replace(images, values=values)
-    linear, quadratic = map_likelihoods(both_terms, images, np.stack([first, second]))
+    images = replace(still(50, rotations), values=values)
+    linear, quadratic = map_likelihoods(both_terms, images, volumes)
     best = np.linalg.solve(quadratic, linear[..., None])[..., 0]
     np.testing.assert_allclose(best, weights, rtol=1e-3)
 
 
 ORDERS = {"C1": 1, "c7": 7, "D3": 6, "T": 12, "O": 24} | dict.fromkeys(("I1", "I2", "I3", "I4"), 60)
-
-
-def turned_by(axis, turns):
-    unit = np.array(axis) / np.linalg.norm(axis)
-    return Rotation.from_rotvec(2 * np.pi / turns * unit).as_matrix()
-
-
-def holds(group, rotation):
-    return np.abs(group - rotation).max(axis=(1, 2)).min() < 1e-5
 
 
 @pytest.mark.parametrize("name", ORDERS)
@@ -98,9 +89,7 @@ def test_a_point_group_is_closed(name):
         ("T", 3, (0, 0, 1)),
         ("O", 4, (1, 0, 0)),
         ("I1", 2, (0, 1, 0)),
-        ("I1", 5, (golden, 0, -1)),
         ("I1", 5, (golden, 0, 1)),
-        ("I2", 2, (1, 0, 0)),
         ("I2", 5, (1, 0, golden)),
         ("I3", 5, (0, 0, 1)),
         ("I3", 3, (-0.491123, 0.356822, 0.794654)),
@@ -108,7 +97,9 @@ def test_a_point_group_is_closed(name):
     ],
 )
 def test_axes_lie_as_relion_has_them(name, turns, axis):
-    assert holds(point_group(name), turned_by(axis, turns))
+    unit = np.array(axis) / np.linalg.norm(axis)
+    rotation = Rotation.from_rotvec(2 * np.pi / turns * unit).as_matrix()
+    assert np.abs(point_group(name) - rotation).max(axis=(1, 2)).min() < 1e-5
 
 
 @pytest.mark.parametrize("name", ["C0", "X", "I", "C", "I5", "C4v", ""])
@@ -118,9 +109,39 @@ def test_other_symmetries_are_refused(name):
 
 
 def test_mates_of_a_symmetric_molecule_show_the_same():
-    mates = point_group("C2")
-    molecule = symmetric(BODY[None], mates)
-    images = transforms_of(np.repeat(molecule, 5, axis=0), random_rotations(5))
-    pairs = images.with_mates(mates)
-    seen = transforms_of(np.repeat(molecule, 10, axis=0), pairs.rotations)
+    molecule = symmetric(BODY[None], point_group("C2"))
+    pairs = replace(still(5, random_rotations(5), molecule), symmetry="C2").with_mates()
+    seen = still(10, pairs.rotations, molecule)
     np.testing.assert_allclose(pairs.values, seen.values, atol=1e-4)
+
+
+def moved_bodies(small=0.01):
+    """The body, a little shifted along or rotated about each axis."""
+    shifted = [BODY + small * axis for axis in np.eye(3)]
+    rotated = [BODY @ Rotation.from_rotvec(small * a).as_matrix().T for a in np.eye(3)]
+    return [*shifted, *rotated]
+
+
+def test_errors_of_poses_and_contrast_are_no_motion_but_what_moves_a_part_is():
+    bent = BODY.copy()
+    bent[:3] += [0.01, 0, -0.01]
+    mean = volume_of(BODY)
+    changes = [volume_of(body) - mean for body in (*moved_bodies(), bent)]
+    for change, expected in zip(changes[:6], nuisances(mean, GRID), strict=False):
+        assert abs(cosine(change, expected)) > 0.95
+    volumes = np.stack([mean, *changes, 0.1 * mean])
+    left = np.linalg.norm(without_nuisances(volumes, GRID)[1:], axis=1)
+    share = left / np.linalg.norm(volumes[1:], axis=1)
+    assert np.all(share[:6] < 0.3)
+    assert share[6] > 0.4
+    assert share[7] < 1e-6
+
+
+def test_volumes_of_the_same_space_agree_in_any_basis():
+    rng = np.random.default_rng(0)
+    half = rng.standard_normal((4, 40)) + 1j * rng.standard_normal((4, 40))
+    first = np.hstack([half, half[:, ::-1].conj()])
+    second = first.copy()
+    second[1:] = rng.standard_normal((3, 3)) @ first[1:]
+    agreement, _ = compared_spaces(first, second)
+    np.testing.assert_allclose(agreement, 1, rtol=1e-6)

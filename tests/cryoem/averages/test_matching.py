@@ -17,10 +17,16 @@ def bin_means(values, labels, weights):
     return np.bincount(labels, weights * values) / np.bincount(labels, weights)
 
 
+def matched(a, *others, n_bins):
+    """Bins along an interval, matched over other factors, and their labels."""
+    labels, _ = bin_labels(a, "interval", n_bins=n_bins)
+    places = [each if isinstance(each, Place) else Place(each, "interval") for each in others]
+    return match(labels, places, n_bins=n_bins), labels
+
+
 def test_matched_bins_have_the_same_mean_of_a_dependent_factor(rng):
     a, b = dependent(rng)
-    labels, _ = bin_labels(a, "interval", n_bins=10)
-    matching = match(labels, [Place(b, "interval")], n_bins=10)
+    matching, labels = matched(a, b, n_bins=10)
     assert np.ptp(bin_means(b, labels, np.ones(len(b)))) > 0.5
     assert np.ptp(bin_means(b, labels, matching.weights)) < 0.03
     for quantile in (0.25, 0.5, 0.75):
@@ -29,12 +35,6 @@ def test_matched_bins_have_the_same_mean_of_a_dependent_factor(rng):
     assert matching.unevenness[0] > 1.7
     assert matching.unevenness[1] < 0.1
     assert 0 <= matching.dropped < 0.2
-
-
-def test_effective_sizes_are_those_of_the_weights_and_below_the_counts(rng):
-    a, b = dependent(rng)
-    labels, _ = bin_labels(a, "interval", n_bins=10)
-    matching = match(labels, [Place(b, "interval")], n_bins=10)
     for k in range(10):
         own = matching.weights[labels == k]
         assert own.sum() == pytest.approx(1)
@@ -46,8 +46,7 @@ def test_effective_sizes_are_those_of_the_weights_and_below_the_counts(rng):
 
 def test_independent_factors_lose_little_by_matching(rng):
     a, b = rng.uniform(size=(2, 4000))
-    labels, _ = bin_labels(a, "interval", n_bins=8)
-    matching = match(labels, [Place(2 * np.pi * b, "circle")], n_bins=8)
+    matching, _ = matched(a, Place(2 * np.pi * b, "circle"), n_bins=8)
     assert (matching.effective_sizes > 0.85 * matching.counts).all()
     assert matching.n_cells == 12
     assert matching.dropped == 0
@@ -57,23 +56,26 @@ def test_several_factors_circles_and_surfaces_are_matched_at_once(rng):
     a, b = dependent(rng, 20_000)
     sheet = np.column_stack([b + 0.1 * rng.normal(size=len(a)), rng.uniform(size=len(a))])
     angle = (120 * a + 40 * rng.normal(size=len(a))) % 360
-    labels, _ = bin_labels(a, "interval", n_bins=4)
-    matching = match(labels, [Place(np.radians(angle), "circle"), Place(sheet, "other")], n_bins=4)
+    others = Place(np.radians(angle), "circle"), Place(sheet, "other")
+    matching, _ = matched(a, *others, n_bins=4)
     assert matching.unevenness[0] > 1.3
     assert matching.unevenness[1] < 0.2
 
 
-def test_the_start_of_a_circle_does_not_matter(rng):
-    a = rng.uniform(size=4000)
-    angle = 120 * a + 40 * rng.normal(size=4000)
-    labels, _ = bin_labels(a, "interval", n_bins=4)
-    matchings = [
-        match(labels, [Place(np.radians((angle + start) % 360), "circle")], n_bins=4)
+def test_neither_the_start_of_a_circle_nor_the_order_of_samples_matters(rng):
+    a = rng.uniform(size=2000)
+    angle = 120 * a + 40 * rng.normal(size=2000)
+    first, *others = (
+        matched(a, Place(np.radians((angle + start) % 360), "circle"), n_bins=4)[0]
         for start in (0, 77, 200)
-    ]
-    assert all(matching.weights == pytest.approx(matchings[0].weights) for matching in matchings)
-    assert matchings[0].unevenness[0] > 1.3
-    assert matchings[0].unevenness[1] < 0.1
+    )
+    assert all(other.weights == pytest.approx(first.weights) for other in others)
+    assert first.unevenness[0] > 1.3
+    assert first.unevenness[1] < 0.1
+    order = rng.permutation(2000)
+    turned = Place(np.radians(angle[order] % 360), "circle")
+    again, _ = matched(a[order], turned, n_bins=4)
+    assert again.weights == pytest.approx(first.weights[order])
 
 
 def test_places_that_a_bin_lacks_have_no_weight(rng):
@@ -103,38 +105,18 @@ def test_bins_too_small_to_match_take_no_part(rng):
     assert matching.dropped == pytest.approx(5 / 205)
 
 
-def test_bins_without_a_common_place_are_refused_with_the_poorest_bin():
+def test_bins_that_cannot_be_matched_are_refused():
     b = np.linspace(0, 1, 200)
-    labels, _ = bin_labels(b, "interval", n_bins=4)
-    with pytest.raises(
-        ValueError, match=r"none of the 6 cells .* all 4 bins: bin \d lacks [45] of them. .*--bins"
-    ):
-        match(labels, [Place(b, "interval")], n_bins=4)
-
-
-def test_too_few_samples_are_refused():
-    with pytest.raises(
-        ValueError,
-        match=r"at least 16 samples .* fullest of 5 bins has 3. Take fewer bins \(--bins\)",
-    ):
+    with pytest.raises(ValueError, match=r"none of the 6 cells .* bin \d lacks [45] of them"):
+        matched(b, b, n_bins=4)
+    with pytest.raises(ValueError, match=r"at least 16 samples .* fullest of 5 bins has 3"):
         match(np.array([0, 0, 0, 1]), [Place(np.zeros(4), "interval")], n_bins=5)
-
-
-def test_order_of_the_samples_does_not_matter(rng):
-    a, b = dependent(rng, 500)
-    order = rng.permutation(500)
-    labels, _ = bin_labels(a, "interval", n_bins=5)
-    weights = match(labels, [Place(b, "interval")], n_bins=5).weights
-    assert match(labels[order], [Place(b[order], "interval")], n_bins=5).weights == pytest.approx(
-        weights[order]
-    )
 
 
 def test_fewer_samples_in_a_cell_make_more_cells_and_match_closer(rng, monkeypatch):
     a, b = dependent(rng, 600)
-    labels, _ = bin_labels(a, "interval", n_bins=3)
-    fine = match(labels, [Place(b, "interval")], n_bins=3)
+    fine, _ = matched(a, b, n_bins=3)
     monkeypatch.setattr(matching_module, "SAMPLES_PER_CELL", 40)
-    coarse = match(labels, [Place(b, "interval")], n_bins=3)
+    coarse, _ = matched(a, b, n_bins=3)
     assert coarse.n_cells < fine.n_cells
     assert fine.unevenness[1] < coarse.unevenness[1] < coarse.unevenness[0]

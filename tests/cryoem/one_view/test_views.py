@@ -1,10 +1,12 @@
+"""Images of one view in one frame, and facts about the contrast transfer function."""
+
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import fft
 
-from manifactor.cryoem.ctf import contrast_transfer
+from manifactor.cryoem.ctf import Optics, contrast_transfer, contrast_transfer_at
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageArray
 from manifactor.cryoem.one_view import View, aligned, particle_ctf
@@ -12,7 +14,8 @@ from manifactor.cryoem.one_view import View, aligned, particle_ctf
 PIXEL = 4.0
 
 
-def view_of(images, particles=None, *, flip=False):
+def view_of(images, *, flip=False, count=0, **known):
+    particles = Particles(Path("a.star"), np.arange(count), **known) if count else None
     return View(ImageArray(images, PIXEL), particles, flip)
 
 
@@ -25,10 +28,8 @@ def blob(x, y, size=64):
 def test_an_image_is_turned_back_by_psi_and_moved_by_its_shift():
     # psi takes the point (x, y) of the upright image to (x cos + y sin, -x sin + y cos), as RELION's matrix does
     angle, (x, y), shift = np.radians(35.0), (10.0, -4.0), np.array([3.0, -2.0])
-    at = (
-        np.array([x * np.cos(angle) + y * np.sin(angle), -x * np.sin(angle) + y * np.cos(angle)])
-        - shift
-    )
+    cosine, sine = np.cos(angle), np.sin(angle)
+    at = np.array([x * cosine + y * sine, -x * sine + y * cosine]) - shift
     found = aligned(blob(*at)[None], np.array([35.0]), shift[None])[0]
     assert np.abs(found - blob(x, y)).max() < 0.05
 
@@ -40,49 +41,115 @@ def test_images_that_need_no_turn_are_the_same_array():
 
 def test_the_frame_is_that_of_the_first_particle():
     images = np.stack([blob(10, 0), blob(0, -10)])  # turned by psi = 90: (10, 0) goes to (0, -10)
-    particles = Particles(
-        Path("a.star"), np.arange(2), angles=np.array([[0, 0, 20.0], [0, 0, 110.0]])
-    )
-    _, seen = next(iter(view_of(images, particles).blocks()))
+    angles = np.array([[0, 0, 20.0], [0, 0, 110.0]])
+    ((_, seen),) = view_of(images, count=2, angles=angles).blocks()
     np.testing.assert_allclose(seen[1], seen[0], atol=0.05)
 
 
 def test_flipped_phases_undo_the_signs_of_the_ctf():
-    defocus = np.array([12_000.0, 21_000.0])
-    ctf = contrast_transfer(64, PIXEL, defocus)
-    images = fft.irfft2(fft.rfft2(np.stack([blob(0, 0)] * 2)) * ctf, s=(64, 64)).astype(np.float32)
-    particles = Particles(Path("a.star"), np.arange(2), microscope={"defocus_u": defocus})
-    _, flipped = next(iter(view_of(images, particles, flip=True).blocks()))
-    np.testing.assert_allclose(
-        flipped, fft.irfft2(fft.rfft2(np.stack([blob(0, 0)] * 2)) * np.abs(ctf)), atol=1e-4
-    )
-    np.testing.assert_allclose(particle_ctf(particles, 64, PIXEL), ctf)
+    microscope = {"defocus_u": np.array([12_000.0, 21_000.0])}
+    ctf = contrast_transfer(64, PIXEL, microscope["defocus_u"])
+    truth = fft.rfft2(np.stack([blob(0, 0)] * 2))
+    images = fft.irfft2(truth * ctf, s=(64, 64)).astype(np.float32)
+    view = view_of(images, flip=True, count=2, microscope=microscope)
+    ((_, flipped),) = view.blocks()
+    np.testing.assert_allclose(flipped, fft.irfft2(truth * np.abs(ctf)), atol=1e-4)
+    np.testing.assert_allclose(particle_ctf(view.particles, 64, PIXEL), ctf)
 
 
 def test_phases_of_an_odd_box_are_flipped_back(rng):
     images = rng.normal(size=(4, 33, 33)).astype(np.float32)
-    microscope = {"defocus_u": np.full(4, 15_000.0)}
-    particles = Particles(Path("a.star"), np.arange(4), microscope=microscope)
-    _, flipped = next(view_of(images, particles, flip=True).blocks())
+    how = {"flip": True, "count": 4, "microscope": {"defocus_u": np.full(4, 15_000.0)}}
+    ((_, flipped),) = view_of(images, **how).blocks()
     assert not np.allclose(flipped, images, atol=0.1)
-    _, twice = next(view_of(flipped, particles, flip=True).blocks())
+    ((_, twice),) = view_of(flipped, **how).blocks()
     np.testing.assert_allclose(twice, images, atol=1e-4)
 
 
-def test_phases_cannot_be_flipped_without_defocus():
-    with pytest.raises(ValueError, match="where the defocus is known"):
-        view_of(blob(0, 0)[None], flip=True)
-
-
-def test_images_that_were_flipped_before_are_not_flipped_again():
-    microscope = {"defocus_u": np.ones(1), "flipped": np.ones(1)}
-    particles = Particles(Path("a.star"), np.arange(1), microscope=microscope)
-    with pytest.raises(ValueError, match="corrected already"):
-        view_of(blob(0, 0)[None], particles, flip=True)
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        ({}, "where the defocus is known"),
+        ({"defocus_u": np.ones(1), "flipped": np.ones(1)}, "corrected already"),
+    ],
+)
+def test_phases_are_flipped_where_the_defocus_is_known_and_once(known, message):
+    with pytest.raises(ValueError, match=message):
+        view_of(blob(0, 0)[None], flip=True, count=1, microscope=known)
 
 
 def test_a_bare_stack_has_no_frame():
     images = np.stack([blob(x, 0) for x in range(6)])
-    rows, seen = next(iter(View(ImageArray(images)).blocks(np.array([5, 2]))))
+    ((rows, seen),) = View(ImageArray(images)).blocks(np.array([5, 2]))
     assert rows.tolist() == [5, 2]
     np.testing.assert_array_equal(seen, images[rows])
+
+
+def wavelength(volt):
+    """From the constants of nature: mass of the electron, charge, Planck, light; in A."""
+    m, e, h, c = 9.1093837e-31, 1.602176634e-19, 6.62607015e-34, 299792458.0
+    return 1e10 * h / np.sqrt(2 * m * e * volt * (1 + e * volt / (2 * m * c**2)))
+
+
+@pytest.mark.parametrize("volt", [120e3, 200e3, 300e3])
+def test_the_wavelength_follows_from_the_constants_of_nature(volt):
+    assert Optics(voltage=volt / 1e3).wavelength == pytest.approx(wavelength(volt), rel=1e-5)
+
+
+def test_the_ctf_has_the_value_of_the_formula():
+    ctf = contrast_transfer(64, 1.5, 12000.0, phase_shift=30.0, optics=Optics(200.0, 1.4, 0.07))
+    k = 7 / (64 * 1.5)
+    length = wavelength(200e3)
+    chi = np.pi * length * 12000 * k**2 - np.pi / 2 * 1.4e7 * length**3 * k**4 + np.radians(30)
+    expected = np.sqrt(1 - 0.07**2) * np.sin(chi) + 0.07 * np.cos(chi)
+    assert ctf.shape == (1, 64, 33)
+    assert ctf[0, 0, 7] == pytest.approx(expected, abs=1e-4)
+    assert ctf[0, 7, 0] == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_first_zero_at_one_micrometre_and_300_kilovolts_lies_at_fourteen_angstrom():
+    frequency = np.arange(1, 1000) / 4096
+    optics = Optics(300.0, 2.7, 0.0)
+    ctf = contrast_transfer_at(frequency, 0 * frequency, 10000.0, optics=optics)[0]
+    zero = frequency[np.flatnonzero(np.diff(np.sign(ctf)))[0]]
+    # 14.03 A, Cs counts for little.
+    assert 1 / zero == pytest.approx(np.sqrt(wavelength(300e3) * 10000), rel=0.01)
+
+
+def test_at_zero_defocus_and_zero_frequency_the_ctf_is_the_amplitude_contrast():
+    centre = contrast_transfer(16, 2.0, [0.0, 1e4, -1e4])[:, 0, 0]
+    np.testing.assert_allclose(centre, 0.1, rtol=1e-6)
+    flat = contrast_transfer(16, 2.0, 0.0, optics=Optics(300.0, 0.0, 0.2))
+    np.testing.assert_allclose(flat, 0.2, rtol=1e-6)
+
+
+def test_an_astigmatic_ctf_has_the_two_defoci_along_and_across_its_angle():
+    both = contrast_transfer(64, 2.0, [10000.0] * 2, [15000.0] * 2, angle=[0.0, 90.0])
+    u, v = contrast_transfer(64, 2.0, [10000.0, 15000.0])
+    for turned, (along, across) in zip(both, ((u, v), (v, u)), strict=True):
+        np.testing.assert_allclose(turned[0], along[0], atol=1e-5)  # along columns, x
+        np.testing.assert_allclose(turned[:, 0], across[:, 0], atol=1e-5)
+    diagonal = contrast_transfer(64, 2.0, 10000.0, 15000.0, angle=45.0)[0]
+    np.testing.assert_allclose(diagonal[range(32), range(32)], u[range(32), range(32)], atol=1e-5)
+
+
+def test_each_image_may_have_its_own_microscope():
+    optics = Optics(np.array([200.0, 300.0]), np.array([2.0, 2.7]), np.array([0.07, 0.1]))
+    both = contrast_transfer(32, 2.0, [10000.0, 12000.0], phase_shift=[0.0, 20.0], optics=optics)
+    first = contrast_transfer(32, 2.0, 10000.0, optics=Optics(200.0, 2.0, 0.07))
+    second = contrast_transfer(32, 2.0, 12000.0, phase_shift=20.0, optics=Optics(300.0, 2.7, 0.1))
+    np.testing.assert_array_equal(both, np.concatenate([first, second]))
+
+
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        ({"voltage": 300000}, r"`voltage` must lie in \[1, 5000\] kV; got 300000"),
+        ({"voltage": np.array([300.0, -1.0])}, "got -1.0"),
+        ({"amplitude_contrast": 7}, r"`amplitude_contrast` must lie in \[0, 1\]; got 7"),
+        ({"spherical_aberration": np.nan}, r"`spherical_aberration` .* mm; got nan"),
+    ],
+)
+def test_a_microscope_that_cannot_be_is_refused(known, message):
+    with pytest.raises(ValueError, match=message):
+        Optics(**known)

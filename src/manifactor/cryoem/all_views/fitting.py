@@ -1,12 +1,12 @@
 """Particles of all views: read once, factored, placed, and written as a run folder."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from manifactor._support.errors import shell_line
 from manifactor._support.memory import available_memory
 from manifactor._support.parameters import Choice, choices_as_json
 from manifactor._support.stages import Stages
@@ -15,9 +15,14 @@ from manifactor.cryoem.all_views.model import UNKNOWN, MotionModel, motion_recor
 from manifactor.cryoem.all_views.motions import LEVELS, Motions
 from manifactor.cryoem.all_views.placing import PlacedParticles, even_places, place_particles
 from manifactor.cryoem.all_views.principal import REPRODUCIBLE, PrincipalVolumes, principal_volumes
-from manifactor.cryoem.all_views.slices import point_group
-from manifactor.cryoem.all_views.transforms import Transforms, read_transforms, transform_grid
-from manifactor.cryoem.all_views.volumes import MODEL_FILE, EvenScale, scales_of
+from manifactor.cryoem.all_views.transforms import (
+    Transforms,
+    VolumeGrid,
+    point_group,
+    read_transforms,
+    transform_grid,
+)
+from manifactor.cryoem.all_views.volumes import MODEL_FILE, Scale, scales_of
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.estimators import ManifoldFactorizer
@@ -25,10 +30,9 @@ from manifactor.runs.checkpoints import input_state, particle_file, warn_of_chan
 from manifactor.runs.confounders import confounder_records
 from manifactor.runs.cost import Cost, forecast_all_views
 from manifactor.runs.folder import write_run
-from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place, all_places
-from manifactor.runs.task import particle_choice
 from manifactor.tables.reading import is_one_view
+from manifactor.runs.task import Task, particle_choice
 
 
 @dataclass(frozen=True)
@@ -44,16 +48,15 @@ class AllViews:
 
 def factor_all_views(
     transforms: Transforms,
+    parameters: Mapping | None = None,
     *,
     seed: int = 0,
-    symmetry: str = "C1",
-    parameters: Mapping | None = None,
     stages: Stages | None = None,
     workers: Workers = Here(),
 ) -> AllViews:
     """Find the independent motions of a molecule, and place all particles on them."""
     stages = stages or Stages()
-    how: dict = {"seed": seed, "symmetry": symmetry, "stages": stages, "workers": workers}
+    how: dict = {"seed": seed, "stages": stages, "workers": workers}
     principal = principal_volumes(transforms, **how)
     if not principal.rank:
         best = principal.agreement.max()
@@ -69,7 +72,7 @@ def factor_all_views(
     rows = np.sort(np.argpartition(variance, count - 1)[:count])
     own = {"preparation": "none", "random_state": seed, "callback": stages.report}
     fit = ManifoldFactorizer(**{**(parameters or {}), **own})
-    fit.fit(samples_of(principal)[rows])
+    fit.fit(principal.samples[rows])
     topologies = tuple(factor.topology for factor in fit.factors_)
     if not set(topologies) <= set(LEVELS):
         return AllViews(fit, rows, principal, None)
@@ -78,155 +81,110 @@ def factor_all_views(
     return AllViews(fit, rows, principal, placed)
 
 
-def samples_of(principal: PrincipalVolumes) -> np.ndarray:
-    """Return principal coordinates in units of their noise, (n, rank)."""
-    return principal.coordinates * np.sqrt(principal.information)
-
-
-@dataclass(frozen=True)
-class AllViewsTask:
-    """Particles of all views, and how to treat them."""
-
-    path: Path  # a STAR or .cs file with angles
-    options: FitOptions = field(default_factory=FitOptions)
-
-    @property
-    def arguments(self) -> list[str]:
-        """Arguments of `manifactor` that repeat this fit, without the defaults."""
-        return replace(self.options, all_views=True).arguments(self.path)
-
-    @property
-    def anywhere(self) -> "AllViewsTask":
-        """The same task for a process that may work in another folder."""
-        return replace(self, path=self.path.absolute(), options=self.options.anywhere)
-
-    def read(self) -> tuple[Particles, ImageSource]:
-        """Return the particles and their images, which are not read yet."""
-        options, choice = self.options, particle_choice(self.options)
-        point_group(options.symmetry)
-        particles = choice.chosen(choice.read(self.path))
-        source = choice.images(particles)
-        low_pass, mask_radius = options.low_pass, options.mask_radius
-        transform_grid(source, particles, low_pass=low_pass, mask_radius=mask_radius)
-        if is_one_view(particles):
-            raise ValueError(
-                "particles of all views must be seen from many directions; those of "
-                f"{self.path} are seen from one. Leave --all-views out."
-            )
-        return particles, source
-
-    def forecast(
-        self, source: ImageSource, *, n_workers: int = 1, n_cores: int | None = None
-    ) -> Cost:
-        """Return what the fit costs; refuse more than the machine's memory."""
-        cost = forecast_all_views(
-            len(source),
-            source.shape[0],
-            n_mates=len(point_group(self.options.symmetry)),
-            n_workers=n_workers,
-            n_cores=n_cores,
+def read_all_views(task: Task) -> tuple[Particles, ImageSource, VolumeGrid]:
+    """Return particles of all views, their images, which are not read yet, and their grid."""
+    options, choice = task.options, particle_choice(task.options)
+    point_group(options.symmetry)
+    particles = choice.chosen(choice.read(task.path))
+    source = choice.images(particles)
+    grid = transform_grid(source, particles, **options.values("low_pass", "mask_radius"))
+    if is_one_view(particles):
+        raise ValueError(
+            "particles of all views must be seen from many directions; those of "
+            f"{task.path} are seen from one. Leave --all-views out."
         )
-        if not cost.fits:
-            raise MemoryError(
-                f"the fit must fit into memory; {len(source)} particles need {cost}, "
-                f"and this machine can give {available_memory() / 1e9:.1f} GB. Give "
-                "fewer particles, such as those of one --class or --optics-group."
-            )
-        return cost
+    return particles, source, grid
 
-    def fit(
-        self,
-        particles: Particles,
-        source: ImageSource,
-        out: Path,
-        *,
-        overwrite: bool = False,
-        stages: Stages | None = None,
-        callback=None,
-        workers: Workers = Here(),
-    ) -> tuple[ManifoldFactorizer, dict]:
-        """Find the motions and write the run folder.
 
-        Images are read and placed by `workers`; results do not depend on them.
-        """
-        before = input_state([self.path])
-        stages = (stages or Stages()).start(callback, self.options.seed)
-        transforms, found = self._factored(particles, source, stages=stages, workers=workers)
-        places = places_of(found)
-        record = {**self._record(particles, transforms, found, places), **before.record}
-        record["all_views"]["seconds"] = stages.timings
-        trees = {}
-        if found.placed is not None:
-            model = trees[MODEL_FILE] = model_of(transforms, found.placed)
-            record["all_views"]["motions"] = motion_records(model.views, places)
-        files = particle_file(particles, places, before)
-        warn_of_changes(before)
-        write_run(
-            found.fit,
-            out,
-            record=record,
-            places=places,
-            rows=particles.rows,
-            files=files,
-            trees=trees,
-            overwrite=overwrite,
+def cost_of_all_views(task: Task, source: ImageSource, *, n_workers: int) -> Cost:
+    """Return what the fit costs; refuse more than the machine's memory."""
+    n_mates = len(point_group(task.options.symmetry))
+    cost = forecast_all_views(len(source), source.shape[0], n_mates=n_mates, n_workers=n_workers)
+    if not cost.fits:
+        raise MemoryError(
+            f"the fit must fit into memory; {len(source)} particles need {cost}, "
+            f"and this machine can give {available_memory() / 1e9:.1f} GB. Give "
+            "fewer particles, such as those of one --class or --optics-group."
         )
-        return found.fit, record
+    return cost
 
-    def _factored(
-        self, particles: Particles, source: ImageSource, *, stages: Stages, workers: Workers
-    ) -> tuple[Transforms, AllViews]:
-        """Return the images, transformed, and the motions that they show."""
-        transforms = read_transforms(
-            source,
-            particles,
-            rng=np.random.default_rng(self.options.seed),
-            low_pass=self.options.low_pass,
-            mask_radius=self.options.mask_radius,
-            stages=stages,
-            workers=workers,
-        )
-        found = factor_all_views(
-            transforms,
-            seed=self.options.seed,
-            symmetry=self.options.symmetry,
-            parameters=self.options.parameters,
-            stages=stages,
-            workers=workers,
-        )
-        return transforms, found
 
-    def _record(
-        self,
-        particles: Particles,
-        transforms: Transforms,
-        found: AllViews,
-        places: tuple[Place, ...],
-    ) -> dict:
-        rng = np.random.default_rng(self.options.seed)
-        confounded = confounder_records(particles, places, all_views=True, rng=rng)
-        shares = [] if found.placed is None else found.placed.consistency.tolist()
-        return {
-            "command": "fit",
-            "input": str(self.path.resolve()),
-            "particles": str(self.path.resolve()),
-            "fingerprint": particles.fingerprint,
-            "particle_choice": particle_choice(self.options).record,
-            "seed": self.options.seed,
-            "arguments": self.options.parameters,
-            "reproduce": shell_line("manifactor", *self.arguments),
-            "n_samples": len(particles),
-            "n_fitted": len(found.rows),
-            "confounders": confounded,
-            "choices": choices_as_json(choices(transforms, found)),
-            "all_views": {
-                "symmetry": self.options.symmetry,
-                "agreement": found.principal.agreement.tolist(),
-                "information": found.principal.information.tolist(),
-                # How much views predict of views far from them; None where it is not known.
-                "consistency": [None if np.isnan(share) else share for share in shares],
-            },
-        }
+def fit_all_views(
+    task: Task,
+    particles: Particles,
+    source: ImageSource,
+    grid: VolumeGrid,
+    out: Path,
+    *,
+    overwrite: bool = False,
+    stages: Stages | None = None,
+    callback=None,
+    workers: Workers = Here(),
+) -> tuple[ManifoldFactorizer, dict]:
+    """Find the motions and write the run folder.
+
+    Images are read and placed by `workers`; results do not depend on them.
+    """
+    before, options = input_state([task.path]), task.options
+    stages = (stages or Stages()).start(callback, options.seed)
+    how: dict[str, Any] = {"stages": stages, "workers": workers}
+    rng = np.random.default_rng(options.seed)
+    transforms = read_transforms(source, particles, grid, rng=rng, **how)
+    transforms = replace(transforms, symmetry=options.symmetry)
+    found = factor_all_views(transforms, options.parameters, seed=options.seed, **how)
+    places = places_of(found)
+    record = {**_record(task, particles, transforms, found, places), **before.record}
+    record["all_views"]["seconds"] = stages.timings
+    trees = {}
+    if found.placed is not None:
+        model = trees[MODEL_FILE] = model_of(transforms, found.placed)
+        record["all_views"]["motions"] = motion_records(model.views, places)
+    files = particle_file(particles, places, before)
+    warn_of_changes(before)
+    write_run(
+        found.fit,
+        out,
+        record=record,
+        places=places,
+        rows=particles.rows,
+        files=files,
+        trees=trees,
+        overwrite=overwrite,
+    )
+    return found.fit, record
+
+
+def _record(
+    task: Task,
+    particles: Particles,
+    transforms: Transforms,
+    found: AllViews,
+    places: tuple[Place, ...],
+) -> dict:
+    options, path = task.options, str(task.path.resolve())
+    rng = np.random.default_rng(options.seed)
+    shares = [] if found.placed is None else found.placed.consistency.tolist()
+    return {
+        "command": "fit",
+        "input": path,
+        "particles": path,
+        "fingerprint": particles.fingerprint,
+        "particle_choice": particle_choice(options).record,
+        "seed": options.seed,
+        "arguments": options.parameters,
+        "reproduce": task.reproduce,
+        "n_samples": len(particles),
+        "n_fitted": len(found.rows),
+        "confounders": confounder_records(particles, places, all_views=True, rng=rng),
+        "choices": choices_as_json(choices(transforms, found)),
+        "all_views": {
+            "symmetry": options.symmetry,
+            "agreement": found.principal.agreement.tolist(),
+            "information": found.principal.information.tolist(),
+            # How much views predict of views far from them; None where it is not known.
+            "consistency": [None if np.isnan(share) else share for share in shares],
+        },
+    }
 
 
 def choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:
@@ -254,21 +212,15 @@ def choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:
 def places_of(found: AllViews) -> tuple[Place, ...]:
     """Return the places of all particles on the factors."""
     if found.placed is None:
-        return all_places(found.fit, samples_of(found.principal))
-    scales = scales_of(found.fit, quantiles=quantiles_of(found.placed))
+        return all_places(found.fit, found.principal.samples)
+    scales = scales_of(found.fit, quantiles=found.placed.quantiles)
     return tuple(
         _place(scale, found.placed.places[:, k], found.placed.deviations[:, k])
         for k, scale in enumerate(scales)
-        if isinstance(scale, EvenScale)
     )
 
 
-def quantiles_of(placed: PlacedParticles) -> np.ndarray:
-    """Return quantiles of the places of all particles, (n_motions, n_levels)."""
-    return np.quantile(placed.places, np.linspace(0, 1, 41), axis=0).T
-
-
-def _place(scale: EvenScale, place: np.ndarray, deviation: np.ndarray) -> Place:
+def _place(scale: Scale, place: np.ndarray, deviation: np.ndarray) -> Place:
     """Return places in the coordinate of a factor."""
     # The slope over a tenth of the motion: between two samples it is accidental.
     low, high = place - 0.05, place + 0.05
@@ -294,8 +246,5 @@ def model_of(transforms: Transforms, placed: PlacedParticles) -> MotionModel:
         volumes=placed.volumes.astype(np.complex64),
         views=view_map(transforms.rotations, placed.deviations),
         consistency=placed.consistency,
-        quantiles=quantiles_of(placed),
+        quantiles=placed.quantiles,
     )
-
-
-# Memory and time, estimated before any image is read.

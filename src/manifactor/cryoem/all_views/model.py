@@ -1,19 +1,24 @@
 """A molecule in any state, from any direction, and how well directions show its motions."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import fft
 
-from manifactor._support.workers import Here, Workers
+from manifactor._support.workers import Here, Workers, ignored
 from manifactor.cryoem.all_views.motions import Motions, PlaceFeatures
 from manifactor.cryoem.all_views.regression import FeatureMoments, volumes_from
-from manifactor.cryoem.all_views.slices import PADDING, VolumeGrid, volume_correlation
-from manifactor.cryoem.all_views.transforms import Transforms
+from manifactor.cryoem.all_views.transforms import (
+    PADDING,
+    Transforms,
+    VolumeGrid,
+    volume_correlation,
+)
 from manifactor.cryoem.directions import SphereCells, direction_angles, half_sphere_cells
-from manifactor.cryoem.files.particles import Particles, euler_matrices, matrix_angles
+from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.runs.places import Place
 
 # Standard deviation of even places: that of an image which shows nothing of a motion.
@@ -52,10 +57,10 @@ def view_map(rotations: np.ndarray, deviations: np.ndarray) -> ViewMap:
     cells = half_sphere_cells(10)
     cell = cells.index(rotations[:, 2])
     counts = np.bincount(cell, minlength=len(cells))
-    squares = [np.bincount(cell, values**2, len(cells)) for values in deviations.T]
+    squares = np.zeros((len(cells), deviations.shape[1]))
+    np.add.at(squares, cell, deviations**2)
     with np.errstate(invalid="ignore"):
-        mean = np.reshape(squares, (-1, len(cells))).T / counts[:, None]
-    return ViewMap(cells, counts, np.sqrt(mean))
+        return ViewMap(cells, counts, np.sqrt(squares / counts[:, None]))
 
 
 def counted_views(particles: Particles | None) -> ViewMap:
@@ -67,38 +72,29 @@ def counted_views(particles: Particles | None) -> ViewMap:
 
 def angles_of(directions: np.ndarray) -> list[tuple[float, float]]:
     """Return rot and tilt of directions, in whole degrees."""
-    frames = np.zeros((len(directions), 3, 3))
-    frames[:, 2] = directions
     # Zero is added to turn -0 into 0.
-    angles = np.round(matrix_angles(frames)[:, :2]) + 0.0
+    angles = np.round(direction_angles(directions)) + 0.0
     return [(rot, tilt) for rot, tilt in angles.tolist()]
 
 
-@dataclass(frozen=True)
-class Visibility:
-    """How many directions show a motion."""
+def visibility(views: ViewMap, motion: int) -> dict[str, Any]:
+    """Return how many directions show a motion, counted from 0, as run.json has it.
 
-    shown: float  # shares of the directions with enough particles
-    blind: float
-    blind_particles: float  # share of all particles in blind directions
-    # Rot and tilt, in degrees, of the axis around which blind directions lie; None if there are
-    # none, or no axis
-    axis: tuple[float, float] | None
-
-
-def visibility(views: ViewMap, motion: int) -> Visibility:
-    """Return how many directions show a motion, counted from 0."""
+    "shown" and "blind" are shares of the directions with enough particles, "blind_particles" is
+    that of all particles in blind directions. "axis" has rot and tilt, in degrees, of the axis
+    around which blind directions lie; None if there are none, or no axis.
+    """
     enough = views.populated
     relative = views.deviations[:, motion] / UNKNOWN
     # A direction shows a motion if three quarters of the variance are known, and is blind to it if
     # less than half is. Empty cells have no deviation and are neither.
     blind = relative > 0.75
-    return Visibility(
-        shown=float((relative[enough] <= 0.5).mean()),
-        blind=float(blind[enough].mean()),
-        blind_particles=float(views.counts[blind].sum() / views.counts.sum()),
-        axis=_axis(views.directions[blind & enough]),
-    )
+    return {
+        "shown": float((relative[enough] <= 0.5).mean()),
+        "blind": float(blind[enough].mean()),
+        "blind_particles": float(views.counts[blind].sum() / views.counts.sum()),
+        "axis": _axis(views.directions[blind & enough]),
+    }
 
 
 def _axis(directions: np.ndarray) -> tuple[float, float] | None:
@@ -122,7 +118,7 @@ def motion_records(views: ViewMap, places: Sequence[Place]) -> list[dict]:
     return [
         {
             "topology": place.topology,
-            **asdict(visibility(views, motion)),
+            **visibility(views, motion),
             "median_deviation": float(np.median(place.displayed_deviation)),
         }
         for motion, place in enumerate(places)
@@ -146,11 +142,6 @@ class MotionModel:
     # (n_motions, n_levels): of the places of all particles, from 0 to 1; None if another program
     # told them
     quantiles: np.ndarray | None = None
-
-    def state(self, places: np.ndarray) -> np.ndarray:
-        """Return the transform of the molecule at places on all motions, (size,)."""
-        features = self.motions.features(np.atleast_2d(places))
-        return features[0] @ self.volumes
 
     def images(self, places: np.ndarray, rotations: np.ndarray, *, size: int = 64) -> np.ndarray:
         """Return mean images of the molecule, without CTF, (n, size, size).
@@ -187,7 +178,8 @@ class MotionModel:
     def density(self, places: np.ndarray) -> np.ndarray:
         """Return the molecule in real space, a cube of the box indexed by z, y, x."""
         # Indexed by x, y, z.
-        cube = self.grid.densities(self.state(places)[None])[0]
+        state = self.motions.features(np.atleast_2d(places))[0] @ self.volumes
+        cube = self.grid.densities(state[None])[0]
         middle, reach = self.grid.half, self.grid.half // PADDING
         box = slice(middle - reach, middle + reach + 1)
         return cube[box, box, box].transpose(2, 1, 0)
@@ -205,7 +197,7 @@ def model_of_places(
     places: Sequence[np.ndarray],
     *,
     rng: np.random.Generator,
-    report: Callable[[float], None] = lambda fraction: None,
+    report: Callable[[float], None] = ignored,
     workers: Workers = Here(),
 ) -> MotionModel:
     """Return the molecule along factors on which the places of images are known.
@@ -218,7 +210,7 @@ def model_of_places(
     found = []
     for number in (0, 1):
         rows = np.flatnonzero(half == number)
-        found.append(volumes_from(transforms[rows], known[rows], workers=workers))
+        found.append(volumes_from(transforms[rows], known[rows], workers))
         report((number + 1) / 2)
     first, second = found
     return MotionModel(

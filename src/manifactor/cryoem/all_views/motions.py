@@ -17,7 +17,7 @@ import numpy as np
 from numpy.polynomial.legendre import Legendre
 
 from manifactor._support.workers import PickledFields
-from manifactor.cryoem.all_views.regression import FeatureMoments, Likelihood
+from manifactor.cryoem.all_views.regression import Arrays, Likelihood
 
 Term = tuple[int, ...]
 Moments = tuple[np.ndarray, np.ndarray]
@@ -39,15 +39,6 @@ def _harmonic(place: np.ndarray, order: int) -> np.ndarray:
 
 
 LEVELS = {"interval": _polynomial, "circle": _harmonic}
-
-
-@dataclass(frozen=True)
-class Posterior:
-    """Places of particles, given their images."""
-
-    places: np.ndarray  # (n, n_motions): means, in [0, 1]; around a circle circular means
-    deviations: np.ndarray  # (n, n_motions): standard deviations in the same unit
-    features: FeatureMoments
 
 
 @dataclass(frozen=True)
@@ -107,7 +98,7 @@ class Motions(PickledFields):
     @property
     def are_circles(self) -> np.ndarray:
         """Whether each motion is a circle."""
-        return np.array([topology == "circle" for topology in self.topologies])
+        return np.array(self.topologies) == "circle"
 
     def columns(self, terms: Sequence[Term]) -> np.ndarray:
         """Return which columns of the features belong to some of the terms."""
@@ -123,35 +114,35 @@ class Motions(PickledFields):
         own = [term for term in self.terms if term[motion] and sum(term) == term[motion]]
         return self.columns(own)
 
-    def posterior(self, terms: Likelihood, *, described: "Motions | None" = None) -> Posterior:
-        """Return the places of particles, given the likelihood of their features."""
+    def posterior(self, terms: Likelihood, *, described: "Motions | None" = None) -> Arrays:
+        """Return what the likelihood of their features tells of particles.
+
+        That is their places in [0, 1], around a circle circular means, with standard deviations,
+        both (n, n_motions); and mean and mean products of the features of these places, as
+        `FeatureMoments` has them, or of the features of other motions.
+        """
         described = described or self
-        n_images, n_motions = len(terms.linear), len(self.topologies)
-        n_features = described._grid_features.shape[1]
-        places = np.empty((n_images, n_motions))
-        deviations = np.empty_like(places)
-        mean = np.empty((n_images, n_features))
+        weights = self._weights(terms)
+        moments = [
+            MOMENTS[topology](weights, along, self._step)
+            for topology, along in zip(self.topologies, self.grid.T, strict=True)
+        ]
+        places, deviations = (np.column_stack(each) for each in zip(*moments, strict=True))
+        mean = weights @ described._grid_features
         # The largest array of all; sums over images need no more digits.
-        products = np.empty((n_images, n_features, n_features), np.float32)
+        products = np.empty((*mean.shape, mean.shape[1]), np.float32)
         first, second = described._pairs
-        # Images at a time: their likelihoods on the grid take some 64 MB.
-        for start in range(0, n_images, 2000):
-            rows = slice(start, start + 2000)
-            weights = self._weights(terms[rows])
-            mean[rows] = weights @ described._grid_features
-            upper = weights @ described._grid_products
-            products[rows, first, second] = upper
-            products[rows, second, first] = upper
-            places[rows], deviations[rows] = self._moments(weights)
+        products[:, first, second] = products[:, second, first] = weights @ described._grid_products
         # Places that are known to about a step of the grid are found on a finer one around them.
         narrow = np.flatnonzero(np.all(deviations <= 1.5 * self._step, axis=1))
-        for start in range(0, len(narrow), 250):
-            some = narrow[start : start + 250]
-            around = self._fine_grid(places[some], deviations[some])
-            fine = self._fine_posterior(terms[some], around, described)
-            places[some], deviations[some] = fine.places, fine.deviations
-            mean[some], products[some] = fine.features.mean, fine.features.products
-        return Posterior(places, deviations, FeatureMoments(mean, products))
+        found = places, deviations, mean, products
+        if len(narrow):
+            fine = self._fine_posterior(
+                terms[narrow], places[narrow], deviations[narrow], described
+            )
+            for coarse, better in zip(found, fine, strict=True):
+                coarse[narrow] = better
+        return found
 
     def _weights(self, terms: Likelihood) -> np.ndarray:
         """Return the probability of every point of the grid, (n, n_points)."""
@@ -160,29 +151,17 @@ class Motions(PickledFields):
         halves = terms.quadratic[:, first, second] * np.where(first == second, 0.5, 1.0)
         return _probabilities(terms.linear @ self._grid_features.T - halves @ self._grid_products.T)
 
-    def _moments(self, weights: np.ndarray) -> Moments:
-        """Return means and deviations on all motions, both (n, n_motions)."""
-        moments = [
-            MOMENTS[topology](weights, along, self._step)
-            for topology, along in zip(self.topologies, self.grid.T, strict=True)
-        ]
-        places, deviations = zip(*moments, strict=True)
-        return np.column_stack(places), np.column_stack(deviations)
-
-    def _fine_grid(self, places: np.ndarray, deviations: np.ndarray) -> np.ndarray:
-        """Return points around places, (n, n_points, n_motions)."""
-        n_motions = places.shape[1]
-        offsets = _mesh(n_motions, np.linspace(-1, 1, _along(343, 9, n_motions)))
+    def _fine_posterior(
+        self, terms: Likelihood, places: np.ndarray, deviations: np.ndarray, described: "Motions"
+    ) -> Arrays:
+        """Return the posterior on points around the place of each particle."""
+        n_images, n_motions = places.shape
+        count = _along(343, 9, n_motions)
         # Places between two points of the grid seem to be known better than they are.
         width = np.maximum(2.5 * deviations, self._step)
-        return places[:, None] + width[:, None] * offsets
-
-    def _fine_posterior(
-        self, terms: Likelihood, points: np.ndarray, described: "Motions"
-    ) -> Posterior:
-        """Return the posterior on the points around each particle."""
-        n_images, n_points, n_motions = points.shape
-        flat = points.reshape(-1, n_motions)
+        offsets = _mesh(n_motions, np.linspace(-1, 1, count))
+        points = places[:, None] + width[:, None] * offsets
+        n_points, flat = len(offsets), points.reshape(-1, n_motions)
         ours = self.features(flat).reshape(n_images, n_points, -1)
         score = (ours @ terms.linear[..., None])[..., 0]
         score -= ((ours @ terms.quadratic) * ours).sum(axis=2) / 2
@@ -194,11 +173,12 @@ class Motions(PickledFields):
         # Around a circle points go on beyond 0 and 1: means are those of a line.
         mean = np.einsum("np,npm->nm", weights, points)
         squares = np.einsum("np,npm->nm", weights, (points - mean[:, None]) ** 2)
-        step = (points[:, -1] - points[:, 0]) / (round(n_points ** (1 / n_motions)) - 1)
-        return Posterior(
-            places=np.where(self.are_circles, mean % 1, mean),
-            deviations=np.sqrt(np.maximum(squares, _within(step))),
-            features=FeatureMoments(weighted.sum(axis=1), weighted.transpose(0, 2, 1) @ theirs),
+        step = (points[:, -1] - points[:, 0]) / (count - 1)
+        return (
+            np.where(self.are_circles, mean % 1, mean),
+            np.sqrt(np.maximum(squares, _within(step))),
+            weighted.sum(axis=1),
+            weighted.transpose(0, 2, 1) @ theirs,
         )
 
     @cached_property
@@ -230,8 +210,7 @@ def _plus(term: Term, step: Term, times: int = 1) -> Term:
 
 
 def _products(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    width = first.shape[1] * second.shape[1]
-    return (first[:, :, None] * second[:, None]).reshape(len(first), width)
+    return (first[:, :, None] * second[:, None]).reshape(len(first), -1)
 
 
 def _along(most: int, most_along: int, n_motions: int) -> int:

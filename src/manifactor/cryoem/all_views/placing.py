@@ -12,23 +12,22 @@ from functools import partial
 
 import numpy as np
 from scipy.stats import rankdata
+from sklearn.utils import gen_batches
 
 from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import quotient
 from manifactor._support.workers import Here, Workers
-from manifactor.cryoem.all_views.motions import Motions, Term
+from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.regression import (
+    BLOCK,
     Arrays,
-    Equations,
     FeatureMoments,
     Likelihood,
     map_likelihoods,
     normal_equations,
-    residuals,
 )
-from manifactor.cryoem.all_views.slices import VolumeGrid, point_group, volume_correlation
-from manifactor.cryoem.all_views.transforms import Transforms
+from manifactor.cryoem.all_views.transforms import Transforms, VolumeGrid, volume_correlation
 from manifactor.cryoem.directions import half_sphere_cells
 
 # Rounds of expectation maximisation: seven of them placed two stretches no better.
@@ -41,12 +40,17 @@ class PlacedParticles:
 
     motions: Motions
     volumes: np.ndarray  # (n_features, grid.size): of the features of ``motions``
-    # (n, n_motions): as those of `Posterior`; deviations count the noise of the volumes, too
+    # (n, n_motions): as of `Motions.posterior`; deviations count the noise of the volumes, too
     places: np.ndarray
     deviations: np.ndarray
     # (n_motions,): how much of a motion in some views the other views predict; see
     # `view_consistency`
     consistency: np.ndarray
+
+    @property
+    def quantiles(self) -> np.ndarray:
+        """Quantiles of the places of all particles, (n_motions, n_levels)."""
+        return np.quantile(self.places, np.linspace(0, 1, 41), axis=0).T
 
 
 def even_places(coordinate: np.ndarray) -> np.ndarray:
@@ -61,49 +65,42 @@ def place_particles(
     places: np.ndarray,
     *,
     seed: int = 0,
-    symmetry: str = "C1",
-    stages: Stages | None = None,
+    stages: Stages,
     workers: Workers = Here(),
 ) -> PlacedParticles:
     """Place all particles on motions, given the places of some of them.
 
     Shapes: rows (n_known,), places (n_known, n_motions).
     """
-    stages = stages or Stages()
-    report = partial(stages.report, "places")
-    mates = point_group(symmetry)
-    key = fingerprint(transforms.fingerprint, motions, rows, places, symmetry, seed)
+    name, n_mates = "places", len(transforms.mates)
+    report = partial(stages.report, name)
+    key = fingerprint(transforms.fingerprint, motions, rows, places, seed)
 
-    def find() -> tuple[tuple[Term, ...], np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def find() -> tuple:
         rng = np.random.default_rng(seed)
         # Drawn, not the first: particles are often in an order. Symmetry mates are included.
-        most = 30_000 // len(mates)
+        most = 30_000 // n_mates
         known = rng.permutation(len(rows))[:most]
-        learned = learn_known(
-            transforms[rows[known]].with_mates(mates),
-            motions,
-            np.repeat(places[known], len(mates), axis=0),
-            workers=workers,
-        )
-        drawn = rng.permutation(len(transforms))[:most]
+        images, at = transforms[rows[known]].with_mates(), np.repeat(places[known], n_mates, axis=0)
+        learned = learn_known(images, motions, at, workers)
+        drawn = transforms[rng.permutation(len(transforms))[:most]]
         for turn in range(ROUNDS):
-            learned = _learned_again(transforms[drawn], learned, mates, workers)
+            learned = _learned_again(drawn, learned, workers)
             report((turn + 1) / (ROUNDS + 2))
-        particles = slice(None, None, len(mates))
-        images, features = learned.transforms[particles], learned.features[particles]
+        images, features = learned.transforms[::n_mates], learned.features[::n_mates]
         # Some images are placed twice, to see how much the noise of volumes matters.
         spread = _noise_of_volumes(images[:2000], learned, workers)
-        consistency = view_consistency(images, features, learned.motions, workers=workers)
+        consistency = view_consistency(images, features, learned.motions, workers)
         return learned.motions.added, learned.volumes, unexplained(learned), spread, consistency
 
-    with stages.timed("places"), one_blas_thread():
+    with stages.timed(name), one_blas_thread():
         added, volumes, noise, spread, consistency = stages.recall("motions", key, find)
         motions = motions.with_terms(added)
         before = (ROUNDS + 1) / (ROUNDS + 2)
         report(before)
         mapped = partial(
             stages.pieces,
-            "places",
+            name,
             key,
             workers=workers,
             report=lambda done: report(before + (1 - before) * done),
@@ -116,8 +113,7 @@ def place_particles(
 
 def _places(terms: Likelihood, motions: Motions) -> Arrays:
     """Return places and deviations of images, both (n, n_motions)."""
-    found = motions.posterior(terms)
-    return found.places, found.deviations
+    return motions.posterior(terms)[:2]
 
 
 # Volumes of motions, learned from images whose places are known or estimated.
@@ -135,7 +131,7 @@ class Learned:
 
 
 def learn_known(
-    transforms: Transforms, motions: Motions, places: np.ndarray, *, workers: Workers = Here()
+    transforms: Transforms, motions: Motions, places: np.ndarray, workers: Workers = Here()
 ) -> Learned:
     """Learn volumes from images of known places, with all terms that they show.
 
@@ -145,29 +141,26 @@ def learn_known(
     while True:
         tried = motions.grown()
         features = FeatureMoments.known(tried.features(places))
-        learned = learn(transforms, motions, tried, features, volumes=volumes, workers=workers)
+        learned = learn(transforms, motions, tried, features, volumes, workers)
         if learned.motions == motions:
             return learned
         motions, volumes = learned.motions, learned.volumes
 
 
-def _learned_again(
-    transforms: Transforms, learned: Learned, mates: np.ndarray, workers: Workers
-) -> Learned:
+def _learned_again(transforms: Transforms, learned: Learned, workers: Workers) -> Learned:
     """Learn volumes from images that are placed by the volumes learned before."""
     images = replace(transforms, noise=unexplained(learned))
     motions, volumes, tried = learned.motions, learned.volumes, learned.motions.grown()
     found = map_likelihoods(_expected_features, images, volumes, motions, tried, mapped=workers.map)
     features = FeatureMoments(*found)
-    if len(mates) > 1:
-        features = features[np.repeat(np.arange(len(images)), len(mates))]
-    images = images.with_mates(mates)
-    return learn(images, motions, tried, features, volumes=volumes, workers=workers)
+    if len(images.mates) > 1:
+        features = features[np.repeat(np.arange(len(images)), len(images.mates))]
+    images = images.with_mates()
+    return learn(images, motions, tried, features, volumes, workers)
 
 
 def _expected_features(terms: Likelihood, motions: Motions, tried: Motions) -> Arrays:
-    features = motions.posterior(terms, described=tried).features
-    return features.mean, features.products
+    return motions.posterior(terms, described=tried)[2:]
 
 
 def learn(
@@ -175,7 +168,6 @@ def learn(
     motions: Motions,
     tried: Motions,
     features: FeatureMoments,
-    *,
     volumes: np.ndarray | None = None,
     workers: Workers = Here(),
 ) -> Learned:
@@ -187,7 +179,7 @@ def learn(
     if volumes is not None:
         known[: len(volumes)] = volumes
     explained = None if volumes is None else known
-    pairs = _equations_of_halves(transforms, features, explained, workers)
+    pairs = normal_equations(_half_sets(transforms, features), explained, workers)
     halves, rests = zip(*pairs, strict=True)
     found = [half.solved() for half in halves]
     # Least correlation of a term's volumes of two half sets. At a third, the volume of both
@@ -209,19 +201,11 @@ def learn(
     return Learned(chosen, known[columns] + change, transforms, features.of(columns), prior)
 
 
-def _equations_of_halves(
-    transforms: Transforms, features: FeatureMoments, volumes: np.ndarray | None, workers: Workers
-) -> list[tuple[Equations, Equations]]:
+def _half_sets(
+    transforms: Transforms, features: FeatureMoments
+) -> list[tuple[Transforms, FeatureMoments]]:
     middle = len(transforms) // 2
-    halves = slice(middle), slice(middle, None)
-    sets = [(transforms[half], features[half]) for half in halves]
-    return normal_equations(sets, volumes=volumes, workers=workers)
-
-
-def volumes_of_halves(learned: Learned, *, workers: Workers = Here()) -> list[np.ndarray]:
-    """Return the volumes of two half sets of images."""
-    pairs = _equations_of_halves(learned.transforms, learned.features, None, workers)
-    return [half.solved(prior_variance=learned.prior_variance) for half, _ in pairs]
+    return [(transforms[half], features[half]) for half in (slice(middle), slice(middle, None))]
 
 
 def shared_power(first: np.ndarray, second: np.ndarray, grid: VolumeGrid) -> np.ndarray:
@@ -247,20 +231,28 @@ def unexplained(learned: Learned) -> np.ndarray:
     the places; it is averaged over the directions in an image.
     """
     # Some 2000 images are enough. Symmetry mates are neighbours: steps take different particles.
-    rows = slice(None, None, max(1, len(learned.transforms) // 2000))
-    images = learned.transforms[rows]
-    squares = residuals(images, learned.volumes, learned.features.mean[rows])
+    some = slice(None, None, max(1, len(learned.transforms) // 2000))
+    images, features = learned.transforms[some], learned.features.mean[some]
+    sharp = images.grid.sharpened(learned.volumes).T.astype(np.complex64)
+    squares = np.zeros(images.values.shape[1])
+    for rows in gen_batches(len(images), BLOCK):
+        block = images[rows]
+        shown = (block.grid.slices(block.rotations) @ sharp).reshape(*block.values.shape, -1)
+        left = block.values - block.transfer * (shown @ features[rows, :, None])[..., 0]
+        squares += (np.abs(left) ** 2).sum(axis=0)
     shell = images.grid.plane_shells
-    mean = np.bincount(shell, squares)[shell] / np.bincount(shell)[shell]
+    mean = np.bincount(shell, squares / len(images))[shell] / np.bincount(shell)[shell]
     return np.maximum(mean, 1)
 
 
 def _noise_of_volumes(transforms: Transforms, learned: Learned, workers: Workers) -> np.ndarray:
     """Return the variance of places that is due to the noise of volumes."""
-    motions = learned.motions
+    motions, prior = learned.motions, learned.prior_variance
+    halves = normal_equations(_half_sets(learned.transforms, learned.features), workers=workers)
+    volumes = [half.solved(prior_variance=prior) for half, _ in halves]
     first, second = (
-        map_likelihoods(_places, transforms, volumes, motions, mapped=workers.map)[0]
-        for volumes in volumes_of_halves(learned, workers=workers)
+        map_likelihoods(_places, transforms, each, motions, mapped=workers.map)[0]
+        for each in volumes
     )
     # Around a circle the way may lead through 0; an interval has no way of more than half of it but
     # by accident.
@@ -278,7 +270,7 @@ def _noise_of_volumes(transforms: Transforms, learned: Learned, workers: Workers
 
 
 def view_consistency(
-    transforms: Transforms, features: FeatureMoments, motions: Motions, *, workers: Workers = Here()
+    transforms: Transforms, features: FeatureMoments, motions: Motions, workers: Workers = Here()
 ) -> np.ndarray:
     """Return how much of a motion in some views the other views predict, (n_motions,)."""
     some = slice(4000)

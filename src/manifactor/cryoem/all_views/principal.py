@@ -27,8 +27,7 @@ from manifactor.cryoem.all_views.regression import (
     map_likelihoods,
     volumes_from,
 )
-from manifactor.cryoem.all_views.slices import VolumeGrid, point_group
-from manifactor.cryoem.all_views.transforms import Transforms
+from manifactor.cryoem.all_views.transforms import Transforms, VolumeGrid
 
 # Volumes that are looked for at first: a circle shows in two or four, an interval in one to three.
 MAX_RANK = 10
@@ -51,65 +50,66 @@ class PrincipalVolumes:
     agreement: np.ndarray  # (max_rank,): correlations of volumes found in two half sets, descending
 
     @property
+    def samples(self) -> np.ndarray:
+        """Coordinates in units of their noise, (n, rank)."""
+        return self.coordinates * np.sqrt(self.information)
+
+    @property
     def rank(self) -> int:
         """Number of principal volumes."""
         return len(self.information)
 
 
 def principal_volumes(
-    transforms: Transforms,
-    *,
-    seed: int = 0,
-    symmetry: str = "C1",
-    stages: Stages | None = None,
-    workers: Workers = Here(),
+    transforms: Transforms, *, seed: int = 0, stages: Stages, workers: Workers = Here()
 ) -> PrincipalVolumes:
     """Find the volumes in which particles differ, and the coordinates of each.
 
     The volumes are those that two half sets of images agree about.
     """
-    stages = stages or Stages()
-    report = partial(stages.report, "principal volumes")
-    key = fingerprint(transforms.fingerprint, symmetry, seed)
-
-    def search() -> tuple[np.ndarray, np.ndarray]:
-        rng = np.random.default_rng(seed)
-        return _searched(transforms, rng, point_group(symmetry), report, workers)
+    name = "principal volumes"
+    report = partial(stages.report, name)
+    key = fingerprint(transforms.fingerprint, seed)
+    rng = np.random.default_rng(seed)
 
     def compute() -> PrincipalVolumes:
+        search = partial(_searched, transforms, rng, report, workers)
         volumes, agreement = stages.recall("volumes", key, search)
         report(0.8)
         mapped = partial(
-            stages.pieces,
-            "principal volumes",
-            key,
-            workers=workers,
-            report=lambda done: report(0.8 + 0.2 * done),
+            stages.pieces, name, key, workers=workers, report=lambda done: report(0.8 + 0.2 * done)
         )
-        return _turned(
-            volumes, agreement, *map_likelihoods(_described, transforms, volumes, mapped=mapped)
+        mean, covariance, sums = map_likelihoods(_described, transforms, volumes, mapped=mapped)
+        # The best visible first.
+        information, axes = np.linalg.eigh(sums.sum(axis=0) / len(mean))
+        information, axes = information[::-1], axes[:, ::-1]
+        single = axes.astype(np.float32)
+        return PrincipalVolumes(
+            volumes=np.concatenate([volumes[:1], axes.T @ volumes[1:]]),
+            coordinates=mean @ axes,
+            covariance=single.T @ covariance @ single,
+            information=information,
+            agreement=agreement,
         )
 
-    with stages.timed("principal volumes"), one_blas_thread():
-        return stages.recall("principal volumes", key, compute)
+    with stages.timed(name), one_blas_thread():
+        return stages.recall(name, key, compute)
 
 
 def _searched(
     transforms: Transforms,
     rng: np.random.Generator,
-    mates: np.ndarray,
     report: Callable[[float], None],
     workers: Workers,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the volumes that two half sets agree about, and how far they do."""
     drawn = rng.permutation(len(transforms))
     # Some thousand images, symmetry mates included, show the motions of a molecule.
-    size = min(6000 // len(mates), len(drawn) // 2)
+    size = min(6000 // len(transforms.mates), len(drawn) // 2)
     halves = [
-        transforms[np.sort(rows)].with_mates(mates)
-        for rows in (drawn[:size], drawn[size : 2 * size])
+        transforms[np.sort(rows)].with_mates() for rows in (drawn[:size], drawn[size : 2 * size])
     ]
-    jobs = [(half, rng.standard_normal((len(half), MAX_RANK)), ROUNDS) for half in halves]
+    jobs = [(half, rng.standard_normal((len(half), MAX_RANK))) for half in halves]
     first, second = workers.map(_from_random, jobs)
     report(0.6)
     # Errors of poses move the whole molecule, and contrasts differ; that is not a motion.
@@ -120,43 +120,36 @@ def _searched(
     rank = int((agreement > REPRODUCIBLE).sum())
     volumes = np.concatenate([first[:1], mixing[:rank] @ first[1:]])
     if rank:
-        learned = np.sort(drawn[: 20_000 // len(mates)])
-        images = transforms[learned].with_mates(mates)
+        learned = np.sort(drawn[: 20_000 // len(transforms.mates)])
+        images = transforms[learned].with_mates()
         # The strongest volumes are found in three rounds.
         volumes = _maximised(volumes, images, 3, workers)
     return volumes, agreement
 
 
-def _from_random(transforms: Transforms, coordinates: np.ndarray, rounds: int) -> np.ndarray:
+def _from_random(transforms: Transforms, coordinates: np.ndarray) -> np.ndarray:
     """Return volumes after some rounds, starting from random coordinates."""
     start = FeatureMoments.known(np.column_stack([np.ones(len(transforms)), coordinates]))
     with one_blas_thread():
-        return _maximised(volumes_from(transforms, start), transforms, rounds, Here())
+        return _maximised(volumes_from(transforms, start), transforms, ROUNDS)
 
 
 def _maximised(
-    volumes: np.ndarray, transforms: Transforms, rounds: int, workers: Workers
+    volumes: np.ndarray, transforms: Transforms, rounds: int, workers: Workers = Here()
 ) -> np.ndarray:
     """Return volumes of higher likelihood, by expectation maximisation."""
     for _ in range(rounds):
         mean, covariance = map_likelihoods(coordinates_of, transforms, volumes, mapped=workers.map)
         features = FeatureMoments.known(np.column_stack([np.ones(len(mean)), mean]))
         features.products[:, 1:, 1:] += covariance
-        volumes = volumes_from(transforms, features, workers=workers)
-        volumes = _normalised(volumes, mean, covariance)
+        volumes = volumes_from(transforms, features, workers)
+        # For the new volumes the coordinates are centred and of unit covariance. What they have in
+        # common belongs to the mean volume; else a share of it would look like a motion in which
+        # all particles have the same place.
+        spread = np.cov(mean, rowvar=False, bias=True) + covariance.mean(axis=0)
+        principal = np.linalg.cholesky(np.atleast_2d(spread)).T @ volumes[1:]
+        volumes = np.concatenate([volumes[:1] + mean.mean(axis=0) @ volumes[1:], principal])
     return volumes
-
-
-def _normalised(volumes: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Return volumes for which the coordinates are centred and of unit covariance.
-
-    What the coordinates have in common belongs to the mean volume; else a share of it would look
-    like a motion in which all particles have the same place.
-    """
-    centre = mean.mean(axis=0)
-    spread = np.cov(mean, rowvar=False, bias=True) + covariance.mean(axis=0)
-    principal = np.linalg.cholesky(np.atleast_2d(spread)).T @ volumes[1:]
-    return np.concatenate([volumes[:1] + centre @ volumes[1:], principal])
 
 
 def coordinates_of(terms: Likelihood) -> tuple[np.ndarray, np.ndarray]:
@@ -192,51 +185,25 @@ def _described(terms: Likelihood) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return mean, single, terms.quadratic[:, 1:, 1:].sum(axis=0, keepdims=True)
 
 
-def _turned(
-    volumes: np.ndarray,
-    agreement: np.ndarray,
-    mean: np.ndarray,
-    covariance: np.ndarray,
-    sums: np.ndarray,
-) -> PrincipalVolumes:
-    """Return volumes and coordinates of all images in order of their visibility."""
-    information, axes = np.linalg.eigh(sums.sum(axis=0) / len(mean))
-    information, axes = information[::-1], axes[:, ::-1]
-    single = axes.astype(np.float32)
-    return PrincipalVolumes(
-        volumes=np.concatenate([volumes[:1], axes.T @ volumes[1:]]),
-        coordinates=mean @ axes,
-        covariance=single.T @ covariance @ single,
-        information=information,
-        agreement=agreement,
-    )
-
-
 # Changes of images that are not a motion: errors of poses, and contrast.
 
 
-def rigid_motions(volume: np.ndarray, grid: VolumeGrid) -> np.ndarray:
-    """Return how a volume changes if it is shifted along or rotated about each axis.
+def nuisances(volume: np.ndarray, grid: VolumeGrid) -> np.ndarray:
+    """Return how a volume changes if the molecule is not what changes.
 
-    Shapes: volume (grid.size,) -> (6, grid.size).
+    That is if it is shifted along or rotated about each axis, the first six, or with contrast,
+    resolution and defocus.
+
+    Shapes: volume (grid.size,) -> (10, grid.size).
     """
     cube = volume.reshape(3 * (grid.side,))
     frequency = np.stack(np.meshgrid(*3 * (grid.axis,), indexing="ij"))
     # A shift multiplies by a phase; a rotation moves along circles about the axis.
     shifts = 1j * frequency * cube
-    slopes = np.stack(np.gradient(cube))
-    rotations = np.cross(frequency, slopes, axis=0)
-    return np.concatenate([shifts, rotations]).reshape(6, -1) * grid.inside
-
-
-def contrasts(volume: np.ndarray, grid: VolumeGrid) -> np.ndarray:
-    """Return how a volume changes with contrast, resolution and defocus.
-
-    Shapes: volume (grid.size,) -> (4, grid.size).
-    """
-    squared = sum(axis**2 for axis in np.meshgrid(*3 * (grid.axis,), indexing="ij"))
-    relative = (squared / grid.cut**2).ravel()
-    return np.stack([volume * relative**power for power in range(4)])
+    rotations = np.cross(frequency, np.stack(np.gradient(cube)), axis=0)
+    rigid = np.concatenate([shifts, rotations]).reshape(6, -1) * grid.inside
+    relative = (sum(frequency**2) / grid.cut**2).ravel()
+    return np.concatenate([rigid, [volume * relative**power for power in range(4)]])
 
 
 def without_nuisances(volumes: np.ndarray, grid: VolumeGrid) -> np.ndarray:
@@ -245,7 +212,7 @@ def without_nuisances(volumes: np.ndarray, grid: VolumeGrid) -> np.ndarray:
     Shapes: volumes (rank + 1, grid.size).
     """
     mean, others = volumes[0], volumes[1:]
-    changes = np.concatenate([rigid_motions(mean, grid), contrasts(mean, grid)])
+    changes = nuisances(mean, grid)
     changes /= np.linalg.norm(changes, axis=1, keepdims=True)
     # Volumes are real, so the products of their transforms are, too.
     products = (changes @ changes.conj().T).real

@@ -15,11 +15,11 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from manifactor._support.threads import map_panels, one_blas_thread, over_cores
 from manifactor._support.workers import Here, Workers
-from manifactor.cryoem.all_views.slices import VolumeGrid
-from manifactor.cryoem.all_views.transforms import Transforms
+from manifactor.cryoem.all_views.transforms import Transforms, VolumeGrid
 
 # Images at a time: their slices take some 10 MB.
 BLOCK = 256
@@ -92,12 +92,22 @@ class Equations:
         Shapes: prior_variance, about (n_features, grid.size).
         """
         first, opposite = self._halves
-        shape = (self.n_features, self.grid.size)
+        count = self.n_features
+        shape = (count, self.grid.size)
         precision = 1 / np.broadcast_to(prior_variance, shape)[:, first].T
-        known = None if about is None else about[:, first].T * precision
+        row, column = np.triu_indices(count)
+        diagonal = np.arange(count)
 
         def solve(rows: slice) -> np.ndarray:
-            return self._solution(rows, precision[rows], None if known is None else known[rows])
+            """Return real and imaginary parts at some frequencies, (m, n_features, 2)."""
+            right = self.images[rows].reshape(-1, 2, count).transpose(0, 2, 1).astype(float)
+            left = np.empty((len(right), count, count))
+            left[:, row, column] = left[:, column, row] = self.products[rows]
+            left[:, diagonal, diagonal] += precision[rows]
+            if about is not None:
+                known = about[:, first[rows]].T * precision[rows]
+                right -= np.stack([known.real, known.imag], axis=2)
+            return np.linalg.solve(left, right)
 
         # Every system by itself, so that results do not depend on the panels.
         panels = map_panels(solve, len(first), smallest=2000, largest=5000)
@@ -106,20 +116,6 @@ class Equations:
         volumes[first] = real + 1j * imaginary
         volumes[opposite] = real - 1j * imaginary
         return self.grid.bounded(volumes.T)
-
-    def _solution(self, rows: slice, precision: np.ndarray, known: np.ndarray | None) -> np.ndarray:
-        """Return real and imaginary parts at some frequencies, (m, n_features, 2)."""
-        count = self.n_features
-        products = self.products[rows]
-        right = self.images[rows].reshape(-1, 2, count).transpose(0, 2, 1).astype(float)
-        left = np.empty((len(products), count, count))
-        first, second = np.triu_indices(count)
-        left[:, first, second] = products
-        left[:, second, first] = products
-        left[:, np.arange(count), np.arange(count)] += precision
-        if known is not None:
-            right -= np.stack([known.real, known.imag], axis=2)
-        return np.linalg.solve(left, right)
 
 
 @dataclass(frozen=True)
@@ -143,7 +139,7 @@ class FeatureMoments:
 
 
 def volumes_from(
-    transforms: Transforms, features: FeatureMoments, *, workers: Workers = Here()
+    transforms: Transforms, features: FeatureMoments, workers: Workers = Here()
 ) -> np.ndarray:
     """Return the volumes, (n_features, grid.size), that explain images best."""
     ((equations, _),) = normal_equations([(transforms, features)], workers=workers)
@@ -152,7 +148,6 @@ def volumes_from(
 
 def normal_equations(
     sets: Sequence[tuple[Transforms, FeatureMoments]],
-    *,
     volumes: np.ndarray | None = None,
     workers: Workers = Here(),
 ) -> list[tuple[Equations, Equations]]:
@@ -165,7 +160,7 @@ def normal_equations(
     """
     grid = sets[0][0].grid
     columns = None if volumes is None else grid.columns(volumes)
-    pieces = [image_blocks(len(images), PIECE) for images, _ in sets]
+    pieces = [list(gen_batches(len(images), PIECE)) for images, _ in sets]
     jobs = [
         (images[rows], features[rows], columns)
         for (images, features), parts in zip(sets, pieces, strict=True)
@@ -175,9 +170,10 @@ def normal_equations(
     found = []
     for parts in pieces:
         products, *images = reduce(_added, islice(sums, len(parts)))
-        found.append([Equations(grid, products, each) for each in images])
-    # Without volumes, nothing is explained.
-    return [(each[0], each[-1]) for each in found]
+        # Without volumes, nothing is explained.
+        own, left = (Equations(grid, products, images[k]) for k in (0, -1))
+        found.append((own, left))
+    return found
 
 
 def _added(first: Arrays, second: Arrays) -> Arrays:
@@ -194,7 +190,7 @@ def _piece_sums(
 
     def summed(share: slice) -> Arrays:
         images, known = transforms[share], features[share]
-        blocks = image_blocks(len(images), BLOCK)
+        blocks = gen_batches(len(images), BLOCK)
         products, *sums = reduce(
             _added, (_block_sums(images[rows], known[rows], columns) for rows in blocks)
         )
@@ -203,7 +199,7 @@ def _piece_sums(
         return _folded(products), *(_folded(each, sign) for each in sums)
 
     with one_blas_thread():
-        return reduce(_added, over_cores(summed, image_blocks(len(transforms), SHARE)))
+        return reduce(_added, over_cores(summed, list(gen_batches(len(transforms), SHARE))))
 
 
 def _folded(sums: np.ndarray, sign: np.ndarray | int = 1) -> np.ndarray:
@@ -239,33 +235,6 @@ def _block_sums(block: Transforms, features: FeatureMoments, columns: np.ndarray
     return products, images, inserted_images(seen - (real + 1j * imaginary))
 
 
-def residuals(transforms: Transforms, volumes: np.ndarray, features: np.ndarray) -> np.ndarray:
-    """Return the mean square of what volumes leave of images, by frequency, (m,).
-
-    Shapes: volumes (n_features, grid.size), features (n, n_features).
-    """
-    sharp = transforms.grid.sharpened(volumes).T.astype(np.complex64)
-    squares = np.zeros(transforms.values.shape[1])
-    for rows in image_blocks(len(transforms), BLOCK):
-        block = transforms[rows]
-        shown = block.grid.slices(block.rotations) @ sharp
-        shown = shown.reshape(*block.values.shape, -1)
-        left = block.values - block.transfer * (shown @ features[rows, :, None])[..., 0]
-        squares += (np.abs(left) ** 2).sum(axis=0)
-    return squares / len(transforms)
-
-
-def image_blocks(n_images: int, size: int) -> list[slice]:
-    """Divide images into blocks of this size, and a smaller last one.
-
-    >>> image_blocks(5, 3)
-    [slice(0, 3, None), slice(3, 5, None)]
-    """
-    # No images are one block of none.
-    starts = range(0, max(n_images, 1), size)
-    return [slice(start, min(start + size, n_images)) for start in starts]
-
-
 # Likelihoods of the features of images, and functions of them mapped over images.
 #
 # Likelihoods of all images may take more memory than the images: what a function makes of those of
@@ -298,7 +267,7 @@ def map_likelihoods(
     Shapes: volumes (n_features, grid.size).
     """
     columns = transforms.grid.columns(volumes)
-    pieces = image_blocks(len(transforms), PIECE)
+    pieces = gen_batches(len(transforms), PIECE)
     jobs = [(work, transforms[rows], columns, *more) for rows in pieces]
     return _joined(mapped(likelihood_piece, jobs))
 
@@ -312,7 +281,7 @@ def likelihood_piece(
         return work(_compared(transforms[rows], columns), *more)
 
     with one_blas_thread():
-        return _joined(over_cores(done, image_blocks(len(transforms), BLOCK)))
+        return _joined(over_cores(done, list(gen_batches(len(transforms), BLOCK))))
 
 
 def _joined(parts: Iterable[Arrays]) -> Arrays:

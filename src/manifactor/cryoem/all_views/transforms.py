@@ -1,27 +1,234 @@
-"""Low Fourier coefficients of images of all views, in units of the noise."""
+"""Fourier transforms of a volume on a grid, of which images show slices, and of the images."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
+import scipy.sparse as sp
 from scipy import fft
+from scipy.constants import golden
+from scipy.spatial.transform import Rotation
 
 from manifactor._support.parameters import require_number
 from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.threads import cores
-from manifactor._support.workers import Here, Workers
-from manifactor.cryoem.all_views.slices import VolumeGrid
-from manifactor.cryoem.components import SURVEYED, circular_mask, square_side, survey
+from manifactor._support.values import quotient
+from manifactor._support.workers import Here, PickledFields, Workers
+from manifactor.cryoem.components import circular_mask, distances, soft_ball, square_side, survey
 from manifactor.cryoem.directions import known_directions
 from manifactor.cryoem.files.particles import Particles, euler_matrices
-from manifactor.cryoem.files.stacks import ImageArray, ImageSource
+from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.cryoem.one_view import View, particle_ctf_at
+
+# Steps of the grid for each cycle per box. Twice as fine as that of the images: slices are exact to
+# one or two percent after the envelope of the interpolation has been divided out.
+PADDING = 2
+
+
+@dataclass(frozen=True)
+class VolumeGrid(PickledFields):
+    """Frequencies on which the Fourier transform of a volume is known.
+
+    The grid is finer than that of the images, since slices are interpolated on it.
+    """
+
+    cut: float  # highest frequency in cycles per box
+    radius: float  # radius of the ball that holds the molecule, in units of the box
+
+    @cached_property
+    def half(self) -> int:
+        """Index of frequency 0 along an axis."""
+        # Interpolation needs a neighbour beyond the highest frequency.
+        return PADDING * (int(np.ceil(self.cut)) + 1)
+
+    @property
+    def side(self) -> int:
+        """Number of frequencies along an axis."""
+        return 2 * self.half + 1
+
+    @property
+    def axis(self) -> np.ndarray:
+        """Frequencies along an axis, in cycles per box."""
+        return (np.arange(self.side) - self.half) / PADDING
+
+    @property
+    def size(self) -> int:
+        """Number of frequencies of a volume."""
+        return self.side**3
+
+    @cached_property
+    def plane(self) -> np.ndarray:
+        """Frequencies (x, y) of an image, in cycles per box, (m, 2).
+
+        A frequency and its opposite are conjugates; only one of them is here. Frequency 0 is not:
+        an image's offset is arbitrary.
+        """
+        highest = int(self.cut)
+        x, y = np.meshgrid(np.arange(highest + 1), np.arange(-highest, highest + 1), indexing="ij")
+        keep = (x**2 + y**2 <= self.cut**2) & ((x > 0) | (y > 0))
+        return np.column_stack([x[keep], y[keep]])
+
+    @property
+    def plane_shells(self) -> np.ndarray:
+        """Distance of the frequencies of an image from 0, in whole cycles, (m,)."""
+        return np.rint(np.hypot(*self.plane.T)).astype(int)
+
+    @cached_property
+    def inside(self) -> np.ndarray:
+        """Whether slices are interpolated from each frequency of a volume, (size,)."""
+        # The corners of a cell reach beyond the cut by its diagonal at most.
+        return distances(self.axis).ravel() <= self.cut + np.sqrt(3) / PADDING
+
+    @cached_property
+    def shells(self) -> np.ndarray:
+        """Distance of each frequency from 0, rounded to whole cycles, (size,)."""
+        return np.rint(distances(self.axis)).astype(int).ravel()
+
+    def slices(self, rotations: np.ndarray) -> sp.csr_array:
+        """Return the matrix that interpolates a volume's transform on slices.
+
+        Shapes: rotations (n, 3, 3) -> (n * m, size).
+        """
+        points = (self.plane @ rotations[:, :2]).reshape(-1, 3) * PADDING + self.half
+        low = np.floor(points).astype(np.int32)
+        above = (points - low).astype(np.float32)
+        shares = np.stack([1 - above, above], axis=1)
+        weights = np.einsum("pi,pj,pk->pijk", *np.moveaxis(shares, 2, 0))
+        strides = np.array([self.side**2, self.side, 1], dtype=np.int32)
+        corners = np.indices((2, 2, 2), dtype=np.int32).reshape(3, 8).T @ strides
+        columns = (low @ strides)[:, None] + corners
+        n_points = len(points)
+        rows = np.arange(0, 8 * n_points + 1, 8, dtype=np.int32)
+        return sp.csr_array((weights.ravel(), columns.ravel(), rows), shape=(n_points, self.size))
+
+    def inner_slices(self, rotations: np.ndarray) -> sp.csr_array:
+        """Return `slices` without the columns of frequencies that are not `inside`."""
+        slices = self.slices(rotations)
+        columns = self._position[slices.indices]
+        shape = (slices.shape[0], int(self.inside.sum()))
+        return sp.csr_array((slices.data, columns, slices.indptr), shape=shape)
+
+    def bounded(self, volumes: np.ndarray) -> np.ndarray:
+        """Return the nearest transforms of volumes, (n, size), that are real and inside the ball.
+
+        Volumes that were inserted by interpolation are dim towards the edge of the box; that is
+        undone.
+        """
+        return self._transformed(self._real(volumes) * self._ball / self._envelope)
+
+    def sharpened(self, volumes: np.ndarray) -> np.ndarray:
+        """Return transforms whose interpolated slices are those of the volumes."""
+        return self._transformed(self._real(volumes) / self._envelope)
+
+    def columns(self, volumes: np.ndarray) -> np.ndarray:
+        """Return real and imaginary parts of volumes for `inner_slices`, as columns.
+
+        Shapes: volumes (n, size) -> (number of frequencies inside, 2 * n).
+        """
+        sharp = self.sharpened(volumes)[:, self.inside]
+        return np.concatenate([sharp.real, sharp.imag]).T.astype(np.float32)
+
+    def densities(self, volumes: np.ndarray) -> np.ndarray:
+        """Return volumes in real space, (n, side, side, side), centred.
+
+        The box of the images is the middle of them, `PADDING` times smaller.
+        """
+        return fft.fftshift(self._real(volumes), axes=(1, 2, 3))
+
+    @cached_property
+    def _position(self) -> np.ndarray:
+        """Number of each frequency among those inside, (size,)."""
+        return np.cumsum(self.inside, dtype=np.int32) - np.int32(1)
+
+    def _transformed(self, densities: np.ndarray) -> np.ndarray:
+        spectra = fft.fftn(densities, axes=(1, 2, 3), workers=cores())
+        return fft.fftshift(spectra, axes=(1, 2, 3)).reshape(len(densities), -1)
+
+    def _real(self, volumes: np.ndarray) -> np.ndarray:
+        shape = 3 * (self.side,)
+        shifted = fft.ifftshift((volumes * self.inside).reshape(-1, *shape), axes=(1, 2, 3))
+        # Volumes are real: half of the last axis tells all.
+        half = shifted[..., : self.half + 1]
+        return fft.irfftn(half, s=shape, axes=(1, 2, 3), workers=cores())
+
+    @cached_property
+    def filled(self) -> float:
+        """Share of the volume of the grid that the ball fills."""
+        return float(self._ball.mean())
+
+    @cached_property
+    def _ball(self) -> np.ndarray:
+        return soft_ball(distances(fft.fftfreq(self.side)) * PADDING, self.radius, 1)
+
+    @cached_property
+    def _envelope(self) -> np.ndarray:
+        """What linear interpolation of the transform multiplies a volume by."""
+        along = np.sinc(fft.fftfreq(self.side)) ** 2
+        return along[:, None, None] * along[:, None] * along
+
+
+def volume_correlation(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the correlation of two sets of volumes, given by their transforms."""
+    ours, yours = first.ravel(), second.ravel()
+    lengths = float(np.linalg.norm(ours) * np.linalg.norm(yours))
+    return quotient(float(np.vdot(ours, yours).real), lengths)
+
+
+# Point groups: the rotations after which a symmetric molecule looks the same.
+
+# An axis of rotation: in how many turns the circle is divided, and its direction.
+Axis = tuple[int, tuple[float, float, float]]
+# Two axes that all others follow from, in RELION's orientations; other programs orient T and I in
+# other ways. I1 and I2 have two-fold axes along x, y and z, and I3 and I4 a five-fold axis along z.
+GENERATORS: dict[str, tuple[Axis, Axis]] = {
+    "T": ((3, (0, 0, 1)), (2, (0, np.sqrt(2), 1))),
+    "O": ((4, (0, 0, 1)), (3, (1, 1, 1))),
+    "I1": ((2, (1, 0, 0)), (5, (golden, 0, -1))),
+    "I2": ((2, (0, 0, 1)), (5, (1, 0, golden))),
+    "I3": ((5, (0, 0, 1)), (2, (-1, 0, golden))),
+    "I4": ((5, (0, 0, 1)), (2, (1, 0, golden))),
+}
+
+
+def point_group(name: str) -> np.ndarray:
+    """Return the rotations of a point group, (order, 3, 3), the identity first.
+
+    >>> [len(point_group(name)) for name in ("C4", "D2", "T", "O", "I1")]
+    [4, 4, 12, 24, 60]
+    """
+    symbol = name.upper()
+    turns = re.fullmatch(r"([CD])([1-9]\d{0,2})", symbol)
+    if turns is not None:
+        both: Sequence[Axis] = ((int(turns[2]), (0, 0, 1)), (2, (1, 0, 0)))
+        axes = both if turns[1] == "D" else both[:1]
+    elif symbol in GENERATORS:
+        axes = GENERATORS[symbol]
+    else:
+        raise ValueError(
+            "`symmetry` must be a point group Cn, Dn, T, O, or I1 to I4 as RELION "
+            f"orients them, such as C4; got {name!r}."
+        )
+    steps = [
+        Rotation.from_rotvec(2 * np.pi / count * (np.array(axis) / np.linalg.norm(axis)))
+        for count, axis in axes
+    ]
+    found = [np.eye(3)]
+    # The list grows while it is gone through, until every product is in it.
+    for rotation in found:
+        for step in steps:
+            product = step.as_matrix() @ rotation
+            if np.abs(np.stack(found) - product).max(axis=(1, 2)).min() > 1e-6:
+                found.append(product)
+    return np.stack(found)
+
+
+# Low Fourier coefficients of images of all views, in units of the noise.
 
 # Highest frequency in cycles per box: motions of a molecule show at a tenth of its size. Each image
 # has some 250 coefficients below, and the cost grows with their number.
 CYCLES = 12.5
-
-Images = ImageSource | ImageArray
 
 
 @dataclass(frozen=True)
@@ -36,6 +243,7 @@ class Transforms:
     optics: Particles | None = None  # particles whose CTF the images have; None if they have none
     # (m,): variance of all that volumes cannot explain, at least that of the noise, 1; None for 1
     noise: np.ndarray | None = None
+    symmetry: str = "C1"  # point group of the molecule
 
     def __len__(self) -> int:
         return len(self.values)
@@ -53,16 +261,15 @@ class Transforms:
         """A text that differs where images, poses or optics do."""
         optics = {} if self.optics is None else self.optics.microscope
         known = [part for name in sorted(optics) for part in (name, optics[name])]
-        return fingerprint(self.grid, self.box, self.values, self.rotations, *known)
+        own = self.grid, self.box, self.symmetry, self.values, self.rotations
+        return fingerprint(*own, *known)
 
     @cached_property
     def transfer(self) -> np.ndarray:
         """The contrast transfer function at the same frequencies, (n, m)."""
         if self.optics is None:
             return np.ones(self.values.shape, np.float32)
-        ctf = particle_ctf_at(self.optics, *(self.grid.plane.T / self.box))
-        flipped = np.asarray(self.optics.microscope.get("flipped", 0), bool)
-        return np.where(flipped.reshape(-1, 1), np.abs(ctf), ctf)
+        return particle_ctf_at(self.optics, *(self.grid.plane.T / self.box))
 
     @property
     def weighted(self) -> tuple[np.ndarray, np.ndarray]:
@@ -84,28 +291,30 @@ class Transforms:
         shown = shown.reshape(*transfer.shape, 2, columns.shape[1] // 2)
         return shown * transfer[..., None, None]
 
-    def with_mates(self, mates: np.ndarray) -> "Transforms":
-        """Return every image once for each of the mates, (order, 3, 3), of a molecule."""
-        if len(mates) == 1:
+    @cached_property
+    def mates(self) -> np.ndarray:
+        """The rotations after which the molecule looks the same, (order, 3, 3)."""
+        return point_group(self.symmetry)
+
+    def with_mates(self) -> "Transforms":
+        """Return every image once for each rotation of the molecule's symmetry."""
+        if len(self.mates) == 1:
             return self
-        order = np.repeat(np.arange(len(self)), len(mates))
-        rotations = self.rotations[:, None] @ mates
+        order = np.repeat(np.arange(len(self)), len(self.mates))
+        rotations = self.rotations[:, None] @ self.mates
         return replace(self[order], rotations=rotations.reshape(-1, 3, 3))
 
 
 def read_transforms(
-    source: Images,
+    source: ImageSource,
     particles: Particles,
+    grid: VolumeGrid,
     *,
     rng: np.random.Generator,
-    low_pass: float | None = None,
-    mask_radius: float | None = None,
-    stages: Stages | None = None,
+    stages: Stages,
     workers: Workers = Here(),
 ) -> Transforms:
-    """Read all images once and keep their low Fourier coefficients."""
-    stages = stages or Stages()
-    grid = transform_grid(source, particles, low_pass=low_pass, mask_radius=mask_radius)
+    """Read all images once and keep their low Fourier coefficients, those of a grid."""
     assert particles.angles is not None
     shift = particles.shift_at(source.pixel_size)
     # Images that noise is measured in are drawn: the seed belongs to the key.
@@ -120,9 +329,7 @@ def read_transforms(
     def read() -> np.ndarray:
         noise = stages.recall("noise", key, lambda: _noise(source, grid, rng))
         blocks = source.block_rows()
-        jobs = [
-            (source[rows], None if shift is None else shift[rows], grid, noise) for rows in blocks
-        ]
+        jobs = [(source[rows], shift[rows], grid, noise) for rows in blocks]
         report = partial(stages.report, "images")
         found = stages.pieces("images", key, _coefficients, jobs, workers=workers, report=report)
         values = np.empty((len(source), len(grid.plane)), np.complex64)
@@ -132,17 +339,18 @@ def read_transforms(
 
     with stages.timed("images"):
         values = stages.recall("images", key, read)
+    has_ctf = "defocus_u" in particles.microscope
     return Transforms(
         grid,
         values,
         rotations=euler_matrices(particles.angles),
         box=source.shape[0] * source.pixel_size,
-        optics=particles.without_images() if _has_ctf(particles) else None,
+        optics=particles.without_images() if has_ctf else None,
     )
 
 
 def _coefficients(
-    source: Images, shift: np.ndarray | None, grid: VolumeGrid, noise: np.ndarray
+    source: ImageSource, shift: np.ndarray, grid: VolumeGrid, noise: np.ndarray
 ) -> np.ndarray:
     """Read one block of images, and return their coefficients."""
     ((_, images),) = source.blocks()
@@ -152,14 +360,12 @@ def _coefficients(
     # The first pixel of an image lies half a box before its centre.
     centred = np.exp(2j * np.pi * (size // 2) / size * (column + row))
     values = spectra[:, row, column] * (centred / np.sqrt(noise)).astype(np.complex64)
-    if shift is not None:
-        cycles = shift @ grid.plane.T / size
-        values = values * np.exp(-2j * np.pi * cycles)
-    return values.astype(np.complex64)
+    cycles = shift @ grid.plane.T / size
+    return (values * np.exp(-2j * np.pi * cycles)).astype(np.complex64)
 
 
 def transform_grid(
-    source: Images,
+    source: ImageSource,
     particles: Particles,
     *,
     low_pass: float | None = None,
@@ -180,7 +386,7 @@ def transform_grid(
             "images of all views must not be multiplied by their CTF; those of "
             f"{particles.path} are. Extract them again without."
         )
-    if _has_ctf(particles) and not source.pixel_size_stated:
+    if "defocus_u" in particles.microscope and not source.pixel_size_stated:
         raise ValueError(
             f"images with a CTF need a pixel size; neither {particles.path} nor its "
             "stacks state it. Fit with --pixel-size, in Angstrom."
@@ -196,18 +402,14 @@ def transform_grid(
     return VolumeGrid(cut=min(cut, size // 2 - 1), radius=radius / box)
 
 
-def _has_ctf(particles: Particles) -> bool:
-    return "defocus_u" in particles.microscope
-
-
-def _noise(source: Images, grid: VolumeGrid, rng: np.random.Generator) -> np.ndarray:
+def _noise(source: ImageSource, grid: VolumeGrid, rng: np.random.Generator) -> np.ndarray:
     """Return the variance of the noise at each frequency of an image."""
-    rows = np.sort(rng.permutation(len(source))[:SURVEYED])
     mask = circular_mask(source.shape[0], grid.radius * source.shape[0])
-    noise = survey(View(source), mask, rows).noise
+    surveyed = survey(View(source), mask, rng)
+    noise = surveyed.noise
     if not np.all(noise > 0):
         raise ValueError(
-            f"images must differ from each other; the {len(rows)} in which noise was "
+            f"images must differ from each other; the {surveyed.n_images} in which noise was "
             "measured are all alike. Check that their stacks hold images."
         )
     return noise[np.minimum(grid.plane_shells, len(noise) - 1)]

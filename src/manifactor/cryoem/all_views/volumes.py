@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +12,7 @@ from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.model import MotionModel, angles_of, counted_views, model_of_places
 from manifactor.cryoem.all_views.placing import even_places
-from manifactor.cryoem.all_views.transforms import read_transforms
+from manifactor.cryoem.all_views.transforms import read_transforms, transform_grid
 from manifactor.cryoem.averages import Averages, binned, places_along
 from manifactor.cryoem.files.particles import euler_matrices
 from manifactor.cryoem.matching import match
@@ -25,69 +27,58 @@ MODEL_FILE = "motions.npz"
 
 
 @dataclass(frozen=True)
-class EvenScale:
-    """A factor's coordinate against places that are spread evenly over [0, 1]."""
+class Scale:
+    """A factor's coordinate against the places that volumes are functions of.
 
-    even: np.ndarray  # (n,), as the coordinate: both ascending; of three turns of a circle
-    coordinate: np.ndarray
+    Those of an interval or a circle are spread evenly over [0, 1]. On a factor of more dimensions
+    they are its embedding, or the first part of it.
+    """
+
     topology: str
+    middle: np.ndarray  # (d,): the place in the middle
+    # (2, n): even places and their coordinates, both ascending; of three turns of a circle
+    known: np.ndarray
 
     def coordinates(self, even: np.ndarray) -> np.ndarray:
         """Return the coordinates of even places, beyond 0 and 2 pi on a circle."""
-        return np.interp(even, self.even, self.coordinate)
+        return np.interp(even, *self.known)
 
     def even_places(self, coordinates: np.ndarray) -> np.ndarray:
         """Return the even places of coordinates."""
-        found = np.interp(coordinates, self.coordinate, self.even)
+        found = np.interp(coordinates, *self.known[::-1])
         return found % 1 if self.topology == "circle" else found
 
-    def even_at(self, displayed: np.ndarray) -> np.ndarray:
-        """Return the even places of coordinates as people read them."""
+    def places_at(self, displayed: np.ndarray) -> np.ndarray:
+        """Return the places of coordinates as people read them, or of a point of an embedding."""
+        if self.topology == "other":
+            return displayed[: len(self.middle)]
         return self.even_places(Place.from_displayed(displayed, self.topology).coordinate)
-
-    @property
-    def middle(self) -> np.ndarray:
-        """The place in the middle, (1,)."""
-        return np.array([0.5])
-
-    def columns(self, place: Place) -> np.ndarray:
-        """Return the places of samples as columns, (n, 1)."""
-        return self.even_places(place.coordinate)[:, None]
-
-
-@dataclass(frozen=True)
-class EmbeddedScale:
-    """Places on a factor of more dimensions: its embedding, or the first part of it."""
-
-    middle: np.ndarray  # (d,): mean place
-    topology: str = "other"
-
-    def even_at(self, displayed: np.ndarray) -> np.ndarray:
-        """Return the place of an embedding's coordinates."""
-        return displayed[: len(self.middle)]
 
     def columns(self, place: Place) -> np.ndarray:
         """Return the places of samples as columns, (n, d)."""
-        return place.coordinate[:, : len(self.middle)]
+        if self.topology == "other":
+            return place.coordinate[:, : len(self.middle)]
+        return self.even_places(place.coordinate)[:, None]
 
 
-Scale = EvenScale | EmbeddedScale
-
-
-def even_scale(factor: Factor, reached: np.ndarray | None = None) -> EvenScale:
-    """Return the scale of an interval or a circle, from the samples fitted.
+def scale_of(factor: Factor, reached: np.ndarray | None = None) -> Scale:
+    """Return the scale of a factor, from the samples fitted.
 
     Shapes: reached (n_levels,).
     """
+    if factor.coordinate is None:
+        # Eight columns of a shape of more dimensions: the cost grows with the square of the
+        # features, and the first functions are the coarsest.
+        return Scale("other", factor.embedding.mean(axis=0)[:8], np.zeros((2, 0)))
     coordinate = np.sort(np.asarray(factor.coordinate))
     even = even_places(coordinate)
     if reached is not None and factor.topology == "interval":
         even = np.interp(even, np.linspace(0, 1, len(reached)), reached)
+    known = np.stack([even, coordinate])
     if factor.topology == "circle":
-        even = np.concatenate([even - 1, even, even + 1])
-        turns = [coordinate - 2 * np.pi, coordinate, coordinate + 2 * np.pi]
-        coordinate = np.concatenate(turns)
-    return EvenScale(even, coordinate, factor.topology)
+        turn = np.array([[1], [2 * np.pi]])
+        known = np.hstack([known - turn, known, known + turn])
+    return Scale(factor.topology, np.array([0.5]), known)
 
 
 @dataclass(frozen=True)
@@ -112,7 +103,7 @@ class RunMotions:
     def image(self, at: Sequence, view: tuple[float, float], *, size: int) -> np.ndarray:
         """Return the mean image at displayed coordinates, (size, size)."""
         pairs = zip(self.scales, at, strict=True)
-        places = [scale.even_at(np.atleast_1d(np.asarray(value, float))) for scale, value in pairs]
+        places = [scale.places_at(np.array(value, float, ndmin=1)) for scale, value in pairs]
         return self.model.images(np.concatenate(places), rotation(view), size=size)[0]
 
     def along(
@@ -120,7 +111,7 @@ class RunMotions:
     ) -> ImagesAlong:
         """Return mean images along a motion, the others in their middle."""
         view = self.best_view(motion) if view is None else view
-        scale = self._line(motion)
+        scale = self.scales[motion]
         circle = scale.topology == "circle"
         shares = (np.arange(count) + (0 if circle else 0.5)) / count
         coordinates = shares * 2 * np.pi if circle else shares
@@ -133,16 +124,11 @@ class RunMotions:
 
         Returns (n, z, y, x).
         """
-        even = [self._line(k).even_at(along) for k, along in zip(motions, at, strict=True)]
+        even = [self.scales[k].places_at(along) for k, along in zip(motions, at, strict=True)]
         grid = np.stack(np.meshgrid(*even, indexing="ij"), -1)
         places = self._with(motions, grid.reshape(-1, len(motions)))
         found = [self.model.density(place) for place in places]
         return np.stack(found).astype(np.float32)
-
-    def _line(self, motion: int) -> EvenScale:
-        scale = self.scales[motion]
-        assert isinstance(scale, EvenScale), "only an interval or a circle has a line"
-        return scale
 
     def _with(self, motions: Sequence[int], values: np.ndarray) -> np.ndarray:
         """Return places with these columns on some motions, the others in the middle.
@@ -152,7 +138,7 @@ class RunMotions:
         middles = [scale.middle for scale in self.scales]
         starts = np.cumsum([0, *map(len, middles)])
         places = np.tile(np.concatenate(middles), (len(values), 1))
-        places[:, [starts[motion] for motion in motions]] = values
+        places[:, starts[list(motions)]] = values
         return places
 
     def best_view(self, motion: int) -> tuple[float, float]:
@@ -167,7 +153,7 @@ class RunMotions:
 
 def rotation(view: tuple[float, float]) -> np.ndarray:
     """Return the rotation of a view, (1, 3, 3), without a turn in its plane."""
-    return euler_matrices(np.array([[*view, 0.0]]))
+    return euler_matrices([[*view, 0.0]])
 
 
 def open_motions(run: Run, fit: ManifoldFactorizer) -> RunMotions | None:
@@ -195,14 +181,7 @@ def scales_of(fit: ManifoldFactorizer, *, quantiles: np.ndarray | None = None) -
     Shapes: quantiles (n_factors, n_levels).
     """
     reached = len(fit.factors_) * [None] if quantiles is None else quantiles
-    # Eight columns of a shape of more dimensions: the cost grows with the square of the features,
-    # and the first functions are the coarsest.
-    return tuple(
-        EmbeddedScale(factor.embedding.mean(axis=0)[:8])
-        if factor.coordinate is None
-        else even_scale(factor, own)
-        for factor, own in zip(fit.factors_, reached, strict=True)
-    )
+    return tuple(map(scale_of, fit.factors_, reached))
 
 
 def is_of_all_views(record: dict) -> bool:
@@ -243,62 +222,40 @@ def known_motions(
     """Return the motions of a run, computed from its images if there are none yet."""
     if not needs_volumes(run):
         return open_motions(run, fit)
-    scales = scales_of(fit)
-    model = _model(run, scales, stages or Stages(), workers)
-    # In a folder that cannot be written, they are computed again each time.
-    with suppress(OSError):
-        write_tree(run.folder / MODEL_FILE, model)
-    return RunMotions(model, scales, expected=True)
-
-
-def _model(run: Run, scales: Sequence[Scale], stages: Stages, workers: Workers) -> MotionModel:
-    """Return the molecule along the factors, from some of the images."""
+    stages, scales = stages or Stages(), scales_of(fit)
     # Drawn, not the first: particles are often in an order. The same ones every time. More than
     # 30,000 are read for nothing, as the volumes are coarse.
     rng = np.random.default_rng(0)
     drawn = np.sort(rng.permutation(len(run.rows))[:30_000])
     particles = run.particles[drawn]
     source = run.choice.images(particles)
-    transforms = read_transforms(source, particles, rng=rng, stages=stages, workers=workers)
-    pairs = zip(scales, run.places, strict=True)
+    how: dict[str, Any] = {"rng": rng, "workers": workers}
+    grid = transform_grid(source, particles)
+    transforms = read_transforms(source, particles, grid, stages=stages, **how)
+    pairs = list(zip(scales, run.places, strict=True))
     with stages.timed("volumes"):
         model = model_of_places(
             transforms,
-            [scale.topology for scale in scales],
+            [scale.topology for scale, _ in pairs],
             [scale.columns(place[drawn]) for scale, place in pairs],
-            rng=rng,
-            report=lambda done: stages.report("volumes", done),
-            workers=workers,
+            report=partial(stages.report, "volumes"),
+            **how,
         )
     # Directions of all particles, not only of those that were read.
     views = replace(model.views, counts=counted_views(run.particles).counts)
-    return replace(model, views=views)
+    model = replace(model, views=views)
+    # In a folder that cannot be written, they are computed again each time.
+    with suppress(OSError):
+        write_tree(run.folder / MODEL_FILE, model)
+    return RunMotions(model, scales, expected=True)
 
 
 # Volumes along the motions of a run of all views.
 
 
-@dataclass(frozen=True)
-class ModelVolumes(Averages):
-    """Volumes of the model of all particles, at the centres of bins of them."""
-
-    @property
-    def filled(self) -> np.ndarray:
-        """All bins: a model has a volume everywhere."""
-        return np.arange(len(self.means))
-
-    def __str__(self) -> str:
-        counts = self.matching.counts
-        return (
-            f"{len(counts)} volumes of the model that all {counts.sum()} particles "
-            f"gave, at the centres of bins of {counts.min()} to {counts.max()} "
-            "particles"
-        )
-
-
 def volumes_along(
     run: Run, motions: RunMotions, factors: Sequence[int], *, n_bins: int
-) -> ModelVolumes:
+) -> Averages:
     """Return volumes along one motion or two, the others in their middle.
 
     They are of the model that all particles together gave, at the centres of the bins; the counts
@@ -306,13 +263,13 @@ def volumes_along(
     """
     places = places_along(run, factors)
     labels, centres = binned(places, n_bins)
-    return ModelVolumes(
+    return Averages(
         means=motions.volumes([factor - 1 for factor in factors], centres),
-        shape=(n_bins,) * len(places),
         centres=centres,
         places=places,
         matching=match(labels, [], n_bins=n_bins ** len(places)),
         pixel_size=motions.model.voxel_size,
+        of_model=True,
     )
 
 

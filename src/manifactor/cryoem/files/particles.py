@@ -145,11 +145,11 @@ class Particles:
             )
         return float(sizes[0])
 
-    def shift_at(self, pixel_size: float) -> np.ndarray | None:
-        """Return the shifts in pixels, for images of a pixel size in Angstrom."""
+    def shift_at(self, pixel_size: float) -> np.ndarray:
+        """Return the shifts in pixels, for images of a pixel size in Angstrom; 0 if unknown."""
         if self.unscaled_shift is not None:
             return self.unscaled_shift / pixel_size
-        return self.shift
+        return np.zeros((len(self), 2)) if self.shift is None else self.shift
 
     @property
     def in_plane_only(self) -> bool:

@@ -11,9 +11,9 @@ import numpy as np
 
 from manifactor._support.errors import one_line
 from manifactor.cryoem.all_views.model import UNKNOWN, ViewMap, counted_views
-from manifactor.cryoem.all_views.shown import Cone, Shown, given_cone
+from manifactor.cryoem.all_views.shown import Shown, given_cone
 from manifactor.cryoem.averages import place_captions
-from manifactor.cryoem.directions import known_directions
+from manifactor.cryoem.directions import Cone, known_directions
 from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.cryoem.one_view import View, can_weigh
 from manifactor.runs.places import Place
@@ -42,7 +42,7 @@ class Directed:
         """What the page says of the direction."""
         return {
             "width": self.cone.width,
-            "images": self.cone.n_images,
+            "images": self.cone.n_particles,
             "corrected": self.images.weigh,
         }
 
@@ -75,7 +75,7 @@ class MoleculePreview:
     @property
     def count(self) -> int:
         """Images of a mean unless the user sets another number."""
-        seen = min((cone.n_images for cone in self.what.cones), default=0)
+        seen = min((cone.n_particles for cone in self.what.cones), default=0)
         # At least 20, for the noise, and else a tenth of those seen from a direction, to be near
         # the place.
         return min(max(int(0.1 * seen), 20), MOST_IMAGES)

@@ -1,4 +1,4 @@
-"""Samples made of images of one view, and the spectra behind their low-pass."""
+"""Samples made of images of one view, and the spectra behind their low-pass; and of volumes."""
 
 import warnings
 from dataclasses import replace
@@ -8,36 +8,29 @@ import numpy as np
 import pytest
 
 from manifactor import datasets
-from manifactor.cryoem import components as one_view
+from manifactor.cryoem import components as module
 from manifactor.cryoem.components import (
     ShellSpectra,
     circular_mask,
-    component_weights,
     image_components,
     low_pass_shell,
     shells,
     spikes,
     survey,
-    windowed,
+    volume_components,
 )
-from manifactor.cryoem.files.mrc import write_stack
+from manifactor.cryoem.files.mrc import write_stack, write_volume
 from manifactor.cryoem.files.particles import Particles
-from manifactor.cryoem.files.stacks import ImageArray, stack_images
+from manifactor.cryoem.files.stacks import ImageArray, stack_images, volume_series
 from manifactor.cryoem.one_view import View
 
-N, SIZE, PIXEL = 600, 54, 4.0
+N, SIZE, PIXEL = 400, 54, 4.0
 SIDE = 32
 
 
 def simulated(signal_to_noise, n_images=N, **settings):
-    return datasets.simulate_particles(
-        n_images,
-        size=SIZE,
-        pixel_size=PIXEL,
-        signal_to_noise=signal_to_noise,
-        random_state=0,
-        **settings,
-    )
+    known = {"size": SIZE, "pixel_size": PIXEL, "random_state": 0, **settings}
+    return datasets.simulate_particles(n_images, signal_to_noise=signal_to_noise, **known)
 
 
 def components(images, particles=None, **settings):
@@ -61,9 +54,11 @@ def likeness(found, expected, column):
 
 def test_components_have_the_signal_to_noise_of_the_simulation(simulation, plain):
     clean = simulated(None).images.reshape(N, -1)
-    strength = np.linalg.svd(clean - clean.mean(axis=0), compute_uv=False)[:4]
-    true = strength**2 / N / simulation.noise**2
-    np.testing.assert_allclose(plain.signal_to_noise[:4], true, rtol=0.1)
+    clean = clean - clean.mean(axis=0)
+    strength = np.linalg.eigvalsh(clean @ clean.T)[:-5:-1]
+    np.testing.assert_allclose(
+        plain.signal_to_noise[:4], strength / N / simulation.noise**2, rtol=0.1
+    )
     assert (np.diff(plain.weights) <= 0).all()
     assert "low-pass" in str(plain)
 
@@ -71,9 +66,7 @@ def test_components_have_the_signal_to_noise_of_the_simulation(simulation, plain
 def test_an_offset_of_each_image_and_the_scale_of_all_change_nothing(simulation, plain, rng):
     offset = 100 * rng.normal(size=(N, 1, 1)).astype(np.float32)
     shifted = components(1000 * (simulation.images + offset))
-    np.testing.assert_allclose(
-        np.abs(shifted.samples[:, 0]), np.abs(plain.samples[:, 0]), atol=0.05
-    )
+    np.testing.assert_allclose(*np.abs([shifted.samples[:, 0], plain.samples[:, 0]]), atol=0.05)
 
 
 def test_a_stack_masked_before_is_no_less_noisy(simulation, plain):
@@ -90,28 +83,17 @@ def test_the_papers_preparation_is_four_components_of_unit_variance(simulation):
 
 
 def test_many_images_are_projected_a_block_at_a_time(simulation, plain, monkeypatch):
-    monkeypatch.setattr(one_view, "LEARNING_BYTES", 4 * plain.n_coefficients * (N - 1))
+    monkeypatch.setattr(module, "LEARNING_BYTES", 4 * plain.n_coefficients * (N - 1))
     source = ImageArray(simulation.images, PIXEL, block_bytes=100 * 4 * SIZE**2)
     found = components(View(source))
     assert all(likeness(found, plain, j) > 0.999 for j in range(3))
 
 
 def test_the_low_pass_is_bounded_by_a_number_of_coefficients(simulation, plain, monkeypatch):
-    monkeypatch.setattr(one_view, "MAX_COEFFICIENTS", 100)
+    monkeypatch.setattr(module, "MAX_COEFFICIENTS", 100)
     few = components(simulation.images)
     assert few.n_coefficients < 130 < plain.n_coefficients
     assert few.low_pass == pytest.approx(SIZE * PIXEL / 5)
-
-
-def test_noise_alone_is_refused(rng):
-    with pytest.raises(ValueError, match=r"must (differ by|show) more than noise"):
-        components(rng.normal(size=(400, SIDE, SIDE)).astype(np.float32))
-
-
-@pytest.mark.parametrize("shape", [(20, 32, 34), (20, 8, 8)])
-def test_oblong_and_tiny_images_are_refused(shape):
-    with pytest.raises(ValueError, match="square with a side of at least 16 pixels"):
-        components(np.zeros(shape, dtype=np.float32))
 
 
 def test_an_odd_box_has_the_components_of_an_even_one(simulation, plain):
@@ -122,27 +104,34 @@ def test_an_odd_box_has_the_components_of_an_even_one(simulation, plain):
     assert coarse.low_pass == pytest.approx(53 * PIXEL / 5)
 
 
+def test_noise_alone_is_refused(rng):
+    with pytest.raises(ValueError, match=r"must (differ by|show) more than noise"):
+        components(rng.normal(size=(400, SIDE, SIDE)).astype(np.float32))
+
+
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("shape", "settings", "message"),
     [
-        ({"mask_radius": -1.0}, "--mask-radius"),
-        ({"low_pass": 0.0}, "--low-pass"),
-        ({"low_pass": 1.0}, "two pixels and half the box, 8 to 108 A; got 1"),
-        ({"n_components": 0}, "n_components"),
+        ((32, 34), {}, "square with a side of at least 16 pixels"),
+        ((8, 8), {}, "square with a side of at least 16 pixels"),
+        ((54, 54), {"mask_radius": -1.0}, "--mask-radius"),
+        ((54, 54), {"low_pass": 0.0}, "--low-pass"),
+        ((54, 54), {"low_pass": 1.0}, "two pixels and half the box, 8 to 108 A; got 1"),
+        ((54, 54), {"low_pass": 40.0, "n_components": 0}, "n_components"),
     ],
 )
-def test_settings_out_of_bounds_are_refused(simulation, settings, message):
+def test_images_and_settings_that_do_not_suit_are_refused(rng, shape, settings, message):
     with pytest.raises(ValueError, match=message):
-        components(simulation.images, **settings)
+        components(rng.normal(size=(20, *shape)).astype(np.float32), **settings)
 
 
 @pytest.mark.slow
 def test_images_turned_and_shifted_at_random_give_the_same_components():
-    still, moved = simulated(30, 500), simulated(30, 500, in_plane=True)
-    angles = np.column_stack([np.zeros((500, 2)), moved.psi])
-    particles = Particles(Path("a.star"), np.arange(500), angles=angles, shift=moved.shift)
-    expected = components(still.images)
-    found = components(moved.images, particles)
+    n = 250
+    still, moved = simulated(30, n), simulated(30, n, in_plane=True)
+    angles = np.column_stack([np.zeros((n, 2)), moved.psi])
+    particles = Particles(Path("a.star"), np.arange(n), angles=angles, shift=moved.shift)
+    expected, found = components(still.images), components(moved.images, particles)
     # Edges are cut off.
     np.testing.assert_allclose(found.signal_to_noise[:3], expected.signal_to_noise[:3], rtol=0.45)
     assert len(found.weights) < 20
@@ -152,8 +141,8 @@ def test_images_turned_and_shifted_at_random_give_the_same_components():
 @pytest.mark.parametrize(
     ("value", "message"), [(np.nan, "has NaN"), (3.4e38, r"has a value of 3.4e\+38")]
 )
-def test_an_image_with_bad_pixels_is_named(tmp_path, simulation, value, message):
-    spoilt = simulation.images.copy()
+def test_an_image_with_bad_pixels_is_named(tmp_path, value, message):
+    spoilt = np.random.default_rng(0).normal(size=(20, 16, 16)).astype(np.float32)
     spoilt[7, 3, 3] = value
     with warnings.catch_warnings(action="ignore"):  # of what writes the stack
         write_stack(tmp_path / "a.mrcs", spoilt, pixel_size=PIXEL)
@@ -161,19 +150,11 @@ def test_an_image_with_bad_pixels_is_named(tmp_path, simulation, value, message)
         components(View(stack_images(tmp_path / "a.mrcs")))
 
 
-def test_weak_components_have_hardly_any_weight_and_strong_ones_all():
-    weights = component_weights(np.array([1e4, 1.0, 0.1]))
-    assert weights[0] == pytest.approx(1, abs=1e-3)
-    assert weights[1] == 0.125
-    assert weights[2] < 1e-3
-
-
 def test_a_signal_in_noise_is_found_with_its_strength(rng):
-    n, p, signal = 4000, 400, 5.0
+    n, p, signal = 2000, 200, 5.0
     values = rng.normal(size=(n, p))
     values[:, 0] *= np.sqrt(1 + signal)
-    variance = np.linalg.eigvalsh(values.T @ values / n)[::-1]
-    found = spikes(variance, p / n)
+    found = spikes(np.linalg.eigvalsh(values.T @ values / n)[::-1], p / n)
     assert found[0] == pytest.approx(signal, rel=0.15)
     # Noise alone may exceed its edge by a little, as its largest eigenvalue fluctuates.
     assert (found[5:] == 0).all()
@@ -196,7 +177,7 @@ def test_every_coefficient_of_the_full_transform_is_counted_once():
 
 def surveyed(images):
     view = View(ImageArray(np.asarray(images, dtype=np.float32)))
-    return survey(view, circular_mask(SIDE, SIDE / 2), np.arange(len(images)))
+    return survey(view, circular_mask(SIDE, SIDE / 2), np.random.default_rng(0))
 
 
 def test_the_noise_of_white_noise_is_its_variance_in_every_shell(rng):
@@ -218,18 +199,10 @@ def test_a_stack_without_noise_is_assigned_a_little():
     assert found.noise.min() >= 0.99e-4 * variance > 0
 
 
-def test_the_offset_of_an_image_is_removed_in_its_window(rng):
-    mask = circular_mask(SIDE, SIDE / 3)
-    images = rng.normal(size=(4, SIDE, SIDE)).astype(np.float32)
-    offset = np.arange(4, dtype=np.float32)[:, None, None]
-    np.testing.assert_allclose(windowed(images + offset, mask), windowed(images, mask), atol=1e-5)
-
-
 def spectra_of(signal, error=1e-6):
     """ShellSpectra of unit noise with this signal."""
-    signal = np.array(signal, dtype=float)
     ones = np.ones(len(signal))
-    return ShellSpectra(signal, ones, error * ones, ones, 100)
+    return ShellSpectra(np.array(signal, dtype=float), ones, error * ones, ones, 100)
 
 
 @pytest.mark.parametrize(
@@ -252,3 +225,60 @@ def test_a_given_low_pass_is_the_nearest_shell():
         low_pass_shell(spectra, 33.0, 32, 2.0)
     with pytest.raises(ValueError, match="must differ by more than noise"):
         low_pass_shell(replace(spectra, signal=np.zeros(16)), None, 32, 2.0)
+
+
+N_VOLUMES = 60
+
+
+@pytest.fixture
+def turn(rng):
+    return rng.uniform(0, 2 * np.pi, size=N_VOLUMES)
+
+
+def spots(folder, turn, rng, *, side=12):
+    """Volumes in which a spot goes round a circle, with a little noise."""
+    axis = np.linspace(-1, 1, side)
+    z, y, x = axis[:, None, None], axis[:, None], axis
+    for i, angle in enumerate(turn):
+        centre = 0.4 * np.cos(angle), 0.4 * np.sin(angle)
+        spot = np.exp(-8 * (x - centre[0]) ** 2 - 8 * (y - centre[1]) ** 2 - 8 * z**2)
+        noise = 0.02 * rng.normal(size=spot.shape)
+        write_volume(folder / f"v{i}.mrc", spot + noise, pixel_size=2)
+    return volume_series(folder)
+
+
+def explained(samples, target):
+    """Share of the target's variance that a linear map of the samples explains."""
+    columns = np.column_stack([np.ones(len(samples)), samples])
+    left = target - columns @ np.linalg.lstsq(columns, target, rcond=None)[0]
+    return 1 - left.var() / target.var()
+
+
+@pytest.mark.parametrize(("side", "max_side"), [(12, 32), (12, 8), (13, 32), (13, 8)])
+def test_components_tell_where_the_spot_is(tmp_path, turn, rng, side, max_side, monkeypatch):
+    monkeypatch.setattr(module, "MAX_SIDE", max_side)
+    found = volume_components(spots(tmp_path, turn, rng, side=side))
+    for target in (np.cos(turn), np.sin(turn)):
+        assert explained(found.samples, target) > 0.99
+    assert found.variance > 0.9
+    assert (np.diff(found.signal_to_noise) < 0).all()
+    assert found.files == tuple(f"v{i}.mrc" for i in range(N_VOLUMES))
+
+
+def test_components_that_hold_little_of_the_variance_are_called_doubtful(
+    tmp_path, rng, monkeypatch
+):
+    monkeypatch.setattr(module, "MAX_COMPONENTS", 3)
+    for i in range(N_VOLUMES):
+        write_volume(tmp_path / f"v{i}.mrc", rng.normal(size=(12, 12, 12)), pixel_size=2)
+    found = volume_components(volume_series(tmp_path))
+    assert found.samples.shape[1] <= 3
+    assert found.variance < 0.5
+    assert str(found).endswith("so the result may be doubtful")
+
+
+def test_volumes_that_are_all_the_same_are_refused(tmp_path):
+    for i in range(3):
+        write_volume(tmp_path / f"v{i}.mrc", np.ones((8, 8, 8)), pixel_size=1)
+    with pytest.raises(ValueError, match="the volumes must differ"):
+        volume_components(volume_series(tmp_path))
