@@ -181,8 +181,8 @@ def _with_refused(peeled: Peeled, sense: str, rng: np.random.Generator) -> Facto
     # Without samples nothing tells whether directions are orthogonal.
     if samples is None or refused is None:
         return None
-    dimensions = _dimensions(refused.peeling, peeled.diffusion)
-    everything = replace(peeled, peeling=refused.peeling, dimensions=dimensions)
+    dimensions = _dimensions(refused, peeled.diffusion)
+    everything = replace(peeled, peeling=refused, dimensions=dimensions)
     found, warned = attempt(
         partial(weigh_peeled, everything, None, sense=sense, strict=True, rng=rng)
     )

@@ -53,15 +53,6 @@ def excess_in_halves(value: Numbers, in_halves: Sequence[Numbers]) -> np.ndarray
     return np.maximum(mean - value, 0)
 
 
-def deficit_in_halves(value: Numbers, in_halves: Sequence[Numbers]) -> np.ndarray:
-    """Return the noise of a number that noise lowers: what halves lose of it.
-
-    >>> float(deficit_in_halves(1.0, [0.5, 0.25])), float(deficit_in_halves(0.5, [1.0]))
-    (0.625, 0.0)
-    """
-    return excess_in_halves(-np.asarray(value), [-np.asarray(half) for half in in_halves])
-
-
 def commutant(champ: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Compute the symmetric matrices that nearly commute with a carre du champ.
 

@@ -241,7 +241,7 @@ def _distinct(geometry: Geometry, functions: np.ndarray, energy: np.ndarray) -> 
     return functions[:, ascending[:16]]
 
 
-def one_factor(geometry: Geometry, functions: np.ndarray) -> np.ndarray:
+def of_lowest_factor(geometry: Geometry, functions: np.ndarray) -> np.ndarray:
     """Return those of the functions that point where the lowest ones point.
 
     The others belong to a factor that was not found yet.
@@ -283,7 +283,7 @@ def refine(
             if not refined[f].shape[1]:
                 return ()
         if not unions:
-            refined = [one_factor(geometry, block) for block in refined]
+            refined = [of_lowest_factor(geometry, block) for block in refined]
     return tuple(refined)
 
 

@@ -272,13 +272,13 @@ def weigh(
         }
     )
     of_factors = sum(factor.dimension for factor in factors)
-    misfit = peeled.dimensions.misfit(of_factors, CRITERIA["dimensions"].limit)
+    missed, how = peeled.dimensions.misfit(of_factors, CRITERIA["dimensions"].limit)
     agreed = judge("agreement", found["agreement"])
     tests = (
         *(judge(name, found[name]) for name in tested),
         judge("leakage", np.nanmax(found["leakage"]), strict=strict),
         agreed,
-        judge("dimensions", misfit.dimensions, difference=misfit.difference),
+        judge("dimensions", missed, difference=how),
         *found["places"],
     )
     if not agreed.passed:
