@@ -46,12 +46,7 @@ class Explained:
 
     places: tuple[np.ndarray, ...]  # (n, c): on each factor
     means: tuple[np.ndarray, ...]  # (n, q): the terms, in the main directions of the samples
-    rest: np.ndarray  # (n, q): what the terms leave
-
-    @property
-    def off(self) -> np.ndarray:
-        """Squared distances of samples from the sum, (n,)."""
-        return (self.rest**2).sum(axis=1)
+    off: np.ndarray  # (n,): squared distances of samples from the sum
 
 
 @dataclass(frozen=True)
@@ -96,7 +91,8 @@ class Sum:
                 target = rest + at[j].means
                 at[j] = term.sheet.project(target)
                 rest = target - at[j].means
-        return Explained(tuple(t.places for t in at), tuple(t.means for t in at), rest)
+        off = (rest**2).sum(axis=1)
+        return Explained(tuple(t.places for t in at), tuple(t.means for t in at), off)
 
     def _blocks(self, samples: np.ndarray) -> Iterator[Explained]:
         """Samples as a sum, a block of them at a time, so that millions fit into memory."""
