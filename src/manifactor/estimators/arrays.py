@@ -191,13 +191,15 @@ def given_precision(X: Any, array: np.ndarray):
     return like(X, array.astype(precision_of(X), copy=False))
 
 
-def rounded(coordinate: np.ndarray, topology: str, dtype: type[np.floating]) -> np.ndarray:
-    """Return the coordinates on a factor in a precision; angles stay below 2 pi."""
-    found = coordinate.astype(dtype, copy=False)
-    if topology != "circle" or dtype == coordinate.dtype:
-        return found
+def rounded(
+    coordinate: np.ndarray | None, topology: str, dtype: type[np.floating]
+) -> np.ndarray | None:
+    """Return the coordinates on a factor, if any, in a precision; angles stay below 2 pi."""
+    if coordinate is None or dtype == coordinate.dtype:
+        return coordinate
+    found = coordinate.astype(dtype)
     # In single precision, an angle just below 2 pi is rounded to one above.
-    return np.where(found < dtype(2 * np.pi), found, dtype(0))
+    return np.where(found < dtype(2 * np.pi), found, dtype(0)) if topology == "circle" else found
 
 
 def given_places(X: Any, places: Sequence[Placed], factors: Sequence[Factor]) -> list[Placed]:
@@ -206,7 +208,7 @@ def given_places(X: Any, places: Sequence[Placed], factors: Sequence[Factor]) ->
     return [
         Placed(
             each.embedding.astype(dtype, copy=False),
-            None if each.coordinate is None else rounded(each.coordinate, factor.topology, dtype),
+            rounded(each.coordinate, factor.topology, dtype),
             each.confidence.astype(dtype, copy=False),
         )
         for each, factor in zip(places, factors, strict=True)
@@ -222,9 +224,8 @@ def coordinate_table(
     """Return the coordinates on each factor side by side; those that are None are nan."""
     unknown = np.full(n_samples, np.nan, dtype)
     pairs = zip(columns, factors, strict=True)
-    return np.column_stack(
-        [unknown if c is None else rounded(c, factor.topology, dtype) for c, factor in pairs]
-    )
+    known = [rounded(column, factor.topology, dtype) for column, factor in pairs]
+    return np.column_stack([unknown if column is None else column for column in known])
 
 
 def numbers(given: Any, argument: str) -> np.ndarray:

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, replace
 from functools import wraps
 from numbers import Integral
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -37,6 +38,7 @@ from manifactor.spectral.settings import DiffusionSettings, require_diffusion
 log = logging.getLogger("manifactor")
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
+Settings = TypeVar("Settings")
 
 NO_WEIGHTS = (
     "`sample_weight` is not supported: weights change the density of the samples, "
@@ -63,15 +65,23 @@ def without_weights(fit: Fit) -> Fit:
     return explained  # type: ignore[return-value]
 
 
+def read_off(path: str, what: str) -> Any:
+    """Return a property: an attribute of an attribute of the estimator."""
+    return property(attrgetter(path), doc=what)
+
+
 class SpectralEstimator(TransformerMixin, BaseEstimator):
     """What both estimators share: checks, the diffusion and what can be read off it."""
 
     diffusion_: Diffusion
 
+    def _as_record(self, kind: type[Settings]) -> Settings:
+        """Return the parameters that a record of settings holds as one."""
+        return kind(**{field.name: getattr(self, field.name) for field in fields(kind)})  # type: ignore[arg-type]
+
     def _diffusion_settings(self) -> DiffusionSettings:
         """Return the parameters of the diffusion as one record."""
-        names = [field.name for field in fields(DiffusionSettings)]
-        return DiffusionSettings(**{name: getattr(self, name) for name in names})
+        return self._as_record(DiffusionSettings)
 
     def _progress(self, callback: Callback | None) -> AbstractContextManager[Callback | None]:
         """Return a context with a callback that also shows stages if `verbose`."""
@@ -247,20 +257,27 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    @property
-    def spectrum_(self):
-        """Spectrum on the training samples."""
-        return self.diffusion_.spectrum
-
-    @property
-    def bandwidth_curve_(self):
-        """The curve that bandwidth and dimension were read from."""
-        return self.diffusion_.affinity.bandwidth
-
-    @property
-    def bandwidth_(self) -> float:
-        """Eps of the kernel."""
-        return self.bandwidth_curve_.value
+    spectrum_ = read_off("diffusion_.spectrum", "Spectrum on the training samples.")
+    bandwidth_curve_ = read_off(
+        "diffusion_.affinity.bandwidth", "The curve that bandwidth and dimension were read from."
+    )
+    bandwidth_ = read_off("bandwidth_curve_.value", "Eps of the kernel.")
+    neighbors_ = read_off("diffusion_.graph.method.value", "The neighbour search that was used.")
+    solver_ = read_off("diffusion_.distinct.solver.value", "The eigensolver that was used.")
+    recall_ = read_off(
+        "diffusion_.graph.recall", "Share of the nearest neighbours that the search found."
+    )
+    components_ = read_off(
+        "diffusion_.graph.components",
+        "The graph's component of each sample before joining, the largest first.",
+    )
+    outliers_ = read_off(
+        "diffusion_.graph.outliers", "Samples without neighbours, which were left out of the graph."
+    )
+    preparation_ = read_off(
+        "diffusion_.preparation",
+        "The principal components that were kept; None for samples as they are.",
+    )
 
     @property
     def dimension_(self) -> int:
@@ -278,36 +295,6 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
     def n_functions_(self) -> int:
         """Functions computed, the constant one included."""
         return len(self.diffusion_.distinct.eigenvalues)
-
-    @property
-    def neighbors_(self) -> str:
-        """The neighbour search that was used."""
-        return self.diffusion_.graph.method.value
-
-    @property
-    def solver_(self) -> str:
-        """The eigensolver that was used."""
-        return self.diffusion_.distinct.solver.value
-
-    @property
-    def recall_(self) -> float:
-        """Share of the nearest neighbours that the search found."""
-        return self.diffusion_.graph.recall
-
-    @property
-    def components_(self) -> np.ndarray:
-        """The graph's component of each sample before joining, the largest first."""
-        return self.diffusion_.graph.components
-
-    @property
-    def outliers_(self) -> np.ndarray:
-        """Samples without neighbours, which were left out of the graph."""
-        return self.diffusion_.graph.outliers
-
-    @property
-    def preparation_(self):
-        """The principal components that were kept; None for samples as they are."""
-        return self.diffusion_.preparation
 
     @property
     def choices_(self) -> dict:
