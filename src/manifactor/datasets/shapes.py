@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -300,7 +301,9 @@ def exact_eigenvalues(name: str, n_functions: int) -> np.ndarray:
     >>> exact_eigenvalues("equal_torus", 5)
     array([0., 1., 1., 1., 1.])
     """
-    known = {key: shape for key, shape in SHAPES.items() if getattr(shape, "exact", False)}
+    known: dict[str, Any] = {
+        key: shape for key, shape in SHAPES.items() if getattr(shape, "exact", False)
+    }
     if named_shape(name) not in known.values():
         raise ValueError(f"exact eigenvalues are known for {sorted(known)}; got {name!r}.")
     return known[name].eigenvalues(n_functions)

@@ -131,7 +131,7 @@ def numbering_columns(X: np.ndarray) -> np.ndarray:
     """
     # The first rows show that most columns do not number the rows.
     first = np.asarray(X[:100])
-    found = (np.diff(np.sort(first, axis=0), axis=0) > 0).all(axis=0)
+    found = np.asarray((np.diff(np.sort(first, axis=0), axis=0) > 0).all(axis=0))
     # Every value of many columns, such as pixels, would take long to read.
     if X.shape[1] > MANY_COLUMNS:
         found &= (first == np.floor(first)).all(axis=0)

@@ -212,7 +212,7 @@ def _tried(looks: Sequence[Look], new: Sequence[Sequence[np.ndarray]], unions: b
     looks = (whole, *(half for half in halves if half.blocks))
     share, *in_halves = [product_share(look.geometry, look.blocks) for look in looks]
     # Noise lowers a share.
-    noise = min(float(excess_in_halves(-share, np.negative(in_halves))), MAX_SHARE_NOISE)
+    noise = min(float(excess_in_halves(-share, [-half for half in in_halves])), MAX_SHARE_NOISE)
     return Peeling(looks, product_share=min(1.0, share + noise))
 
 
