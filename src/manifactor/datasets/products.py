@@ -168,9 +168,9 @@ class Product:
         return reduce(lowest_sums, (part.eigenvalues(n) for part in self.parts))
 
 
-def product(*parts: Part) -> Product:
-    """Return the product of parts."""
-    return Product(parts)
+def product(*parts: Part | float) -> Product:
+    """Return the product of parts; a number stands for an interval of this length."""
+    return Product(tuple(part if callable(part) else Interval(part) for part in parts))
 
 
 def thinned(

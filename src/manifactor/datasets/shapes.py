@@ -104,11 +104,6 @@ OVERLAPPING = ((-0.25, 0.0), (0.25, 0.0))
 THREE_CENTRES = ((-0.55, -0.5), (0.55, -0.5), (0.0, 0.5))
 
 
-def _torsions(barrier: float, tilt: float) -> Shape:
-    wells = Wells(barrier, tilt)
-    return product(Uneven(circle(), wells), Uneven(circle(0.7), wells))
-
-
 def scene(motions: Sequence[Motion], ratio: float, centres=None, **changes) -> Scene:
     """Return a scene of two or three objects, with the ratio of their variances."""
     if centres is None:
@@ -116,11 +111,6 @@ def scene(motions: Sequence[Motion], ratio: float, centres=None, **changes) -> S
     size = 0.7 if len(motions) == 2 else 0.5
     objects = [(move, at, size) for move, at in zip(motions, centres, strict=True)]
     return Scene(objects, ratio, **changes)
-
-
-def _half_circumference(length: float) -> Sphere:
-    """Return a circle as long, from a point to the opposite one, as an interval."""
-    return circle(length / np.pi)
 
 
 FIELD: dict[str, Mapping[str, Shape]] = {
@@ -141,29 +131,27 @@ FIELD: dict[str, Mapping[str, Shape]] = {
             )
             for k in (1, 2)
         },
-        **{
-            f"von_mises_cylinder_{k}": product(Interval(3.0), Uneven(circle(), VonMises(k)))
-            for k in (1, 2)
-        },
-        "bimodal": product(Uneven(Interval(1.6), Bumps(0.16)), Interval()),
-        "deep_bimodal": product(Uneven(Interval(1.6), Bumps(0.12)), Interval()),
-        "exponential": product(Exponential(1.0), Interval(3.0)),
+        **{f"von_mises_cylinder_{k}": product(3.0, Uneven(circle(), VonMises(k))) for k in (1, 2)},
+        "bimodal": product(Uneven(Interval(1.6), Bumps(0.16)), 1.0),
+        "deep_bimodal": product(Uneven(Interval(1.6), Bumps(0.12)), 1.0),
+        "exponential": product(Exponential(1.0), 3.0),
     },
     # Barriers in units of kT.
     "wells": {
-        **{f"wells_{barrier}": _torsions(barrier, 0.0) for barrier in (1, 2, 3, 4)},
-        **{f"uneven_wells_{barrier}": _torsions(barrier, 0.5) for barrier in (1, 2, 3, 4)},
+        f"{name}_{barrier}": product(
+            *(Uneven(circle(radius), Wells(barrier, tilt)) for radius in (1.0, 0.7))
+        )
+        for name, tilt in (("wells", 0.0), ("uneven_wells", 0.5))
+        for barrier in (1, 2, 3, 4)
     },
-    # Factors of which one is much shorter.
+    # Factors of which one is much shorter. A circle is as long, from a point to the opposite one,
+    # as an interval.
     "unequal lengths": {
-        **{f"strip{k}": product(Interval(k), Interval()) for k in (20, 30)},
-        **{f"long_cylinder{k}": product(Interval(k), _half_circumference(1)) for k in (10, 20)},
-        **{f"flat_cylinder{k}": product(_half_circumference(k), Interval()) for k in (10, 20)},
-        **{
-            f"thin_torus{k}": product(_half_circumference(k), _half_circumference(1))
-            for k in (10, 20)
-        },
-        "thin_disk": product(Disk(7.5), Interval()),
+        **{f"strip{k}": product(k, 1.0) for k in (20, 30)},
+        **{f"long_cylinder{k}": product(k, circle(1 / np.pi)) for k in (10, 20)},
+        **{f"flat_cylinder{k}": product(circle(k / np.pi), 1.0) for k in (10, 20)},
+        **{f"thin_torus{k}": product(circle(k / np.pi), circle(1 / np.pi)) for k in (10, 20)},
+        "thin_disk": product(Disk(7.5), 1.0),
         "large_sphere_circle": product(Sphere(10.0), circle()),
     },
     # Ratios of the variances of the objects' images.
@@ -210,8 +198,8 @@ FIELD: dict[str, Mapping[str, Shape]] = {
     },
     "unusual factors": {
         "star_circle": product(star, circle(0.8)),
-        "projective_plane_interval": product(projective_plane, Interval(2.2)),
-        "rotations_interval": product(rotations, Interval(4.0)),
+        "projective_plane_interval": product(projective_plane, 2.2),
+        "rotations_interval": product(rotations, 4.0),
     },
     "one factor": {
         "cloud2": Cloud(2, 0.0),
@@ -238,24 +226,24 @@ FIELD: dict[str, Mapping[str, Shape]] = {
 
 SHAPES: dict[str, Shape] = {
     # The paper's shapes; the noisy rectangles get their noise in `sample`.
-    "rectangle": product(Interval(PAPER_SIDE), Interval(1.5)),
+    "rectangle": product(PAPER_SIDE, 1.5),
     "rectangle_z": rectangle_3d,
     "rectangle_xyz": rectangle_3d,
     "torus": product(circle(PAPER_SIDE), circle(2.0)),
-    "cylinder": product(Interval(3.0), circle()),
-    "cube": product(Interval(PAPER_SIDE), Interval(1.5), Interval(7.0)),
+    "cylinder": product(3.0, circle()),
+    "cube": product(PAPER_SIDE, 1.5, 7.0),
     # Equal factors have equal eigenvalues: any rotation of their functions is one, too.
-    "square": product(Interval(), Interval()),
-    "equal_cube": product(Interval(), Interval(), Interval()),
+    "square": product(1.0, 1.0),
+    "equal_cube": product(1.0, 1.0, 1.0),
     "equal_torus": product(circle(), circle()),
     "equal_torus3": product(circle(), circle(), circle()),
-    "equal_cylinder": product(Interval(np.pi), circle()),
+    "equal_cylinder": product(np.pi, circle()),
     # Factors of two dimensions.
     "sphere_circle": product(Sphere(), circle()),
-    "sphere_interval": product(Sphere(), Interval(3.0)),
+    "sphere_interval": product(Sphere(), 3.0),
     "sphere_sphere": product(Sphere(), Sphere()),
     # The longer the strip, the later the short side appears in the spectrum.
-    **{f"strip{k}": product(Interval(k), Interval()) for k in (3, 5, 7, 10)},
+    **{f"strip{k}": product(k, 1.0) for k in (3, 5, 7, 10)},
     # Products in a curved embedding or with a distorted metric, and a sum.
     "swiss_roll": swiss_roll,
     "warped_cylinder": warped_cylinder,

@@ -82,12 +82,13 @@ class Factor:
         spectrum_functions : ndarray of shape (n, n_spectrum_functions)
             The spectrum's functions at the samples.
         """
-        chart_values = self._chart(spectrum_functions)
-        return place_on_shape(self.topology, chart_values, self.cloud, self.ends)
+        return self._on_shape(self._chart(spectrum_functions))
 
     def place_by(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Return embedding and coordinate, given the values of `combinations`."""
-        chart_values = self._chart.read(values)
+        return self._on_shape(self._chart.read(values))
+
+    def _on_shape(self, chart_values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         return place_on_shape(self.topology, chart_values, self.cloud, self.ends)
 
     @property
@@ -221,15 +222,10 @@ def _confidence(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
     counts as half its mean.
     """
     lowest = [block[:, :LOWEST_FUNCTIONS] for block in blocks]
-    counts = [low.shape[1] for low in lowest]
-    label = np.repeat(np.arange(len(blocks)), counts)
+    label = np.repeat(np.arange(len(blocks)), [low.shape[1] for low in lowest])
     champ, pair = champ_of_pairs(spectrum, np.hstack(lowest))
     own = [np.diag(pair)[label == f] for f in range(len(blocks))]
-
-    def energies(rows: slice) -> np.ndarray:
-        return np.array([champ[rows][:, some].sum(axis=1) for some in own])
-
-    energy = np.concatenate(map_panels(energies, len(champ)), axis=1)
+    energy = np.array([champ[:, some].sum(axis=1) for some in own])
     # The carre du champ at a positive time may be a little below 0.
     mean_energy = np.abs(energy @ spectrum.weights)[:, None]
     energy = np.maximum(energy, 0.5 * mean_energy)

@@ -43,7 +43,7 @@ def test_a_factor_thirty_times_weaker_is_found(rng):
     angle, t = rng.uniform(0, 2 * np.pi, size=1500), rng.uniform(size=1500)
     X = np.column_stack([10 * ring(angle), t])
     found = find(X)
-    assert [term.topology for term in found.summands] == ["circle", "interval"]
+    assert [term.sheet.topology for term in found.summands] == ["circle", "interval"]
     assert solved(found, X, [ring(angle), t[:, None]])
 
 
@@ -82,7 +82,7 @@ def test_a_surface_and_a_weak_circle_add_up(rng):
     circle = ring(rng.uniform(0, 2 * np.pi, size=1200))
     X = np.hstack([10 * sphere, circle])
     found = find(X)
-    assert [term.dimension for term in found.summands] == [2, 1]
+    assert [term.sheet.dimension for term in found.summands] == [2, 1]
     assert solved(found, X, [sphere, circle])
 
 

@@ -10,14 +10,11 @@ number, which halves of the samples tell.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 
 from manifactor._support.threads import map_threads
 from manifactor.factoring.gradients.geometry import Geometry
-
-Numbers: TypeAlias = float | np.ndarray  # one, or several of them
 
 # Largest q, its noise taken off, that counts as 0: q is 0 for orthogonal blocks and 1 for a sphere
 # of any dimension and for structureless noise.
@@ -30,7 +27,9 @@ MAX_COSINE = 0.12
 MIN_CAPTURED = 0.9
 
 
-def excess_in_halves(value: Numbers, in_halves: Sequence[Numbers]) -> np.ndarray:
+def excess_in_halves(
+    value: float | np.ndarray, in_halves: Sequence[float | np.ndarray]
+) -> np.ndarray:
     """Return the noise of a number that noise raises: what halves of the samples add to it.
 
     The same kernel between a random half of the samples has the same bias and twice the variance,
@@ -167,8 +166,8 @@ class BlockBasis:
     def blocks(self, batch: MeasuredBatch) -> list[np.ndarray]:
         """Return the blocks of the batch, unit columns of coefficients."""
         count = self.labels.max() + 1
-        columns = [self.rotation[:, self.labels == b] for b in range(count)]
-        return [_unit(batch.functions @ block) for block in columns]
+        blocks = [batch.functions @ self.rotation[:, self.labels == b] for b in range(count)]
+        return [block / np.linalg.norm(block, axis=0) for block in blocks]
 
 
 def divide(
@@ -253,7 +252,3 @@ def _random_basis(kernel: np.ndarray, rng: np.random.Generator) -> BlockBasis:
     clearness = gaps[widest].min() / extent
     labels = np.searchsorted(widest, np.arange(len(values)), side="left")
     return BlockBasis(vectors, labels, clearness)
-
-
-def _unit(functions: np.ndarray) -> np.ndarray:
-    return functions / np.linalg.norm(functions, axis=0)

@@ -141,10 +141,8 @@ def champ_of_pairs(
     decay = np.exp(-time * spectrum.eigenvalues)
     difference = decay[:, None] - np.exp(-time * total)
     combination = difference * found / (2 * time)
-    if rows is None:
-        inner = spectrum.combined(combination)
-    else:
-        inner = spectrum.functions[rows] @ combination
+    whole = rows is None
+    inner = spectrum.combined(combination) if whole else spectrum.functions[rows] @ combination
     pair = np.empty((len(eigenvalues), len(eigenvalues)), dtype=int)
     pair[i, j] = pair[j, i] = np.arange(len(i))
     return inner, pair
@@ -157,22 +155,16 @@ def _share(weights: np.ndarray) -> np.ndarray:
 def _coordinates(spectrum: Spectrum, samples: np.ndarray | None) -> np.ndarray:
     """Return smooth coordinates in which gradients are taken, (n, n_coordinates)."""
     if samples is None:
-        return _damped_functions(spectrum)
+        # Where only distances are known, functions are the coordinates. They are damped by
+        # diffusion over the time after which the 40th one has fallen to 1/e.
+        eigenvalues = spectrum.eigenvalues[1:]
+        decay = np.exp(-eigenvalues[:MAX_COORDINATES] / eigenvalues[:40][-1])
+        return spectrum.functions[:, 1 : 1 + MAX_COORDINATES] * decay
     left, strength, _ = np.linalg.svd(_projected(spectrum, samples), full_matrices=False)
     variance = strength**2
     short = np.cumsum(variance) < KEPT_VARIANCE * variance.sum()
     count = min(int(short.sum()) + 1, MAX_COORDINATES)
     return spectrum.combined(beside_constant(left[:, :count] * strength[:count]))
-
-
-def _damped_functions(spectrum: Spectrum) -> np.ndarray:
-    """Return functions as coordinates, where only distances are known.
-
-    They are damped by diffusion over the time after which the 40th one has fallen to 1/e.
-    """
-    eigenvalues = spectrum.eigenvalues[1:]
-    decay = np.exp(-eigenvalues[:MAX_COORDINATES] / eigenvalues[:40][-1])
-    return spectrum.functions[:, 1 : 1 + MAX_COORDINATES] * decay
 
 
 def _projected(spectrum: Spectrum, samples: np.ndarray) -> np.ndarray:

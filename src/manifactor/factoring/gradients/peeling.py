@@ -10,6 +10,7 @@ their products with the others, then accept them, merge two blocks, or stop.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -111,6 +112,13 @@ class Peeling:
     refused: "Peeling | None" = None
 
 
+class Misfit(NamedTuple):
+    """How far the factors' dimensions miss the data's."""
+
+    dimensions: float
+    difference: str = ""  # in which way, as a phrase; "" where they fit
+
+
 @dataclass(frozen=True)
 class Dimensions:
     """Dimensions of the data, and of the blocks of functions that were found."""
@@ -119,18 +127,18 @@ class Dimensions:
     found: int  # directions that the gradients of the blocks span together
     missing: bool  # whether the blocks lack a dimension that is not noise
 
-    def misfit(self, of_factors: int, limit: float) -> tuple[float, str]:
-        """Return how far the dimensions of all factors together miss the data's, and in what way.
+    def misfit(self, of_factors: int, limit: float) -> Misfit:
+        """Return how far the dimensions of all factors together miss the data's.
 
         A surplus of dimensions up to `limit` is not reported.
         """
         surplus = of_factors - self.data
         if surplus > limit:
-            return surplus, MORE
+            return Misfit(surplus, MORE)
         if self.missing:
-            return self.data - self.found, FEWER
+            return Misfit(self.data - self.found, FEWER)
         # Dimensions that only noise fills are not missing.
-        return max(0.0, surplus), ""
+        return Misfit(max(0.0, surplus))
 
 
 @dataclass(frozen=True)

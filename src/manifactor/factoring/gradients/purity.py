@@ -51,25 +51,20 @@ def energy_along(geometry: Geometry, block: np.ndarray) -> np.ndarray:
     """
     key = block.tobytes()
     if key not in geometry.measured:
-        geometry.measured[key] = _energy_along(geometry, block)
+        strength, axes = _directions(geometry, block)
+        weak = VANISHING_STRENGTH * strength.mean()
+        trust = np.sqrt(strength / (strength + weak))
+        trusted = axes * trust[:, None]
+        along = trusted.transpose(0, 2, 1) @ geometry.gradients
+        along *= np.sqrt(geometry.row_weights)[:, None, None]
+        along = along.reshape(-1, along.shape[2])
+        geometry.measured[key] = along.T @ along
     return geometry.measured[key]
-
-
-def _energy_along(geometry: Geometry, block: np.ndarray) -> np.ndarray:
-    strength, axes = _directions(geometry, block)
-    weak = VANISHING_STRENGTH * strength.mean()
-    trust = np.sqrt(strength / (strength + weak))
-    trusted = axes * trust[:, None]
-    along = trusted.transpose(0, 2, 1) @ geometry.gradients
-    along *= np.sqrt(geometry.row_weights)[:, None, None]
-    along = along.reshape(-1, along.shape[2])
-    return along.T @ along
 
 
 def count_directions(geometry: Geometry, block: np.ndarray) -> int:
     """Return how many directions a block's gradients span: the factor's dimension."""
-    strength, _ = _directions(geometry, block)
-    return strength.shape[1]
+    return _directions(geometry, block)[0].shape[1]
 
 
 def _directions(geometry: Geometry, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -293,11 +288,8 @@ def impurity(geometry: Geometry, blocks: Sequence[np.ndarray]) -> float:
     That is its energy along other blocks in units of their lowest eigenvalues: 0 on a product, 1/4
     where going around one factor once turns the other over, as on a Moebius band.
     """
-    energies = BlockEnergies.of(geometry, blocks)
-    impurities = []
-    for f, block in enumerate(blocks):
-        others = np.arange(len(blocks)) != f
-        along = BlockEnergies(energies.energies[others], energies.quanta[others])
-        (lowest,) = along.impurity(block[:, :1])
-        impurities.append(lowest)
-    return float(max(impurities))
+    impurities = [
+        BlockEnergies.of(geometry, [*blocks[:f], *blocks[f + 1 :]]).impurity(block[:, :1])
+        for f, block in enumerate(blocks)
+    ]
+    return float(np.max(impurities))

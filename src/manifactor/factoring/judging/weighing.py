@@ -272,13 +272,13 @@ def weigh(
         }
     )
     of_factors = sum(factor.dimension for factor in factors)
-    missed, how = peeled.dimensions.misfit(of_factors, CRITERIA["dimensions"].limit)
+    misfit = peeled.dimensions.misfit(of_factors, CRITERIA["dimensions"].limit)
     agreed = judge("agreement", found["agreement"])
     tests = (
         *(judge(name, found[name]) for name in tested),
         judge("leakage", np.nanmax(found["leakage"]), strict=strict),
         agreed,
-        judge("dimensions", missed, difference=how),
+        judge("dimensions", misfit.dimensions, difference=misfit.difference),
         *found["places"],
     )
     if not agreed.passed:

@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 
 from manifactor._support.errors import held_warnings, issue, parted
 from manifactor.factoring.prediction import has_edge, predictability, thinned, whitened
-from manifactor.factoring.shapes import on_circle, unit_vectors, widest_gap
+from manifactor.factoring.shapes import on_circle, signed_angle, unit_vectors, widest_gap
 from manifactor.factoring.sums.independence import (
     MAX_CUMULANT,
     MOST_COMPONENTS,
@@ -89,7 +89,7 @@ def opened(reading: Reading) -> Reading:
     """Return a reading; a circle that has a wide gap is read as an interval."""
     if reading.topology != "circle":
         return reading
-    angle = np.arctan2(reading.places[:, 1], reading.places[:, 0])
+    angle = signed_angle(reading.places)
     start, gap = widest_gap(angle)
     # An interval has a gap wider than a tenth of its length.
     if gap <= 2 * np.pi * 0.1:
@@ -456,7 +456,7 @@ def _even(factor: Fitted) -> np.ndarray:
     """Places as ranks: even on an interval, around a circle, in each coordinate."""
     places = factor.at.places
     if factor.sheet.topology == "circle":
-        return on_circle(2 * np.pi * _ranks(np.arctan2(places[:, 1], places[:, 0])))
+        return on_circle(2 * np.pi * _ranks(signed_angle(places)))
     return np.column_stack([_ranks(column) for column in places.T])
 
 
