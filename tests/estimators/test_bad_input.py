@@ -170,6 +170,8 @@ def test_distances_must_be_square_and_not_negative_and_decide_their_own_number()
     ]:
         with pytest.raises(ValueError, match=message):
             DiffusionMap(5, **parameters).fit(graph)
-    fit = DiffusionMap(5, neighbors="precomputed", random_state=0).fit(GRAPH)
+    with pytest.raises(ValueError, match="a sparse matrix of distances"):
+        ManifoldFactorizer(**precomputed).fit(GRAPH, fit_samples=10)
+    fit = DiffusionMap(5, random_state=0, **precomputed).fit(GRAPH)
     with pytest.raises(ValueError, match="features"):
         fit.transform(GRAPH[:, :7])

@@ -33,36 +33,32 @@ def test_a_column_whose_scale_differs_a_hundredfold_is_named(rng, spread, apart)
     assert suspicious_columns(X).get("scale", ()) == apart
 
 
-def test_one_large_column_among_many_is_named(rng):
-    X = rng.uniform(size=(300, 200))
-    X[:, 7] *= 1000
-    assert suspicious_columns(X) == {"scale": (7,)}
+def test_columns_of_every_kind_are_named(rng):
+    X, n = rng.uniform(size=(500, 2)), np.arange(500)
+    many = rng.uniform(size=(300, 200))
+    many[:, 7] *= 1000
+    time = np.cumsum(rng.uniform(0.1, 1, 500))
+    labels = rng.integers(0, 4, size=(500, 1))
+    for table, expected in [
+        (many, {"scale": (7,)}),
+        # An index in any order, and a time
+        (np.c_[X, n, rng.permutation(500), -time], {"index": (2, 3, 4)}),
+        # A label beside continuous columns only
+        (np.c_[X, labels], {"label": (2,)}),
+        (np.c_[labels, rng.integers(0, 300, size=(500, 2))], {}),
+        # A constant column beside others only
+        (np.c_[X, np.ones(500)], {}),
+        (np.c_[X, np.ones(500), n], {"index": (3,), "constant": (2,)}),
+        # Few rows are in order by chance.
+        (np.c_[n, X][:10], {}),
+    ]:
+        assert suspicious_columns(table) == expected
 
 
 def test_principal_components_may_fall_off(rng):
     X = rng.normal(size=(500, 8)) * 10.0 ** -np.arange(8)
     assert suspicious_columns(X) == {}
     assert suspicious_columns(X[:, ::-1])["scale"]
-
-
-def test_an_index_in_any_order_and_a_time_are_named(rng):
-    n = 500
-    X = rng.uniform(size=(n, 2))
-    time = np.cumsum(rng.uniform(0.1, 1, n))
-    table = np.c_[X, np.arange(n), rng.permutation(n), -time]
-    assert suspicious_columns(table) == {"index": (2, 3, 4)}
-
-
-def test_a_label_is_named_only_beside_continuous_columns(rng):
-    labels = rng.integers(0, 4, size=(500, 1))
-    assert suspicious_columns(np.c_[rng.uniform(size=(500, 2)), labels]) == {"label": (2,)}
-    assert suspicious_columns(np.c_[labels, rng.integers(0, 300, size=(500, 2))]) == {}
-
-
-def test_constant_columns_are_named_beside_others_only(rng):
-    X = np.c_[rng.uniform(size=(500, 2)), np.ones(500)]
-    assert suspicious_columns(X) == {}
-    assert suspicious_columns(np.c_[X, np.arange(500)]) == {"index": (3,), "constant": (2,)}
 
 
 def test_images_are_not_suspicious(rng):
@@ -77,10 +73,6 @@ def test_images_are_not_suspicious(rng):
 def test_no_column_of_the_shapes_is_suspicious():
     for shape in datasets.SHAPES:
         assert suspicious_columns(datasets.sample(shape, 100, random_state=0)[0]) == {}, shape
-
-
-def test_few_rows_are_in_order_by_chance(rng):
-    assert suspicious_columns(np.c_[np.arange(10), rng.uniform(size=10)]) == {}
 
 
 def test_the_words_name_columns_and_what_to_do():

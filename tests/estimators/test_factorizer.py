@@ -98,20 +98,11 @@ def test_n_factors_other_than_circles_and_intervals_have_nan_coordinates():
     assert np.isnan(fit.coordinates()).all()
 
 
-def test_the_density_correction_reaches_the_core(rng):
-    X = rng.uniform(size=(800, 2)) ** 1.5
-    driven, corrected = (
-        DiffusionMap(12, density_correction=alpha, random_state=0).fit(X).spectrum_
-        for alpha in (0.0, 1.0)
-    )
-    assert abs(driven.eigenvalues[1] / corrected.eigenvalues[1] - 1) > 0.05
-
-
 @pytest.mark.slow
 def test_excluded_functions_are_in_no_factor(torus):
     fit = ManifoldFactorizer(
         2, method="triplets", exclude=[1, 2], similarity_threshold=0.6, random_state=0
-    ).fit(torus[0])
+    ).fit(torus[0][:800])
     # Without factors nothing would be shown.
     assert fit.n_factors_ == 2
     for factor in fit.factors_:
@@ -284,12 +275,6 @@ def test_sparse_graphs_whose_halves_fall_apart_are_fitted(rng, n_neighbors):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_two_separate_blobs_are_fitted(rng):
-    X = np.r_[rng.uniform(size=(100, 2)), rng.uniform(size=(100, 2)) + 10]
-    assert ManifoldFactorizer(random_state=0).fit(X).verdict_ != "product"
-
-
-@pytest.mark.filterwarnings("ignore")
 def test_an_outlier_of_a_small_sample_is_placed_as_in_the_fit(rng):
     X = np.r_[rng.uniform(size=(59, 2)), [[8.0, 8.0]]]
     fit = ManifoldFactorizer(random_state=0).fit(X)
@@ -298,16 +283,6 @@ def test_an_outlier_of_a_small_sample_is_placed_as_in_the_fit(rng):
     np.testing.assert_allclose(fit.transform(X)[-1], fit.transform(X[-1:])[0])
     with pytest.raises(ValueError, match="must lie near the training samples; 1 of 1"):
         fit.transform(100 * X[-1:])
-
-
-@pytest.mark.slow
-def test_directions_that_are_coupled_are_one_factor_beside_a_third():
-    sheet, _ = datasets.sample("parallelogram", 2000, random_state=0)
-    angle = np.random.default_rng(0).uniform(0, 2 * np.pi, size=2000)
-    ring = np.column_stack([np.cos(angle), np.sin(angle)])
-    fit = ManifoldFactorizer(random_state=0).fit(np.hstack([sheet, ring]))
-    assert sorted((f.topology, f.dimension) for f in fit.factors_) == [("circle", 1), ("other", 2)]
-    assert score([f.embedding for f in fit.factors_], (sheet, ring)).solved
 
 
 @pytest.mark.slow
