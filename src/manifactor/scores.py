@@ -143,9 +143,7 @@ def coordinate_correlation(coordinate: np.ndarray, true: np.ndarray) -> float:
         return float(abs(np.corrcoef(coordinate, true[:, 0])[0, 1]))
     circle = true[:, 0] + 1j * true[:, 1]
     # The modulus ignores where the angle starts; both senses of rotation are tried.
-    forward = abs(np.mean(np.exp(1j * coordinate) * circle))
-    backward = abs(np.mean(np.exp(-1j * coordinate) * circle))
-    return float(max(forward, backward))
+    return float(max(abs(np.mean(np.exp(s * coordinate) * circle)) for s in (1j, -1j)))
 
 
 def function_accuracy(

@@ -164,13 +164,16 @@ def test_an_index_is_named_also_where_it_is_a_factor_of_a_product(rng):
 
 
 @pytest.mark.slow
-def test_a_product_is_found_without_a_warning_of_columns(rectangle):
+def test_a_product_is_found_without_a_warning_of_columns_and_its_data_are_known(rectangle):
     X = rectangle[0][:800]
     X = np.round(X[np.argsort(X[:, 0])], 12)
     assert suspicious_columns(X) == {"index": (0,)}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert ManifoldFactorizer(random_state=0).fit(X).verdict_ == "product"
+        fit = ManifoldFactorizer(random_state=0).fit(X)
+    known = fit.evidence_.known
+    assert (fit.verdict_, fit.evidence_.advice) == ("product", "")
+    assert (known.n_samples, known.n_columns, known.circles) == (800, 2, False)
 
 
 def test_whoever_asks_for_one_factor_is_not_warned(rng):
@@ -207,12 +210,3 @@ def test_known_noise_is_a_share_of_the_samples_after_preparation(noisy_disk):
     # A disk of radius 1 has the variance 1/2.
     expected = n_kept * 0.01 / (0.5 + n_kept * 0.01)
     assert fit.evidence_.known.noise == pytest.approx(expected, rel=0.1)
-
-
-@pytest.mark.slow
-def test_the_data_of_a_product_are_known_too(torus):
-    fit = ManifoldFactorizer(random_state=0).fit(torus[0][:700])
-    known = fit.evidence_.known
-    assert fit.verdict_ == "product"
-    assert (known.n_samples, known.n_columns, known.circles) == (700, 4, True)
-    assert fit.evidence_.advice == ""

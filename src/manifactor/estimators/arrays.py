@@ -216,16 +216,17 @@ def given_places(X: Any, places: Sequence[Placed], factors: Sequence[Factor]) ->
 
 
 def coordinate_table(
-    columns: Sequence[np.ndarray | None],
-    factors: Sequence[Factor],
-    n_samples: int,
-    dtype: type[np.floating],
+    places: Sequence[tuple], factors: Sequence[Factor], dtype: type[np.floating]
 ) -> np.ndarray:
-    """Return the coordinates on each factor side by side; those that are None are nan."""
-    unknown = np.full(n_samples, np.nan, dtype)
-    pairs = zip(columns, factors, strict=True)
-    known = [rounded(column, factor.topology, dtype) for column, factor in pairs]
-    return np.column_stack([unknown if column is None else column for column in known])
+    """Return the coordinates on each factor side by side; those that are None are nan.
+
+    Places are embedding and coordinate on each factor.
+    """
+    table = np.full((len(places[0][0]), len(factors)), np.nan, dtype)
+    for own, (_, coordinate), factor in zip(table.T, places, factors, strict=True):
+        if coordinate is not None:
+            own[:] = rounded(coordinate, factor.topology, dtype)
+    return table
 
 
 def numbers(given: Any, argument: str) -> np.ndarray:

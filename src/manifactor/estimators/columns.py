@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -234,10 +235,10 @@ def remedy(found: Suspicions, names: Labels | None = None) -> str:
     sentences = []
     if left_out:
         measured = "it is measured" if len(left_out) == 1 else "they are measured"
-        listed = ", ".join(_first_few(left_out, lambda c: _name(c, names), "..."))
+        listed = ", ".join(_first_few(left_out, names, "..."))
         of_frame = names is not None and isinstance(names[left_out[0]], str)
         drop = f"X.drop(columns=[{listed}])" if of_frame else f"np.delete(X, [{listed}], axis=1)"
-        option = _first_few(left_out, lambda c: str(c if names is None else names[c]), "...")
+        option = _first_few(left_out, names, "...", str)
         sentences.append(
             f"Leave out {_listed(left_out, names)}, unless {measured}: `{drop}` in Python, "
             f"`--drop {shlex.quote(','.join(option))}` on the command line."
@@ -253,18 +254,17 @@ def remedy(found: Suspicions, names: Labels | None = None) -> str:
 
 def _listed(columns: Sequence[int], names: Labels | None) -> str:
     """Return columns by name or number, the first few of them."""
-    *shown, last = _first_few(columns, lambda c: _name(c, names), "{} more")
+    *shown, last = _first_few(columns, names, "{} more")
     listed = f"{', '.join(shown)} and {last}" if shown else last
     return f"{'column' if len(columns) == 1 else 'columns'} {listed}"
 
 
-def _first_few(columns: Sequence[int], word: Callable[[int], str], more: str) -> list[str]:
+def _first_few(
+    columns: Sequence[int], names: Labels | None, more: str, word: Callable[[Any], str] = repr
+) -> list[str]:
     """Return a word for each of the first four columns: a longer list is not read."""
-    return [*map(word, columns[:4])] + [more.format(len(columns) - 4)] * (len(columns) > 4)
-
-
-def _name(column: int, names: Labels | None) -> str:
-    return str(column) if names is None else repr(names[column])
+    labels = columns if names is None else [names[column] for column in columns]
+    return [*map(word, labels[:4])] + [more.format(len(labels) - 4)] * (len(labels) > 4)
 
 
 def warn_of_no_measurements(X, names: Labels | None = None) -> Suspicions:

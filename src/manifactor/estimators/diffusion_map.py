@@ -98,7 +98,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         computed. Without a fixed seed, its own memory serves no stage that draws random numbers;
         the caller's does.
         """
-        X = self._owned(self._validated(X, reset=True, names=names), X)
+        X = _owned(self._validated(X, reset=True, names=names), X)
         cost = self.forecast_shape(*_shape(X))
         seed = check_random_state(self.random_state).randint(2**31)
         drawn = stages is None or isinstance(self.random_state, Integral)
@@ -176,18 +176,6 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         # Samples in many columns are held even where few components are kept.
         held = 16.0 * n_samples * n_features
         require_memory(replace(cost, memory=max(cost.memory, held)), n_samples)
-
-    @staticmethod
-    def _owned(X, given):
-        """Return samples that nobody else can change.
-
-        A read-only memory map is not copied: it may be larger than the memory. Nor is what was
-        converted to floats on the way, such as images of bytes.
-        """
-        mapped = isinstance(given, np.memmap) and not given.flags.writeable
-        is_array = isinstance(given, np.ndarray)
-        own = is_array and not np.may_share_memory(X, given)
-        return X if mapped or own else X.copy()
 
     def _validated(self, X, *, reset: bool, first_row: int = 0, names: Labels | None = None):
         """Return finite floats of the right shape."""
@@ -300,6 +288,18 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
     def choices_(self) -> dict:
         """What was chosen automatically, and why: a Choice for each."""
         return dict(self.diffusion_.choices)
+
+
+def _owned(X, given):
+    """Return samples that nobody else can change.
+
+    A read-only memory map is not copied: it may be larger than the memory. Nor is what was
+    converted to floats on the way, such as images of bytes.
+    """
+    if not isinstance(given, np.ndarray):
+        return X.copy()
+    mapped = isinstance(given, np.memmap) and not given.flags.writeable
+    return X if mapped or not np.may_share_memory(X, given) else X.copy()
 
 
 def _shape(X) -> tuple[int, int]:

@@ -458,15 +458,12 @@ class ManifoldFactorizer(SpectralEstimator):
             return self._lazy(X, attrgetter("_new_coordinates"), self.n_factors_)
         if X is not None:
             return like(X, self._new_coordinates(X))
-        known = [factor.coordinate for factor in self.factors_]
-        n_samples = len(self.diffusion_.graph.inverse)
-        return coordinate_table(known, self.factors_, n_samples, self._precision)
+        known = [(factor.embedding, factor.coordinate) for factor in self.factors_]
+        return coordinate_table(known, self.factors_, self._precision)
 
     def _new_coordinates(self, X, first_row: int = 0) -> np.ndarray:
         """Return the coordinates of new samples; rows count from the first."""
-        placed = self._placed(X, first_row)
-        known = [coordinate for _, coordinate in placed]
-        return coordinate_table(known, self.factors_, len(placed[0][0]), precision_of(X))
+        return coordinate_table(self._placed(X, first_row), self.factors_, precision_of(X))
 
     def locate(self, X) -> list[Placed]:
         """Return embedding, coordinate and confidence of new samples on each factor.
