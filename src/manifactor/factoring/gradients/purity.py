@@ -7,11 +7,14 @@ functions of different factors are eigenfunctions themselves, if the data are a 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from manifactor.factoring.gradients.geometry import Geometry
+
+# The energy along each of several blocks, as `energy_along` gives it, and the block's quantum: its
+# lowest eigenvalue, the least energy along it that is not 0.
+Energies = list[tuple[np.ndarray, float]]
 
 # Numbers that decide what is found, as a study of sensitivity showed. The numbers inside functions
 # change nothing by themselves.
@@ -136,43 +139,24 @@ def without_energy(geometry: Geometry, blocks: Sequence[np.ndarray]) -> np.ndarr
     """
     if not blocks:
         return np.eye(len(geometry.eigenvalues))
-    energies = BlockEnergies.of(geometry, blocks)
-    polished = polish(geometry, _penalised(geometry, energies), energies.total)
-    pure = energies.impurity(polished) < MAX_IMPURITY
-    return _distinct(geometry, polished[:, pure], energies.total)
+    energies = _energies(geometry, blocks)
+    total = np.sum([energy for energy, _ in energies], axis=0)
+    polished = polish(geometry, _penalised(geometry, energies, total), total)
+    pure = _impurity(energies, polished) < MAX_IMPURITY
+    return _distinct(geometry, polished[:, pure], total)
 
 
-@dataclass(frozen=True)
-class BlockEnergies:
-    """Energy along each of several blocks of functions."""
+def _energies(geometry: Geometry, blocks: Sequence[np.ndarray]) -> Energies:
+    """Measure the energies along blocks."""
+    return [(energy_along(geometry, block), geometry.rayleigh(block).min()) for block in blocks]
 
-    # (n_blocks, n_functions - 1, n_functions - 1): quadratic forms, as `energy_along` gives them
-    energies: np.ndarray
-    # (n_blocks,): lowest eigenvalue of each block: the least energy along it that is not 0
-    quanta: np.ndarray
 
-    @classmethod
-    def of(cls, geometry: Geometry, blocks: Sequence[np.ndarray]) -> "BlockEnergies":
-        """Measure the energies along the blocks."""
-        energies = [energy_along(geometry, block) for block in blocks]
-        quanta = [geometry.rayleigh(block).min() for block in blocks]
-        return cls(np.array(energies), np.array(quanta))
+def _impurity(energies: Energies, functions: np.ndarray) -> np.ndarray:
+    """Return the energy of each function along the blocks in their quanta, (r,).
 
-    @property
-    def total(self) -> np.ndarray:
-        """Energy along all blocks together."""
-        return self.energies.sum(axis=0)
-
-    def impurity(self, functions: np.ndarray) -> np.ndarray:
-        """Return the energy of each function along the blocks in their quanta, (r,).
-
-        A mixture of functions of two blocks counts as one quantum.
-        """
-        in_quanta = [
-            _values(functions, energy) / quantum
-            for energy, quantum in zip(self.energies, self.quanta, strict=True)
-        ]
-        return np.sum(in_quanta, axis=0)
+    A mixture of functions of two blocks counts as one quantum.
+    """
+    return np.sum([_values(functions, energy) / quantum for energy, quantum in energies], axis=0)
 
 
 def _values(functions: np.ndarray, form: np.ndarray) -> np.ndarray:
@@ -180,13 +164,13 @@ def _values(functions: np.ndarray, form: np.ndarray) -> np.ndarray:
     return (functions * (form @ functions)).sum(axis=0)
 
 
-def _penalised(geometry: Geometry, energies: BlockEnergies) -> np.ndarray:
+def _penalised(geometry: Geometry, energies: Energies, total: np.ndarray) -> np.ndarray:
     """Return the lowest functions of Laplacian and penalty that may become pure."""
     # The penalty is large enough to lift all that varies along the blocks above the pure functions.
-    penalised = np.diag(geometry.eigenvalues) + 10.0 * energies.total
+    penalised = np.diag(geometry.eigenvalues) + 10.0 * total
     functions = np.linalg.eigh(penalised)[1]
     # Polishing can remove up to 4 quanta of energy along other blocks.
-    functions = functions[:, energies.impurity(functions) < 4.0]
+    functions = functions[:, _impurity(energies, functions) < 4.0]
     functions = functions[:, geometry.rayleigh(functions) < geometry.resolution]
     ascending = np.argsort(geometry.rayleigh(functions))
     # Polishing solves a linear system for each of them.
@@ -289,7 +273,7 @@ def impurity(geometry: Geometry, blocks: Sequence[np.ndarray]) -> float:
     where going around one factor once turns the other over, as on a Moebius band.
     """
     impurities = [
-        BlockEnergies.of(geometry, [*blocks[:f], *blocks[f + 1 :]]).impurity(block[:, :1])
+        _impurity(_energies(geometry, [*blocks[:f], *blocks[f + 1 :]]), block[:, :1])
         for f, block in enumerate(blocks)
     ]
     return float(np.max(impurities))
