@@ -454,14 +454,10 @@ def cumulant_between(factors: Sequence[Fitted]) -> float:
 
 def _even(factor: Fitted) -> np.ndarray:
     """Places as ranks: even on an interval, around a circle, in each coordinate."""
-    places = factor.at.places
-    if factor.sheet.topology == "circle":
-        return on_circle(2 * np.pi * _ranks(signed_angle(places)))
-    return np.column_stack([_ranks(column) for column in places.T])
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    return values.argsort().argsort() / len(values)
+    closed = factor.sheet.topology == "circle"
+    along = signed_angle(factor.at.places) if closed else factor.at.places
+    ranks = along.argsort(axis=0).argsort(axis=0) / len(along)
+    return on_circle(2 * np.pi * ranks) if closed else ranks
 
 
 def axes_error(factors: Sequence[Fitted]) -> float:
@@ -474,9 +470,7 @@ def axes_error(factors: Sequence[Fitted]) -> float:
         for factor in factors
         if factor.sheet.topology == "interval" and is_gaussian(factor.at.places).all()
     ]
-    if len(variances) < 2:
-        return 0.0
-    return float(axes_errors(np.array(variances), len(factors[0].at.places)).max())
+    return float(axes_errors(np.array(variances), len(factors[0].at.places)).max(initial=0.0))
 
 
 def _summand(samples: np.ndarray, factor: Fitted) -> Summand:
