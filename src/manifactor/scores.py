@@ -81,8 +81,7 @@ def score(recovered: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> Score
     >>> score([b**2, -a], [a, b]).solved
     True
     """
-    rows = [[regression_r2(found, true) for found in recovered] for true in truth]
-    r2 = np.array(rows)
+    r2 = np.array([[regression_r2(found, true) for found in recovered] for true in truth])
     # Each true factor gets one recovered factor at most, so that one recovered mixture cannot stand
     # for two.
     match = np.column_stack(linear_sum_assignment(-r2))
@@ -159,11 +158,9 @@ def function_accuracy(
     enough : float
         Least R^2 of a function on the latents of its true factor.
     """
-
-    def explained(true: np.ndarray, block: np.ndarray) -> int:
-        return (column_r2(true, block) >= enough).sum()
-
-    counts = np.array([[explained(true, block) for block in functions] for true in truth])
+    counts = np.array(
+        [[(column_r2(true, block) >= enough).sum() for block in functions] for true in truth]
+    )
     matched = counts[linear_sum_assignment(-counts)]
     return float(matched.sum() / sum(block.shape[1] for block in functions))
 

@@ -194,22 +194,18 @@ def _label_columns(some: np.ndarray, index: np.ndarray) -> np.ndarray:
     return label
 
 
-def column_labels(estimator, given: Labels | None) -> Labels | None:
-    """Return the labels given by the caller, else the names that a DataFrame had."""
-    return given if given is not None else getattr(estimator, "feature_names_in_", None)
+def column_labels(estimator, given: Any, n_columns: int) -> Labels | None:
+    """Return the labels given by the caller, else the names that a DataFrame had.
 
-
-def require_labels(given: object, n_columns: int) -> None:
-    """Raise ValueError unless there is one label for each column, or None."""
+    Raises ValueError unless there is one label for each column.
+    """
     if given is None:
-        return
+        return getattr(estimator, "feature_names_in_", None)
     # A single word is a sequence, too: of its letters.
-    if isinstance(given, Sized) and not isinstance(given, str | bytes):
-        if len(given) == n_columns:
-            return
-        got = f"{len(given)} names"
-    else:
-        got = repr(given)[:60]
+    several = isinstance(given, Sized) and not isinstance(given, str | bytes)
+    if several and len(given) == n_columns:
+        return given
+    got = f"{len(given)} names" if several else repr(given)[:60]
     raise ValueError(
         f"`column_names` must be a list with one name for each of the {n_columns} "
         f"columns of `X`; got {got}. Leave it out to count columns from 0."

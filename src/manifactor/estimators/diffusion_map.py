@@ -21,7 +21,7 @@ from manifactor._support.stages import Callback, Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import require_spread, require_values
 from manifactor.estimators.arrays import FEWEST_SAMPLES, given_precision
-from manifactor.estimators.columns import Labels, column_labels, require_labels
+from manifactor.estimators.columns import Labels, column_labels
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import (
     Forecast,
@@ -203,8 +203,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
                 f"a fit needs at least {FEWEST_SAMPLES} samples, one a row, and hundreds to show a "
                 f"product; got {X.shape[0]} sample{'s' * (X.shape[0] != 1)}. Add samples."
             )
-        require_labels(names, X.shape[1])
-        names = column_labels(self, names)
+        names = column_labels(self, names, X.shape[1])
         values = X.data if precomputed else X
         require_values(values, first_row=first_row, names=names)
         if precomputed:

@@ -295,7 +295,7 @@ class ManifoldFactorizer(SpectralEstimator):
         """Find the factors of samples in memory, and remember them."""
         X, cost, stages, rng = self._begin(X, stages, callback, column_names)
         noise = None if noise is None else checked_noise(noise, X)
-        names = column_labels(self, column_names)
+        names = column_labels(self, column_names, X.shape[1])
         # Whoever asks for one factor does not expect a product, and needs no reasons.
         several = factoring.n_asked != 1
         with device_memory(), blas_threads(X):

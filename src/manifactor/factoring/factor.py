@@ -152,9 +152,12 @@ def make_factors(
 
 def _ascending(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Blocks in order of their lowest eigenvalues, and functions inside each block."""
-    orders = [np.argsort(spectrum.eigenvalues @ block**2, kind="stable") for block in blocks]
-    inside = [block[:, order] for block, order in zip(blocks, orders, strict=True)]
-    return sorted(inside, key=lambda block: float(spectrum.eigenvalues @ block[:, 0] ** 2))
+
+    def rayleigh(block: np.ndarray) -> np.ndarray:
+        return spectrum.eigenvalues @ block**2
+
+    inside = [block[:, np.argsort(rayleigh(block), kind="stable")] for block in blocks]
+    return sorted(inside, key=lambda block: float(rayleigh(block[:, 0])))
 
 
 def _make_factor(

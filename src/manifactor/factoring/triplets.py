@@ -93,7 +93,10 @@ def _candidates(
 
     def similar(block: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         total = eigenvalues[block].sum(axis=1)
-        band = _band(eigenvalues, total, tolerance)
+        # The products that any of these sums, which ascend, can reach.
+        high_enough = eigenvalues > total[0] - tolerance
+        reached = np.flatnonzero(high_enough & (eigenvalues < total[-1] + tolerance))
+        band = slice(reached[0], reached[-1] + 1) if len(reached) else slice(0, 0)
         similarity = _similarity(functions, rooted, block, band)
         near = np.abs(total[:, None] - eigenvalues[band]) < tolerance[band]
         above = block[:, -1:] < np.arange(len(eigenvalues))[band]
@@ -110,16 +113,6 @@ def _candidates(
         found = list(pool.map(similar, _blocks(eigenvalues, max_parts, limit, length)))
     none = (np.empty(0, dtype=int), np.empty((0, max_parts), dtype=int), np.empty(0))
     return Triplets(*map(np.concatenate, zip(none, *found, strict=True)))
-
-
-def _band(eigenvalues: np.ndarray, total: np.ndarray, tolerance: np.ndarray) -> slice:
-    """Return the products that any of these eigenvalue sums, ascending, can reach."""
-    high_enough = eigenvalues > total[0] - tolerance
-    low_enough = eigenvalues < total[-1] + tolerance
-    reached = np.flatnonzero(high_enough & low_enough)
-    if not len(reached):
-        return slice(0, 0)
-    return slice(reached[0], reached[-1] + 1)
 
 
 def _similarity(

@@ -228,8 +228,6 @@ def _average(coordinates: np.ndarray) -> sp.csr_array:
     """
     n_rows = len(coordinates)
     k = min(12, n_rows)
-    near = KDTree(coordinates).query(coordinates, k)[1]
-    shares = np.full(near.size, 1 / k)
-    pointers = np.arange(0, near.size + 1, k)
-    entries = (shares, near.ravel(), pointers)
+    near = KDTree(coordinates).query(coordinates, k)[1].ravel()
+    entries = (np.full(near.size, 1 / k), near, np.arange(0, near.size + 1, k))
     return sp.csr_array(entries, shape=(n_rows, n_rows))
