@@ -19,7 +19,6 @@ from manifactor import (
 )
 from manifactor._support import threads
 from manifactor.scores import coordinate_correlation, score
-from manifactor.spectral.preparation import all_axes, leading_axes
 
 
 @pytest.mark.slow
@@ -146,18 +145,6 @@ def test_a_fit_is_the_same_to_the_last_bit_on_any_number_of_cores(on_cores):
     for one, same in zip(first.factors_, other.factors_, strict=True):
         np.testing.assert_array_equal(one.embedding, same.embedding)
     assert other.evidence_.tests == first.evidence_.tests
-
-
-def test_components_are_the_same_to_the_last_bit_on_any_number_of_cores(on_cores, monkeypatch):
-    X = np.random.default_rng(0).normal(size=(300, 40)).astype(np.float32)
-    monkeypatch.setattr("manifactor.spectral.preparation.NUMBERS_PER_BLOCK", 1000)
-    found = []
-    for count in (1, 3):
-        on_cores(count)
-        found.append((all_axes(X), leading_axes(X, 5)))
-    for one, same in zip(*found, strict=True):
-        np.testing.assert_array_equal(one.axes, same.axes)
-        assert one.total == same.total
 
 
 @pytest.fixture(scope="module")

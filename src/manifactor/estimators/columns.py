@@ -61,7 +61,7 @@ def suspicious_columns(X: np.ndarray) -> Suspicions:
         return {}
     some = _some_rows(X)
     low, high = np.quantile(some, [0.05, 0.95], axis=0)
-    spread = np.where(high > low, high - low, some.max(axis=0) - some.min(axis=0))
+    spread = np.where(high > low, high - low, np.ptp(some, axis=0))
     index = _index_columns(X)
     label = _label_columns(some, index)
     # The scale of an index or a label means nothing.
@@ -326,17 +326,15 @@ def _noise_share(found: Factorization, X, noise: np.ndarray | None) -> float:
         return np.nan
     some = slice(None, None, max(1, len(X) // 2000))
     kept = float(np.var(np.asarray(samples[some]), axis=0).sum())
-    if not kept:
-        return np.nan
+    of_noise = np.nan
     if noise is not None:
         variance = np.asarray(noise) ** 2
         if preparation is not None:
             variance = variance @ preparation.components**2
-        return float(variance.sum()) / kept
-    if preparation is None:
-        return np.nan
-    n_columns, n_kept = preparation.components.shape
-    if n_kept == n_columns:
-        return np.nan
-    given = float(np.var(np.asarray(X[some], dtype=float), axis=0).sum())
-    return n_kept * max(0.0, given - kept) / (n_columns - n_kept) / kept
+        of_noise = float(variance.sum())
+    elif preparation is not None:
+        n_columns, n_kept = preparation.components.shape
+        given = float(np.var(np.asarray(X[some], dtype=float), axis=0).sum())
+        if n_kept < n_columns:
+            of_noise = n_kept * max(0.0, given - kept) / (n_columns - n_kept)
+    return of_noise / kept if kept else np.nan

@@ -134,10 +134,9 @@ def _whitened_pairs(centred: np.ndarray, spread: np.ndarray, floor: float) -> np
     level = (high + low) / 2
     slope = quotient(high - low, 2 * length)
     x, y = centred.T
-    whitened = np.empty_like(centred)
-    whitened[:, 0] = level * x + slope * (half * x + across * y)
-    whitened[:, 1] = level * y + slope * (across * x - half * y)
-    return whitened
+    first = level * x + slope * (half * x + across * y)
+    second = level * y + slope * (across * x - half * y)
+    return np.column_stack([first, second])
 
 
 def make_chart(

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from manifactor._support.threads import map_threads
-from manifactor.factoring.gradients.geometry import Geometry
+from manifactor.factoring.gradients.geometry import Geometry, beside_constant, carre_du_champ
 
 # Largest q, its noise taken off, that counts as 0: q is 0 for orthogonal blocks and 1 for a sphere
 # of any dimension and for structureless noise.
@@ -195,7 +195,7 @@ def _inner_products(geometry: Geometry, functions: np.ndarray) -> np.ndarray:
     are those of the gradients by local regression.
     """
     if geometry.captured(functions) > MIN_CAPTURED:
-        return geometry.champ(functions)
+        return carre_du_champ(geometry.spectrum, beside_constant(functions), geometry.rows)
     gradients = geometry.gradients @ functions
     return gradients.transpose(0, 2, 1) @ gradients
 

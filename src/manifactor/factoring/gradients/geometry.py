@@ -50,11 +50,6 @@ class Geometry:
         return np.maximum(eigenvalues[1:], 1e-9 * eigenvalues[-1])
 
     @property
-    def resolution(self) -> float:
-        """Largest eigenvalue that the kernel resolves: an exponent of .5 in one step."""
-        return 0.5 / self.spectrum.step
-
-    @property
     def row_weights(self) -> np.ndarray:
         """Weights of the rows; they sum to 1."""
         return _share(self.spectrum.weights[self.rows])
@@ -66,10 +61,6 @@ class Geometry:
     def values(self, coefficients: np.ndarray) -> np.ndarray:
         """Return combinations of functions at the samples, (n_samples, r)."""
         return self.spectrum.combined(beside_constant(coefficients))
-
-    def champ(self, coefficients: np.ndarray) -> np.ndarray:
-        """Return their carre du champ at the rows, (n_rows, r, r)."""
-        return carre_du_champ(self.spectrum, beside_constant(coefficients), self.rows)
 
     def captured(self, coefficients: np.ndarray) -> float:
         """Return the smallest share of a product of two of them in the spectrum."""

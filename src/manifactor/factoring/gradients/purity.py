@@ -171,7 +171,8 @@ def _penalised(geometry: Geometry, energies: Energies, total: np.ndarray) -> np.
     functions = np.linalg.eigh(penalised)[1]
     # Polishing can remove up to 4 quanta of energy along other blocks.
     functions = functions[:, _impurity(energies, functions) < 4.0]
-    functions = functions[:, geometry.rayleigh(functions) < geometry.resolution]
+    # The kernel resolves eigenvalues up to an exponent of .5 in one step.
+    functions = functions[:, geometry.rayleigh(functions) < 0.5 / geometry.spectrum.step]
     ascending = np.argsort(geometry.rayleigh(functions))
     # Polishing solves a linear system for each of them.
     return functions[:, ascending][:, :48]
