@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor.datasets.products import Samples, Sphere, product, ring, thinned
+from manifactor.datasets.products import PartSamples, Samples, Sphere, product, ring, thinned
 
 # Two sides of length 1 with 60 degrees between them.
 SIDES_AT_60_DEGREES = np.array([[1.0, 0.0], [0.5, np.sqrt(3) / 2]])
@@ -37,10 +37,8 @@ def moebius(n_samples: int, rng) -> Samples:
     """Draw a nearly flat Moebius band in R^4: a product locally but not globally."""
     turn, height = rng.uniform(size=(2, n_samples))
     angle = turn * (2 * np.pi)
-    height = height - 0.5
     # Half a turn of the strip for each full turn of the circle glues it with a twist.
-    twist = ring(angle / 2)
-    X = np.c_[ring(angle), height[:, None] * twist]
+    X = np.c_[ring(angle), (height - 0.5)[:, None] * ring(angle / 2)]
     return X, (X,)
 
 
@@ -64,10 +62,9 @@ class Cloud:
 
     def __call__(self, n_samples: int, rng) -> Samples:
         """Draw samples."""
-        z = rng.normal(size=(n_samples, self.n_columns))
-        X = z.copy()
+        X = rng.normal(size=(n_samples, self.n_columns))
         own = np.sqrt(1 - self.correlation**2)
-        X[:, 1] = self.correlation * z[:, 0] + own * z[:, 1]
+        X[:, 1] = self.correlation * X[:, 0] + own * X[:, 1]
         return X, (X,)
 
 
@@ -313,17 +310,17 @@ SHIFTED_SPOTS = [((0.0, 0.0), 1.0), ((0.18, 0.23), 0.5)]
 
 # From the number of samples, the places of pixels about an object's centre in units of its size,
 # and a generator to images, (n_samples, n_pixels), and latents.
-Motion = Callable[..., tuple[np.ndarray, np.ndarray]]
+Motion = Callable[..., PartSamples]
 
 
-def turning(n_samples: int, pixels: np.ndarray, rng) -> tuple[np.ndarray, np.ndarray]:
+def turning(n_samples: int, pixels: np.ndarray, rng) -> PartSamples:
     """Draw an object that turns about its centre, and cosine and sine of the angle."""
     angle = rng.uniform(0, 2 * np.pi, size=n_samples)
     paths = [(radius * ring(angle + start), weight) for radius, start, weight in TURNED_SPOTS]
     return _spots(pixels, paths), ring(angle)
 
 
-def shifting(n_samples: int, pixels: np.ndarray, rng) -> tuple[np.ndarray, np.ndarray]:
+def shifting(n_samples: int, pixels: np.ndarray, rng) -> PartSamples:
     """Draw an object that moves up and down by its size, and the place from 0 to 1."""
     place = rng.uniform(size=(n_samples, 1))
     path = np.c_[np.zeros(n_samples), place - 0.5]

@@ -18,7 +18,9 @@ import numpy as np
 Truth = tuple[np.ndarray, ...]
 Samples = tuple[np.ndarray, Truth]
 Shape = Callable[..., Samples]
-Part = Callable[..., tuple[np.ndarray, np.ndarray]]
+# Points of one part, (n_samples, n_columns), and their latents.
+PartSamples = tuple[np.ndarray, np.ndarray]
+Part = Callable[..., PartSamples]
 Density = Callable[[np.ndarray], np.ndarray]
 
 
@@ -33,7 +35,7 @@ class Interval:
 
     length: float = 1.0
 
-    def __call__(self, n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, n_samples: int, rng) -> PartSamples:
         """Return uniform points and their latents in [0, 1]."""
         t = rng.uniform(size=(n_samples, 1))
         return self.length * t, t
@@ -53,7 +55,7 @@ class Sphere:
     radius: float = 1.0
     ambient: int = 3
 
-    def __call__(self, n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, n_samples: int, rng) -> PartSamples:
         """Return uniform points and their unit vectors."""
         # The normal distribution has no preferred direction.
         x = rng.normal(size=(n_samples, self.ambient))
@@ -93,7 +95,7 @@ class Disk:
 
     radius: float = 1.0
 
-    def __call__(self, n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, n_samples: int, rng) -> PartSamples:
         """Return points, uniform in area, and their latents."""
         angle = rng.uniform(0, 2 * np.pi, size=n_samples)
         # The square root makes the samples uniform in area.
@@ -102,7 +104,7 @@ class Disk:
         return self.radius * x, x
 
 
-def star(n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
+def star(n_samples: int, rng) -> PartSamples:
     """Draw points, uniform in length, of three segments of length 1 that meet in a point.
 
     The segments are 120 degrees apart. The points are the latents, too.
@@ -112,7 +114,7 @@ def star(n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
     return x, x
 
 
-def projective_plane(n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
+def projective_plane(n_samples: int, rng) -> PartSamples:
     """Draw uniform points of the projective plane in R^6, which are the latents, too.
 
     They are the products of two coordinates of a unit vector; opposite vectors have the same
@@ -126,7 +128,7 @@ def projective_plane(n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
     return points, points
 
 
-def rotations(n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
+def rotations(n_samples: int, rng) -> PartSamples:
     """Draw uniform rotations of space in R^9: the entries of their matrices, also as latents."""
     # Unit quaternions, uniform on their sphere, are uniform rotations.
     quaternion, _ = Sphere(ambient=4)(n_samples, rng)
@@ -271,7 +273,7 @@ class Uneven:
     part: Interval | Sphere
     density: Density
 
-    def __call__(self, n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, n_samples: int, rng) -> PartSamples:
         """Return points and the latents of the interval or circle."""
 
         def density(_, truth: Truth) -> np.ndarray:
@@ -295,7 +297,7 @@ class Normal:
 
     deviation: float
 
-    def __call__(self, n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, n_samples: int, rng) -> PartSamples:
         """Return points and their latents."""
         z = rng.normal(size=(n_samples, 1))
         return self.deviation * z, z
@@ -307,7 +309,7 @@ class Exponential:
 
     mean: float
 
-    def __call__(self, n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, n_samples: int, rng) -> PartSamples:
         """Return points and their latents."""
         t = rng.exponential(size=(n_samples, 1))
         return self.mean * t, t
