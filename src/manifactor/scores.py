@@ -1,23 +1,13 @@
 """Comparison of recovered factors with the truth."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
-
-
-@dataclass(frozen=True)
-class ScoreSettings:
-    """What counts as a solved problem."""
-
-    # With 1000 samples, a factor's R^2 is above 0.99 on its own embedding and below 0.05 on an
-    # independent one.
-    least_own_r2: float = 0.95
-    largest_leak: float = 0.10
 
 
 @dataclass(frozen=True)
@@ -31,12 +21,10 @@ class Score:
         recovered one.
     match : ndarray of shape (min(n_true, n_recovered), 2)
         Pairs (true, recovered) of the best one-to-one assignment.
-    settings : ScoreSettings
     """
 
     r2: np.ndarray
     match: np.ndarray
-    settings: ScoreSettings = field(default_factory=ScoreSettings)
 
     @property
     def own(self) -> float:
@@ -64,20 +52,15 @@ class Score:
     @property
     def solved(self) -> bool:
         """Right number, every matched R^2 at least 0.95, every other at most 0.10."""
-        own_enough = self.worst >= self.settings.least_own_r2
-        leak_small = self.leak <= self.settings.largest_leak
-        return self.number_right and own_enough and leak_small
+        # With 1000 samples, a factor's R^2 is above 0.99 on its own embedding and below 0.05 on an
+        # independent one.
+        return self.number_right and self.worst >= 0.95 and self.leak <= 0.10
 
     def _matched(self) -> np.ndarray:
         return self.r2[tuple(self.match.T)]
 
 
-def score(
-    recovered: Sequence[np.ndarray],
-    truth: Sequence[np.ndarray],
-    *,
-    settings: ScoreSettings = ScoreSettings(),
-) -> Score:
+def score(recovered: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> Score:
     """Match recovered factors with true ones.
 
     Parameters
@@ -87,7 +70,6 @@ def score(
         and sine.
     truth : sequence of ndarray of shape (n, c_i)
         Latents of the true factors.
-    settings : ScoreSettings
 
     Returns
     -------
@@ -99,12 +81,11 @@ def score(
     >>> score([b**2, -a], [a, b]).solved
     True
     """
-    rows = [[regression_r2(found, true) for found in recovered] for true in truth]
-    r2 = np.array(rows)
+    r2 = np.array([[regression_r2(found, true) for found in recovered] for true in truth])
     # Each true factor gets one recovered factor at most, so that one recovered mixture cannot stand
     # for two.
     match = np.column_stack(linear_sum_assignment(-r2))
-    return Score(r2, match, settings)
+    return Score(r2, match)
 
 
 def regression_r2(source: np.ndarray, target: np.ndarray, *, n_neighbors: int = 20) -> float:
@@ -161,9 +142,7 @@ def coordinate_correlation(coordinate: np.ndarray, true: np.ndarray) -> float:
         return float(abs(np.corrcoef(coordinate, true[:, 0])[0, 1]))
     circle = true[:, 0] + 1j * true[:, 1]
     # The modulus ignores where the angle starts; both senses of rotation are tried.
-    forward = abs(np.mean(np.exp(1j * coordinate) * circle))
-    backward = abs(np.mean(np.exp(-1j * coordinate) * circle))
-    return float(max(forward, backward))
+    return float(max(abs(np.mean(np.exp(s * coordinate) * circle)) for s in (1j, -1j)))
 
 
 def function_accuracy(
@@ -179,11 +158,9 @@ def function_accuracy(
     enough : float
         Least R^2 of a function on the latents of its true factor.
     """
-
-    def explained(true: np.ndarray, block: np.ndarray) -> int:
-        return (column_r2(true, block) >= enough).sum()
-
-    counts = np.array([[explained(true, block) for block in functions] for true in truth])
+    counts = np.array(
+        [[(column_r2(true, block) >= enough).sum() for block in functions] for true in truth]
+    )
     matched = counts[linear_sum_assignment(-counts)]
     return float(matched.sum() / sum(block.shape[1] for block in functions))
 

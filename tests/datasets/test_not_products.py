@@ -4,6 +4,7 @@ from scipy import stats
 
 from manifactor import datasets
 from manifactor.datasets.not_products import (
+    MAPS,
     PROFILES,
     Cloud,
     CutCorner,
@@ -12,10 +13,11 @@ from manifactor.datasets.not_products import (
     Hole,
     LatticeTorus,
     Revolution,
+    Scene,
     SolidEllipsoid,
     Stadium,
-    mercator,
-    stereographic,
+    shifting,
+    turning,
 )
 
 
@@ -86,12 +88,6 @@ def test_the_lattice_torus_is_isometric(degrees):
     np.testing.assert_allclose(straight[near], flat[near], rtol=0.01)
 
 
-def test_near_products_have_two_true_factors():
-    for name in datasets.FIELD["near products"]:
-        _, truth = datasets.sample(name, 20, random_state=0)
-        assert len(truth) == 2
-
-
 @pytest.mark.parametrize("name", sorted(datasets.FIELD["conformal"]))
 def test_conformal_maps_stretch_all_directions_alike(name):
     shape = datasets.FIELD["conformal"][name]
@@ -99,8 +95,8 @@ def test_conformal_maps_stretch_all_directions_alike(name):
     v = np.linspace(*shape.imaginary, 7)
     z = (u[:, None] + 1j * v).ravel()
     h = 1e-6
-    along = (shape.mapping(z + h) - shape.mapping(z - h)) / (2 * h)
-    across = (shape.mapping(z + 1j * h) - shape.mapping(z - 1j * h)) / (2 * h)
+    points = MAPS[shape.mapping]
+    along, across = ((points(z + step) - points(z - step)) / (2 * h) for step in (h, 1j * h))
     stretch = np.linalg.norm(along, axis=1)
     np.testing.assert_allclose(np.linalg.norm(across, axis=1), stretch, rtol=1e-6)
     np.testing.assert_allclose((along * across).sum(axis=1), 0, atol=1e-6)
@@ -129,5 +125,41 @@ def test_radii_of_a_surface_of_revolution_vary_by_the_ratio(profile):
 
 def test_the_sphere_s_maps_end_on_the_sphere():
     z = np.array([0.3 + 0.2j, -1.0 + 2.0j])
-    for mapping in (stereographic, mercator):
-        np.testing.assert_allclose(np.linalg.norm(mapping(z), axis=1), 1)
+    for name in ("stereographic", "mercator"):
+        np.testing.assert_allclose(np.linalg.norm(MAPS[name](z), axis=1), 1)
+
+
+LEFT, MIDDLE, RIGHT = (-0.5, 0.0), (0.0, 0.0), (0.5, 0.0)
+TWO_TURNING = ((turning, LEFT, 0.7), (turning, RIGHT, 0.7))
+
+
+@pytest.mark.parametrize("ratio", [1, 30])
+def test_variances_of_objects_apart_have_the_ratio(ratio):
+    # Small enough that none of the bright object reaches into the other half.
+    scene = Scene(((turning, LEFT, 0.4), (shifting, RIGHT, 0.4)), ratio)
+    X, truth = scene(300, np.random.RandomState(0))
+    assert [t.shape[1] for t in truth] == [2, 1]
+    by_pixel = X.reshape(-1, 24, 24).var(axis=0)
+    bright, dim = by_pixel[:, :12].sum(), by_pixel[:, 12:].sum()
+    assert bright / dim == pytest.approx(ratio, rel=0.05)
+
+
+def test_variances_between_the_first_and_the_last_object_are_evenly_spaced():
+    places = [(-0.5, -0.5), (0.5, -0.5), (0.0, 0.5)]
+    X = samples(Scene([(turning, place, 0.4) for place in places], 100), 300)
+    rows = X.reshape(-1, 24, 24).var(axis=0)
+    thirds = [rows[:12, :12].sum(), rows[:12, 12:].sum(), rows[12:].sum()]
+    np.testing.assert_allclose(thirds, [1, 0.1, 0.01], rtol=0.2)
+
+
+def test_what_lies_behind_the_first_object_is_not_seen():
+    objects = ((turning, MIDDLE, 0.7), (shifting, MIDDLE, 0.3))
+    alone, covered = (samples(Scene(objects, 1.0, occluding=covers), 300) for covers in (0, 1))
+    assert (covered <= alone + 1e-12).all()
+    assert (covered < 0.5 * alone).any()
+
+
+def test_noise_is_relative_to_the_deviation_of_the_pixels():
+    clean, noisy = (samples(Scene(TWO_TURNING, 1.0, noise=noise), 300) for noise in (0.0, 0.5))
+    deviation = np.sqrt(clean.var(axis=0).mean())
+    assert np.std(noisy - clean) == pytest.approx(0.5 * deviation, rel=0.02)

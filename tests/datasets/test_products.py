@@ -1,30 +1,40 @@
 import numpy as np
 import pytest
+from scipy import stats
 
+from manifactor.datasets.problems import extent
 from manifactor.datasets.products import (
-    Disk,
+    Beta,
+    Bumps,
+    Exponential,
+    Gap,
     Interval,
-    ProjectivePlane,
-    Rotations,
+    Normal,
     Sphere,
-    Star,
+    Uneven,
+    VonMises,
+    Wells,
     circle,
     product,
+    projective_plane,
+    rotations,
+    star,
 )
 
 
-def points(part, n_samples=400):
-    return part.draw(n_samples, np.random.RandomState(0))[0]
+def drawn(part, n_samples=4000):
+    return part(n_samples, np.random.RandomState(0))
 
 
-@pytest.mark.parametrize(
-    "part",
-    [Interval(3.0), circle(2.0), Sphere(0.5), Disk(2.0), Star(), ProjectivePlane(), Rotations()],
-)
+def angles(latents):
+    return np.arctan2(latents[:, 1], latents[:, 0])
+
+
+@pytest.mark.parametrize("part", [Interval(3.0), circle(2.0), Sphere(0.5)])
 def test_no_two_points_are_farther_apart_than_the_extent(part):
-    X = points(part)
+    X, _ = drawn(part, 400)
     distances = np.linalg.norm(X[:, None] - X, axis=2)
-    assert 0.95 * part.extent < distances.max() <= part.extent + 1e-12
+    assert 0.95 * extent(part) < distances.max() <= extent(part) + 1e-12
 
 
 def test_eigenvalues_of_a_product_are_sums_of_one_of_each_part():
@@ -42,7 +52,7 @@ def test_a_sphere_has_2l_plus_1_harmonics_of_degree_l():
 
 
 def test_rotations_are_orthogonal_matrices_of_determinant_one():
-    R = points(Rotations()).reshape(-1, 3, 3)
+    R = drawn(rotations, 400)[0].reshape(-1, 3, 3)
     np.testing.assert_allclose(R @ R.swapaxes(1, 2), np.broadcast_to(np.eye(3), R.shape), atol=1e-9)
     np.testing.assert_allclose(np.linalg.det(R), 1)
     # Uniform: the mean rotation is zero.
@@ -50,7 +60,7 @@ def test_rotations_are_orthogonal_matrices_of_determinant_one():
 
 
 def test_the_projective_plane_is_made_of_projections_onto_lines():
-    x2, y2, z2, xy, yz, zx = points(ProjectivePlane()).T
+    x2, y2, z2, xy, yz, zx = drawn(projective_plane, 400)[0].T
     xy, yz, zx = (mixed / np.sqrt(2) for mixed in (xy, yz, zx))
     P = np.array([[x2, xy, zx], [xy, y2, yz], [zx, yz, z2]]).transpose(2, 0, 1)
     np.testing.assert_allclose(P @ P, P, atol=1e-9)
@@ -58,8 +68,57 @@ def test_the_projective_plane_is_made_of_projections_onto_lines():
 
 
 def test_a_star_has_three_arms_of_equal_weight():
-    X = points(Star(), 3000)
+    X = drawn(star, 3000)[0]
     angle = np.degrees(np.arctan2(X[:, 1], X[:, 0])).round()
     values, counts = np.unique(angle, return_counts=True)
     np.testing.assert_array_equal(values, [-120, 0, 120])
     assert counts.min() > 900
+
+
+@pytest.mark.parametrize(
+    "density", [Beta(2, 5), Bumps(0.12), VonMises(2.0), Wells(3.0, 0.5), Gap(0.1, 0.45)]
+)
+def test_densities_are_probabilities_of_keeping_a_sample(density):
+    values = density(np.linspace(0, 1, 1001))
+    assert values.min() >= 0
+    assert 0.5 <= values.max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("part", "scale", "latent", "law"),
+    [
+        (Uneven(Interval(3.0), Beta(2, 5)), 3.0, np.ravel, stats.beta(2, 5)),
+        (Uneven(circle(2.0), VonMises(1.5)), 2.0, angles, stats.vonmises(1.5)),
+        (Normal(0.5), 0.5, np.ravel, stats.norm()),
+        (Exponential(4.0), 4.0, np.ravel, stats.expon()),
+    ],
+)
+def test_latents_follow_the_distribution_and_points_are_latents_in_units(part, scale, latent, law):
+    points, latents = drawn(part)
+    np.testing.assert_allclose(points, scale * latents)
+    assert stats.kstest(latent(latents), law.cdf).pvalue > 0.01
+
+
+def test_wells_are_as_deep_as_their_barrier():
+    place = np.linspace(0, 1, 1201)
+    energy = -np.log(Wells(2.0, 0.0)(place))
+    assert np.ptp(energy) == pytest.approx(2.0)
+    minima = (energy[1:-1] < energy[:-2]) & (energy[1:-1] < energy[2:])
+    assert minima.sum() == 3
+    tilted = -np.log(Wells(2.0, tilt=0.5)(place[[200, 600, 1000]]))
+    assert len(np.unique(tilted.round(3))) == 3
+
+
+def test_a_gap_holds_no_samples_and_the_rest_is_even():
+    _, latents = drawn(Uneven(Interval(), Gap(0.1, 0.4)))
+    t = latents[:, 0]
+    assert not ((t > 0.4) & (t < 0.5)).any()
+    closed = np.where(t < 0.45, t, t - 0.1) / 0.9
+    assert stats.kstest(closed, "uniform").pvalue > 0.01
+
+
+def test_bumps_of_width_12_percent_leave_a_tenth_of_the_density_everywhere():
+    values = Bumps(0.12)(np.linspace(0, 1, 1001))
+    assert values.min() >= 0.1 * values.max()
+    # A valley between them all the same.
+    assert values[500] < 0.3 * values.max()

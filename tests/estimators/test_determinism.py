@@ -21,10 +21,10 @@ def digest(X, n_jobs):
     return fingerprint(fit.spectrum_.eigenvalues, *found, fit.verdict_, tests)
 
 warnings.simplefilter("ignore")
-torus = datasets.sample("torus", 300, random_state=0)[0]
+torus = datasets.sample("torus", 250, random_state=0)[0]
 how = {"size": 36, "pixel_size": 6.0, "blur": 8.0, "random_state": 0}
 images = datasets.simulate_particles(150, **how).images.reshape(150, -1)
-print(*(digest(torus, n_jobs) for n_jobs in (1, 2, -1)), digest(images, -1))
+print(*(digest(torus, n_jobs) for n_jobs in (1, -1)), digest(images, -1))
 """
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
 
@@ -42,6 +42,6 @@ def test_fits_are_the_same_in_every_process_on_any_number_of_threads():
     assert [process.returncode for process in processes] == [0, 0]
     assert first == other
     *torus, images = first
-    assert len(torus) == 3
+    assert len(torus) == 2
     assert len({*torus}) == 1
     assert images not in torus

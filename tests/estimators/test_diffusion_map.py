@@ -8,9 +8,14 @@ from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 from manifactor import DiffusionMap, DisconnectedGraphWarning
 
 
-def test_the_callback_hears_every_stage_begin_and_end(rectangle):
+@pytest.fixture(scope="module")
+def few(rectangle):
+    return rectangle[0][:500]
+
+
+def test_the_callback_hears_every_stage_begin_and_end(few):
     heard = []
-    DiffusionMap(5, callback=lambda *event: heard.append(event)).fit(rectangle[0])
+    DiffusionMap(5, callback=lambda *event: heard.append(event)).fit(few)
     stages = ("preparation", "neighbours", "affinity", "spectrum")
     assert heard == [(stage, done) for stage in stages for done in (0.0, 1.0)]
 
@@ -20,16 +25,15 @@ def lowest(X, **settings):
 
 
 @pytest.fixture(scope="module")
-def plain(rectangle):
-    return lowest(rectangle[0])
+def plain(few):
+    return lowest(few)
 
 
 @pytest.mark.slow
 @given(seed=st.integers(0, 1000), scale=st.sampled_from([1e-6, 0.3, 1e6]), shift=st.floats(-10, 10))
-@settings(max_examples=6)
-def test_rigid_motion_and_scaling_change_nothing_but_the_unit(rectangle, plain, seed, scale, shift):
-    X, _ = rectangle
-    turned = np.c_[X, np.zeros(len(X))] @ special_ortho_group.rvs(3, random_state=seed).T
+@settings(max_examples=5)
+def test_rigid_motion_and_scaling_change_nothing_but_the_unit(few, plain, seed, scale, shift):
+    turned = np.c_[few, np.zeros(len(few))] @ special_ortho_group.rvs(3, random_state=seed).T
     moved = lowest(scale * (turned + shift))
     np.testing.assert_allclose(
         moved.eigenvalues * scale**2, plain.eigenvalues, rtol=1e-5, atol=1e-9
@@ -41,10 +45,9 @@ def test_rigid_motion_and_scaling_change_nothing_but_the_unit(rectangle, plain, 
 @pytest.mark.slow
 @given(seed=st.integers(0, 1000))
 @settings(max_examples=4)
-def test_the_order_of_the_samples_does_not_matter(rectangle, plain, seed):
-    X, _ = rectangle
-    order = np.random.default_rng(seed).permutation(len(X))
-    shuffled = lowest(X[order])
+def test_the_order_of_the_samples_does_not_matter(few, plain, seed):
+    order = np.random.default_rng(seed).permutation(len(few))
+    shuffled = lowest(few[order])
     np.testing.assert_allclose(shuffled.eigenvalues, plain.eigenvalues, rtol=1e-6, atol=1e-9)
     correlation = np.abs(
         np.sum(plain.weights[order, None] * plain.functions[order] * shuffled.functions, axis=0)
@@ -52,28 +55,23 @@ def test_the_order_of_the_samples_does_not_matter(rectangle, plain, seed):
     assert correlation[:5].min() > 0.999
 
 
-def test_copies_of_samples_share_their_place(rectangle):
-    X, _ = rectangle
-    fit = DiffusionMap(10, random_state=0).fit(np.r_[X, X[:100]])
+def test_copies_of_samples_share_their_place(few):
+    fit = DiffusionMap(10, random_state=0).fit(np.r_[few, few[:100]])
     np.testing.assert_array_equal(fit.spectrum_.functions[:100], fit.spectrum_.functions[-100:])
     assert fit.spectrum_.weights.sum() == pytest.approx(1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("neighbors", [KNeighborsTransformer(n_neighbors=30), "precomputed"])
-def test_any_neighbour_search_gives_the_same_spectrum(rectangle, neighbors):
-    X, _ = rectangle
-    given_ = kneighbors_graph(X, 30, mode="distance") if neighbors == "precomputed" else X
+def test_any_neighbour_search_gives_the_same_spectrum(few, neighbors):
+    known = neighbors == "precomputed"
+    given_ = kneighbors_graph(few, 30, mode="distance") if known else few
     fit = DiffusionMap(10, neighbors=neighbors, random_state=0).fit(given_)
-    plain = lowest(X, n_neighbors=30)
+    plain = lowest(few, n_neighbors=30)
     np.testing.assert_allclose(
         fit.spectrum_.eigenvalues, plain.eigenvalues[:10], rtol=1e-6, atol=1e-9
     )
-    again = (
-        kneighbors_graph(X, 31, mode="distance", include_self=True)
-        if neighbors == "precomputed"
-        else X
-    )
+    again = kneighbors_graph(few, 31, mode="distance", include_self=True) if known else few
     np.testing.assert_allclose(fit.transform(again), fit.spectrum_.functions[:, 1:], atol=1e-6)
 
 
@@ -105,25 +103,12 @@ def test_changing_the_samples_after_the_fit_changes_nothing(rng):
 
 
 @pytest.mark.slow
-def test_a_constant_column_changes_nothing(rectangle, plain):
-    X, _ = rectangle
-    np.testing.assert_allclose(
-        lowest(np.c_[X, np.full(len(X), 7.0)]).eigenvalues, plain.eigenvalues, atol=1e-6
-    )
+def test_a_constant_column_changes_nothing(few, plain):
+    beside = lowest(np.c_[few, np.full(len(few), 7.0)])
+    np.testing.assert_allclose(beside.eigenvalues, plain.eigenvalues, atol=1e-6)
 
 
 def test_more_functions_than_distinct_samples_are_refused(rng):
     X = np.repeat(rng.normal(size=(10, 2)), 5, axis=0)
     with pytest.raises(ValueError, match="got 20 with 10 distinct samples"):
         DiffusionMap(20).fit(X)
-
-
-def test_precomputed_distances_must_be_square_and_not_negative(rectangle):
-    graph = kneighbors_graph(rectangle[0], 10, mode="distance")
-    with pytest.raises(ValueError, match="must be square"):
-        DiffusionMap(5, neighbors="precomputed").fit(graph[:100])
-    with pytest.raises(ValueError, match="must not be negative"):
-        DiffusionMap(5, neighbors="precomputed").fit(-graph)
-    fit = DiffusionMap(5, neighbors="precomputed", random_state=0).fit(graph)
-    with pytest.raises(ValueError, match="features"):
-        fit.transform(graph[:, :7])

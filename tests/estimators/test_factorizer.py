@@ -19,7 +19,6 @@ from manifactor import (
 )
 from manifactor._support import threads
 from manifactor.scores import coordinate_correlation, score
-from manifactor.spectral.preparation import all_axes, leading_axes
 
 
 @pytest.mark.slow
@@ -51,14 +50,14 @@ def test_the_two_circles_of_a_torus_are_found(torus_fit):
 
 @pytest.fixture(scope="module")
 def rectangle_fit(rectangle):
-    return ManifoldFactorizer(random_state=0).fit(rectangle[0])
+    return ManifoldFactorizer(random_state=0).fit(rectangle[0][:800])
 
 
 @pytest.mark.slow
 def test_the_two_sides_of_a_rectangle_are_found(rectangle, rectangle_fit):
     sides = rectangle_fit.coordinates().T
     for column, side in zip(sides, rectangle[1], strict=True):
-        assert abs(np.corrcoef(column, side[:, 0])[0, 1]) > 0.99
+        assert abs(np.corrcoef(column, side[:800, 0])[0, 1]) > 0.99
 
 
 @pytest.mark.slow
@@ -79,35 +78,13 @@ def test_new_samples_find_their_place(torus_fit):
         assert circular(column, circle) > 0.99
 
 
-def test_columns_are_named_after_their_factor(torus_fit):
+def test_columns_are_named_after_their_factor_and_every_choice_is_stored(torus_fit):
     fit, _, _ = torus_fit
-    assert fit.get_feature_names_out().tolist() == [
-        "factor1_0",
-        "factor1_1",
-        "factor2_0",
-        "factor2_1",
-    ]
-
-
-def test_every_automatic_choice_is_stored(torus_fit):
-    fit, _, _ = torus_fit
-    assert (fit.n_neighbors_, fit.n_functions_, fit.neighbors_, fit.solver_) == (
-        64,
-        100,
-        "kd_tree",
-        "chebyshev",
-    )
-    assert fit.dimension_ == 2
+    assert " ".join(fit.get_feature_names_out()) == "factor1_0 factor1_1 factor2_0 factor2_1"
+    assert (fit.n_neighbors_, fit.n_functions_, fit.dimension_) == (64, 100, 2)
+    assert (fit.neighbors_, fit.solver_) == ("kd_tree", "chebyshev")
     assert fit.bandwidth_ > 0
     assert list(fit.timings_) == ["preparation", "neighbours", "affinity", "spectrum", "factors"]
-
-
-@pytest.mark.slow
-def test_a_fixed_seed_fixes_everything(rectangle):
-    X = rectangle[0][:500]
-    one, two = (ManifoldFactorizer(2, random_state=3).fit(X) for _ in range(2))
-    np.testing.assert_array_equal(one.spectrum_.functions, two.spectrum_.functions)
-    np.testing.assert_array_equal(one.coordinates(), two.coordinates())
 
 
 def test_n_factors_other_than_circles_and_intervals_have_nan_coordinates():
@@ -120,20 +97,11 @@ def test_n_factors_other_than_circles_and_intervals_have_nan_coordinates():
     assert np.isnan(fit.coordinates()).all()
 
 
-def test_the_density_correction_reaches_the_core(rng):
-    X = rng.uniform(size=(800, 2)) ** 1.5
-    driven, corrected = (
-        DiffusionMap(12, density_correction=alpha, random_state=0).fit(X).spectrum_
-        for alpha in (0.0, 1.0)
-    )
-    assert abs(driven.eigenvalues[1] / corrected.eigenvalues[1] - 1) > 0.05
-
-
 @pytest.mark.slow
 def test_excluded_functions_are_in_no_factor(torus):
     fit = ManifoldFactorizer(
         2, method="triplets", exclude=[1, 2], similarity_threshold=0.6, random_state=0
-    ).fit(torus[0])
+    ).fit(torus[0][:800])
     # Without factors nothing would be shown.
     assert fit.n_factors_ == 2
     for factor in fit.factors_:
@@ -141,27 +109,12 @@ def test_excluded_functions_are_in_no_factor(torus):
         assert not factor.coefficients[[1, 2]].any()
 
 
-def test_a_line_is_no_product():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NoProductStructureWarning)
-        assert (
-            ManifoldFactorizer(random_state=0).fit(np.linspace(0, 1, 1000)[:, None]).verdict_
-            != "product"
-        )
-
-
 @pytest.mark.slow
 def test_fits_in_parallel_threads_leave_the_blas_threads_alone(rectangle):
     before = [library["num_threads"] for library in threadpool_info()]
+    fits = [ManifoldFactorizer(2, n_functions=20, random_state=seed) for seed in range(4)]
     with ThreadPoolExecutor(4) as pool:
-        list(
-            pool.map(
-                lambda seed: ManifoldFactorizer(2, n_functions=20, random_state=seed).fit(
-                    rectangle[0][:300]
-                ),
-                range(4),
-            )
-        )
+        list(pool.map(lambda fit: fit.fit(rectangle[0][:200]), fits))
     assert [library["num_threads"] for library in threadpool_info()] == before
 
 
@@ -182,29 +135,16 @@ def on_cores(monkeypatch):
 
 @pytest.mark.slow
 def test_a_fit_is_the_same_to_the_last_bit_on_any_number_of_cores(on_cores):
-    X, _ = datasets.sample("torus", 3000, random_state=0)
+    X, _ = datasets.sample("torus", 2200, random_state=0)
     fits = []
-    for count in (1, 2, 4):
-        on_cores(count)
-        fits.append(ManifoldFactorizer(random_state=0).fit(X))
-    first, *others = fits
-    for other in others:
-        np.testing.assert_array_equal(other.spectrum_.functions, first.spectrum_.functions)
-        for one, same in zip(first.factors_, other.factors_, strict=True):
-            np.testing.assert_array_equal(one.embedding, same.embedding)
-        assert other.evidence_.tests == first.evidence_.tests
-
-
-def test_components_are_the_same_to_the_last_bit_on_any_number_of_cores(on_cores, monkeypatch):
-    X = np.random.default_rng(0).normal(size=(300, 40)).astype(np.float32)
-    monkeypatch.setattr("manifactor.spectral.preparation.NUMBERS_PER_BLOCK", 1000)
-    found = []
     for count in (1, 3):
         on_cores(count)
-        found.append((all_axes(X), leading_axes(X, 5)))
-    for one, same in zip(*found, strict=True):
-        np.testing.assert_array_equal(one.axes, same.axes)
-        assert one.total == same.total
+        fits.append(ManifoldFactorizer(random_state=0).fit(X))
+    first, other = fits
+    np.testing.assert_array_equal(other.spectrum_.functions, first.spectrum_.functions)
+    for one, same in zip(first.factors_, other.factors_, strict=True):
+        np.testing.assert_array_equal(one.embedding, same.embedding)
+    assert other.evidence_.tests == first.evidence_.tests
 
 
 @pytest.fixture(scope="module")
@@ -224,13 +164,10 @@ def test_a_sphere_times_an_interval_is_found_without_being_told(sphere_interval)
 
 def test_surfaces_are_placed_by_transform_as_by_fit(sphere_interval):
     fit, X, _ = sphere_interval
-    np.testing.assert_allclose(
-        fit.transform(X), np.hstack([f.embedding for f in fit.factors_]), atol=1e-4
-    )
-    (column,) = (j for j, f in enumerate(fit.factors_) if f.topology == "interval")
-    np.testing.assert_allclose(
-        fit.coordinates(X)[:, column], fit.coordinates()[:, column], atol=1e-4
-    )
+    embeddings = np.hstack([f.embedding for f in fit.factors_])
+    np.testing.assert_allclose(fit.transform(X), embeddings, atol=1e-4)
+    # Surfaces have no coordinate.
+    np.testing.assert_allclose(fit.coordinates(X), fit.coordinates(), atol=1e-4)
 
 
 def test_new_samples_of_a_surface_find_their_place(sphere_interval):
@@ -246,7 +183,7 @@ def test_new_samples_of_a_surface_find_their_place(sphere_interval):
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
 def test_the_unit_of_the_data_does_not_matter(rectangle, rectangle_fit, scale):
-    scaled = ManifoldFactorizer(random_state=0).fit(scale * rectangle[0])
+    scaled = ManifoldFactorizer(random_state=0).fit(scale * rectangle[0][:800])
     assert rectangle_fit.verdict_ == scaled.verdict_ == "product"
     for one, two in zip(rectangle_fit.factors_, scaled.factors_, strict=True):
         assert coordinate_correlation(one.coordinate, two.coordinate[:, None]) > 0.999
@@ -266,13 +203,13 @@ def test_fewer_factors_than_there_are_count_the_smallest_as_one():
 @pytest.mark.slow
 def test_more_factors_than_there_are_are_refused_with_the_reason(rectangle):
     with pytest.raises(ValueError, match="only 2 of the 3 factors"):
-        ManifoldFactorizer(3, random_state=0).fit(rectangle[0])
+        ManifoldFactorizer(3, random_state=0).fit(rectangle[0][:500])
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::manifactor.SampleWarning")
 def test_outliers_are_left_out_and_lie_where_their_nearest_neighbour_lies():
-    X, truth = datasets.sample("square", 1500, random_state=0)
+    X, truth = datasets.sample("square", 1000, random_state=0)
     X[:5] = [[3, 3], [-2, 0.5], [0.5, 9], [4, -4], [40, 40]]
     fit = ManifoldFactorizer(random_state=0).fit(X)
     assert fit.outliers_[:5].all()
@@ -292,7 +229,7 @@ def test_more_functions_are_computed_where_a_direction_of_the_data_is_missing():
         warnings.simplefilter("ignore")
         assert geometry.fit(strip).n_functions_ > 100
         # Asked for, kept.
-        assert geometry.set_params(n_functions=50).fit(strip[:800]).n_functions_ == 50
+        assert geometry.set_params(n_functions=50).fit(strip[:500]).n_functions_ == 50
 
 
 def test_an_archive_keeps_preparation_outliers_and_charts(tmp_path, sphere_interval):
@@ -306,7 +243,7 @@ def test_an_archive_keeps_preparation_outliers_and_charts(tmp_path, sphere_inter
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("n_samples", [4, 5, 7, 12, 40])
+@pytest.mark.parametrize("n_samples", [4, 7, 40])
 @pytest.mark.parametrize("method", ["gradients", "sum"])
 def test_a_handful_of_samples_is_fitted_without_a_claim(rng, n_samples, method):
     fit = ManifoldFactorizer(method=method, random_state=0).fit(rng.uniform(size=(n_samples, 2)))
@@ -316,18 +253,12 @@ def test_a_handful_of_samples_is_fitted_without_a_claim(rng, n_samples, method):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("n_neighbors", [1, 2, 3, 5])
+@pytest.mark.parametrize("n_neighbors", [1, 3])
 def test_sparse_graphs_whose_halves_fall_apart_are_fitted(rng, n_neighbors):
-    X = rng.uniform(size=(200, 2))
+    X = rng.uniform(size=(100, 2))
     fit = ManifoldFactorizer(n_neighbors=n_neighbors, random_state=0).fit(X)
     assert np.isfinite(fit.spectrum_.eigenvalues).all()
     assert fit.transform(X[:5]).shape[0] == 5
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_two_separate_blobs_are_fitted(rng):
-    X = np.r_[rng.uniform(size=(200, 2)), rng.uniform(size=(200, 2)) + 10]
-    assert ManifoldFactorizer(random_state=0).fit(X).verdict_ != "product"
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -339,16 +270,6 @@ def test_an_outlier_of_a_small_sample_is_placed_as_in_the_fit(rng):
     np.testing.assert_allclose(fit.transform(X)[-1], fit.transform(X[-1:])[0])
     with pytest.raises(ValueError, match="must lie near the training samples; 1 of 1"):
         fit.transform(100 * X[-1:])
-
-
-@pytest.mark.slow
-def test_directions_that_are_coupled_are_one_factor_beside_a_third():
-    sheet, _ = datasets.sample("parallelogram", 2000, random_state=0)
-    angle = np.random.default_rng(0).uniform(0, 2 * np.pi, size=2000)
-    ring = np.column_stack([np.cos(angle), np.sin(angle)])
-    fit = ManifoldFactorizer(random_state=0).fit(np.hstack([sheet, ring]))
-    assert sorted((f.topology, f.dimension) for f in fit.factors_) == [("circle", 1), ("other", 2)]
-    assert score([f.embedding for f in fit.factors_], (sheet, ring)).solved
 
 
 @pytest.mark.slow
@@ -367,7 +288,7 @@ def test_known_noise_adds_a_test_that_large_noise_fails(torus):
 
 @pytest.mark.slow
 def test_noise_is_that_of_the_columns_before_preparation(rng):
-    X, _ = datasets.sample("rectangle", 1500, ambient_dimension=20, random_state=0)
+    X, _ = datasets.sample("rectangle", 800, ambient_dimension=20, random_state=0)
     X = X + 0.02 * rng.normal(size=X.shape)
     fit = ManifoldFactorizer(random_state=0).fit(X, noise=np.full(20, 0.02))
     assert fit.preparation_ is not None

@@ -13,7 +13,7 @@ from manifactor._support.parameters import Choice
 
 @pytest.fixture(scope="module")
 def fit(torus):
-    return ManifoldFactorizer(random_state=0).fit(torus[0])
+    return ManifoldFactorizer(2, random_state=0).fit(torus[0])
 
 
 @pytest.fixture(scope="module")
@@ -29,21 +29,17 @@ def off(found, true):
     return np.sqrt(((found - true) ** 2).mean()) / spread
 
 
-def test_samples_come_back_from_their_places(fit, torus):
-    X, _ = torus
+def test_samples_of_the_fit_and_new_ones_come_back_from_their_places(fit, torus):
+    X, new = torus[0], datasets.sample("torus", 300, random_state=1)[0]
     assert off(fit.inverse_transform(fit.transform(X)), X) < 0.02
-
-
-def test_new_samples_come_back_from_their_places(fit):
-    new, _ = datasets.sample("torus", 300, random_state=1)
     assert off(fit.inverse_transform(fit.transform(new)), new) < 0.03
 
 
 @pytest.mark.slow
 def test_noise_across_the_manifold_is_averaged(torus, rng):
-    X, _ = torus
+    X = torus[0][:800]
     noisy = X + 0.1 * rng.normal(size=X.shape)
-    fit = ManifoldFactorizer(random_state=0).fit(noisy)
+    fit = ManifoldFactorizer(2, random_state=0).fit(noisy)
     back = fit.inverse_transform(fit.transform(noisy))
     # Noise along the torus, half of it, moves the places and stays.
     assert off(back, X) < 0.85 * off(noisy, X)
@@ -70,12 +66,6 @@ def test_the_caller_may_set_the_number_of_neighbours(fit, torus):
     )
 
 
-@pytest.mark.parametrize("count", [0, 1501, 2.5, "all", None, True])
-def test_a_number_of_neighbours_that_there_is_not_is_refused(fit, count):
-    with pytest.raises(ValueError, match="`n_neighbors` must be"):
-        fit.inverse_transform(np.ones((1, 4)), n_neighbors=count)
-
-
 def test_values_have_a_number_of_neighbours_of_their_own(fit, torus, rng):
     X, _ = torus
     noise = rng.normal(size=len(X))
@@ -85,10 +75,8 @@ def test_values_have_a_number_of_neighbours_of_their_own(fit, torus, rng):
     assert np.array_equal(fit.inverse_transform(places, values=noise), found)
 
 
-def test_the_way_back_changes_nothing_of_the_fit(torus, tmp_path):
-    X = torus[0][:300]
-    fit = ManifoldFactorizer(2, random_state=0).fit(X)
-    fit.transform(X[:3])
+def test_the_way_back_changes_nothing_of_the_fit_and_a_loaded_one_does_the_same(plane, tmp_path):
+    fit, X = plane
 
     def state():
         save(fit, tmp_path / "fit.npz")
@@ -97,23 +85,17 @@ def test_the_way_back_changes_nothing_of_the_fit(torus, tmp_path):
 
     pickled = pickle.dumps(fit)
     attributes, choices, archive = state()
+    places = fit.transform(X[:3])
     fit.along(0, 5)
-    fit.inverse_transform(fit.transform(X[:3]), values=X)
+    fit.inverse_transform(places, values=X)
     fit.inverse_neighbors()
     after = state()
     assert attributes.keys() == after[0].keys()
     assert all(attributes[name] is after[0][name] for name in attributes)
     assert (choices, archive) == after[1:]
     assert len(pickle.dumps(fit)) == len(pickled)
-
-
-def test_a_fit_that_was_loaded_returns_the_same_samples(plane, tmp_path):
-    fit, X = plane
-    save(fit, tmp_path / "fit.npz")
     loaded = load(tmp_path / "fit.npz")
-    places = fit.transform(X[:20])
-    expected = fit.inverse_transform(places)
-    assert np.array_equal(loaded.inverse_transform(places), expected)
+    assert np.array_equal(loaded.inverse_transform(places), fit.inverse_transform(places))
     assert loaded.inverse_neighbors() == fit.inverse_neighbors()
 
 
@@ -121,24 +103,19 @@ def test_components_that_were_dropped_are_filled_with_their_mean(rng):
     clean, _ = datasets.sample("torus", 700, random_state=0)
     axes = np.linalg.qr(rng.normal(size=(30, clean.shape[1])))[0]
     X = 5 + clean @ axes.T + 0.05 * rng.normal(size=(700, 30))
-    fit = ManifoldFactorizer(random_state=0).fit(X)
+    fit = ManifoldFactorizer(2, random_state=0).fit(X)
     assert fit.preparation_ is not None
     back = fit.inverse_transform(fit.transform(X))
     assert back.shape == X.shape
     assert off(back, 5 + clean @ axes.T) < 0.06
 
 
-def test_samples_have_the_precision_of_the_places(fit, torus):
-    places = fit.transform(torus[0][:5]).astype(np.float32)
-    assert fit.inverse_transform(places).dtype == np.float32
-
-
-def test_values_of_any_shape_are_returned_at_places(fit, torus):
+def test_values_of_any_shape_are_returned_at_places_in_their_precision(fit, torus):
     X, _ = torus
     values = X.reshape(-1, 2, 2)[:, :, :1]
-    places = fit.transform(X[:10])
+    places = fit.transform(X[:10]).astype(np.float32)
     found = fit.inverse_transform(places, values=values)
-    assert found.shape == (10, 2, 1)
+    assert (found.shape, found.dtype) == ((10, 2, 1), np.float32)
     assert found.reshape(10, 2) == pytest.approx(X[:10, [0, 2]], abs=0.1)
 
 
@@ -151,16 +128,12 @@ def test_frames_along_a_circle_go_round_while_the_other_stands_still(fit, torus)
     assert np.ptp(np.unwrap(angles[:, 1])) < 0.15
 
 
-def test_frames_along_an_interval_go_from_end_to_end(plane):
-    fit, _ = plane
+def test_frames_along_an_interval_go_from_end_to_end_while_the_other_is_held(plane):
+    fit, X = plane
     frames = fit.along(1, 5)
     assert fit.coordinates(frames)[:, 1] == pytest.approx(np.linspace(0, 1, 5), abs=0.1)
     middle = np.median(fit.coordinates()[:, 0])
     assert fit.places_along(1, 5)[:, 0] == pytest.approx(np.full(5, middle))
-
-
-def test_the_other_factors_are_held_at_a_place_of_the_caller(plane):
-    fit, X = plane
     held = fit.transform(X[7:8])[0]
     places = fit.places_along(1, 4, others=held)
     assert (places[:, 0] == held[0]).all()
@@ -175,71 +148,47 @@ def test_a_pipeline_goes_back_to_the_columns_that_it_was_given():
     assert all(off(back[:, [column]], X[:, [column]]) < 0.1 for column in range(2))
 
 
-@pytest.mark.parametrize("shape", [(), (4,), (0, 4), (3, 2), (3, 5), (2, 4, 1)])
-def test_places_of_another_shape_are_refused_with_the_columns(fit, shape):
-    with pytest.raises(ValueError, match=r"\(n_places, 4\).*factor1_0, factor1_1"):
-        fit.inverse_transform(np.zeros(shape))
-
-
-def test_places_that_are_not_finite_are_refused(fit):
-    with pytest.raises(ValueError, match="NaN"):
-        fit.inverse_transform(np.full((1, 4), np.nan))
-
-
-NOT_NUMBERS = [
-    np.array([["a"] * 4]),
-    [["a", "1", "2", "3"]],
-    np.ones((1, 4)) * 1j,
-    csr_array(np.ones((1, 4))),
-    [[1, 2], [1]],
+PLACE = np.ones((1, 4))
+MASKED = np.ma.masked_greater(PLACE, 0)
+ENDLESS = np.zeros((1500, 2))
+ENDLESS[5, 1] = np.inf
+NO_ARRAYS = ([["a", "1", "2", "3"]], PLACE * 1j, csr_array(PLACE), [[1, 2], [1]])
+REFUSED = [
+    *(("X", np.zeros(s), r"\(n_places, 4\).*factor1_0, factor1_1") for s in [(), (0, 4), (3, 5)]),
+    ("X", np.full((1, 4), np.nan), "NaN"),
+    ("X", MASKED, "`X` must not have masked values; got"),
+    *(
+        ("X", given, "`X` must be a dense array of real numbers; got .*Convert")
+        for given in NO_ARRAYS
+    ),
+    *(("values", given, "`values` must be a dense array of real numbers") for given in NO_ARRAYS),
+    ("values", np.ma.masked_less(ENDLESS, 1), "`values` must not have masked values; got"),
+    ("values", ENDLESS, r"`values` must be finite.*row 5, column 1"),
+    ("values", np.zeros((7, 2)), r"each of the 1500 samples.*rows_"),
+    *(("n_neighbors", n, "`n_neighbors` must be") for n in (0, 1501, 2.5, "all", None, True)),
 ]
 
 
-@pytest.mark.parametrize("given", NOT_NUMBERS, ids=range(len(NOT_NUMBERS)))
-def test_what_is_no_array_of_numbers_is_refused_with_the_argument(fit, given):
-    with pytest.raises(
-        ValueError, match=r"`X` must be a dense array of real numbers; got .*Convert"
-    ):
-        fit.inverse_transform(given)
-    with pytest.raises(ValueError, match="`values` must be a dense array of real numbers"):
-        fit.inverse_transform(np.ones((1, 4)), values=given)
-    with pytest.raises(ValueError, match="`values` must be a dense array of real numbers"):
-        fit.inverse_neighbors(given)
+@pytest.mark.parametrize(("argument", "given", "message"), REFUSED, ids=range(len(REFUSED)))
+def test_what_the_way_back_cannot_use_is_refused(fit, argument, given, message):
+    with pytest.raises(ValueError, match=message):
+        fit.inverse_transform(**{"X": PLACE, argument: given})
+    if argument == "values":
+        with pytest.raises(ValueError, match=message):
+            fit.inverse_neighbors(given)
 
 
-def test_masked_places_and_values_are_refused(fit, torus):
-    places = fit.transform(torus[0][:3])
-    masked = np.ma.masked_greater(places, 0)
-    with pytest.raises(ValueError, match="`X` must not have masked values; got"):
-        fit.inverse_transform(masked)
-    with pytest.raises(ValueError, match="`others` must not have masked values; got"):
-        fit.along(0, others=masked[0])
-    values = np.ma.masked_greater(torus[0], 2)
-    with pytest.raises(ValueError, match="`values` must not have masked values; got"):
-        fit.inverse_transform(places, values=values)
-
-
-def test_values_that_are_not_finite_are_refused(fit, torus):
-    values = torus[0].copy()
-    values[5, 1] = np.inf
-    with pytest.raises(ValueError, match=r"`values` must be finite.*row 5, column 1"):
-        fit.inverse_transform(np.ones((1, 4)), values=values)
-
-
-def test_values_of_another_number_of_samples_are_refused(fit):
-    with pytest.raises(ValueError, match=r"each of the 1500 samples.*rows_"):
-        fit.inverse_transform(np.ones((1, 4)), values=np.zeros((7, 2)))
-
-
-@pytest.mark.parametrize("factor", [-1, 2, 0.5, "first"])
-def test_a_factor_that_there_is_not_is_refused(fit, factor):
-    with pytest.raises(ValueError, match="`factor` must be"):
-        fit.along(factor)
-
-
-def test_two_places_of_the_others_are_refused(fit):
-    with pytest.raises(ValueError, match="`others` must be one place; got 2"):
-        fit.along(0, others=np.zeros((2, 4)))
+@pytest.mark.parametrize(
+    ("factor", "others", "message"),
+    [
+        *((factor, None, "`factor` must be") for factor in (-1, 2, 0.5, "first")),
+        (0, np.zeros((2, 4)), "`others` must be one place; got 2"),
+        (0, MASKED[0], "`others` must not have masked values; got"),
+    ],
+)
+def test_frames_that_there_are_not_are_refused(fit, factor, others, message):
+    with pytest.raises(ValueError, match=message):
+        fit.along(factor, others=others)
 
 
 def test_distances_have_no_samples_but_values(torus):

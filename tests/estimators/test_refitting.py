@@ -31,6 +31,10 @@ def test_what_did_not_change_is_kept(samples):
     assert "neighbours" in fit.set_params(n_neighbors=40).fit(samples).timings_
     again = fit.set_params(n_factors="auto", bandwidth="auto", n_neighbors="auto").fit(samples)
     np.testing.assert_array_equal(again.coordinates(), first)
+    # Other samples are never taken for those before.
+    moved = samples.copy()
+    moved[7, 0] += 1e-9
+    assert "neighbours" in fit.fit(moved).timings_
 
 
 @pytest.mark.parametrize("random_state", [None, np.random.RandomState(0)])
@@ -50,33 +54,20 @@ def test_stages_that_are_shared_serve_fits_without_a_seed(samples):
     np.testing.assert_array_equal(one.spectrum_.functions, two.spectrum_.functions)
 
 
-@pytest.mark.slow
-def test_other_samples_are_never_taken_for_those_before(samples):
-    fit = ManifoldFactorizer(random_state=0).fit(samples)
-    moved = samples.copy()
-    moved[7, 0] += 1e-9
-    assert "neighbours" in fit.fit(moved).timings_
-
-
-@pytest.mark.slow
-def test_a_fit_that_keeps_stages_equals_one_that_does_not(samples):
-    kept = ManifoldFactorizer(random_state=0).fit(samples).set_params(n_factors=2).fit(samples)
-    fresh = ManifoldFactorizer(n_factors=2, random_state=0).fit(samples)
-    np.testing.assert_array_equal(kept.coordinates(), fresh.coordinates())
-
-
 def test_a_fit_that_is_too_large_is_refused_before_it_starts(samples, monkeypatch):
     monkeypatch.setattr("manifactor.spectral.forecast.available_memory", lambda: 1e6)
     with pytest.raises(MemoryError, match="Fit at most"):
         ManifoldFactorizer().fit(samples)
 
 
-@pytest.mark.slow
-def test_the_forecast_is_logged_and_kept(samples, caplog):
+def test_the_forecast_is_logged_and_kept_and_leaves_the_estimator_unfitted(samples, caplog):
     with caplog.at_level(logging.INFO, "manifactor"):
-        fit = ManifoldFactorizer(random_state=0).fit(samples)
+        fit = DiffusionMap(random_state=0).fit(samples)
     assert f"forecast: {fit.forecast_}" in caplog.text
-    assert ManifoldFactorizer().forecast(samples) == fit.forecast_
+    unfitted = DiffusionMap()
+    assert unfitted.forecast(samples) == fit.forecast_
+    with pytest.raises(NotFittedError):
+        unfitted.transform(samples)
 
 
 def test_an_automatic_number_of_functions_is_not_taken_for_one_that_was_asked_for():
@@ -86,27 +77,11 @@ def test_an_automatic_number_of_functions_is_not_taken_for_one_that_was_asked_fo
     assert fit.set_params(n_functions=100).fit(X).n_functions_ == 100
 
 
-def test_a_forecast_leaves_the_estimator_unfitted(samples):
-    fit = ManifoldFactorizer()
-    fit.forecast(samples)
-    with pytest.raises(NotFittedError):
-        fit.transform(samples)
-
-
-@pytest.mark.slow
-def test_samples_that_change_after_the_fit_do_not_change_it(samples):
-    mine = samples.copy()
-    fit = ManifoldFactorizer(random_state=0).fit(mine)
-    before = fit.transform(samples[:20])
-    mine[:] = 99
-    np.testing.assert_array_equal(fit.transform(samples[:20]), before)
-
-
 @pytest.mark.slow
 def test_functions_that_do_not_fit_into_memory_are_not_computed_and_that_is_said(
     torus, monkeypatch, caplog
 ):
-    fit = DiffusionMap(random_state=0).fit(torus[0][:1000])
+    fit = DiffusionMap(random_state=0).fit(torus[0][:900])
     diffusion = fit.diffusion_
     assert len(diffusion.grown(np.random.default_rng(0)).spectrum.eigenvalues) > fit.n_functions_
     for name in ("available_memory", "held_memory"):

@@ -3,9 +3,8 @@
 from manifactor.cryoem.simulate.all_views import PreferredDirections, ViewSimulation, simulate_views
 from manifactor.cryoem.simulate.molecule import Molecule, channel, read_molecule
 from manifactor.cryoem.simulate.one_view import Simulation, simulate_particles, simulate_volumes
-from manifactor.datasets.field import FIELD
 from manifactor.datasets.problems import random_problem
-from manifactor.datasets.shapes import SAMPLINGS, SHAPES, exact_eigenvalues, sample
+from manifactor.datasets.shapes import FIELD, SAMPLINGS, SHAPES, exact_eigenvalues, sample
 
 __all__ = [
     "FIELD",

@@ -1,9 +1,10 @@
-"""Shapes that are not products of lengths: irreducible ones, near-products and warped metrics.
+"""Shapes that are not products of lengths: irreducible, nearly products, warped, images.
 
 An irreducible shape has one true factor, whose latents are the samples. A near-product has two good
 coordinates, but does not fill the product of their ranges: finding them is right, "product" is not.
 A conformal map stretches the metric of a rectangle by the same factor in all directions, which
-differs from place to place. On a surface of revolution the circles have different lengths.
+differs from place to place. On a surface of revolution the circles have different lengths. Images
+of objects that move independently are sums in the pixels.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor.datasets.densities import draw_by_rejection
-from manifactor.datasets.products import Samples, Sphere, ring
+from manifactor.datasets.products import PartSamples, Samples, Sphere, product, ring, thinned
 
 # Two sides of length 1 with 60 degrees between them.
 SIDES_AT_60_DEGREES = np.array([[1.0, 0.0], [0.5, np.sqrt(3) / 2]])
@@ -37,10 +37,8 @@ def moebius(n_samples: int, rng) -> Samples:
     """Draw a nearly flat Moebius band in R^4: a product locally but not globally."""
     turn, height = rng.uniform(size=(2, n_samples))
     angle = turn * (2 * np.pi)
-    height = height - 0.5
     # Half a turn of the strip for each full turn of the circle glues it with a twist.
-    twist = ring(angle / 2)
-    X = np.c_[ring(angle), height[:, None] * twist]
+    X = np.c_[ring(angle), (height - 0.5)[:, None] * ring(angle / 2)]
     return X, (X,)
 
 
@@ -64,10 +62,9 @@ class Cloud:
 
     def __call__(self, n_samples: int, rng) -> Samples:
         """Draw samples."""
-        z = rng.normal(size=(n_samples, self.n_columns))
-        X = z.copy()
+        X = rng.normal(size=(n_samples, self.n_columns))
         own = np.sqrt(1 - self.correlation**2)
-        X[:, 1] = self.correlation * z[:, 0] + own * z[:, 1]
+        X[:, 1] = self.correlation * X[:, 0] + own * X[:, 1]
         return X, (X,)
 
 
@@ -81,14 +78,11 @@ class Ellipsoid:
         """Draw samples."""
         axes = np.array(self.axes)
 
-        def candidates(count: int) -> np.ndarray:
-            return Sphere().draw(count, rng)[0]
-
-        def density(x: np.ndarray) -> np.ndarray:
+        def density(x: np.ndarray, _) -> np.ndarray:
             # The map from the sphere stretches areas by |x / axes| times a constant.
             return axes.min() * np.linalg.norm(x / axes, axis=1)
 
-        X = axes * draw_by_rejection(candidates, density, n_samples, rng)
+        X = axes * thinned(product(Sphere()), density, n_samples, rng)[0]
         return X, (X,)
 
 
@@ -100,7 +94,7 @@ class SolidEllipsoid:
 
     def __call__(self, n_samples: int, rng) -> Samples:
         """Draw samples."""
-        direction, _ = Sphere().draw(n_samples, rng)
+        direction, _ = Sphere()(n_samples, rng)
         # The cubic root makes the samples uniform in volume.
         radius = np.cbrt(rng.uniform(size=(n_samples, 1)))
         X = np.array(self.axes) * radius * direction
@@ -127,6 +121,11 @@ class Frustum:
         return X, (X,)
 
 
+def _unit_square(n_samples: int, rng) -> Samples:
+    place = rng.uniform(size=(n_samples, 2))
+    return place, tuple(np.hsplit(place, 2))
+
+
 @dataclass(frozen=True)
 class _Carved:
     """The part of a rectangle for which `contains` is true, uniform in area."""
@@ -136,15 +135,11 @@ class _Carved:
     def __call__(self, n_samples: int, rng) -> Samples:
         """Draw samples and both coordinates, from 0 to 1."""
 
-        def candidates(count: int) -> np.ndarray:
-            return rng.uniform(size=(count, 2))
+        def density(place: np.ndarray, _) -> np.ndarray:
+            return self.contains(place * self.sides)
 
-        def density(place: np.ndarray) -> np.ndarray:
-            return self.contains(place * self.sides).astype(float)
-
-        place = draw_by_rejection(candidates, density, n_samples, rng)
-        first, second = np.hsplit(place, 2)
-        return place * self.sides, (first, second)
+        place, truth = thinned(_unit_square, density, n_samples, rng)
+        return place * self.sides, truth
 
     def contains(self, x: np.ndarray) -> np.ndarray:
         """Return whether points of the rectangle belong to the shape."""
@@ -230,19 +225,8 @@ class LatticeTorus:
         return waves, np.sqrt(squares.clip(0)) / (2 * np.pi)
 
 
-def exponential(z: np.ndarray) -> np.ndarray:
-    """Return points of the plane, (n, 2): strips become sectors of annuli."""
-    return _plane(np.exp(z))
-
-
-def square(z: np.ndarray) -> np.ndarray:
-    """Return the squares of complex numbers as points of the plane, (n, 2)."""
-    return _plane(z**2)
-
-
-def bend(z: np.ndarray) -> np.ndarray:
-    """Return z + 0.2 z^2 as points of the plane, (n, 2): lines become curves."""
-    return _plane(z + 0.2 * z**2)
+def _plane(z: np.ndarray) -> np.ndarray:
+    return np.c_[z.real, z.imag]
 
 
 def stereographic(z: np.ndarray) -> np.ndarray:
@@ -251,25 +235,25 @@ def stereographic(z: np.ndarray) -> np.ndarray:
     return np.c_[2 * z.real, 2 * z.imag, 1 - squared] / (1 + squared)[:, None]
 
 
-def mercator(z: np.ndarray) -> np.ndarray:
-    """Return points of the unit sphere, (n, 3); the imaginary part is an angle."""
-    return np.c_[ring(z.imag) / np.cosh(z.real)[:, None], np.tanh(z.real)]
-
-
-def catenoid(z: np.ndarray) -> np.ndarray:
-    """Return points of a catenoid, (n, 3); the imaginary part is an angle."""
-    return np.c_[ring(z.imag) * np.cosh(z.real)[:, None], z.real]
-
-
-def _plane(z: np.ndarray) -> np.ndarray:
-    return np.c_[z.real, z.imag]
+# Conformal maps from complex numbers to points of the plane, (n, 2), or of space, (n, 3).
+MAPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    # Strips become sectors of annuli.
+    "exponential": lambda z: _plane(np.exp(z)),
+    "square": lambda z: _plane(z**2),
+    # Lines become curves.
+    "bend": lambda z: _plane(z + 0.2 * z**2),
+    "stereographic": stereographic,
+    # The imaginary part is an angle: on the unit sphere, and on a catenoid.
+    "mercator": lambda z: np.c_[ring(z.imag) / np.cosh(z.real)[:, None], np.tanh(z.real)],
+    "catenoid": lambda z: np.c_[ring(z.imag) * np.cosh(z.real)[:, None], z.real],
+}
 
 
 @dataclass(frozen=True)
 class Conformal:
     """A rectangle of the complex plane under a conformal map, uniform before it."""
 
-    mapping: Callable[[np.ndarray], np.ndarray]  # maps complex numbers to points
+    mapping: str  # a key of `MAPS`
     real: tuple[float, float]  # the sides of the rectangle: lowest and highest value
     # The sides of the rectangle: lowest and highest value
     imaginary: tuple[float, float] = (0.0, 2 * np.pi)
@@ -281,7 +265,7 @@ class Conformal:
         u, v = rng.uniform(size=(2, n_samples))
         z = _between(self.real, u) + 1j * _between(self.imaginary, v)
         second = ring(2 * np.pi * v) if self.closed else v[:, None]
-        return self.mapping(z), (u[:, None], second)
+        return MAPS[self.mapping](z), (u[:, None], second)
 
 
 def _between(ends: tuple[float, float], share: np.ndarray) -> np.ndarray:
@@ -289,25 +273,11 @@ def _between(ends: tuple[float, float], share: np.ndarray) -> np.ndarray:
     return low + (high - low) * share
 
 
-def bulge(t: np.ndarray, ratio: float) -> np.ndarray:
-    """Return radii that grow from 1 to the ratio in the middle, and shrink again."""
-    return 1 + (ratio - 1) * np.sin(np.pi * t) ** 2
-
-
-def waist(t: np.ndarray, ratio: float) -> np.ndarray:
-    """Return radii that shrink from the ratio to 1 in the middle, and grow again."""
-    return 1 + (ratio - 1) * np.cos(np.pi * t) ** 2
-
-
-def horn(t: np.ndarray, ratio: float) -> np.ndarray:
-    """Return radii that grow exponentially from 1 to the ratio."""
-    return ratio**t
-
-
+# Radii along an axis, from 0 to 1, between 1 and a ratio.
 PROFILES: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
-    "bulge": bulge,
-    "waist": waist,
-    "horn": horn,
+    "bulge": lambda t, ratio: 1 + (ratio - 1) * np.sin(np.pi * t) ** 2,
+    "waist": lambda t, ratio: 1 + (ratio - 1) * np.cos(np.pi * t) ** 2,
+    "horn": lambda t, ratio: ratio**t,
 }
 
 
@@ -326,3 +296,94 @@ class Revolution:
         radius = PROFILES[self.profile](t, self.ratio)
         X = np.c_[radius[:, None] * around, self.length * t]
         return X, (t[:, None], around)
+
+
+# Images of objects that move independently: sums in the pixels, no isometric product. Pixels have
+# coordinates from -1 to 1. An object is a few blurred spots that turn about a centre (a circle) or
+# move along a line (an interval).
+
+# Radius, angle and weight, all unequal: an object with a symmetry would look the same after less
+# than a full turn.
+TURNED_SPOTS = [(0.55, 0.0, 1.0), (0.4, 2.0, 0.7), (0.3, 4.0, 0.5)]
+# Offset and weight; the second spot gives the object a front and a back.
+SHIFTED_SPOTS = [((0.0, 0.0), 1.0), ((0.18, 0.23), 0.5)]
+
+# From the number of samples, the places of pixels about an object's centre in units of its size,
+# and a generator to images, (n_samples, n_pixels), and latents.
+Motion = Callable[..., PartSamples]
+
+
+def turning(n_samples: int, pixels: np.ndarray, rng) -> PartSamples:
+    """Draw an object that turns about its centre, and cosine and sine of the angle."""
+    angle = rng.uniform(0, 2 * np.pi, size=n_samples)
+    paths = [(radius * ring(angle + start), weight) for radius, start, weight in TURNED_SPOTS]
+    return _spots(pixels, paths), ring(angle)
+
+
+def shifting(n_samples: int, pixels: np.ndarray, rng) -> PartSamples:
+    """Draw an object that moves up and down by its size, and the place from 0 to 1."""
+    place = rng.uniform(size=(n_samples, 1))
+    path = np.c_[np.zeros(n_samples), place - 0.5]
+    return _spots(pixels, [(path + offset, weight) for offset, weight in SHIFTED_SPOTS]), place
+
+
+def _spots(pixels: np.ndarray, paths: Sequence[tuple[np.ndarray, float]]) -> np.ndarray:
+    """Return images of blurred spots with centres, (n_samples, 2), and weights."""
+    images = np.zeros((len(paths[0][0]), len(pixels)))
+    for centres, weight in paths:
+        squared = ((pixels - centres[:, None]) ** 2).sum(axis=2)
+        images = images + weight * np.exp(-squared / 0.08)
+    # Of variance 1 in all pixels together.
+    return images / np.sqrt(images.var(axis=0).sum())
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Images of several objects, flattened."""
+
+    # Motion, centre and size; the brightest first
+    objects: Sequence[tuple[Motion, tuple[float, float], float]]
+    # Variance of the first object's images over that of the last one's. Those between have equal
+    # ratios.
+    variance_ratio: float
+    occluding: bool = False  # whether the first object covers the others, or adds to them
+    # Standard deviation of the noise in each pixel, relative to the root mean square of all pixels'
+    # standard deviations
+    noise: float = 0.0
+
+    def __call__(self, n_samples: int, rng) -> Samples:
+        """Draw images and the place of each object."""
+        pixels = _pixels(np.linspace(-1, 1, 24), np.linspace(-1, 1, 24))
+        drawn = [
+            move(n_samples, (pixels - centre) / size, rng) for move, centre, size in self.objects
+        ]
+        variances = np.geomspace(1, 1 / self.variance_ratio, len(drawn))
+        front, *others = (
+            np.sqrt(variance) * images
+            for variance, (images, _) in zip(variances, drawn, strict=True)
+        )
+        visible = 1.0
+        if self.occluding:
+            # Opaque where the first object has half of its brightness or more.
+            visible = 1 - np.clip(2 * front / front.max(), 0, 1)
+        X = front + visible * sum(others)
+        if self.noise:
+            deviation = self.noise * np.sqrt(X.var(axis=0).mean())
+            X = X + rng.normal(scale=deviation, size=X.shape)
+        return X, tuple(latents for _, latents in drawn)
+
+
+def turning_objects(n_samples: int, rng) -> Samples:
+    """Draw wide images of two objects that turn independently: additive, not a product.
+
+    The first object has 5 times the variance of the second.
+    """
+    pixels = _pixels(np.linspace(-1.5, 1.5, 24), np.linspace(-1, 1, 16))
+    first, left = turning(n_samples, pixels - [-0.6, 0], rng)
+    second, right = turning(n_samples, pixels - [0.6, 0], rng)
+    return first + second / np.sqrt(5), (left, right)
+
+
+def _pixels(columns: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the coordinates of the pixels of an image, (n_pixels, 2), row by row."""
+    return np.stack(np.meshgrid(columns, rows), axis=-1).reshape(-1, 2)

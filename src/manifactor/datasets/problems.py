@@ -8,17 +8,6 @@ from typing import Any
 import numpy as np
 
 from manifactor._support.parameters import require_choice
-from manifactor.datasets.densities import (
-    Beta,
-    Bumps,
-    Exponential,
-    Gap,
-    Normal,
-    Uneven,
-    VonMises,
-    Wells,
-)
-from manifactor.datasets.field import APART, FIELD, SMALL_SIZE, THREE_CENTRES
 from manifactor.datasets.not_products import (
     PROFILES,
     CutCorner,
@@ -26,19 +15,27 @@ from manifactor.datasets.not_products import (
     LatticeTorus,
     Revolution,
     Stadium,
+    shifting,
+    turning,
 )
-from manifactor.datasets.objects import Scene, Shifting, Turning
 from manifactor.datasets.products import (
+    Beta,
+    Bumps,
+    Exponential,
+    Gap,
     Interval,
+    Normal,
     Part,
     Shape,
     Sphere,
     Truth,
+    Uneven,
+    VonMises,
+    Wells,
     circle,
-    independent,
     product,
 )
-from manifactor.datasets.shapes import SHAPES, rotated_into
+from manifactor.datasets.shapes import FIELD, SHAPES, rotated_into, scene
 
 # Fewest and most samples. Log-uniform, so that small and large problems are equally frequent.
 N_SAMPLES = (800, 6000)
@@ -59,40 +56,26 @@ GAUSSIAN_RATIO = (1.5, 3.0)
 
 @dataclass(frozen=True)
 class Drawn:
-    """A shape, its kind and name, and the extent of its smallest factor.
+    """A shape, its name, and the extent of its smallest factor.
 
     `product` says whether the samples fill the product of several true factors.
     """
 
     shape: Shape
-    kind: str
     name: str
     smallest_extent: float
     product: bool = True
 
 
-def _drawn_shape(rng, kinds: str) -> Drawn:
-    """Draw a kind and a shape of that kind."""
-    if rng.uniform() < 0.25:
-        name = str(rng.choice(SIMPLE if kinds == "even" else IRREDUCIBLE))
-        return Drawn(SHAPES[name], "irreducible", name, 1.0, product=False)
-    if kinds == "even":
-        return _even(rng)
-    kind = rng.choice(list(KINDS), p=[0.25, 0.1, 0.1, 0.1, 0.1, 0.15, 0.1, 0.1])
-    return KINDS[str(kind)](rng)
-
-
 def _even(rng) -> Drawn:
     """Draw a product of intervals, circles and spheres, uniform on each."""
-    return _drawn("even", _random_parts(rng), product)
+    return _drawn(_random_parts(rng))
 
 
 def _gaussian(rng) -> Drawn:
     """Draw independent Gaussians of different deviations."""
-    count = max(2, _count(rng))
-    steps = [_log_uniform(rng, *GAUSSIAN_RATIO) for _ in range(count - 1)]
-    deviations = np.cumprod([1.0, *steps])
-    return _drawn("gaussian", [Normal(_shown(sd)) for sd in deviations])
+    steps = [_log_uniform(rng, *GAUSSIAN_RATIO) for _ in range(_several(rng) - 1)]
+    return _drawn([Normal(_shown(sd)) for sd in np.cumprod([1.0, *steps])])
 
 
 def _soft(rng) -> Drawn:
@@ -101,7 +84,7 @@ def _soft(rng) -> Drawn:
         even = _random_parts(rng)
         parts = [_softened(part, rng) for part in even]
         if parts != even and _distinct_gaussians(parts):
-            return _drawn("soft", parts)
+            return _drawn(parts)
 
 
 def _softened(part: Interval | Sphere, rng) -> Part:
@@ -130,61 +113,50 @@ def _distinct_gaussians(parts: Sequence[Part]) -> bool:
 
 def _wells(rng) -> Drawn:
     """Draw torsions with three wells each, and perhaps a factor without."""
-    radii = np.exp(rng.uniform(0, np.log(2), size=_count(rng)))
-    parts: list[Part] = [_torsion(radius, rng) for radius in radii]
+    sizes = np.pi * np.exp(rng.uniform(0, np.log(2), size=_count(rng)))
+    # Beyond 4 kT a circle of 3000 samples has almost none between its wells.
+    parts: list[Part] = [
+        Uneven(_part("circle", size), Wells(_uniform(rng, 1.0, 4.0), _uniform(rng, 0.0, 0.5)))
+        for size in sizes
+    ]
     if len(parts) > 1 and rng.uniform() < 0.5:
         parts[-1] = Interval(_uniform(rng, 2.0, 4.0))
-    return _drawn("wells", parts)
-
-
-def _torsion(radius: float, rng) -> Uneven:
-    # Beyond 4 kT a circle of 3000 samples has almost none between its wells.
-    barrier = _uniform(rng, 1.0, 4.0)
-    tilt = _uniform(rng, 0.0, 0.5)
-    return Uneven(_part("circle", np.pi * radius), Wells(barrier, tilt))
+    return _drawn(parts)
 
 
 def _gap(rng) -> Drawn:
     """Draw a product with a gap along one interval or circle."""
     while True:  # until there is an interval or a circle
-        even = _random_parts(rng)
-        first = even[0]
+        first, *others = _random_parts(rng)
         if isinstance(first, Interval) or first.ambient == 2:
             gap = Gap(_uniform(rng, 0.05, 0.15), _uniform(rng, 0.3, 0.6))
-            return _drawn("gap", [Uneven(first, gap), *even[1:]])
+            return _drawn([Uneven(first, gap), *others])
 
 
 def _weak(rng) -> Drawn:
     """Draw a product with a weak factor: lengths that differ much, or images."""
-    draw = _images if rng.uniform() < 0.5 else _unequal_lengths
-    return draw(rng)
+    return _images(rng) if rng.uniform() < 0.5 else _unequal_lengths(rng)
 
 
 def _unequal_lengths(rng) -> Drawn:
-    count = max(2, _count(rng))
+    count = _several(rng)
     # The largest length over the smallest.
     ratio = _log_uniform(rng, 10.0, 30.0)
     between = ratio ** rng.uniform(size=count - 2)
     sizes = rng.permutation([1.0, ratio, *between])
-    return _drawn("weak", _parts_of_sizes(sizes, rng))
+    return _drawn(_parts(lambda: sizes, rng))
 
 
 def _images(rng) -> Drawn:
-    count = max(2, _count(rng))
-    places = [(centre, 0.7) for centre in APART]
-    if count > 2:
-        places = [(centre, SMALL_SIZE) for centre in THREE_CENTRES]
-    movers = [Turning if rng.uniform() < 0.5 else Shifting for _ in places]
-    objects = [mover(*place) for mover, place in zip(movers, places, strict=True)]
+    motions = [turning if rng.uniform() < 0.5 else shifting for _ in range(_several(rng))]
     # A bright object's variance over a dim one's.
     ratio = _log_uniform(rng, 1.0, 30.0)
     occluding = bool(rng.uniform() < 0.25)
-    names = " x ".join(mover.__name__ for mover in movers)
+    names = " x ".join(move.__name__.capitalize() for move in motions)
     covered = ", the first covers the others" if occluding else ""
     name = f"images, {names}, variances to 1:{ratio:.1f}{covered}"
-    # Standard deviation of the images of the weakest object.
-    deviation = 1 / np.sqrt(ratio)
-    return Drawn(Scene(tuple(objects), ratio, occluding), "weak", name, 2 * deviation)
+    # Twice the standard deviation of the images of the weakest object.
+    return Drawn(scene(motions, ratio, occluding=occluding), name, 2 / np.sqrt(ratio))
 
 
 def _warp(rng) -> Drawn:
@@ -193,13 +165,12 @@ def _warp(rng) -> Drawn:
         name = str(rng.choice(list(FIELD["conformal"])))
         conformal: Any = FIELD["conformal"][name]
         second = "circle" if conformal.closed else "interval"
-        return Drawn(conformal, "warp", f"interval x {second}, {name}", 1.0)
+        return Drawn(conformal, f"interval x {second}, {name}", 1.0)
     profile = str(rng.choice(list(PROFILES)))
     # Largest over smallest radius, and length over radius.
     ratio = _log_uniform(rng, 1.5, 3.0)
-    length = _shown(ratio * _uniform(rng, 3.0, 5.0))
-    shape = Revolution(profile, ratio, length)
-    return Drawn(shape, "warp", f"interval x circle, {shape}", 2.0)
+    shape = Revolution(profile, ratio, _shown(ratio * _uniform(rng, 3.0, 5.0)))
+    return Drawn(shape, f"interval x circle, {shape}", 2.0)
 
 
 def _near(rng) -> Drawn:
@@ -214,11 +185,10 @@ def _near(rng) -> Drawn:
     torus = LatticeTorus(_shown(np.degrees(np.arccos(offset / length))), length)
     shapes: list[Shape] = [*carved, Stadium(sides), torus]
     shape = shapes[rng.randint(len(shapes))]
-    slanted = isinstance(shape, LatticeTorus)
-    factors = "circle x circle" if slanted else "interval x interval"
-    # A circle of length 1 has this diameter.
-    extent = 1 / np.pi if slanted else 1.0
-    return Drawn(shape, "near", f"{factors}, {shape}", extent, product=False)
+    # A circle of length 1 has a diameter of 1 / pi.
+    slanted = shape is torus
+    factors, smallest = ("circle x circle", 1 / np.pi) if slanted else ("interval x interval", 1.0)
+    return Drawn(shape, f"{factors}, {shape}", smallest, product=False)
 
 
 KINDS: dict[str, Callable[..., Drawn]] = {
@@ -233,10 +203,23 @@ KINDS: dict[str, Callable[..., Drawn]] = {
 }
 
 
-def _drawn(kind: str, parts: Sequence[Part], make: Callable[..., Shape] = independent) -> Drawn:
+def _drawn(parts: Sequence[Part]) -> Drawn:
     name = " x ".join(map(str, parts))
-    smallest = min(part.extent for part in parts)
-    return Drawn(make(*parts), kind, name, smallest, len(parts) > 1)
+    return Drawn(product(*parts), name, min(map(extent, parts)), len(parts) > 1)
+
+
+def extent(part: Any) -> float:
+    """Return the largest distance between two points of a part, or between 95 % of them."""
+    match part:
+        case Interval(length):
+            return length
+        case Sphere(radius):
+            return 2 * radius
+        case Normal(deviation):
+            return 4 * deviation
+        case Exponential(mean):
+            return 3 * mean
+    return extent(part.part)
 
 
 def _count(rng) -> int:
@@ -244,30 +227,24 @@ def _count(rng) -> int:
     return 1 + int(rng.choice(3, p=(0.1, 0.55, 0.35)))
 
 
+def _several(rng) -> int:
+    return max(2, _count(rng))
+
+
 def _random_parts(rng) -> list[Interval | Sphere]:
     """Draw one to three factors of comparable size."""
     count = _count(rng)
-    while True:  # until the product has few enough dimensions
-        log_sizes = rng.uniform(0, np.log(4), size=count)
-        kinds = _factor_kinds(count, rng)
-        if kinds is not None:
-            return list(map(_part, kinds, np.exp(log_sizes)))
+    return _parts(lambda: np.exp(rng.uniform(0, np.log(4), size=count)), rng)
 
 
-def _parts_of_sizes(sizes: np.ndarray, rng) -> list[Interval | Sphere]:
-    """Draw a factor of each size."""
-    while True:  # until the product has few enough dimensions
-        kinds = _factor_kinds(len(sizes), rng)
-        if kinds is not None:
-            return list(map(_part, kinds, sizes))
-
-
-def _factor_kinds(count: int, rng) -> np.ndarray | None:
-    """Draw kinds of factors, or None if their product has too many dimensions."""
-    names = ["interval", "circle", "sphere"]
-    kinds = rng.choice(names, size=count, p=(0.45, 0.35, 0.2))
-    dimensions = sum(2 if kind == "sphere" else 1 for kind in kinds)
-    return kinds if dimensions <= (3, 4, 4)[count - 1] else None
+def _parts(sizes: Callable[[], np.ndarray], rng) -> list[Interval | Sphere]:
+    """Draw sizes and a factor of each, until their product has few enough dimensions."""
+    while True:
+        drawn = sizes()
+        names = ["interval", "circle", "sphere"]
+        kinds = rng.choice(names, size=len(drawn), p=(0.45, 0.35, 0.2))
+        if len(drawn) + (kinds == "sphere").sum() <= (3, 4, 4)[len(drawn) - 1]:
+            return list(map(_part, kinds, drawn))
 
 
 def _part(kind: str, size: float) -> Interval | Sphere:
@@ -334,7 +311,13 @@ def random_problem(seed: int, *, kinds: str = "all") -> Problem:
     require_choice("kinds", kinds, ("all", "even"))
     rng = np.random.RandomState(seed)
     n = int(np.exp(rng.uniform(*np.log(N_SAMPLES))))
-    drawn = _drawn_shape(rng, kinds)
+    if rng.uniform() < 0.25:
+        kind, name = "irreducible", str(rng.choice(SIMPLE if kinds == "even" else IRREDUCIBLE))
+        drawn = Drawn(SHAPES[name], name, 1.0, product=False)
+    else:
+        frequencies = [0.25, 0.1, 0.1, 0.1, 0.1, 0.15, 0.1, 0.1]
+        kind = "even" if kinds == "even" else str(rng.choice(list(KINDS), p=frequencies))
+        drawn = KINDS[kind](rng)
     X, truth = drawn.shape(n, rng)
     room = 20 - X.shape[1]
     if room >= 0:
@@ -345,4 +328,4 @@ def random_problem(seed: int, *, kinds: str = "all") -> Problem:
     if noise:
         X = X + rng.normal(scale=noise, size=X.shape)
     description = f"{drawn.name}, n = {n}, noise {noise:.3f}, in R^{X.shape[1]}, times {scale:.1e}"
-    return Problem(scale * X, truth, description, drawn.kind, drawn.product)
+    return Problem(scale * X, truth, description, kind, drawn.product)

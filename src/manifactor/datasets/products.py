@@ -2,31 +2,26 @@
 
 A shape is a function ``(n_samples, rng) -> (X, truth)``. `truth` has one array for each true
 factor: one column for an interval, cosine and sine for a circle, the coordinates for a sphere.
-Samples are uniform in the latents, unless a part has its own density.
+A part of a product is a function ``(n_samples, rng) -> (points, latents)``. Samples are uniform in
+the latents, unless a part has its own density: a function of the place on an interval or a circle,
+from 0 at its start to 1 at its end, with relative values of at most 1.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from math import comb
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
 Truth = tuple[np.ndarray, ...]
 Samples = tuple[np.ndarray, Truth]
 Shape = Callable[..., Samples]
-
-
-class Part(Protocol):
-    """One factor of a product."""
-
-    @property
-    def extent(self) -> float:
-        """The largest distance between two points, or between almost all of them."""
-
-    def draw(self, n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
-        """Return points, (n_samples, n_columns), and their latents."""
+# Points of one part, (n_samples, n_columns), and their latents.
+PartSamples = tuple[np.ndarray, np.ndarray]
+Part = Callable[..., PartSamples]
+Density = Callable[[np.ndarray], np.ndarray]
 
 
 def ring(angle: np.ndarray) -> np.ndarray:
@@ -40,12 +35,7 @@ class Interval:
 
     length: float = 1.0
 
-    @property
-    def extent(self) -> float:
-        """The largest distance between two points."""
-        return self.length
-
-    def draw(self, n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, n_samples: int, rng) -> PartSamples:
         """Return uniform points and their latents in [0, 1]."""
         t = rng.uniform(size=(n_samples, 1))
         return self.length * t, t
@@ -65,12 +55,7 @@ class Sphere:
     radius: float = 1.0
     ambient: int = 3
 
-    @property
-    def extent(self) -> float:
-        """The largest distance between two points."""
-        return 2 * self.radius
-
-    def draw(self, n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, n_samples: int, rng) -> PartSamples:
         """Return uniform points and their unit vectors."""
         # The normal distribution has no preferred direction.
         x = rng.normal(size=(n_samples, self.ambient))
@@ -110,12 +95,7 @@ class Disk:
 
     radius: float = 1.0
 
-    @property
-    def extent(self) -> float:
-        """The largest distance between two points."""
-        return 2 * self.radius
-
-    def draw(self, n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, n_samples: int, rng) -> PartSamples:
         """Return points, uniform in area, and their latents."""
         angle = rng.uniform(0, 2 * np.pi, size=n_samples)
         # The square root makes the samples uniform in area.
@@ -124,77 +104,59 @@ class Disk:
         return self.radius * x, x
 
 
-@dataclass(frozen=True)
-class Star:
-    """Three segments of length 1 that meet in a point, 120 degrees apart, also as latents."""
+def star(n_samples: int, rng) -> PartSamples:
+    """Draw points, uniform in length, of three segments of length 1 that meet in a point.
 
-    extent = np.sqrt(3)
-
-    def draw(self, n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
-        """Return points, uniform in length, twice."""
-        arm = rng.randint(3, size=n_samples)
-        x = rng.uniform(size=(n_samples, 1)) * ring(arm * (2 * np.pi / 3))
-        return x, x
-
-
-@dataclass(frozen=True)
-class ProjectivePlane:
-    """The projective plane in R^6: the products of two coordinates of a unit vector.
-
-    Opposite vectors have the same products. Mixed products are weighted by sqrt 2, which makes the
-    map an isometry up to a common factor of sqrt 2. The latents are the points.
+    The segments are 120 degrees apart. The points are the latents, too.
     """
+    arm = rng.randint(3, size=n_samples)
+    x = rng.uniform(size=(n_samples, 1)) * ring(arm * (2 * np.pi / 3))
+    return x, x
 
-    extent = np.sqrt(2)
 
-    def draw(self, n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
-        """Return uniform points, twice."""
-        vectors, _ = Sphere().draw(n_samples, rng)
-        x, y, z = vectors.T
-        mixed = np.sqrt(2) * np.c_[x * y, y * z, z * x]
-        points = np.hstack([vectors**2, mixed])
-        return points, points
+def projective_plane(n_samples: int, rng) -> PartSamples:
+    """Draw uniform points of the projective plane in R^6, which are the latents, too.
+
+    They are the products of two coordinates of a unit vector; opposite vectors have the same
+    products. Mixed products are weighted by sqrt 2, which makes the map an isometry up to a common
+    factor of sqrt 2.
+    """
+    vectors, _ = Sphere()(n_samples, rng)
+    x, y, z = vectors.T
+    mixed = np.sqrt(2) * np.c_[x * y, y * z, z * x]
+    points = np.hstack([vectors**2, mixed])
+    return points, points
+
+
+def rotations(n_samples: int, rng) -> PartSamples:
+    """Draw uniform rotations of space in R^9: the entries of their matrices, also as latents."""
+    # Unit quaternions, uniform on their sphere, are uniform rotations.
+    quaternion, _ = Sphere(ambient=4)(n_samples, rng)
+    w, x, y, z = quaternion.T
+    # The rows of the matrix, one below the other.
+    points = np.c_[
+        np.c_[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        np.c_[2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        np.c_[2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return points, points
 
 
 @dataclass(frozen=True)
-class Rotations:
-    """The rotations of space in R^9: the entries of their matrices, also as latents."""
-
-    extent = 2 * np.sqrt(2)
-
-    def draw(self, n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
-        """Return uniform rotations, twice."""
-        # Unit quaternions, uniform on their sphere, are uniform rotations.
-        quaternion, _ = Sphere(ambient=4).draw(n_samples, rng)
-        w, x, y, z = quaternion.T
-        # The rows of the matrix, one below the other.
-        points = np.c_[
-            np.c_[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            np.c_[2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            np.c_[2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-        return points, points
-
-
-@dataclass(frozen=True)
-class Independent:
+class Product:
     """Parts drawn independently, side by side in the columns of X."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[Any, ...]
 
     def __call__(self, n_samples: int, rng) -> Samples:
         """Draw samples and the latents of every part."""
-        drawn = [part.draw(n_samples, rng) for part in self.parts]
-        X = np.hstack([points for points, _ in drawn])
-        truth = tuple(latents for _, latents in drawn)
-        return X, truth
+        points, latents = zip(*(part(n_samples, rng) for part in self.parts), strict=True)
+        return np.hstack(points), latents
 
-
-@dataclass(frozen=True)
-class Product(Independent):
-    """The product of intervals and spheres, whose spectrum is exact."""
-
-    parts: tuple[Interval | Sphere, ...]
+    @property
+    def exact(self) -> bool:
+        """Whether the spectrum is known: all parts are intervals and spheres."""
+        return all(isinstance(part, Interval | Sphere) for part in self.parts)
 
     def eigenvalues(self, n: int) -> np.ndarray:
         """Return the n lowest eigenvalues: sums of one eigenvalue of each part."""
@@ -208,11 +170,146 @@ class Product(Independent):
         return reduce(lowest_sums, (part.eigenvalues(n) for part in self.parts))
 
 
-def product(*parts: Interval | Sphere) -> Product:
-    """Return the product of intervals, circles and spheres."""
-    return Product(parts)
+def product(*parts: Part | float) -> Product:
+    """Return the product of parts; a number stands for an interval of this length."""
+    return Product(tuple(part if callable(part) else Interval(part) for part in parts))
 
 
-def independent(*parts: Part) -> Independent:
-    """Return the product of any parts, also of those with a density of their own."""
-    return Independent(parts)
+def thinned(
+    shape: Shape, density: Callable[[np.ndarray, Truth], np.ndarray], n_samples: int, rng
+) -> Samples:
+    """Draw by rejection: `density` of samples and truth is the probability of keeping a sample."""
+    kept: list[list[np.ndarray]] = []
+    # Most densities keep a quarter of the candidates or more, so that one draw is enough.
+    while sum(len(X) for X, *_ in kept) < n_samples:
+        X, truth = shape(4 * n_samples, rng)
+        keep = rng.uniform(size=len(X)) < density(X, truth)
+        kept.append([columns[keep] for columns in (X, *truth)])
+    X, *latents = (np.vstack(blocks)[:n_samples] for blocks in zip(*kept, strict=True))
+    return X, tuple(latents)
+
+
+@dataclass(frozen=True)
+class Beta:
+    """The beta distribution with exponents a - 1 and b - 1, both above 0."""
+
+    a: float
+    b: float
+
+    def __call__(self, place: np.ndarray) -> np.ndarray:
+        """Return the density at places, relative to its maximum."""
+        mode = (self.a - 1) / (self.a + self.b - 2)
+        return self._power(place) / self._power(np.array(mode))
+
+    def _power(self, place: np.ndarray) -> np.ndarray:
+        return place ** (self.a - 1) * (1 - place) ** (self.b - 1)
+
+
+@dataclass(frozen=True)
+class Bumps:
+    """Two equal Gaussian bumps, at the quarters of the interval.
+
+    With a width of .12 or more, the density is nowhere below a tenth of its maximum.
+    """
+
+    width: float
+
+    def __call__(self, place: np.ndarray) -> np.ndarray:
+        """Return the density at places, relative to twice the height of a bump."""
+        quarters = np.array([0.25, 0.75])
+        offset = (place[:, None] - quarters) / self.width
+        return np.exp(-(offset**2) / 2).mean(axis=1)
+
+
+@dataclass(frozen=True)
+class VonMises:
+    """The von Mises distribution on a circle, the counterpart of the normal one."""
+
+    concentration: float
+
+    def __call__(self, place: np.ndarray) -> np.ndarray:
+        """Return the density at places, relative to its maximum."""
+        return np.exp(self.concentration * (np.cos(2 * np.pi * place) - 1))
+
+
+@dataclass(frozen=True)
+class Wells:
+    """The Boltzmann distribution of a torsion: wells of energy along a circle.
+
+    The energy is V/2 (1 + cos 3a), in units of kT, where V is the barrier between two wells. A tilt
+    makes the wells unequal: it adds up to `tilt` to the energy, on one side of the circle.
+    """
+
+    barrier: float
+    tilt: float
+    count: int = 3
+
+    def __call__(self, place: np.ndarray) -> np.ndarray:
+        """Return the density at places, relative to a well of energy 0."""
+        angle = 2 * np.pi * place
+        wells = self.barrier * (1 + np.cos(self.count * angle)) / 2
+        # Shifted by a radian, so that no two wells have the same energy.
+        tilted = self.tilt * (1 + np.cos(angle - 1)) / 2
+        return np.exp(-wells - tilted)
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A uniform density with a gap, which holds no samples."""
+
+    width: float
+    start: float
+
+    def __call__(self, place: np.ndarray) -> np.ndarray:
+        """Return 0 in the gap and 1 elsewhere."""
+        in_gap = (place > self.start) & (place < self.start + self.width)
+        return np.where(in_gap, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Uneven:
+    """An interval or a circle with a density along it."""
+
+    part: Interval | Sphere
+    density: Density
+
+    def __call__(self, n_samples: int, rng) -> PartSamples:
+        """Return points and the latents of the interval or circle."""
+
+        def density(_, truth: Truth) -> np.ndarray:
+            return self.density(_place(*truth))
+
+        points, (latents,) = thinned(product(self.part), density, n_samples, rng)
+        return points, latents
+
+
+def _place(latents: np.ndarray) -> np.ndarray:
+    """Return the place of latents on an interval or circle, from 0 to 1."""
+    if latents.shape[1] == 1:
+        return latents[:, 0]
+    cosine, sine = latents.T
+    return np.arctan2(sine, cosine) / (2 * np.pi) % 1
+
+
+@dataclass(frozen=True)
+class Normal:
+    """A normal distribution on the line. Its latents have a deviation of 1."""
+
+    deviation: float
+
+    def __call__(self, n_samples: int, rng) -> PartSamples:
+        """Return points and their latents."""
+        z = rng.normal(size=(n_samples, 1))
+        return self.deviation * z, z
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """An exponential distribution on the half-line. Its latents have a mean of 1."""
+
+    mean: float
+
+    def __call__(self, n_samples: int, rng) -> PartSamples:
+        """Return points and their latents."""
+        t = rng.exponential(size=(n_samples, 1))
+        return self.mean * t, t

@@ -1,26 +1,57 @@
 """The named shapes with exact latents, and samples of them: uniform, uneven, with noise."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from manifactor._support.parameters import require_choice, require_count, require_number
-from manifactor.datasets.field import FIELD
-from manifactor.datasets.not_products import klein_bottle, moebius, parallelogram, triangle
-from manifactor.datasets.objects import turning_objects
+from manifactor.datasets.not_products import (
+    PROFILES,
+    Cloud,
+    Conformal,
+    CutCorner,
+    Ellipsoid,
+    Frustum,
+    Hole,
+    LatticeTorus,
+    Motion,
+    Revolution,
+    Scene,
+    SolidEllipsoid,
+    Stadium,
+    klein_bottle,
+    moebius,
+    parallelogram,
+    shifting,
+    triangle,
+    turning,
+    turning_objects,
+)
 from manifactor.datasets.products import (
+    Beta,
+    Bumps,
     Disk,
+    Exponential,
+    Gap,
     Interval,
-    Product,
+    Normal,
     Samples,
     Shape,
     Sphere,
     Truth,
+    Uneven,
+    VonMises,
+    Wells,
     circle,
-    independent,
     product,
+    projective_plane,
     ring,
+    rotations,
+    star,
+    thinned,
 )
 
 # The long side of the paper's rectangle, torus and cube. Its ratio to the other sides is
@@ -66,29 +97,153 @@ def robot_arm(n_samples: int, rng) -> Samples:
     return np.c_[elbow, elbow + 0.6 * link], (elbow, link)
 
 
+# Two objects beside each other, and nearer, so that their images overlap.
+APART = ((-0.5, 0.0), (0.5, 0.0))
+OVERLAPPING = ((-0.25, 0.0), (0.25, 0.0))
+# Three smaller objects.
+THREE_CENTRES = ((-0.55, -0.5), (0.55, -0.5), (0.0, 0.5))
+
+
+def scene(motions: Sequence[Motion], ratio: float, centres=None, **changes) -> Scene:
+    """Return a scene of two or three objects, with the ratio of their variances."""
+    if centres is None:
+        centres = APART if len(motions) == 2 else THREE_CENTRES
+    size = 0.7 if len(motions) == 2 else 0.5
+    objects = [(move, at, size) for move, at in zip(motions, centres, strict=True)]
+    return Scene(objects, ratio, **changes)
+
+
+FIELD: dict[str, Mapping[str, Shape]] = {
+    # Standard deviations of the factors.
+    "gaussian": {
+        f"gaussian_{'_'.join(map(str, deviations))}": product(*map(Normal, deviations))
+        for deviations in (
+            *((1, 1.5), (1, 2), (1, 3), (1, 5)),
+            *((1, 1.5, 2.25), (1, 2, 4), (1, 3, 5)),
+        )
+    },
+    "soft density": {
+        "beta": product(Uneven(Interval(1.6), Beta(2, 5)), Uneven(Interval(), Beta(2, 2))),
+        "equal_beta": product(Uneven(Interval(2.0), Beta(2, 2)), Uneven(Interval(), Beta(2, 2))),
+        **{
+            f"von_mises_torus_{k}": product(
+                Uneven(circle(1.6), VonMises(k)), Uneven(circle(), VonMises(k))
+            )
+            for k in (1, 2)
+        },
+        **{f"von_mises_cylinder_{k}": product(3.0, Uneven(circle(), VonMises(k))) for k in (1, 2)},
+        "bimodal": product(Uneven(Interval(1.6), Bumps(0.16)), 1.0),
+        "deep_bimodal": product(Uneven(Interval(1.6), Bumps(0.12)), 1.0),
+        "exponential": product(Exponential(1.0), 3.0),
+    },
+    # Barriers in units of kT.
+    "wells": {
+        f"{name}_{barrier}": product(
+            *(Uneven(circle(radius), Wells(barrier, tilt)) for radius in (1.0, 0.7))
+        )
+        for name, tilt in (("wells", 0.0), ("uneven_wells", 0.5))
+        for barrier in (1, 2, 3, 4)
+    },
+    # Factors of which one is much shorter. A circle is as long, from a point to the opposite one,
+    # as an interval.
+    "unequal lengths": {
+        **{f"strip{k}": product(k, 1.0) for k in (20, 30)},
+        **{f"long_cylinder{k}": product(k, circle(1 / np.pi)) for k in (10, 20)},
+        **{f"flat_cylinder{k}": product(circle(k / np.pi), 1.0) for k in (10, 20)},
+        **{f"thin_torus{k}": product(circle(k / np.pi), circle(1 / np.pi)) for k in (10, 20)},
+        "thin_disk": product(Disk(7.5), 1.0),
+        "large_sphere_circle": product(Sphere(10.0), circle()),
+    },
+    # Ratios of the variances of the objects' images.
+    "images of objects": {
+        **{f"two_turning_{ratio}": scene((turning, turning), ratio) for ratio in (1, 5, 10, 30)},
+        **{
+            f"turning_and_shifting_{ratio}": scene((turning, shifting), ratio)
+            for ratio in (1, 10, 30)
+        },
+        "two_shifting": scene((shifting, shifting), 5),
+        "overlapping": scene((turning, turning), 5, OVERLAPPING),
+        "overlapping_shift": scene((turning, shifting), 3, OVERLAPPING),
+        "occluded": scene((turning, turning), 3, OVERLAPPING, occluding=True),
+        "noisy_turning": scene((turning, turning), 5, noise=0.5),
+        **{
+            f"three_objects_{ratio}": scene((turning, shifting, turning), ratio)
+            for ratio in (5, 30)
+        },
+    },
+    # Lengths of the gap in per cent of the factor's length.
+    "gaps": {
+        f"{name}_gap{percent}": product(Uneven(part, Gap(percent / 100, 0.45)), other)
+        for percent in (5, 10, 15)
+        for name, part, other in (
+            ("rectangle", Interval(1.6), Interval()),
+            ("cylinder", Interval(4.0), circle()),
+            ("torus", circle(1.6), circle()),
+        )
+    },
+    "conformal": {
+        "exponential_map": Conformal("exponential", (0.0, 1.0), (0.0, 1.6)),
+        "long_exponential_map": Conformal("exponential", (0.0, 1.5), (0.0, 2.5)),
+        "square_map": Conformal("square", (0.6, 1.6), (0.0, 1.5)),
+        "bend_map": Conformal("bend", (-1.0, 1.0), (-0.6, 0.6)),
+        "stereographic_map": Conformal("stereographic", (-1.2, 1.2), (-0.8, 0.8)),
+        "mercator_map": Conformal("mercator", (-1.3, 1.3), closed=True),
+        "catenoid_map": Conformal("catenoid", (-1.2, 1.2), closed=True),
+    },
+    # Ratios of the largest to the smallest radius.
+    "revolution": {
+        f"{profile}_{ratio:g}": Revolution(profile, ratio, 3 * ratio)
+        for profile in PROFILES
+        for ratio in (1.5, 2.0, 3.0)
+    },
+    "unusual factors": {
+        "star_circle": product(star, circle(0.8)),
+        "projective_plane_interval": product(projective_plane, 2.2),
+        "rotations_interval": product(rotations, 4.0),
+    },
+    "one factor": {
+        "cloud2": Cloud(2, 0.0),
+        "cloud3": Cloud(3, 0.0),
+        "correlated_cloud2": Cloud(2, 0.3),
+        "correlated_cloud3": Cloud(3, 0.3),
+        "ellipsoid": Ellipsoid((1.0, 1.5, 2.0)),
+        "long_ellipsoid": Ellipsoid((1.0, 2.0, 3.0)),
+        "solid_ellipsoid": SolidEllipsoid((1.0, 1.5, 2.0)),
+        "frustum": Frustum(0.5, 2.0),
+        "long_frustum": Frustum(0.4, 10.0),
+    },
+    "near products": {
+        "cut_corner": CutCorner((1.6, 1.0), 0.5),
+        "small_cut_corner": CutCorner((1.6, 1.0), 0.3),
+        "hole": Hole((1.6, 1.0), 0.2),
+        "large_hole": Hole((1.6, 1.0), 0.3),
+        "stadium": Stadium((2.5, 1.0)),
+        "lattice_torus": LatticeTorus(80.0, 1.0),
+        "long_lattice_torus": LatticeTorus(80.0, 1.6),
+    },
+}
+
+
 SHAPES: dict[str, Shape] = {
     # The paper's shapes; the noisy rectangles get their noise in `sample`.
-    "rectangle": product(Interval(PAPER_SIDE), Interval(1.5)),
+    "rectangle": product(PAPER_SIDE, 1.5),
     "rectangle_z": rectangle_3d,
     "rectangle_xyz": rectangle_3d,
     "torus": product(circle(PAPER_SIDE), circle(2.0)),
-    "cylinder": product(Interval(3.0), circle()),
-    "cube": product(Interval(PAPER_SIDE), Interval(1.5), Interval(7.0)),
+    "cylinder": product(3.0, circle()),
+    "cube": product(PAPER_SIDE, 1.5, 7.0),
     # Equal factors have equal eigenvalues: any rotation of their functions is one, too.
-    "square": product(Interval(), Interval()),
-    "equal_cube": product(Interval(), Interval(), Interval()),
+    "square": product(1.0, 1.0),
+    "equal_cube": product(1.0, 1.0, 1.0),
     "equal_torus": product(circle(), circle()),
     "equal_torus3": product(circle(), circle(), circle()),
-    "equal_cylinder": product(Interval(np.pi), circle()),
+    "equal_cylinder": product(np.pi, circle()),
     # Factors of two dimensions.
     "sphere_circle": product(Sphere(), circle()),
-    "sphere_interval": product(Sphere(), Interval(3.0)),
+    "sphere_interval": product(Sphere(), 3.0),
     "sphere_sphere": product(Sphere(), Sphere()),
     # The longer the strip, the later the short side appears in the spectrum.
-    "strip3": product(Interval(3.0), Interval()),
-    "strip5": product(Interval(5.0), Interval()),
-    "strip7": product(Interval(7.0), Interval()),
-    "strip10": product(Interval(10.0), Interval()),
+    **{f"strip{k}": product(k, 1.0) for k in (3, 5, 7, 10)},
     # Products in a curved embedding or with a distorted metric, and a sum.
     "swiss_roll": swiss_roll,
     "warped_cylinder": warped_cylinder,
@@ -97,7 +252,7 @@ SHAPES: dict[str, Shape] = {
     # No products.
     "sphere": product(Sphere()),
     "sphere3": product(Sphere(ambient=4)),
-    "disk": independent(Disk()),
+    "disk": product(Disk()),
     "triangle": triangle,
     "parallelogram": parallelogram,
     "moebius": moebius,
@@ -134,11 +289,12 @@ def exact_eigenvalues(name: str, n_functions: int) -> np.ndarray:
     >>> exact_eigenvalues("equal_torus", 5)
     array([0., 1., 1., 1., 1.])
     """
-    shape = named_shape(name)
-    if not isinstance(shape, Product):
-        known = [key for key in SHAPES if isinstance(SHAPES[key], Product)]
+    known: dict[str, Any] = {
+        key: shape for key, shape in SHAPES.items() if getattr(shape, "exact", False)
+    }
+    if named_shape(name) not in known.values():
         raise ValueError(f"exact eigenvalues are known for {sorted(known)}; got {name!r}.")
-    return shape.eigenvalues(n_functions)
+    return known[name].eigenvalues(n_functions)
 
 
 # The paper's noisy rectangles: columns that carry noise, and its standard deviation.
@@ -146,49 +302,28 @@ NOISY_COLUMNS: dict[str, Sequence[int]] = {"rectangle_z": [2], "rectangle_xyz": 
 PAPER_NOISE = 0.05
 
 
-def _uniform(shape: Shape, n_samples: int, rng) -> Samples:
-    """Draw samples that are uniform in the latents."""
-    return shape(n_samples, rng)
+def _uneven(density: Callable, shape: Shape, n_samples: int, rng) -> Samples:
+    """Draw from a density of the factors' first latents in [-1, 1], at most 1."""
+
+    def at(_, truth: Truth) -> np.ndarray:
+        return density(np.array([*map(_first_latent, truth)]))
+
+    return thinned(shape, at, n_samples, rng)
 
 
-def _weighted(shape: Shape, n_samples: int, rng) -> Samples:
-    """Draw from a product of densities, one along the first latent of each factor."""
-
-    def density(u: np.ndarray) -> np.ndarray:
-        hill = np.cos(np.pi / 2 * u) ** 2
-        # The density falls from 1 to 0.2 along each factor, a fivefold range.
-        return np.prod(0.2 + (1 - 0.2) * hill, axis=0)
-
-    return _thinned(shape, n_samples, rng, density)
+def _weighted(u: np.ndarray) -> np.ndarray:
+    """Return a product of densities, one along each factor."""
+    hill = np.cos(np.pi / 2 * u) ** 2
+    # The density falls from 1 to 0.2 along each factor, a fivefold range.
+    return np.prod(0.2 + (1 - 0.2) * hill, axis=0)
 
 
-def _dependent(shape: Shape, n_samples: int, rng) -> Samples:
-    """Draw from a density that makes neighbouring factors dependent."""
-
-    def density(u: np.ndarray) -> np.ndarray:
-        # Two intervals are correlated by 0.2.
-        pairs = 1 + 0.6 * u[1:] * u[:-1]
-        largest = (1 + 0.6) ** (len(u) - 1)
-        return np.prod(pairs, axis=0) / largest
-
-    return _thinned(shape, n_samples, rng, density)
-
-
-def _thinned(shape: Shape, n_samples: int, rng, density: Callable) -> Samples:
-    """Draw by rejection from a density of the factors' first latents in [-1, 1]."""
-    kept: list[Samples] = []
-    while sum(len(X) for X, _ in kept) < n_samples:
-        # "weighted" keeps 60 % of the candidates for each interval: one draw is enough for two
-        # intervals, others repeat it.
-        X, truth = shape(4 * n_samples, rng)
-        latents = np.array([_first_latent(t) for t in truth])
-        # The density is at most 1, so that it is the probability of keeping a sample.
-        keep = rng.uniform(size=len(X)) < density(latents)
-        kept_truth = tuple(t[keep] for t in truth)
-        kept.append((X[keep], kept_truth))
-    X = np.vstack([X for X, _ in kept])[:n_samples]
-    blocks = zip(*(truth for _, truth in kept), strict=True)
-    return X, tuple(np.vstack(block)[:n_samples] for block in blocks)
+def _dependent(u: np.ndarray) -> np.ndarray:
+    """Return a density that makes neighbouring factors dependent."""
+    # Two intervals are correlated by 0.2.
+    pairs = 1 + 0.6 * u[1:] * u[:-1]
+    largest = (1 + 0.6) ** (len(u) - 1)
+    return np.prod(pairs, axis=0) / largest
 
 
 def _first_latent(truth: np.ndarray) -> np.ndarray:
@@ -228,9 +363,9 @@ def _outliers(shape: Shape, n_samples: int, rng) -> Samples:
 
 
 SAMPLINGS: dict[str, Callable[..., Samples]] = {
-    "uniform": _uniform,
-    "weighted": _weighted,
-    "dependent": _dependent,
+    "uniform": lambda shape, n_samples, rng: shape(n_samples, rng),
+    "weighted": partial(_uneven, _weighted),
+    "dependent": partial(_uneven, _dependent),
     "duplicates": _duplicates,
     "outliers": _outliers,
 }

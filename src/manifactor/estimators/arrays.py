@@ -191,13 +191,15 @@ def given_precision(X: Any, array: np.ndarray):
     return like(X, array.astype(precision_of(X), copy=False))
 
 
-def rounded(coordinate: np.ndarray, topology: str, dtype: type[np.floating]) -> np.ndarray:
-    """Return the coordinates on a factor in a precision; angles stay below 2 pi."""
-    found = coordinate.astype(dtype, copy=False)
-    if topology != "circle" or dtype == coordinate.dtype:
-        return found
+def rounded(
+    coordinate: np.ndarray | None, topology: str, dtype: type[np.floating]
+) -> np.ndarray | None:
+    """Return the coordinates on a factor, if any, in a precision; angles stay below 2 pi."""
+    if coordinate is None or dtype == coordinate.dtype:
+        return coordinate
+    found = coordinate.astype(dtype)
     # In single precision, an angle just below 2 pi is rounded to one above.
-    return np.where(found < dtype(2 * np.pi), found, dtype(0))
+    return np.where(found < dtype(2 * np.pi), found, dtype(0)) if topology == "circle" else found
 
 
 def given_places(X: Any, places: Sequence[Placed], factors: Sequence[Factor]) -> list[Placed]:
@@ -206,7 +208,7 @@ def given_places(X: Any, places: Sequence[Placed], factors: Sequence[Factor]) ->
     return [
         Placed(
             each.embedding.astype(dtype, copy=False),
-            None if each.coordinate is None else rounded(each.coordinate, factor.topology, dtype),
+            rounded(each.coordinate, factor.topology, dtype),
             each.confidence.astype(dtype, copy=False),
         )
         for each, factor in zip(places, factors, strict=True)
@@ -214,17 +216,17 @@ def given_places(X: Any, places: Sequence[Placed], factors: Sequence[Factor]) ->
 
 
 def coordinate_table(
-    columns: Sequence[np.ndarray | None],
-    factors: Sequence[Factor],
-    n_samples: int,
-    dtype: type[np.floating],
+    places: Sequence[tuple], factors: Sequence[Factor], dtype: type[np.floating]
 ) -> np.ndarray:
-    """Return the coordinates on each factor side by side; those that are None are nan."""
-    unknown = np.full(n_samples, np.nan, dtype)
-    pairs = zip(columns, factors, strict=True)
-    return np.column_stack(
-        [unknown if c is None else rounded(c, factor.topology, dtype) for c, factor in pairs]
-    )
+    """Return the coordinates on each factor side by side; those that are None are nan.
+
+    Places are embedding and coordinate on each factor.
+    """
+    table = np.full((len(places[0][0]), len(factors)), np.nan, dtype)
+    for own, (_, coordinate), factor in zip(table.T, places, factors, strict=True):
+        if coordinate is not None:
+            own[:] = rounded(coordinate, factor.topology, dtype)
+    return table
 
 
 def numbers(given: Any, argument: str) -> np.ndarray:

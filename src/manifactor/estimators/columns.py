@@ -1,8 +1,9 @@
 """Columns that are likely not measurements, or not in the units of the others."""
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence, Sized
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence, Sized
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -45,43 +46,35 @@ class ColumnWarning(UserWarning):
     """Columns that may hide the structure of the others."""
 
 
-@dataclass(frozen=True)
-class Suspicion:
-    """Columns of one kind of `MEANINGS`, counted from 0."""
-
-    kind: str
-    columns: tuple[int, ...]
+# Columns, counted from 0, by the kind of `MEANINGS`.
+Suspicions = dict[str, tuple[int, ...]]
 
 
-def suspicious_columns(X: np.ndarray) -> tuple[Suspicion, ...]:
+def suspicious_columns(X: np.ndarray) -> Suspicions:
     """Return the columns of samples that may hide the structure of the others.
 
     >>> X = np.random.default_rng(0).uniform(size=(500, 3)) * [1, 1, 1000]
     >>> suspicious_columns(np.c_[np.arange(500), X])
-    (Suspicion(kind='scale', columns=(3,)), Suspicion(kind='index', columns=(0,)))
+    {'scale': (3,), 'index': (0,)}
     """
     if not _is_comparable(X):
-        return ()
+        return {}
     some = _some_rows(X)
     low, high = np.quantile(some, [0.05, 0.95], axis=0)
-    spread = np.where(high > low, high - low, some.max(axis=0) - some.min(axis=0))
+    spread = np.where(high > low, high - low, np.ptp(some, axis=0))
     index = _index_columns(X)
     label = _label_columns(some, index)
-    kinds = {
-        # The scale of an index or a label means nothing.
-        "scale": _apart_in_scale(spread, index | label),
-        "index": index,
-        "label": label,
-        "constant": spread == 0,
-    }
-    found = _suspicions({kind: np.flatnonzero(columns) for kind, columns in kinds.items()})
+    # The scale of an index or a label means nothing.
+    scale = _apart_in_scale(spread, index | label)
+    found = _named(scale=scale, index=index, label=label, constant=spread == 0)
     # Constant columns alone are harmless.
-    return () if all(each.kind == "constant" for each in found) else found
+    return {} if [*found] == ["constant"] else found
 
 
-def _suspicions(kinds: dict[str, np.ndarray]) -> tuple[Suspicion, ...]:
-    found = ((kind, tuple(map(int, columns))) for kind, columns in kinds.items())
-    return tuple(Suspicion(kind, columns) for kind, columns in found if columns)
+def _named(**kinds: np.ndarray) -> Suspicions:
+    """Return the columns of those kinds that there are."""
+    found = {kind: tuple(np.flatnonzero(which).tolist()) for kind, which in kinds.items()}
+    return {kind: columns for kind, columns in found.items() if columns}
 
 
 def _is_comparable(X: np.ndarray) -> bool:
@@ -126,8 +119,8 @@ def _apart_from_many(sizes: np.ndarray) -> np.ndarray:
     return sizes >= (descending[wide[-1]] if len(wide) else np.inf)
 
 
-def numbering_columns(X: np.ndarray) -> tuple[int, ...]:
-    """Return the columns that number the rows, in any order.
+def numbering_columns(X: np.ndarray) -> np.ndarray:
+    """Return which columns number the rows, in any order.
 
     Their values are evenly spaced, or whole numbers of a small range, and all different. If all
     columns that vary are like that, as those of a design of experiments are, none of them is
@@ -135,49 +128,50 @@ def numbering_columns(X: np.ndarray) -> tuple[int, ...]:
 
     >>> X = np.random.default_rng(0).uniform(size=(500, 2))
     >>> numbering_columns(np.c_[X, np.random.default_rng(0).permutation(500)])
-    (2,)
+    array([False, False,  True])
     """
     # The first rows show that most columns do not number the rows.
     first = np.asarray(X[:100])
-    different = (np.diff(np.sort(first, axis=0), axis=0) > 0).all(axis=0)
+    found = np.asarray((np.diff(np.sort(first, axis=0), axis=0) > 0).all(axis=0))
     # Every value of many columns, such as pixels, would take long to read.
     if X.shape[1] > MANY_COLUMNS:
-        different &= (first == np.floor(first)).all(axis=0)
-    found = [int(c) for c in np.flatnonzero(different) if _numbers_rows(np.asarray(X[:, c]))]
-    return tuple(found) if set(found) < set(np.flatnonzero(_varying(_some_rows(X)))) else ()
+        found &= (first == np.floor(first)).all(axis=0)
+    for column in np.flatnonzero(found):
+        found[column] = _numbers_rows(np.asarray(X[:, column]))
+    return _unless_all(found, X)
+
+
+def _unless_all(found: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Return columns; none of them if no other one varies: what is left must be worth a fit."""
+    return found & (_varying(_some_rows(X)) & ~found).any()
 
 
 def _numbers_rows(values: np.ndarray) -> bool:
     """Return whether values are evenly spaced or whole, and all different."""
     n, low = len(values), values.min()
     length = values.max() - low
-    first = values[:100]  # which tell nearly always
-
-    def evenly_spaced(some: np.ndarray) -> bool:
-        # Evenly spaced values are whole in units of their step, up to rounding.
-        steps = (some - low) * ((n - 1) / length)
-        return bool((np.abs(steps - np.rint(steps)) < 0.01).all())
-
-    if evenly_spaced(first) and evenly_spaced(values):
-        steps = (values - low) * ((n - 1) / length)
+    # Evenly spaced values are whole in units of their step, up to rounding.
+    steps = (values - low) * ((n - 1) / length)
+    if _are_whole(steps, 0.01):
         return bool((np.bincount(np.rint(steps).astype(int)) == 1).all())
     # An index may leave out numbers, as after a draw of samples. Of whole numbers that are drawn at
     # random from the same range, 20 pairs would be equal on average, and none in 1 of 10^8 draws.
-    whole = all((some == np.floor(some)).all() for some in (first, values))
-    return whole and n**2 / (2 * length) >= 20.0 and len(np.unique(values)) == n
+    return _are_whole(values) and n**2 / (2 * length) >= 20.0 and len(np.unique(values)) == n
+
+
+def _are_whole(values: np.ndarray, rounding: float = 0.0) -> bool:
+    # The first values tell nearly always.
+    return all(
+        bool((np.abs(some - np.rint(some)) <= rounding).all()) for some in (values[:100], values)
+    )
 
 
 def _index_columns(X: np.ndarray) -> np.ndarray:
-    """Return which columns order the rows, or number them in any order.
-
-    None of them if no other column varies: what is left must be worth a fit.
-    """
-    index = np.zeros(X.shape[1], dtype=bool)
-    index[list(numbering_columns(X))] = True
+    """Return which columns order the rows, or number them in any order."""
+    index = numbering_columns(X)
     for column in np.flatnonzero(_is_ordered(np.asarray(X[:2000]))):
         index[column] |= _is_ordered(np.asarray(X[:, column]))
-    others = _varying(_some_rows(X)) & ~index
-    return index if others.any() else np.zeros_like(index)
+    return _unless_all(index, X)
 
 
 def _is_ordered(values: np.ndarray) -> np.ndarray:
@@ -200,57 +194,52 @@ def _label_columns(some: np.ndarray, index: np.ndarray) -> np.ndarray:
     return label
 
 
-def column_labels(estimator, given: Labels | None) -> Labels | None:
-    """Return the labels given by the caller, else the names that a DataFrame had."""
-    return given if given is not None else getattr(estimator, "feature_names_in_", None)
+def column_labels(estimator, given: Any, n_columns: int) -> Labels | None:
+    """Return the labels given by the caller, else the names that a DataFrame had.
 
-
-def require_labels(given: object, n_columns: int) -> None:
-    """Raise ValueError unless there is one label for each column, or None."""
+    Raises ValueError unless there is one label for each column.
+    """
     if given is None:
-        return
+        return getattr(estimator, "feature_names_in_", None)
     # A single word is a sequence, too: of its letters.
-    if isinstance(given, Sized) and not isinstance(given, str | bytes):
-        if len(given) == n_columns:
-            return
-        got = f"{len(given)} names"
-    else:
-        got = repr(given)[:60]
+    several = isinstance(given, Sized) and not isinstance(given, str | bytes)
+    if several and len(given) == n_columns:
+        return given
+    got = f"{len(given)} names" if several else repr(given)[:60]
     raise ValueError(
         f"`column_names` must be a list with one name for each of the {n_columns} "
         f"columns of `X`; got {got}. Leave it out to count columns from 0."
     )
 
 
-def in_words(found: Iterable[Suspicion], names: Labels | None = None) -> str:
+def in_words(found: Suspicions, names: Labels | None = None) -> str:
     """Return what was found as a sentence; "" for nothing."""
     text = "; ".join(
-        f"{_listed(each.columns, names)} {MEANINGS[each.kind][len(each.columns) > 1]}"
-        for each in found
+        f"{_listed(columns, names)} {MEANINGS[kind][len(columns) > 1]}"
+        for kind, columns in found.items()
     )
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
-def remedy(found: Iterable[Suspicion], names: Labels | None = None) -> str:
+def remedy(found: Suspicions, names: Labels | None = None) -> str:
     """Return what to do, as sentences with a call of Python and an option each.
 
-    >>> remedy([Suspicion("index", (2,))], ["x", "y", "id"])  # doctest: +ELLIPSIS
+    >>> remedy({"index": (2,)}, ["x", "y", "id"])  # doctest: +ELLIPSIS
     "Leave out column 'id', unless it is measured: `X.drop(columns=['id'])` in ..."
     """
-    columns = {suspicion.kind: suspicion.columns for suspicion in found}
-    left_out = sorted({*columns.get("index", ()), *columns.get("label", ())})
+    left_out = sorted({*found.get("index", ()), *found.get("label", ())})
     sentences = []
     if left_out:
         measured = "it is measured" if len(left_out) == 1 else "they are measured"
-        listed = ", ".join(_first_few(left_out, lambda c: _name(c, names), "..."))
+        listed = ", ".join(_first_few(left_out, names, "..."))
         of_frame = names is not None and isinstance(names[left_out[0]], str)
         drop = f"X.drop(columns=[{listed}])" if of_frame else f"np.delete(X, [{listed}], axis=1)"
-        option = _first_few(left_out, lambda c: str(c if names is None else names[c]), "...")
+        option = _first_few(left_out, names, "...", str)
         sentences.append(
             f"Leave out {_listed(left_out, names)}, unless {measured}: `{drop}` in Python, "
             f"`--drop {shlex.quote(','.join(option))}` on the command line."
         )
-    if "scale" in columns:
+    if "scale" in found:
         which = "the other columns" if left_out else "all columns"
         sentences.append(
             f"Bring {which} to one scale: `StandardScaler().fit_transform(X)` in "
@@ -261,54 +250,49 @@ def remedy(found: Iterable[Suspicion], names: Labels | None = None) -> str:
 
 def _listed(columns: Sequence[int], names: Labels | None) -> str:
     """Return columns by name or number, the first few of them."""
-    *shown, last = _first_few(columns, lambda c: _name(c, names), "{} more")
+    *shown, last = _first_few(columns, names, "{} more")
     listed = f"{', '.join(shown)} and {last}" if shown else last
     return f"{'column' if len(columns) == 1 else 'columns'} {listed}"
 
 
-def _first_few(columns: Sequence[int], word: Callable[[int], str], more: str) -> list[str]:
+def _first_few(
+    columns: Sequence[int], names: Labels | None, more: str, word: Callable[[Any], str] = repr
+) -> list[str]:
     """Return a word for each of the first four columns: a longer list is not read."""
-    return [*map(word, columns[:4])] + [more.format(len(columns) - 4)] * (len(columns) > 4)
+    labels = columns if names is None else [names[column] for column in columns]
+    return [*map(word, labels[:4])] + [more.format(len(labels) - 4)] * (len(labels) > 4)
 
 
-def _name(column: int, names: Labels | None) -> str:
-    return str(column) if names is None else repr(names[column])
-
-
-def warn_of_no_measurements(X, names: Labels | None = None) -> tuple[Suspicion, ...]:
+def warn_of_no_measurements(X, names: Labels | None = None) -> Suspicions:
     """Warn of columns that number the rows or hold labels, and return them.
 
     Such a column may be independent of the others, so that even a product may be one of row numbers
     or labels. Precomputed distances have no columns.
     """
     if sp.issparse(X) or not _is_comparable(X):
-        return ()
-    kinds = {"index": np.array(numbering_columns(X), dtype=int)}
+        return {}
+    kinds = {"index": numbering_columns(X)}
     # Many columns, such as pixels, hold no labels: some of them are nearly always 0.
     if X.shape[1] <= MANY_COLUMNS:
-        kinds["label"] = np.flatnonzero(_label_columns(_some_rows(X), _index_columns(X)))
-    found = _suspicions(kinds)
+        kinds["label"] = _label_columns(_some_rows(X), _index_columns(X))
+    found = _named(**kinds)
     _warn(found, names)
     return found
 
 
 def with_data_known(
-    found: Factorization,
-    X,
-    *,
-    warned: Sequence[Suspicion] = (),
-    noise: np.ndarray | None = None,
-    names: Labels | None = None,
+    found: Factorization, X, *, warned: Suspicions, noise: np.ndarray | None, names: Labels | None
 ) -> Factorization:
     """Return a factorization whose evidence knows the data; warn of columns.
 
     Shapes: X (n_samples, n_features), noise (n_features,).
     """
     evidence, details = found.evidence, found.evidence.details
-    columns = tuple(warned)
+    columns = warned
     if not (evidence.verdict == "product" or sp.issparse(X)):
         columns = suspicious_columns(X)
-        _warn([each for each in columns if each not in warned], names)
+        new = {kind: each for kind, each in columns.items() if warned.get(kind) != each}
+        _warn(new, names)
     if columns:
         # Before other remarks, which may not hold without these columns.
         after = f"{details[:1].upper()}{details[1:]}"
@@ -324,7 +308,7 @@ def with_data_known(
     return replace(found, evidence=replace(evidence, known=known, details=details))
 
 
-def _warn(found: Sequence[Suspicion], names: Labels | None) -> None:
+def _warn(found: Suspicions, names: Labels | None) -> None:
     """Warn of columns, unless they are harmless."""
     what_to_do = remedy(found, names)
     if what_to_do:
@@ -342,17 +326,15 @@ def _noise_share(found: Factorization, X, noise: np.ndarray | None) -> float:
         return np.nan
     some = slice(None, None, max(1, len(X) // 2000))
     kept = float(np.var(np.asarray(samples[some]), axis=0).sum())
-    if not kept:
-        return np.nan
+    of_noise = np.nan
     if noise is not None:
         variance = np.asarray(noise) ** 2
         if preparation is not None:
             variance = variance @ preparation.components**2
-        return float(variance.sum()) / kept
-    if preparation is None:
-        return np.nan
-    n_columns, n_kept = preparation.components.shape
-    if n_kept == n_columns:
-        return np.nan
-    given = float(np.var(np.asarray(X[some], dtype=float), axis=0).sum())
-    return n_kept * max(0.0, given - kept) / (n_columns - n_kept) / kept
+        of_noise = float(variance.sum())
+    elif preparation is not None:
+        n_columns, n_kept = preparation.components.shape
+        given = float(np.var(np.asarray(X[some], dtype=float), axis=0).sum())
+        if n_kept < n_columns:
+            of_noise = n_kept * max(0.0, given - kept) / (n_columns - n_kept)
+    return of_noise / kept if kept else np.nan

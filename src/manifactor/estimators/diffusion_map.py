@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, replace
 from functools import wraps
 from numbers import Integral
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,7 +21,7 @@ from manifactor._support.stages import Callback, Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import require_spread, require_values
 from manifactor.estimators.arrays import FEWEST_SAMPLES, given_precision
-from manifactor.estimators.columns import Labels, column_labels, require_labels
+from manifactor.estimators.columns import Labels, column_labels
 from manifactor.spectral.diffusion import Diffusion, DiffusionSettings, require_diffusion
 from manifactor.spectral.forecast import (
     Forecast,
@@ -36,6 +37,7 @@ from manifactor.spectral.preparation import MOST_COLUMNS
 log = logging.getLogger("manifactor")
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
+Settings = TypeVar("Settings")
 
 NO_WEIGHTS = (
     "`sample_weight` is not supported: weights change the density of the samples, "
@@ -62,15 +64,23 @@ def without_weights(fit: Fit) -> Fit:
     return explained  # type: ignore[return-value]
 
 
+def read_off(path: str, what: str) -> Any:
+    """Return a property: an attribute of an attribute of the estimator."""
+    return property(attrgetter(path), doc=what)
+
+
 class SpectralEstimator(TransformerMixin, BaseEstimator):
     """What both estimators share: checks, the diffusion and what can be read off it."""
 
     diffusion_: Diffusion
 
+    def _as_record(self, kind: type[Settings]) -> Settings:
+        """Return the parameters that a record of settings holds as one."""
+        return kind(**{field.name: getattr(self, field.name) for field in fields(kind)})  # type: ignore[arg-type]
+
     def _diffusion_settings(self) -> DiffusionSettings:
         """Return the parameters of the diffusion as one record."""
-        names = [field.name for field in fields(DiffusionSettings)]
-        return DiffusionSettings(**{name: getattr(self, name) for name in names})
+        return self._as_record(DiffusionSettings)
 
     def _progress(self, callback: Callback | None) -> AbstractContextManager[Callback | None]:
         """Return a context with a callback that also shows stages if `verbose`."""
@@ -87,7 +97,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         computed. Without a fixed seed, its own memory serves no stage that draws random numbers;
         the caller's does.
         """
-        X = self._owned(self._validated(X, reset=True, names=names), X)
+        X = _owned(self._validated(X, reset=True, names=names), X)
         cost = self.forecast_shape(*_shape(X))
         seed = check_random_state(self.random_state).randint(2**31)
         drawn = stages is None or isinstance(self.random_state, Integral)
@@ -166,18 +176,6 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         held = 16.0 * n_samples * n_features
         require_memory(replace(cost, memory=max(cost.memory, held)), n_samples)
 
-    @staticmethod
-    def _owned(X, given):
-        """Return samples that nobody else can change.
-
-        A read-only memory map is not copied: it may be larger than the memory. Nor is what was
-        converted to floats on the way, such as images of bytes.
-        """
-        mapped = isinstance(given, np.memmap) and not given.flags.writeable
-        is_array = isinstance(given, np.ndarray)
-        own = is_array and not np.may_share_memory(X, given)
-        return X if mapped or own else X.copy()
-
     def _validated(self, X, *, reset: bool, first_row: int = 0, names: Labels | None = None):
         """Return finite floats of the right shape."""
         X = from_tensor(X)
@@ -204,8 +202,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
                 f"a fit needs at least {FEWEST_SAMPLES} samples, one a row, and hundreds to show a "
                 f"product; got {X.shape[0]} sample{'s' * (X.shape[0] != 1)}. Add samples."
             )
-        require_labels(names, X.shape[1])
-        names = column_labels(self, names)
+        names = column_labels(self, names, X.shape[1])
         values = X.data if precomputed else X
         require_values(values, first_row=first_row, names=names)
         if precomputed:
@@ -246,20 +243,27 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    @property
-    def spectrum_(self):
-        """Spectrum on the training samples."""
-        return self.diffusion_.spectrum
-
-    @property
-    def bandwidth_curve_(self):
-        """The curve that bandwidth and dimension were read from."""
-        return self.diffusion_.affinity.bandwidth
-
-    @property
-    def bandwidth_(self) -> float:
-        """Eps of the kernel."""
-        return self.bandwidth_curve_.value
+    spectrum_ = read_off("diffusion_.spectrum", "Spectrum on the training samples.")
+    bandwidth_curve_ = read_off(
+        "diffusion_.affinity.bandwidth", "The curve that bandwidth and dimension were read from."
+    )
+    bandwidth_ = read_off("bandwidth_curve_.value", "Eps of the kernel.")
+    neighbors_ = read_off("diffusion_.graph.method.value", "The neighbour search that was used.")
+    solver_ = read_off("diffusion_.distinct.solver.value", "The eigensolver that was used.")
+    recall_ = read_off(
+        "diffusion_.graph.recall", "Share of the nearest neighbours that the search found."
+    )
+    components_ = read_off(
+        "diffusion_.graph.components",
+        "The graph's component of each sample before joining, the largest first.",
+    )
+    outliers_ = read_off(
+        "diffusion_.graph.outliers", "Samples without neighbours, which were left out of the graph."
+    )
+    preparation_ = read_off(
+        "diffusion_.preparation",
+        "The principal components that were kept; None for samples as they are.",
+    )
 
     @property
     def dimension_(self) -> int:
@@ -279,39 +283,21 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         return len(self.diffusion_.distinct.eigenvalues)
 
     @property
-    def neighbors_(self) -> str:
-        """The neighbour search that was used."""
-        return self.diffusion_.graph.method.value
-
-    @property
-    def solver_(self) -> str:
-        """The eigensolver that was used."""
-        return self.diffusion_.distinct.solver.value
-
-    @property
-    def recall_(self) -> float:
-        """Share of the nearest neighbours that the search found."""
-        return self.diffusion_.graph.recall
-
-    @property
-    def components_(self) -> np.ndarray:
-        """The graph's component of each sample before joining, the largest first."""
-        return self.diffusion_.graph.components
-
-    @property
-    def outliers_(self) -> np.ndarray:
-        """Samples without neighbours, which were left out of the graph."""
-        return self.diffusion_.graph.outliers
-
-    @property
-    def preparation_(self):
-        """The principal components that were kept; None for samples as they are."""
-        return self.diffusion_.preparation
-
-    @property
     def choices_(self) -> dict:
         """What was chosen automatically, and why: a Choice for each."""
         return dict(self.diffusion_.choices)
+
+
+def _owned(X, given):
+    """Return samples that nobody else can change.
+
+    A read-only memory map is not copied: it may be larger than the memory. Nor is what was
+    converted to floats on the way, such as images of bytes.
+    """
+    if not isinstance(given, np.ndarray):
+        return X.copy()
+    mapped = isinstance(given, np.memmap) and not given.flags.writeable
+    return X if mapped or not np.may_share_memory(X, given) else X.copy()
 
 
 def _shape(X) -> tuple[int, int]:

@@ -3,18 +3,19 @@
 from collections.abc import Callable
 from contextlib import nullcontext
 from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from numbers import Integral
+from operator import attrgetter
 from typing import Any
+from warnings import WarningMessage
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manifactor._support.errors import NothingFoundError, held_warnings, issue, parted
 from manifactor._support.parameters import Choice, require_choice, require_count
-from manifactor._support.stages import Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import require_values
 from manifactor._support.workers import ignored
@@ -33,7 +34,12 @@ from manifactor.estimators.arrays import (
     table_width,
 )
 from manifactor.estimators.columns import column_labels, warn_of_no_measurements, with_data_known
-from manifactor.estimators.diffusion_map import SpectralEstimator, blas_threads, without_weights
+from manifactor.estimators.diffusion_map import (
+    SpectralEstimator,
+    blas_threads,
+    read_off,
+    without_weights,
+)
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.factorize import factorize
 from manifactor.factoring.inversion import choose_window, even_steps, values_at
@@ -46,25 +52,20 @@ from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.preparation import MOST_COMPONENTS
 
 
-def find_factors(
-    X,
-    spectral: DiffusionSettings,
+def _factored(
+    diffusion: Diffusion,
     factoring: FactoringSettings,
-    *,
     noise: np.ndarray | None,
-    stages: Stages,
-    rng: np.random.Generator,
+    held: list[WarningMessage],
 ) -> Factorization:
     """Return the factors; warn of a disconnected graph only if they rest on it."""
-    with held_warnings() as held:
-        diffusion = diffuse(X, spectral, stages=stages, rng=rng)
     of_graph, others = parted(held, DisconnectedGraphWarning)
     issue(others)
-    # Matrices are small, and our threads use all cores. Samples of many columns, such as images
-    # that were left as they are, are large.
+    # Matrices are small, and our threads use all cores, whatever the number of samples. Samples of
+    # many columns, such as images that were left as they are, are large.
     points = diffusion.points
     narrow = points is None or points.shape[1] <= MOST_COMPONENTS
-    with stages.timed("factors"), one_blas_thread() if narrow else nullcontext():
+    with one_blas_thread() if narrow else nullcontext():
         # The halves that tell structure from noise are always the same, so that `random_state` does
         # not decide a verdict.
         fixed = np.random.default_rng(0)
@@ -293,12 +294,15 @@ class ManifoldFactorizer(SpectralEstimator):
         """Find the factors of samples in memory, and remember them."""
         X, cost, stages, rng = self._begin(X, stages, callback, column_names)
         noise = None if noise is None else checked_noise(noise, X)
-        settings, names = self._diffusion_settings(), column_labels(self, column_names)
+        names = column_labels(self, column_names, X.shape[1])
         # Whoever asks for one factor does not expect a product, and needs no reasons.
         several = factoring.n_asked != 1
         with device_memory(), blas_threads(X):
-            warned = warn_of_no_measurements(X, names) if several else ()
-            found = find_factors(X, settings, factoring, noise=noise, stages=stages, rng=rng)
+            warned = warn_of_no_measurements(X, names) if several else {}
+            with held_warnings() as held:
+                diffusion = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
+            with stages.timed("factors"):
+                found = _factored(diffusion, factoring, noise, held)
             if several:
                 found = with_data_known(found, X, warned=warned, noise=noise, names=names)
             self.factorization_ = found.settled()
@@ -306,8 +310,7 @@ class ManifoldFactorizer(SpectralEstimator):
 
     def _checked_settings(self) -> FactoringSettings:
         """Return the parameters of the factorization as one record; refuse wrong ones."""
-        names = [field.name for field in fields(FactoringSettings)]
-        factoring = FactoringSettings(**{name: getattr(self, name) for name in names})
+        factoring = self._as_record(FactoringSettings)
         known = isinstance(self.n_functions, Integral)
         require_factoring(factoring, n_functions=self.n_functions if known else None)
         if self.method in SUM_NAMES and self.n_functions != "auto":
@@ -326,20 +329,20 @@ class ManifoldFactorizer(SpectralEstimator):
         why = "a sum is found in the samples, not in their functions"
         return replace(settings, n_functions=Choice(9, why))
 
-    @property
-    def factors_(self):
-        """Factors, the one with the smallest eigenvalue first."""
-        return self.factorization_.factors
+    factors_ = read_off(
+        "factorization_.factors", "Factors, the one with the smallest eigenvalue first."
+    )
+    sum_ = read_off("factorization_.sum", "Terms that add up to the data, or None.")
+    evidence_ = read_off("factorization_.evidence", "Evidence: the tests behind the verdict.")
+    verdict_ = read_off("evidence_.verdict", 'Verdict: "product", "partial" or "none".')
+    splits_ = read_off("factorization_.splits", "How the functions fell into blocks, step by step.")
+    triplets_ = read_off("factorization_.triplets", "Triplets of the triplet method, or None.")
+    cut_ = read_off("factorization_.cut", "Cut of the triplet method, or None.")
 
     @property
     def n_factors_(self) -> int:
         """Number of factors."""
         return len(self.factors_)
-
-    @property
-    def sum_(self):
-        """Terms that add up to the data, or None."""
-        return self.factorization_.sum
 
     @property
     def diffusion_(self) -> Diffusion:
@@ -349,31 +352,6 @@ class ManifoldFactorizer(SpectralEstimator):
     @diffusion_.setter
     def diffusion_(self, diffusion: Diffusion) -> None:
         self.factorization_ = replace(self.factorization_, diffusion=diffusion)
-
-    @property
-    def evidence_(self):
-        """Evidence: the tests behind the verdict."""
-        return self.factorization_.evidence
-
-    @property
-    def verdict_(self) -> str:
-        """Verdict: "product", "partial" or "none"."""
-        return self.evidence_.verdict
-
-    @property
-    def splits_(self):
-        """How the functions fell into blocks, step by step."""
-        return self.factorization_.splits
-
-    @property
-    def triplets_(self):
-        """Triplets of the triplet method, or None."""
-        return self.factorization_.triplets
-
-    @property
-    def cut_(self):
-        """Cut of the triplet method, or None."""
-        return self.factorization_.cut
 
     @property
     def choices_(self) -> dict:
@@ -435,10 +413,12 @@ class ManifoldFactorizer(SpectralEstimator):
             surface. In the precision of the samples; a Dask array or a tensor if they
             are one.
         """
-        if is_lazy(X):
-            width = len(self.get_feature_names_out())
-            return self._lazy(X, "_embeddings", width)
-        return like(X, self._embeddings(X))
+        width = len(self.get_feature_names_out())
+        return (
+            self._lazy(X, attrgetter("_embeddings"), width)
+            if is_lazy(X)
+            else like(X, self._embeddings(X))
+        )
 
     def _embeddings(self, X, first_row: int = 0) -> np.ndarray:
         """Return embeddings in all factors side by side; rows count from the first."""
@@ -474,18 +454,15 @@ class ManifoldFactorizer(SpectralEstimator):
         """
         check_is_fitted(self)
         if is_lazy(X):
-            return self._lazy(X, "_new_coordinates", self.n_factors_)
+            return self._lazy(X, attrgetter("_new_coordinates"), self.n_factors_)
         if X is not None:
             return like(X, self._new_coordinates(X))
-        known = [factor.coordinate for factor in self.factors_]
-        n_samples = len(self.diffusion_.graph.inverse)
-        return coordinate_table(known, self.factors_, n_samples, self._precision)
+        known = [(factor.embedding, factor.coordinate) for factor in self.factors_]
+        return coordinate_table(known, self.factors_, self._precision)
 
     def _new_coordinates(self, X, first_row: int = 0) -> np.ndarray:
         """Return the coordinates of new samples; rows count from the first."""
-        placed = self._placed(X, first_row)
-        known = [coordinate for _, coordinate in placed]
-        return coordinate_table(known, self.factors_, len(placed[0][0]), precision_of(X))
+        return coordinate_table(self._placed(X, first_row), self.factors_, precision_of(X))
 
     def locate(self, X) -> list[Placed]:
         """Return embedding, coordinate and confidence of new samples on each factor.
@@ -509,7 +486,8 @@ class ManifoldFactorizer(SpectralEstimator):
         """
         check_is_fitted(self)
         if is_lazy(X):
-            table = self._lazy(X, "locator", table_width(self.factors_))
+            work = partial(_locating, n_new=X.shape[0])
+            table = self._lazy(X, work, table_width(self.factors_))
             return places_of_table(table, self.factors_)
         n_new = np.shape(X)[0] if np.ndim(X) else 1
         with self._progress(None) as callback:
@@ -543,14 +521,12 @@ class ManifoldFactorizer(SpectralEstimator):
         lean.__dict__.pop("_kept", None)
         return lean
 
-    def _lazy(self, X, what: str, width: int):
-        """Return what a method makes of blocks of a Dask array, as a Dask array."""
-        check_is_fitted(self)
+    def _lazy(self, X, work: Callable[["ManifoldFactorizer"], Callable], width: int):
+        """Return what a function of the fit makes of blocks of a Dask array, as a Dask array."""
         require_known_shape(X)
         # The number of columns is checked now, not when the first block is computed.
         self._validated(np.zeros((1, X.shape[1])), reset=False)
-        worker = partial(_block_work, self._lean(), what, X.shape[0])
-        return lazy_table(X, worker, width, dtype=precision_of(X))
+        return lazy_table(X, partial(work, self._lean()), width, dtype=precision_of(X))
 
     def inverse_transform(self, X, *, values=None, n_neighbors="auto"):
         """Return samples at places on the factors, (n_new, n_features).
@@ -589,15 +565,13 @@ class ManifoldFactorizer(SpectralEstimator):
         """
         check_is_fitted(self)
         places = self._checked_places(X)
-        given = self._prepared_samples() if values is None else self._checked_values(values)
-        found, space = self.factorization_, self.factorization_.places()
-        table = given.reshape(len(given), -1)[found.in_graph]
+        given, table = self._checked_values(values)
         if isinstance(n_neighbors, str):
             require_choice("n_neighbors", n_neighbors, ("auto",), "or a number")
-            chosen = found.window if values is None else choose_window(space, table)
-            n_neighbors = chosen.value
+            n_neighbors = self.inverse_neighbors(values).value
         count = require_count("n_neighbors", n_neighbors, low=1, high=len(table))
-        at = values_at(space, table, places, count).reshape(len(places), *given.shape[1:])
+        at = values_at(self.factorization_.places(), table, places, count)
+        at = at.reshape(len(places), *given.shape[1:])
         if values is None and self.preparation_ is not None:
             at = at @ self.preparation_.components.T + self.preparation_.mean
         return given_precision(X, at)
@@ -618,12 +592,8 @@ class ManifoldFactorizer(SpectralEstimator):
             With `value` and `why`.
         """
         check_is_fitted(self)
-        found = self.factorization_
-        if values is None:
-            self._prepared_samples()  # which refuses distances
-            return found.window
-        given = self._checked_values(values)
-        return choose_window(found.places(), given.reshape(len(given), -1)[found.in_graph])
+        found, (_, table) = self.factorization_, self._checked_values(values)
+        return found.window if values is None else choose_window(found.places(), table)
 
     def along(
         self, factor, n_frames=20, *, others=None, values=None, n_neighbors="auto"
@@ -702,20 +672,18 @@ class ManifoldFactorizer(SpectralEstimator):
         require_values(places, argument=argument)
         return places
 
-    def _prepared_samples(self) -> np.ndarray:
-        """Return the samples of the fit, as prepared; refuse distances."""
-        points = self.diffusion_.points
-        if points is None:
+    def _checked_values(self, values) -> tuple[np.ndarray, np.ndarray]:
+        """Return values as floats, one entry for each sample, and those in the graph as a table.
+
+        For None, they are the samples of the fit, as prepared; distances have none.
+        """
+        given = self.diffusion_.points if values is None else numbers(values, "values")
+        if given is None:
             raise ValueError(
                 "`values` must be given if the fit knows distances only "
                 "(`neighbors='precomputed'`); got None. Pass the samples that the "
                 "distances are of: inverse_transform(places, values=samples)."
             )
-        return points
-
-    def _checked_values(self, values) -> np.ndarray:
-        """Return values of the caller's own as floats, one entry for each sample."""
-        given = numbers(values, "values")
         n_samples = len(self.outliers_)
         if given.ndim == 0 or len(given) != n_samples:
             raise ValueError(
@@ -723,8 +691,10 @@ class ManifoldFactorizer(SpectralEstimator):
                 f"the fit; got shape {given.shape}. If samples were drawn for the fit, "
                 "`rows_` says which: values[fit.rows_]."
             )
-        require_values(given.reshape(n_samples, -1), argument="values")
-        return given
+        table = given.reshape(n_samples, -1)
+        if values is not None:
+            require_values(table, argument="values")
+        return given, table[self.factorization_.in_graph]
 
     # Drawings lie in a room above this one, which is imported when something is drawn: the only
     # imports that point up.
@@ -770,8 +740,6 @@ class ManifoldFactorizer(SpectralEstimator):
         self.factorization_ = self.factorization_.searchable(self.n_jobs)
 
 
-def _block_work(
-    estimator: ManifoldFactorizer, what: str, n_new: int
-) -> Callable[[np.ndarray, int], np.ndarray]:
-    """Return a function from a block of samples and its first row to a table."""
-    return estimator.locator(n_new).table if what == "locator" else getattr(estimator, what)
+def _locating(estimator: ManifoldFactorizer, n_new: int) -> Callable[[np.ndarray, int], np.ndarray]:
+    """Return a function from a block of samples and its first row to a table of places."""
+    return estimator.locator(n_new).table

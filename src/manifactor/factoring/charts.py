@@ -134,10 +134,9 @@ def _whitened_pairs(centred: np.ndarray, spread: np.ndarray, floor: float) -> np
     level = (high + low) / 2
     slope = quotient(high - low, 2 * length)
     x, y = centred.T
-    whitened = np.empty_like(centred)
-    whitened[:, 0] = level * x + slope * (half * x + across * y)
-    whitened[:, 1] = level * y + slope * (across * x - half * y)
-    return whitened
+    first = level * x + slope * (half * x + across * y)
+    second = level * y + slope * (across * x - half * y)
+    return np.column_stack([first, second])
 
 
 def make_chart(
@@ -148,8 +147,8 @@ def make_chart(
     Shapes: functions (n_spectrum_functions, m), others (n_spectrum_functions, p) -> places
     (n_samples, m).
     """
+    m = functions.shape[1]
     if not others.shape[1]:
-        m = functions.shape[1]
         plain = Chart(functions, others, np.empty((0, m)), np.empty((0, m, m)), floor=0.0)
         return plain, spectrum.combined(functions)
     # The constant stands for the mean over all samples.
@@ -157,14 +156,8 @@ def make_chart(
     constant[0] = 1.0
     others = np.hstack([constant, others])
     both = spectrum.combined(np.hstack([functions, others]))
-    m = functions.shape[1]
-    weights = spectrum.weights
-
-    def values(rows: slice) -> np.ndarray:
-        return both[rows, :m]
-
-    basis = both[:, m:]
-    mean = _shrunk_regression(basis, values, weights)
+    weights, basis = spectrum.weights, both[:, m:]
+    mean = _shrunk_regression(basis, lambda rows: both[rows, :m], weights)
 
     def squares(rows: slice) -> np.ndarray:
         centred = both[rows, :m] - basis[rows] @ mean

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -82,12 +81,13 @@ class Factor:
         spectrum_functions : ndarray of shape (n, n_spectrum_functions)
             The spectrum's functions at the samples.
         """
-        chart_values = self._chart(spectrum_functions)
-        return place_on_shape(self.topology, chart_values, self.cloud, self.ends)
+        return self._on_shape(self._chart(spectrum_functions))
 
     def place_by(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Return embedding and coordinate, given the values of `combinations`."""
-        chart_values = self._chart.read(values)
+        return self._on_shape(self._chart.read(values))
+
+    def _on_shape(self, chart_values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         return place_on_shape(self.topology, chart_values, self.cloud, self.ends)
 
     @property
@@ -142,31 +142,33 @@ def make_factors(
     Shapes: blocks (n_spectrum_functions, n_functions).
     """
     blocks = _ascending(spectrum, blocks)
-    making = [
-        partial(_make_factor, spectrum, blocks, f, geometry, most_functions)
-        for f in range(len(blocks))
-    ]
-    # Concurrently: none of them needs another.
-    tasks = [partial(_confidence, spectrum, blocks), *making]
-    confidence, *factors = map_threads(lambda task: task(), tasks)
-    return tuple(replace(f, confidence=c) for f, c in zip(factors, confidence, strict=True))
+    confidence = _confidence(spectrum, blocks)
+
+    def make(f: int) -> Factor:
+        return _make_factor(spectrum, blocks, f, confidence[f], geometry, most_functions)
+
+    return tuple(map_threads(make, range(len(blocks))))
 
 
 def _ascending(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Blocks in order of their lowest eigenvalues, and functions inside each block."""
-    orders = [np.argsort(spectrum.eigenvalues @ block**2, kind="stable") for block in blocks]
-    inside = [block[:, order] for block, order in zip(blocks, orders, strict=True)]
-    return sorted(inside, key=lambda block: float(spectrum.eigenvalues @ block[:, 0] ** 2))
+
+    def rayleigh(block: np.ndarray) -> np.ndarray:
+        return spectrum.eigenvalues @ block**2
+
+    inside = [block[:, np.argsort(rayleigh(block), kind="stable")] for block in blocks]
+    return sorted(inside, key=lambda block: float(rayleigh(block[:, 0])))
 
 
 def _make_factor(
     spectrum: Spectrum,
     blocks: Sequence[np.ndarray],
     f: int,
+    confidence: np.ndarray,
     geometry: Geometry | None,
     most_functions: int | None,
 ) -> Factor:
-    """Factor of one block, freed from the others, with confidence 1."""
+    """Factor of one block, freed from the others."""
     block = blocks[f]
     lowest = _others(blocks, but=f, most=LOWEST_FUNCTIONS)
     columns = chart_functions(spectrum, block, lowest, most=most_functions)
@@ -193,7 +195,7 @@ def _make_factor(
         dimension=dimension,
         embedding=embedding,
         coordinate=coordinate,
-        confidence=np.ones(len(places)),
+        confidence=confidence,
         coefficients=block,
         chart=chart,
         cloud=cloud,
@@ -221,15 +223,10 @@ def _confidence(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
     counts as half its mean.
     """
     lowest = [block[:, :LOWEST_FUNCTIONS] for block in blocks]
-    counts = [low.shape[1] for low in lowest]
-    label = np.repeat(np.arange(len(blocks)), counts)
+    label = np.repeat(np.arange(len(blocks)), [low.shape[1] for low in lowest])
     champ, pair = champ_of_pairs(spectrum, np.hstack(lowest))
     own = [np.diag(pair)[label == f] for f in range(len(blocks))]
-
-    def energies(rows: slice) -> np.ndarray:
-        return np.array([champ[rows][:, some].sum(axis=1) for some in own])
-
-    energy = np.concatenate(map_panels(energies, len(champ)), axis=1)
+    energy = np.array([champ[:, some].sum(axis=1) for some in own])
     # The carre du champ at a positive time may be a little below 0.
     mean_energy = np.abs(energy @ spectrum.weights)[:, None]
     energy = np.maximum(energy, 0.5 * mean_energy)

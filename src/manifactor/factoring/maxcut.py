@@ -54,12 +54,11 @@ def max_cut(weights: np.ndarray, n_groups: int = 2, *, rng: np.random.Generator)
     if not weights.any():
         return Cut(np.zeros(len(weights), dtype=int), 0.0, 0.0)
     vectors, bound = _relax(weights, n_groups, rng)
-    rounded = _roundings(vectors, n_groups, N_ROUNDINGS, rng)
+    rounded = _roundings(vectors, n_groups, rng)
     best_first = np.argsort([-cut_weight(weights, labels) for labels in rounded], kind="stable")
     searched = [_tabu_search(weights, rounded[i], n_groups) for i in best_first[:8]]
-    values = [cut_weight(weights, labels) for labels in searched]
-    objective = float(max(values))
-    winner = searched[int(np.argmax(values))]
+    winner = max(searched, key=lambda labels: cut_weight(weights, labels))
+    objective = cut_weight(weights, winner)
     return Cut(_renumbered(winner), objective, max(bound, objective))
 
 
@@ -69,19 +68,15 @@ def cut_weight(weights: np.ndarray, labels: np.ndarray) -> float:
     return float(weights[apart].sum() / 2)
 
 
-def _roundings(
-    vectors: np.ndarray, n_groups: int, count: int, rng: np.random.Generator
-) -> np.ndarray:
+def _roundings(vectors: np.ndarray, n_groups: int, rng: np.random.Generator) -> np.ndarray:
     """Return different random groupings, (n_different, n_vertices).
 
     A vertex joins the group whose random direction its vector points along most.
     """
     n, rank = vectors.shape
-    directions = rng.standard_normal((rank, count * n_groups))
-    along = (vectors @ directions).reshape(n, count, n_groups)
-    labels = along.argmax(axis=2)
-    groupings = [_renumbered(column) for column in labels.T]
-    return np.unique(groupings, axis=0)
+    directions = rng.standard_normal((rank, N_ROUNDINGS * n_groups))
+    along = (vectors @ directions).reshape(n, N_ROUNDINGS, n_groups)
+    return np.unique([_renumbered(labels) for labels in along.argmax(axis=2).T], axis=0)
 
 
 def _relax(

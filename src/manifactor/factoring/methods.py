@@ -32,7 +32,7 @@ from manifactor.factoring.measures.places import POLE_SAMPLES, poles
 from manifactor.factoring.prediction import leaves_noise, thinned
 from manifactor.factoring.settings import FactoringSettings, is_auto
 from manifactor.factoring.sums.independence import far_off
-from manifactor.factoring.sums.peeling import agreement, peel_samples
+from manifactor.factoring.sums.terms import agreement, find_sum
 from manifactor.factoring.triplets import group_functions
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.neighbors import chosen
@@ -181,8 +181,8 @@ def _with_refused(peeled: Peeled, sense: str, rng: np.random.Generator) -> Facto
     # Without samples nothing tells whether directions are orthogonal.
     if samples is None or refused is None:
         return None
-    dimensions = _dimensions(refused.peeling, peeled.diffusion)
-    everything = replace(peeled, peeling=refused.peeling, dimensions=dimensions)
+    dimensions = _dimensions(refused, peeled.diffusion)
+    everything = replace(peeled, peeling=refused, dimensions=dimensions)
     found, warned = attempt(
         partial(weigh_peeled, everything, None, sense=sense, strict=True, rng=rng)
     )
@@ -212,15 +212,15 @@ def find_in_samples(
         )
     # Outliers would dominate means and cumulants, but tails belong to the density.
     samples = diffusion.points[~(diffusion.graph.outliers & far_off(diffusion.points))]
-    peel_sum = partial(
-        peel_samples, max_factors=n_asked or MAX_FACTORS, n_neighbors=diffusion.n_neighbors, rng=rng
+    find = partial(
+        find_sum, max_factors=n_asked or MAX_FACTORS, n_neighbors=diffusion.n_neighbors, rng=rng
     )
-    found = peel_sum(samples)
+    found = find(samples)
     factors = found.factors(diffusion.points)
     agreed = NOT_MEASURED
     # Halves of a handful of samples show nothing.
     if len(factors) > 1 and len(samples) >= CRITERIA["samples"].limit:
-        agreed = agreement(found, samples, peel_sum, rng=rng)
+        agreed = agreement(found, samples, find, rng=rng)
     evidence = weigh_sum(found, factors, diffusion, agreed=agreed, rng=rng)
     return Factorization(factors, evidence, diffusion, sum=found)
 

@@ -23,13 +23,18 @@ BESIDE_ANGLE = 0.2
 _predict = partial(predictability, samples_per_neighbor=50)
 
 
+def signed_angle(places: np.ndarray) -> np.ndarray:
+    """Return the angle of places, (n, 2), from -pi to pi."""
+    return np.arctan2(places[:, 1], places[:, 0])
+
+
 def angle_of(places: np.ndarray) -> np.ndarray:
     """Return the angle of places, (n, 2), from 0 to below 2 pi.
 
     >>> angle_of(np.array([[1.0, -1e-20], [0.0, 1.0]])).round(3)
     array([0.   , 1.571])
     """
-    angle = np.arctan2(places[:, 1], places[:, 0])
+    angle = signed_angle(places)
     angle[angle < 0] += 2 * np.pi
     # The sum is 2 pi for an angle just below 0.
     angle[angle >= 2 * np.pi] = 0.0
@@ -159,9 +164,7 @@ def find_topology(
     some = _some(spectrum)
     functions, foreign = some @ block[:, :DESCRIBED_FUNCTIONS], some @ others
     places = places[thinned(len(places), PREDICTED_SAMPLES)]
-    closed = partial(_is_closed, places, foreign)
-    tells_all = partial(_angle_tells_all, places, functions, foreign)
-    goes_round = all(map_threads(lambda test: test(), [closed, tells_all]))
+    goes_round = _is_closed(places, foreign) and _angle_tells_all(places, functions, foreign)
     return "circle" if goes_round else "other"
 
 
@@ -170,7 +173,7 @@ def _is_closed(places: np.ndarray, foreign: np.ndarray) -> bool:
 
     Its radius may depend on the other factors, whose functions are (n, p): the angle does not.
     """
-    _, gap = widest_gap(np.arctan2(places[:, 1], places[:, 0]))
+    _, gap = widest_gap(signed_angle(places))
     # The two lowest functions of an interval leave a quarter of a turn or more open.
     if gap > np.pi / 4:
         return False

@@ -77,7 +77,16 @@ def find_triplets(
 
     Shapes: tolerance (n_functions,).
     """
-    return _best_of_each(_candidates(spectrum, tolerance, threshold, max_parts))
+    found = _candidates(spectrum, tolerance, threshold, max_parts)
+    matched: dict[int, int] = {}
+    # The lowest product first, and of each the best candidate.
+    for candidate in np.lexsort((-found.similarity, found.products)):
+        product = int(found.products[candidate])
+        # Once matched, a function is a part no more.
+        if not matched.keys() & {product, *found.parts[candidate].tolist()}:
+            matched[product] = int(candidate)
+    chosen = np.array(list(matched.values()), dtype=int)
+    return Triplets(found.products[chosen], found.parts[chosen], found.similarity[chosen])
 
 
 def _candidates(
@@ -93,8 +102,16 @@ def _candidates(
 
     def similar(block: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         total = eigenvalues[block].sum(axis=1)
-        band = _band(eigenvalues, total, tolerance)
-        similarity = _similarity(functions, rooted, block, band)
+        # The products that any of these sums, which ascend, can reach.
+        high_enough = eigenvalues > total[0] - tolerance
+        reached = np.flatnonzero(high_enough & (eigenvalues < total[-1] + tolerance))
+        band = slice(reached[0], reached[-1] + 1) if len(reached) else slice(0, 0)
+        product = rooted[block[:, 0]]
+        for column in block.T[1:]:
+            product *= functions[column]
+        norm = np.sqrt(np.einsum("px,px->p", product, product))
+        # The absolute cosine of each product with each function: eigenfunctions have no sign.
+        similarity = np.abs(product @ rooted[band].T) / norm[:, None]
         near = np.abs(total[:, None] - eigenvalues[band]) < tolerance[band]
         above = block[:, -1:] < np.arange(len(eigenvalues))[band]
         which, k = np.nonzero((similarity > threshold) & near & above)
@@ -110,33 +127,6 @@ def _candidates(
         found = list(pool.map(similar, _blocks(eigenvalues, max_parts, limit, length)))
     none = (np.empty(0, dtype=int), np.empty((0, max_parts), dtype=int), np.empty(0))
     return Triplets(*map(np.concatenate, zip(none, *found, strict=True)))
-
-
-def _band(eigenvalues: np.ndarray, total: np.ndarray, tolerance: np.ndarray) -> slice:
-    """Return the products that any of these eigenvalue sums, ascending, can reach."""
-    high_enough = eigenvalues > total[0] - tolerance
-    low_enough = eigenvalues < total[-1] + tolerance
-    reached = np.flatnonzero(high_enough & low_enough)
-    if not len(reached):
-        return slice(0, 0)
-    return slice(reached[0], reached[-1] + 1)
-
-
-def _similarity(
-    functions: np.ndarray, rooted: np.ndarray, block: np.ndarray, band: slice
-) -> np.ndarray:
-    """Return the absolute cosine of each product of a block with each function.
-
-    Shapes: functions, rooted (n_functions, n_samples), block (n_products, n_parts) -> (n_products,
-    n_band).
-    """
-    product = rooted[block[:, 0]]
-    for column in block.T[1:]:
-        product *= functions[column]
-    norm = np.sqrt(np.einsum("px,px->p", product, product))
-    # Absolute, for eigenfunctions have no sign.
-    inner = np.abs(product @ rooted[band].T)
-    return inner / norm[:, None]
 
 
 def _combinations_below(eigenvalues: np.ndarray, size: int, limit: float) -> np.ndarray:
@@ -170,22 +160,6 @@ def _blocks(
         order = np.argsort(total, kind="stable")
         for first in range(0, len(order), length):
             yield combinations[order[first : first + length]]
-
-
-def _best_of_each(found: Triplets) -> Triplets:
-    """Return the best candidate of each product, lowest product first.
-
-    Once matched, a function is a part no more.
-    """
-    matched: dict[int, int] = {}
-    for candidate in np.lexsort((-found.similarity, found.products)):
-        product = int(found.products[candidate])
-        parts = found.parts[candidate].tolist()
-        if product in matched or any(part in matched for part in parts):
-            continue
-        matched[product] = int(candidate)
-    chosen = np.array(list(matched.values()), dtype=int)
-    return Triplets(found.products[chosen], found.parts[chosen], found.similarity[chosen])
 
 
 @dataclass(frozen=True)

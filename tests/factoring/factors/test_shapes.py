@@ -6,13 +6,7 @@ from manifactor._support.parameters import given as chosen
 from manifactor.factoring.charts import make_chart
 from manifactor.factoring.factor import make_factors, selection
 from manifactor.factoring.prediction import predictability
-from manifactor.factoring.shapes import (
-    angle_of,
-    chart_functions,
-    on_circle,
-    unit_vectors,
-    widest_gap,
-)
+from manifactor.factoring.shapes import chart_functions
 
 
 def spectrum_of(eigenvalues, *functions):
@@ -41,19 +35,6 @@ def in_wells(n, rng, depth=3.0):
     angle = rng.uniform(0, 2 * np.pi, size=50 * n)
     energy = depth * (1 + np.cos(3 * angle)) / 2 + 0.3 * np.cos(angle)
     return angle[rng.uniform(size=len(angle)) < np.exp(-energy - 0.3)][:n]
-
-
-def test_angles_come_back_from_a_circle(rng):
-    angle = rng.uniform(0, 2 * np.pi, size=100)
-    radius = rng.uniform(0.1, 2, size=(100, 1))
-    np.testing.assert_allclose(angle_of(radius * on_circle(angle)), angle)
-    np.testing.assert_allclose(unit_vectors(radius * on_circle(angle)), on_circle(angle))
-    assert unit_vectors(np.zeros((1, 2))).tolist() == [[0, 0]]
-
-
-def test_the_widest_gap_of_angles_may_lie_across_0():
-    start, width = widest_gap(np.array([-2.0, 0.0, 2.0]))
-    assert (start, width) == pytest.approx((2.0, 2 * np.pi - 4))
 
 
 def test_a_circle_with_wells_is_not_an_interval(rng):
@@ -146,14 +127,6 @@ def test_a_circle_stays_one_where_another_factor_changes_its_radius(rng):
 def test_an_open_arc_is_not_a_circle(rng):
     angle = rng.uniform(0, 1.4 * np.pi, size=1000)
     assert factor_of(spectrum_of([1, 1.1], np.cos(angle), np.sin(angle))).topology == "other"
-
-
-def test_a_sphere_is_neither_interval_nor_circle(rng):
-    sphere = rng.normal(size=(1500, 3))
-    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
-    factor = factor_of(spectrum_of([2, 2.01, 2.02], sphere))
-    assert (factor.topology, factor.dimension, factor.coordinate) == ("other", 2, None)
-    assert factor.embedding.shape[1] == 3
 
 
 @pytest.mark.parametrize(("turns", "expected"), [(0, 0.0), (1, 1.0)])

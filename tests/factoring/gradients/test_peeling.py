@@ -1,10 +1,7 @@
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from manifactor import datasets
 from manifactor.factoring.gradients import peeling
@@ -40,26 +37,6 @@ def test_all_samples_and_two_halves_are_looked_at_unless_a_half_has_one_function
 
 
 @pytest.mark.slow
-@given(turn=st.floats(0, np.pi))
-@settings(max_examples=5)
-def test_a_rotation_inside_the_eigenspace_of_a_square_does_not_matter(square, turn):
-    seen, truth = square
-    functions = seen.geometry.spectrum.functions.copy()
-    gradients = seen.geometry.gradients.copy()
-    c, s = np.cos(turn), np.sin(turn)
-    functions[:, 1:3] = functions[:, 1:3] @ [[c, -s], [s, c]]
-    gradients[:, :, :2] = gradients[:, :, :2] @ [[c, -s], [s, c]]
-    spectrum = replace(seen.geometry.spectrum, functions=functions)
-    geometry = replace(seen.geometry, spectrum=spectrum, gradients=gradients)
-    found = peeled(replace(seen, geometry=geometry)).looks[0]
-    assert len(found.blocks) == 2
-    lowest = [geometry.values(block[:, :1]) for block in found.blocks]
-    r2 = np.array([[regression_r2(true, f) for f in lowest] for true in truth])
-    assert r2.max(axis=0).min() > 0.98
-    assert r2.min(axis=0).max() < 0.02
-
-
-@pytest.mark.slow
 def test_a_disk_stays_whole():
     found = peeled(look_at("disk")[0])
     assert len(found.looks[0].blocks) == 1
@@ -72,7 +49,7 @@ def test_a_parallelogram_is_refused_for_its_products_unless_it_is_asked_for(monk
     found = peeled(look)
     assert len(found.looks[0].blocks) == 1
     assert found.refused.product_share < 0.3
-    assert len(found.refused.peeling.looks[0].blocks) == 2
+    assert len(found.refused.looks[0].blocks) == 2
     asked = peeled(look, at_least=2)
     assert len(asked.looks[0].blocks) == 2
     assert product_share(look.geometry, asked.looks[0].blocks) < 0.7
@@ -82,13 +59,8 @@ def test_a_parallelogram_is_refused_for_its_products_unless_it_is_asked_for(monk
     assert len(found.splits) == 1
 
 
-def test_a_square_is_refused_where_products_must_be_perfect(square, monkeypatch):
-    monkeypatch.setattr(peeling, "MIN_PRODUCT_SHARE", 1.0)
-    assert len(peeled(square[0]).looks[0].blocks) == 1
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("most", "found"), [(1, 1), (2, 2), (6, 3)])
+@pytest.mark.parametrize(("most", "found"), [(1, 1), (6, 3)])
 def test_no_more_factors_are_found_than_allowed(monkeypatch, most, found):
     monkeypatch.setattr(peeling, "MAX_FACTORS", most)
     assert len(peeled(look_at("cube", 2000)[0]).looks[0].blocks) == found
@@ -162,5 +134,4 @@ def test_two_motions_that_are_coupled_are_one_factor_beside_a_third(rng):
     ],
 )
 def test_dimensions_miss_the_data_s_both_ways(missing, data, found, misfit, difference):
-    result = Dimensions(data, found, missing).misfit(2, 0.75)
-    assert (result.dimensions, result.difference) == (misfit, difference)
+    assert Dimensions(data, found, missing).misfit(2, 0.75) == (misfit, difference)

@@ -5,7 +5,7 @@ from manifactor.factoring.gradients.peeling import peel
 from manifactor.factoring.gradients.purity import (
     batch_size,
     impurity,
-    one_factor,
+    of_lowest_factor,
     refine,
     without_energy,
 )
@@ -60,7 +60,7 @@ def test_functions_of_the_other_side_are_left_out_of_a_factor(square):
     geometry, (first, second), (side, _) = square
     mixed = np.hstack([first[:, :3], second[:, 1:3]])
     mixed = mixed[:, np.argsort(geometry.rayleigh(mixed))]
-    kept = one_factor(geometry, mixed)
+    kept = of_lowest_factor(geometry, mixed)
     assert kept.shape[1] == 3
     assert all(regression_r2(side, geometry.values(kept[:, [j]])) > 0.9 for j in range(3))
 

@@ -52,17 +52,17 @@ def test_an_irreducible_shape_is_one_part(shape):
     assert len(sizes(X)) == 1
 
 
-@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
 def test_gaussians_are_parts_along_their_principal_axes_whatever_their_unit(rng, unit):
     X = unit * principal(rng.normal(size=(2000, 3)) * [2, 1, 1])
     first, second = independent_parts(X)
     assert (first.gaussian, second.gaussian) == (True, True)
-    assert (first.n_components, second.n_components) == (1, 2)
+    assert (len(first.writing), len(second.writing)) == (1, 2)
     own = first.reading[:, 0] * X[:, 0].std()
     np.testing.assert_allclose(np.abs(own), [1, 0, 0], atol=1e-9)
 
 
-@pytest.mark.parametrize("unit", [1e-18, 1.0, 1e18])
+@pytest.mark.parametrize("unit", [1e-18, 1e18])
 def test_axes_of_equal_variances_are_not_known(unit):
     errors = axes_errors(unit * np.array([4.0, 1.0, 1.0, 0.0, 0.0]), 400)
     assert errors[1, 2] == np.pi / 4

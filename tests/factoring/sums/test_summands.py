@@ -43,13 +43,6 @@ def test_new_images_are_placed_as_well_as_those_of_the_fit(objects, tmp_path):
 
 
 @pytest.mark.slow
-def test_objects_are_a_sum_of_as_many_factors_as_were_asked_for(objects):
-    fit = ManifoldFactorizer(n_factors=2, random_state=0).fit(objects[1][:500])
-    assert (fit.verdict_, fit.evidence_.sense) == ("product", "sum")
-    assert len(fit.factors_) == 2
-
-
-@pytest.mark.slow
 def test_a_sum_whose_solver_does_not_converge_is_an_error(objects, monkeypatch):
     def fail(*_, **__):
         raise ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))

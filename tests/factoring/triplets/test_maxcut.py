@@ -18,7 +18,7 @@ def random_graph(n, seed, density=0.6):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "groups"), [(2, 2), (5, 2), (9, 2), (11, 2), (4, 3), (8, 3), (6, 4)])
+@pytest.mark.parametrize(("n", "groups"), [(2, 2), (10, 2), (7, 3), (6, 4)])
 @pytest.mark.parametrize("seed", range(2))
 def test_the_cut_equals_brute_force(n, groups, seed):
     weights = random_graph(n, seed)
@@ -57,7 +57,7 @@ def relaxed_cut(weights, least):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_bound_of_two_groups_is_the_value_of_the_semidefinite_program(seed):
     weights = random_graph(20, seed)
     program = relaxed_cut(weights, -1.0) / 2
@@ -74,27 +74,14 @@ def test_the_bound_of_three_groups_is_near_the_value_of_the_semidefinite_program
 
 
 @pytest.mark.slow
-@given(sizes=st.lists(st.integers(1, 6), min_size=2, max_size=4), seed=st.integers(0, 99))
-@settings(max_examples=10)
+@given(sizes=st.lists(st.integers(1, 5), min_size=2, max_size=3), seed=st.integers(0, 99))
+@settings(max_examples=6)
 def test_a_graph_with_edges_between_groups_only_is_cut_completely(sizes, seed):
     label = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
     weights = (label[:, None] != label).astype(float)
     cut = max_cut(weights, len(sizes), rng=np.random.default_rng(seed))
     assert cut.objective == weights.sum() / 2
     assert ((cut.labels[:, None] == cut.labels) == (label[:, None] == label)).all()
-
-
-@pytest.mark.slow
-@given(seed=st.integers(0, 99))
-@settings(max_examples=6)
-def test_the_order_of_the_vertices_does_not_matter(seed):
-    weights = random_graph(9, seed)
-    order = np.random.default_rng(seed).permutation(9)
-    values = [
-        max_cut(w, rng=np.random.default_rng(0)).objective
-        for w in (weights, weights[np.ix_(order, order)])
-    ]
-    assert values[0] == pytest.approx(values[1])
 
 
 def test_no_edges_is_one_group():
@@ -106,8 +93,8 @@ def test_no_edges_is_one_group():
 
 
 def test_more_steps_of_the_multipliers_never_loosen_the_bound(monkeypatch):
-    weights, bounds = random_graph(12, 0), []
-    for steps in (1, 10, 60):
+    weights, bounds = random_graph(8, 0), []
+    for steps in (1, 5, 25):
         monkeypatch.setattr(maxcut, "N_MULTIPLIER_STEPS", steps)
         bounds.append(max_cut(weights, 3, rng=np.random.default_rng(0)).bound)
     assert bounds[0] > bounds[1] > bounds[2]

@@ -33,9 +33,7 @@ def textbook(spectrum, tolerance, threshold, max_parts):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("tolerance", "threshold"), [(2.0, 0.85), (1.0, 0.5), (np.linspace(0, 8, 60), 0.5)]
-)
+@pytest.mark.parametrize(("tolerance", "threshold"), [(2.0, 0.85), (np.linspace(0, 8, 60), 0.5)])
 def test_pairs_equal_the_textbook_loop(rectangle_spectrum, tolerance, threshold):
     expected = textbook(rectangle_spectrum, tolerance, threshold, 2)
     found = find_triplets(rectangle_spectrum, tolerance=tolerance, threshold=threshold)

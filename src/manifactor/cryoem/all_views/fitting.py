@@ -31,8 +31,8 @@ from manifactor.runs.confounders import confounder_records
 from manifactor.runs.cost import Cost, forecast_all_views
 from manifactor.runs.folder import write_run
 from manifactor.runs.places import Place, all_places
-from manifactor.tables.reading import is_one_view
 from manifactor.runs.task import Task, particle_choice
+from manifactor.tables.reading import is_one_view
 
 
 @dataclass(frozen=True)

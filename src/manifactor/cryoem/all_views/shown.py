@@ -26,8 +26,8 @@ from manifactor.cryoem.matching import unrolled
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.places import Place, bin_labels
 from manifactor.runs.run import Run
-from manifactor.tables.reading import picked
 from manifactor.tables.files import read_samples
+from manifactor.tables.reading import picked
 
 # Degrees around a direction, the narrowest first: the first at which there are enough images is
 # taken. Images more than 30 degrees off show another view.

@@ -10,14 +10,11 @@ number, which halves of the samples tell.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 
 from manifactor._support.threads import map_threads
-from manifactor.factoring.gradients.geometry import Geometry
-
-Numbers: TypeAlias = float | np.ndarray  # one, or several of them
+from manifactor.factoring.gradients.geometry import Geometry, beside_constant, carre_du_champ
 
 # Largest q, its noise taken off, that counts as 0: q is 0 for orthogonal blocks and 1 for a sphere
 # of any dimension and for structureless noise.
@@ -30,7 +27,9 @@ MAX_COSINE = 0.12
 MIN_CAPTURED = 0.9
 
 
-def excess_in_halves(value: Numbers, in_halves: Sequence[Numbers]) -> np.ndarray:
+def excess_in_halves(
+    value: float | np.ndarray, in_halves: Sequence[float | np.ndarray]
+) -> np.ndarray:
     """Return the noise of a number that noise raises: what halves of the samples add to it.
 
     The same kernel between a random half of the samples has the same bias and twice the variance,
@@ -51,15 +50,6 @@ def excess_in_halves(value: Numbers, in_halves: Sequence[Numbers]) -> np.ndarray
         return np.zeros_like(value)
     mean = np.mean(np.asarray(in_halves), axis=0)
     return np.maximum(mean - value, 0)
-
-
-def deficit_in_halves(value: Numbers, in_halves: Sequence[Numbers]) -> np.ndarray:
-    """Return the noise of a number that noise lowers: what halves lose of it.
-
-    >>> float(deficit_in_halves(1.0, [0.5, 0.25])), float(deficit_in_halves(0.5, [1.0]))
-    (0.625, 0.0)
-    """
-    return excess_in_halves(-np.asarray(value), [-np.asarray(half) for half in in_halves])
 
 
 def commutant(champ: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -158,28 +148,6 @@ class MeasuredBatch:
     elements: np.ndarray  # (r (r + 1) / 2, r, r): the commutant, as `commutant` gives it
 
 
-@dataclass(frozen=True)
-class BlockBasis:
-    """A basis of a batch and the block that each of its functions belongs to."""
-
-    rotation: np.ndarray  # (r, r): columns are the basis
-    labels: np.ndarray  # (r,)
-    # Narrowest gap between blocks in the eigenvalues that the blocks were read from, as a share of
-    # their range
-    clearness: float
-
-    def cosine(self, batch: MeasuredBatch) -> float:
-        """Return the largest mean squared cosine between two blocks of the batch."""
-        champ = self.rotation.T @ batch.champ @ self.rotation
-        return squared_cosine(champ, batch.weights, self.labels)
-
-    def blocks(self, batch: MeasuredBatch) -> list[np.ndarray]:
-        """Return the blocks of the batch, unit columns of coefficients."""
-        count = self.labels.max() + 1
-        columns = [self.rotation[:, self.labels == b] for b in range(count)]
-        return [_unit(batch.functions @ block) for block in columns]
-
-
 def divide(
     geometries: Sequence[Geometry],
     batches: Sequence[np.ndarray],
@@ -205,10 +173,11 @@ def divide(
     near_zero = (in_all - noise < MAX_Q).cumprod()
     most = min(int(near_zero.sum()) + 1, max_blocks)
     for count in range(most, 1, -1):
-        bases = map_threads(partial(_block_basis, count), measured, rng.spawn(len(measured)))
-        if _orthogonal(measured, bases):
-            blocks = list(map(BlockBasis.blocks, bases, measured))
-            return blocks, Split(count, in_all, noise)
+        found = map_threads(partial(_blocks, count), measured, rng.spawn(len(measured)))
+        (cosine, *others), blocks = zip(*found, strict=True)
+        # No more than .15 is taken off, so that poor halves cannot excuse any angle.
+        if cosine - min(float(excess_in_halves(cosine, others)), 0.15) < MAX_COSINE:
+            return list(blocks), Split(count, in_all, noise)
     return undivided, Split(1, in_all, noise)
 
 
@@ -226,43 +195,46 @@ def _inner_products(geometry: Geometry, functions: np.ndarray) -> np.ndarray:
     are those of the gradients by local regression.
     """
     if geometry.captured(functions) > MIN_CAPTURED:
-        return geometry.champ(functions)
+        return carre_du_champ(geometry.spectrum, beside_constant(functions), geometry.rows)
     gradients = geometry.gradients @ functions
     return gradients.transpose(0, 2, 1) @ gradients
 
 
-def _orthogonal(batches: Sequence[MeasuredBatch], bases: Sequence[BlockBasis]) -> bool:
-    """Return whether the blocks' gradients are orthogonal, up to their noise."""
-    in_all, *in_halves = map(BlockBasis.cosine, bases, batches)
-    noise = float(excess_in_halves(in_all, in_halves))
-    # No more than .15 is taken off, so that poor halves cannot excuse any angle.
-    return in_all - min(noise, 0.15) < MAX_COSINE
-
-
-def _block_basis(count: int, batch: MeasuredBatch, rng: np.random.Generator) -> BlockBasis:
+def _blocks(
+    count: int, batch: MeasuredBatch, rng: np.random.Generator
+) -> tuple[float, list[np.ndarray]]:
     """Find the basis in which the commutant's lowest elements are diagonal.
 
     A random element of their span has an eigenvalue for each block, but two of them may be close by
     chance. Of 30 elements, the 5 with the clearest gaps are compared by the angles they lead to.
+
+    Returns the largest mean squared cosine between two blocks, and the blocks, unit columns of
+    coefficients.
     """
-    kernel = batch.elements[:count]
-    bases = [_random_basis(kernel, rng) for _ in range(30)]
-    bases.sort(key=lambda basis: -basis.clearness)
-    return min(bases[:5], key=lambda basis: basis.cosine(batch))
+    bases = [_random_basis(batch.elements[:count], rng) for _ in range(30)]
+    clearest = sorted(bases, key=lambda basis: -basis[0])[:5]
+    cosines = [
+        squared_cosine(rotation.T @ batch.champ @ rotation, batch.weights, labels)
+        for _, rotation, labels in clearest
+    ]
+    best = int(np.argmin(cosines))
+    _, rotation, labels = clearest[best]
+    blocks = [batch.functions @ rotation[:, labels == b] for b in range(count)]
+    return cosines[best], [block / np.linalg.norm(block, axis=0) for block in blocks]
 
 
-def _random_basis(kernel: np.ndarray, rng: np.random.Generator) -> BlockBasis:
-    """Read blocks from a random element, which has one eigenvalue for each block."""
+def _random_basis(
+    kernel: np.ndarray, rng: np.random.Generator
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Read blocks from a random element, which has one eigenvalue for each block.
+
+    Returns the narrowest gap between blocks in the eigenvalues, as a share of their range; a basis,
+    (r, r), as columns; and the block that each of its functions belongs to, (r,).
+    """
     count = len(kernel)
     element = np.einsum("q,qab->ab", rng.normal(size=count), kernel)
     values, vectors = np.linalg.eigh(element)
     gaps = np.diff(values)
     widest = np.sort(np.argsort(-gaps)[: count - 1])
-    extent = values[-1] - values[0]
-    clearness = gaps[widest].min() / extent
     labels = np.searchsorted(widest, np.arange(len(values)), side="left")
-    return BlockBasis(vectors, labels, clearness)
-
-
-def _unit(functions: np.ndarray) -> np.ndarray:
-    return functions / np.linalg.norm(functions, axis=0)
+    return gaps[widest].min() / (values[-1] - values[0]), vectors, labels

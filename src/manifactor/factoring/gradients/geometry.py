@@ -50,11 +50,6 @@ class Geometry:
         return np.maximum(eigenvalues[1:], 1e-9 * eigenvalues[-1])
 
     @property
-    def resolution(self) -> float:
-        """Largest eigenvalue that the kernel resolves: an exponent of .5 in one step."""
-        return 0.5 / self.spectrum.step
-
-    @property
     def row_weights(self) -> np.ndarray:
         """Weights of the rows; they sum to 1."""
         return _share(self.spectrum.weights[self.rows])
@@ -66,10 +61,6 @@ class Geometry:
     def values(self, coefficients: np.ndarray) -> np.ndarray:
         """Return combinations of functions at the samples, (n_samples, r)."""
         return self.spectrum.combined(beside_constant(coefficients))
-
-    def champ(self, coefficients: np.ndarray) -> np.ndarray:
-        """Return their carre du champ at the rows, (n_rows, r, r)."""
-        return carre_du_champ(self.spectrum, beside_constant(coefficients), self.rows)
 
     def captured(self, coefficients: np.ndarray) -> float:
         """Return the smallest share of a product of two of them in the spectrum."""
@@ -141,10 +132,8 @@ def champ_of_pairs(
     decay = np.exp(-time * spectrum.eigenvalues)
     difference = decay[:, None] - np.exp(-time * total)
     combination = difference * found / (2 * time)
-    if rows is None:
-        inner = spectrum.combined(combination)
-    else:
-        inner = spectrum.functions[rows] @ combination
+    whole = rows is None
+    inner = spectrum.combined(combination) if whole else spectrum.functions[rows] @ combination
     pair = np.empty((len(eigenvalues), len(eigenvalues)), dtype=int)
     pair[i, j] = pair[j, i] = np.arange(len(i))
     return inner, pair
@@ -157,22 +146,16 @@ def _share(weights: np.ndarray) -> np.ndarray:
 def _coordinates(spectrum: Spectrum, samples: np.ndarray | None) -> np.ndarray:
     """Return smooth coordinates in which gradients are taken, (n, n_coordinates)."""
     if samples is None:
-        return _damped_functions(spectrum)
+        # Where only distances are known, functions are the coordinates. They are damped by
+        # diffusion over the time after which the 40th one has fallen to 1/e.
+        eigenvalues = spectrum.eigenvalues[1:]
+        decay = np.exp(-eigenvalues[:MAX_COORDINATES] / eigenvalues[:40][-1])
+        return spectrum.functions[:, 1 : 1 + MAX_COORDINATES] * decay
     left, strength, _ = np.linalg.svd(_projected(spectrum, samples), full_matrices=False)
     variance = strength**2
     short = np.cumsum(variance) < KEPT_VARIANCE * variance.sum()
     count = min(int(short.sum()) + 1, MAX_COORDINATES)
     return spectrum.combined(beside_constant(left[:, :count] * strength[:count]))
-
-
-def _damped_functions(spectrum: Spectrum) -> np.ndarray:
-    """Return functions as coordinates, where only distances are known.
-
-    They are damped by diffusion over the time after which the 40th one has fallen to 1/e.
-    """
-    eigenvalues = spectrum.eigenvalues[1:]
-    decay = np.exp(-eigenvalues[:MAX_COORDINATES] / eigenvalues[:40][-1])
-    return spectrum.functions[:, 1 : 1 + MAX_COORDINATES] * decay
 
 
 def _projected(spectrum: Spectrum, samples: np.ndarray) -> np.ndarray:
@@ -236,8 +219,6 @@ def _average(coordinates: np.ndarray) -> sp.csr_array:
     """
     n_rows = len(coordinates)
     k = min(12, n_rows)
-    near = KDTree(coordinates).query(coordinates, k)[1]
-    shares = np.full(near.size, 1 / k)
-    pointers = np.arange(0, near.size + 1, k)
-    entries = (shares, near.ravel(), pointers)
+    near = KDTree(coordinates).query(coordinates, k)[1].ravel()
+    entries = (np.full(near.size, 1 / k), near, np.arange(0, near.size + 1, k))
     return sp.csr_array(entries, shape=(n_rows, n_rows))

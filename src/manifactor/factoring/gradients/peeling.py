@@ -10,12 +10,13 @@ their products with the others, then accept them, merge two blocks, or stop.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from manifactor._support.threads import map_threads
-from manifactor.factoring.gradients.division import Split, deficit_in_halves, divide
+from manifactor.factoring.gradients.division import Split, divide, excess_in_halves
 from manifactor.factoring.gradients.geometry import Geometry, measure_geometry
 from manifactor.factoring.gradients.purity import batch_size, product_share, refine, without_energy
 from manifactor.spectral.diffusion import Diffusion
@@ -97,56 +98,20 @@ def _halves(diffusion: Diffusion, n_functions: int, rng: np.random.Generator) ->
 
 
 @dataclass(frozen=True)
-class Proposal:
-    """Blocks that may belong to further factors, in each look that shows them."""
-
-    looks: tuple[Look, ...]  # with the blocks accepted so far
-    batches: list[np.ndarray]  # (n_functions, r): the functions that were divided into blocks
-    blocks: list[list[np.ndarray]]  # the proposed blocks of each look
-    split: Split
-
-    def undivided(self) -> "Proposal":
-        """Return the proposal that the whole batch is one block."""
-        blocks = [[batch] for batch in self.batches]
-        split = replace(self.split, n_blocks=1)
-        return replace(self, blocks=blocks, split=split)
-
-
-def propose(looks: Sequence[Look], *, rng: np.random.Generator) -> Proposal | None:
-    """Divide the lowest functions without energy along the blocks found into blocks."""
-    rests = map_threads(lambda look: without_energy(look.geometry, look.blocks), looks)
-    size = batch_size(looks[0].geometry.rayleigh(rests[0]))
-    if size == 0:
-        return None
-    pairs = zip(looks, rests, strict=True)
-    shown = [(look, rest[:, :size]) for look, rest in pairs if rest.shape[1] >= size]
-    batches = [batch for _, batch in shown]
-    geometries = [look.geometry for look, _ in shown]
-    blocks, split = divide(geometries, batches, max_blocks=MAX_FACTORS, rng=rng)
-    return Proposal(tuple(look for look, _ in shown), batches, blocks, split)
-
-
-@dataclass(frozen=True)
 class Peeling:
     """The blocks that were found, and how."""
 
     # All samples first, then the halves that showed as many functions at every step
     looks: tuple[Look, ...]
-    splits: tuple[Split, ...]  # one for each step
-    # A further factor that was refused, None if no function was left to propose one
-    refused: "Refusal | None" = None
+    splits: tuple[Split, ...] = ()  # one for each step
+    # Of the products of all blocks in all samples, its noise taken off; 0 without blocks
+    product_share: float = 0.0
+    # The same with a further factor, which was refused for its products; None if no function was
+    # left to propose one
+    refused: "Peeling | None" = None
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """Blocks whose products with the others are not eigenfunctions."""
-
-    product_share: float  # of the products of all blocks
-    peeling: Peeling  # as if the blocks had been accepted
-
-
-@dataclass(frozen=True)
-class Misfit:
+class Misfit(NamedTuple):
     """How far the factors' dimensions miss the data's."""
 
     dimensions: float
@@ -184,63 +149,6 @@ class Peeled:
     dimensions: Dimensions  # of the data and of the blocks that were found
 
 
-@dataclass(frozen=True)
-class Trial:
-    """Looks with all blocks refined, not accepted yet."""
-
-    looks: tuple[Look, ...]  # without blocks where refining left one of them empty
-    # `product_share` of all samples, its noise taken off; 0 where they have no blocks
-    product_share: float
-
-    @property
-    def empty(self) -> bool:
-        """Whether refining left no pure functions of some factor in all samples."""
-        return not self.looks[0].blocks
-
-
-@dataclass(frozen=True)
-class State:
-    """What was accepted so far."""
-
-    looks: tuple[Look, ...]
-    splits: tuple[Split, ...] = ()
-    # The result without merged blocks, None while no blocks were merged
-    before_merging: Peeling | None = None
-
-    @property
-    def n_factors(self) -> int:
-        """Number of blocks."""
-        return len(self.looks[0].blocks)
-
-    @property
-    def merged(self) -> bool:
-        """Whether two blocks were taken as one."""
-        return self.before_merging is not None
-
-    def accept(self, trial: Trial, split: Split) -> "State":
-        """Return the state with the blocks of a trial; halves without any drop out."""
-        whole, *halves = trial.looks
-        halves = [half for half in halves if half.blocks]
-        looks = (whole, *halves)
-        splits = (*self.splits, split)
-        return replace(self, looks=looks, splits=splits)
-
-    def merge(self, trial: Trial, split: Split, *, refused: Refusal) -> "State":
-        """Return the state with merged blocks, after unmerged ones were refused."""
-        accepted = self.accept(trial, split)
-        return replace(accepted, before_merging=self.stop(refused))
-
-    def stop(self, refused: Refusal | None = None) -> Peeling:
-        """Return the result, given what was refused, if anything.
-
-        A merged block beside which no factor was found is all of the data: then the merging did not
-        help, and the result is the one without.
-        """
-        if self.before_merging is not None and self.n_factors == 1:
-            return self.before_merging
-        return Peeling(self.looks, self.splits, refused)
-
-
 def peel(looks: Sequence[Look], *, at_least: int = 1, rng: np.random.Generator) -> Peeling:
     """Find blocks of pure functions of all samples and of their halves.
 
@@ -249,78 +157,82 @@ def peel(looks: Sequence[Look], *, at_least: int = 1, rng: np.random.Generator) 
     and a further factor is looked for beside them: two motions that are coupled with each other,
     but not with the rest, are one factor of two dimensions.
     """
-    state = State(tuple(looks))
-    while state.n_factors < MAX_FACTORS:
-        proposal = propose(state.looks, rng=rng)
-        if proposal is None:
+    found, before_merging = Peeling(tuple(looks)), None
+    while _count(found) < MAX_FACTORS:
+        trial = _with_further(found, at_least, before_merging is not None, rng)
+        if trial is None:
             break
-        proposal, trial = _judge(state, proposal, at_least)
-        if trial.empty:
-            break
-        accepted = state.accept(trial, proposal.split)
-        if state.n_factors < at_least or _passes(trial):
-            state = accepted
+        if _count(found) < at_least or trial.product_share >= MIN_PRODUCT_SHARE:
+            found = trial
             continue
-        refused = Refusal(trial.product_share, accepted.stop())
+        refused = replace(found, refused=trial)
         # Merged once only: repeated, that would end with all of the data as one block.
-        if state.merged:
-            return state.stop(refused)
-        trial = _merge_worst_pair(trial)
-        if not _passes(trial):
-            return state.stop(refused)
-        state = state.merge(trial, proposal.split, refused=refused)
-    return state.stop()
+        merged = trial if before_merging else _merge_worst_pair(trial)
+        if merged.product_share < MIN_PRODUCT_SHARE:
+            found = refused
+            break
+        before_merging, found = refused, merged
+    # A merged block beside which no factor was found is all of the data: then the merging did not
+    # help, and the result is the one without.
+    return before_merging if before_merging and _count(found) == 1 else found
 
 
-def _judge(state: State, proposal: Proposal, at_least: int) -> tuple[Proposal, Trial]:
-    """Try the proposed blocks, or their union where their products do not pass.
+def _count(found: Peeling) -> int:
+    return len(found.looks[0].blocks)
 
-    The union is not tried where `at_least` asks for the blocks.
+
+def _with_further(
+    found: Peeling, at_least: int, merged: bool, rng: np.random.Generator
+) -> Peeling | None:
+    """Divide the lowest functions without energy along the blocks found into further blocks.
+
+    Where the products of the new blocks do not pass, their union is tried, unless `at_least` asks
+    for the blocks. None where no pure functions are left of some factor.
     """
-    trial = _try(proposal.looks, proposal.blocks, state.merged)
-    divided = proposal.split.n_blocks > 1
-    union_suffices = state.n_factors + 1 >= at_least
-    if _passes(trial) or not (divided and union_suffices):
-        return proposal, trial
-    union = proposal.undivided()
-    trial = _try(union.looks, union.blocks, state.merged)
-    return union, trial
+    rests = map_threads(lambda look: without_energy(look.geometry, look.blocks), found.looks)
+    size = batch_size(found.looks[0].geometry.rayleigh(rests[0]))
+    if size == 0:
+        return None
+    pairs = zip(found.looks, rests, strict=True)
+    shown = [(look, rest[:, :size]) for look, rest in pairs if rest.shape[1] >= size]
+    looks, batches = zip(*shown, strict=True)
+    geometries = [look.geometry for look in looks]
+    blocks, split = divide(geometries, batches, max_blocks=MAX_FACTORS, rng=rng)
+    trial = _tried(looks, blocks, merged)
+    union_suffices = split.n_blocks > 1 and _count(found) + 1 >= at_least
+    if trial.product_share < MIN_PRODUCT_SHARE and union_suffices:
+        split = replace(split, n_blocks=1)
+        trial = _tried(looks, [[batch] for batch in batches], merged)
+    return replace(trial, splits=(*found.splits, split)) if _count(trial) else None
 
 
-def _passes(trial: Trial) -> bool:
-    return trial.product_share >= MIN_PRODUCT_SHARE
+def _tried(looks: Sequence[Look], new: Sequence[Sequence[np.ndarray]], unions: bool) -> Peeling:
+    """Add new blocks to each look, refine all blocks, and measure their products.
 
-
-def _try(looks: Sequence[Look], new: Sequence[Sequence[np.ndarray]], unions: bool) -> Trial:
-    """Add new blocks to each look, refine all blocks, and measure their products."""
+    Halves without pure functions of some factor drop out.
+    """
 
     def refined(look: Look, new: Sequence[np.ndarray]) -> Look:
         return replace(look, blocks=refine(look.geometry, (*look.blocks, *new), unions=unions))
 
     whole, *halves = map_threads(refined, looks, new)
-    share, *in_halves = [
-        product_share(look.geometry, look.blocks)
-        for look in (whole, *(half for half in halves if half.blocks))
-    ]
-    noise = min(float(deficit_in_halves(share, in_halves)), MAX_SHARE_NOISE)
-    return Trial((whole, *halves), min(1.0, share + noise))
+    looks = (whole, *(half for half in halves if half.blocks))
+    share, *in_halves = [product_share(look.geometry, look.blocks) for look in looks]
+    # Noise lowers a share.
+    noise = min(float(excess_in_halves(-share, [-half for half in in_halves])), MAX_SHARE_NOISE)
+    return Peeling(looks, product_share=min(1.0, share + noise))
 
 
-def _merge_worst_pair(trial: Trial) -> Trial:
-    """Try the same looks with those two blocks as one that make the poorest product."""
+def _merge_worst_pair(trial: Peeling) -> Peeling:
+    """Try the same looks with those two blocks as one, the last, that make the poorest product."""
     whole = trial.looks[0]
     pairs = list(combinations(range(len(whole.blocks)), 2))
     shares = [product_share(whole.geometry, [whole.blocks[a], whole.blocks[b]]) for a, b in pairs]
     worst = pairs[int(np.argmin(shares))]
-    merged = [_merged(look.blocks, worst) for look in trial.looks]
+    merged = [
+        [block for i, block in enumerate(look.blocks) if i not in worst]
+        + [np.hstack([look.blocks[i] for i in worst])]
+        for look in trial.looks
+    ]
     bare = [replace(look, blocks=()) for look in trial.looks]
-    return _try(bare, merged, unions=True)
-
-
-def _merged(blocks: Sequence[np.ndarray], pair: tuple[int, int]) -> list[np.ndarray]:
-    """Return the blocks with two of them as one, the last; none if there are none."""
-    if not blocks:
-        return []
-    others = [block for i, block in enumerate(blocks) if i not in pair]
-    union = np.hstack([blocks[i] for i in pair])
-    return [*others, union]
+    return replace(_tried(bare, merged, unions=True), splits=trial.splits)

@@ -7,11 +7,14 @@ functions of different factors are eigenfunctions themselves, if the data are a 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from manifactor.factoring.gradients.geometry import Geometry
+
+# The energy along each of several blocks, as `energy_along` gives it, and the block's quantum: its
+# lowest eigenvalue, the least energy along it that is not 0.
+Energies = list[tuple[np.ndarray, float]]
 
 # Numbers that decide what is found, as a study of sensitivity showed. The numbers inside functions
 # change nothing by themselves.
@@ -51,25 +54,20 @@ def energy_along(geometry: Geometry, block: np.ndarray) -> np.ndarray:
     """
     key = block.tobytes()
     if key not in geometry.measured:
-        geometry.measured[key] = _energy_along(geometry, block)
+        strength, axes = _directions(geometry, block)
+        weak = VANISHING_STRENGTH * strength.mean()
+        trust = np.sqrt(strength / (strength + weak))
+        trusted = axes * trust[:, None]
+        along = trusted.transpose(0, 2, 1) @ geometry.gradients
+        along *= np.sqrt(geometry.row_weights)[:, None, None]
+        along = along.reshape(-1, along.shape[2])
+        geometry.measured[key] = along.T @ along
     return geometry.measured[key]
-
-
-def _energy_along(geometry: Geometry, block: np.ndarray) -> np.ndarray:
-    strength, axes = _directions(geometry, block)
-    weak = VANISHING_STRENGTH * strength.mean()
-    trust = np.sqrt(strength / (strength + weak))
-    trusted = axes * trust[:, None]
-    along = trusted.transpose(0, 2, 1) @ geometry.gradients
-    along *= np.sqrt(geometry.row_weights)[:, None, None]
-    along = along.reshape(-1, along.shape[2])
-    return along.T @ along
 
 
 def count_directions(geometry: Geometry, block: np.ndarray) -> int:
     """Return how many directions a block's gradients span: the factor's dimension."""
-    strength, _ = _directions(geometry, block)
-    return strength.shape[1]
+    return _directions(geometry, block)[0].shape[1]
 
 
 def _directions(geometry: Geometry, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -141,43 +139,24 @@ def without_energy(geometry: Geometry, blocks: Sequence[np.ndarray]) -> np.ndarr
     """
     if not blocks:
         return np.eye(len(geometry.eigenvalues))
-    energies = BlockEnergies.of(geometry, blocks)
-    polished = polish(geometry, _penalised(geometry, energies), energies.total)
-    pure = energies.impurity(polished) < MAX_IMPURITY
-    return _distinct(geometry, polished[:, pure], energies.total)
+    energies = _energies(geometry, blocks)
+    total = np.sum([energy for energy, _ in energies], axis=0)
+    polished = polish(geometry, _penalised(geometry, energies, total), total)
+    pure = _impurity(energies, polished) < MAX_IMPURITY
+    return _distinct(geometry, polished[:, pure], total)
 
 
-@dataclass(frozen=True)
-class BlockEnergies:
-    """Energy along each of several blocks of functions."""
+def _energies(geometry: Geometry, blocks: Sequence[np.ndarray]) -> Energies:
+    """Measure the energies along blocks."""
+    return [(energy_along(geometry, block), geometry.rayleigh(block).min()) for block in blocks]
 
-    # (n_blocks, n_functions - 1, n_functions - 1): quadratic forms, as `energy_along` gives them
-    energies: np.ndarray
-    # (n_blocks,): lowest eigenvalue of each block: the least energy along it that is not 0
-    quanta: np.ndarray
 
-    @classmethod
-    def of(cls, geometry: Geometry, blocks: Sequence[np.ndarray]) -> "BlockEnergies":
-        """Measure the energies along the blocks."""
-        energies = [energy_along(geometry, block) for block in blocks]
-        quanta = [geometry.rayleigh(block).min() for block in blocks]
-        return cls(np.array(energies), np.array(quanta))
+def _impurity(energies: Energies, functions: np.ndarray) -> np.ndarray:
+    """Return the energy of each function along the blocks in their quanta, (r,).
 
-    @property
-    def total(self) -> np.ndarray:
-        """Energy along all blocks together."""
-        return self.energies.sum(axis=0)
-
-    def impurity(self, functions: np.ndarray) -> np.ndarray:
-        """Return the energy of each function along the blocks in their quanta, (r,).
-
-        A mixture of functions of two blocks counts as one quantum.
-        """
-        in_quanta = [
-            _values(functions, energy) / quantum
-            for energy, quantum in zip(self.energies, self.quanta, strict=True)
-        ]
-        return np.sum(in_quanta, axis=0)
+    A mixture of functions of two blocks counts as one quantum.
+    """
+    return np.sum([_values(functions, energy) / quantum for energy, quantum in energies], axis=0)
 
 
 def _values(functions: np.ndarray, form: np.ndarray) -> np.ndarray:
@@ -185,14 +164,15 @@ def _values(functions: np.ndarray, form: np.ndarray) -> np.ndarray:
     return (functions * (form @ functions)).sum(axis=0)
 
 
-def _penalised(geometry: Geometry, energies: BlockEnergies) -> np.ndarray:
+def _penalised(geometry: Geometry, energies: Energies, total: np.ndarray) -> np.ndarray:
     """Return the lowest functions of Laplacian and penalty that may become pure."""
     # The penalty is large enough to lift all that varies along the blocks above the pure functions.
-    penalised = np.diag(geometry.eigenvalues) + 10.0 * energies.total
+    penalised = np.diag(geometry.eigenvalues) + 10.0 * total
     functions = np.linalg.eigh(penalised)[1]
     # Polishing can remove up to 4 quanta of energy along other blocks.
-    functions = functions[:, energies.impurity(functions) < 4.0]
-    functions = functions[:, geometry.rayleigh(functions) < geometry.resolution]
+    functions = functions[:, _impurity(energies, functions) < 4.0]
+    # The kernel resolves eigenvalues up to an exponent of .5 in one step.
+    functions = functions[:, geometry.rayleigh(functions) < 0.5 / geometry.spectrum.step]
     ascending = np.argsort(geometry.rayleigh(functions))
     # Polishing solves a linear system for each of them.
     return functions[:, ascending][:, :48]
@@ -241,7 +221,7 @@ def _distinct(geometry: Geometry, functions: np.ndarray, energy: np.ndarray) -> 
     return functions[:, ascending[:16]]
 
 
-def one_factor(geometry: Geometry, functions: np.ndarray) -> np.ndarray:
+def of_lowest_factor(geometry: Geometry, functions: np.ndarray) -> np.ndarray:
     """Return those of the functions that point where the lowest ones point.
 
     The others belong to a factor that was not found yet.
@@ -283,7 +263,7 @@ def refine(
             if not refined[f].shape[1]:
                 return ()
         if not unions:
-            refined = [one_factor(geometry, block) for block in refined]
+            refined = [of_lowest_factor(geometry, block) for block in refined]
     return tuple(refined)
 
 
@@ -293,11 +273,8 @@ def impurity(geometry: Geometry, blocks: Sequence[np.ndarray]) -> float:
     That is its energy along other blocks in units of their lowest eigenvalues: 0 on a product, 1/4
     where going around one factor once turns the other over, as on a Moebius band.
     """
-    energies = BlockEnergies.of(geometry, blocks)
-    impurities = []
-    for f, block in enumerate(blocks):
-        others = np.arange(len(blocks)) != f
-        along = BlockEnergies(energies.energies[others], energies.quanta[others])
-        (lowest,) = along.impurity(block[:, :1])
-        impurities.append(lowest)
-    return float(max(impurities))
+    impurities = [
+        _impurity(_energies(geometry, [*blocks[:f], *blocks[f + 1 :]]), block[:, :1])
+        for f, block in enumerate(blocks)
+    ]
+    return float(np.max(impurities))

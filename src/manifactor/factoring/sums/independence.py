@@ -85,11 +85,6 @@ class IndependentPart:
     gaussian: bool  # whether all components have a Gaussian's cumulants
 
     @property
-    def n_components(self) -> int:
-        """Number of components."""
-        return len(self.writing)
-
-    @property
     def variance(self) -> float:
         """Variance of the samples that lies in the part."""
         return float((self.writing**2).sum())

@@ -7,7 +7,7 @@ import numpy as np
 
 from manifactor._support.values import ceil_div, quotient
 from manifactor.factoring.factor import Factor
-from manifactor.factoring.shapes import angle_of
+from manifactor.factoring.shapes import angle_of, signed_angle
 from manifactor.factoring.sums.independence import Directions
 from manifactor.factoring.sums.sheets import Sheet
 
@@ -21,21 +21,11 @@ class Summand:
     variance: float  # of the samples, that the term explains
     explained: float  # share of what the other terms leave of the samples that this one explains
 
-    @property
-    def topology(self) -> str:
-        """Either "interval", "circle" or "other"."""
-        return self.sheet.topology
-
-    @property
-    def dimension(self) -> int:
-        """Intrinsic dimension of the factor."""
-        return self.sheet.dimension
-
     def coordinate(self, places: np.ndarray) -> np.ndarray | None:
         """Return arc length from 0 to 1 or an angle; None for a surface."""
-        if self.topology == "interval":
+        if self.sheet.topology == "interval":
             return np.clip(places[:, 0], 0, 1)
-        if self.topology == "circle":
+        if self.sheet.topology == "circle":
             return angle_of(places)
         return None
 
@@ -46,12 +36,7 @@ class Explained:
 
     places: tuple[np.ndarray, ...]  # (n, c): on each factor
     means: tuple[np.ndarray, ...]  # (n, q): the terms, in the main directions of the samples
-    rest: np.ndarray  # (n, q): what the terms leave
-
-    @property
-    def off(self) -> np.ndarray:
-        """Squared distances of samples from the sum, (n,)."""
-        return (self.rest**2).sum(axis=1)
+    off: np.ndarray  # (n,): squared distances of samples from the sum
 
 
 @dataclass(frozen=True)
@@ -96,7 +81,8 @@ class Sum:
                 target = rest + at[j].means
                 at[j] = term.sheet.project(target)
                 rest = target - at[j].means
-        return Explained(tuple(t.places for t in at), tuple(t.means for t in at), rest)
+        off = (rest**2).sum(axis=1)
+        return Explained(tuple(t.places for t in at), tuple(t.means for t in at), off)
 
     def _blocks(self, samples: np.ndarray) -> Iterator[Explained]:
         """Samples as a sum, a block of them at a time, so that millions fit into memory."""
@@ -132,8 +118,8 @@ def _factor(term: Summand, places: np.ndarray, sure: np.ndarray) -> Factor:
     return Factor(
         functions=functions,
         eigenvalues=eigenvalues,
-        topology=term.topology,
-        dimension=term.dimension,
+        topology=term.sheet.topology,
+        dimension=term.sheet.dimension,
         embedding=places,
         coordinate=term.coordinate(places),
         confidence=sure,
@@ -152,11 +138,11 @@ def _functions(term: Summand, places: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """
     steps = term.sheet.steps
     order = np.arange(1, 7)
-    if term.topology == "interval":
+    if term.sheet.topology == "interval":
         functions = np.cos(np.pi * order * places)
         eigenvalues = (np.pi * order * steps[0, 0, 0]) ** 2
-    elif term.topology == "circle":
-        angle = np.arctan2(places[:, 1], places[:, 0])[:, None]
+    elif term.sheet.topology == "circle":
+        angle = signed_angle(places)[:, None]
         turns = (order + 1) // 2
         functions = np.where(order % 2, np.cos(turns * angle), np.sin(turns * angle))
         eigenvalues = (turns * steps[0, 0, 0]) ** 2
