@@ -5,8 +5,8 @@ import pytest
 
 from manifactor import NoProductStructureWarning, datasets
 from manifactor._support.parameters import given
+from manifactor.factoring.factorization import FactoringSettings
 from manifactor.factoring.factorize import factorize
-from manifactor.factoring.settings import FactoringSettings
 from manifactor.spectral import pipeline
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import affinity

@@ -7,7 +7,9 @@ from manifactor import ManifoldFactorizer, datasets
 from manifactor.factoring import placement
 from manifactor.factoring.factor import make_factors, selection
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.placement import make_placer, place_blocks, prepared_noise, signal_shares
+from manifactor.factoring.factorize import signal_shares
+from manifactor.factoring.measures.places import prepared_noise
+from manifactor.factoring.placement import make_placer, place_blocks
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import laplacian_spectrum

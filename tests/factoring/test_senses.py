@@ -8,7 +8,7 @@ from manifactor import Evidence, SampleWarning
 from manifactor._support.errors import NothingFoundError, warn_caller
 from manifactor.factoring import factorize as senses
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.factorize import SEARCHES, find_in_all_senses, is_sound
+from manifactor.factoring.factorize import SENSE_SEARCHES, find_in_all_senses, is_sound
 from manifactor.factoring.judging.criteria import CRITERIA, SENSES
 
 from .places import interval
@@ -24,7 +24,7 @@ def two_factors(*tests):
 
 
 def test_every_sense_has_a_search_of_its_own():
-    assert list(SEARCHES) == list(SENSES)
+    assert list(SENSE_SEARCHES) == list(SENSES)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def search(monkeypatch):
     def searched(*, n_asked=None, **found):
         for sense, one in found.items():
             find = one if callable(one) else lambda *_, one=one, **__: one
-            monkeypatch.setitem(SEARCHES, sense, find)
+            monkeypatch.setitem(SENSE_SEARCHES, sense, SENSE_SEARCHES[sense]._replace(find=find))
         return find_in_all_senses(None, n_asked, rng=None)
 
     return searched

@@ -1,7 +1,7 @@
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets
-from manifactor.factoring.settings import FactoringSettings, require_factoring
+from manifactor.factoring.factorization import FactoringSettings, require_factoring
 
 BAD = [
     ({"method": "magic"}, "`method` must be one of"),
@@ -14,7 +14,7 @@ BAD = [
     ({"method": "triplets", "eigenvalue_tolerance": 0}, "`eigenvalue_tolerance` .* got 0"),
     ({"method": "triplets", "exclude": 3}, "`exclude` must be a sequence of indices"),
     ({"method": "triplets", "exclude": [0]}, "`exclude` .* got 0"),
-    ({"exclude": [1, 2]}, r"`exclude` is for `method='triplets'`; got \(1, 2\)"),
+    ({"exclude": [1, 2]}, r"`exclude` is for `method='triplets'`; got \[1, 2\]"),
     ({"similarity_threshold": 0.6}, "`similarity_threshold` is for `method='triplets'`; got 0.6"),
     (
         {"method": "deflation", "eigenvalue_tolerance": 0.1},

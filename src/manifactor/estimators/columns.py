@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from manifactor._support.errors import warn_caller
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.judging.advice import DataKnown
+from manifactor.factoring.judging.evidence import DataKnown
 from manifactor.factoring.judging.weighing import density_of, is_uneven
 
 # A column differs in scale if its spread is this many times that of the other columns, or the

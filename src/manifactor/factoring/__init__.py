@@ -10,7 +10,7 @@ methods
     The searches: in functions, in samples, by triplets. Each finds factors and weighs them.
 placement, inversion
     Coordinates of new samples on the factors, and samples at coordinates.
-settings, factorization
+factorization
     The records that go in and come out.
 triplets, maxcut
     `method="triplets"`: the paper's algorithm.

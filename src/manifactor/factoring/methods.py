@@ -12,7 +12,7 @@ import numpy as np
 
 from manifactor._support.errors import NothingFoundError, held_warnings, issue
 from manifactor.factoring.factor import make_factors, selection
-from manifactor.factoring.factorization import Factorization
+from manifactor.factoring.factorization import FactoringSettings, Factorization, is_auto
 from manifactor.factoring.gradients.geometry import beside_constant
 from manifactor.factoring.gradients.peeling import (
     MAX_FACTORS,
@@ -30,7 +30,6 @@ from manifactor.factoring.judging.weighing import judge, weigh, weigh_groups, we
 from manifactor.factoring.measures import NOT_MEASURED
 from manifactor.factoring.measures.places import POLE_SAMPLES, poles
 from manifactor.factoring.prediction import leaves_noise, thinned
-from manifactor.factoring.settings import FactoringSettings, is_auto
 from manifactor.factoring.sums.independence import far_off
 from manifactor.factoring.sums.peeling import agreement, peel_samples
 from manifactor.factoring.triplets import group_functions
@@ -92,6 +91,15 @@ def find_in_functions(
         diffusion = longer
     peeled = Peeled(diffusion, peeling, dimensions)
     return weigh_peeled(peeled, n_asked, sense=sense, strict=strict, rng=rng)
+
+
+def find_in_more_functions(
+    found: Factorization, n_asked: int | None, *, rng: np.random.Generator
+) -> Factorization:
+    """Return the factors of more functions if a dimension is missing, else those found."""
+    missing = found.evidence.fails("dimensions", "missing dimensions")
+    longer = found.diffusion.grown(rng) if missing else None
+    return found if longer is None else find_in_functions(longer, n_asked, rng=rng)
 
 
 def _dimensions(peeling: Peeling, diffusion: Diffusion) -> Dimensions:
@@ -192,7 +200,8 @@ def _with_refused(peeled: Peeled, sense: str, rng: np.random.Generator) -> Facto
         return None
     rows = thinned(np.flatnonzero(~peeled.diffusion.graph.outliers), POLE_SAMPLES)
     places = [factor.embedding[rows] for factor in found.factors]
-    if not judge("poles", poles(places, samples[rows])).passed:
+    (shrunk,) = judge({"poles": poles(places, samples[rows])})
+    if not shrunk.passed:
         return None
     issue(warned)
     return found
@@ -246,7 +255,7 @@ def find_by_triplets(
         rng=rng,
     )
     if not grouping.groups:
-        evidence = Evidence((judge("triplets", 0, why=grouping.why_none),))
+        evidence = Evidence(judge({"triplets": 0}, why=grouping.why_none))
         return replace(one_factor(diffusion, evidence), triplets=grouping.triplets)
     blocks = [selection(spectrum, group) for group in grouping.groups]
     factors = make_factors(spectrum, blocks)

@@ -1,31 +1,26 @@
 """Where new samples lie on the factors."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.spatial import KDTree
 
 from manifactor._support.threads import cores
-from manifactor._support.values import bad_values, ceil_div
+from manifactor._support.values import ceil_div
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.sums.summands import Sum, confidence
 from manifactor.spectral.diffusion import (
     CombinedFunctions,
     Diffusion,
-    Values,
     combined_functions,
     is_combinable,
 )
 from manifactor.spectral.exact import nearest_point
 from manifactor.spectral.laplacian import LEAST_COMPANY
-from manifactor.spectral.preparation import Preparation
 
 
 class Placed(NamedTuple):
@@ -114,14 +109,17 @@ def _placer(factors: Sequence[Factor], diffusion: Diffusion, n_new: int) -> Plac
     effective = [factor.effective() for factor in factors]
     combinations = [factor.combinations for factor in effective]
     functions = combined_functions(diffusion, np.hstack(combinations), reach=reach, n_new=n_new)
-    distinct = diffusion.graph.distinct
+    graph, stray = diffusion.graph, None
+    if graph.outliers.any():
+        tree = KDTree(diffusion.samples[graph.outliers])
+        stray = tree, _general_placer(factors, diffusion, reach)
     return partial(
         _place_combined,
         factors=effective,
         functions=functions,
         ends=np.cumsum([each.shape[1] for each in combinations]),
-        confidence=[factor.confidence[distinct] for factor in factors],
-        exceptions=_exceptions(factors, diffusion, reach),
+        confidence=[factor.confidence[graph.distinct] for factor in factors],
+        stray=stray,
     )
 
 
@@ -133,33 +131,6 @@ def _general_placer(factors: Sequence[Factor], diffusion: Diffusion, reach: floa
         diffusion=diffusion,
         nearest=nearest_point(diffusion.samples),
         reach=reach,
-    )
-
-
-@dataclass(frozen=True)
-class Exceptions:
-    """Samples that are placed by themselves, since the fit left outliers out."""
-
-    outliers: KDTree  # of the fit
-    # Kernel weight of all neighbours below which a sample may be an outlier, too
-    least_company: float
-    place: Placer  # how they are placed
-
-    def among(self, X: np.ndarray, at: Values) -> np.ndarray:
-        """Return which samples are nearest to an outlier, or have little company."""
-        off, _ = self.outliers.query(X, workers=cores())
-        return np.flatnonzero((off < at.distance) | (at.company < self.least_company))
-
-
-def _exceptions(factors: Sequence[Factor], diffusion: Diffusion, reach: float) -> Exceptions | None:
-    """What is placed by itself; None where the fit left nothing out."""
-    outliers = diffusion.graph.outliers
-    if not outliers.any():
-        return None
-    return Exceptions(
-        KDTree(diffusion.samples[outliers]),
-        LEAST_COMPANY,
-        _general_placer(factors, diffusion, reach),
     )
 
 
@@ -185,9 +156,13 @@ def _place_combined(
     functions: CombinedFunctions,
     ends: np.ndarray,
     confidence: Sequence[np.ndarray],
-    exceptions: Exceptions | None,
+    stray: tuple[KDTree, Placer] | None,
 ) -> list[Placed]:
-    """Places of prepared samples, by the functions that they are read from only."""
+    """Places of prepared samples, by the functions that they are read from only.
+
+    `stray` has the outliers that the fit left out, and the placer of samples that are nearest to
+    one of them, or may be outliers themselves.
+    """
     at = functions(X)
     far = at.distance > functions.reach
     values = np.split(at.combined, ends[:-1], axis=1)
@@ -195,11 +170,14 @@ def _place_combined(
     for factor, own, known in zip(factors, values, confidence, strict=True):
         sure = np.where(far, 0.0, known[at.nearest])
         out.append(Placed(*factor.place_by(own), sure))
-    rows = np.arange(0) if exceptions is None else exceptions.among(X, at)
-    if exceptions is None or not len(rows):
+    if stray is None:
         return out
-    others = exceptions.place(X[rows])
-    return [_with(*pair, rows) for pair in zip(out, others, strict=True)]
+    outliers, place = stray
+    off, _ = outliers.query(X, workers=cores())
+    rows = np.flatnonzero((off < at.distance) | (at.company < LEAST_COMPANY))
+    if not len(rows):
+        return out
+    return [_with(*pair, rows) for pair in zip(out, place(X[rows]), strict=True)]
 
 
 def _with(places: Placed, others: Placed, rows: np.ndarray) -> Placed:
@@ -229,72 +207,5 @@ def _place_on_terms(X: np.ndarray, terms: Sum, inside: Mapping[int, Placer]) -> 
 
 def _joined(parts: Sequence[Placed]) -> Placed:
     """Places of blocks of samples, one block after the other."""
-    coordinates = [part.coordinate for part in parts if part.coordinate is not None]
-    return Placed(
-        np.concatenate([part.embedding for part in parts]),
-        np.concatenate(coordinates) if coordinates else None,
-        np.concatenate([part.confidence for part in parts]),
-    )
-
-
-# How far noise of known size moves the places of samples on the factors.
-
-
-def checked_noise(noise, X) -> np.ndarray:
-    """Return the noise of every column of samples as an array, if it can be used."""
-    if sp.issparse(X):
-        raise ValueError("`noise` cannot be used with precomputed distances. Leave it out.")
-    with suppress(TypeError, ValueError):  # words stay as they are, and are refused
-        noise = np.asarray(noise, dtype=float)
-    is_array = isinstance(noise, np.ndarray) and noise.dtype == float
-    known = is_array and noise.shape == (X.shape[1],) and bad_values(noise) is None
-    if not known or (noise < 0).any():
-        raise ValueError(
-            "`noise` must hold a standard deviation of 0 or more, below 1e+150, for "
-            f"each of the {X.shape[1]} columns; got {noise!r:.60}."
-        )
-    return noise
-
-
-def signal_shares(
-    found: Factorization, noise: np.ndarray, *, rng: np.random.Generator
-) -> list[float]:
-    """Return the share of each factor's variance that noise of known size leaves.
-
-    Noise of the same size is added to the samples once more; how far it moves the places estimates
-    how far the noise already present has moved them.
-
-    Shapes: noise (n_features,).
-    """
-    samples = found.diffusion.samples
-    preparation = found.diffusion.preparation
-    noisy = samples + prepared_noise(noise, len(samples), preparation=preparation, rng=rng)
-    moved = place_blocks(noisy, make_placer(found, n_new=len(noisy)))
-    return [
-        _signal_share(factor.embedding, after.embedding)
-        for factor, after in zip(found.factors, moved, strict=True)
-    ]
-
-
-def prepared_noise(
-    noise: np.ndarray, n_samples: int, *, preparation: Preparation | None, rng: np.random.Generator
-) -> np.ndarray:
-    """Return noise of so many samples as it is after their preparation.
-
-    In principal components C, noise with standard deviations s in the columns has the covariance C'
-    diag(s^2) C = R' R, where R is the triangular factor of diag(s) C. Only as many numbers are
-    drawn as there are components, not as there are columns.
-
-    Shapes: noise (n_features,) -> (n_samples, n_prepared).
-    """
-    if preparation is None:
-        return noise * rng.normal(size=(n_samples, len(noise)))
-    root = np.linalg.qr(noise[:, None] * preparation.components, mode="r")
-    return rng.normal(size=(n_samples, len(root))) @ root
-
-
-def _signal_share(before: np.ndarray, after: np.ndarray) -> float:
-    """One less the mean squared displacement over the variance of the places."""
-    # Embeddings have near values at near places, those of a circle across 0, too.
-    spread = ((before - before.mean(axis=0)) ** 2).sum()
-    return float(1 - ((after - before) ** 2).sum() / spread)
+    columns = zip(*parts, strict=True)
+    return Placed(*(None if each[0] is None else np.concatenate(each) for each in columns))  # type: ignore[arg-type]

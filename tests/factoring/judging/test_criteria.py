@@ -58,7 +58,6 @@ def test_a_test_holds_plain_numbers_whatever_it_was_given():
 
 def test_a_limit_with_slack_shrinks_with_the_number_of_samples():
     skew = CRITERIA["skew"]
-    assert skew.rule == "at most 0.04 + 2.7 / sqrt(n)"
     assert skew.judge(0.1, n_samples=400).passed
     test = skew.judge(0.1, 0.01, n_samples=10_000)
     assert (test.limit, test.passed) == (pytest.approx(0.067), False)
@@ -76,8 +75,13 @@ def test_what_peeling_refuses_fails_the_test_of_it():
     assert CRITERIA["further product"].limit == MIN_PRODUCT_SHARE
 
 
+def rule(criterion):
+    words = f"{'at most' if criterion.at_most else 'at least'} {criterion.limit:.3g}"
+    return f"{words} + {criterion.slack:g} / sqrt(n)" if criterion.slack else words
+
+
 def test_the_page_on_the_measurements_has_the_table_of_all_tests():
-    rows = [f"| {each.name} | {each.meaning} | {each.rule} |" for each in CRITERIA.values()]
+    rows = [f"| {each.name} | {each.meaning} | {rule(each)} |" for each in CRITERIA.values()]
     header = ["| test | what it measures | passed if |", "|---|---|---|"]
     page = TESTS_PAGE.read_text(encoding="utf-8")
     table = page.partition("<!-- tests -->\n")[2].partition("<!-- /tests -->")[0]

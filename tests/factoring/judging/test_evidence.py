@@ -8,8 +8,8 @@ from manifactor import (
     SampleWarning,
     datasets,
 )
-from manifactor.factoring.judging.advice import DataKnown, advise
 from manifactor.factoring.judging.criteria import CRITERIA, SENSES
+from manifactor.factoring.judging.evidence import DataKnown, advise
 
 JUDGE = {name: criterion.judge for name, criterion in CRITERIA.items()}
 ADVICE = {name: criterion.advice for name, criterion in CRITERIA.items()}

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from manifactor.factoring.measures.density import gaussian_factors
-from manifactor.factoring.measures.metric import (
-    crossing,
-    metric_halves,
-    modulation_in_data,
-    place_samples,
-    skew,
-)
+from manifactor.factoring.measures.metric import crossing, modulation_in_data, place_samples, skew
 from manifactor.factoring.measures.places import filling, folds
 
 
@@ -40,9 +34,9 @@ def inaccurate(places, rng, error=0.02):
 
 def measured(places, dimensions, samples):
     """Skew or crossing, the larger of them, and modulation."""
-    halves = metric_halves(place_samples(places, dimensions, samples))
-    across = max(skew(halves).value, crossing(halves).value)
-    return across, modulation_in_data(halves).value
+    placed = place_samples(places, dimensions, samples)
+    across = max(skew(placed).value, crossing(placed).value)
+    return across, modulation_in_data(placed).value
 
 
 @pytest.mark.parametrize("n", [500, 3000])
@@ -149,10 +143,10 @@ def test_the_skew_of_a_sheared_torus_is_the_cosine_of_its_angle(rng):
     cosine = np.cos(np.deg2rad(80))
     one, other = np.sqrt(1 - cosine), np.sqrt(cosine)
     samples = np.hstack([one * ring(u), one * ring(v), other * ring(u + v)])
-    halves = metric_halves(place_samples([ring(u), ring(v)], [1, 1], samples))
-    assert skew(halves).value == pytest.approx(cosine, abs=0.03)
-    assert crossing(halves).value < 0.02
-    assert modulation_in_data(halves).value < 0.02
+    placed = place_samples([ring(u), ring(v)], [1, 1], samples)
+    assert skew(placed).value == pytest.approx(cosine, abs=0.03)
+    assert crossing(placed).value < 0.02
+    assert modulation_in_data(placed).value < 0.02
 
 
 def test_mixed_coordinates_of_a_product_are_no_crossing(rng):
@@ -194,20 +188,19 @@ def test_gaussian_factors_are_counted(rng, draw, n_gaussian):
     # Columns are turned, and places are ranks: only the data's own units tell.
     ranks = [np.argsort(np.argsort(x))[:, None] / 3000 for x in samples.T]
     turned = samples @ np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    assert gaussian_factors(place_samples(ranks, [1] * 3, turned), turned).value == n_gaussian
+    assert gaussian_factors(place_samples(ranks, [1] * 3, turned)).value == n_gaussian
 
 
 def test_a_bent_factor_is_identified_by_its_bend(rng):
     angle, height = rng.normal(size=(2, 3000, 1))
     samples = np.hstack([np.cos(angle), np.sin(angle), height])
-    assert gaussian_factors(place_samples([angle, height], [1, 1], samples), samples).value == 1
+    assert gaussian_factors(place_samples([angle, height], [1, 1], samples)).value == 1
 
 
 def test_copies_of_one_sample_are_finite():
     ones = np.ones((300, 1))
     placed = place_samples([ones, ones], [1, 1], np.ones((300, 3)))
-    halves = metric_halves(placed)
-    numbers = [folds(placed), crossing(halves), modulation_in_data(halves)]
+    numbers = [folds(placed), crossing(placed), modulation_in_data(placed)]
     assert all(np.isfinite([found.value, found.noise]).all() for found in numbers)
 
 

@@ -11,7 +11,7 @@ from manifactor._support.errors import warn_caller
 from manifactor._support.threads import map_threads
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.gradients.division import Split
-from manifactor.factoring.gradients.peeling import Peeled, Peeling
+from manifactor.factoring.gradients.peeling import Peeled
 from manifactor.factoring.gradients.purity import product_share
 from manifactor.factoring.judging.criteria import CRITERIA, LOWEST_FUNCTIONS, Test
 from manifactor.factoring.judging.evidence import Evidence, SampleWarning
@@ -28,7 +28,6 @@ from manifactor.factoring.measures.density import (
 from manifactor.factoring.measures.metric import (
     PlacedSamples,
     crossing,
-    metric_halves,
     modulation_in_data,
     place_samples,
     skew,
@@ -40,11 +39,30 @@ from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.neighbors import chosen
 from manifactor.spectral.spectrum import Spectrum
 
+# The tests that need coordinates and samples only, the same for every method.
+OF_PLACES: dict[str, Callable[[PlacedSamples], Measurement]] = {
+    "folds": folds,
+    "filling": filling,
+    "skew": skew,
+    "crossing": crossing,
+    "modulation in data": modulation_in_data,
+    "poles": lambda placed: poles(placed.places, placed.samples),
+    "identified": gaussian_factors,
+}
 
-def judge(name: str, measured: float | Measurement, **more: Any) -> Test:
-    """Return the test of a measured number by the criterion of that name."""
-    found = measured if isinstance(measured, Measurement) else Measurement(measured)
-    return CRITERIA[name].judge(found.value, found.noise, **more)
+
+def judge(measured: Mapping[str, float | Measurement], **more: Any) -> tuple[Test, ...]:
+    """Return the tests of measured numbers by the criteria of their names.
+
+    Each criterion takes of `more` what it knows: `n_samples`, `strict`, and words of its problem.
+    """
+    numbers = {
+        name: each if isinstance(each, Measurement) else Measurement(each)
+        for name, each in measured.items()
+    }
+    return tuple(
+        CRITERIA[name].judge(each.value, each.noise, **more) for name, each in numbers.items()
+    )
 
 
 def _taken(measures: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
@@ -60,9 +78,7 @@ def judge_places(
     inliers: np.ndarray | None = None,
     sense: str = "geometry",
 ) -> tuple[Test, ...]:
-    """Return the tests that need coordinates and samples only, the same for every method.
-
-    Those that apply in a sense of a product; () if only distances are known.
+    """Return the tests of `OF_PLACES` that apply in a sense; () if only distances are known.
 
     Shapes: samples (n, p), inliers (n,).
     """
@@ -74,32 +90,17 @@ def judge_places(
         samples,
         inliers=inliers,
     )
-    measures: dict[str, Callable[[], Any]] = {
-        "folds": partial(folds, placed),
-        "filling": partial(filling, placed),
-        "poles": partial(poles, placed.places, placed.samples),
-        "identified": partial(gaussian_factors, placed, samples),
-    }
-    some = {name: each for name, each in measures.items() if sense in CRITERIA[name].senses}
-    found = _taken({"metric": partial(_of_metric, placed), **some})
-    found |= found.pop("metric")
-    names = ("folds", "filling", "skew", "crossing", "modulation in data", "poles", "identified")
-    # Limits follow the number of all samples, which coordinates are made from.
-    return tuple(
-        judge(name, found[name], n_samples=len(samples))
-        for name in names
-        if sense in CRITERIA[name].senses
+    # Made once, before several threads ask for them.
+    _ = placed.local_fits, placed.halves
+    found = _taken(
+        {
+            name: partial(measure, placed)
+            for name, measure in OF_PLACES.items()
+            if sense in CRITERIA[name].senses
+        }
     )
-
-
-def _of_metric(placed: PlacedSamples) -> dict[str, Measurement]:
-    """What the metric in two halves of the samples shows, by the name of the test."""
-    halves = metric_halves(placed)
-    return {
-        "skew": skew(halves),
-        "crossing": crossing(halves),
-        "modulation in data": modulation_in_data(halves),
-    }
+    # Limits follow the number of all samples, which coordinates are made from.
+    return judge(found, n_samples=len(samples))
 
 
 def clusters_of_factors(factors: Sequence[Factor]) -> str:
@@ -133,25 +134,30 @@ def weigh_one(peeled: Peeled, *, sense: str = "geometry") -> Evidence:
     n, noise = len(look.part), noise_of(split)
     # Functions whose q is 1 or more are structureless, whatever its noise.
     might_divide = bool((split.q < 1).any())
-    shares = _clusters(peeling)
-    tests = [
-        judge("samples", n),
-        judge("uncertainty", noise if might_divide else 0.0, samples=n),
-        judge("clusters", len(shares), sizes=_sizes(shares)),
-    ]
+    # Each factor may be a step, so that several of the lowest functions are looked at.
+    lowest = look.geometry.spectrum.functions[:, 1:4]
+    shares = max((clusters_of_function(function) for function in lowest.T), key=len)
+    numbers = {"samples": n, "uncertainty": noise if might_divide else 0.0, "clusters": len(shares)}
     even = density_of(peeled.diffusion)
     if even is not None:
-        tests.append(judge("evenness", even.spread, ratio=even.ratio))
+        numbers["evenness"] = even.spread
     if peeling.refused is not None:
-        tests.append(judge("further product", peeling.refused.product_share))
-    lacking = dimensions.data - dimensions.found if dimensions.missing else 0.0
-    n_functions = len(look.geometry.eigenvalues)
-    tests.append(judge("missing dimensions", lacking, functions=n_functions))
-    tests.append(judge("blocks", len(look.blocks)))
+        numbers["further product"] = peeling.refused.product_share
+    numbers["missing dimensions"] = (
+        dimensions.data - dimensions.found if dimensions.missing else 0.0
+    )
+    numbers["blocks"] = len(look.blocks)
+    tests = judge(
+        numbers,
+        samples=n,
+        sizes=clusters_in_words(shares),
+        ratio=even and even.ratio,
+        functions=len(look.geometry.eigenvalues),
+    )
     _warn_if_unsure(tests, n, even)
     # Tests after the first that fails rest on what it denies.
     first = next(number for number, test in enumerate(tests) if not test.passed)
-    return Evidence(tuple(tests[: first + 1]), null=noise, sense=sense)
+    return Evidence(tests[: first + 1], null=noise, sense=sense)
 
 
 def weigh_line(diffusion: Diffusion) -> Evidence | None:
@@ -162,8 +168,8 @@ def weigh_line(diffusion: Diffusion) -> Evidence | None:
     if along is None:
         return None
     shares = clusters(along)
-    gaps = f", and fall into {_sizes(shares)}" if len(shares) > 1 else ""
-    return Evidence((judge("directions", 1, gaps=gaps),))
+    gaps = f", and fall into {clusters_in_words(shares)}" if len(shares) > 1 else ""
+    return Evidence(judge({"directions": 1}, gaps=gaps))
 
 
 def noise_of(split: Split) -> float:
@@ -182,17 +188,6 @@ def density_of(diffusion: Diffusion) -> Evenness | None:
 def is_uneven(density: Evenness | None) -> bool:
     """Return whether the density varies more than that of even samples."""
     return density is not None and density.spread > CRITERIA["evenness"].limit
-
-
-def _clusters(peeling: Peeling) -> tuple[float, ...]:
-    """Shares of the samples in each cluster, along the function that shows most."""
-    # Each factor may be a step, so that several of the lowest functions are looked at.
-    lowest = peeling.looks[0].geometry.spectrum.functions[:, 1:4]
-    return max((clusters_of_function(function) for function in lowest.T), key=len)
-
-
-def _sizes(shares: tuple[float, ...]) -> str:
-    return clusters_in_words(shares) if len(shares) > 1 else ""
 
 
 def _warn_if_unsure(tests: Sequence[Test], n_samples: int, even: Evenness | None) -> None:
@@ -245,58 +240,45 @@ def weigh(
 ) -> Evidence:
     """Return the evidence on several factors that were found by peeling."""
     diffusion, peeling = peeled.diffusion, peeled.peeling
-    spectrum, inliers = diffusion.spectrum, ~diffusion.graph.outliers
+    spectrum, points, inliers = diffusion.spectrum, diffusion.points, ~diffusion.graph.outliers
     full, *halves = peeling.looks
-    tested: dict[str, Callable[[], Any]] = {
-        "product": partial(product_share, full.geometry, full.blocks),
-        "completeness": partial(product.completeness, spectrum, factors),
-        "twist": partial(product.twist, peeling.looks),
-        "modulation": partial(product.modulation, factors, spectrum),
-        "undivided": partial(product.undivided, peeling.splits),
-        "explained": partial(product.explained, factors, diffusion.points, inliers),
-        "lowest functions": partial(
-            product.explained, factors, spectrum.functions[:, 1 : 1 + LOWEST_FUNCTIONS], inliers
-        ),
-        "parts": partial(product.least_explained_part, factors, diffusion.points, inliers),
-    }
+    lowest = spectrum.functions[:, 1 : 1 + LOWEST_FUNCTIONS]
     # Only one of them uses `rng`, so that the result does not depend on the order of threads.
     found = _taken(
         {
-            **tested,
+            "product": partial(product_share, full.geometry, full.blocks),
+            "completeness": partial(product.completeness, spectrum, factors),
+            "twist": partial(product.twist, peeling.looks),
+            "modulation": partial(product.modulation, factors, spectrum),
+            "undivided": partial(product.undivided, peeling.splits),
+            "explained": partial(product.explained, factors, points, inliers),
+            "lowest functions": partial(product.explained, factors, lowest, inliers),
+            "parts": partial(product.least_explained_part, factors, points, inliers),
             "leakage": partial(product.leakage, factors),
             "agreement": partial(product.best_agreement, full, halves),
             "dependence": partial(product.dependence, factors, by_ranks=False, rng=rng),
-            "places": partial(
-                judge_places, factors, diffusion.points, inliers=inliers, sense=sense
-            ),
+            "places": partial(judge_places, factors, points, inliers=inliers, sense=sense),
         }
     )
+    leaks, p, of_places = found["leakage"], found.pop("dependence"), found.pop("places")
     of_factors = sum(factor.dimension for factor in factors)
     misfit = peeled.dimensions.misfit(of_factors, CRITERIA["dimensions"].limit)
-    agreed = judge("agreement", found["agreement"])
-    tests = (
-        *(judge(name, found[name]) for name in tested),
-        judge("leakage", np.nanmax(found["leakage"]), strict=strict),
-        agreed,
-        judge("dimensions", misfit.dimensions, difference=misfit.difference),
-        *found["places"],
-    )
-    if not agreed.passed:
-        n = len(full.part)
-        warn_of_few_samples(
-            # The halves of twice as many samples are as large as all of these.
-            2 * n,
-            f"of {n} samples neither half shows the same factors",
-            density_of(diffusion),
-        )
-    return Evidence(
-        tests,
-        leakage=found["leakage"],
-        null=max((noise_of(split) for split in peeling.splits), default=0.0),
-        dependence=found["dependence"],
+    found |= {"leakage": np.nanmax(leaks), "dimensions": misfit.dimensions}
+    tests = judge(found, strict=strict, difference=misfit.difference)
+    evidence = Evidence(
+        tests + of_places,
+        leakage=leaks,
+        null=max(map(noise_of, peeling.splits), default=0.0),
+        dependence=p,
         details=clusters_of_factors(factors),
         sense=sense,
     )
+    if evidence.fails("agreement"):
+        n = len(full.part)
+        # The halves of twice as many samples are as large as all of these.
+        what = f"of {n} samples neither half shows the same factors"
+        warn_of_few_samples(2 * n, what, density_of(diffusion))
+    return evidence
 
 
 def weigh_sum(
@@ -313,19 +295,21 @@ def weigh_sum(
     them from products.
     """
     if len(factors) == 1:
-        return Evidence((judge("terms", 1),), sense="sum")
+        return Evidence(judge({"terms": 1}), sense="sum")
     leaks = product.leakage(factors)
     p = product.dependence(factors, rng=rng)
-    tests = (
-        judge("sum", 1 - found.left),
-        judge("own share", found.own_share),
-        judge("structured rest", found.structured_rest),
-        judge("axes", np.sin(found.axes_error) ** 2),
-        judge("agreement", agreed),
-        judge("leakage", np.nanmax(leaks), strict=True),
-        judge("independence", p),
-        *judge_places(factors, diffusion.points, inliers=~diffusion.graph.outliers, sense="sum"),
-    )
+    numbers = {
+        "sum": 1 - found.left,
+        "own share": found.own_share,
+        "structured rest": found.structured_rest,
+        "axes": np.sin(found.axes_error) ** 2,
+        "agreement": agreed,
+        "leakage": np.nanmax(leaks),
+        "independence": p,
+    }
+    inliers = ~diffusion.graph.outliers
+    of_places = judge_places(factors, diffusion.points, inliers=inliers, sense="sum")
+    tests = judge(numbers, strict=True) + of_places
     return Evidence(tests, leakage=leaks, dependence=p, sense="sum")
 
 
@@ -335,12 +319,13 @@ def weigh_groups(
     """Return the evidence on factors that were found by triplets."""
     found, asked = len(factors), n_asked or len(factors)
     leaks = product.leakage(factors)
-    tests = (
-        judge("connected", grouping.n_pieces),
-        judge("groups", found / asked, found=found, asked=asked),
-        judge("completeness", product.completeness(spectrum, factors)),
-        judge("leakage", np.nanmax(leaks)),
-    )
+    numbers = {
+        "connected": grouping.n_pieces,
+        "groups": found / asked,
+        "completeness": product.completeness(spectrum, factors),
+        "leakage": np.nanmax(leaks),
+    }
+    tests = judge(numbers, found=found, asked=asked)
     assert grouping.cut is not None
     gap = grouping.cut.gap
     # A gap below 1e-6 is rounding of the bound.
@@ -353,7 +338,8 @@ def weigh_noise(evidence: Evidence, shares: Sequence[float]) -> Evidence:
     worst = int(np.argmin(shares))
     # Noise may move coordinates by more than they spread.
     share = max(0.0, float(shares[worst]))
-    return evidence.with_test(judge("reliability", share, noise_share=1 - share, factor=worst + 1))
+    tests = judge({"reliability": share}, noise_share=1 - share, factor=worst + 1)
+    return replace(evidence, tests=evidence.tests + tests)
 
 
 # The evidence on a sum some of whose terms have several factors.
@@ -377,30 +363,18 @@ def weigh_terms(of_sum: Evidence, inside: Mapping[int, Evidence]) -> Evidence:
     sizes = [inside[term].n_factors if term in inside else 1 for term in range(of_sum.n_factors)]
     tests = [test.of_term(term + 1) for term, each in inside.items() for test in each.tests]
     both = [of_sum, *inside.values()]
+    # Leakage between terms, and inside each of them.
+    leakage = np.repeat(np.repeat(of_sum.leakage, sizes, axis=0), sizes, axis=1)
+    # Numbers of the factors of each term, from 0.
+    members = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    for term, each in inside.items():
+        leakage[np.ix_(members[term], members[term])] = each.leakage
     return replace(
         of_sum,
         tests=(*of_sum.tests, *tests),
-        leakage=_leakage(of_sum.leakage, sizes, inside),
+        leakage=leakage,
         # Numbers that were not measured are nan, and do not count.
         null=float(np.fmax.reduce([each.null for each in both])),
         dependence=float(np.fmin.reduce([each.dependence for each in both])),
-        terms=_numbers(sizes),
+        terms=tuple(tuple((own + 1).tolist()) for own in members),
     )
-
-
-def _numbers(sizes: list[int]) -> tuple[tuple[int, ...], ...]:
-    """Numbers of the factors of each term, from 1."""
-    ends = np.cumsum(sizes).tolist()
-    return tuple(
-        tuple(range(end - size + 1, end + 1)) for size, end in zip(sizes, ends, strict=True)
-    )
-
-
-def _leakage(between: np.ndarray, sizes: list[int], inside: Mapping[int, Evidence]) -> np.ndarray:
-    """Leakage between all factors: that between terms, and inside each term."""
-    leakage = np.repeat(np.repeat(between, sizes, axis=0), sizes, axis=1)
-    ends = np.cumsum(sizes)
-    for term, each in inside.items():
-        own = slice(ends[term] - sizes[term], ends[term])
-        leakage[own, own] = each.leakage
-    return leakage

@@ -130,7 +130,7 @@ def _along(samples: np.ndarray) -> np.ndarray | None:
 # most one factor may be Gaussian (Comon, 1994).
 
 
-def gaussian_factors(placed: PlacedSamples, samples: np.ndarray) -> Measurement:
+def gaussian_factors(placed: PlacedSamples) -> Measurement:
     """Return the number of factors along which the samples are Gaussian.
 
     A factor is measured in the data's own units: by the part of the samples in the factor's
@@ -141,10 +141,8 @@ def gaussian_factors(placed: PlacedSamples, samples: np.ndarray) -> Measurement:
     >>> samples = rng.normal(size=(2000, 3)) * [3.0, 2.0, 0.0]
     >>> samples[:, 2] = rng.uniform(size=2000)
     >>> placed = place_samples(np.hsplit(samples, 3), [1, 1, 1], samples)
-    >>> gaussian_factors(placed, samples).value
+    >>> gaussian_factors(placed).value
     2.0
-
-    Shapes: samples (n, p).
     """
     fits = placed.local_fits
     planes, flat = [], []
@@ -154,7 +152,7 @@ def gaussian_factors(placed: PlacedSamples, samples: np.ndarray) -> Measurement:
         # A bent factor is identified by its bend. A half circle has .8 in a line.
         flat.append(share > 0.9)
     # Standard errors are below a hundredth.
-    some = samples[thinned(len(samples), 10_000)] @ placed.axes
+    some = placed.given[thinned(len(placed.given), 10_000)] @ placed.axes
     centred = some - some.mean(axis=0)
     # Coordinates along the directions of all factors together.
     coordinates = centred @ np.linalg.pinv(np.hstack(planes)).T

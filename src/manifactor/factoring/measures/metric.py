@@ -24,9 +24,6 @@ from manifactor._support.values import quotient
 from manifactor.factoring.measures import Measurement
 from manifactor.factoring.prediction import thinned
 
-# Samples for each coefficient of a fit, at least.
-SAMPLES_PER_COEFFICIENT = 5
-
 
 @dataclass(frozen=True)
 class LocalFits:
@@ -55,6 +52,7 @@ class PlacedSamples:
     axes: np.ndarray  # (p, q): orthonormal axes of the samples among the given columns
     nodes: np.ndarray  # samples at which fits are made
     n_near: int  # samples that one fit takes
+    given: np.ndarray  # (n_given, p): all samples
 
     @property
     def n_samples(self) -> int:
@@ -82,6 +80,20 @@ class PlacedSamples:
     def local_fits(self) -> LocalFits:
         """The local fits to the neighbourhoods of all nodes among all samples."""
         return self.fits(self.neighbours(np.arange(self.n_samples), self.n_near))
+
+    @cached_property
+    def halves(self) -> tuple[LocalFits, ...]:
+        """Local fits to random halves of the samples, at the same nodes."""
+        # Random, since samples may come in order; and always the same.
+        rng = np.random.default_rng(0)
+        halves = np.array_split(rng.permutation(self.n_samples), 2)
+        count = max(self.n_near // 2, _fewest_near(self.dimensions))
+        return tuple(map_threads(lambda half: self.fits(self.neighbours(half, count)), halves))
+
+    @property
+    def n_independent(self) -> float:
+        """Number of nodes whose neighbourhoods do not overlap."""
+        return max(1.0, self.n_samples / self.n_near)
 
     def fits(self, near: np.ndarray) -> LocalFits:
         """Return the local fits to neighbourhoods, (m, k) indices of samples."""
@@ -129,7 +141,6 @@ def place_samples(
     rows = thinned(np.flatnonzero(inliers), 10_000)
     # An embedding has no more directions than columns.
     dimensions = [min(d, p.shape[1]) for d, p in zip(dimensions, places, strict=True)]
-    least = SAMPLES_PER_COEFFICIENT * (1 + sum(dimensions))
     some = np.asarray(samples[rows], dtype=float)
     axes = _main_axes(some)
     placed = PlacedSamples(
@@ -141,11 +152,17 @@ def place_samples(
         # Wide enough to average errors of places over more than the kernel's bandwidth, and narrow
         # enough for a straight line. The share is fixed, so that the error of a fit falls as
         # samples are added.
-        n_near=max(least, int(1 / 20 * len(rows))),
+        n_near=max(_fewest_near(dimensions), int(1 / 20 * len(rows))),
+        given=samples,
     )
     for _ in range(2):
         placed = _in_lengths(placed)
     return placed
+
+
+def _fewest_near(dimensions: Sequence[int]) -> int:
+    """Fewest samples that a local fit takes: five for each of its coefficients."""
+    return 5 * (1 + sum(dimensions))
 
 
 def _main_axes(samples: np.ndarray) -> np.ndarray:
@@ -208,63 +225,39 @@ def _tangent(around: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray
 # The metric in two halves of the samples: angles between factors, and lengths along them.
 
 
-@dataclass(frozen=True)
-class MetricHalves:
-    """Local fits to each half of the samples at the same nodes."""
-
-    placed: PlacedSamples
-    fits: tuple[LocalFits, LocalFits]
-
-    @property
-    def n_independent(self) -> float:
-        """Number of nodes whose neighbourhoods do not overlap."""
-        return max(1.0, self.placed.n_samples / self.placed.n_near)
-
-
-def metric_halves(placed: PlacedSamples) -> MetricHalves:
-    """Return local fits to random halves of the samples."""
-    # Random, since samples may come in order; and always the same.
-    rng = np.random.default_rng(0)
-    halves = np.array_split(rng.permutation(placed.n_samples), 2)
-    fewest = SAMPLES_PER_COEFFICIENT * (1 + sum(placed.dimensions))
-    count = max(placed.n_near // 2, fewest)
-    first, second = map_threads(lambda half: placed.fits(placed.neighbours(half, count)), halves)
-    return MetricHalves(placed, (first, second))
-
-
-def skew(halves: MetricHalves) -> Measurement:
+def skew(placed: PlacedSamples) -> Measurement:
     """Return the mean cosine between directions of different factors, 0 on a product.
 
     The largest over pairs of factors that are curves. A torus whose lattice has an angle of 80
     degrees has .17, a parallelogram of 60 degrees .5.
     """
-    return _largest_over_pairs(_mean_cosine, halves)
+    return _largest_over_pairs(_mean_cosine, placed)
 
 
-def crossing(halves: MetricHalves) -> Measurement:
+def crossing(placed: PlacedSamples) -> Measurement:
     """Return the root mean square cosine that depends on the places on both factors.
 
     The largest over pairs of factors; 0 on a product, .14 where the ends of a rectangle of 2.5 : 1
     are rounded. A cosine that depends on one place alone is an error of the coordinates, not of the
     product: a product with places f and g is still one if f is replaced by f + h(g).
     """
-    return _largest_over_pairs(_joint_cosine, halves)
+    return _largest_over_pairs(_joint_cosine, placed)
 
 
-def _largest_over_pairs(measure: Callable[..., Measurement], halves: MetricHalves) -> Measurement:
-    pairs = combinations(range(len(halves.placed.places)), 2)
-    found = [measure(halves, f, g) for f, g in pairs]
+def _largest_over_pairs(measure: Callable[..., Measurement], placed: PlacedSamples) -> Measurement:
+    pairs = combinations(range(len(placed.places)), 2)
+    found = [measure(placed, f, g) for f, g in pairs]
     return max(found, key=lambda cosine: cosine.value)
 
 
-def _mean_cosine(halves: MetricHalves, f: int, g: int) -> Measurement:
+def _mean_cosine(placed: PlacedSamples, f: int, g: int) -> Measurement:
     """Mean cosine of two factors; 0 where one of them is not a curve."""
-    first, second = (_cosines(halves, half, f, g) for half in (0, 1))
+    first, second = (_cosines(placed, fits, f, g) for fits in placed.halves)
     if first.shape[1:] != (1, 1):
         return Measurement(0.0, 0.0)
     cosines = (first + second)[:, 0, 0] / 2
-    error = cosines.std() / np.sqrt(halves.n_independent)
-    error += 2 * _tilt_by_chance(halves.placed, f, g)
+    error = cosines.std() / np.sqrt(placed.n_independent)
+    error += 2 * _tilt_by_chance(placed, f, g)
     value = abs(float(cosines.mean()))
     return Measurement(value, min(value, float(error)))
 
@@ -283,13 +276,13 @@ def _tilt_by_chance(placed: PlacedSamples, f: int, g: int) -> float:
     return float(ratio / np.sqrt(placed.n_samples))
 
 
-def _joint_cosine(halves: MetricHalves, f: int, g: int) -> Measurement:
+def _joint_cosine(placed: PlacedSamples, f: int, g: int) -> Measurement:
     """Root mean square of the cosine's part that depends on both places."""
-    near = [_nodes_near(halves.placed, factor) for factor in (f, g)]
-    first, second = (_interaction(_cosines(halves, half, f, g), near) for half in (0, 1))
+    near = [_nodes_near(placed, factor) for factor in (f, g)]
+    first, second = (_interaction(_cosines(placed, fits, f, g), near) for fits in placed.halves)
     # The inner product of the two estimates, whatever frames they are written in.
     squares = np.clip((first * second).sum(axis=(1, 2)), -1.0, 1.0)
-    return _root(squares, halves)
+    return _root(squares, placed)
 
 
 def _interaction(values: np.ndarray, near: Sequence[np.ndarray]) -> np.ndarray:
@@ -312,18 +305,17 @@ def _nodes_near(placed: PlacedSamples, factor: int) -> np.ndarray:
     return without_itself(near, np.arange(len(place)))
 
 
-def _cosines(halves: MetricHalves, half: int, f: int, g: int) -> np.ndarray:
+def _cosines(placed: PlacedSamples, fits: LocalFits, f: int, g: int) -> np.ndarray:
     """Cosines between two factors' directions, as matrices.
 
     (m, 1, 1) where both factors are curves. The directions of a surface have no common frame, so
     that they are written as directions among its places.
     """
-    fits = halves.fits[half]
     of_f, of_g = (np.sqrt(_squared_length(fits, h)) for h in (f, g))
     across = fits.metric[:, fits.directions[f], fits.directions[g]]
     lengths = (of_f * of_g)[:, None, None]
     cosines = np.clip(quotient(across, lengths), -1.0, 1.0)
-    left, right = (_written(halves.placed, fits, factor) for factor in (f, g))
+    left, right = (_written(placed, fits, factor) for factor in (f, g))
     return left @ cosines @ right.transpose(0, 2, 1)
 
 
@@ -353,34 +345,34 @@ def _squared_length(fits: LocalFits, f: int) -> np.ndarray:
     return np.clip(mean, usual / 16, usual * 16)
 
 
-def modulation_in_data(halves: MetricHalves) -> Measurement:
+def modulation_in_data(placed: PlacedSamples) -> Measurement:
     """Return the relative spread of lengths along one factor over the others.
 
     Lengths are compared at the same place on the factor. The largest over the factors; 0 on a
     product, .27 on a cone frustum whose radius falls to .4 of its own.
     """
-    factors = range(len(halves.placed.places))
-    return max((_modulation_of(halves, f) for f in factors), key=lambda found: found.value)
+    factors = range(len(placed.places))
+    return max((_modulation_of(placed, f) for f in factors), key=lambda found: found.value)
 
 
-def _modulation_of(halves: MetricHalves, f: int) -> Measurement:
+def _modulation_of(placed: PlacedSamples, f: int) -> Measurement:
     """Modulation of one factor."""
-    near = _nodes_near(halves.placed, f)
+    near = _nodes_near(placed, f)
     changes = []
-    for fits in halves.fits:
+    for fits in placed.halves:
         length = np.log(_squared_length(fits, f)) / 2
         changes.append(length - length[near].mean(axis=1))
     # The mean of k nodes has a k-th of the variance itself.
     squares = changes[0] * changes[1] / (1 + 1 / near.shape[1])
-    return _root(squares, halves)
+    return _root(squares, placed)
 
 
-def _root(squares: np.ndarray, halves: MetricHalves) -> Measurement:
+def _root(squares: np.ndarray, placed: PlacedSamples) -> Measurement:
     """Root of the mean of squares.
 
     Its noise is how much smaller the root is if the mean is smaller by its standard error.
     """
     mean = float(squares.mean())
-    error = float(squares.std()) / np.sqrt(halves.n_independent)
+    error = float(squares.std()) / np.sqrt(placed.n_independent)
     value = np.sqrt(max(mean, 0.0))
     return Measurement(value, value - np.sqrt(max(mean - error, 0.0)))

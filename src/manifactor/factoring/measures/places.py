@@ -1,8 +1,7 @@
-"""Coordinates on the factors, called places: do they fill their ranges, fold, or have poles?"""
+"""Coordinates on the factors, called places: do they fill their ranges, fold, have poles, move?"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
 from math import ceil
 
@@ -15,6 +14,7 @@ from manifactor._support.values import ceil_div
 from manifactor.factoring.measures import Measurement
 from manifactor.factoring.measures.metric import PlacedSamples
 from manifactor.factoring.prediction import thinned
+from manifactor.spectral.preparation import Preparation
 
 
 def filling(placed: PlacedSamples) -> Measurement:
@@ -108,9 +108,7 @@ def folds(placed: PlacedSamples) -> Measurement:
     >>> folds(folded).value > 0.5
     True
     """
-    compared, fits = map_threads(
-        lambda work: work(), [partial(_compare, placed), lambda: placed.local_fits]
-    )
+    compared, fits = _compare(placed), placed.local_fits
     # The fit that each sample takes its directions from.
     joint = placed.joint
     fit_of = KDTree(joint[placed.nodes]).query(joint[compared.asked])[1]
@@ -243,3 +241,33 @@ def poles(places: Sequence[np.ndarray], samples: np.ndarray) -> Measurement:
         whole = place[thin].var(axis=0).sum()
         counts.append(int((around > 0.5 * whole).sum()))
     return Measurement(max(counts) / k)
+
+
+# How far noise of known size moves the places of samples on the factors.
+
+
+def prepared_noise(
+    noise: np.ndarray, n_samples: int, *, preparation: Preparation | None, rng: np.random.Generator
+) -> np.ndarray:
+    """Return noise of so many samples as it is after their preparation.
+
+    In principal components C, noise with standard deviations s in the columns has the covariance C'
+    diag(s^2) C = R' R, where R is the triangular factor of diag(s) C. Only as many numbers are
+    drawn as there are components, not as there are columns.
+
+    Shapes: noise (n_features,) -> (n_samples, n_prepared).
+    """
+    if preparation is None:
+        return noise * rng.normal(size=(n_samples, len(noise)))
+    root = np.linalg.qr(noise[:, None] * preparation.components, mode="r")
+    return rng.normal(size=(n_samples, len(root))) @ root
+
+
+def signal_share(before: np.ndarray, after: np.ndarray) -> float:
+    """Return the share of the variance of places that noise leaves, which moves them.
+
+    One less the mean squared displacement over the variance.
+    """
+    # Embeddings have near values at near places, those of a circle across 0, too.
+    spread = ((before - before.mean(axis=0)) ** 2).sum()
+    return float(1 - ((after - before) ** 2).sum() / spread)
