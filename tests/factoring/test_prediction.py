@@ -1,10 +1,41 @@
 import numpy as np
 import pytest
+from sklearn.neighbors import NearestNeighbors
 
 from manifactor.factoring import prediction
-from manifactor.factoring.prediction import has_edge, leaves_noise, predictability, thinned
+from manifactor.factoring.prediction import (
+    has_edge,
+    leaves_noise,
+    neighbour_means,
+    predictability,
+    thinned,
+    without_itself,
+)
 
 from .places import ring
+
+
+@pytest.mark.parametrize("n_columns", [1, 2])
+def test_values_are_averaged_over_neighbours_without_the_sample(rng, n_columns):
+    source, values = rng.normal(size=(300, n_columns)), rng.normal(size=(300, 3))
+    near = NearestNeighbors(n_neighbors=5).fit(source).kneighbors(return_distance=False)
+    np.testing.assert_allclose(neighbour_means(source, 5)(values), values[near].mean(axis=1))
+
+
+@pytest.mark.parametrize("n_columns", [1, 2])
+def test_the_mean_around_one_of_many_copies_does_not_depend_on_its_own_value(rng, n_columns):
+    # Eight places of 25 copies each: most samples are none of their own neighbours.
+    source = np.repeat(rng.normal(size=(8, n_columns)), 25, axis=0)
+    values = rng.normal(size=(200, 1))
+    means = neighbour_means(source, 5)
+    before = means(values)
+    for sample in (0, 12, 24, 199):
+        changed = values.copy()
+        changed[sample] += 100.0
+        assert means(changed)[sample] == pytest.approx(before[sample])
+    # With many copies, the last neighbour is left out.
+    found = without_itself(np.array([[3, 0, 1], [4, 5, 6]]), np.array([0, 2]))
+    np.testing.assert_array_equal(found, [[3, 1], [4, 5]])
 
 
 def test_independent_arrays_predict_nothing_of_each_other(rng):

@@ -9,10 +9,9 @@ from scipy.spatial import KDTree
 from sklearn.utils import gen_batches
 
 from manifactor._support.parameters import Choice
-from manifactor._support.regression import neighbour_sums, without_itself
 from manifactor._support.values import quotient
 from manifactor.factoring.factor import Factor
-from manifactor.factoring.prediction import thinned
+from manifactor.factoring.prediction import local_weights, neighbour_sums, shares_left
 from manifactor.factoring.shapes import angle_of, on_circle, unit_vectors
 
 
@@ -134,23 +133,16 @@ def choose_window(space: PlaceSpace, values: np.ndarray) -> Choice:
 
     Shapes: values (n, q).
     """
-    n = len(values)
-    # The mean square of 300 samples is accurate to 8 %.
-    some = thinned(n, 300)
-    ladder = _ladder(space.n_slopes, n)
-    at = space.places[some]
-    near = space.nearest(at, ladder[-1] + 1)
-    near = without_itself(near, some)
-    total = float(((values[some] - values.mean(axis=0)) ** 2).sum())
-    left = {}
-    for count in ladder:
-        weights = _weights(space, at, near[:, :count])
-        predicted = neighbour_sums(weights, near[:, :count], values)[:, 0]
-        left[count] = quotient(float(((values[some] - predicted) ** 2).sum()), total)
-    best = min(ladder, key=lambda count: left[count])
+    places = space.places
+    left = shares_left(
+        values,
+        _ladder(space.n_slopes, len(values)),
+        lambda some, count: space.nearest(places[some], count),
+        lambda some, near: _weights(space, places[some], near),
+    )
     tried = ", ".join(f"{count}: {share:.2g}" for count, share in left.items())
     return Choice(
-        best,
+        min(left, key=left.__getitem__),
         "of samples left out, it predicts most (share of the variance not predicted, "
         f"by the number of neighbours: {tried})",
     )
@@ -193,23 +185,7 @@ def _weights(space: PlaceSpace, at: np.ndarray, near: np.ndarray) -> np.ndarray:
     offsets = space.offsets(at, near)
     kernel = _tricube(np.linalg.norm(offsets, axis=1))[:, None]
     kernel = kernel / kernel.sum(axis=2, keepdims=True)
-    centre = (offsets * kernel).sum(axis=2, keepdims=True)
-    off = offsets - centre
-    spread = (off * kernel) @ off.transpose(0, 2, 1)
-    n_slopes = spread.shape[1]
-    # Places on a surface extend in fewer directions than they have columns, and have no slope
-    # along the others.
-    ridge = 1e-3 * np.trace(spread, axis1=1, axis2=2) / n_slopes
-    ridge = ridge + np.finfo(float).tiny
-    spread = spread + ridge[:, None, None] * np.eye(n_slopes)
-    shift = np.linalg.solve(spread, -centre)
-    # The squared distance from the mean place, in variances.
-    far = -(centre * shift).sum(axis=1, keepdims=True)
-    # At the end of an interval, or in a corner, it is 3 along each dimension; beyond 4, where there
-    # are no samples, slopes would be extrapolated.
-    most = 4.0 * n_slopes
-    shift = shift * np.sqrt(np.minimum(1, most / np.maximum(far, most)))
-    return kernel * (1 + shift.transpose(0, 2, 1) @ off)
+    return local_weights(offsets, kernel, ridge=1e-3, reach=4.0)[0]
 
 
 def _tricube(distances: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from manifactor.factoring.measures import Measurement
 from manifactor.factoring.measures.metric import PlacedSamples
-from manifactor.factoring.prediction import thinned
+from manifactor.factoring.prediction import thinned, whitened
 from manifactor.spectral.neighbors import chosen
 
 
@@ -176,9 +176,8 @@ def _mean_plane(slopes: np.ndarray) -> tuple[np.ndarray, float]:
 
 def _is_gaussian(part: np.ndarray) -> bool:
     """Whether samples, (n, d), have a Gaussian's moments and distances."""
-    left = np.linalg.svd(part - part.mean(axis=0), full_matrices=False)[0]
-    n, dimension = left.shape
-    white = left * np.sqrt(n)
+    white, _ = whitened(part)
+    n, dimension = white.shape
     squares = (white**2).sum(axis=1)
     fourth = float((squares**2).mean()) / (dimension * (dimension + 2)) - 1
     # One standard error of each number is added to what is allowed.

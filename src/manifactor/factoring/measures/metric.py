@@ -18,11 +18,10 @@ from itertools import combinations
 import numpy as np
 from scipy.spatial import KDTree
 
-from manifactor._support.regression import neighbour_sums, without_itself
 from manifactor._support.threads import cores, map_threads
 from manifactor._support.values import quotient
 from manifactor.factoring.measures import Measurement
-from manifactor.factoring.prediction import thinned
+from manifactor.factoring.prediction import local_weights, nearest_others, neighbour_sums, thinned
 
 
 @dataclass(frozen=True)
@@ -98,27 +97,24 @@ class PlacedSamples:
     def fits(self, near: np.ndarray) -> LocalFits:
         """Return the local fits to neighbourhoods, (m, k) indices of samples."""
         tangents = [
-            _tangent(_centred(place[near]), dimension)
+            _tangent(place[near], dimension)
             for place, dimension in zip(self.places, self.dimensions, strict=True)
         ]
-        moves = np.concatenate([inside for inside, _ in tangents], axis=2)
-        moves = moves.transpose(0, 2, 1)
-        normal = moves @ moves.transpose(0, 2, 1)
-        n_moves = moves.shape[1]
-        size = np.einsum("mdd->m", normal)
+        inside = np.concatenate([moves for moves, _ in tangents], axis=2).transpose(0, 2, 1)
+        n_moves, k = inside.shape[1:]
         # A neighbourhood may consist of copies of one sample.
-        size = np.maximum(size, np.finfo(float).eps * (size.max() or 1.0))
-        ridge = 1e-9 * size[:, None, None]
-        inverse = np.linalg.inv(normal + ridge * np.eye(n_moves))
+        floor = 1e-9 * np.finfo(float).eps * ((inside**2).sum(axis=(1, 2)).max() / k or 1.0)
+        even = np.full((1, 1, k), 1 / k)
+        _, moves, spread = local_weights(inside, even, ridge=1e-9 * n_moves, floor=floor)
         # Squares of samples far from the origin would lose their digits.
         samples = self.samples - self.samples.mean(axis=0)
-        joint = neighbour_sums(moves, near, samples)
+        joint, inverse = neighbour_sums(moves, near, samples), np.linalg.inv(spread)
         slopes = inverse @ joint
-        # What the fits leave of the samples' squares, with their moves of mean 0.
-        fitted = (slopes * (joint + ridge * slopes)).sum(axis=(1, 2))
-        rest = np.maximum(_squares_around_mean(samples, near) - fitted, 0.0)
-        freedom = max(1, near.shape[1] - 1 - n_moves)
-        noise = (rest / freedom)[:, None, None] * inverse
+        # What the fits leave of the samples' variance.
+        means = neighbour_sums(np.broadcast_to(even, (len(near), 1, k)), near, samples)[:, 0]
+        variance = (samples**2).sum(axis=1)[near].mean(axis=1) - (means**2).sum(axis=1)
+        rest = np.maximum(variance - (slopes * joint).sum(axis=(1, 2)), 0.0)
+        noise = (rest / max(1, k - 1 - n_moves))[:, None, None] * inverse
         frames = tuple(frame for _, frame in tangents)
         ends = np.cumsum(self.dimensions)
         return LocalFits(slopes, noise, frames, tuple(map(slice, ends - self.dimensions, ends)))
@@ -181,8 +177,7 @@ def _main_axes(samples: np.ndarray) -> np.ndarray:
 
 
 def _of_unit_spread(place: np.ndarray) -> np.ndarray:
-    spread = np.sqrt(place.var(axis=0).sum())
-    return place / spread if spread > 0 else place
+    return place / (np.sqrt(place.var(axis=0).sum()) or 1.0)
 
 
 def _in_lengths(placed: PlacedSamples) -> PlacedSamples:
@@ -196,29 +191,13 @@ def _in_lengths(placed: PlacedSamples) -> PlacedSamples:
     return replace(placed, places=tuple(places))
 
 
-def _squares_around_mean(samples: np.ndarray, near: np.ndarray) -> np.ndarray:
-    """Sum of squared distances from the mean of each neighbourhood, (m,)."""
-    k = near.shape[1]
-    means = neighbour_sums(np.full((len(near), 1, k), 1 / k), near, samples)[:, 0]
-    squares = (samples**2).sum(axis=1)[near].sum(axis=1)
-    return squares - k * (means**2).sum(axis=1)
-
-
-def _centred(values: np.ndarray) -> np.ndarray:
-    return values - values.mean(axis=1, keepdims=True)
-
-
 def _tangent(around: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """Places inside the main plane of each neighbourhood, and the plane.
+    """Places inside the main plane of each neighbourhood, around their mean, and the plane.
 
     (m, k, c) to (m, k, d) and (m, c, d).
     """
-    n_columns = around.shape[2]
-    if n_columns <= dimension:
-        plane = np.broadcast_to(np.eye(n_columns), (len(around), n_columns, n_columns))
-        return around, plane
-    spread = around.transpose(0, 2, 1) @ around
-    plane = np.linalg.eigh(spread)[1][:, :, -dimension:]
+    around = around - around.mean(axis=1, keepdims=True)
+    plane = np.linalg.eigh(around.transpose(0, 2, 1) @ around)[1][:, :, -dimension:]
     return around @ plane, plane
 
 
@@ -272,8 +251,7 @@ def _tilt_by_chance(placed: PlacedSamples, f: int, g: int) -> float:
     if any(placed.places[i].shape[1] > 1 for i in (f, g)):
         return 0.0
     lengths = [np.sqrt(placed.places[i].var(axis=0).sum()) for i in (f, g)]
-    ratio = max(lengths) / max(min(lengths), np.finfo(float).tiny)
-    return float(ratio / np.sqrt(placed.n_samples))
+    return float(quotient(max(lengths), min(lengths)) / np.sqrt(placed.n_samples))
 
 
 def _joint_cosine(placed: PlacedSamples, f: int, g: int) -> Measurement:
@@ -300,9 +278,7 @@ def _interaction(values: np.ndarray, near: Sequence[np.ndarray]) -> np.ndarray:
 def _nodes_near(placed: PlacedSamples, factor: int) -> np.ndarray:
     """Nodes of about the same place on a factor as each node, (m, k)."""
     place = placed.places[factor][placed.nodes]
-    count = min(21, len(place))
-    near = KDTree(place).query(place, count)[1]
-    return without_itself(near, np.arange(len(place)))
+    return nearest_others(place, np.arange(len(place)), 20)
 
 
 def _cosines(placed: PlacedSamples, fits: LocalFits, f: int, g: int) -> np.ndarray:

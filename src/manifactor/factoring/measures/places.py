@@ -1,19 +1,17 @@
 """Coordinates on the factors, called places: do they fill their ranges, fold, have poles, move?"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from math import ceil
 
 import numpy as np
 from scipy.spatial import KDTree
+from sklearn.neighbors import NearestNeighbors
 
-from manifactor._support.regression import without_itself
-from manifactor._support.threads import map_threads, over_cores
-from manifactor._support.values import ceil_div
+from manifactor._support.threads import map_threads
 from manifactor.factoring.measures import Measurement
 from manifactor.factoring.measures.metric import PlacedSamples
-from manifactor.factoring.prediction import thinned
+from manifactor.factoring.prediction import nearest_others, thinned
 from manifactor.spectral.preparation import Preparation
 
 
@@ -108,55 +106,47 @@ def folds(placed: PlacedSamples) -> Measurement:
     >>> folds(folded).value > 0.5
     True
     """
-    compared, fits = _compare(placed), placed.local_fits
+    # A share of 1 % is known to .3 %.
+    asked = thinned(placed.n_samples, 1000)
+    joint, fits = placed.joint, placed.local_fits
+    near = nearest_others(joint, asked, N_COMPARED)
+    far = _far_in_data(placed.samples, asked, near)
     # The fit that each sample takes its directions from.
-    joint = placed.joint
-    fit_of = KDTree(joint[placed.nodes]).query(joint[compared.asked])[1]
+    fit_of = KDTree(joint[placed.nodes]).query(joint[asked])[1]
 
     def folded(factor: int) -> float:
         others = np.delete(fits.slopes, fits.directions[factor], axis=1)
         planes = np.linalg.qr(others.transpose(0, 2, 1))[0][fit_of]
-        return _folded_share(placed, factor, compared, planes)
+        elsewhere = far & _lie_elsewhere(placed, factor, asked, near, planes)
+        # The share is a half where two branches are equally dense, and rarely below a third by
+        # chance.
+        return float((elsewhere.mean(axis=1) > 1 / 3).mean())
 
     share = max(map_threads(folded, range(len(fits.directions))))
-    error = np.sqrt(share * (1 - share) / len(compared.asked))
-    return Measurement(share, float(error))
+    return Measurement(share, float(np.sqrt(share * (1 - share) / len(asked))))
 
 
-@dataclass(frozen=True)
-class Compared:
-    """Some samples, and their neighbours by place."""
+def _far_in_data(samples: np.ndarray, asked: np.ndarray, near: np.ndarray) -> np.ndarray:
+    """Whether neighbours by place, (m, k), of some samples lie far away in the data.
 
-    asked: np.ndarray  # (m,): the samples
-    near: np.ndarray  # (m, k): their nearest neighbours by their places on all factors
-    far: np.ndarray  # (m, k): whether a neighbour by place lies far away in the data
-
-
-def _compare(placed: PlacedSamples) -> Compared:
-    """Samples drawn at random, and their neighbours by place."""
-    n, samples = placed.n_samples, placed.samples
-    # A share of 1 % is known to .3 %.
-    asked = thinned(n, 1000)
-    joint = placed.joint
-    near = KDTree(joint).query(joint[asked], min(N_COMPARED + 1, n))[1]
-    near = without_itself(near, asked)
-    reach = _reach(samples, asked, near.shape[1])
-    distances = ((samples[near] - samples[asked][:, None]) ** 2).sum(axis=2)
-    # A neighbour by place is near, whatever the factor's spread, up to 1.5 times the distance to
-    # the neighbour of the same rank in the data: images that share no pixels are all equally far
-    # apart.
-    return Compared(asked, near, distances > 1.5**2 * reach[:, None])
+    One is near, whatever the factor's spread, up to 1.5 times the distance to the neighbour of the
+    same rank in the data: images that share no pixels are all equally far apart.
+    """
+    centred = samples - samples.mean(axis=0)
+    # The nearest is the sample itself.
+    search = NearestNeighbors(n_neighbors=near.shape[1] + 1, algorithm="brute").fit(centred)
+    reach = search.kneighbors(centred[asked])[0][:, -1:]
+    return np.linalg.norm(samples[near] - samples[asked][:, None], axis=2) > 1.5 * reach
 
 
-def _folded_share(
-    placed: PlacedSamples, factor: int, compared: Compared, planes: np.ndarray
-) -> float:
-    """Share of the samples asked that are folded along one factor.
+def _lie_elsewhere(
+    placed: PlacedSamples, factor: int, asked: np.ndarray, near: np.ndarray, planes: np.ndarray
+) -> np.ndarray:
+    """Whether neighbours by place lie farther off along one factor than their places say, (m, k).
 
     `planes`, (m, p, d), are the directions of the other factors.
     """
     samples, place = placed.samples, placed.places[factor]
-    asked, near = compared.asked, compared.near
     moves = _across(samples[near] - samples[asked][:, None], planes)
     stride = place[near] - place[asked][:, None]
     # Twice, since places have errors of their own.
@@ -167,37 +157,12 @@ def _folded_share(
     # A difference of two samples has twice the noise of one.
     extent = max(0.0, _extent(placed, factor, asked, planes) - noise / 2)
     # Beyond half the spread along the factor: folds of a circle are 2 apart at most.
-    elsewhere = compared.far & (excess > 2 * noise + 0.5**2 * extent)
-    # The share is a half where two branches are equally dense, and rarely below a third by chance.
-    return float((elsewhere.mean(axis=1) > 1 / 3).mean())
-
-
-def _reach(samples: np.ndarray, asked: np.ndarray, count: int) -> np.ndarray:
-    """Squared distance of some samples to a nearest neighbour in the data, (m,)."""
-    centred = samples - samples.mean(axis=0)
-    squares = (centred**2).sum(axis=1)
-    # In one product: squares less twice the inner products.
-    left = np.column_stack([-2 * centred, np.ones(len(centred))])
-    right = np.column_stack([centred, squares])
-    # Distances in memory at a time; it steers no result.
-    n_blocks = ceil_div(len(asked) * len(samples), 2**21)
-
-    def reached(rows: np.ndarray) -> np.ndarray:
-        distances = left[rows] @ right.T
-        # The nearest is the sample itself.
-        distances.partition(count, axis=1)
-        return distances[:, count] + squares[rows]
-
-    blocks = np.array_split(asked, n_blocks)
-    return np.concatenate(list(over_cores(reached, blocks)))
+    return excess > 2 * noise + 0.5**2 * extent
 
 
 def _extent(placed: PlacedSamples, factor: int, asked: np.ndarray, planes: np.ndarray) -> float:
     """Mean square spread of the samples along a factor: what the others leave."""
-    others = placed.without(factor)
-    count = min(N_COMPARED + 1, placed.n_samples)
-    near = KDTree(others).query(others[asked], count)[1]
-    near = without_itself(near, asked)
+    near = nearest_others(placed.without(factor), asked, N_COMPARED)
     rest = placed.samples[asked] - placed.samples[near].mean(axis=1)
     rest = _across(rest[:, None], planes)
     # The mean of k neighbours has a k-th of their variance itself.

@@ -5,6 +5,7 @@ called places here, predict each other and the samples.
 """
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -180,12 +181,16 @@ def leakage(factors: Sequence[Factor]) -> np.ndarray:
     out = np.full((len(factors), len(factors)), np.nan)
     for i, source in enumerate(factors):
         others = [j for j in range(len(factors)) if j != i]
-        targets = [factors[j].embedding for j in others]
-        # All others at once, since the search for neighbours is what takes time.
-        columns = predictability(source.embedding, np.hstack(targets))
-        ends = np.cumsum([target.shape[1] for target in targets])[:-1]
-        out[i, others] = [part.mean() for part in np.split(columns, ends)]
+        out[i, others] = _mean_r2(source.embedding, [factors[j].embedding for j in others])
     return out
+
+
+def _mean_r2(places: np.ndarray, targets: Sequence[np.ndarray]) -> list[float]:
+    """R^2 with which places predict each target, the mean over its columns."""
+    # All targets at once, since the search for neighbours is what takes time.
+    columns = predictability(places, np.hstack(targets))
+    ends = np.cumsum([target.shape[1] for target in targets])[:-1]
+    return [float(part.mean()) for part in np.split(columns, ends)]
 
 
 def dependence(
@@ -212,11 +217,7 @@ def dependence(
 
 def _correlation(features: Sequence[np.ndarray]) -> float:
     """Sum of squared correlations between orthonormal features of all pairs."""
-    total = 0.0
-    for i, one in enumerate(features):
-        for other in features[:i]:
-            total += float(((one.T @ other) ** 2).sum())
-    return total
+    return sum(float(((one.T @ other) ** 2).sum()) for one, other in combinations(features, 2))
 
 
 def _features(places: np.ndarray, by_ranks: bool) -> np.ndarray:
@@ -290,9 +291,4 @@ def least_explained_part(
     parts = [
         coordinates @ part.reading for part in independent_parts(coordinates) if not part.gaussian
     ]
-    if not parts:
-        return 1.0
-    # All parts at once, since the search for neighbours is what takes time.
-    r2 = predictability(places, np.hstack(parts))
-    ends = np.cumsum([part.shape[1] for part in parts])[:-1]
-    return float(min(share.mean() for share in np.split(r2, ends)))
+    return min(_mean_r2(places, parts)) if parts else 1.0
