@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from manifactor._support.errors import warn_caller
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.judging.evidence import DataKnown
-from manifactor.factoring.judging.weighing import density_of, is_uneven
+from manifactor.factoring.methods import density_of, is_uneven
 
 # A column differs in scale if its spread is this many times that of the other columns, or the
 # other way round. Factors of a product may differ thirtyfold in size and still be found.

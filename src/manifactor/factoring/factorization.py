@@ -20,7 +20,7 @@ from manifactor._support.workers import PickledFields
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.gradients.division import Split
 from manifactor.factoring.gradients.peeling import MAX_FACTORS
-from manifactor.factoring.inversion import PlaceSpace, choose_window, place_space
+from manifactor.factoring.inversion import PlaceSpace, choose_window
 from manifactor.factoring.judging.criteria import SENSES
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.factoring.maxcut import Cut
@@ -100,16 +100,15 @@ def checked_noise(noise, X) -> np.ndarray:
     """Return the noise of every column of samples as an array, if it can be used."""
     if sp.issparse(X):
         raise ValueError("`noise` cannot be used with precomputed distances. Leave it out.")
-    with suppress(TypeError, ValueError):  # words stay as they are, and are refused
-        noise = np.asarray(noise, dtype=float)
-    is_array = isinstance(noise, np.ndarray) and noise.dtype == float
-    known = is_array and noise.shape == (X.shape[1],) and bad_values(noise) is None
-    if not known or (noise < 0).any():
+    numbers = np.empty(0)
+    with suppress(TypeError, ValueError):  # words are refused
+        numbers = np.asarray(noise, dtype=float)
+    if numbers.shape != (X.shape[1],) or bad_values(numbers) or (numbers < 0).any():
         raise ValueError(
             "`noise` must hold a standard deviation of 0 or more, below 1e+150, for "
             f"each of the {X.shape[1]} columns; got {noise!r:.60}."
         )
-    return noise
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,11 @@ class Factorization(PickledFields):
 
     def places(self) -> PlaceSpace:
         """Return the places of the samples in the graph."""
-        return place_space(self.factors, self.in_graph)
+        return PlaceSpace(
+            tuple(factor.topology for factor in self.factors),
+            tuple(factor.embedding.shape[1] for factor in self.factors),
+            np.hstack([factor.embedding[self.in_graph] for factor in self.factors]),
+        )
 
     @cached_property
     def window(self) -> Choice:

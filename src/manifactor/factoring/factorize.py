@@ -19,24 +19,21 @@ from manifactor.factoring.factorization import (
     require_factoring,
 )
 from manifactor.factoring.gradients.peeling import MAX_FACTORS
-from manifactor.factoring.judging.criteria import CRITERIA
+from manifactor.factoring.judging.criteria import CRITERIA, judge
 from manifactor.factoring.judging.evidence import Evidence, NoProductStructureWarning
-from manifactor.factoring.judging.weighing import (
-    density_of,
-    is_uneven,
-    judge,
-    weigh_line,
-    weigh_noise,
-    weigh_terms,
-)
 from manifactor.factoring.measures.places import prepared_noise, signal_share
 from manifactor.factoring.methods import (
     attempt,
+    density_of,
     find_by_triplets,
     find_in_functions,
     find_in_more_functions,
     find_in_samples,
+    is_uneven,
     one_factor,
+    weigh_line,
+    weigh_noise,
+    weigh_terms,
 )
 from manifactor.factoring.placement import make_placer, place_blocks
 from manifactor.spectral.diffusion import Diffusion
@@ -201,15 +198,12 @@ def is_sound(found: Factorization | None) -> TypeGuard[Factorization]:
     """Return whether there are several factors and the coordinates on them are right."""
     if found is None or len(found.factors) < 2:
         return False
-
-    def is_wrong(name: str, net: float) -> bool:
+    return not any(
+        CRITERIA[test.name].coordinates == "wrong" or test.net > CRITERIA[test.name].wrong_beyond
+        for test in found.evidence.failed
         # A sum tells how well the axes of a Gaussian cloud are known, by a test of its own.
-        if name == "identified" and found.sum:
-            return False
-        criterion = CRITERIA[name]
-        return criterion.coordinates == "wrong" or net > criterion.wrong_beyond
-
-    return not any(is_wrong(test.name, test.net) for test in found.evidence.failed)
+        if not (found.sum and test.name == "identified")
+    )
 
 
 def _is_better(candidate: Factorization, best: Factorization | None, n_asked: int | None) -> bool:
@@ -242,6 +236,7 @@ def divide_terms(
     if found.sum is None or not is_sound(found):
         return found
     room = (n_asked or MAX_FACTORS) - len(found.factors)
+    factors: list[Factor] = []
     inside: dict[int, Factorization] = {}
     choices = dict(found.choices)
     # What the caller set for the samples, such as a bandwidth, need not fit a surface.
@@ -249,18 +244,32 @@ def divide_terms(
     spectral = DiffusionSettings(preparation="none", n_jobs=given.n_jobs, device=given.device)
     for term, factor in enumerate(found.factors):
         if factor.topology != "other" or room < 1:
+            factors.append(factor)
             continue
         points = found.sum.points(found.diffusion.samples, term)
         inner, warned = attempt(partial(_inside, points, spectral, most=room + 1, rng=rng))
-        choice = Choice(1, "the surface is not a product of lengths by itself")
-        if inner is not None and _is_nearly_a_product(inner):
+        if inner is None or not _is_nearly_a_product(inner):
+            factors.append(factor)
+            choice = Choice(1, "the surface is not a product of lengths by itself")
+        else:
             issue(warned)
             inside[term] = inner
+            factors += _factors_of(factor, inner)
             room -= len(inner.factors) - 1
             why = "the surface is a product of lengths by itself, or nearly"
             choice = Choice(len(inner.factors), why)
         choices[f"term {term + 1}"] = choice
-    return replace(_joined(found, inside), choices=choices)
+    if not inside:
+        return replace(found, choices=choices)
+    # Placing is written for the host's side of a device.
+    divided = tuple(
+        DividedTerm(term, len(inner.factors), inner.diffusion.settled())
+        for term, inner in inside.items()
+    )
+    evidence = weigh_terms(found.evidence, {term: inner.evidence for term, inner in inside.items()})
+    return replace(
+        found, factors=tuple(factors), evidence=evidence, divided=divided, choices=choices
+    )
 
 
 def _inside(
@@ -282,22 +291,6 @@ def _is_nearly_a_product(inner: Factorization) -> bool:
     """
     right = all(CRITERIA[test.name].coordinates == "right" for test in inner.evidence.failed)
     return is_sound(inner) and right and not inner.evidence.fails("skew")
-
-
-def _joined(found: Factorization, inside: dict[int, Factorization]) -> Factorization:
-    """The sum with the factors of the divided terms, and the evidence on all."""
-    if not inside:
-        return found
-    factors: list[Factor] = []
-    for term, factor in enumerate(found.factors):
-        factors += _factors_of(factor, inside[term]) if term in inside else [factor]
-    # Placing is written for the host's side of a device.
-    divided = tuple(
-        DividedTerm(term, len(inner.factors), inner.diffusion.settled())
-        for term, inner in inside.items()
-    )
-    evidence = weigh_terms(found.evidence, {term: inner.evidence for term, inner in inside.items()})
-    return replace(found, factors=tuple(factors), evidence=evidence, divided=divided)
 
 
 def _factors_of(term: Factor, inner: Factorization) -> list[Factor]:

@@ -1,6 +1,5 @@
 """Samples at places on the factors: local regression of samples on their places."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +9,6 @@ from sklearn.utils import gen_batches
 
 from manifactor._support.parameters import Choice
 from manifactor._support.values import quotient
-from manifactor.factoring.factor import Factor
 from manifactor.factoring.prediction import local_weights, neighbour_sums, shares_left
 from manifactor.factoring.shapes import angle_of, on_circle, unit_vectors
 
@@ -64,11 +62,9 @@ class PlaceSpace:
 
     def inside(self, at: np.ndarray) -> np.ndarray:
         """Return places with intervals cut at their ends and circles of radius 1."""
-        parts = [
-            _inside(topology, part)
-            for topology, part in zip(self.topologies, self.columns(at), strict=True)
-        ]
-        return np.hstack(parts)
+        moved = {"interval": lambda part: np.clip(part, 0, 1), "circle": _of_radius_one}
+        parts = zip(self.topologies, self.columns(at), strict=True)
+        return np.hstack([moved.get(topology, np.asarray)(part) for topology, part in parts])
 
     def columns(self, table: np.ndarray) -> list[np.ndarray]:
         """Return the columns of each factor."""
@@ -100,15 +96,6 @@ def even_steps(topology: str, n_frames: int) -> np.ndarray:
     return on_circle(2 * np.pi * np.arange(n_frames) / n_frames)
 
 
-def place_space(factors: Sequence[Factor], rows: np.ndarray | slice) -> PlaceSpace:
-    """Return the places of some of the fitted samples."""
-    return PlaceSpace(
-        topologies=tuple(factor.topology for factor in factors),
-        widths=tuple(factor.embedding.shape[1] for factor in factors),
-        places=np.hstack([factor.embedding[rows] for factor in factors]),
-    )
-
-
 def _offsets(topology: str, there: np.ndarray, here: np.ndarray) -> np.ndarray:
     """Return how neighbours, (m, k, c), lie from places, (m, c), on one factor.
 
@@ -116,16 +103,12 @@ def _offsets(topology: str, there: np.ndarray, here: np.ndarray) -> np.ndarray:
     """
     if topology != "circle":
         return there - here[:, None]
-    cosine = (there * here[:, None]).sum(axis=2)
-    sine = here[:, None, 0] * there[:, :, 1] - here[:, None, 1] * there[:, :, 0]
-    return np.arctan2(sine, cosine)[:, :, None]
+    turns = (there @ [1, 1j]) * (here @ [1, -1j])[:, None]
+    return np.angle(turns)[:, :, None]
 
 
-def _inside(topology: str, places: np.ndarray) -> np.ndarray:
-    """Return places of one factor, moved to the nearest ones that there are."""
-    if topology == "circle":
-        return on_circle(angle_of(places))
-    return np.clip(places, 0, 1) if topology == "interval" else places
+def _of_radius_one(places: np.ndarray) -> np.ndarray:
+    return on_circle(angle_of(places))
 
 
 def choose_window(space: PlaceSpace, values: np.ndarray) -> Choice:

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial import KDTree
+from sklearn.utils import gen_batches
 
 from manifactor._support.threads import cores
-from manifactor._support.values import ceil_div
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.sums.summands import Sum, confidence
@@ -39,9 +38,6 @@ class Placed(NamedTuple):
     confidence: np.ndarray
 
 
-# From samples to the distance and the index of the nearest one of the fit.
-Nearest = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-
 # From prepared samples, (n, n_features), to their places on each factor.
 Placer = Callable[[np.ndarray], list[Placed]]
 
@@ -62,23 +58,18 @@ def make_placer(found: Factorization, *, n_new: int) -> Placer:
         )
     if found.sum is None:
         return _placer(found.factors, found.diffusion, n_new)
-    # The factors of a divided term follow each other.
-    inside, first = {}, 0
-    divided = {each.term: each for each in found.divided}
-    for term in range(len(found.sum.summands)):
-        count = divided[term].n_factors if term in divided else 1
-        if term in divided:
-            own = found.factors[first : first + count]
-            inside[term] = _placer(own, divided[term].diffusion, n_new)
-        first += count
-    return partial(_place_on_terms, terms=found.sum, inside=inside)
+    inside = {}
+    for each in found.divided:
+        own = [found.factors[number - 1] for number in found.evidence.terms[each.term]]
+        inside[each.term] = _placer(own, each.diffusion, n_new)
+    return partial(_place_on_terms, found.sum, inside)
 
 
 def place_blocks(
     X: Any,
     placer: Placer,
     *,
-    prepare: Callable[[Any, int], np.ndarray] | None = None,
+    prepare: Callable[[Any, int], np.ndarray] = lambda some, first_row: some,
     block: int = 20_000,
 ) -> list[Placed]:
     """Return where samples lie on each factor, placed so many rows at a time.
@@ -87,16 +78,18 @@ def place_blocks(
 
     Shapes: X (n, n_features).
     """
-    rows = getattr(X, "iloc", X) if hasattr(X, "shape") else np.asarray(X)
-    n_samples = len(X) if isinstance(X, Sequence) else X.shape[0]
-    n_blocks = max(1, ceil_div(n_samples, block))
-    edges = np.linspace(0, n_samples, n_blocks + 1).astype(int).tolist()
-    blocks = []
-    for start, stop in pairwise(edges):
-        # Block by block: samples on disk are never in memory as a whole.
-        some = rows[start:stop]
-        blocks.append(placer(some if prepare is None else prepare(some, start)))
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    rows = getattr(X, "iloc", X)
+    # Block by block: samples on disk are never in memory as a whole.
+    slices = list(gen_batches(X.shape[0], block)) or [slice(0, 0)]
+    blocks = [placer(prepare(rows[some], some.start)) for some in slices]
     return [_joined(parts) for parts in zip(*blocks, strict=True)]
+
+
+def _joined(parts: Sequence[Placed]) -> Placed:
+    """Places of blocks of samples, one block after the other."""
+    columns = zip(*parts, strict=True)
+    return Placed(*(None if each[0] is None else np.concatenate(each) for each in columns))  # type: ignore[arg-type]
 
 
 def _placer(factors: Sequence[Factor], diffusion: Diffusion, n_new: int) -> Placer:
@@ -104,59 +97,54 @@ def _placer(factors: Sequence[Factor], diffusion: Diffusion, n_new: int) -> Plac
     # Beyond four bandwidths, as lengths, a new sample has no neighbours: the kernel exp(-16) is
     # 1e-7 there, nothing but rounding.
     reach = 4.0 * float(np.sqrt(diffusion.affinity.bandwidth.value))
-    if not is_combinable(diffusion):
-        return _general_placer(factors, diffusion, reach)
+    outliers, distinct = diffusion.graph.outliers, diffusion.graph.distinct
+    combinable = is_combinable(diffusion)
+    general = None
+    if outliers.any() or not combinable:
+        nearest = nearest_point(diffusion.samples)
+        general = partial(_place_block, factors, diffusion, nearest, reach)
+    if general is not None and not combinable:
+        return general
     effective = [factor.effective() for factor in factors]
     combinations = [factor.combinations for factor in effective]
-    functions = combined_functions(diffusion, np.hstack(combinations), reach=reach, n_new=n_new)
-    graph, stray = diffusion.graph, None
-    if graph.outliers.any():
-        tree = KDTree(diffusion.samples[graph.outliers])
-        stray = tree, _general_placer(factors, diffusion, reach)
     return partial(
         _place_combined,
-        factors=effective,
-        functions=functions,
-        ends=np.cumsum([each.shape[1] for each in combinations]),
-        confidence=[factor.confidence[graph.distinct] for factor in factors],
-        stray=stray,
-    )
-
-
-def _general_placer(factors: Sequence[Factor], diffusion: Diffusion, reach: float) -> Placer:
-    """Function that places samples by all functions, whatever kernel and search."""
-    return partial(
-        _place_block,
-        factors=factors,
-        diffusion=diffusion,
-        nearest=nearest_point(diffusion.samples),
-        reach=reach,
+        effective,
+        combined_functions(diffusion, np.hstack(combinations), reach=reach, n_new=n_new),
+        np.cumsum([each.shape[1] for each in combinations]),
+        [factor.confidence[distinct] for factor in factors],
+        None if general is None else (KDTree(diffusion.samples[outliers]), general),
     )
 
 
 def _place_block(
-    X: np.ndarray, factors: Sequence[Factor], diffusion: Diffusion, nearest: Nearest, reach: float
+    factors: Sequence[Factor],
+    diffusion: Diffusion,
+    nearest: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+    reach: float,
+    X: np.ndarray,
 ) -> list[Placed]:
-    """Places of prepared samples on each factor."""
+    """Places of prepared samples by all functions, whatever kernel and search.
+
+    `nearest` returns the distance and the index of the nearest sample of the fit.
+    """
     distance, index = nearest(X)
     far = distance > reach
     # Far samples have no kernel to be placed by, and would be refused by `extend`.
-    near = np.where(far[:, None], diffusion.samples[index], X)
-    functions = diffusion.extended(near)
-    out = []
-    for factor in factors:
-        confidence = np.where(far, 0.0, factor.confidence[index])
-        out.append(Placed(*factor.place(functions), confidence))
-    return out
+    functions = diffusion.extended(np.where(far[:, None], diffusion.samples[index], X))
+    return [
+        Placed(*factor.place(functions), np.where(far, 0.0, factor.confidence[index]))
+        for factor in factors
+    ]
 
 
 def _place_combined(
-    X: np.ndarray,
     factors: Sequence[Factor],
     functions: CombinedFunctions,
     ends: np.ndarray,
-    confidence: Sequence[np.ndarray],
+    confidences: Sequence[np.ndarray],
     stray: tuple[KDTree, Placer] | None,
+    X: np.ndarray,
 ) -> list[Placed]:
     """Places of prepared samples, by the functions that they are read from only.
 
@@ -166,30 +154,24 @@ def _place_combined(
     at = functions(X)
     far = at.distance > functions.reach
     values = np.split(at.combined, ends[:-1], axis=1)
-    out = []
-    for factor, own, known in zip(factors, values, confidence, strict=True):
-        sure = np.where(far, 0.0, known[at.nearest])
-        out.append(Placed(*factor.place_by(own), sure))
+    out = [
+        Placed(*factor.place_by(own), np.where(far, 0.0, known[at.nearest]))
+        for factor, own, known in zip(factors, values, confidences, strict=True)
+    ]
     if stray is None:
         return out
     outliers, place = stray
     off, _ = outliers.query(X, workers=cores())
     rows = np.flatnonzero((off < at.distance) | (at.company < LEAST_COMPANY))
-    if not len(rows):
-        return out
-    return [_with(*pair, rows) for pair in zip(out, place(X[rows]), strict=True)]
+    if len(rows):
+        for placed, others in zip(out, place(X[rows]), strict=True):
+            for own, other in zip(placed, others, strict=True):
+                if own is not None:
+                    own[rows] = other
+    return out
 
 
-def _with(places: Placed, others: Placed, rows: np.ndarray) -> Placed:
-    """Places, some rows of which are replaced by others."""
-    kept = [each if each is None else each.copy() for each in places]
-    for own, other in zip(kept, others, strict=True):
-        if own is not None:
-            own[rows] = other
-    return Placed(*kept)  # type: ignore[arg-type]
-
-
-def _place_on_terms(X: np.ndarray, terms: Sum, inside: Mapping[int, Placer]) -> list[Placed]:
+def _place_on_terms(terms: Sum, inside: Mapping[int, Placer], X: np.ndarray) -> list[Placed]:
     """Places of prepared samples on each factor of a sum."""
     found = terms.explain(X)
     out = []
@@ -200,12 +182,5 @@ def _place_on_terms(X: np.ndarray, terms: Sum, inside: Mapping[int, Placer]) -> 
             out.append(Placed(places, term.coordinate(places), sure))
             continue
         for placed in inside[number](found.means[number]):
-            both = np.minimum(placed.confidence, sure)
-            out.append(placed._replace(confidence=both))
+            out.append(placed._replace(confidence=np.minimum(placed.confidence, sure)))
     return out
-
-
-def _joined(parts: Sequence[Placed]) -> Placed:
-    """Places of blocks of samples, one block after the other."""
-    columns = zip(*parts, strict=True)
-    return Placed(*(None if each[0] is None else np.concatenate(each) for each in columns))  # type: ignore[arg-type]

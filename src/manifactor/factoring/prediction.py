@@ -52,15 +52,8 @@ def neighbour_means(source: np.ndarray, n_neighbors: int) -> Callable[[np.ndarra
         near = without_itself(near, np.arange(n))
     else:
         near = nearest_others(source, np.arange(n), n_neighbors)
-    # Every row has as many entries, so that the pointers of the CSR array are a range.
-    pointers = np.arange(n + 1) * n_neighbors
-    ones = np.ones(near.size)
-    around = sp.csr_array((ones, near.ravel(), pointers), shape=(n, n))
-
-    def means(values: np.ndarray) -> np.ndarray:
-        return (around @ values) / n_neighbors
-
-    return means
+    ones = np.ones((n, 1, n_neighbors))
+    return lambda values: neighbour_sums(ones, near, values)[:, 0] / n_neighbors
 
 
 def nearest_others(places: np.ndarray, some: np.ndarray, count: int) -> np.ndarray:

@@ -6,7 +6,8 @@ import pytest
 
 from manifactor import Evidence, ManifoldFactorizer, SampleWarning, datasets
 from manifactor.factoring.judging.criteria import CRITERIA, SENSES
-from manifactor.factoring.judging.weighing import (
+from manifactor.factoring.measures.density import evenness
+from manifactor.factoring.methods import (
     clusters_of_factors,
     judge_places,
     warn_of_few_samples,
@@ -14,7 +15,6 @@ from manifactor.factoring.judging.weighing import (
     weigh_sum,
     weigh_terms,
 )
-from manifactor.factoring.measures.density import evenness
 from manifactor.factoring.sums.independence import Directions
 from manifactor.factoring.sums.sheets import Sheet
 from manifactor.factoring.sums.summands import Sum, Summand

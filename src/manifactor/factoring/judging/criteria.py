@@ -4,6 +4,7 @@ A `Criterion` judges a measured value and returns a `Test`. `CRITERIA` has all o
 senses of a product that they apply in. The limits rest on the measurements in the comments.
 """
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from math import inf, sqrt
 from typing import Any, ClassVar
@@ -632,3 +633,14 @@ _OF_ONE = (
 )
 
 CRITERIA = {each.name: each for each in (*_OF_SEVERAL, *_OF_ONE)}
+
+
+def judge(measured: Mapping[str, float | Measurement], **more: Any) -> tuple[Test, ...]:
+    """Return the tests of measured numbers by the criteria of their names.
+
+    Each criterion takes of `more` what it knows: `n_samples`, `strict`, and words of its problem.
+    """
+    return tuple(
+        CRITERIA[name].judge(*(each if isinstance(each, Measurement) else (each,)), **more)
+        for name, each in measured.items()
+    )

@@ -12,14 +12,13 @@ density
     How even the samples are: clusters, samples on a line, Gaussian factors.
 """
 
-from dataclasses import dataclass
 from math import isnan
+from typing import NamedTuple
 
 NOT_MEASURED = float("nan")
 
 
-@dataclass(frozen=True)
-class Measurement:
+class Measurement(NamedTuple):
     """A number, and the part of it that is noise.
 
     >>> Measurement(0.5, 0.2).net, Measurement(0.5).net

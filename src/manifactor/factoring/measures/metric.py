@@ -63,10 +63,6 @@ class PlacedSamples:
         """Places on all factors side by side, (n, sum of c)."""
         return np.hstack(self.places)
 
-    def without(self, factor: int) -> np.ndarray:
-        """Return the places on all factors but one, side by side."""
-        return np.hstack([p for f, p in enumerate(self.places) if f != factor])
-
     def neighbours(self, rows: np.ndarray, count: int) -> np.ndarray:
         """Return for each node the nearest of some samples, (m, count), by place."""
         joint = self.joint

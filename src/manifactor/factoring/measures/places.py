@@ -162,7 +162,8 @@ def _lie_elsewhere(
 
 def _extent(placed: PlacedSamples, factor: int, asked: np.ndarray, planes: np.ndarray) -> float:
     """Mean square spread of the samples along a factor: what the others leave."""
-    near = nearest_others(placed.without(factor), asked, N_COMPARED)
+    others = placed.places[:factor] + placed.places[factor + 1 :]
+    near = nearest_others(np.hstack(others), asked, N_COMPARED)
     rest = placed.samples[asked] - placed.samples[near].mean(axis=1)
     rest = _across(rest[:, None], planes)
     # The mean of k neighbours has a k-th of their variance itself.
@@ -172,10 +173,6 @@ def _extent(placed: PlacedSamples, factor: int, asked: np.ndarray, planes: np.nd
 def _across(moves: np.ndarray, planes: np.ndarray) -> np.ndarray:
     """Moves, (m, k, p), without their parts in the planes, (m, p, d)."""
     return moves - (moves @ planes) @ planes.transpose(0, 2, 1)
-
-
-# Samples that are looked at for poles.
-POLE_SAMPLES = 10_000
 
 
 def poles(places: Sequence[np.ndarray], samples: np.ndarray) -> Measurement:
@@ -195,16 +192,13 @@ def poles(places: Sequence[np.ndarray], samples: np.ndarray) -> Measurement:
 
     Shapes: places (n, c), samples (n, p).
     """
-    thin = thinned(len(samples), POLE_SAMPLES)
-    some = np.asarray(samples[thin], dtype=float)
     # Few, so that a circle differs from a point however short it is.
-    k = min(10, len(some) - 1)
-    near = KDTree(some).query(some, k + 1)[1]
+    k = min(10, len(samples) - 1)
+    near = KDTree(samples).query(samples, k + 1)[1]
     counts = []
     for place in places:
-        around = place[thin][near].var(axis=1, ddof=1).sum(axis=1)
-        whole = place[thin].var(axis=0).sum()
-        counts.append(int((around > 0.5 * whole).sum()))
+        around = place[near].var(axis=1, ddof=1).sum(axis=1)
+        counts.append(int((around > 0.5 * place.var(axis=0).sum()).sum()))
     return Measurement(max(counts) / k)
 
 

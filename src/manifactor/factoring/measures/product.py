@@ -99,12 +99,12 @@ def agreement(full: Look, half: Look) -> float:
     whole = _lowest_and_all(full, half.part[thin], root)
     parts = _lowest_and_all(half, thin, root)
     # A half may find the factors in another order.
-    shares = np.empty((len(whole), len(parts)))
-    for i, (low, block) in enumerate(whole):
-        for j, (low_in_half, block_in_half) in enumerate(parts):
-            found_again = _share(low, block_in_half[:, :8])
-            found_before = _share(low_in_half, block[:, :8])
-            shares[i, j] = min(found_again, found_before)
+    shares = np.array(
+        [
+            [min(_share(low, others), _share(other_low, block)) for other_low, others in parts]
+            for low, block in whole
+        ]
+    )
     return float(shares[linear_sum_assignment(-shares)].min())
 
 
@@ -116,20 +116,19 @@ def best_agreement(full: Look, halves: Sequence[Look]) -> float:
 def _lowest_and_all(
     look: Look, rows: np.ndarray, root: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Lowest functions and all functions of each block of a look at some samples."""
+    """Lowest functions, and the lowest eight, of each block of a look at some samples.
+
+    Of mean 0 and norm 1 under the weights root**2, times root.
+    """
     functions = look.geometry.spectrum.functions[rows, 1:]
     out = []
     for block in look.blocks:
-        values = _centred(functions @ block, root)
+        values = functions @ block
+        values = (values - (root**2).T @ values) * root
+        values = values / np.linalg.norm(values, axis=0)
         count = batch_size(look.geometry.rayleigh(block))
-        out.append((values[:, :count], values))
+        out.append((values[:, :count], values[:, :8]))
     return out
-
-
-def _centred(values: np.ndarray, root: np.ndarray) -> np.ndarray:
-    """Columns of mean 0 and norm 1 under the weights root**2, times root."""
-    values = (values - (root**2).T @ values) * root
-    return values / np.linalg.norm(values, axis=0)
 
 
 def _share(functions: np.ndarray, others: np.ndarray) -> float:
