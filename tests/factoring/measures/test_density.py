@@ -57,7 +57,7 @@ def test_a_step_shows_clusters_and_a_cosine_does_not(rng):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_an_uneven_cloud_is_not_called_irreducible(rng):
-    X = rng.normal(size=(1000, 2))
+    X = rng.normal(size=(600, 2))
     fit = ManifoldFactorizer(sense="geometry", random_state=0).fit(X)
     assert (fit.verdict_, fit.evidence_.answer) == ("none", "cannot tell")
     assert "their density varies" in fit.evidence_.reason
