@@ -70,6 +70,7 @@ def nothing(*_, **__):
 def search(monkeypatch):
     """Search all senses of even samples, each of which finds what it is told to find."""
     monkeypatch.setattr(senses, "_may_try_others", lambda *_: True)
+    monkeypatch.setattr(senses, "is_uneven", lambda *_: False)
     monkeypatch.setattr(senses, "density_of", lambda *_: None)
 
     def searched(*, n_asked=None, **found):

@@ -317,7 +317,9 @@ def with_data_known(
         n_samples=len(found.diffusion.graph.distinct),
         n_columns=0 if sp.issparse(X) else X.shape[1],
         noise=_noise_share(found, X, noise),
-        uneven=is_uneven(density_of(found.diffusion)),
+        # Only halves of the samples that differ lead to advice on it.
+        uneven=evidence.fails("agreement", "uncertainty")
+        and is_uneven(density_of(found.diffusion)),
         circles=any(factor.topology == "circle" for factor in found.factors),
         columns=remedy(columns, names),
     )

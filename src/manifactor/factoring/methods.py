@@ -261,7 +261,7 @@ def weigh_one(peeled: Peeled, *, sense: str = "geometry") -> Evidence:
     shares = max((clusters_of_function(function) for function in lowest.T), key=len)
     numbers = {"samples": n, "uncertainty": noise if might_divide else 0.0, "clusters": len(shares)}
     even = density_of(peeled.diffusion)
-    if even is not None:
+    if peeled.diffusion.points is not None:
         numbers["evenness"] = even.spread
     if peeling.refused is not None:
         numbers["further product"] = peeling.refused.product_share
@@ -273,7 +273,7 @@ def weigh_one(peeled: Peeled, *, sense: str = "geometry") -> Evidence:
         numbers,
         samples=n,
         sizes=clusters_in_words(shares),
-        ratio=even and even.ratio,
+        ratio=even.ratio,
         functions=len(look.geometry.eigenvalues),
     )
     _warn_if_unsure(tests, n, even)
@@ -299,20 +299,20 @@ def noise_of(split: Split) -> float:
     return float(split.noise.max(initial=0))
 
 
-def density_of(diffusion: Diffusion) -> Evenness | None:
-    """Return how even the samples are; None where only distances are known."""
+def density_of(diffusion: Diffusion) -> Evenness:
+    """Return how even the samples are; nan where only distances are known."""
     if diffusion.points is None:
-        return None
+        return Evenness(NOT_MEASURED, NOT_MEASURED)
     samples = chosen(diffusion.points, diffusion.graph.distinct)
     return evenness(np.asarray(samples), diffusion.dimension)
 
 
-def is_uneven(density: Evenness | None) -> bool:
+def is_uneven(density: Evenness) -> bool:
     """Return whether the density varies more than that of even samples."""
-    return density is not None and density.spread > CRITERIA["evenness"].limit
+    return density.spread > CRITERIA["evenness"].limit
 
 
-def _warn_if_unsure(tests: Sequence[Test], n_samples: int, even: Evenness | None) -> None:
+def _warn_if_unsure(tests: Sequence[Test], n_samples: int, even: Evenness) -> None:
     """Warn if the first test, of the number of samples, or the second, of q, fails."""
     enough, certain = tests[:2]
     if not enough.passed:
@@ -332,14 +332,14 @@ def _warn_if_unsure(tests: Sequence[Test], n_samples: int, even: Evenness | None
         )
 
 
-def warn_of_few_samples(enough: int, what: str, even: Evenness | None) -> None:
+def warn_of_few_samples(enough: int, what: str, even: Evenness) -> None:
     """Warn of few or noisy samples, with the number that would help.
 
     The noise of even samples falls with their number. Uneven samples have tails, where functions
     are peaks on single samples; more samples only show more of the tails.
     """
     remedy = f"About {enough} samples would help."
-    if even is not None and is_uneven(even):
+    if is_uneven(even):
         remedy = (
             f"Their density varies {even.ratio:.2g}-fold, so that more samples of the "
             "same kind may not help."
@@ -432,7 +432,9 @@ def weigh(
             "lowest functions": partial(product.explained, factors, lowest, inliers),
             "parts": partial(product.least_explained_part, factors, points, inliers),
             "leakage": partial(product.leakage, factors),
-            "agreement": partial(product.best_agreement, full, halves),
+            "agreement": lambda: max(
+                (product.agreement(full, half) for half in halves), default=0.0
+            ),
             "dependence": partial(product.dependence, factors, by_ranks=False, rng=rng),
             "places": partial(judge_places, factors, points, inliers=inliers, sense=sense),
         }

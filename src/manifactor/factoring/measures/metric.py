@@ -220,9 +220,7 @@ def crossing(placed: PlacedSamples) -> Measurement:
 
 
 def _largest_over_pairs(measure: Callable[..., Measurement], placed: PlacedSamples) -> Measurement:
-    pairs = combinations(range(len(placed.places)), 2)
-    found = [measure(placed, f, g) for f, g in pairs]
-    return max(found, key=lambda cosine: cosine.value)
+    return max(measure(placed, f, g) for f, g in combinations(range(len(placed.places)), 2))
 
 
 def _mean_cosine(placed: PlacedSamples, f: int, g: int) -> Measurement:
@@ -323,20 +321,16 @@ def modulation_in_data(placed: PlacedSamples) -> Measurement:
     Lengths are compared at the same place on the factor. The largest over the factors; 0 on a
     product, .27 on a cone frustum whose radius falls to .4 of its own.
     """
-    factors = range(len(placed.places))
-    return max((_modulation_of(placed, f) for f in factors), key=lambda found: found.value)
+    return max(_modulation_of(placed, factor) for factor in range(len(placed.places)))
 
 
 def _modulation_of(placed: PlacedSamples, f: int) -> Measurement:
     """Modulation of one factor."""
     near = _nodes_near(placed, f)
-    changes = []
-    for fits in placed.halves:
-        length = np.log(_squared_length(fits, f)) / 2
-        changes.append(length - length[near].mean(axis=1))
+    lengths = [np.log(_squared_length(fits, f)) / 2 for fits in placed.halves]
+    one, other = (length - length[near].mean(axis=1) for length in lengths)
     # The mean of k nodes has a k-th of the variance itself.
-    squares = changes[0] * changes[1] / (1 + 1 / near.shape[1])
-    return _root(squares, placed)
+    return _root(one * other / (1 + 1 / near.shape[1]), placed)
 
 
 def _root(squares: np.ndarray, placed: PlacedSamples) -> Measurement:

@@ -74,7 +74,7 @@ def _products_below(
 
     Those whose sum is below the limit; the constant is a function of every factor.
     """
-    n = len(factors[0].functions[thin])
+    n = len(thin)
     products, sums = np.ones((n, 1)), np.zeros(1)
     for factor in factors:
         functions = np.column_stack([np.ones(n), factor.functions[thin]])
@@ -106,11 +106,6 @@ def agreement(full: Look, half: Look) -> float:
         ]
     )
     return float(shares[linear_sum_assignment(-shares)].min())
-
-
-def best_agreement(full: Look, halves: Sequence[Look]) -> float:
-    """Return the `agreement` of the better half, 0 where no half shows factors."""
-    return max((agreement(full, half) for half in halves), default=0.0)
 
 
 def _lowest_and_all(
