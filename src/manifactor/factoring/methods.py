@@ -5,7 +5,7 @@ Each of them finds factors, measures them, and returns them with the evidence.
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,6 @@ from manifactor.factoring.gradients.peeling import (
     MAX_FACTORS,
     Dimensions,
     Look,
-    Peeled,
     Peeling,
     peel,
     take_looks,
@@ -101,6 +100,17 @@ def one_factor(diffusion: Diffusion, evidence: Evidence, *, on_line: bool = Fals
 # Factors in the functions of a diffusion: blocks of orthogonal gradients.
 
 
+@dataclass(frozen=True)
+class Peeled:
+    """A peeling with what it was made of."""
+
+    diffusion: Diffusion  # whose functions were peeled; it may have more of them than the one given
+    peeling: Peeling
+    dimensions: Dimensions  # of the data and of the blocks that were found
+    sense: str  # of a product, which the diffusion is for
+    strict: bool  # whether it is a further chance to find a product
+
+
 def find_in_functions(
     diffusion: Diffusion,
     n_asked: int | None,
@@ -124,8 +134,7 @@ def find_in_functions(
         if longer is None:
             break
         diffusion = longer
-    peeled = Peeled(diffusion, peeling, dimensions)
-    return weigh_peeled(peeled, n_asked, sense=sense, strict=strict, rng=rng)
+    return weigh_peeled(Peeled(diffusion, peeling, dimensions, sense, strict), n_asked, rng=rng)
 
 
 def find_in_more_functions(
@@ -188,32 +197,25 @@ def as_many_as(asked: int | None, peeling: Peeling) -> list[np.ndarray]:
     return [*kept, rest if rest.shape[1] else np.hstack(joined)]
 
 
-def weigh_peeled(
-    peeled: Peeled,
-    n_asked: int | None,
-    *,
-    sense: str = "geometry",
-    strict: bool = False,
-    rng: np.random.Generator,
-) -> Factorization:
+def weigh_peeled(peeled: Peeled, n_asked: int | None, *, rng: np.random.Generator) -> Factorization:
     """Return the factors that peeled blocks describe, and the evidence for them."""
     diffusion, peeling = peeled.diffusion, peeled.peeling
     blocks = as_many_as(n_asked, peeling)
     if len(blocks) == 1:
-        found = None if n_asked else _with_refused(peeled, sense, rng)
+        found = None if n_asked else _with_refused(peeled, rng)
         if found is not None:
             return found
-        return Factorization((), weigh_one(peeled, sense=sense), diffusion, peeling.splits)
+        return Factorization((), weigh_one(peeled), diffusion, peeling.splits)
     factors = make_factors(
         diffusion.spectrum,
         [beside_constant(block) for block in blocks],
         geometry=peeling.looks[0].geometry,
     )
-    evidence = weigh(peeled, factors, sense=sense, strict=strict, rng=rng)
+    evidence = weigh(peeled, factors, rng=rng)
     return Factorization(factors, evidence, diffusion, peeling.splits)
 
 
-def _with_refused(peeled: Peeled, sense: str, rng: np.random.Generator) -> Factorization | None:
+def _with_refused(peeled: Peeled, rng: np.random.Generator) -> Factorization | None:
     """Factors of which some were refused, if only their lengths are not a product's.
 
     As on a surface of revolution: products of functions are not eigenfunctions there, but
@@ -225,10 +227,8 @@ def _with_refused(peeled: Peeled, sense: str, rng: np.random.Generator) -> Facto
     if samples is None or refused is None:
         return None
     dimensions = _dimensions(refused.peeling, peeled.diffusion)
-    everything = replace(peeled, peeling=refused.peeling, dimensions=dimensions)
-    found, warned = attempt(
-        partial(weigh_peeled, everything, None, sense=sense, strict=True, rng=rng)
-    )
+    everything = replace(peeled, peeling=refused.peeling, dimensions=dimensions, strict=True)
+    found, warned = attempt(partial(weigh_peeled, everything, None, rng=rng))
     if found is None or any(
         CRITERIA[test.kind].about != "lengths" for test in found.evidence.failed
     ):
@@ -245,7 +245,7 @@ def _with_refused(peeled: Peeled, sense: str, rng: np.random.Generator) -> Facto
 # Why no other factor was found.
 
 
-def weigh_one(peeled: Peeled, *, sense: str = "geometry") -> Evidence:
+def weigh_one(peeled: Peeled) -> Evidence:
     """Return the evidence on one factor that was found by peeling, and why only one.
 
     Too few samples, too noisy, in clusters, uneven, irreducible, or a spectrum that is too short:
@@ -279,7 +279,7 @@ def weigh_one(peeled: Peeled, *, sense: str = "geometry") -> Evidence:
     _warn_if_unsure(tests, n, even)
     # Tests after the first that fails rest on what it denies.
     first = next(number for number, test in enumerate(tests) if not test.passed)
-    return Evidence(tests[: first + 1], null=noise, sense=sense)
+    return Evidence(tests[: first + 1], null=noise, sense=peeled.sense)
 
 
 def weigh_line(diffusion: Diffusion) -> Evidence | None:
@@ -407,16 +407,9 @@ def clusters_of_factors(factors: Sequence[Factor]) -> str:
     return f"the samples fall into {'; '.join(phrases)}" if phrases else ""
 
 
-def weigh(
-    peeled: Peeled,
-    factors: Sequence[Factor],
-    *,
-    sense: str = "geometry",
-    strict: bool = False,
-    rng: np.random.Generator,
-) -> Evidence:
+def weigh(peeled: Peeled, factors: Sequence[Factor], *, rng: np.random.Generator) -> Evidence:
     """Return the evidence on several factors that were found by peeling."""
-    diffusion, peeling = peeled.diffusion, peeled.peeling
+    diffusion, peeling, sense = peeled.diffusion, peeled.peeling, peeled.sense
     spectrum, points, inliers = diffusion.spectrum, diffusion.points, ~diffusion.graph.outliers
     full, *halves = peeling.looks
     lowest = spectrum.functions[:, 1 : 1 + LOWEST_FUNCTIONS]
@@ -443,7 +436,7 @@ def weigh(
     of_factors = sum(factor.dimension for factor in factors)
     misfit = peeled.dimensions.misfit(of_factors, CRITERIA["dimensions"].limit)
     found |= {"leakage": np.nanmax(leaks), "dimensions": misfit.dimensions}
-    tests = judge(found, strict=strict, difference=misfit.difference)
+    tests = judge(found, strict=peeled.strict, difference=misfit.difference)
     evidence = Evidence(
         tests + of_places,
         leakage=leaks,

@@ -48,7 +48,7 @@ def neighbour_means(source: np.ndarray, n_neighbors: int) -> Callable[[np.ndarra
     """
     n = len(source)
     if source.shape[1] == 1:
-        near = nearest_on_line(source[:, 0], source[:, 0], n_neighbors + 1)
+        near = nearest_on_line(source[:, 0], n_neighbors + 1)
         near = without_itself(near, np.arange(n))
     else:
         near = nearest_others(source, np.arange(n), n_neighbors)
@@ -81,21 +81,23 @@ def without_itself(near: np.ndarray, own: np.ndarray) -> np.ndarray:
     return near[~itself].reshape(len(near), near.shape[1] - 1)
 
 
-def nearest_on_line(places: np.ndarray, at: np.ndarray, count: int) -> np.ndarray:
-    """Return which of places, (n,), are nearest to others, (m,), in ascending order.
+def nearest_on_line(places: np.ndarray, count: int) -> np.ndarray:
+    """Return which of places, (n,), are nearest to each, itself among them, in ascending order.
 
     They are a run of the ordered places: it begins with the first one that is not farther away than
     the one `count` places after it.
 
-    >>> nearest_on_line(np.array([5.0, 0.0, 6.0, 1.0]), np.array([0.2, 4.0]), 2)
-    array([[1, 3],
-           [0, 2]])
+    >>> nearest_on_line(np.array([5.0, 0.0, 6.5, 1.0]), 2)
+    array([[0, 2],
+           [1, 3],
+           [0, 2],
+           [1, 3]])
 
-    Returns (m, count).
+    Returns (n, count).
     """
     order = np.argsort(places, kind="stable")
     ordered = places[order]
-    first = np.searchsorted((ordered[:-count] + ordered[count:]) / 2, at)
+    first = np.searchsorted((ordered[:-count] + ordered[count:]) / 2, places)
     return order[first[:, None] + np.arange(count)]
 
 

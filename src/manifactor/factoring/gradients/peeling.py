@@ -177,15 +177,6 @@ class Dimensions:
 
 
 @dataclass(frozen=True)
-class Peeled:
-    """A peeling with what it was made of."""
-
-    diffusion: Diffusion  # whose functions were peeled; it may have more of them than the one given
-    peeling: Peeling
-    dimensions: Dimensions  # of the data and of the blocks that were found
-
-
-@dataclass(frozen=True)
 class Trial:
     """Looks with all blocks refined, not accepted yet."""
 

@@ -259,7 +259,7 @@ def explained(factors: Sequence[Factor], samples: np.ndarray | None, inliers: np
     )
     samples = samples[rows]
     count = min(20, *samples.shape)
-    pca = PCA(count, svd_solver="auto", random_state=0)
+    pca = PCA(count, random_state=0)
     scores = pca.fit_transform(samples)
     main = scores[:, pca.explained_variance_ratio_ > 0.01]
     return float(predictability(places, main).min(initial=1.0))

@@ -12,13 +12,7 @@ from scipy.spatial.distance import cdist
 
 from manifactor._support.values import ceil_div, quotient
 from manifactor.factoring.charts import cloud_dimension
-from manifactor.factoring.prediction import (
-    local_weights,
-    nearest_on_line,
-    neighbour_sums,
-    shares_left,
-    thinned,
-)
+from manifactor.factoring.prediction import local_weights, neighbour_sums, shares_left, thinned
 from manifactor.factoring.shapes import on_circle
 
 # Neighbours that a conditional mean may be taken over: few where a factor bends the samples, many
@@ -31,12 +25,7 @@ LEAST_SLOPE = 1e-6
 
 
 def local_fit(
-    places: np.ndarray,
-    values: np.ndarray,
-    at: np.ndarray,
-    n_neighbors: int,
-    *,
-    topology: str = "other",
+    places: np.ndarray, values: np.ndarray, at: np.ndarray, n_neighbors: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Fit values, (n, q), by linear functions of their places, (n, c), around m others.
 
@@ -50,15 +39,13 @@ def local_fit(
     >>> round(float(slopes[0, 0, 0]), 1)
     2.9
     """
-    near = _neighbors(places, at, n_neighbors, topology)
+    near = _neighbors(places, at, n_neighbors)
     weights, moves, spread = _weights(places, near, at)
     means = neighbour_sums(weights, near, values)[:, 0]
     return means, np.linalg.solve(spread, neighbour_sums(moves, near, values))
 
 
-def choose_neighbors(
-    places: np.ndarray, values: np.ndarray, *, topology: str = "other"
-) -> tuple[int, float]:
+def choose_neighbors(places: np.ndarray, values: np.ndarray) -> tuple[int, float]:
     """Choose the number of neighbours that predicts samples left out best.
 
     Returns it and the share of the samples' variance that it explains.
@@ -69,7 +56,7 @@ def choose_neighbors(
     left = shares_left(
         values,
         [min(k, n - 1) for k in LADDER if k <= most],
-        lambda some, count: _neighbors(places, places[some], count, topology),
+        lambda some, count: _neighbors(places, places[some], count),
         lambda some, near: _weights(places, near, places[some])[0],
     )
     best = min(left, key=left.__getitem__)
@@ -77,28 +64,14 @@ def choose_neighbors(
     return best, 1 - left[best] / (1 + 1 / best)
 
 
-def _neighbors(places: np.ndarray, at: np.ndarray, n_neighbors: int, topology: str) -> np.ndarray:
+def _neighbors(places: np.ndarray, at: np.ndarray, n_neighbors: int) -> np.ndarray:
     """Indices of the nearest places, nearest first, (m, k)."""
     k = min(n_neighbors, len(places))
-    if topology == "other":
-        return KDTree(places).query(at, k)[1].reshape(len(at), k)
-    if topology == "circle":
-        # As on a line, along three turns.
-        angles, turn = _angle(places), 2 * np.pi
-        line = np.concatenate([angles - turn, angles, angles + turn])
-        return _neighbors_on_line(line, _angle(at), k) % len(angles)
-    return _neighbors_on_line(places[:, 0], at[:, 0], k)
+    return KDTree(places).query(at, k)[1].reshape(len(at), k)
 
 
 def _angle(places: np.ndarray) -> np.ndarray:
     return np.arctan2(places[:, 1], places[:, 0])
-
-
-def _neighbors_on_line(places: np.ndarray, at: np.ndarray, k: int) -> np.ndarray:
-    """Indices of the nearest of places, (n,), nearest first."""
-    near = nearest_on_line(places, at, k)
-    distance = np.abs(places[near] - at[:, None])
-    return np.take_along_axis(near, distance.argsort(axis=1), axis=1)
 
 
 def _weights(places: np.ndarray, near: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -189,7 +162,7 @@ class Projection:
 
 def lay_sheet(places: np.ndarray, topology: str, samples: np.ndarray) -> Sheet:
     """Lay a sheet through samples, (n, q), whose places, (n, c), are known roughly."""
-    k, explained = choose_neighbors(places, samples, topology=topology)
+    k, explained = choose_neighbors(places, samples)
     if topology == "other":
         return replace(_lay_surface(places, samples, k), explained=explained)
     sheet = _lay_curve(places, topology, samples, k)
@@ -215,7 +188,7 @@ def _slender_neighbors(sheet: Sheet, samples: np.ndarray, explained: float) -> i
 def _lay_curve(places: np.ndarray, topology: str, samples: np.ndarray, n_neighbors: int) -> Sheet:
     """A chain of nodes, with places by the length of the chain."""
     at = _curve_nodes(places, topology, n_neighbors)
-    means, _ = local_fit(places, samples, at, n_neighbors, topology=topology)
+    means, _ = local_fit(places, samples, at, n_neighbors)
     closed = topology == "circle"
     beyond = np.pad(means, [(1, 1), (0, 0)], mode="wrap" if closed else "edge")
     along = beyond[2:] - beyond[:-2]
