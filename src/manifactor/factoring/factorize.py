@@ -30,10 +30,10 @@ from manifactor.factoring.methods import (
     find_in_more_functions,
     find_in_samples,
     is_uneven,
-    one_factor,
     weigh_line,
     weigh_noise,
     weigh_terms,
+    whole_factor,
 )
 from manifactor.factoring.placement import make_placer, place_blocks
 from manifactor.spectral.diffusion import Diffusion
@@ -75,7 +75,8 @@ def find(
         line = weigh_line(diffusion)
         evidence = Evidence(judge({"factors asked for": 1})) if n_asked else line
         if evidence is not None:
-            return one_factor(diffusion, evidence, on_line=line is not None)
+            whole = whole_factor(diffusion, on_line=line is not None)
+            return Factorization(whole, evidence, diffusion)
     if settings.method == "triplets":
         return find_by_triplets(diffusion, settings, rng=rng)
     sense = "sum" if settings.method in SUM_NAMES else settings.sense
@@ -83,10 +84,7 @@ def find(
         found = find_in_all_senses(diffusion, n_asked, rng=rng)
     else:
         found = SENSE_SEARCHES[sense].find(diffusion, n_asked, rng=rng)
-    if found.factors:
-        return found
-    whole = one_factor(found.diffusion, found.evidence)
-    return replace(found, factors=whole.factors)
+    return replace(found, factors=found.factors or whole_factor(found.diffusion))
 
 
 # Senses of a product.

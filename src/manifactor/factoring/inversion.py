@@ -116,10 +116,16 @@ def choose_window(space: PlaceSpace, values: np.ndarray) -> Choice:
 
     Shapes: values (n, q).
     """
-    places = space.places
+    n, places = len(values), space.places
+    # Few samples for each coefficient of the linear function where samples bend strongly, many
+    # where noise is to be averaged. Near its minimum the error hardly depends on their number, so
+    # that a ratio of 2 will do. Fewer than 4 follow single samples.
+    counts = [factor * (space.n_slopes + 1) for factor in (4, 8, 16, 32, 64, 128)]
+    # A fit to more than half of the samples would not be local; the smallest is taken in any case.
+    most = max(counts[0], n // 2)
     left = shares_left(
         values,
-        _ladder(space.n_slopes, len(values)),
+        [min(count, n - 1) for count in counts if count <= most],
         lambda some, count: space.nearest(places[some], count),
         lambda some, near: _weights(space, places[some], near),
     )
@@ -129,19 +135,6 @@ def choose_window(space: PlaceSpace, values: np.ndarray) -> Choice:
         "of samples left out, it predicts most (share of the variance not predicted, "
         f"by the number of neighbours: {tried})",
     )
-
-
-def _ladder(n_slopes: int, n: int) -> list[int]:
-    """Return numbers of neighbours to compare, the smallest in any case.
-
-    Few samples for each coefficient of the linear function where samples bend strongly, many where
-    noise is to be averaged. Near its minimum the error hardly depends on their number, so that a
-    ratio of 2 will do. Fewer than 4 follow single samples.
-    """
-    counts = [factor * (n_slopes + 1) for factor in (4, 8, 16, 32, 64, 128)]
-    # A fit to more than half of the samples would not be local.
-    most = max(counts[0], int(1 / 2 * n))
-    return [min(count, n - 1) for count in counts if count <= most]
 
 
 def values_at(

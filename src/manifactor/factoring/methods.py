@@ -43,14 +43,16 @@ from manifactor.factoring.measures.density import (
     evenness,
     gaussian_factors,
 )
-from manifactor.factoring.measures.metric import (
+from manifactor.factoring.measures.places import (
     PlacedSamples,
     crossing,
+    filling,
+    folds,
     modulation_in_data,
     place_samples,
+    poles,
     skew,
 )
-from manifactor.factoring.measures.places import filling, folds, poles
 from manifactor.factoring.prediction import leaves_noise, thinned
 from manifactor.factoring.sums.independence import far_off
 from manifactor.factoring.sums.peeling import agreement, peel_samples
@@ -85,7 +87,7 @@ def attempt(
             return None, held
 
 
-def one_factor(diffusion: Diffusion, evidence: Evidence, *, on_line: bool = False) -> Factorization:
+def whole_factor(diffusion: Diffusion, *, on_line: bool = False) -> tuple[Factor, ...]:
     """Return the data as one factor, which the lowest functions describe.
 
     On a line, one function tells all coordinates.
@@ -93,8 +95,7 @@ def one_factor(diffusion: Diffusion, evidence: Evidence, *, on_line: bool = Fals
     spectrum = diffusion.spectrum
     # An embedding takes six functions at most; more of them are for the user to see.
     block = selection(spectrum, range(1, min(25, len(spectrum.eigenvalues))))
-    factors = make_factors(spectrum, [block], most_functions=1 if on_line else None)
-    return Factorization(factors, evidence, diffusion)
+    return make_factors(spectrum, [block], most_functions=1 if on_line else None)
 
 
 # Factors in the functions of a diffusion: blocks of orthogonal gradients.
@@ -123,7 +124,7 @@ def find_in_functions(
     """Peel off blocks of pure functions, and weigh the factors that they describe.
 
     `grow` doubles the functions while a dimension is missing. Data that are one factor are returned
-    without factors: `one_factor` adds it to the result that is taken, since describing it takes
+    without factors: `whole_factor` adds it to the result that is taken, since describing it takes
     time and most such results give way to those of another sense.
     """
     while True:
@@ -534,7 +535,8 @@ def find_by_triplets(
     )
     if not grouping.groups:
         evidence = Evidence(judge({"triplets": 0}, why=grouping.why_none))
-        return replace(one_factor(diffusion, evidence), triplets=grouping.triplets)
+        whole = whole_factor(diffusion)
+        return Factorization(whole, evidence, diffusion, triplets=grouping.triplets)
     blocks = [selection(spectrum, group) for group in grouping.groups]
     factors = make_factors(spectrum, blocks)
     leaks, asked = product.leakage(factors), settings.n_asked or len(factors)

@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 
 from manifactor.factoring.measures.density import gaussian_factors
-from manifactor.factoring.measures.metric import crossing, modulation_in_data, place_samples, skew
-from manifactor.factoring.measures.places import filling, folds
+from manifactor.factoring.measures.places import (
+    crossing,
+    filling,
+    folds,
+    modulation_in_data,
+    place_samples,
+    skew,
+)
 
 from ..places import ring as at_angles
 

@@ -7,7 +7,7 @@ from scipy.stats import chi2
 from sklearn.neighbors import NearestNeighbors
 
 from manifactor.factoring.measures import Measurement
-from manifactor.factoring.measures.metric import PlacedSamples
+from manifactor.factoring.measures.places import PlacedSamples
 from manifactor.factoring.prediction import thinned, whitened
 from manifactor.spectral.neighbors import chosen
 
@@ -136,7 +136,7 @@ def gaussian_factors(placed: PlacedSamples) -> Measurement:
     A factor is measured in the data's own units: by the part of the samples in the factor's
     directions, with those of all other factors taken off.
 
-    >>> from manifactor.factoring.measures.metric import place_samples
+    >>> from manifactor.factoring.measures.places import place_samples
     >>> rng = np.random.default_rng(0)
     >>> samples = rng.normal(size=(2000, 3)) * [3.0, 2.0, 0.0]
     >>> samples[:, 2] = rng.uniform(size=2000)

@@ -1,6 +1,19 @@
-"""Coordinates on the factors, called places: do they fill their ranges, fold, have poles, move?"""
+"""Samples with their coordinates on all factors, called places, and what these show.
 
-from collections.abc import Sequence
+Every method ends with places of the samples on the factors. Measures that need nothing but places
+and samples judge all methods alike: do places fill their ranges, fold, or have poles, and how far
+does noise move them? What is the metric of the samples in them? They rest on local fits of the
+samples on the places.
+
+Samples that move with their places have a metric in them. On a Riemannian product, directions of
+different factors are orthogonal, and lengths along one factor depend on the place on this factor
+alone. Both departures are products of two estimates, from halves of the samples: errors of the
+halves are independent, so they cancel on average.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from math import ceil
 
@@ -8,11 +21,334 @@ import numpy as np
 from scipy.spatial import KDTree
 from sklearn.neighbors import NearestNeighbors
 
-from manifactor._support.threads import map_threads
+from manifactor._support.threads import cores, map_threads
+from manifactor._support.values import quotient
 from manifactor.factoring.measures import Measurement
-from manifactor.factoring.measures.metric import PlacedSamples
-from manifactor.factoring.prediction import nearest_others, thinned
+from manifactor.factoring.prediction import local_weights, nearest_others, neighbour_sums, thinned
 from manifactor.spectral.preparation import Preparation
+
+
+@dataclass(frozen=True)
+class LocalFits:
+    """Linear fits of samples on places, one for each of m neighbourhoods."""
+
+    # (m, D, p): change of the samples along each direction of the factors' tangent planes
+    slopes: np.ndarray
+    noise: np.ndarray  # (m, D, D): expected inner products of the slopes' errors
+    # (m, c, d): orthonormal directions of each factor's tangent plane among its places
+    frames: tuple[np.ndarray, ...]
+    directions: tuple[slice, ...]  # rows of the slopes that belong to each factor
+
+    @property
+    def metric(self) -> np.ndarray:
+        """Inner products of the slopes less those of their errors, (m, D, D)."""
+        return self.slopes @ self.slopes.transpose(0, 2, 1) - self.noise
+
+
+@dataclass(frozen=True)
+class PlacedSamples:
+    """Samples and their places on all factors, in the samples' unit of length."""
+
+    places: tuple[np.ndarray, ...]  # (n, c): one for each factor
+    dimensions: tuple[int, ...]  # intrinsic dimension of each factor
+    samples: np.ndarray  # (n, q): in the main principal components, where they are wide
+    axes: np.ndarray  # (p, q): orthonormal axes of the samples among the given columns
+    nodes: np.ndarray  # samples at which fits are made
+    n_near: int  # samples that one fit takes
+    given: np.ndarray  # (n_given, p): all samples
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples that are looked at."""
+        return len(self.samples)
+
+    @property
+    def joint(self) -> np.ndarray:
+        """Places on all factors side by side, (n, sum of c)."""
+        return np.hstack(self.places)
+
+    def neighbours(self, rows: np.ndarray, count: int) -> np.ndarray:
+        """Return for each node the nearest of some samples, (m, count), by place."""
+        joint = self.joint
+        count = min(count, len(rows))
+        tree = KDTree(joint[rows])
+        near = tree.query(joint[self.nodes], count, workers=cores())[1]
+        return rows[near.reshape(len(self.nodes), count)]
+
+    @cached_property
+    def local_fits(self) -> LocalFits:
+        """The local fits to the neighbourhoods of all nodes among all samples."""
+        return self.fits(self.neighbours(np.arange(self.n_samples), self.n_near))
+
+    @cached_property
+    def halves(self) -> tuple[LocalFits, ...]:
+        """Local fits to random halves of the samples, at the same nodes."""
+        # Random, since samples may come in order; and always the same.
+        rng = np.random.default_rng(0)
+        halves = np.array_split(rng.permutation(self.n_samples), 2)
+        count = max(self.n_near // 2, _fewest_near(self.dimensions))
+        return tuple(map_threads(lambda half: self.fits(self.neighbours(half, count)), halves))
+
+    @property
+    def n_independent(self) -> float:
+        """Number of nodes whose neighbourhoods do not overlap."""
+        return max(1.0, self.n_samples / self.n_near)
+
+    def fits(self, near: np.ndarray) -> LocalFits:
+        """Return the local fits to neighbourhoods, (m, k) indices of samples."""
+        tangents = [
+            _tangent(place[near], dimension)
+            for place, dimension in zip(self.places, self.dimensions, strict=True)
+        ]
+        inside = np.concatenate([moves for moves, _ in tangents], axis=2).transpose(0, 2, 1)
+        n_moves, k = inside.shape[1:]
+        # A neighbourhood may consist of copies of one sample.
+        floor = 1e-9 * np.finfo(float).eps * ((inside**2).sum(axis=(1, 2)).max() / k or 1.0)
+        even = np.full((1, 1, k), 1 / k)
+        _, moves, spread = local_weights(inside, even, ridge=1e-9 * n_moves, floor=floor)
+        # Squares of samples far from the origin would lose their digits.
+        samples = self.samples - self.samples.mean(axis=0)
+        joint, inverse = neighbour_sums(moves, near, samples), np.linalg.inv(spread)
+        slopes = inverse @ joint
+        # What the fits leave of the samples' variance.
+        means = neighbour_sums(np.broadcast_to(even, (len(near), 1, k)), near, samples)[:, 0]
+        variance = (samples**2).sum(axis=1)[near].mean(axis=1) - (means**2).sum(axis=1)
+        rest = np.maximum(variance - (slopes * joint).sum(axis=(1, 2)), 0.0)
+        noise = (rest / max(1, k - 1 - n_moves))[:, None, None] * inverse
+        frames = tuple(frame for _, frame in tangents)
+        ends = np.cumsum(self.dimensions)
+        return LocalFits(slopes, noise, frames, tuple(map(slice, ends - self.dimensions, ends)))
+
+
+def place_samples(
+    places: Sequence[np.ndarray],
+    dimensions: Sequence[int],
+    samples: np.ndarray,
+    *,
+    inliers: np.ndarray | None = None,
+) -> PlacedSamples:
+    """Return thinned samples with places in the samples' unit of length.
+
+    Shapes: places (n, c), samples (n, p), inliers (n,).
+    """
+    if inliers is None:
+        inliers = np.ones(len(samples), dtype=bool)
+    # Neighbours among so many lie nearer to each other than places on factors are accurate.
+    rows = thinned(np.flatnonzero(inliers), 10_000)
+    # An embedding has no more directions than columns.
+    dimensions = [min(d, p.shape[1]) for d, p in zip(dimensions, places, strict=True)]
+    some = np.asarray(samples[rows], dtype=float)
+    axes = _main_axes(some)
+    placed = PlacedSamples(
+        places=tuple(_of_unit_spread(place[rows]) for place in places),
+        dimensions=tuple(dimensions),
+        samples=some @ axes,
+        axes=axes,
+        nodes=thinned(len(rows), 300),
+        # Wide enough to average errors of places over more than the kernel's bandwidth, and narrow
+        # enough for a straight line. The share is fixed, so that the error of a fit falls as
+        # samples are added.
+        n_near=max(_fewest_near(dimensions), int(1 / 20 * len(rows))),
+        given=samples,
+    )
+    for _ in range(2):
+        placed = _in_lengths(placed)
+    return placed
+
+
+def _fewest_near(dimensions: Sequence[int]) -> int:
+    """Fewest samples that a local fit takes: five for each of its coefficients."""
+    return 5 * (1 + sum(dimensions))
+
+
+def _main_axes(samples: np.ndarray) -> np.ndarray:
+    """Axes of the columns, or of the main principal components of wide samples."""
+    n, n_columns = samples.shape
+    # What further components leave out moves no sample by a length that counts.
+    most = 64
+    if n_columns <= most:
+        return np.eye(n_columns)
+    centred = samples - samples.mean(axis=0)
+    if n_columns <= n:
+        return np.linalg.eigh(centred.T @ centred)[1][:, -most:]
+    # The smaller of the two matrices of inner products has the same components.
+    left = np.linalg.eigh(centred @ centred.T)[1][:, -most:]
+    return np.linalg.qr(centred.T @ left)[0]
+
+
+def _of_unit_spread(place: np.ndarray) -> np.ndarray:
+    return place / (np.sqrt(place.var(axis=0).sum()) or 1.0)
+
+
+def _in_lengths(placed: PlacedSamples) -> PlacedSamples:
+    """The same with places scaled so that samples move as far as their places do."""
+    # A median needs no more nodes.
+    fits = replace(placed, nodes=placed.nodes[::3]).local_fits
+    places = []
+    for place, rows in zip(placed.places, fits.directions, strict=True):
+        squares = (fits.slopes[:, rows] ** 2).sum(axis=2).mean(axis=1)
+        places.append(place * np.sqrt(np.median(squares)))
+    return replace(placed, places=tuple(places))
+
+
+def _tangent(around: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    """Places inside the main plane of each neighbourhood, around their mean, and the plane.
+
+    (m, k, c) to (m, k, d) and (m, c, d).
+    """
+    around = around - around.mean(axis=1, keepdims=True)
+    plane = np.linalg.eigh(around.transpose(0, 2, 1) @ around)[1][:, :, -dimension:]
+    return around @ plane, plane
+
+
+# The metric in two halves of the samples: angles between factors, and lengths along them.
+
+
+def skew(placed: PlacedSamples) -> Measurement:
+    """Return the mean cosine between directions of different factors, 0 on a product.
+
+    The largest over pairs of factors that are curves. A torus whose lattice has an angle of 80
+    degrees has .17, a parallelogram of 60 degrees .5.
+    """
+    return _largest_over_pairs(_mean_cosine, placed)
+
+
+def crossing(placed: PlacedSamples) -> Measurement:
+    """Return the root mean square cosine that depends on the places on both factors.
+
+    The largest over pairs of factors; 0 on a product, .14 where the ends of a rectangle of 2.5 : 1
+    are rounded. A cosine that depends on one place alone is an error of the coordinates, not of the
+    product: a product with places f and g is still one if f is replaced by f + h(g).
+    """
+    return _largest_over_pairs(_joint_cosine, placed)
+
+
+def _largest_over_pairs(measure: Callable[..., Measurement], placed: PlacedSamples) -> Measurement:
+    return max(measure(placed, f, g) for f, g in combinations(range(len(placed.places)), 2))
+
+
+def _mean_cosine(placed: PlacedSamples, f: int, g: int) -> Measurement:
+    """Mean cosine of two factors; 0 where one of them is not a curve."""
+    first, second = (_cosines(placed, fits, f, g) for fits in placed.halves)
+    if first.shape[1:] != (1, 1):
+        return Measurement(0.0, 0.0)
+    cosines = (first + second)[:, 0, 0] / 2
+    error = cosines.std() / np.sqrt(placed.n_independent)
+    error += 2 * _tilt_by_chance(placed, f, g)
+    value = abs(float(cosines.mean()))
+    return Measurement(value, min(value, float(error)))
+
+
+def _tilt_by_chance(placed: PlacedSamples, f: int, g: int) -> float:
+    """Standard error of the mean cosine of two factors by their chance correlation.
+
+    A share c of one place in the other, c = 1/sqrt(n), moves samples along the longer factor by c
+    times its length where they move along the shorter one. An angle has no share of another place
+    in it, since it must come back after a turn.
+    """
+    if any(placed.places[i].shape[1] > 1 for i in (f, g)):
+        return 0.0
+    lengths = [np.sqrt(placed.places[i].var(axis=0).sum()) for i in (f, g)]
+    return float(quotient(max(lengths), min(lengths)) / np.sqrt(placed.n_samples))
+
+
+def _joint_cosine(placed: PlacedSamples, f: int, g: int) -> Measurement:
+    """Root mean square of the cosine's part that depends on both places."""
+    near = [_nodes_near(placed, factor) for factor in (f, g)]
+    first, second = (_interaction(_cosines(placed, fits, f, g), near) for fits in placed.halves)
+    # The inner product of the two estimates, whatever frames they are written in.
+    squares = np.clip((first * second).sum(axis=(1, 2)), -1.0, 1.0)
+    return _root(squares, placed)
+
+
+def _interaction(values: np.ndarray, near: Sequence[np.ndarray]) -> np.ndarray:
+    """Values at nodes without what depends on the place on one of two factors alone.
+
+    The means over nodes of one place are taken off in turn (backfitting): those on one factor still
+    have, by chance, a part of what depends on the other.
+    """
+    for _ in range(2):
+        for nodes in near:
+            values = values - values[nodes].mean(axis=1)
+    return values
+
+
+def _nodes_near(placed: PlacedSamples, factor: int) -> np.ndarray:
+    """Nodes of about the same place on a factor as each node, (m, k)."""
+    place = placed.places[factor][placed.nodes]
+    return nearest_others(place, np.arange(len(place)), 20)
+
+
+def _cosines(placed: PlacedSamples, fits: LocalFits, f: int, g: int) -> np.ndarray:
+    """Cosines between two factors' directions, as matrices.
+
+    (m, 1, 1) where both factors are curves. The directions of a surface have no common frame, so
+    that they are written as directions among its places.
+    """
+    of_f, of_g = (np.sqrt(_squared_length(fits, h)) for h in (f, g))
+    across = fits.metric[:, fits.directions[f], fits.directions[g]]
+    lengths = (of_f * of_g)[:, None, None]
+    cosines = np.clip(quotient(across, lengths), -1.0, 1.0)
+    left, right = (_written(placed, fits, factor) for factor in (f, g))
+    return left @ cosines @ right.transpose(0, 2, 1)
+
+
+def _written(placed: PlacedSamples, fits: LocalFits, factor: int) -> np.ndarray:
+    """Matrices, (m, r, d), from a factor's directions to a frame common to all nodes.
+
+    Signs that make directions go one way around a circle; else the directions among the places.
+    """
+    frame = fits.frames[factor]
+    if frame.shape[1:] != (2, 1):
+        return frame
+    # Counterclockwise around the middle of a circle.
+    place = placed.places[factor]
+    x, y = (place[placed.nodes] - place.mean(axis=0)).T
+    turn = np.sign(x * frame[:, 1, 0] - y * frame[:, 0, 0])
+    return turn[:, None, None]
+
+
+def _squared_length(fits: LocalFits, f: int) -> np.ndarray:
+    """Mean square of the samples' moves along a factor, for moves of 1 in place."""
+    rows = fits.directions[f]
+    own = fits.metric[:, rows, rows]
+    mean = np.trace(own, axis1=1, axis2=2) / own.shape[1]
+    # With noise taken off nothing may be left, or less.
+    usual = max(float(np.median(mean)), np.finfo(float).tiny)
+    # Beyond a fourfold ratio of lengths, a fit has failed.
+    return np.clip(mean, usual / 16, usual * 16)
+
+
+def modulation_in_data(placed: PlacedSamples) -> Measurement:
+    """Return the relative spread of lengths along one factor over the others.
+
+    Lengths are compared at the same place on the factor. The largest over the factors; 0 on a
+    product, .27 on a cone frustum whose radius falls to .4 of its own.
+    """
+    return max(_modulation_of(placed, factor) for factor in range(len(placed.places)))
+
+
+def _modulation_of(placed: PlacedSamples, f: int) -> Measurement:
+    """Modulation of one factor."""
+    near = _nodes_near(placed, f)
+    lengths = [np.log(_squared_length(fits, f)) / 2 for fits in placed.halves]
+    one, other = (length - length[near].mean(axis=1) for length in lengths)
+    # The mean of k nodes has a k-th of the variance itself.
+    return _root(one * other / (1 + 1 / near.shape[1]), placed)
+
+
+def _root(squares: np.ndarray, placed: PlacedSamples) -> Measurement:
+    """Root of the mean of squares.
+
+    Its noise is how much smaller the root is if the mean is smaller by its standard error.
+    """
+    mean = float(squares.mean())
+    error = float(squares.std()) / np.sqrt(placed.n_independent)
+    value = np.sqrt(max(mean, 0.0))
+    return Measurement(value, value - np.sqrt(max(mean - error, 0.0)))
+
+
+# Empty combinations of places, folded factors, and poles.
 
 
 def filling(placed: PlacedSamples) -> Measurement:
@@ -24,7 +360,6 @@ def filling(placed: PlacedSamples) -> Measurement:
     leaves no combination empty; a corner cut off or a hole does. The share is the largest over
     pairs of factors, and over all of them together.
 
-    >>> from manifactor.factoring.measures.metric import place_samples
     >>> square = np.random.default_rng(0).uniform(size=(4000, 2))
     >>> filling(place_samples(np.hsplit(square, 2), [1, 1], square)).value
     0.0
@@ -96,7 +431,6 @@ def folds(placed: PlacedSamples) -> Measurement:
     the distances first, since errors of their places move samples along them. Then the noise is
     taken off, which all distances have in common.
 
-    >>> from manifactor.factoring.measures.metric import place_samples
     >>> turn, height = np.random.default_rng(0).uniform(size=(2, 1000))
     >>> ring = np.column_stack([np.cos(2 * np.pi * turn), np.sin(2 * np.pi * turn)])
     >>> samples = np.column_stack([ring, height])
