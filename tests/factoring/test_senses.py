@@ -48,15 +48,10 @@ def test_a_failed_test_leaves_places_right_or_not(name, value, sound):
     assert is_sound(two_factors(test)) is sound
 
 
-def test_one_factor_is_never_sound():
-    whole = two_factors()
-    one = Factorization(whole.factors[:1], Evidence(()), None)
+def test_one_factor_is_never_sound_and_only_a_sum_may_have_gaussian_factors():
+    whole, gaussian = two_factors(), two_factors(JUDGE["identified"](2))
     assert is_sound(whole)
-    assert not is_sound(one)
-
-
-def test_only_a_sum_may_have_gaussian_factors():
-    gaussian = two_factors(JUDGE["identified"](2))
+    assert not is_sound(Factorization(whole.factors[:1], Evidence(()), None))
     assert not is_sound(gaussian)
     # Which sum it is does not matter.
     assert is_sound(replace(gaussian, sum="a sum"))
@@ -93,24 +88,20 @@ def with_warning(found, words):
 BAD = two_factors(JUDGE["leakage"](0.5))
 
 
-@pytest.mark.parametrize("sound", [True, False])
-def test_the_geometry_warns_only_if_its_result_is_returned(search, sound):
-    other = two_factors() if sound else BAD
+@pytest.mark.parametrize(
+    ("in_sum", "in_volume", "said"),
+    [
+        (BAD, BAD, ["few"]),
+        (two_factors(), BAD, []),
+        (with_warning(two_factors(JUDGE["folds"](0.5)), "few for a sum"), two_factors(), []),
+        (BAD, with_warning(two_factors(), "few for volume"), ["few for volume"]),
+    ],
+)
+def test_a_sense_warns_only_if_its_result_is_returned(search, in_sum, in_volume, said):
     with warnings.catch_warnings(record=True, action="always") as issued:
-        found = search(geometry=with_warning(BAD, "few samples"), sum=other, volume=other)
-    assert found.evidence.verdict == ("product" if sound else "partial")
-    assert len(issued) == (0 if sound else 1)
-
-
-def test_another_sense_warns_if_its_result_is_returned(search):
-    folded = two_factors(JUDGE["folds"](0.5))
-    with warnings.catch_warnings(record=True, action="always") as issued:
-        search(
-            geometry=BAD,
-            sum=with_warning(folded, "few for a sum"),
-            volume=with_warning(two_factors(), "few for volume"),
-        )
-    assert [str(each.message) for each in issued] == ["few for volume"]
+        found = search(geometry=with_warning(BAD, "few"), sum=in_sum, volume=in_volume)
+    assert [str(each.message) for each in issued] == said
+    assert found.evidence.verdict == ("partial" if said == ["few"] else "product")
 
 
 def test_only_a_sense_that_shows_nothing_is_passed_over(search):
