@@ -52,19 +52,12 @@ class PlaceSpace:
     def offsets(self, at: np.ndarray, near: np.ndarray) -> np.ndarray:
         """Return how neighbours lie from places, (m, n_slopes, k)."""
         around, centres = self.columns(self.places[near]), self.columns(at)
-        parts = [
-            _offsets(topology, there, here) / unit
-            for topology, there, here, unit in zip(
-                self.topologies, around, centres, self.units, strict=True
-            )
-        ]
-        return np.concatenate(parts, axis=2).transpose(0, 2, 1)
+        parts = map(_offsets, self.topologies, around, centres, self.units)
+        return np.concatenate(list(parts), axis=2).transpose(0, 2, 1)
 
     def inside(self, at: np.ndarray) -> np.ndarray:
         """Return places with intervals cut at their ends and circles of radius 1."""
-        moved = {"interval": lambda part: np.clip(part, 0, 1), "circle": _of_radius_one}
-        parts = zip(self.topologies, self.columns(at), strict=True)
-        return np.hstack([moved.get(topology, np.asarray)(part) for topology, part in parts])
+        return np.hstack(list(map(_inside, self.topologies, self.columns(at))))
 
     def columns(self, table: np.ndarray) -> list[np.ndarray]:
         """Return the columns of each factor."""
@@ -72,8 +65,7 @@ class PlaceSpace:
 
     def typical(self) -> np.ndarray:
         """Return a typical place on each factor, (1, sum of widths)."""
-        parts = zip(self.topologies, self.columns(self.places), strict=True)
-        return np.hstack([_middle(topology, part) for topology, part in parts])[None]
+        return np.hstack(list(map(_middle, self.topologies, self.columns(self.places))))[None]
 
     def _scaled(self, places: np.ndarray) -> np.ndarray:
         return places / np.repeat(self.units, self.widths)
@@ -96,19 +88,22 @@ def even_steps(topology: str, n_frames: int) -> np.ndarray:
     return on_circle(2 * np.pi * np.arange(n_frames) / n_frames)
 
 
-def _offsets(topology: str, there: np.ndarray, here: np.ndarray) -> np.ndarray:
-    """Return how neighbours, (m, k, c), lie from places, (m, c), on one factor.
+def _offsets(topology: str, there: np.ndarray, here: np.ndarray, unit: float) -> np.ndarray:
+    """Return how neighbours, (m, k, c), lie from places, (m, c), on one factor, in a unit.
 
     On a circle this is one angle, from -pi to pi.
     """
     if topology != "circle":
-        return there - here[:, None]
+        return (there - here[:, None]) / unit
     turns = (there @ [1, 1j]) * (here @ [1, -1j])[:, None]
-    return np.angle(turns)[:, :, None]
+    return np.angle(turns)[:, :, None] / unit
 
 
-def _of_radius_one(places: np.ndarray) -> np.ndarray:
-    return on_circle(angle_of(places))
+def _inside(topology: str, places: np.ndarray) -> np.ndarray:
+    """Return places of one factor, moved to the nearest ones that there are."""
+    if topology == "circle":
+        return on_circle(angle_of(places))
+    return np.clip(places, 0, 1) if topology == "interval" else places
 
 
 def choose_window(space: PlaceSpace, values: np.ndarray) -> Choice:

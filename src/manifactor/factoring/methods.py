@@ -15,7 +15,6 @@ from manifactor._support.errors import NothingFoundError, held_warnings, issue, 
 from manifactor._support.threads import map_threads
 from manifactor.factoring.factor import Factor, make_factors, selection
 from manifactor.factoring.factorization import FactoringSettings, Factorization, is_auto
-from manifactor.factoring.gradients.division import Split
 from manifactor.factoring.gradients.geometry import beside_constant
 from manifactor.factoring.gradients.peeling import (
     MAX_FACTORS,
@@ -236,8 +235,7 @@ def _with_refused(peeled: Peeled, rng: np.random.Generator) -> Factorization | N
         return None
     rows = thinned(np.flatnonzero(~peeled.diffusion.graph.outliers), 10_000)
     places = [factor.embedding[rows] for factor in found.factors]
-    (shrunk,) = judge({"poles": poles(places, samples[rows])})
-    if not shrunk.passed:
+    if not CRITERIA["poles"].judge(*poles(places, samples[rows])).passed:
         return None
     issue(warned)
     return found
@@ -254,7 +252,8 @@ def weigh_one(peeled: Peeled) -> Evidence:
     """
     peeling, dimensions = peeled.peeling, peeled.dimensions
     look, split = peeling.looks[0], peeling.splits[0]
-    n, noise = len(look.part), noise_of(split)
+    # The largest noise of the q that the functions were divided by.
+    n, noise = len(look.part), float(split.noise.max(initial=0))
     # Functions whose q is 1 or more are structureless, whatever its noise.
     might_divide = bool((split.q < 1).any())
     # Each factor may be a step, so that several of the lowest functions are looked at.
@@ -293,11 +292,6 @@ def weigh_line(diffusion: Diffusion) -> Evidence | None:
     shares = clusters(along)
     gaps = f", and fall into {clusters_in_words(shares)}" if len(shares) > 1 else ""
     return Evidence(judge({"directions": 1}, gaps=gaps))
-
-
-def noise_of(split: Split) -> float:
-    """Return the largest noise of the q that a batch of functions was divided by."""
-    return float(split.noise.max(initial=0))
 
 
 def density_of(diffusion: Diffusion) -> Evenness:
@@ -363,7 +357,7 @@ def judge_places(
     factors: Sequence[Factor],
     samples: np.ndarray | None,
     *,
-    inliers: np.ndarray | None = None,
+    inliers: np.ndarray | slice = slice(None),
     sense: str = "geometry",
 ) -> tuple[Test, ...]:
     """Return the tests of `OF_PLACES` that apply in a sense; () if only distances are known.
@@ -441,7 +435,7 @@ def weigh(peeled: Peeled, factors: Sequence[Factor], *, rng: np.random.Generator
     evidence = Evidence(
         tests + of_places,
         leakage=leaks,
-        null=max(map(noise_of, peeling.splits), default=0.0),
+        null=max((float(split.noise.max(initial=0)) for split in peeling.splits), default=0.0),
         dependence=p,
         details=clusters_of_factors(factors),
         sense=sense,

@@ -151,7 +151,7 @@ class Criterion:
         **words: Any,
     ) -> Test:
         """Return the test of a measured value; a value that is nan fails."""
-        limit = self.strict if strict and self.strict is not None else self.limit
+        limit = (strict and self.strict) or self.limit
         if n_samples is not None:
             limit += self.slack / sqrt(n_samples)
         # Plain numbers, which every file format takes.

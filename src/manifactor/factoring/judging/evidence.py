@@ -143,8 +143,8 @@ class Evidence:
         """
         if self.verdict != "none":
             return self.verdict
-        criteria = [CRITERIA[test.name] for test in self.failed if test.name in CRITERIA]
-        return (criteria[0].answer if criteria else "") or "one factor"
+        answers = [CRITERIA[test.name].answer for test in self.failed if test.name in CRITERIA]
+        return "".join(answers[:1]) or "one factor"
 
     @property
     def advice(self) -> str:

@@ -145,19 +145,17 @@ def gaussian_factors(placed: PlacedSamples) -> Measurement:
     2.0
     """
     fits = placed.local_fits
-    planes, flat = [], []
-    for rows in fits.directions:
-        plane, share = _mean_plane(fits.slopes[:, rows])
-        planes.append(plane)
-        # A bent factor is identified by its bend. A half circle has .8 in a line.
-        flat.append(share > 0.9)
+    found = [_mean_plane(fits.slopes[:, rows]) for rows in fits.directions]
     # Standard errors are below a hundredth.
     some = placed.given[thinned(len(placed.given), 10_000)] @ placed.axes
     centred = some - some.mean(axis=0)
     # Coordinates along the directions of all factors together.
-    coordinates = centred @ np.linalg.pinv(np.hstack(planes)).T
-    parts = [coordinates[:, rows] for rows in fits.directions]
-    count = sum(is_flat and _is_gaussian(part) for part, is_flat in zip(parts, flat, strict=True))
+    coordinates = centred @ np.linalg.pinv(np.hstack([plane for plane, _ in found])).T
+    count = sum(
+        # A bent factor is identified by its bend. A half circle has .8 in a line.
+        share > 0.9 and _is_gaussian(coordinates[:, rows])
+        for (_, share), rows in zip(found, fits.directions, strict=True)
+    )
     return Measurement(float(count))
 
 

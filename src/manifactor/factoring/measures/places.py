@@ -125,16 +125,14 @@ def place_samples(
     dimensions: Sequence[int],
     samples: np.ndarray,
     *,
-    inliers: np.ndarray | None = None,
+    inliers: np.ndarray | slice = slice(None),
 ) -> PlacedSamples:
     """Return thinned samples with places in the samples' unit of length.
 
     Shapes: places (n, c), samples (n, p), inliers (n,).
     """
-    if inliers is None:
-        inliers = np.ones(len(samples), dtype=bool)
     # Neighbours among so many lie nearer to each other than places on factors are accurate.
-    rows = thinned(np.flatnonzero(inliers), 10_000)
+    rows = thinned(np.arange(len(samples))[inliers], 10_000)
     # An embedding has no more directions than columns.
     dimensions = [min(d, p.shape[1]) for d, p in zip(dimensions, places, strict=True)]
     some = np.asarray(samples[rows], dtype=float)
@@ -367,31 +365,25 @@ def filling(placed: PlacedSamples) -> Measurement:
     >>> filling(place_samples(np.hsplit(triangle, 2), [1, 1], triangle)).value > 0.05
     True
     """
-    # Of 4,000 samples, the smallest neighbourhoods on two factors hold as many as are expected in
-    # `_count_near`, so that more samples would tell nothing new.
+    # Of 4,000 samples, the smallest neighbourhoods on two factors hold as many as are needed below,
+    # so that more samples would tell nothing new.
     thin = thinned(placed.n_samples, 4000)
     places = [place[thin] for place in placed.places]
-    n_asked = min(1000, len(places[0]))
+    n = len(thin)
+    n_asked = min(1000, n)
     # Always the same combinations, whatever the caller's random state.
     rng = np.random.default_rng(0)
     asked = [place[rng.permutation(len(place))[:n_asked]] for place in places]
     shares = []
     for size in {2, len(places)}:
-        count = _count_near(len(places[0]), size)
+        # Of 24 samples that independent factors would have around a combination, a tenth or fewer
+        # are there by chance in 1 of 10^7. Places are in error by up to .08 of a factor's length
+        # near its ends, where functions are flat.
+        count = min(n, ceil(max((24.0 / n) ** (1 / size), 0.08) * n))
         near = [_near(p, at, count) for p, at in zip(places, asked, strict=True)]
-        groups = combinations(near, size)
-        shares += [_empty_share(group) for group in groups]
+        shares += [_empty_share(group) for group in combinations(near, size)]
     share = max(shares)
     return Measurement(share, float(np.sqrt(share * (1 - share) / n_asked)))
-
-
-def _count_near(n: int, size: int) -> int:
-    """Samples near on each of some factors, so that enough are near on all of them."""
-    # Of 24 samples that independent factors would have there, a tenth or fewer are there by chance
-    # in 1 of 10^7.
-    share = (24.0 / n) ** (1 / size)
-    # Places are in error by up to .08 of a factor's length near its ends, where functions are flat.
-    return min(n, ceil(max(share, 0.08) * n))
 
 
 def _empty_share(near: Sequence[np.ndarray]) -> float:

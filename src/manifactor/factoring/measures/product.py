@@ -37,7 +37,12 @@ def completeness(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
     product the sums of the factors' eigenvalues are too many or too few. Low is what lies below the
     products of the factors' lowest functions, and the first 16 functions at least.
     """
-    top = _top_of_low_spectrum(spectrum, factors)
+    lowest = sorted(factor.eigenvalues[0] for factor in factors)
+    # Above the products of the factors' lowest functions, with room for the error of an eigenvalue.
+    above_products = 1.1 * sum(lowest[-2:])
+    # A few pure functions without any product between them would explain only themselves.
+    above_few = spectrum.eigenvalues[:16][-1]
+    top = min(max(above_products, above_few), spectrum.eigenvalues[-1] / PRODUCT_MARGIN)
     low = (spectrum.eigenvalues <= top) & (spectrum.eigenvalues > 0)
     if not low.any():
         return 0.0
@@ -54,17 +59,6 @@ def completeness(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
     # The constant function is a product of constants, but not a low eigenfunction.
     ratio = max(1, int((sums <= top).sum()) - 1) / low.sum()
     return float(min((inside > 0.5).mean(), ratio, 1 / ratio))
-
-
-def _top_of_low_spectrum(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
-    """Largest eigenvalue of the low spectrum."""
-    lowest = sorted(factor.eigenvalues[0] for factor in factors)
-    # Above the products of the factors' lowest functions, with room for the error of an eigenvalue.
-    above_products = 1.1 * sum(lowest[-2:])
-    # A few pure functions without any product between them would explain only themselves.
-    above_few = spectrum.eigenvalues[:16][-1]
-    reach = spectrum.eigenvalues[-1] / PRODUCT_MARGIN
-    return min(max(above_products, above_few), reach)
 
 
 def _products_below(
@@ -216,30 +210,20 @@ def _correlation(features: Sequence[np.ndarray]) -> float:
 
 def _features(places: np.ndarray, by_ranks: bool) -> np.ndarray:
     """Functions of places that tell them apart, centred and made orthonormal."""
-    is_interval = places.shape[1] == 1
-    features = _waves(places) if is_interval and by_ranks else _squares(places)
+    if places.shape[1] == 1 and by_ranks:
+        # Six waves of the ranks: the width of a square that stands on its corner is one of two
+        # waves, in each of two clusters of four.
+        ranks = rankdata(places[:, 0]) / len(places)
+        features = np.cos(np.pi * np.outer(ranks, np.arange(1, 7)))
+    else:
+        i, j = np.triu_indices(places.shape[1])
+        scaled = (places - places.mean(axis=0)) / places.std()
+        features = np.column_stack([scaled, scaled[:, i] * scaled[:, j]])
     # The square of a circle's cosine is 1 less that of its sine: one of them is redundant, and
     # rounding must not make a feature of it.
     centred = features - features.mean(axis=0)
     left, strength, _ = np.linalg.svd(centred, full_matrices=False)
     return left[:, strength > 1e-3 * strength[0]]
-
-
-def _waves(places: np.ndarray) -> np.ndarray:
-    """Cosines of ranks, (n, r).
-
-    Six of them: the width of a square that stands on its corner is one of two waves, in each of two
-    clusters of four.
-    """
-    ranks = rankdata(places[:, 0]) / len(places)
-    return np.cos(np.pi * np.outer(ranks, np.arange(1, 7)))
-
-
-def _squares(places: np.ndarray) -> np.ndarray:
-    """Places, their squares and their products."""
-    i, j = np.triu_indices(places.shape[1])
-    scaled = (places - places.mean(axis=0)) / places.std()
-    return np.column_stack([scaled, scaled[:, i] * scaled[:, j]])
 
 
 # How much of the samples the factors explain.
