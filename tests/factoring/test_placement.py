@@ -41,14 +41,10 @@ def test_samples_of_the_fit_are_placed_where_the_fit_has_them(circle):
     np.testing.assert_allclose(placed.embedding, found.factors[0].embedding, atol=1e-6)
     np.testing.assert_array_equal(placed.confidence, found.factors[0].confidence)
     assert placed.coordinate.shape == (1000,)
-
-
-def test_blocks_do_not_change_the_places(circle):
-    X, found = circle
-    whole = place(X, found)
+    # Blocks do not change the places.
     parts = place(X, found, block=70)
-    np.testing.assert_allclose(parts.embedding, whole.embedding, atol=1e-12)
-    np.testing.assert_allclose(parts.coordinate, whole.coordinate, atol=1e-9)
+    np.testing.assert_allclose(parts.embedding, placed.embedding, atol=1e-12)
+    np.testing.assert_allclose(parts.coordinate, placed.coordinate, atol=1e-9)
 
 
 def test_each_block_is_prepared_by_itself(circle):
