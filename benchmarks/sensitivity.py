@@ -28,9 +28,9 @@ from unittest.mock import patch
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from manifactor.factoring.factorization import FactoringSettings
 from manifactor.factoring.factorize import factorize
 from manifactor.factoring.judging.criteria import CRITERIA
-from manifactor.factoring.settings import FactoringSettings
 from manifactor.scores import score
 from manifactor.spectral.diffusion import DiffusionSettings
 from manifactor.spectral.pipeline import diffuse

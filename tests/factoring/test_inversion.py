@@ -20,12 +20,8 @@ def test_a_linear_function_is_returned_as_it_is_up_to_the_ends():
     at = np.array([[0.0], [0.123], [1.0]])
     found = values_at(space, 3 * space.places, at, 12)
     assert found == pytest.approx(3 * at, abs=1e-4)
-
-
-def test_places_beyond_the_ends_of_an_interval_count_as_the_ends():
-    space = line(200)
-    beyond = values_at(space, space.places**2, np.array([[-5.0], [7.0]]), 12)
-    ends = values_at(space, space.places**2, np.array([[0.0], [1.0]]), 12)
+    # Places beyond the ends of an interval count as the ends.
+    beyond, ends = (values_at(space, space.places**2, np.c_[[0.0, 1.0]] * k, 12) for k in (7, 1))
     assert np.array_equal(beyond, ends)
 
 
@@ -37,12 +33,7 @@ def test_a_circle_has_no_ends():
     assert values_at(space, values, at, 10) == pytest.approx(
         np.cos(near_the_seam)[:, None], abs=1e-3
     )
-
-
-def test_the_length_of_a_cosine_and_sine_does_not_matter():
-    space, angle = ring(400)
-    at = np.array([[0.6, 0.8]])
-    values = np.sin(angle)[:, None]
+    # The length of a cosine and sine does not matter.
     assert values_at(space, values, 5 * at, 10) == pytest.approx(values_at(space, values, at, 10))
 
 

@@ -7,7 +7,9 @@ from manifactor import ManifoldFactorizer, datasets
 from manifactor.factoring import placement
 from manifactor.factoring.factor import make_factors, selection
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.placement import make_placer, place_blocks, prepared_noise, signal_shares
+from manifactor.factoring.factorize import signal_shares
+from manifactor.factoring.measures.places import prepared_noise
+from manifactor.factoring.placement import make_placer, place_blocks
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import laplacian_spectrum
@@ -39,14 +41,10 @@ def test_samples_of_the_fit_are_placed_where_the_fit_has_them(circle):
     np.testing.assert_allclose(placed.embedding, found.factors[0].embedding, atol=1e-6)
     np.testing.assert_array_equal(placed.confidence, found.factors[0].confidence)
     assert placed.coordinate.shape == (1000,)
-
-
-def test_blocks_do_not_change_the_places(circle):
-    X, found = circle
-    whole = place(X, found)
+    # Blocks do not change the places.
     parts = place(X, found, block=70)
-    np.testing.assert_allclose(parts.embedding, whole.embedding, atol=1e-12)
-    np.testing.assert_allclose(parts.coordinate, whole.coordinate, atol=1e-9)
+    np.testing.assert_allclose(parts.embedding, placed.embedding, atol=1e-12)
+    np.testing.assert_allclose(parts.coordinate, placed.coordinate, atol=1e-9)
 
 
 def test_each_block_is_prepared_by_itself(circle):
@@ -77,14 +75,10 @@ def test_noise_leaves_all_of_a_circle_or_little_of_it(circle, rng):
     _, found = circle
     (little,) = signal_shares(found, np.full(2, 1e-4), rng=rng)
     (much,) = signal_shares(found, np.full(2, 1.0), rng=rng)
+    (none,) = signal_shares(found, np.zeros(2), rng=rng)
     assert little > 0.999
     assert much < 0.6
-
-
-def test_noise_counts_in_the_columns_that_have_it(circle, rng):
-    _, found = circle
-    (share,) = signal_shares(found, np.zeros(2), rng=rng)
-    assert share == pytest.approx(1, abs=1e-6)
+    assert none == pytest.approx(1, abs=1e-6)
 
 
 def test_noise_of_many_columns_is_drawn_in_their_principal_components(rng):
@@ -102,15 +96,6 @@ def test_a_graph_of_distances_has_no_samples_to_place_by(circle):
     distances = replace(found, diffusion=replace(found.diffusion, samples=None))
     with pytest.raises(ValueError, match="a precomputed graph does not have"):
         place(X, distances)
-
-
-@pytest.mark.slow
-def test_surfaces_have_places_but_no_coordinate():
-    X, _ = datasets.sample("sphere_interval", 1000, random_state=0)
-    fit = ManifoldFactorizer(sense="geometry", random_state=0).fit(X)
-    for factor, placed in zip(fit.factors_, fit.locate(X[:50]), strict=True):
-        assert placed.embedding.shape == (50, factor.embedding.shape[1])
-        assert (placed.coordinate is None) == (factor.topology == "other")
 
 
 @pytest.mark.slow

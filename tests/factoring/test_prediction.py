@@ -1,10 +1,41 @@
 import numpy as np
 import pytest
+from sklearn.neighbors import NearestNeighbors
 
 from manifactor.factoring import prediction
-from manifactor.factoring.prediction import has_edge, leaves_noise, predictability, thinned
+from manifactor.factoring.prediction import (
+    has_edge,
+    leaves_noise,
+    neighbour_means,
+    predictability,
+    thinned,
+    without_itself,
+)
 
 from .places import ring
+
+
+@pytest.mark.parametrize("n_columns", [1, 2])
+def test_values_are_averaged_over_neighbours_without_the_sample(rng, n_columns):
+    source, values = rng.normal(size=(300, n_columns)), rng.normal(size=(300, 3))
+    near = NearestNeighbors(n_neighbors=5).fit(source).kneighbors(return_distance=False)
+    np.testing.assert_allclose(neighbour_means(source, 5)(values), values[near].mean(axis=1))
+
+
+@pytest.mark.parametrize("n_columns", [1, 2])
+def test_the_mean_around_one_of_many_copies_does_not_depend_on_its_own_value(rng, n_columns):
+    # Eight places of 25 copies each: most samples are none of their own neighbours.
+    source = np.repeat(rng.normal(size=(8, n_columns)), 25, axis=0)
+    values = rng.normal(size=(200, 1))
+    means = neighbour_means(source, 5)
+    before = means(values)
+    for sample in (0, 12, 24, 199):
+        changed = values.copy()
+        changed[sample] += 100.0
+        assert means(changed)[sample] == pytest.approx(before[sample])
+    # With many copies, the last neighbour is left out.
+    found = without_itself(np.array([[3, 0, 1], [4, 5, 6]]), np.array([0, 2]))
+    np.testing.assert_array_equal(found, [[3, 1], [4, 5]])
 
 
 def test_independent_arrays_predict_nothing_of_each_other(rng):
@@ -31,13 +62,8 @@ def test_many_samples_are_thinned_at_random_and_few_are_not():
     assert np.bincount(rows % 3).min() > 900
     half = np.random.default_rng(0).permutation(9000)[:4500]
     assert np.isin(rows, half).mean() == pytest.approx(0.5, abs=0.03)
-
-
-def test_only_samples_that_may_be_drawn_are_drawn():
-    even = np.arange(0, 1000, 2)
-    rows = thinned(even, 100)
-    assert len(rows) == 100
-    assert np.isin(rows, even).all()
+    # Only samples that may be drawn are drawn.
+    assert np.isin(thinned(half, 100), half).sum() == 100
 
 
 def test_an_interval_has_an_edge_and_a_circle_a_hole_and_noise_has_neither(rng):
@@ -48,17 +74,14 @@ def test_an_interval_has_an_edge_and_a_circle_a_hole_and_noise_has_neither(rng):
     assert has_edge(np.c_[noise, ring(rng.uniform(0, 2 * np.pi, 1000))])
 
 
-def test_noise_in_many_directions_has_no_edge():
-    draws = np.random.default_rng(1).normal(size=(10, 500, 20))
-    assert not any(has_edge(noise) for noise in draws)
-
-
 def test_edges_are_looked_for_in_main_directions_only(rng):
     noise, strip = rng.normal(size=(1000, 3)), rng.uniform(size=1000)
     both = np.c_[noise, 0.5 * strip]
     assert has_edge(both)
     assert not has_edge(both, thick=0.1)
     assert not has_edge(both, most_directions=3)
+    # Noise in many directions has none.
+    assert not any(has_edge(draw) for draw in rng.normal(size=(10, 500, 20)))
 
 
 @pytest.mark.parametrize("radius", [0.05, 0.1])
@@ -77,7 +100,5 @@ def test_a_small_factor_is_seen_beside_larger_noise_in_another_direction(rng):
     assert not leaves_noise(line, np.c_[line, 0.3 * strip + 0.05 * noise])
     assert leaves_noise(line, np.c_[line, 0.3 * noise])
     assert leaves_noise(line, np.c_[line, 0.1 * rng.normal(size=(4000, 20))])
-
-
-def test_nothing_left_is_nothing_missing(rng):
-    assert leaves_noise(rng.uniform(size=(500, 1)), np.ones((500, 2)))
+    # Nothing left is nothing missing.
+    assert leaves_noise(line, np.ones((4000, 2)))

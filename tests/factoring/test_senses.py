@@ -8,7 +8,7 @@ from manifactor import Evidence, SampleWarning
 from manifactor._support.errors import NothingFoundError, warn_caller
 from manifactor.factoring import factorize as senses
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.factorize import SEARCHES, find_in_all_senses, is_sound
+from manifactor.factoring.factorize import SENSE_SEARCHES, find_in_all_senses, is_sound
 from manifactor.factoring.judging.criteria import CRITERIA, SENSES
 
 from .places import interval
@@ -24,7 +24,7 @@ def two_factors(*tests):
 
 
 def test_every_sense_has_a_search_of_its_own():
-    assert list(SEARCHES) == list(SENSES)
+    assert list(SENSE_SEARCHES) == list(SENSES)
 
 
 @pytest.mark.parametrize(
@@ -48,15 +48,10 @@ def test_a_failed_test_leaves_places_right_or_not(name, value, sound):
     assert is_sound(two_factors(test)) is sound
 
 
-def test_one_factor_is_never_sound():
-    whole = two_factors()
-    one = Factorization(whole.factors[:1], Evidence(()), None)
+def test_one_factor_is_never_sound_and_only_a_sum_may_have_gaussian_factors():
+    whole, gaussian = two_factors(), two_factors(JUDGE["identified"](2))
     assert is_sound(whole)
-    assert not is_sound(one)
-
-
-def test_only_a_sum_may_have_gaussian_factors():
-    gaussian = two_factors(JUDGE["identified"](2))
+    assert not is_sound(Factorization(whole.factors[:1], Evidence(()), None))
     assert not is_sound(gaussian)
     # Which sum it is does not matter.
     assert is_sound(replace(gaussian, sum="a sum"))
@@ -70,12 +65,13 @@ def nothing(*_, **__):
 def search(monkeypatch):
     """Search all senses of even samples, each of which finds what it is told to find."""
     monkeypatch.setattr(senses, "_may_try_others", lambda *_: True)
+    monkeypatch.setattr(senses, "is_uneven", lambda *_: False)
     monkeypatch.setattr(senses, "density_of", lambda *_: None)
 
     def searched(*, n_asked=None, **found):
         for sense, one in found.items():
             find = one if callable(one) else lambda *_, one=one, **__: one
-            monkeypatch.setitem(SEARCHES, sense, find)
+            monkeypatch.setitem(SENSE_SEARCHES, sense, SENSE_SEARCHES[sense]._replace(find=find))
         return find_in_all_senses(None, n_asked, rng=None)
 
     return searched
@@ -92,24 +88,20 @@ def with_warning(found, words):
 BAD = two_factors(JUDGE["leakage"](0.5))
 
 
-@pytest.mark.parametrize("sound", [True, False])
-def test_the_geometry_warns_only_if_its_result_is_returned(search, sound):
-    other = two_factors() if sound else BAD
+@pytest.mark.parametrize(
+    ("in_sum", "in_volume", "said"),
+    [
+        (BAD, BAD, ["few"]),
+        (two_factors(), BAD, []),
+        (with_warning(two_factors(JUDGE["folds"](0.5)), "few for a sum"), two_factors(), []),
+        (BAD, with_warning(two_factors(), "few for volume"), ["few for volume"]),
+    ],
+)
+def test_a_sense_warns_only_if_its_result_is_returned(search, in_sum, in_volume, said):
     with warnings.catch_warnings(record=True, action="always") as issued:
-        found = search(geometry=with_warning(BAD, "few samples"), sum=other, volume=other)
-    assert found.evidence.verdict == ("product" if sound else "partial")
-    assert len(issued) == (0 if sound else 1)
-
-
-def test_another_sense_warns_if_its_result_is_returned(search):
-    folded = two_factors(JUDGE["folds"](0.5))
-    with warnings.catch_warnings(record=True, action="always") as issued:
-        search(
-            geometry=BAD,
-            sum=with_warning(folded, "few for a sum"),
-            volume=with_warning(two_factors(), "few for volume"),
-        )
-    assert [str(each.message) for each in issued] == ["few for volume"]
+        found = search(geometry=with_warning(BAD, "few"), sum=in_sum, volume=in_volume)
+    assert [str(each.message) for each in issued] == said
+    assert found.evidence.verdict == ("partial" if said == ["few"] else "product")
 
 
 def test_only_a_sense_that_shows_nothing_is_passed_over(search):

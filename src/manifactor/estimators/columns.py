@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 from manifactor._support.errors import warn_caller
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.judging.advice import DataKnown
-from manifactor.factoring.judging.weighing import density_of, is_uneven
+from manifactor.factoring.judging.evidence import DataKnown
+from manifactor.factoring.methods import density_of, is_uneven
 
 # A column differs in scale if its spread is this many times that of the other columns, or the
 # other way round. Factors of a product may differ thirtyfold in size and still be found.
@@ -301,7 +301,9 @@ def with_data_known(
         n_samples=len(found.diffusion.graph.distinct),
         n_columns=0 if sp.issparse(X) else X.shape[1],
         noise=_noise_share(found, X, noise),
-        uneven=is_uneven(density_of(found.diffusion)),
+        # Only halves of the samples that differ lead to advice on it.
+        uneven=evidence.fails("agreement", "uncertainty")
+        and is_uneven(density_of(found.diffusion)),
         circles=any(factor.topology == "circle" for factor in found.factors),
         columns=remedy(columns, names),
     )

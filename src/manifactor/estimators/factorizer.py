@@ -40,11 +40,16 @@ from manifactor.estimators.diffusion_map import (
     read_off,
     without_weights,
 )
-from manifactor.factoring.factorization import Factorization
+from manifactor.factoring.factorization import (
+    SUM_NAMES,
+    FactoringSettings,
+    Factorization,
+    checked_noise,
+    require_factoring,
+)
 from manifactor.factoring.factorize import factorize
 from manifactor.factoring.inversion import choose_window, even_steps, values_at
-from manifactor.factoring.placement import Placed, Placer, checked_noise, make_placer, place_blocks
-from manifactor.factoring.settings import SUM_NAMES, FactoringSettings, require_factoring
+from manifactor.factoring.placement import Placed, Placer, make_placer, place_blocks
 from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
 from manifactor.spectral.gpu import device_memory, from_tensor, like
 from manifactor.spectral.neighbors import DisconnectedGraphWarning

@@ -7,10 +7,11 @@ those above.
 factorize
     Find factors in one sense of a product after the other, divide terms of a sum, judge.
 methods
-    The searches: in functions, in samples, by triplets. Each finds factors and weighs them.
+    The searches: in functions, in samples, by triplets. Each finds factors, measures them, and
+    returns them with the evidence.
 placement, inversion
     Coordinates of new samples on the factors, and samples at coordinates.
-settings, factorization
+factorization
     The records that go in and come out.
 triplets, maxcut
     `method="triplets"`: the paper's algorithm.
@@ -28,6 +29,6 @@ sums
 gradients
     Blocks of functions with orthogonal gradients, found by peeling.
 prediction
-    Nearest-neighbour regression: its R^2, edges and holes in what it leaves, and a draw of few
-    samples, used by all of them.
+    Regression on nearest neighbours, by means and by linear fits: its R^2, edges and holes in what
+    it leaves, and a draw of few samples, used by all of them.
 """

@@ -1,20 +1,114 @@
-"""The record Factorization: what every method of finding factors returns."""
+"""What a caller may set of a factorization, and the record that every method returns."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 
-from manifactor._support.parameters import Choice
+from manifactor._support.parameters import (
+    Choice,
+    require_choice,
+    require_count,
+    require_indices,
+    require_number,
+)
+from manifactor._support.values import bad_values
 from manifactor._support.workers import PickledFields
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.gradients.division import Split
-from manifactor.factoring.inversion import PlaceSpace, choose_window, place_space
+from manifactor.factoring.gradients.peeling import MAX_FACTORS
+from manifactor.factoring.inversion import PlaceSpace, choose_window
+from manifactor.factoring.judging.criteria import SENSES
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.factoring.maxcut import Cut
 from manifactor.factoring.sums.summands import Sum
 from manifactor.factoring.triplets import Triplets
 from manifactor.spectral.diffusion import Diffusion
+
+METHOD_NAMES = ("gradients", "sum", "deflation", "triplets")
+# "deflation" is an earlier name of "sum".
+SUM_NAMES = ("sum", "deflation")
+SENSE_NAMES = tuple(SENSES)
+
+
+@dataclass(frozen=True)
+class FactoringSettings:
+    """What to look for, and by which method: the caller's parameters."""
+
+    n_factors: int | str = "auto"
+    method: str = "gradients"
+    # For "triplets": how far the eigenvalue of a product may lie from the sum of its parts'. "auto"
+    # is a tenth of the product's eigenvalue.
+    eigenvalue_tolerance: float | str = "auto"
+    # For "triplets": least absolute cosine between a function and a product of others. "auto" is
+    # .7.
+    similarity_threshold: float | str = "auto"
+    # For "triplets": indices of functions that are not to be put into a factor
+    exclude: Sequence[int] = ()
+    # For "gradients": the sense of a product to look for. "auto" looks at the geometry first, and
+    # further where that does not show a product.
+    sense: str = "auto"
+
+    @property
+    def n_asked(self) -> int | None:
+        """Number of factors that the caller asked for, None for "auto"."""
+        return None if self.n_factors == "auto" else int(self.n_factors)
+
+
+def is_auto(value: object) -> bool:
+    """Return whether the caller leaves a setting to the program."""
+    return isinstance(value, str) and value == "auto"
+
+
+# The method that each of these parameters is for.
+USED_BY = {
+    "sense": "gradients",
+    "eigenvalue_tolerance": "triplets",
+    "similarity_threshold": "triplets",
+    "exclude": "triplets",
+}
+
+
+def require_factoring(settings: FactoringSettings, *, n_functions: int | None = None) -> None:
+    """Refuse settings that do not make sense, or that the method would ignore."""
+    # Values first, then whether the method uses them: a wrong value is the clearer message.
+    require_choice("method", settings.method, sorted(METHOD_NAMES))
+    require_choice("sense", settings.sense, ["auto", *SENSE_NAMES])
+    if not is_auto(settings.n_factors):
+        require_count("n_factors", settings.n_factors, low=1, high=MAX_FACTORS)
+    if not is_auto(settings.eigenvalue_tolerance):
+        require_number("eigenvalue_tolerance", settings.eigenvalue_tolerance, above=0)
+    if not is_auto(settings.similarity_threshold):
+        require_number("similarity_threshold", settings.similarity_threshold, low=0, high=1)
+    # While the number of functions is not known, any index may turn out to be one.
+    last = 2**31 if n_functions is None else n_functions - 1
+    require_indices("exclude", settings.exclude, low=1, high=last, of="functions")
+    for name, method in USED_BY.items():
+        value = getattr(settings, name)
+        is_default = is_auto(value) or not np.size(value)
+        if settings.method != method and not is_default:
+            raise ValueError(
+                f"`{name}` is for `method={method!r}`; got {value!r} with {settings.method!r}. "
+                "Leave it out."
+            )
+
+
+def checked_noise(noise, X) -> np.ndarray:
+    """Return the noise of every column of samples as an array, if it can be used."""
+    if sp.issparse(X):
+        raise ValueError("`noise` cannot be used with precomputed distances. Leave it out.")
+    numbers = np.empty(0)
+    with suppress(TypeError, ValueError):  # words are refused
+        numbers = np.asarray(noise, dtype=float)
+    if numbers.shape != (X.shape[1],) or bad_values(numbers) or (numbers < 0).any():
+        raise ValueError(
+            "`noise` must hold a standard deviation of 0 or more, below 1e+150, for "
+            f"each of the {X.shape[1]} columns; got {noise!r:.60}."
+        )
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -25,10 +119,6 @@ class DividedTerm:
     n_factors: int  # number of its factors, which follow each other among those of the sum
     # Of the points of the surface that samples lie at; its factors are read from it
     diffusion: Diffusion
-
-    def searchable(self, n_jobs: int | None) -> "DividedTerm":
-        """Return the same with a neighbour search, which archives do not hold."""
-        return replace(self, diffusion=self.diffusion.searchable(n_jobs))
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,7 +151,11 @@ class Factorization(PickledFields):
 
     def places(self) -> PlaceSpace:
         """Return the places of the samples in the graph."""
-        return place_space(self.factors, self.in_graph)
+        return PlaceSpace(
+            tuple(factor.topology for factor in self.factors),
+            tuple(factor.embedding.shape[1] for factor in self.factors),
+            np.hstack([factor.embedding[self.in_graph] for factor in self.factors]),
+        )
 
     @cached_property
     def window(self) -> Choice:
@@ -83,5 +177,7 @@ class Factorization(PickledFields):
         return replace(
             self,
             diffusion=self.diffusion.searchable(n_jobs),
-            divided=tuple(term.searchable(n_jobs) for term in self.divided),
+            divided=tuple(
+                replace(term, diffusion=term.diffusion.searchable(n_jobs)) for term in self.divided
+            ),
         )

@@ -3,33 +3,39 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
 from manifactor._support.errors import NothingFoundError, issue, warn_caller
 from manifactor._support.parameters import Choice, given
 from manifactor.factoring.factor import Factor
-from manifactor.factoring.factorization import DividedTerm, Factorization
+from manifactor.factoring.factorization import (
+    SUM_NAMES,
+    DividedTerm,
+    FactoringSettings,
+    Factorization,
+    is_auto,
+    require_factoring,
+)
 from manifactor.factoring.gradients.peeling import MAX_FACTORS
-from manifactor.factoring.judging.criteria import CRITERIA
+from manifactor.factoring.judging.criteria import CRITERIA, judge
 from manifactor.factoring.judging.evidence import Evidence, NoProductStructureWarning
-from manifactor.factoring.judging.weighing import (
+from manifactor.factoring.measures.places import prepared_noise, signal_share
+from manifactor.factoring.methods import (
+    attempt,
     density_of,
+    find_by_triplets,
+    find_in_functions,
+    find_in_more_functions,
+    find_in_samples,
     is_uneven,
-    judge,
     weigh_line,
     weigh_noise,
     weigh_terms,
+    whole_factor,
 )
-from manifactor.factoring.methods import (
-    attempt,
-    find_by_triplets,
-    find_in_functions,
-    find_in_samples,
-    one_factor,
-)
-from manifactor.factoring.placement import signal_shares
-from manifactor.factoring.settings import SUM_NAMES, FactoringSettings, is_auto, require_factoring
+from manifactor.factoring.placement import make_placer, place_blocks
 from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
 from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.senses import in_density, in_volume
@@ -66,20 +72,18 @@ def find(
     n_asked = settings.n_asked
     if n_asked in (None, 1):
         line = weigh_line(diffusion)
-        evidence = Evidence((judge("factors asked for", 1),)) if n_asked else line
+        evidence = Evidence(judge({"factors asked for": 1})) if n_asked else line
         if evidence is not None:
-            return one_factor(diffusion, evidence, on_line=line is not None)
+            whole = whole_factor(diffusion, on_line=line is not None)
+            return Factorization(whole, evidence, diffusion)
     if settings.method == "triplets":
         return find_by_triplets(diffusion, settings, rng=rng)
     sense = "sum" if settings.method in SUM_NAMES else settings.sense
     if is_auto(sense):
         found = find_in_all_senses(diffusion, n_asked, rng=rng)
     else:
-        found = SEARCHES[sense](diffusion, n_asked, rng=rng)
-    if found.factors:
-        return found
-    whole = one_factor(found.diffusion, found.evidence)
-    return replace(found, factors=whole.factors)
+        found = SENSE_SEARCHES[sense].find(diffusion, n_asked, rng=rng)
+    return replace(found, factors=found.factors or whole_factor(found.diffusion))
 
 
 # Senses of a product.
@@ -105,14 +109,30 @@ def _in_functions_of(
     return find_in_functions(other, n_asked, sense=sense, strict=True, rng=rng)
 
 
-# How factors are searched for in each sense of a product, in the order in which they are tried. All
-# but the geometry are further chances to find a product by accident, so that their tests have
-# stricter limits. `SENSES` of `judging/criteria.py` says what each of them means.
-SEARCHES: dict[str, Callable[..., Factorization]] = {
-    "geometry": find_in_functions,
-    "sum": find_in_samples,
-    "volume": partial(_in_functions_of, in_volume, "volume"),
-    "density": partial(_in_functions_of, in_density, "density"),
+class SenseSearch(NamedTuple):
+    """How factors are searched for in a sense of a product, and when."""
+
+    # From a diffusion and the number of factors asked for, with `rng`
+    find: Callable[..., Factorization]
+    # Whether it may show more than the best result so far, where the density is uneven or not
+    worth_trying: Callable[[Factorization | None, bool], bool] = lambda best, uneven: True
+
+
+# In the order in which they are tried. All but the geometry are further chances to find a product
+# by accident, so that their tests have stricter limits. On even samples the density changes
+# nothing: in "volume" and "density" only the noise of coordinates would be drawn anew. "density"
+# takes the most time. `SENSES` of `judging/criteria.py` says what each of them means.
+SENSE_SEARCHES = {
+    "geometry": SenseSearch(find_in_functions),
+    "sum": SenseSearch(find_in_samples),
+    "volume": SenseSearch(
+        partial(_in_functions_of, in_volume, "volume"),
+        lambda best, uneven: uneven or not is_sound(best) or best.evidence.fails("product"),
+    ),
+    "density": SenseSearch(
+        partial(_in_functions_of, in_density, "density"),
+        lambda best, uneven: uneven and not is_sound(best),
+    ),
 }
 
 
@@ -125,26 +145,30 @@ def find_in_all_senses(
     that fails the fewest tests, else that of the geometry, for which more functions are computed
     where they miss a dimension.
     """
-    geometry, *others = SEARCHES
+    (geometry, (in_geometry, _)), *others = SENSE_SEARCHES.items()
     if not _may_try_others(diffusion):
-        return SEARCHES[geometry](diffusion, n_asked, rng=rng)
-    first, warned = attempt(partial(SEARCHES[geometry], diffusion, n_asked, grow=False, rng=rng))
+        return in_geometry(diffusion, n_asked, rng=rng)
+    first, warned = attempt(partial(in_geometry, diffusion, n_asked, grow=False, rng=rng))
     if first is not None and first.evidence.verdict == "product":
         issue(warned)
         return first
     best, tried = first, [geometry]
     uneven = is_uneven(density_of(diffusion))
-    for sense in others:
-        if not _may_show_more(sense, best, uneven):
+    for sense, search in others:
+        if not search.worth_trying(best, uneven):
             continue
         tried.append(sense)
-        found, held = attempt(partial(SEARCHES[sense], diffusion, n_asked, rng=rng))
+        found, held = attempt(partial(search.find, diffusion, n_asked, rng=rng))
         if found is not None and _is_better(found, best, n_asked):
             best, warned = found, held
         if best is not None and best.evidence.verdict == "product":
             break
-    if best is None or not is_sound(best):
-        best = _with_more_functions(first, diffusion, n_asked, rng)
+    if not is_sound(best):
+        best = (
+            in_geometry(diffusion, n_asked, rng=rng)
+            if first is None
+            else find_in_more_functions(first, n_asked, rng=rng)
+        )
         warned = warned if best is first else []
     issue(warned)
     why = "most tests are passed in it" if is_sound(best) else "no other is better"
@@ -158,51 +182,25 @@ def _may_try_others(diffusion: Diffusion) -> bool:
     The caller must have left all that shapes the walk to the program, and the samples must be
     enough.
     """
-    given, usual = diffusion.settings, DiffusionSettings()
+    given = diffusion.settings
     left_to_us = (
         is_auto(given.bandwidth)
-        and given.density_correction == usual.density_correction
+        and given.density_correction == DiffusionSettings().density_correction
         and not (given.own_search or given.precomputed or given.dense)
     )
     return left_to_us and len(diffusion.graph.distinct) >= CRITERIA["samples"].limit
 
 
-def _may_show_more(sense: str, best: Factorization | None, uneven: bool) -> bool:
-    """Whether a sense may show more than the best one so far.
-
-    On even samples the density changes nothing: in "volume" and "density" only the noise of
-    coordinates would be drawn anew. "density" takes the most time.
-    """
-    if best is None or not is_sound(best):
-        return uneven or sense != "density"
-    no_products = "product" in {test.name for test in best.evidence.failed}
-    return sense == "sum" or (sense == "volume" and (uneven or no_products))
-
-
-def _with_more_functions(
-    found: Factorization | None, diffusion: Diffusion, n_asked: int | None, rng: np.random.Generator
-) -> Factorization:
-    """Factors of the geometry, found with more functions if a dimension is missing."""
-    if found is None:
-        return SEARCHES["geometry"](diffusion, n_asked, rng=rng)
-    failed = {test.name for test in found.evidence.failed}
-    missing = failed & {"dimensions", "missing dimensions"}
-    longer = found.diffusion.grown(rng) if missing else None
-    return found if longer is None else SEARCHES["geometry"](longer, n_asked, rng=rng)
-
-
-def is_sound(found: Factorization) -> bool:
+def is_sound(found: Factorization | None) -> TypeGuard[Factorization]:
     """Return whether there are several factors and the coordinates on them are right."""
-
-    def is_wrong(name: str, net: float) -> bool:
+    if found is None or len(found.factors) < 2:
+        return False
+    return not any(
+        CRITERIA[test.name].coordinates == "wrong" or test.net > CRITERIA[test.name].wrong_beyond
+        for test in found.evidence.failed
         # A sum tells how well the axes of a Gaussian cloud are known, by a test of its own.
-        if name == "identified" and found.sum:
-            return False
-        criterion = CRITERIA[name]
-        return criterion.coordinates == "wrong" or net > criterion.wrong_beyond
-
-    failed = found.evidence.failed
-    return len(found.factors) > 1 and not any(is_wrong(test.name, test.net) for test in failed)
+        if not (found.sum and test.name == "identified")
+    )
 
 
 def _is_better(candidate: Factorization, best: Factorization | None, n_asked: int | None) -> bool:
@@ -235,6 +233,7 @@ def divide_terms(
     if found.sum is None or not is_sound(found):
         return found
     room = (n_asked or MAX_FACTORS) - len(found.factors)
+    factors: list[Factor] = []
     inside: dict[int, Factorization] = {}
     choices = dict(found.choices)
     # What the caller set for the samples, such as a bandwidth, need not fit a surface.
@@ -242,18 +241,32 @@ def divide_terms(
     spectral = DiffusionSettings(preparation="none", n_jobs=given.n_jobs, device=given.device)
     for term, factor in enumerate(found.factors):
         if factor.topology != "other" or room < 1:
+            factors.append(factor)
             continue
         points = found.sum.points(found.diffusion.samples, term)
         inner, warned = attempt(partial(_inside, points, spectral, most=room + 1, rng=rng))
-        choice = Choice(1, "the surface is not a product of lengths by itself")
-        if inner is not None and _is_nearly_a_product(inner):
+        if inner is None or not _is_nearly_a_product(inner):
+            factors.append(factor)
+            choice = Choice(1, "the surface is not a product of lengths by itself")
+        else:
             issue(warned)
             inside[term] = inner
+            factors += _factors_of(factor, inner)
             room -= len(inner.factors) - 1
             why = "the surface is a product of lengths by itself, or nearly"
             choice = Choice(len(inner.factors), why)
         choices[f"term {term + 1}"] = choice
-    return replace(_joined(found, inside), choices=choices)
+    if not inside:
+        return replace(found, choices=choices)
+    # Placing is written for the host's side of a device.
+    divided = tuple(
+        DividedTerm(term, len(inner.factors), inner.diffusion.settled())
+        for term, inner in inside.items()
+    )
+    evidence = weigh_terms(found.evidence, {term: inner.evidence for term, inner in inside.items()})
+    return replace(
+        found, factors=tuple(factors), evidence=evidence, divided=divided, choices=choices
+    )
 
 
 def _inside(
@@ -273,25 +286,8 @@ def _is_nearly_a_product(inner: Factorization) -> bool:
     Spheroids and other surfaces of revolution fail "product" as well, a sheared torus "skew": they
     stay whole.
     """
-    failed = {test.name for test in inner.evidence.failed}
-    right = all(CRITERIA[name].coordinates == "right" for name in failed)
-    return is_sound(inner) and right and "skew" not in failed
-
-
-def _joined(found: Factorization, inside: dict[int, Factorization]) -> Factorization:
-    """The sum with the factors of the divided terms, and the evidence on all."""
-    if not inside:
-        return found
-    factors: list[Factor] = []
-    for term, factor in enumerate(found.factors):
-        factors += _factors_of(factor, inside[term]) if term in inside else [factor]
-    # Placing is written for the host's side of a device.
-    divided = tuple(
-        DividedTerm(term, len(inner.factors), inner.diffusion.settled())
-        for term, inner in inside.items()
-    )
-    evidence = weigh_terms(found.evidence, {term: inner.evidence for term, inner in inside.items()})
-    return replace(found, factors=tuple(factors), evidence=evidence, divided=divided)
+    right = all(CRITERIA[test.name].coordinates == "right" for test in inner.evidence.failed)
+    return is_sound(inner) and right and not inner.evidence.fails("skew")
 
 
 def _factors_of(term: Factor, inner: Factorization) -> list[Factor]:
@@ -323,8 +319,7 @@ def judged(
     none = found.evidence.verdict == "none"
     # After all else, so that the factors are the same with and without it.
     if noise is not None and not none:
-        # Placing is written for the host's side of a device.
-        shares = signal_shares(found.settled(), noise, rng=rng)
+        shares = signal_shares(found, noise, rng=rng)
         found = replace(found, evidence=weigh_noise(found.evidence, shares))
     # Whoever asks for one factor needs no warning of it.
     if none and settings.n_asked != 1:
@@ -337,19 +332,35 @@ def judged(
         replace(factor, confidence=np.where(outliers, 0.0, factor.confidence))
         for factor in found.factors
     )
-    choices = {
-        **found.choices,
-        "method": Choice(settings.method, "the default: it also finds the number of factors"),
-        "factors": _choice_of_factors(found, settings),
-    }
-    if settings.method != FactoringSettings().method:
-        choices["method"] = given(settings.method)
+    method = given(settings.method)
+    if settings.method == FactoringSettings().method:
+        method = Choice(settings.method, "the default: it also finds the number of factors")
+    choices = {**found.choices, "method": method, "factors": _choice_of_factors(found, settings)}
     count = len(found.diffusion.distinct.eigenvalues)
     if count > len(diffusion.distinct.eigenvalues) and found.evidence.sense == "geometry":
         choices["functions"] = Choice(
             count, "more than usual: the factors first found had fewer dimensions than the data"
         )
     return replace(found, factors=factors, choices=choices)
+
+
+def signal_shares(
+    found: Factorization, noise: np.ndarray, *, rng: np.random.Generator
+) -> list[float]:
+    """Return the share of each factor's variance that noise of known size leaves.
+
+    Noise of the same size is added to the samples once more; how far it moves the places estimates
+    how far the noise already present has moved them.
+
+    Shapes: noise (n_features,).
+    """
+    # Placing is written for the host's side of a device.
+    found = found.settled()
+    samples, preparation = found.diffusion.samples, found.diffusion.preparation
+    noisy = samples + prepared_noise(noise, len(samples), preparation=preparation, rng=rng)
+    moved = place_blocks(noisy, make_placer(found, n_new=len(noisy)))
+    pairs = zip(found.factors, moved, strict=True)
+    return [signal_share(factor.embedding, after.embedding) for factor, after in pairs]
 
 
 def _choice_of_factors(found: Factorization, settings: FactoringSettings) -> Choice:

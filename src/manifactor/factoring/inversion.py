@@ -1,6 +1,5 @@
 """Samples at places on the factors: local regression of samples on their places."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,10 +8,8 @@ from scipy.spatial import KDTree
 from sklearn.utils import gen_batches
 
 from manifactor._support.parameters import Choice
-from manifactor._support.regression import neighbour_sums, without_itself
 from manifactor._support.values import quotient
-from manifactor.factoring.factor import Factor
-from manifactor.factoring.prediction import thinned
+from manifactor.factoring.prediction import local_weights, neighbour_sums, shares_left
 from manifactor.factoring.shapes import angle_of, on_circle, unit_vectors
 
 
@@ -55,21 +52,12 @@ class PlaceSpace:
     def offsets(self, at: np.ndarray, near: np.ndarray) -> np.ndarray:
         """Return how neighbours lie from places, (m, n_slopes, k)."""
         around, centres = self.columns(self.places[near]), self.columns(at)
-        parts = [
-            _offsets(topology, there, here) / unit
-            for topology, there, here, unit in zip(
-                self.topologies, around, centres, self.units, strict=True
-            )
-        ]
-        return np.concatenate(parts, axis=2).transpose(0, 2, 1)
+        parts = map(_offsets, self.topologies, around, centres, self.units)
+        return np.concatenate(list(parts), axis=2).transpose(0, 2, 1)
 
     def inside(self, at: np.ndarray) -> np.ndarray:
         """Return places with intervals cut at their ends and circles of radius 1."""
-        parts = [
-            _inside(topology, part)
-            for topology, part in zip(self.topologies, self.columns(at), strict=True)
-        ]
-        return np.hstack(parts)
+        return np.hstack(list(map(_inside, self.topologies, self.columns(at))))
 
     def columns(self, table: np.ndarray) -> list[np.ndarray]:
         """Return the columns of each factor."""
@@ -77,8 +65,7 @@ class PlaceSpace:
 
     def typical(self) -> np.ndarray:
         """Return a typical place on each factor, (1, sum of widths)."""
-        parts = zip(self.topologies, self.columns(self.places), strict=True)
-        return np.hstack([_middle(topology, part) for topology, part in parts])[None]
+        return np.hstack(list(map(_middle, self.topologies, self.columns(self.places))))[None]
 
     def _scaled(self, places: np.ndarray) -> np.ndarray:
         return places / np.repeat(self.units, self.widths)
@@ -101,25 +88,15 @@ def even_steps(topology: str, n_frames: int) -> np.ndarray:
     return on_circle(2 * np.pi * np.arange(n_frames) / n_frames)
 
 
-def place_space(factors: Sequence[Factor], rows: np.ndarray | slice) -> PlaceSpace:
-    """Return the places of some of the fitted samples."""
-    return PlaceSpace(
-        topologies=tuple(factor.topology for factor in factors),
-        widths=tuple(factor.embedding.shape[1] for factor in factors),
-        places=np.hstack([factor.embedding[rows] for factor in factors]),
-    )
-
-
-def _offsets(topology: str, there: np.ndarray, here: np.ndarray) -> np.ndarray:
-    """Return how neighbours, (m, k, c), lie from places, (m, c), on one factor.
+def _offsets(topology: str, there: np.ndarray, here: np.ndarray, unit: float) -> np.ndarray:
+    """Return how neighbours, (m, k, c), lie from places, (m, c), on one factor, in a unit.
 
     On a circle this is one angle, from -pi to pi.
     """
     if topology != "circle":
-        return there - here[:, None]
-    cosine = (there * here[:, None]).sum(axis=2)
-    sine = here[:, None, 0] * there[:, :, 1] - here[:, None, 1] * there[:, :, 0]
-    return np.arctan2(sine, cosine)[:, :, None]
+        return (there - here[:, None]) / unit
+    turns = (there @ [1, 1j]) * (here @ [1, -1j])[:, None]
+    return np.angle(turns)[:, :, None] / unit
 
 
 def _inside(topology: str, places: np.ndarray) -> np.ndarray:
@@ -134,39 +111,25 @@ def choose_window(space: PlaceSpace, values: np.ndarray) -> Choice:
 
     Shapes: values (n, q).
     """
-    n = len(values)
-    # The mean square of 300 samples is accurate to 8 %.
-    some = thinned(n, 300)
-    ladder = _ladder(space.n_slopes, n)
-    at = space.places[some]
-    near = space.nearest(at, ladder[-1] + 1)
-    near = without_itself(near, some)
-    total = float(((values[some] - values.mean(axis=0)) ** 2).sum())
-    left = {}
-    for count in ladder:
-        weights = _weights(space, at, near[:, :count])
-        predicted = neighbour_sums(weights, near[:, :count], values)[:, 0]
-        left[count] = quotient(float(((values[some] - predicted) ** 2).sum()), total)
-    best = min(ladder, key=lambda count: left[count])
+    n, places = len(values), space.places
+    # Few samples for each coefficient of the linear function where samples bend strongly, many
+    # where noise is to be averaged. Near its minimum the error hardly depends on their number, so
+    # that a ratio of 2 will do. Fewer than 4 follow single samples.
+    counts = [factor * (space.n_slopes + 1) for factor in (4, 8, 16, 32, 64, 128)]
+    # A fit to more than half of the samples would not be local; the smallest is taken in any case.
+    most = max(counts[0], n // 2)
+    left = shares_left(
+        values,
+        [min(count, n - 1) for count in counts if count <= most],
+        lambda some, count: space.nearest(places[some], count),
+        lambda some, near: _weights(space, places[some], near),
+    )
     tried = ", ".join(f"{count}: {share:.2g}" for count, share in left.items())
     return Choice(
-        best,
+        min(left, key=left.__getitem__),
         "of samples left out, it predicts most (share of the variance not predicted, "
         f"by the number of neighbours: {tried})",
     )
-
-
-def _ladder(n_slopes: int, n: int) -> list[int]:
-    """Return numbers of neighbours to compare, the smallest in any case.
-
-    Few samples for each coefficient of the linear function where samples bend strongly, many where
-    noise is to be averaged. Near its minimum the error hardly depends on their number, so that a
-    ratio of 2 will do. Fewer than 4 follow single samples.
-    """
-    counts = [factor * (n_slopes + 1) for factor in (4, 8, 16, 32, 64, 128)]
-    # A fit to more than half of the samples would not be local.
-    most = max(counts[0], int(1 / 2 * n))
-    return [min(count, n - 1) for count in counts if count <= most]
 
 
 def values_at(
@@ -193,23 +156,7 @@ def _weights(space: PlaceSpace, at: np.ndarray, near: np.ndarray) -> np.ndarray:
     offsets = space.offsets(at, near)
     kernel = _tricube(np.linalg.norm(offsets, axis=1))[:, None]
     kernel = kernel / kernel.sum(axis=2, keepdims=True)
-    centre = (offsets * kernel).sum(axis=2, keepdims=True)
-    off = offsets - centre
-    spread = (off * kernel) @ off.transpose(0, 2, 1)
-    n_slopes = spread.shape[1]
-    # Places on a surface extend in fewer directions than they have columns, and have no slope
-    # along the others.
-    ridge = 1e-3 * np.trace(spread, axis1=1, axis2=2) / n_slopes
-    ridge = ridge + np.finfo(float).tiny
-    spread = spread + ridge[:, None, None] * np.eye(n_slopes)
-    shift = np.linalg.solve(spread, -centre)
-    # The squared distance from the mean place, in variances.
-    far = -(centre * shift).sum(axis=1, keepdims=True)
-    # At the end of an interval, or in a corner, it is 3 along each dimension; beyond 4, where there
-    # are no samples, slopes would be extrapolated.
-    most = 4.0 * n_slopes
-    shift = shift * np.sqrt(np.minimum(1, most / np.maximum(far, most)))
-    return kernel * (1 + shift.transpose(0, 2, 1) @ off)
+    return local_weights(offsets, kernel, ridge=1e-3, reach=4.0)[0]
 
 
 def _tricube(distances: np.ndarray) -> np.ndarray:

@@ -1,41 +1,75 @@
 """Three searches for factors: in the functions of a diffusion, in the samples, by triplets.
 
-Each of them finds factors and weighs the evidence for them.
+Each of them finds factors, measures them, and returns them with the evidence.
 """
 
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from manifactor._support.errors import NothingFoundError, held_warnings, issue
-from manifactor.factoring.factor import make_factors, selection
-from manifactor.factoring.factorization import Factorization
+from manifactor._support.errors import NothingFoundError, held_warnings, issue, warn_caller
+from manifactor._support.threads import map_threads
+from manifactor.factoring.factor import Factor, make_factors, selection
+from manifactor.factoring.factorization import FactoringSettings, Factorization, is_auto
 from manifactor.factoring.gradients.geometry import beside_constant
 from manifactor.factoring.gradients.peeling import (
     MAX_FACTORS,
     Dimensions,
     Look,
-    Peeled,
     Peeling,
     peel,
     take_looks,
 )
-from manifactor.factoring.gradients.purity import batch_size, count_directions, without_energy
-from manifactor.factoring.judging.criteria import CRITERIA
-from manifactor.factoring.judging.evidence import Evidence
-from manifactor.factoring.judging.weighing import judge, weigh, weigh_groups, weigh_one, weigh_sum
-from manifactor.factoring.measures import NOT_MEASURED
-from manifactor.factoring.measures.places import POLE_SAMPLES, poles
+from manifactor.factoring.gradients.purity import (
+    batch_size,
+    count_directions,
+    product_share,
+    without_energy,
+)
+from manifactor.factoring.judging.criteria import CRITERIA, LOWEST_FUNCTIONS, Test, judge
+from manifactor.factoring.judging.evidence import Evidence, SampleWarning
+from manifactor.factoring.measures import NOT_MEASURED, Measurement, product
+from manifactor.factoring.measures.density import (
+    Evenness,
+    along_line,
+    clusters,
+    clusters_in_words,
+    clusters_of_function,
+    evenness,
+    gaussian_factors,
+)
+from manifactor.factoring.measures.places import (
+    PlacedSamples,
+    crossing,
+    filling,
+    folds,
+    modulation_in_data,
+    place_samples,
+    poles,
+    skew,
+)
 from manifactor.factoring.prediction import leaves_noise, thinned
-from manifactor.factoring.settings import FactoringSettings, is_auto
 from manifactor.factoring.sums.independence import far_off
+from manifactor.factoring.sums.summands import Sum
 from manifactor.factoring.sums.terms import agreement, find_sum
 from manifactor.factoring.triplets import group_functions
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.neighbors import chosen
+
+# The tests that need coordinates and samples only, the same for every method.
+OF_PLACES: dict[str, Callable[[PlacedSamples], Measurement]] = {
+    "folds": folds,
+    "filling": filling,
+    "skew": skew,
+    "crossing": crossing,
+    "modulation in data": modulation_in_data,
+    "poles": lambda placed: poles(placed.places, placed.samples),
+    "identified": gaussian_factors,
+}
 
 
 def attempt(
@@ -52,7 +86,7 @@ def attempt(
             return None, held
 
 
-def one_factor(diffusion: Diffusion, evidence: Evidence, *, on_line: bool = False) -> Factorization:
+def whole_factor(diffusion: Diffusion, *, on_line: bool = False) -> tuple[Factor, ...]:
     """Return the data as one factor, which the lowest functions describe.
 
     On a line, one function tells all coordinates.
@@ -60,11 +94,21 @@ def one_factor(diffusion: Diffusion, evidence: Evidence, *, on_line: bool = Fals
     spectrum = diffusion.spectrum
     # An embedding takes six functions at most; more of them are for the user to see.
     block = selection(spectrum, range(1, min(25, len(spectrum.eigenvalues))))
-    factors = make_factors(spectrum, [block], most_functions=1 if on_line else None)
-    return Factorization(factors, evidence, diffusion)
+    return make_factors(spectrum, [block], most_functions=1 if on_line else None)
 
 
 # Factors in the functions of a diffusion: blocks of orthogonal gradients.
+
+
+@dataclass(frozen=True)
+class Peeled:
+    """A peeling with what it was made of."""
+
+    diffusion: Diffusion  # whose functions were peeled; it may have more of them than the one given
+    peeling: Peeling
+    dimensions: Dimensions  # of the data and of the blocks that were found
+    sense: str  # of a product, which the diffusion is for
+    strict: bool  # whether it is a further chance to find a product
 
 
 def find_in_functions(
@@ -79,7 +123,7 @@ def find_in_functions(
     """Peel off blocks of pure functions, and weigh the factors that they describe.
 
     `grow` doubles the functions while a dimension is missing. Data that are one factor are returned
-    without factors: `one_factor` adds it to the result that is taken, since describing it takes
+    without factors: `whole_factor` adds it to the result that is taken, since describing it takes
     time and most such results give way to those of another sense.
     """
     while True:
@@ -90,8 +134,16 @@ def find_in_functions(
         if longer is None:
             break
         diffusion = longer
-    peeled = Peeled(diffusion, peeling, dimensions)
-    return weigh_peeled(peeled, n_asked, sense=sense, strict=strict, rng=rng)
+    return weigh_peeled(Peeled(diffusion, peeling, dimensions, sense, strict), n_asked, rng=rng)
+
+
+def find_in_more_functions(
+    found: Factorization, n_asked: int | None, *, rng: np.random.Generator
+) -> Factorization:
+    """Return the factors of more functions if a dimension is missing, else those found."""
+    missing = found.evidence.fails("dimensions", "missing dimensions")
+    longer = found.diffusion.grown(rng) if missing else None
+    return found if longer is None else find_in_functions(longer, n_asked, rng=rng)
 
 
 def _dimensions(peeling: Peeling, diffusion: Diffusion) -> Dimensions:
@@ -145,32 +197,25 @@ def as_many_as(asked: int | None, peeling: Peeling) -> list[np.ndarray]:
     return [*kept, rest if rest.shape[1] else np.hstack(joined)]
 
 
-def weigh_peeled(
-    peeled: Peeled,
-    n_asked: int | None,
-    *,
-    sense: str = "geometry",
-    strict: bool = False,
-    rng: np.random.Generator,
-) -> Factorization:
+def weigh_peeled(peeled: Peeled, n_asked: int | None, *, rng: np.random.Generator) -> Factorization:
     """Return the factors that peeled blocks describe, and the evidence for them."""
     diffusion, peeling = peeled.diffusion, peeled.peeling
     blocks = as_many_as(n_asked, peeling)
     if len(blocks) == 1:
-        found = None if n_asked else _with_refused(peeled, sense, rng)
+        found = None if n_asked else _with_refused(peeled, rng)
         if found is not None:
             return found
-        return Factorization((), weigh_one(peeled, sense=sense), diffusion, peeling.splits)
+        return Factorization((), weigh_one(peeled), diffusion, peeling.splits)
     factors = make_factors(
         diffusion.spectrum,
         [beside_constant(block) for block in blocks],
         geometry=peeling.looks[0].geometry,
     )
-    evidence = weigh(peeled, factors, sense=sense, strict=strict, rng=rng)
+    evidence = weigh(peeled, factors, rng=rng)
     return Factorization(factors, evidence, diffusion, peeling.splits)
 
 
-def _with_refused(peeled: Peeled, sense: str, rng: np.random.Generator) -> Factorization | None:
+def _with_refused(peeled: Peeled, rng: np.random.Generator) -> Factorization | None:
     """Factors of which some were refused, if only their lengths are not a product's.
 
     As on a surface of revolution: products of functions are not eigenfunctions there, but
@@ -182,20 +227,225 @@ def _with_refused(peeled: Peeled, sense: str, rng: np.random.Generator) -> Facto
     if samples is None or refused is None:
         return None
     dimensions = _dimensions(refused, peeled.diffusion)
-    everything = replace(peeled, peeling=refused, dimensions=dimensions)
-    found, warned = attempt(
-        partial(weigh_peeled, everything, None, sense=sense, strict=True, rng=rng)
-    )
+    everything = replace(peeled, peeling=refused, dimensions=dimensions, strict=True)
+    found, warned = attempt(partial(weigh_peeled, everything, None, rng=rng))
     if found is None or any(
         CRITERIA[test.kind].about != "lengths" for test in found.evidence.failed
     ):
         return None
-    rows = thinned(np.flatnonzero(~peeled.diffusion.graph.outliers), POLE_SAMPLES)
+    rows = thinned(np.flatnonzero(~peeled.diffusion.graph.outliers), 10_000)
     places = [factor.embedding[rows] for factor in found.factors]
-    if not judge("poles", poles(places, samples[rows])).passed:
+    if not CRITERIA["poles"].judge(*poles(places, samples[rows])).passed:
         return None
     issue(warned)
     return found
+
+
+# Why no other factor was found.
+
+
+def weigh_one(peeled: Peeled) -> Evidence:
+    """Return the evidence on one factor that was found by peeling, and why only one.
+
+    Too few samples, too noisy, in clusters, uneven, irreducible, or a spectrum that is too short:
+    the tests are taken in this order up to the first that fails.
+    """
+    peeling, dimensions = peeled.peeling, peeled.dimensions
+    look, split = peeling.looks[0], peeling.splits[0]
+    # The largest noise of the q that the functions were divided by.
+    n, noise = len(look.part), float(split.noise.max(initial=0))
+    # Functions whose q is 1 or more are structureless, whatever its noise.
+    might_divide = bool((split.q < 1).any())
+    # Each factor may be a step, so that several of the lowest functions are looked at.
+    lowest = look.geometry.spectrum.functions[:, 1:4]
+    shares = max((clusters_of_function(function) for function in lowest.T), key=len)
+    numbers = {"samples": n, "uncertainty": noise if might_divide else 0.0, "clusters": len(shares)}
+    even = density_of(peeled.diffusion)
+    if peeled.diffusion.points is not None:
+        numbers["evenness"] = even.spread
+    if peeling.refused is not None:
+        numbers["further product"] = peeling.refused.product_share
+    numbers["missing dimensions"] = (
+        dimensions.data - dimensions.found if dimensions.missing else 0.0
+    )
+    numbers["blocks"] = len(look.blocks)
+    tests = judge(
+        numbers,
+        samples=n,
+        sizes=clusters_in_words(shares),
+        ratio=even.ratio,
+        functions=len(look.geometry.eigenvalues),
+    )
+    _warn_if_unsure(tests, n, even)
+    # Tests after the first that fails rest on what it denies.
+    first = next(number for number, test in enumerate(tests) if not test.passed)
+    return Evidence(tests[: first + 1], null=noise, sense=peeled.sense)
+
+
+def weigh_line(diffusion: Diffusion) -> Evidence | None:
+    """Return the evidence on samples on a straight line; None if they are on none."""
+    if diffusion.points is None:
+        return None
+    along = along_line(diffusion.points, diffusion.graph.distinct)
+    if along is None:
+        return None
+    shares = clusters(along)
+    gaps = f", and fall into {clusters_in_words(shares)}" if len(shares) > 1 else ""
+    return Evidence(judge({"directions": 1}, gaps=gaps))
+
+
+def density_of(diffusion: Diffusion) -> Evenness:
+    """Return how even the samples are; nan where only distances are known."""
+    if diffusion.points is None:
+        return Evenness(NOT_MEASURED, NOT_MEASURED)
+    samples = chosen(diffusion.points, diffusion.graph.distinct)
+    return evenness(np.asarray(samples), diffusion.dimension)
+
+
+def is_uneven(density: Evenness) -> bool:
+    """Return whether the density varies more than that of even samples."""
+    return density.spread > CRITERIA["evenness"].limit
+
+
+def _warn_if_unsure(tests: Sequence[Test], n_samples: int, even: Evenness) -> None:
+    """Warn if the first test, of the number of samples, or the second, of q, fails."""
+    enough, certain = tests[:2]
+    if not enough.passed:
+        warn_of_few_samples(
+            # A number to try, well above the least one.
+            int(5 * enough.limit),
+            f"{n_samples} distinct samples show little of any manifold",
+            even,
+        )
+    elif not certain.passed:
+        warn_of_few_samples(
+            # Noise falls inversely with the number of samples; aim at half the limit.
+            int(n_samples * certain.value / (certain.limit / 2)),
+            f"the number of factors is uncertain by {certain.value:.2f} of the range "
+            "it is read from",
+            even,
+        )
+
+
+def warn_of_few_samples(enough: int, what: str, even: Evenness) -> None:
+    """Warn of few or noisy samples, with the number that would help.
+
+    The noise of even samples falls with their number. Uneven samples have tails, where functions
+    are peaks on single samples; more samples only show more of the tails.
+    """
+    remedy = f"About {enough} samples would help."
+    if is_uneven(even):
+        remedy = (
+            f"Their density varies {even.ratio:.2g}-fold, so that more samples of the "
+            "same kind may not help."
+        )
+    warn_caller(
+        f"The samples are too few or too noisy for a sure verdict: {what}. {remedy}", SampleWarning
+    )
+
+
+# The evidence on several factors.
+
+
+def _taken(measures: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
+    """What functions return, by name; each of them runs in a thread of its own."""
+    values = map_threads(lambda measure: measure(), list(measures.values()))
+    return dict(zip(measures, values, strict=True))
+
+
+def judge_places(
+    factors: Sequence[Factor],
+    samples: np.ndarray | None,
+    *,
+    inliers: np.ndarray | slice = slice(None),
+    sense: str = "geometry",
+) -> tuple[Test, ...]:
+    """Return the tests of `OF_PLACES` that apply in a sense; () if only distances are known.
+
+    Shapes: samples (n, p), inliers (n,).
+    """
+    if samples is None:
+        return ()
+    placed = place_samples(
+        [factor.embedding for factor in factors],
+        [factor.dimension for factor in factors],
+        samples,
+        inliers=inliers,
+    )
+    # Made once, before several threads ask for them.
+    _ = placed.local_fits, placed.halves
+    found = _taken(
+        {
+            name: partial(measure, placed)
+            for name, measure in OF_PLACES.items()
+            if sense in CRITERIA[name].senses
+        }
+    )
+    # Limits follow the number of all samples, which coordinates are made from.
+    return judge(found, n_samples=len(samples))
+
+
+def clusters_of_factors(factors: Sequence[Factor]) -> str:
+    """Return a phrase on factors along which samples fall into clusters, or "".
+
+    >>> clusters_of_factors([])
+    ''
+    """
+    phrases = []
+    for number, factor in enumerate(factors, start=1):
+        if factor.coordinate is None:
+            shares = clusters_of_function(factor.functions[:, 0])
+        else:
+            shares = clusters(factor.coordinate, closed=factor.topology == "circle")
+        if len(shares) > 1:
+            phrases.append(f"{clusters_in_words(shares)}, along factor {number}")
+    return f"the samples fall into {'; '.join(phrases)}" if phrases else ""
+
+
+def weigh(peeled: Peeled, factors: Sequence[Factor], *, rng: np.random.Generator) -> Evidence:
+    """Return the evidence on several factors that were found by peeling."""
+    diffusion, peeling, sense = peeled.diffusion, peeled.peeling, peeled.sense
+    spectrum, points, inliers = diffusion.spectrum, diffusion.points, ~diffusion.graph.outliers
+    full, *halves = peeling.looks
+    lowest = spectrum.functions[:, 1 : 1 + LOWEST_FUNCTIONS]
+    # Only one of them uses `rng`, so that the result does not depend on the order of threads.
+    found = _taken(
+        {
+            "product": partial(product_share, full.geometry, full.blocks),
+            "completeness": partial(product.completeness, spectrum, factors),
+            "twist": partial(product.twist, peeling.looks),
+            "modulation": partial(product.modulation, factors, spectrum),
+            "undivided": partial(product.undivided, peeling.splits),
+            "explained": partial(product.explained, factors, points, inliers),
+            "lowest functions": partial(product.explained, factors, lowest, inliers),
+            "parts": partial(product.least_explained_part, factors, points, inliers),
+            "leakage": partial(product.leakage, factors),
+            "agreement": lambda: max(
+                (product.agreement(full, half) for half in halves), default=0.0
+            ),
+            "dependence": partial(product.dependence, factors, by_ranks=False, rng=rng),
+            "places": partial(judge_places, factors, points, inliers=inliers, sense=sense),
+        }
+    )
+    leaks, p, of_places = found["leakage"], found.pop("dependence"), found.pop("places")
+    of_factors = sum(factor.dimension for factor in factors)
+    misfit = peeled.dimensions.misfit(of_factors, CRITERIA["dimensions"].limit)
+    found |= {"leakage": np.nanmax(leaks), "dimensions": misfit.dimensions}
+    tests = judge(found, strict=peeled.strict, difference=misfit.difference)
+    evidence = Evidence(
+        tests + of_places,
+        leakage=leaks,
+        null=max((float(split.noise.max(initial=0)) for split in peeling.splits), default=0.0),
+        dependence=p,
+        details=clusters_of_factors(factors),
+        sense=sense,
+    )
+    if evidence.fails("agreement"):
+        n = len(full.part)
+        # The halves of twice as many samples are as large as all of these.
+        what = f"of {n} samples neither half shows the same factors"
+        warn_of_few_samples(2 * n, what, density_of(diffusion))
+    return evidence
 
 
 # Factors in the samples themselves: terms of a sum.
@@ -225,6 +475,38 @@ def find_in_samples(
     return Factorization(factors, evidence, diffusion, sum=found)
 
 
+def weigh_sum(
+    found: Sum,
+    factors: Sequence[Factor],
+    diffusion: Diffusion,
+    *,
+    agreed: float,
+    rng: np.random.Generator,
+) -> Evidence:
+    """Return the evidence on factors whose functions add up to the samples.
+
+    A parallelogram and a cone are sums, too, exactly or nearly: only the tests of coordinates tell
+    them from products.
+    """
+    if len(factors) == 1:
+        return Evidence(judge({"terms": 1}), sense="sum")
+    leaks = product.leakage(factors)
+    p = product.dependence(factors, rng=rng)
+    numbers = {
+        "sum": 1 - found.left,
+        "own share": found.own_share,
+        "structured rest": found.structured_rest,
+        "axes": np.sin(found.axes_error) ** 2,
+        "agreement": agreed,
+        "leakage": np.nanmax(leaks),
+        "independence": p,
+    }
+    inliers = ~diffusion.graph.outliers
+    of_places = judge_places(factors, diffusion.points, inliers=inliers, sense="sum")
+    tests = judge(numbers, strict=True) + of_places
+    return Evidence(tests, leakage=leaks, dependence=p, sense="sum")
+
+
 # Factors by the paper's algorithm: triplets, separability, maximum cut.
 
 
@@ -246,9 +528,70 @@ def find_by_triplets(
         rng=rng,
     )
     if not grouping.groups:
-        evidence = Evidence((judge("triplets", 0, why=grouping.why_none),))
-        return replace(one_factor(diffusion, evidence), triplets=grouping.triplets)
+        evidence = Evidence(judge({"triplets": 0}, why=grouping.why_none))
+        whole = whole_factor(diffusion)
+        return Factorization(whole, evidence, diffusion, triplets=grouping.triplets)
     blocks = [selection(spectrum, group) for group in grouping.groups]
     factors = make_factors(spectrum, blocks)
-    evidence = weigh_groups(spectrum, factors, grouping, n_asked=settings.n_asked)
+    leaks, asked = product.leakage(factors), settings.n_asked or len(factors)
+    numbers = {
+        "connected": grouping.n_pieces,
+        "groups": len(factors) / asked,
+        "completeness": product.completeness(spectrum, factors),
+        "leakage": np.nanmax(leaks),
+    }
+    tests = judge(numbers, found=len(factors), asked=asked)
+    assert grouping.cut is not None
+    gap = grouping.cut.gap
+    # A gap below 1e-6 is rounding of the bound.
+    quality = "the best there is" if gap < 1e-6 else f"at most {gap:.1%} below the best"
+    details = f"the cut that made the groups is {quality}"
+    evidence = Evidence(tests, leakage=leaks, details=details)
     return Factorization(factors, evidence, diffusion, triplets=grouping.triplets, cut=grouping.cut)
+
+
+# What known noise, and factors of terms, add to the evidence.
+
+
+def weigh_noise(evidence: Evidence, shares: Sequence[float]) -> Evidence:
+    """Return the evidence with a test of what noise of known size leaves."""
+    worst = int(np.argmin(shares))
+    # Noise may move coordinates by more than they spread.
+    share = max(0.0, float(shares[worst]))
+    tests = judge({"reliability": share}, noise_share=1 - share, factor=worst + 1)
+    return replace(evidence, tests=evidence.tests + tests)
+
+
+def weigh_terms(of_sum: Evidence, inside: Mapping[int, Evidence]) -> Evidence:
+    """Return the evidence on all factors of a sum with divided terms.
+
+    A test that fails anywhere makes the verdict "partial".
+
+    >>> between = np.array([[np.nan, 0.1], [0.2, np.nan]])
+    >>> inner = Evidence((), leakage=np.array([[np.nan, 0.3], [0.4, np.nan]]))
+    >>> found = weigh_terms(Evidence((), leakage=between), {0: inner})
+    >>> found.terms
+    ((1, 2), (3,))
+    >>> found.leakage
+    array([[nan, 0.3, 0.1],
+           [0.4, nan, 0.1],
+           [0.2, 0.2, nan]])
+    """
+    sizes = [inside[term].n_factors if term in inside else 1 for term in range(of_sum.n_factors)]
+    tests = [test.of_term(term + 1) for term, each in inside.items() for test in each.tests]
+    both = [of_sum, *inside.values()]
+    # Leakage between terms, and inside each of them.
+    leakage = np.repeat(np.repeat(of_sum.leakage, sizes, axis=0), sizes, axis=1)
+    # Numbers of the factors of each term, from 0.
+    members = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    for term, each in inside.items():
+        leakage[np.ix_(members[term], members[term])] = each.leakage
+    return replace(
+        of_sum,
+        tests=(*of_sum.tests, *tests),
+        leakage=leakage,
+        # Numbers that were not measured are nan, and do not count.
+        null=float(np.fmax.reduce([each.null for each in both])),
+        dependence=float(np.fmin.reduce([each.dependence for each in both])),
+        terms=tuple(tuple((own + 1).tolist()) for own in members),
+    )

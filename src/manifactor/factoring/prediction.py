@@ -1,8 +1,11 @@
-"""Regression on nearest neighbours: what coordinates predict, and whether the rest is noise."""
+"""Regression on nearest neighbours: what it predicts, whether the rest is noise, and local fits."""
+
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.spatial import KDTree
 
-from manifactor._support.regression import neighbour_means
 from manifactor._support.values import quotient
 
 # Independent arrays of 3,000 samples predict each other with an R^2 below .02, so that more samples
@@ -32,6 +35,89 @@ def thinned(samples: int | np.ndarray, at_most: int, *, seed: int = 1) -> np.nda
         return rows
     rng = np.random.default_rng(seed)
     return np.sort(rng.choice(rows, at_most, replace=False))
+
+
+def neighbour_means(source: np.ndarray, n_neighbors: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function that averages values over each sample's nearest neighbours.
+
+    >>> line = np.array([[0.0], [1.0], [5.0], [6.0]])
+    >>> neighbour_means(line, 1)(line).ravel().tolist()
+    [1.0, 0.0, 6.0, 5.0]
+
+    Shapes: source (n, d).
+    """
+    n = len(source)
+    if source.shape[1] == 1:
+        near = nearest_on_line(source[:, 0], n_neighbors + 1)
+        near = without_itself(near, np.arange(n))
+    else:
+        near = nearest_others(source, np.arange(n), n_neighbors)
+    ones = np.ones((n, 1, n_neighbors))
+    return lambda values: neighbour_sums(ones, near, values)[:, 0] / n_neighbors
+
+
+def nearest_others(places: np.ndarray, some: np.ndarray, count: int) -> np.ndarray:
+    """Return the nearest others of some samples by their places, (n, c), as (m, count) indices."""
+    count = min(count + 1, len(places))
+    # Threads do not pay for few samples.
+    workers = 1 if len(some) <= 2000 else -1
+    return without_itself(KDTree(places).query(places[some], count, workers=workers)[1], some)
+
+
+def without_itself(near: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Return the neighbours of samples without the samples themselves, (m, k - 1).
+
+    A sample with k copies or more may be missing among its neighbours. These are all copies then,
+    and the last one is left out.
+
+    >>> without_itself(np.array([[0, 1, 2], [2, 0, 3]]), np.array([1, 4]))
+    array([[0, 2],
+           [2, 0]])
+
+    Shapes: near (m, k), own (m,).
+    """
+    itself = near == own[:, None]
+    itself[~itself.any(axis=1), -1] = True
+    return near[~itself].reshape(len(near), near.shape[1] - 1)
+
+
+def nearest_on_line(places: np.ndarray, count: int) -> np.ndarray:
+    """Return which of places, (n,), are nearest to each, itself among them, in ascending order.
+
+    They are a run of the ordered places: it begins with the first one that is not farther away than
+    the one `count` places after it.
+
+    >>> nearest_on_line(np.array([5.0, 0.0, 6.5, 1.0]), 2)
+    array([[0, 2],
+           [1, 3],
+           [0, 2],
+           [1, 3]])
+
+    Returns (n, count).
+    """
+    order = np.argsort(places, kind="stable")
+    ordered = places[order]
+    first = np.searchsorted((ordered[:-count] + ordered[count:]) / 2, places)
+    return order[first[:, None] + np.arange(count)]
+
+
+def neighbour_sums(weights: np.ndarray, near: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return weighted sums of values over neighbours, (m, c, q).
+
+    As a sparse product, so that values are not copied for each neighbourhood.
+
+    >>> values = np.array([[1.0], [10.0], [100.0]])
+    >>> neighbour_sums(np.array([[[1, 2]]]), np.array([[0, 2]]), values).ravel()
+    array([201.])
+
+    Shapes: weights (m, c, k), near (m, k), values (n, q).
+    """
+    m, c, k = weights.shape
+    columns = np.repeat(near, c, axis=0).ravel()
+    pointers = np.arange(0, weights.size + 1, k)
+    entries = (weights.ravel(), columns, pointers)
+    matrix = sp.csr_array(entries, shape=(m * c, len(values)))
+    return (matrix @ values).reshape(m, c, -1)
 
 
 def predictability(
@@ -118,3 +204,69 @@ def _lowest_kurtosis(white: np.ndarray) -> float:
     """Least eigenvalue of the fourth moments; p + 2 for a Gaussian of p directions."""
     fourth = (white * (white**2).sum(axis=1, keepdims=True)).T @ white / len(white)
     return float(np.linalg.eigvalsh(fourth)[0])
+
+
+# Linear fits to the neighbourhoods of places.
+
+
+def local_weights(
+    offsets: np.ndarray,
+    kernel: np.ndarray,
+    *,
+    ridge: float,
+    floor: float = np.finfo(float).tiny,
+    reach: float = np.inf,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the weights with which neighbours' values add up to a linear fit at a place.
+
+    Neighbours lie at offsets, (m, d, k), from m places, and count by a kernel, (m, 1, k), that adds
+    up to 1. The weights, (m, 1, k), depend on the places alone, so that no slopes of many values
+    need be solved for. Also returned: how neighbours lie from their mean, times the kernel,
+    (m, d, k), and the spread of that, with a ridge, (m, d, d). Slopes are the inverse of the latter
+    times sums of values over the former.
+
+    >>> offsets = np.array([[[-1.0, 0.0, 1.0, 2.0]]])
+    >>> weights, moves, spread = local_weights(offsets, np.full((1, 1, 4), 0.25), ridge=0.0)
+    >>> values = 5 + 3 * offsets[0, 0]
+    >>> round((weights @ values).item(), 6), round((moves @ values / spread).item(), 6)
+    (5.0, 3.0)
+    """
+    centre = (offsets * kernel).sum(axis=2, keepdims=True)
+    off = offsets - centre
+    moves = off * kernel
+    spread = moves @ off.transpose(0, 2, 1)
+    n_slopes = spread.shape[1]
+    # Places on a surface extend in fewer directions than they have columns, and have no slope
+    # along the others. Copies have no spread at all.
+    added = ridge * np.trace(spread, axis1=1, axis2=2) / n_slopes + floor
+    spread = spread + added[:, None, None] * np.eye(n_slopes)
+    shift = np.linalg.solve(spread, -centre)
+    # The squared distance from the mean place, in variances for each direction: 3 at the end of an
+    # interval, or in a corner. Beyond `reach`, where there are no samples, slopes would be
+    # extrapolated.
+    far = -(centre * shift).sum(axis=1, keepdims=True) / n_slopes
+    shift = shift * np.sqrt(np.minimum(1, reach / np.maximum(far, np.finfo(float).eps)))
+    return kernel * (1 + shift.transpose(0, 2, 1) @ off), moves, spread
+
+
+def shares_left(
+    values: np.ndarray,
+    ladder: Sequence[int],
+    nearest: Callable[[np.ndarray, int], np.ndarray],
+    weights: Callable[[np.ndarray, np.ndarray], np.ndarray],
+) -> dict[int, float]:
+    """Return the share of the variance of values, (n, q), that fits around them leave.
+
+    By the number of neighbours of a fit. `nearest` takes samples and a number to their neighbours,
+    `weights` takes samples and neighbours to the weights of fits at the samples.
+    """
+    # The mean square of 300 samples that are left out, one at a time, is accurate to 8 %.
+    some = thinned(len(values), 300)
+    near = without_itself(nearest(some, ladder[-1] + 1), some)
+    total = float(((values[some] - values.mean(axis=0)) ** 2).sum())
+    left = {}
+    for count in ladder:
+        around = near[:, :count]
+        predicted = neighbour_sums(weights(some, around), around, values)[:, 0]
+        left[count] = quotient(float(((values[some] - predicted) ** 2).sum()), total)
+    return left

@@ -4,12 +4,17 @@ from functools import partial
 
 import numpy as np
 
-from manifactor._support.regression import neighbour_means
 from manifactor._support.threads import map_threads
 from manifactor._support.values import quotient
 from manifactor.factoring.charts import Cloud, in_panels
 from manifactor.factoring.gradients.purity import batch_size
-from manifactor.factoring.prediction import N_NEIGHBORS, PREDICTED_SAMPLES, predictability, thinned
+from manifactor.factoring.prediction import (
+    N_NEIGHBORS,
+    PREDICTED_SAMPLES,
+    neighbour_means,
+    predictability,
+    thinned,
+)
 from manifactor.spectral.spectrum import Spectrum
 
 # Lowest functions that a chart is chosen from where there are other factors, whose pollution grows

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from manifactor._support.regression import neighbour_means
 from manifactor.cryoem.files.particles import Particles, view_directions
 from manifactor.factoring.judging.criteria import CRITERIA
+from manifactor.factoring.prediction import neighbour_means
 from manifactor.runs.places import Place
 
 # All other known quantities are properties of the microscope.

@@ -34,20 +34,6 @@ def test_copies_have_no_slope_and_do_no_harm():
     assert np.isfinite(slopes).all()
 
 
-@pytest.mark.parametrize("topology", ["interval", "circle"])
-def test_the_order_along_a_curve_tells_the_same_neighbours_as_a_search(rng, topology):
-    along = rng.vonmises(0, 2, size=400)
-    places = ring(along) if topology == "circle" else along[:, None]
-    values = np.column_stack([np.cos(3 * along), along**2]) + rng.normal(size=(400, 2))
-    searched = local_fit(places, values, places[:50], 30)
-    ordered = local_fit(places, values, places[:50], 30, topology=topology)
-    for one, other in zip(ordered, searched, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-9)
-    assert choose_neighbors(places, values, topology=topology) == pytest.approx(
-        choose_neighbors(places, values)
-    )
-
-
 def test_places_on_an_interval_are_arc_lengths_whatever_the_first_places(rng):
     t = rng.uniform(size=1500)
     quarter = 3 * ring(np.pi / 2 * t)

@@ -140,15 +140,6 @@ class Dimensions:
         return Misfit(max(0.0, surplus))
 
 
-@dataclass(frozen=True)
-class Peeled:
-    """A peeling with what it was made of."""
-
-    diffusion: Diffusion  # whose functions were peeled; it may have more of them than the one given
-    peeling: Peeling
-    dimensions: Dimensions  # of the data and of the blocks that were found
-
-
 def peel(looks: Sequence[Look], *, at_least: int = 1, rng: np.random.Generator) -> Peeling:
     """Find blocks of pure functions of all samples and of their halves.
 

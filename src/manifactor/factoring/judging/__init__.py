@@ -2,8 +2,6 @@
 
 criteria
     The senses of a product, and the table of all tests: limit, meaning, advice and more.
-evidence, advice
+evidence
     `Evidence`: the tests of a fit, the verdict that follows, what to do next, in words.
-weighing
-    Measure factors, for each method, and return the evidence.
 """

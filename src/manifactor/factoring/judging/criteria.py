@@ -4,6 +4,7 @@ A `Criterion` judges a measured value and returns a `Test`. `CRITERIA` has all o
 senses of a product that they apply in. The limits rest on the measurements in the comments.
 """
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from math import inf, sqrt
 from typing import Any, ClassVar
@@ -85,8 +86,8 @@ class Test:
 
 
 # The senses of a product, in the order in which they are tried, and what each of them says of data
-# that pass all tests. A further sense needs a line here, its criteria below, and its search in the
-# table `SEARCHES` of `factoring/factorize.py`.
+# that pass all tests. A further sense needs a line here, and its search in the table
+# `SENSE_SEARCHES` of `factoring/factorize.py`.
 SENSES = {
     "geometry": (
         "They are a product of lengths: directions of different factors are "
@@ -105,32 +106,32 @@ SENSES = {
         "the samples are distributed independently on them."
     ),
 }
-ALL = tuple(SENSES)
-OF_FUNCTIONS = ("geometry", "volume", "density")
 
 
 @dataclass(frozen=True)
 class Criterion:
     """All that is known of a test.
 
-    >>> shared = Criterion("overlap", 0.2, at_most=True, meaning="share", problem="{value:.0%}")
+    >>> shared = Criterion("overlap", 0.2, "share", "{value:.0%}", at_most=True)
     >>> shared.judge(0.1).passed, shared.judge(0.5).problem
     (True, '50%')
     """
 
     name: str
     limit: float
-    _: KW_ONLY
-    at_most: bool = False  # whether a value must be at most the limit, or at least
     meaning: str
     # Template of what to say if the test fails, for `str.format` with `value`, `noise`, `net`,
     # `limit`, `interval`, and any words given to `judge`
     problem: str
     advice: str = ""  # what to do if it fails, in sentences
+    _: KW_ONLY
+    at_most: bool = False  # whether a value must be at most the limit, or at least
     # What a failure says of the coordinates: they are "wrong", "unclear", or "right"
     coordinates: str = "unclear"
     about: str = ""  # "lengths" or "halves" (of the samples), where that matters
-    senses: tuple[str, ...] = ALL
+    # Of a test of coordinates and samples: the senses that it applies in. All other tests belong to
+    # the method that found the factors
+    senses: tuple[str, ...] = tuple(SENSES)
     # Whether neither noise nor a small number of samples makes it fail on a product
     robust: bool = False
     answer: str = ""  # of a test of one factor: what "none" means if it fails
@@ -139,12 +140,6 @@ class Criterion:
     slack: float = 0.0
     strict: float | None = None  # the limit for a further chance to find a product
     wrong_beyond: float = inf  # beyond this, less its noise, coordinates are wrong in any case
-
-    @property
-    def rule(self) -> str:
-        """When the test is passed, in words."""
-        rule = f"{'at most' if self.at_most else 'at least'} {self.limit:.3g}"
-        return f"{rule} + {self.slack:g} / sqrt(n)" if self.slack else rule
 
     def judge(
         self,
@@ -156,25 +151,16 @@ class Criterion:
         **words: Any,
     ) -> Test:
         """Return the test of a measured value; a value that is nan fails."""
-        # Plain numbers, which every file format takes.
-        measured = Measurement(float(value), float(noise))
-        limit = self.strict if strict and self.strict is not None else self.limit
+        limit = (strict and self.strict) or self.limit
         if n_samples is not None:
             limit += self.slack / sqrt(n_samples)
-        net = measured.net
-        passed = net <= limit if self.at_most else net >= limit
-        numbers = {"value": measured.value, "noise": measured.noise, "net": net, "limit": limit}
-        problem = "" if passed else self.problem.format(**numbers, interval=measured, **words)
-        return Test(
-            name=self.name,
-            value=measured.value,
-            noise=measured.noise,
-            limit=limit,
-            passed=bool(passed),
-            meaning=self.meaning,
-            at_least=not self.at_most,
-            problem=problem,
-        )
+        # Plain numbers, which every file format takes.
+        numbers = self.name, float(value), float(noise), limit
+        test = Test(*numbers, False, self.meaning, not self.at_most)
+        if (test.net <= limit) if self.at_most else (test.net >= limit):
+            return replace(test, passed=True)
+        known = {**vars(test), "net": test.net, "interval": test.interval}
+        return replace(test, problem=self.problem.format(**known, **words))
 
 
 MORE_SAMPLES = "Add samples, or remove noise: average, or leave out noisy columns."
@@ -197,11 +183,11 @@ _OF_SEVERAL = (
         "agreement",
         # .95 and more on products of 1,500 samples, .9 with 400.
         0.7,
-        meaning="smallest share of a factor's lowest eigenfunctions, of a sum's coordinates, that "
-        "the better half of the samples finds again",
-        problem="neither half of the samples shows the same factors by itself, the better one only "
+        "smallest share of a factor's lowest eigenfunctions, of a sum's coordinates, that the "
+        "better half of the samples finds again",
+        "neither half of the samples shows the same factors by itself, the better one only "
         "{value:.0%} of them, so there may be too few samples or too much noise",
-        advice=MORE_SAMPLES,
+        MORE_SAMPLES,
         coordinates="wrong",
         about="halves",
     ),
@@ -209,148 +195,139 @@ _OF_SEVERAL = (
         "reliability",
         # A tenth of noise moves coordinates by a third of their standard deviation.
         0.9,
-        meaning="smallest share of the variance of the coordinates on a factor that is not noise, "
-        "where the size of the noise is known",
-        problem="noise makes up {noise_share:.0%} of the variance of the coordinates on factor "
-        "{factor}",
-        advice="Average, or leave out noisy columns: single coordinates are uncertain.",
+        "smallest share of the variance of the coordinates on a factor that is not noise, where "
+        "the size of the noise is known",
+        "noise makes up {noise_share:.0%} of the variance of the coordinates on factor {factor}",
+        "Average, or leave out noisy columns: single coordinates are uncertain.",
     ),
     Criterion(
         "views",
         # Of 22 simulated motions whose states did not depend on the view, none had more than .013;
         # states that correlate by .3 with the elevation of the view had .08.
         0.05,
+        "all views: largest R^2 with which the viewing direction predicts the coordinates on a "
+        "factor",
+        "coordinates depend on the viewing direction: {dependent}",
         at_most=True,
-        meaning="all views: largest R^2 with which the viewing direction predicts the coordinates "
-        "on a factor",
-        problem="coordinates depend on the viewing direction: {dependent}",
         robust=True,
     ),
     Criterion(
         "consistency",
         # At least .97 in simulated fits, below .2 where coordinates drifted with the view.
         0.5,
-        meaning="all views: smallest share of a motion in some views that views far from them "
-        "predict",
-        problem="a coordinate does not mean the same in all views: {drifting}",
+        "all views: smallest share of a motion in some views that views far from them predict",
+        "a coordinate does not mean the same in all views: {drifting}",
         robust=True,
     ),
     Criterion(
         "connected",
         1,
+        "triplets: number of unconnected pieces of the graph of eigenfunctions that occur in a "
+        "product together",
+        "the triplets fall into {value:.0f} unconnected pieces, each of which the cut may assign "
+        "either way round",
+        DEFAULT_METHOD,
         at_most=True,
-        meaning="triplets: number of unconnected pieces of the graph of eigenfunctions that occur "
-        "in a product together",
-        problem="the triplets fall into {value:.0f} unconnected pieces, each of which the cut may "
-        "assign either way round",
-        advice=DEFAULT_METHOD,
         robust=True,
     ),
     Criterion(
         "groups",
         1,
-        meaning="triplets: number of factors found over the number asked for",
-        problem="only {found} of the {asked} factors asked for were found",
-        advice=DEFAULT_METHOD,
+        "triplets: number of factors found over the number asked for",
+        "only {found} of the {asked} factors asked for were found",
+        DEFAULT_METHOD,
         robust=True,
     ),
     Criterion(
         "twist",
         # 0 on a product, 1/4 where one turn around a factor reverses the other.
         1 / 8,
-        at_most=True,
-        meaning="energy of a factor's lowest eigenfunction along another factor, in units of the "
-        "other's lowest eigenvalue, less its noise",
-        problem="a factor's lowest eigenfunction varies along another factor, by {net:.2f} of that "
+        "energy of a factor's lowest eigenfunction along another factor, in units of the other's "
+        "lowest eigenvalue, less its noise",
+        "a factor's lowest eigenfunction varies along another factor, by {net:.2f} of that "
         "factor's lowest eigenvalue where {limit:.2f} are allowed, as on a twisted product",
-        advice="Fit a part of the samples: a twisted product is one on each half. Follow the "
-        "samples once around a circle: they may come back reversed.",
+        "Fit a part of the samples: a twisted product is one on each half. Follow the samples "
+        "once around a circle: they may come back reversed.",
+        at_most=True,
         about="lengths",
-        senses=OF_FUNCTIONS,
         robust=True,
     ),
     Criterion(
         "undivided",
         # Near 1 for one factor, near 0 for two.
         0.65,
-        meaning="indivisibility score q of the eigenfunctions of one factor, 0 if they divide into "
-        "two blocks and 1 if they do not, less its noise",
-        problem="one of the factors may be a product of two: on a scale from 0 (its eigenfunctions "
-        "divide into two blocks) to 1 (they do not), their score is {net:.2f}; at least "
-        "{limit:.2f} is needed",
-        advice="Ask for one factor more with `n_factors`, and compare.",
-        senses=OF_FUNCTIONS,
+        "indivisibility score q of the eigenfunctions of one factor, 0 if they divide into two "
+        "blocks and 1 if they do not, less its noise",
+        "one of the factors may be a product of two: on a scale from 0 (its eigenfunctions divide "
+        "into two blocks) to 1 (they do not), their score is {net:.2f}; at least {limit:.2f} is "
+        "needed",
+        "Ask for one factor more with `n_factors`, and compare.",
     ),
     Criterion(
         "dimensions",
         # The dimension of the data is measured to about a half.
         0.75,
+        "difference between the dimensions of all factors together and those of the data, where "
+        "it is not noise",
+        "the factors have {difference}",
+        MORE_FUNCTIONS,
         at_most=True,
-        meaning="difference between the dimensions of all factors together and those of the data, "
-        "where it is not noise",
-        problem="the factors have {difference}",
-        advice=MORE_FUNCTIONS,
         coordinates="wrong",
-        senses=OF_FUNCTIONS,
     ),
     Criterion(
         "explained",
         # Below a half the main direction belongs to no factor.
         0.5,
-        meaning="smallest R^2 with which all factors together predict a main direction of the data",
-        problem="the factors explain only {value:.0%} of a main direction of the data",
-        advice="Look at the columns that the factors do not explain: without them the fit may show "
-        "a product.",
+        "smallest R^2 with which all factors together predict a main direction of the data",
+        "the factors explain only {value:.0%} of a main direction of the data",
+        "Look at the columns that the factors do not explain: without them the fit may show a "
+        "product.",
         coordinates="wrong",
-        senses=OF_FUNCTIONS,
     ),
     Criterion(
         "lowest functions",
         # A folded factor leaves one unexplained.
         0.5,
-        meaning="smallest R^2 with which all factors together predict one of the "
-        f"{LOWEST_FUNCTIONS} lowest eigenfunctions",
-        problem="the factors explain only {value:.0%} of one of the lowest eigenfunctions",
-        advice="Add samples, or ask for one factor more with `n_factors`.",
+        f"smallest R^2 with which all factors together predict one of the {LOWEST_FUNCTIONS} "
+        "lowest eigenfunctions",
+        "the factors explain only {value:.0%} of one of the lowest eigenfunctions",
+        "Add samples, or ask for one factor more with `n_factors`.",
         coordinates="wrong",
-        senses=OF_FUNCTIONS,
     ),
     Criterion(
         "parts",
         # Near 0 for a factor that was not found, a half for a part that is half noise.
         0.2,
-        meaning="smallest R^2 with which all factors together predict an independent part of the "
-        "samples that is not Gaussian noise",
-        problem="the factors explain only {value:.0%} of an independent part of the data, which "
-        "may be a small factor",
-        advice="Scale up the columns of a small factor: it is too small beside the others.",
+        "smallest R^2 with which all factors together predict an independent part of the samples "
+        "that is not Gaussian noise",
+        "the factors explain only {value:.0%} of an independent part of the data, which may be a "
+        "small factor",
+        "Scale up the columns of a small factor: it is too small beside the others.",
         coordinates="wrong",
-        senses=OF_FUNCTIONS,
     ),
     Criterion(
         "folds",
         # 0 on products, up to .015 where noise is a tenth of a factor's length, .03 and more where
         # a chart folds.
         0.02,
+        "share of samples whose neighbours by coordinate lie elsewhere in the data",
+        "samples of equal coordinate lie far apart in the data, a share of {interval} where "
+        "{limit:.3g} is allowed: a factor is folded",
+        "Use the other factors, but not the coordinate of the folded one: samples of several "
+        "kinds share it. More samples where they are few along it would help.",
         at_most=True,
-        meaning="share of samples whose neighbours by coordinate lie elsewhere in the data",
-        problem="samples of equal coordinate lie far apart in the data, a share of {interval} "
-        "where {limit:.3g} is allowed: a factor is folded",
-        advice="Use the other factors, but not the coordinate of the folded one: samples of "
-        "several kinds share it. More samples where they are few along it would help.",
         coordinates="wrong",
     ),
     Criterion(
         "poles",
         # .7 to 1.9 on cones, drops and spheroids, 0 where a circle's radius falls to a fourth.
         0.5,
-        at_most=True,
-        meaning="volume: number of samples whose neighbours lie all over a factor, over the number "
-        "of neighbours",
-        problem="a factor shrinks to a point somewhere, as at the tip of a cone or the poles of a "
-        "sphere",
-        advice="Leave out the samples around the point that a factor shrinks to: the factor has no "
+        "volume: number of samples whose neighbours lie all over a factor, over the number of "
+        "neighbours",
+        "a factor shrinks to a point somewhere, as at the tip of a cone or the poles of a sphere",
+        "Leave out the samples around the point that a factor shrinks to: the factor has no "
         "coordinate there.",
+        at_most=True,
         coordinates="wrong",
         # Lengths may change with the density, but never vanish.
         senses=("volume",),
@@ -359,48 +336,42 @@ _OF_SEVERAL = (
     Criterion(
         "sum",
         0.5,
-        meaning="sum: share of the data's variance that a sum of one function of each factor "
-        "explains",
-        problem="a sum of one function of each factor explains only {value:.0%} of the data's "
-        "variance",
-        advice="Use the factors with care: much of the data is not a function of them.",
+        "sum: share of the data's variance that a sum of one function of each factor explains",
+        "a sum of one function of each factor explains only {value:.0%} of the data's variance",
+        "Use the factors with care: much of the data is not a function of them.",
         coordinates="wrong",
-        senses=("sum",),
     ),
     Criterion(
         "own share",
         # .88 where the noise has an eighth of the weaker object's variance.
         0.5,
-        meaning="sum: smallest share of what all other terms leave that a term explains",
-        problem="a term of the sum explains only {value:.0%} of what the others leave",
-        advice="Use the other factors: one of them explains little that the others do not.",
+        "sum: smallest share of what all other terms leave that a term explains",
+        "a term of the sum explains only {value:.0%} of what the others leave",
+        "Use the other factors: one of them explains little that the others do not.",
         coordinates="wrong",
-        senses=("sum",),
     ),
     Criterion(
         "structured rest",
         # With a quarter of it a further factor would have half the width of the weakest term.
         0.3,
-        at_most=True,
-        meaning="sum: variance of what is left of the data, where it is not noise, over that of "
+        "sum: variance of what is left of the data, where it is not noise, over that of the "
+        "weakest term",
+        "something is left of the data that is not noise and has {value:.0%} of the variance of "
         "the weakest term",
-        problem="something is left of the data that is not noise and has {value:.0%} of the "
-        "variance of the weakest term",
-        advice="Use the factors, and look at what they leave: it is not noise, and may be a factor "
-        "of its own.",
+        "Use the factors, and look at what they leave: it is not noise, and may be a factor of "
+        "its own.",
+        at_most=True,
         coordinates="wrong",
-        senses=("sum",),
     ),
     Criterion(
         "identified",
         1,  # Comon (1994)
+        "number of factors along which the samples are Gaussian",
+        "the samples are Gaussian along {value:.0f} factors: the axes of a Gaussian cloud depend "
+        "on the units of its columns",
+        "Use the coordinates together: Gaussian samples have no preferred axes, and rescaling a "
+        "column would change them. Columns in which the factors have edges would fix the axes.",
         at_most=True,
-        meaning="number of factors along which the samples are Gaussian",
-        problem="the samples are Gaussian along {value:.0f} factors: the axes of a Gaussian cloud "
-        "depend on the units of its columns",
-        advice="Use the coordinates together: Gaussian samples have no preferred axes, and "
-        "rescaling a column would change them. Columns in which the factors have edges would fix "
-        "the axes.",
         # But in a sum, which tells how well the axes of a Gaussian cloud are known: see "axes".
         coordinates="wrong",
         robust=True,
@@ -410,13 +381,12 @@ _OF_SEVERAL = (
         # The share of one axis that leaks into the other. It is below the limit in 1 of 500 draws
         # of equal variances, and at 3,000 samples if the variances have a ratio of 1.15 or more.
         0.02,
+        "sum: squared sine of the standard error of the axes of Gaussian factors",
+        "the samples do not tell the axes of Gaussian factors of nearly equal variance (squared "
+        "sine of their error {value:.2f})",
+        "Take the factors together: other axes explain the samples nearly as well.",
         at_most=True,
-        meaning="sum: squared sine of the standard error of the axes of Gaussian factors",
-        problem="the samples do not tell the axes of Gaussian factors of nearly equal variance "
-        "(squared sine of their error {value:.2f})",
-        advice="Take the factors together: other axes explain the samples nearly as well.",
         coordinates="wrong",
-        senses=("sum",),
         robust=True,
     ),
     Criterion(
@@ -424,67 +394,62 @@ _OF_SEVERAL = (
         # Up to .1 on tori, squares and cubes of 1,500 to 2,000 samples, .3 where triplets put a
         # square's function wrongly.
         0.2,
+        "largest R^2 with which coordinates on one factor predict another",
+        "a sample's coordinate on one factor predicts {value:.0%} of another",
+        "Use the coordinates together: each tells something of the other.",
         # Every search but the first is another chance to find a product by accident.
         strict=0.15,
         at_most=True,
-        meaning="largest R^2 with which coordinates on one factor predict another",
-        problem="a sample's coordinate on one factor predicts {value:.0%} of another",
-        advice="Use the coordinates together: each tells something of the other.",
         coordinates="wrong",
     ),
     Criterion(
         "completeness",
         # Twisted products have too few or too many of them, and reach .4 to .7.
         0.75,
-        meaning="how far eigenfunctions of single factors and their products are the low "
-        "eigenfunctions of the data, no fewer and no more",
-        problem="eigenfunctions of single factors and their products make up {value:.0%} of the "
-        "low spectrum, not {limit:.0%}, as on a twisted product, with a factor missing, or with "
-        "noise",
-        advice="Ask for one factor more with `n_factors`, and compare: the data vary in ways that "
-        "the factors do not have. Noise looks like that, too.",
+        "how far eigenfunctions of single factors and their products are the low eigenfunctions "
+        "of the data, no fewer and no more",
+        "eigenfunctions of single factors and their products make up {value:.0%} of the low "
+        "spectrum, not {limit:.0%}, as on a twisted product, with a factor missing, or with noise",
+        "Ask for one factor more with `n_factors`, and compare: the data vary in ways that the "
+        "factors do not have. Noise looks like that, too.",
         about="lengths",
-        senses=OF_FUNCTIONS,
     ),
     Criterion(
         "modulation",
         # Up to .1 on products, .5 where a twist is cut open.
         1 / 3,
+        "spread of the variance of a factor's eigenfunctions along another factor, relative to "
+        "its mean",
+        "the variance of one factor's lowest eigenfunctions changes by {value:.0%} along another "
+        "factor, more than {limit:.0%}, as on a twisted product",
+        "Fit a part of the samples, such as one range of a column: the factors change along each "
+        "other.",
         at_most=True,
-        meaning="spread of the variance of a factor's eigenfunctions along another factor, "
-        "relative to its mean",
-        problem="the variance of one factor's lowest eigenfunctions changes by {value:.0%} along "
-        "another factor, more than {limit:.0%}, as on a twisted product",
-        advice="Fit a part of the samples, such as one range of a column: the factors change along "
-        "each other.",
         about="lengths",
-        senses=OF_FUNCTIONS,
     ),
     Criterion(
         "product",
         # .97 and more on products, .7 and less on irreducible shapes.
         0.8,
-        meaning="smallest share, over pairs of factors, of the product of their lowest "
-        "eigenfunctions within 20 % of the sum of the eigenvalues",
-        problem="only {value:.0%} of a product of two factors' eigenfunctions lies where a product "
+        "smallest share, over pairs of factors, of the product of their lowest eigenfunctions "
+        "within 20 % of the sum of the eigenvalues",
+        "only {value:.0%} of a product of two factors' eigenfunctions lies where a product "
         "manifold has it, not {limit:.0%}",
-        advice="Fit a part of the samples, such as one range of a column: a product may hold "
-        "there.",
+        "Fit a part of the samples, such as one range of a column: a product may hold there.",
         about="lengths",
-        senses=OF_FUNCTIONS,
     ),
     # Errors of coordinates leave cosines and spreads of .1 on even products of 1,000 samples, .06
     # on those of 3,000 and .03 on those of 30,000.
     Criterion(
         "modulation in data",
         0.04,
+        "relative spread of lengths along one factor over the other factors",
+        "lengths along one factor change along another by {interval} of their mean where "
+        "{limit:.2f} is allowed, as on a cone",
+        "Use the coordinates, they are right; but steps along one factor have other lengths where "
+        "the other factor has another coordinate.",
         slack=2.7,
         at_most=True,
-        meaning="relative spread of lengths along one factor over the other factors",
-        problem="lengths along one factor change along another by {interval} of their mean where "
-        "{limit:.2f} is allowed, as on a cone",
-        advice="Use the coordinates, they are right; but steps along one factor have other lengths "
-        "where the other factor has another coordinate.",
         coordinates="right",
         about="lengths",
         senses=("geometry", "density", "sum"),
@@ -494,57 +459,56 @@ _OF_SEVERAL = (
         "filling",
         # 0 to .001 on products of any density, .003 and more where 2 % of the area are cut off.
         0.002,
+        "share of the product of the factors' ranges without any samples",
+        "the samples do not fill the product of the factors' ranges: a share of {interval} is "
+        "empty where {limit:.3g} is allowed, as with a corner cut off or a hole",
+        "Use the coordinates, they are right; but not every combination of them occurs.",
         # .1 and more on disks and triangles, up to .09 around a large hole.
         wrong_beyond=0.1,
         at_most=True,
-        meaning="share of the product of the factors' ranges without any samples",
-        problem="the samples do not fill the product of the factors' ranges: a share of {interval} "
-        "is empty where {limit:.3g} is allowed, as with a corner cut off or a hole",
-        advice="Use the coordinates, they are right; but not every combination of them occurs.",
         coordinates="right",
         robust=True,
     ),
     Criterion(
         "skew",
         0.04,
+        "mean cosine between directions of different factors",
+        "directions of different factors have a mean cosine of {interval} where {limit:.2f} is "
+        "allowed, as on a skewed torus",
+        "Use the coordinates, they tell samples apart; but moving along one factor moves a sample "
+        "along the other, too.",
         slack=2.7,
         # .5 on a parallelogram of 60 degrees, up to .26 between overlapping objects in images.
         wrong_beyond=1 / 3,
         at_most=True,
-        meaning="mean cosine between directions of different factors",
-        problem="directions of different factors have a mean cosine of {interval} where "
-        "{limit:.2f} is allowed, as on a skewed torus",
-        advice="Use the coordinates, they tell samples apart; but moving along one factor moves a "
-        "sample along the other, too.",
         coordinates="right",
         robust=True,
     ),
     Criterion(
         "crossing",
         0.04,
+        "root mean square cosine between directions of different factors, as far as it depends on "
+        "the coordinates on both",
+        "directions of different factors are not orthogonal everywhere: cosines of {interval} "
+        "where {limit:.2f} is allowed, as around a hole or a corner cut off",
+        "Use the coordinates, they tell samples apart; but the factors are orthogonal in a part "
+        "of the data only.",
         slack=2.7,
         wrong_beyond=1 / 3,
         at_most=True,
-        meaning="root mean square cosine between directions of different factors, as far as it "
-        "depends on the coordinates on both",
-        problem="directions of different factors are not orthogonal everywhere: cosines of "
-        "{interval} where {limit:.2f} is allowed, as around a hole or a corner cut off",
-        advice="Use the coordinates, they tell samples apart; but the factors are orthogonal in a "
-        "part of the data only.",
         coordinates="right",
         # Functions that add up need not be orthogonal everywhere.
-        senses=OF_FUNCTIONS,
+        senses=("geometry", "volume", "density"),
         robust=True,
     ),
     Criterion(
         "independence",
         0.01,
-        meaning="sum: permutation p-value of independent coordinates on the factors",
-        problem="the coordinates are statistically dependent (p = {value:.3f}), so that a sum of "
+        "sum: permutation p-value of independent coordinates on the factors",
+        "the coordinates are statistically dependent (p = {value:.3f}), so that a sum of "
         "functions of them is not a product",
-        advice="Use the coordinates, but not as independent numbers: one tells of the other.",
+        "Use the coordinates, but not as independent numbers: one tells of the other.",
         coordinates="right",
-        senses=("sum",),
     ),
 )
 
@@ -553,18 +517,18 @@ _OF_ONE = (
     Criterion(
         "factors asked for",
         2,
-        meaning="one factor: number of factors that the caller asked for",
-        problem="one factor was asked for",
+        "one factor: number of factors that the caller asked for",
+        "one factor was asked for",
         answer="one factor",
         robust=True,
     ),
     Criterion(
         "directions",
         2,
-        meaning="one factor: number of directions that the samples vary in",
-        problem="the samples lie on a straight line, which is one factor{gaps}",
-        advice="Take the data as one factor: its coordinate orders samples along the line. A "
-        "product takes columns that vary independently.",
+        "one factor: number of directions that the samples vary in",
+        "the samples lie on a straight line, which is one factor{gaps}",
+        "Take the data as one factor: its coordinate orders samples along the line. A product "
+        "takes columns that vary independently.",
         answer="one factor",
         robust=True,
     ),
@@ -572,34 +536,33 @@ _OF_ONE = (
         "samples",
         # Fewer samples show so few functions that a single factor means nothing.
         200,
-        meaning="one factor: number of distinct samples",
-        problem="{value:.0f} samples are too few to tell",
-        advice="Add samples: a thousand show most products of two curves.",
+        "one factor: number of distinct samples",
+        "{value:.0f} samples are too few to tell",
+        "Add samples: a thousand show most products of two curves.",
         answer="cannot tell",
     ),
     Criterion(
         "uncertainty",
         0.3,
+        "one factor: noise of the indivisibility score q of the lowest eigenfunctions, where it "
+        "is below 1; q is 0 if they divide into blocks of different factors, and 1 if they do not",
+        "{samples} samples are too few, or too noisy, to tell whether the lowest eigenfunctions "
+        "divide into blocks of different factors: their score, from 0 (they do) to 1 (they do "
+        "not), is measured with an error of {value:.2f}; at most {limit:.2f} is allowed",
+        MORE_SAMPLES,
         at_most=True,
-        meaning="one factor: noise of the indivisibility score q of the lowest eigenfunctions, "
-        "where it is below 1; q is 0 if they divide into blocks of different factors, and 1 if "
-        "they do not",
-        problem="{samples} samples are too few, or too noisy, to tell whether the lowest "
-        "eigenfunctions divide into blocks of different factors: their score, from 0 (they do) to "
-        "1 (they do not), is measured with an error of {value:.2f}; at most {limit:.2f} is allowed",
-        advice=MORE_SAMPLES,
         about="halves",
         answer="cannot tell",
     ),
     Criterion(
         "clusters",
         1,
-        at_most=True,
-        meaning="one factor: number of clusters that the samples fall into along one of the lowest "
+        "one factor: number of clusters that the samples fall into along one of the lowest "
         "eigenfunctions",
-        problem="it cannot be told whether the data are a product: the samples fall into {sizes}, "
-        "and the lowest eigenfunctions separate the clusters, not factors",
-        advice="Fit each cluster by itself, or add samples between them.",
+        "it cannot be told whether the data are a product: the samples fall into {sizes}, and the "
+        "lowest eigenfunctions separate the clusters, not factors",
+        "Fit each cluster by itself, or add samples between them.",
+        at_most=True,
         answer="cannot tell",
         robust=True,
     ),
@@ -607,11 +570,11 @@ _OF_ONE = (
         "evenness",
         # .04 on even samples without edges, .16 with edges and corners, .25 and more on Gaussians.
         0.2,
+        "one factor: relative spread of the distance to the 64th neighbour",
+        "it cannot be told whether the data are a product: the samples are uneven, their density "
+        "varies {ratio:.2g}-fold, and lengths alone show none",
+        UNEVEN,
         at_most=True,
-        meaning="one factor: relative spread of the distance to the 64th neighbour",
-        problem="it cannot be told whether the data are a product: the samples are uneven, their "
-        "density varies {ratio:.2g}-fold, and lengths alone show none",
-        advice=UNEVEN,
         answer="cannot tell",
         robust=True,
     ),
@@ -619,56 +582,65 @@ _OF_ONE = (
         "further product",
         # Peeling's own limit, so that the test fails exactly when peeling refused.
         MIN_PRODUCT_SHARE,
-        meaning="one factor: share of the product of the lowest eigenfunctions with those that do "
-        "not vary along them near the sum of the eigenvalues, if there are any",
-        problem="the data look irreducible: a second direction was found, but only {value:.0%} of "
-        "the products of its eigenfunctions with the first's are eigenfunctions (a product needs "
+        "one factor: share of the product of the lowest eigenfunctions with those that do not "
+        "vary along them near the sum of the eigenvalues, if there are any",
+        "the data look irreducible: a second direction was found, but only {value:.0%} of the "
+        "products of its eigenfunctions with the first's are eigenfunctions (a product needs "
         "{limit:.0%})",
-        advice="Fit a part of the samples, or take the data as one factor: its embedding tells "
-        "samples apart.",
+        "Fit a part of the samples, or take the data as one factor: its embedding tells samples "
+        "apart.",
         answer="no product",
     ),
     Criterion(
         "missing dimensions",
         0.75,  # as "dimensions"
+        "one factor: dimensions of the data beyond those of the lowest eigenfunctions, where they "
+        "are not noise",
+        "it cannot be told whether the data are a product: they have more dimensions than their "
+        "lowest eigenfunctions, but none of the {functions} eigenfunctions shows another factor "
+        "clearly: the spectrum is too short, or the samples are too few, to see a much smaller one",
+        MORE_FUNCTIONS,
         at_most=True,
-        meaning="one factor: dimensions of the data beyond those of the lowest eigenfunctions, "
-        "where they are not noise",
-        problem="it cannot be told whether the data are a product: they have more dimensions than "
-        "their lowest eigenfunctions, but none of the {functions} eigenfunctions shows another "
-        "factor clearly: the spectrum is too short, or the samples are too few, to see a much "
-        "smaller one",
-        advice=MORE_FUNCTIONS,
         answer="cannot tell",
     ),
     Criterion(
         "blocks",
         2,
-        meaning="one factor: number of blocks of eigenfunctions with orthogonal gradients",
-        problem="the data have one factor: the lowest eigenfunctions vary in all directions of the "
-        "data and do not divide into blocks of different factors",
-        advice=AS_ONE,
+        "one factor: number of blocks of eigenfunctions with orthogonal gradients",
+        "the data have one factor: the lowest eigenfunctions vary in all directions of the data "
+        "and do not divide into blocks of different factors",
+        AS_ONE,
         answer="one factor",
     ),
     Criterion(
         "terms",
         2,
-        meaning="one factor: number of independent terms that add up to the data",
-        problem="the data are not a sum of functions of several independent factors",
-        advice=AS_ONE,
+        "one factor: number of independent terms that add up to the data",
+        "the data are not a sum of functions of several independent factors",
+        AS_ONE,
         answer="one factor",
-        senses=("sum",),
     ),
     Criterion(
         "triplets",
         1,
-        meaning="triplets: number of eigenfunctions that are products of two which may be put into "
-        "a factor",
-        problem="{why}",
-        advice=DEFAULT_METHOD,
+        "triplets: number of eigenfunctions that are products of two which may be put into a "
+        "factor",
+        "{why}",
+        DEFAULT_METHOD,
         answer="cannot tell",
         robust=True,
     ),
 )
 
 CRITERIA = {each.name: each for each in (*_OF_SEVERAL, *_OF_ONE)}
+
+
+def judge(measured: Mapping[str, float | Measurement], **more: Any) -> tuple[Test, ...]:
+    """Return the tests of measured numbers by the criteria of their names.
+
+    Each criterion takes of `more` what it knows: `n_samples`, `strict`, and words of its problem.
+    """
+    return tuple(
+        CRITERIA[name].judge(*(each if isinstance(each, Measurement) else (each,)), **more)
+        for name, each in measured.items()
+    )

@@ -4,22 +4,20 @@ None of them has a limit: `judging` compares them with limits.
 
 product
     Are the functions those of a product? Do the factors explain the samples, and not each other?
-metric
-    Samples with their coordinates in one unit of length; angles and lengths in these.
 places
-    Folded factors, empty combinations of coordinates, factors that shrink to a point.
+    Samples with their coordinates in one unit of length: angles and lengths in these, folded
+    factors, empty combinations of coordinates, factors that shrink to a point.
 density
     How even the samples are: clusters, samples on a line, Gaussian factors.
 """
 
-from dataclasses import dataclass
 from math import isnan
+from typing import NamedTuple
 
 NOT_MEASURED = float("nan")
 
 
-@dataclass(frozen=True)
-class Measurement:
+class Measurement(NamedTuple):
     """A number, and the part of it that is noise.
 
     >>> Measurement(0.5, 0.2).net, Measurement(0.5).net

@@ -7,8 +7,8 @@ from scipy.stats import chi2
 from sklearn.neighbors import NearestNeighbors
 
 from manifactor.factoring.measures import Measurement
-from manifactor.factoring.measures.metric import PlacedSamples
-from manifactor.factoring.prediction import thinned
+from manifactor.factoring.measures.places import PlacedSamples
+from manifactor.factoring.prediction import thinned, whitened
 from manifactor.spectral.neighbors import chosen
 
 
@@ -130,36 +130,32 @@ def _along(samples: np.ndarray) -> np.ndarray | None:
 # most one factor may be Gaussian (Comon, 1994).
 
 
-def gaussian_factors(placed: PlacedSamples, samples: np.ndarray) -> Measurement:
+def gaussian_factors(placed: PlacedSamples) -> Measurement:
     """Return the number of factors along which the samples are Gaussian.
 
     A factor is measured in the data's own units: by the part of the samples in the factor's
     directions, with those of all other factors taken off.
 
-    >>> from manifactor.factoring.measures.metric import place_samples
+    >>> from manifactor.factoring.measures.places import place_samples
     >>> rng = np.random.default_rng(0)
     >>> samples = rng.normal(size=(2000, 3)) * [3.0, 2.0, 0.0]
     >>> samples[:, 2] = rng.uniform(size=2000)
     >>> placed = place_samples(np.hsplit(samples, 3), [1, 1, 1], samples)
-    >>> gaussian_factors(placed, samples).value
+    >>> gaussian_factors(placed).value
     2.0
-
-    Shapes: samples (n, p).
     """
     fits = placed.local_fits
-    planes, flat = [], []
-    for rows in fits.directions:
-        plane, share = _mean_plane(fits.slopes[:, rows])
-        planes.append(plane)
-        # A bent factor is identified by its bend. A half circle has .8 in a line.
-        flat.append(share > 0.9)
+    found = [_mean_plane(fits.slopes[:, rows]) for rows in fits.directions]
     # Standard errors are below a hundredth.
-    some = samples[thinned(len(samples), 10_000)] @ placed.axes
+    some = placed.given[thinned(len(placed.given), 10_000)] @ placed.axes
     centred = some - some.mean(axis=0)
     # Coordinates along the directions of all factors together.
-    coordinates = centred @ np.linalg.pinv(np.hstack(planes)).T
-    parts = [coordinates[:, rows] for rows in fits.directions]
-    count = sum(is_flat and _is_gaussian(part) for part, is_flat in zip(parts, flat, strict=True))
+    coordinates = centred @ np.linalg.pinv(np.hstack([plane for plane, _ in found])).T
+    count = sum(
+        # A bent factor is identified by its bend. A half circle has .8 in a line.
+        share > 0.9 and _is_gaussian(coordinates[:, rows])
+        for (_, share), rows in zip(found, fits.directions, strict=True)
+    )
     return Measurement(float(count))
 
 
@@ -178,9 +174,8 @@ def _mean_plane(slopes: np.ndarray) -> tuple[np.ndarray, float]:
 
 def _is_gaussian(part: np.ndarray) -> bool:
     """Whether samples, (n, d), have a Gaussian's moments and distances."""
-    left = np.linalg.svd(part - part.mean(axis=0), full_matrices=False)[0]
-    n, dimension = left.shape
-    white = left * np.sqrt(n)
+    white, _ = whitened(part)
+    n, dimension = white.shape
     squares = (white**2).sum(axis=1)
     fourth = float((squares**2).mean()) / (dimension * (dimension + 2)) - 1
     # One standard error of each number is added to what is allowed.

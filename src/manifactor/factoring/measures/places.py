@@ -1,20 +1,352 @@
-"""Coordinates on the factors, called places: do they fill their ranges, fold, or have poles?"""
+"""Samples with their coordinates on all factors, called places, and what these show.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+Every method ends with places of the samples on the factors. Measures that need nothing but places
+and samples judge all methods alike: do places fill their ranges, fold, or have poles, and how far
+does noise move them? What is the metric of the samples in them? They rest on local fits of the
+samples on the places.
+
+Samples that move with their places have a metric in them. On a Riemannian product, directions of
+different factors are orthogonal, and lengths along one factor depend on the place on this factor
+alone. Both departures are products of two estimates, from halves of the samples: errors of the
+halves are independent, so they cancel on average.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from math import ceil
 
 import numpy as np
 from scipy.spatial import KDTree
+from sklearn.neighbors import NearestNeighbors
 
-from manifactor._support.regression import without_itself
-from manifactor._support.threads import map_threads, over_cores
-from manifactor._support.values import ceil_div
+from manifactor._support.threads import cores, map_threads
+from manifactor._support.values import quotient
 from manifactor.factoring.measures import Measurement
-from manifactor.factoring.measures.metric import PlacedSamples
-from manifactor.factoring.prediction import thinned
+from manifactor.factoring.prediction import local_weights, nearest_others, neighbour_sums, thinned
+from manifactor.spectral.preparation import Preparation
+
+
+@dataclass(frozen=True)
+class LocalFits:
+    """Linear fits of samples on places, one for each of m neighbourhoods."""
+
+    # (m, D, p): change of the samples along each direction of the factors' tangent planes
+    slopes: np.ndarray
+    noise: np.ndarray  # (m, D, D): expected inner products of the slopes' errors
+    # (m, c, d): orthonormal directions of each factor's tangent plane among its places
+    frames: tuple[np.ndarray, ...]
+    directions: tuple[slice, ...]  # rows of the slopes that belong to each factor
+
+    @property
+    def metric(self) -> np.ndarray:
+        """Inner products of the slopes less those of their errors, (m, D, D)."""
+        return self.slopes @ self.slopes.transpose(0, 2, 1) - self.noise
+
+
+@dataclass(frozen=True)
+class PlacedSamples:
+    """Samples and their places on all factors, in the samples' unit of length."""
+
+    places: tuple[np.ndarray, ...]  # (n, c): one for each factor
+    dimensions: tuple[int, ...]  # intrinsic dimension of each factor
+    samples: np.ndarray  # (n, q): in the main principal components, where they are wide
+    axes: np.ndarray  # (p, q): orthonormal axes of the samples among the given columns
+    nodes: np.ndarray  # samples at which fits are made
+    n_near: int  # samples that one fit takes
+    given: np.ndarray  # (n_given, p): all samples
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples that are looked at."""
+        return len(self.samples)
+
+    @property
+    def joint(self) -> np.ndarray:
+        """Places on all factors side by side, (n, sum of c)."""
+        return np.hstack(self.places)
+
+    def neighbours(self, rows: np.ndarray, count: int) -> np.ndarray:
+        """Return for each node the nearest of some samples, (m, count), by place."""
+        joint = self.joint
+        count = min(count, len(rows))
+        tree = KDTree(joint[rows])
+        near = tree.query(joint[self.nodes], count, workers=cores())[1]
+        return rows[near.reshape(len(self.nodes), count)]
+
+    @cached_property
+    def local_fits(self) -> LocalFits:
+        """The local fits to the neighbourhoods of all nodes among all samples."""
+        return self.fits(self.neighbours(np.arange(self.n_samples), self.n_near))
+
+    @cached_property
+    def halves(self) -> tuple[LocalFits, ...]:
+        """Local fits to random halves of the samples, at the same nodes."""
+        # Random, since samples may come in order; and always the same.
+        rng = np.random.default_rng(0)
+        halves = np.array_split(rng.permutation(self.n_samples), 2)
+        count = max(self.n_near // 2, _fewest_near(self.dimensions))
+        return tuple(map_threads(lambda half: self.fits(self.neighbours(half, count)), halves))
+
+    @property
+    def n_independent(self) -> float:
+        """Number of nodes whose neighbourhoods do not overlap."""
+        return max(1.0, self.n_samples / self.n_near)
+
+    def fits(self, near: np.ndarray) -> LocalFits:
+        """Return the local fits to neighbourhoods, (m, k) indices of samples."""
+        tangents = [
+            _tangent(place[near], dimension)
+            for place, dimension in zip(self.places, self.dimensions, strict=True)
+        ]
+        inside = np.concatenate([moves for moves, _ in tangents], axis=2).transpose(0, 2, 1)
+        n_moves, k = inside.shape[1:]
+        # A neighbourhood may consist of copies of one sample.
+        floor = 1e-9 * np.finfo(float).eps * ((inside**2).sum(axis=(1, 2)).max() / k or 1.0)
+        even = np.full((1, 1, k), 1 / k)
+        _, moves, spread = local_weights(inside, even, ridge=1e-9 * n_moves, floor=floor)
+        # Squares of samples far from the origin would lose their digits.
+        samples = self.samples - self.samples.mean(axis=0)
+        joint, inverse = neighbour_sums(moves, near, samples), np.linalg.inv(spread)
+        slopes = inverse @ joint
+        # What the fits leave of the samples' variance.
+        means = neighbour_sums(np.broadcast_to(even, (len(near), 1, k)), near, samples)[:, 0]
+        variance = (samples**2).sum(axis=1)[near].mean(axis=1) - (means**2).sum(axis=1)
+        rest = np.maximum(variance - (slopes * joint).sum(axis=(1, 2)), 0.0)
+        noise = (rest / max(1, k - 1 - n_moves))[:, None, None] * inverse
+        frames = tuple(frame for _, frame in tangents)
+        ends = np.cumsum(self.dimensions)
+        return LocalFits(slopes, noise, frames, tuple(map(slice, ends - self.dimensions, ends)))
+
+
+def place_samples(
+    places: Sequence[np.ndarray],
+    dimensions: Sequence[int],
+    samples: np.ndarray,
+    *,
+    inliers: np.ndarray | slice = slice(None),
+) -> PlacedSamples:
+    """Return thinned samples with places in the samples' unit of length.
+
+    Shapes: places (n, c), samples (n, p), inliers (n,).
+    """
+    # Neighbours among so many lie nearer to each other than places on factors are accurate.
+    rows = thinned(np.arange(len(samples))[inliers], 10_000)
+    # An embedding has no more directions than columns.
+    dimensions = [min(d, p.shape[1]) for d, p in zip(dimensions, places, strict=True)]
+    some = np.asarray(samples[rows], dtype=float)
+    axes = _main_axes(some)
+    placed = PlacedSamples(
+        places=tuple(_of_unit_spread(place[rows]) for place in places),
+        dimensions=tuple(dimensions),
+        samples=some @ axes,
+        axes=axes,
+        nodes=thinned(len(rows), 300),
+        # Wide enough to average errors of places over more than the kernel's bandwidth, and narrow
+        # enough for a straight line. The share is fixed, so that the error of a fit falls as
+        # samples are added.
+        n_near=max(_fewest_near(dimensions), int(1 / 20 * len(rows))),
+        given=samples,
+    )
+    for _ in range(2):
+        placed = _in_lengths(placed)
+    return placed
+
+
+def _fewest_near(dimensions: Sequence[int]) -> int:
+    """Fewest samples that a local fit takes: five for each of its coefficients."""
+    return 5 * (1 + sum(dimensions))
+
+
+def _main_axes(samples: np.ndarray) -> np.ndarray:
+    """Axes of the columns, or of the main principal components of wide samples."""
+    n, n_columns = samples.shape
+    # What further components leave out moves no sample by a length that counts.
+    most = 64
+    if n_columns <= most:
+        return np.eye(n_columns)
+    centred = samples - samples.mean(axis=0)
+    if n_columns <= n:
+        return np.linalg.eigh(centred.T @ centred)[1][:, -most:]
+    # The smaller of the two matrices of inner products has the same components.
+    left = np.linalg.eigh(centred @ centred.T)[1][:, -most:]
+    return np.linalg.qr(centred.T @ left)[0]
+
+
+def _of_unit_spread(place: np.ndarray) -> np.ndarray:
+    return place / (np.sqrt(place.var(axis=0).sum()) or 1.0)
+
+
+def _in_lengths(placed: PlacedSamples) -> PlacedSamples:
+    """The same with places scaled so that samples move as far as their places do."""
+    # A median needs no more nodes.
+    fits = replace(placed, nodes=placed.nodes[::3]).local_fits
+    places = []
+    for place, rows in zip(placed.places, fits.directions, strict=True):
+        squares = (fits.slopes[:, rows] ** 2).sum(axis=2).mean(axis=1)
+        places.append(place * np.sqrt(np.median(squares)))
+    return replace(placed, places=tuple(places))
+
+
+def _tangent(around: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    """Places inside the main plane of each neighbourhood, around their mean, and the plane.
+
+    (m, k, c) to (m, k, d) and (m, c, d).
+    """
+    around = around - around.mean(axis=1, keepdims=True)
+    plane = np.linalg.eigh(around.transpose(0, 2, 1) @ around)[1][:, :, -dimension:]
+    return around @ plane, plane
+
+
+# The metric in two halves of the samples: angles between factors, and lengths along them.
+
+
+def skew(placed: PlacedSamples) -> Measurement:
+    """Return the mean cosine between directions of different factors, 0 on a product.
+
+    The largest over pairs of factors that are curves. A torus whose lattice has an angle of 80
+    degrees has .17, a parallelogram of 60 degrees .5.
+    """
+    return _largest_over_pairs(_mean_cosine, placed)
+
+
+def crossing(placed: PlacedSamples) -> Measurement:
+    """Return the root mean square cosine that depends on the places on both factors.
+
+    The largest over pairs of factors; 0 on a product, .14 where the ends of a rectangle of 2.5 : 1
+    are rounded. A cosine that depends on one place alone is an error of the coordinates, not of the
+    product: a product with places f and g is still one if f is replaced by f + h(g).
+    """
+    return _largest_over_pairs(_joint_cosine, placed)
+
+
+def _largest_over_pairs(measure: Callable[..., Measurement], placed: PlacedSamples) -> Measurement:
+    return max(measure(placed, f, g) for f, g in combinations(range(len(placed.places)), 2))
+
+
+def _mean_cosine(placed: PlacedSamples, f: int, g: int) -> Measurement:
+    """Mean cosine of two factors; 0 where one of them is not a curve."""
+    first, second = (_cosines(placed, fits, f, g) for fits in placed.halves)
+    if first.shape[1:] != (1, 1):
+        return Measurement(0.0, 0.0)
+    cosines = (first + second)[:, 0, 0] / 2
+    error = cosines.std() / np.sqrt(placed.n_independent)
+    error += 2 * _tilt_by_chance(placed, f, g)
+    value = abs(float(cosines.mean()))
+    return Measurement(value, min(value, float(error)))
+
+
+def _tilt_by_chance(placed: PlacedSamples, f: int, g: int) -> float:
+    """Standard error of the mean cosine of two factors by their chance correlation.
+
+    A share c of one place in the other, c = 1/sqrt(n), moves samples along the longer factor by c
+    times its length where they move along the shorter one. An angle has no share of another place
+    in it, since it must come back after a turn.
+    """
+    if any(placed.places[i].shape[1] > 1 for i in (f, g)):
+        return 0.0
+    lengths = [np.sqrt(placed.places[i].var(axis=0).sum()) for i in (f, g)]
+    return float(quotient(max(lengths), min(lengths)) / np.sqrt(placed.n_samples))
+
+
+def _joint_cosine(placed: PlacedSamples, f: int, g: int) -> Measurement:
+    """Root mean square of the cosine's part that depends on both places."""
+    near = [_nodes_near(placed, factor) for factor in (f, g)]
+    first, second = (_interaction(_cosines(placed, fits, f, g), near) for fits in placed.halves)
+    # The inner product of the two estimates, whatever frames they are written in.
+    squares = np.clip((first * second).sum(axis=(1, 2)), -1.0, 1.0)
+    return _root(squares, placed)
+
+
+def _interaction(values: np.ndarray, near: Sequence[np.ndarray]) -> np.ndarray:
+    """Values at nodes without what depends on the place on one of two factors alone.
+
+    The means over nodes of one place are taken off in turn (backfitting): those on one factor still
+    have, by chance, a part of what depends on the other.
+    """
+    for _ in range(2):
+        for nodes in near:
+            values = values - values[nodes].mean(axis=1)
+    return values
+
+
+def _nodes_near(placed: PlacedSamples, factor: int) -> np.ndarray:
+    """Nodes of about the same place on a factor as each node, (m, k)."""
+    place = placed.places[factor][placed.nodes]
+    return nearest_others(place, np.arange(len(place)), 20)
+
+
+def _cosines(placed: PlacedSamples, fits: LocalFits, f: int, g: int) -> np.ndarray:
+    """Cosines between two factors' directions, as matrices.
+
+    (m, 1, 1) where both factors are curves. The directions of a surface have no common frame, so
+    that they are written as directions among its places.
+    """
+    of_f, of_g = (np.sqrt(_squared_length(fits, h)) for h in (f, g))
+    across = fits.metric[:, fits.directions[f], fits.directions[g]]
+    lengths = (of_f * of_g)[:, None, None]
+    cosines = np.clip(quotient(across, lengths), -1.0, 1.0)
+    left, right = (_written(placed, fits, factor) for factor in (f, g))
+    return left @ cosines @ right.transpose(0, 2, 1)
+
+
+def _written(placed: PlacedSamples, fits: LocalFits, factor: int) -> np.ndarray:
+    """Matrices, (m, r, d), from a factor's directions to a frame common to all nodes.
+
+    Signs that make directions go one way around a circle; else the directions among the places.
+    """
+    frame = fits.frames[factor]
+    if frame.shape[1:] != (2, 1):
+        return frame
+    # Counterclockwise around the middle of a circle.
+    place = placed.places[factor]
+    x, y = (place[placed.nodes] - place.mean(axis=0)).T
+    turn = np.sign(x * frame[:, 1, 0] - y * frame[:, 0, 0])
+    return turn[:, None, None]
+
+
+def _squared_length(fits: LocalFits, f: int) -> np.ndarray:
+    """Mean square of the samples' moves along a factor, for moves of 1 in place."""
+    rows = fits.directions[f]
+    own = fits.metric[:, rows, rows]
+    mean = np.trace(own, axis1=1, axis2=2) / own.shape[1]
+    # With noise taken off nothing may be left, or less.
+    usual = max(float(np.median(mean)), np.finfo(float).tiny)
+    # Beyond a fourfold ratio of lengths, a fit has failed.
+    return np.clip(mean, usual / 16, usual * 16)
+
+
+def modulation_in_data(placed: PlacedSamples) -> Measurement:
+    """Return the relative spread of lengths along one factor over the others.
+
+    Lengths are compared at the same place on the factor. The largest over the factors; 0 on a
+    product, .27 on a cone frustum whose radius falls to .4 of its own.
+    """
+    return max(_modulation_of(placed, factor) for factor in range(len(placed.places)))
+
+
+def _modulation_of(placed: PlacedSamples, f: int) -> Measurement:
+    """Modulation of one factor."""
+    near = _nodes_near(placed, f)
+    lengths = [np.log(_squared_length(fits, f)) / 2 for fits in placed.halves]
+    one, other = (length - length[near].mean(axis=1) for length in lengths)
+    # The mean of k nodes has a k-th of the variance itself.
+    return _root(one * other / (1 + 1 / near.shape[1]), placed)
+
+
+def _root(squares: np.ndarray, placed: PlacedSamples) -> Measurement:
+    """Root of the mean of squares.
+
+    Its noise is how much smaller the root is if the mean is smaller by its standard error.
+    """
+    mean = float(squares.mean())
+    error = float(squares.std()) / np.sqrt(placed.n_independent)
+    value = np.sqrt(max(mean, 0.0))
+    return Measurement(value, value - np.sqrt(max(mean - error, 0.0)))
+
+
+# Empty combinations of places, folded factors, and poles.
 
 
 def filling(placed: PlacedSamples) -> Measurement:
@@ -26,7 +358,6 @@ def filling(placed: PlacedSamples) -> Measurement:
     leaves no combination empty; a corner cut off or a hole does. The share is the largest over
     pairs of factors, and over all of them together.
 
-    >>> from manifactor.factoring.measures.metric import place_samples
     >>> square = np.random.default_rng(0).uniform(size=(4000, 2))
     >>> filling(place_samples(np.hsplit(square, 2), [1, 1], square)).value
     0.0
@@ -34,31 +365,25 @@ def filling(placed: PlacedSamples) -> Measurement:
     >>> filling(place_samples(np.hsplit(triangle, 2), [1, 1], triangle)).value > 0.05
     True
     """
-    # Of 4,000 samples, the smallest neighbourhoods on two factors hold as many as are expected in
-    # `_count_near`, so that more samples would tell nothing new.
+    # Of 4,000 samples, the smallest neighbourhoods on two factors hold as many as are needed below,
+    # so that more samples would tell nothing new.
     thin = thinned(placed.n_samples, 4000)
     places = [place[thin] for place in placed.places]
-    n_asked = min(1000, len(places[0]))
+    n = len(thin)
+    n_asked = min(1000, n)
     # Always the same combinations, whatever the caller's random state.
     rng = np.random.default_rng(0)
     asked = [place[rng.permutation(len(place))[:n_asked]] for place in places]
     shares = []
     for size in {2, len(places)}:
-        count = _count_near(len(places[0]), size)
+        # Of 24 samples that independent factors would have around a combination, a tenth or fewer
+        # are there by chance in 1 of 10^7. Places are in error by up to .08 of a factor's length
+        # near its ends, where functions are flat.
+        count = min(n, ceil(max((24.0 / n) ** (1 / size), 0.08) * n))
         near = [_near(p, at, count) for p, at in zip(places, asked, strict=True)]
-        groups = combinations(near, size)
-        shares += [_empty_share(group) for group in groups]
+        shares += [_empty_share(group) for group in combinations(near, size)]
     share = max(shares)
     return Measurement(share, float(np.sqrt(share * (1 - share) / n_asked)))
-
-
-def _count_near(n: int, size: int) -> int:
-    """Samples near on each of some factors, so that enough are near on all of them."""
-    # Of 24 samples that independent factors would have there, a tenth or fewer are there by chance
-    # in 1 of 10^7.
-    share = (24.0 / n) ** (1 / size)
-    # Places are in error by up to .08 of a factor's length near its ends, where functions are flat.
-    return min(n, ceil(max(share, 0.08) * n))
 
 
 def _empty_share(near: Sequence[np.ndarray]) -> float:
@@ -98,7 +423,6 @@ def folds(placed: PlacedSamples) -> Measurement:
     the distances first, since errors of their places move samples along them. Then the noise is
     taken off, which all distances have in common.
 
-    >>> from manifactor.factoring.measures.metric import place_samples
     >>> turn, height = np.random.default_rng(0).uniform(size=(2, 1000))
     >>> ring = np.column_stack([np.cos(2 * np.pi * turn), np.sin(2 * np.pi * turn)])
     >>> samples = np.column_stack([ring, height])
@@ -108,57 +432,47 @@ def folds(placed: PlacedSamples) -> Measurement:
     >>> folds(folded).value > 0.5
     True
     """
-    compared, fits = map_threads(
-        lambda work: work(), [partial(_compare, placed), lambda: placed.local_fits]
-    )
+    # A share of 1 % is known to .3 %.
+    asked = thinned(placed.n_samples, 1000)
+    joint, fits = placed.joint, placed.local_fits
+    near = nearest_others(joint, asked, N_COMPARED)
+    far = _far_in_data(placed.samples, asked, near)
     # The fit that each sample takes its directions from.
-    joint = placed.joint
-    fit_of = KDTree(joint[placed.nodes]).query(joint[compared.asked])[1]
+    fit_of = KDTree(joint[placed.nodes]).query(joint[asked])[1]
 
     def folded(factor: int) -> float:
         others = np.delete(fits.slopes, fits.directions[factor], axis=1)
         planes = np.linalg.qr(others.transpose(0, 2, 1))[0][fit_of]
-        return _folded_share(placed, factor, compared, planes)
+        elsewhere = far & _lie_elsewhere(placed, factor, asked, near, planes)
+        # The share is a half where two branches are equally dense, and rarely below a third by
+        # chance.
+        return float((elsewhere.mean(axis=1) > 1 / 3).mean())
 
     share = max(map_threads(folded, range(len(fits.directions))))
-    error = np.sqrt(share * (1 - share) / len(compared.asked))
-    return Measurement(share, float(error))
+    return Measurement(share, float(np.sqrt(share * (1 - share) / len(asked))))
 
 
-@dataclass(frozen=True)
-class Compared:
-    """Some samples, and their neighbours by place."""
+def _far_in_data(samples: np.ndarray, asked: np.ndarray, near: np.ndarray) -> np.ndarray:
+    """Whether neighbours by place, (m, k), of some samples lie far away in the data.
 
-    asked: np.ndarray  # (m,): the samples
-    near: np.ndarray  # (m, k): their nearest neighbours by their places on all factors
-    far: np.ndarray  # (m, k): whether a neighbour by place lies far away in the data
-
-
-def _compare(placed: PlacedSamples) -> Compared:
-    """Samples drawn at random, and their neighbours by place."""
-    n, samples = placed.n_samples, placed.samples
-    # A share of 1 % is known to .3 %.
-    asked = thinned(n, 1000)
-    joint = placed.joint
-    near = KDTree(joint).query(joint[asked], min(N_COMPARED + 1, n))[1]
-    near = without_itself(near, asked)
-    reach = _reach(samples, asked, near.shape[1])
-    distances = ((samples[near] - samples[asked][:, None]) ** 2).sum(axis=2)
-    # A neighbour by place is near, whatever the factor's spread, up to 1.5 times the distance to
-    # the neighbour of the same rank in the data: images that share no pixels are all equally far
-    # apart.
-    return Compared(asked, near, distances > 1.5**2 * reach[:, None])
+    One is near, whatever the factor's spread, up to 1.5 times the distance to the neighbour of the
+    same rank in the data: images that share no pixels are all equally far apart.
+    """
+    centred = samples - samples.mean(axis=0)
+    # The nearest is the sample itself.
+    search = NearestNeighbors(n_neighbors=near.shape[1] + 1, algorithm="brute").fit(centred)
+    reach = search.kneighbors(centred[asked])[0][:, -1:]
+    return np.linalg.norm(samples[near] - samples[asked][:, None], axis=2) > 1.5 * reach
 
 
-def _folded_share(
-    placed: PlacedSamples, factor: int, compared: Compared, planes: np.ndarray
-) -> float:
-    """Share of the samples asked that are folded along one factor.
+def _lie_elsewhere(
+    placed: PlacedSamples, factor: int, asked: np.ndarray, near: np.ndarray, planes: np.ndarray
+) -> np.ndarray:
+    """Whether neighbours by place lie farther off along one factor than their places say, (m, k).
 
     `planes`, (m, p, d), are the directions of the other factors.
     """
     samples, place = placed.samples, placed.places[factor]
-    asked, near = compared.asked, compared.near
     moves = _across(samples[near] - samples[asked][:, None], planes)
     stride = place[near] - place[asked][:, None]
     # Twice, since places have errors of their own.
@@ -169,37 +483,13 @@ def _folded_share(
     # A difference of two samples has twice the noise of one.
     extent = max(0.0, _extent(placed, factor, asked, planes) - noise / 2)
     # Beyond half the spread along the factor: folds of a circle are 2 apart at most.
-    elsewhere = compared.far & (excess > 2 * noise + 0.5**2 * extent)
-    # The share is a half where two branches are equally dense, and rarely below a third by chance.
-    return float((elsewhere.mean(axis=1) > 1 / 3).mean())
-
-
-def _reach(samples: np.ndarray, asked: np.ndarray, count: int) -> np.ndarray:
-    """Squared distance of some samples to a nearest neighbour in the data, (m,)."""
-    centred = samples - samples.mean(axis=0)
-    squares = (centred**2).sum(axis=1)
-    # In one product: squares less twice the inner products.
-    left = np.column_stack([-2 * centred, np.ones(len(centred))])
-    right = np.column_stack([centred, squares])
-    # Distances in memory at a time; it steers no result.
-    n_blocks = ceil_div(len(asked) * len(samples), 2**21)
-
-    def reached(rows: np.ndarray) -> np.ndarray:
-        distances = left[rows] @ right.T
-        # The nearest is the sample itself.
-        distances.partition(count, axis=1)
-        return distances[:, count] + squares[rows]
-
-    blocks = np.array_split(asked, n_blocks)
-    return np.concatenate(list(over_cores(reached, blocks)))
+    return excess > 2 * noise + 0.5**2 * extent
 
 
 def _extent(placed: PlacedSamples, factor: int, asked: np.ndarray, planes: np.ndarray) -> float:
     """Mean square spread of the samples along a factor: what the others leave."""
-    others = placed.without(factor)
-    count = min(N_COMPARED + 1, placed.n_samples)
-    near = KDTree(others).query(others[asked], count)[1]
-    near = without_itself(near, asked)
+    others = placed.places[:factor] + placed.places[factor + 1 :]
+    near = nearest_others(np.hstack(others), asked, N_COMPARED)
     rest = placed.samples[asked] - placed.samples[near].mean(axis=1)
     rest = _across(rest[:, None], planes)
     # The mean of k neighbours has a k-th of their variance itself.
@@ -209,10 +499,6 @@ def _extent(placed: PlacedSamples, factor: int, asked: np.ndarray, planes: np.nd
 def _across(moves: np.ndarray, planes: np.ndarray) -> np.ndarray:
     """Moves, (m, k, p), without their parts in the planes, (m, p, d)."""
     return moves - (moves @ planes) @ planes.transpose(0, 2, 1)
-
-
-# Samples that are looked at for poles.
-POLE_SAMPLES = 10_000
 
 
 def poles(places: Sequence[np.ndarray], samples: np.ndarray) -> Measurement:
@@ -232,14 +518,41 @@ def poles(places: Sequence[np.ndarray], samples: np.ndarray) -> Measurement:
 
     Shapes: places (n, c), samples (n, p).
     """
-    thin = thinned(len(samples), POLE_SAMPLES)
-    some = np.asarray(samples[thin], dtype=float)
     # Few, so that a circle differs from a point however short it is.
-    k = min(10, len(some) - 1)
-    near = KDTree(some).query(some, k + 1)[1]
+    k = min(10, len(samples) - 1)
+    near = KDTree(samples).query(samples, k + 1)[1]
     counts = []
     for place in places:
-        around = place[thin][near].var(axis=1, ddof=1).sum(axis=1)
-        whole = place[thin].var(axis=0).sum()
-        counts.append(int((around > 0.5 * whole).sum()))
+        around = place[near].var(axis=1, ddof=1).sum(axis=1)
+        counts.append(int((around > 0.5 * place.var(axis=0).sum()).sum()))
     return Measurement(max(counts) / k)
+
+
+# How far noise of known size moves the places of samples on the factors.
+
+
+def prepared_noise(
+    noise: np.ndarray, n_samples: int, *, preparation: Preparation | None, rng: np.random.Generator
+) -> np.ndarray:
+    """Return noise of so many samples as it is after their preparation.
+
+    In principal components C, noise with standard deviations s in the columns has the covariance C'
+    diag(s^2) C = R' R, where R is the triangular factor of diag(s) C. Only as many numbers are
+    drawn as there are components, not as there are columns.
+
+    Shapes: noise (n_features,) -> (n_samples, n_prepared).
+    """
+    if preparation is None:
+        return noise * rng.normal(size=(n_samples, len(noise)))
+    root = np.linalg.qr(noise[:, None] * preparation.components, mode="r")
+    return rng.normal(size=(n_samples, len(root))) @ root
+
+
+def signal_share(before: np.ndarray, after: np.ndarray) -> float:
+    """Return the share of the variance of places that noise leaves, which moves them.
+
+    One less the mean squared displacement over the variance.
+    """
+    # Embeddings have near values at near places, those of a circle across 0, too.
+    spread = ((before - before.mean(axis=0)) ** 2).sum()
+    return float(1 - ((after - before) ** 2).sum() / spread)

@@ -5,6 +5,7 @@ called places here, predict each other and the samples.
 """
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -36,7 +37,12 @@ def completeness(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
     product the sums of the factors' eigenvalues are too many or too few. Low is what lies below the
     products of the factors' lowest functions, and the first 16 functions at least.
     """
-    top = _top_of_low_spectrum(spectrum, factors)
+    lowest = sorted(factor.eigenvalues[0] for factor in factors)
+    # Above the products of the factors' lowest functions, with room for the error of an eigenvalue.
+    above_products = 1.1 * sum(lowest[-2:])
+    # A few pure functions without any product between them would explain only themselves.
+    above_few = spectrum.eigenvalues[:16][-1]
+    top = min(max(above_products, above_few), spectrum.eigenvalues[-1] / PRODUCT_MARGIN)
     low = (spectrum.eigenvalues <= top) & (spectrum.eigenvalues > 0)
     if not low.any():
         return 0.0
@@ -55,17 +61,6 @@ def completeness(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
     return float(min((inside > 0.5).mean(), ratio, 1 / ratio))
 
 
-def _top_of_low_spectrum(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
-    """Largest eigenvalue of the low spectrum."""
-    lowest = sorted(factor.eigenvalues[0] for factor in factors)
-    # Above the products of the factors' lowest functions, with room for the error of an eigenvalue.
-    above_products = 1.1 * sum(lowest[-2:])
-    # A few pure functions without any product between them would explain only themselves.
-    above_few = spectrum.eigenvalues[:16][-1]
-    reach = spectrum.eigenvalues[-1] / PRODUCT_MARGIN
-    return min(max(above_products, above_few), reach)
-
-
 def _products_below(
     factors: Sequence[Factor], limit: float, thin: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -73,7 +68,7 @@ def _products_below(
 
     Those whose sum is below the limit; the constant is a function of every factor.
     """
-    n = len(factors[0].functions[thin])
+    n = len(thin)
     products, sums = np.ones((n, 1)), np.zeros(1)
     for factor in factors:
         functions = np.column_stack([np.ones(n), factor.functions[thin]])
@@ -98,37 +93,31 @@ def agreement(full: Look, half: Look) -> float:
     whole = _lowest_and_all(full, half.part[thin], root)
     parts = _lowest_and_all(half, thin, root)
     # A half may find the factors in another order.
-    shares = np.empty((len(whole), len(parts)))
-    for i, (low, block) in enumerate(whole):
-        for j, (low_in_half, block_in_half) in enumerate(parts):
-            found_again = _share(low, block_in_half[:, :8])
-            found_before = _share(low_in_half, block[:, :8])
-            shares[i, j] = min(found_again, found_before)
+    shares = np.array(
+        [
+            [min(_share(low, others), _share(other_low, block)) for other_low, others in parts]
+            for low, block in whole
+        ]
+    )
     return float(shares[linear_sum_assignment(-shares)].min())
-
-
-def best_agreement(full: Look, halves: Sequence[Look]) -> float:
-    """Return the `agreement` of the better half, 0 where no half shows factors."""
-    return max((agreement(full, half) for half in halves), default=0.0)
 
 
 def _lowest_and_all(
     look: Look, rows: np.ndarray, root: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Lowest functions and all functions of each block of a look at some samples."""
+    """Lowest functions, and the lowest eight, of each block of a look at some samples.
+
+    Of mean 0 and norm 1 under the weights root**2, times root.
+    """
     functions = look.geometry.spectrum.functions[rows, 1:]
     out = []
     for block in look.blocks:
-        values = _centred(functions @ block, root)
+        values = functions @ block
+        values = (values - (root**2).T @ values) * root
+        values = values / np.linalg.norm(values, axis=0)
         count = batch_size(look.geometry.rayleigh(block))
-        out.append((values[:, :count], values))
+        out.append((values[:, :count], values[:, :8]))
     return out
-
-
-def _centred(values: np.ndarray, root: np.ndarray) -> np.ndarray:
-    """Columns of mean 0 and norm 1 under the weights root**2, times root."""
-    values = (values - (root**2).T @ values) * root
-    return values / np.linalg.norm(values, axis=0)
 
 
 def _share(functions: np.ndarray, others: np.ndarray) -> float:
@@ -180,12 +169,16 @@ def leakage(factors: Sequence[Factor]) -> np.ndarray:
     out = np.full((len(factors), len(factors)), np.nan)
     for i, source in enumerate(factors):
         others = [j for j in range(len(factors)) if j != i]
-        targets = [factors[j].embedding for j in others]
-        # All others at once, since the search for neighbours is what takes time.
-        columns = predictability(source.embedding, np.hstack(targets))
-        ends = np.cumsum([target.shape[1] for target in targets])[:-1]
-        out[i, others] = [part.mean() for part in np.split(columns, ends)]
+        out[i, others] = _mean_r2(source.embedding, [factors[j].embedding for j in others])
     return out
+
+
+def _mean_r2(places: np.ndarray, targets: Sequence[np.ndarray]) -> list[float]:
+    """R^2 with which places predict each target, the mean over its columns."""
+    # All targets at once, since the search for neighbours is what takes time.
+    columns = predictability(places, np.hstack(targets))
+    ends = np.cumsum([target.shape[1] for target in targets])[:-1]
+    return [float(part.mean()) for part in np.split(columns, ends)]
 
 
 def dependence(
@@ -212,39 +205,25 @@ def dependence(
 
 def _correlation(features: Sequence[np.ndarray]) -> float:
     """Sum of squared correlations between orthonormal features of all pairs."""
-    total = 0.0
-    for i, one in enumerate(features):
-        for other in features[:i]:
-            total += float(((one.T @ other) ** 2).sum())
-    return total
+    return sum(float(((one.T @ other) ** 2).sum()) for one, other in combinations(features, 2))
 
 
 def _features(places: np.ndarray, by_ranks: bool) -> np.ndarray:
     """Functions of places that tell them apart, centred and made orthonormal."""
-    is_interval = places.shape[1] == 1
-    features = _waves(places) if is_interval and by_ranks else _squares(places)
+    if places.shape[1] == 1 and by_ranks:
+        # Six waves of the ranks: the width of a square that stands on its corner is one of two
+        # waves, in each of two clusters of four.
+        ranks = rankdata(places[:, 0]) / len(places)
+        features = np.cos(np.pi * np.outer(ranks, np.arange(1, 7)))
+    else:
+        i, j = np.triu_indices(places.shape[1])
+        scaled = (places - places.mean(axis=0)) / places.std()
+        features = np.column_stack([scaled, scaled[:, i] * scaled[:, j]])
     # The square of a circle's cosine is 1 less that of its sine: one of them is redundant, and
     # rounding must not make a feature of it.
     centred = features - features.mean(axis=0)
     left, strength, _ = np.linalg.svd(centred, full_matrices=False)
     return left[:, strength > 1e-3 * strength[0]]
-
-
-def _waves(places: np.ndarray) -> np.ndarray:
-    """Cosines of ranks, (n, r).
-
-    Six of them: the width of a square that stands on its corner is one of two waves, in each of two
-    clusters of four.
-    """
-    ranks = rankdata(places[:, 0]) / len(places)
-    return np.cos(np.pi * np.outer(ranks, np.arange(1, 7)))
-
-
-def _squares(places: np.ndarray) -> np.ndarray:
-    """Places, their squares and their products."""
-    i, j = np.triu_indices(places.shape[1])
-    scaled = (places - places.mean(axis=0)) / places.std()
-    return np.column_stack([scaled, scaled[:, i] * scaled[:, j]])
 
 
 # How much of the samples the factors explain.
@@ -264,7 +243,7 @@ def explained(factors: Sequence[Factor], samples: np.ndarray | None, inliers: np
     )
     samples = samples[rows]
     count = min(20, *samples.shape)
-    pca = PCA(count, svd_solver="auto", random_state=0)
+    pca = PCA(count, random_state=0)
     scores = pca.fit_transform(samples)
     main = scores[:, pca.explained_variance_ratio_ > 0.01]
     return float(predictability(places, main).min(initial=1.0))
@@ -290,9 +269,4 @@ def least_explained_part(
     parts = [
         coordinates @ part.reading for part in independent_parts(coordinates) if not part.gaussian
     ]
-    if not parts:
-        return 1.0
-    # All parts at once, since the search for neighbours is what takes time.
-    r2 = predictability(places, np.hstack(parts))
-    ends = np.cumsum([part.shape[1] for part in parts])[:-1]
-    return float(min(share.mean() for share in np.split(r2, ends)))
+    return min(_mean_r2(places, parts)) if parts else 1.0

@@ -10,10 +10,9 @@ import numpy as np
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
-from manifactor._support.regression import nearest_on_line, neighbour_sums, without_itself
 from manifactor._support.values import ceil_div, quotient
 from manifactor.factoring.charts import cloud_dimension
-from manifactor.factoring.prediction import thinned
+from manifactor.factoring.prediction import local_weights, neighbour_sums, shares_left, thinned
 from manifactor.factoring.shapes import on_circle
 
 # Neighbours that a conditional mean may be taken over: few where a factor bends the samples, many
@@ -26,12 +25,7 @@ LEAST_SLOPE = 1e-6
 
 
 def local_fit(
-    places: np.ndarray,
-    values: np.ndarray,
-    at: np.ndarray,
-    n_neighbors: int,
-    *,
-    topology: str = "other",
+    places: np.ndarray, values: np.ndarray, at: np.ndarray, n_neighbors: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Fit values, (n, q), by linear functions of their places, (n, c), around m others.
 
@@ -45,85 +39,49 @@ def local_fit(
     >>> round(float(slopes[0, 0, 0]), 1)
     2.9
     """
-    near = _neighbors(places, at, n_neighbors, topology)
-    means, off, spread = _local_means(places, near, at, values)
-    return means, np.linalg.solve(spread, neighbour_sums(off, near, values))
+    near = _neighbors(places, at, n_neighbors)
+    weights, moves, spread = _weights(places, near, at)
+    means = neighbour_sums(weights, near, values)[:, 0]
+    return means, np.linalg.solve(spread, neighbour_sums(moves, near, values))
 
 
-def choose_neighbors(
-    places: np.ndarray, values: np.ndarray, *, topology: str = "other"
-) -> tuple[int, float]:
+def choose_neighbors(places: np.ndarray, values: np.ndarray) -> tuple[int, float]:
     """Choose the number of neighbours that predicts samples left out best.
 
     Returns it and the share of the samples' variance that it explains.
     """
     n = len(places)
-    # The mean square of 300 samples that are left out, one at a time, is accurate to 8 %.
-    some = thinned(n, 300)
     # An eighth of a circle is still nearly straight. The smallest number is taken in any case.
     most = max(LADDER[0], n // 8)
-    ladder = [min(k, n - 1) for k in LADDER if k <= most]
-    near = _neighbors(places, places[some], ladder[-1] + 1, topology)
-    near = without_itself(near, some)
-    total = float(((values[some] - values.mean(axis=0)) ** 2).sum())
-    left = {}
-    for k in ladder:
-        means, *_ = _local_means(places, near[:, :k], places[some], values)
-        left[k] = float(((values[some] - means) ** 2).sum())
-    best = min(ladder, key=lambda k: left[k])
+    left = shares_left(
+        values,
+        [min(k, n - 1) for k in LADDER if k <= most],
+        lambda some, count: _neighbors(places, places[some], count),
+        lambda some, near: _weights(places, near, places[some])[0],
+    )
+    best = min(left, key=left.__getitem__)
     # The mean of k neighbours has a k-th of the noise itself.
-    share = quotient(left[best] / (1 + 1 / best), total)
-    return best, 1 - share
+    return best, 1 - left[best] / (1 + 1 / best)
 
 
-def _neighbors(places: np.ndarray, at: np.ndarray, n_neighbors: int, topology: str) -> np.ndarray:
+def _neighbors(places: np.ndarray, at: np.ndarray, n_neighbors: int) -> np.ndarray:
     """Indices of the nearest places, nearest first, (m, k)."""
     k = min(n_neighbors, len(places))
-    if topology == "other":
-        return KDTree(places).query(at, k)[1].reshape(len(at), k)
-    if topology == "circle":
-        # As on a line, along three turns.
-        angles, turn = _angle(places), 2 * np.pi
-        line = np.concatenate([angles - turn, angles, angles + turn])
-        return _neighbors_on_line(line, _angle(at), k) % len(angles)
-    return _neighbors_on_line(places[:, 0], at[:, 0], k)
+    return KDTree(places).query(at, k)[1].reshape(len(at), k)
 
 
 def _angle(places: np.ndarray) -> np.ndarray:
     return np.arctan2(places[:, 1], places[:, 0])
 
 
-def _neighbors_on_line(places: np.ndarray, at: np.ndarray, k: int) -> np.ndarray:
-    """Indices of the nearest of places, (n,), nearest first."""
-    near = nearest_on_line(places, at, k)
-    distance = np.abs(places[near] - at[:, None])
-    return np.take_along_axis(near, distance.argsort(axis=1), axis=1)
-
-
-def _local_means(
-    places: np.ndarray, near: np.ndarray, at: np.ndarray, values: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Values of local fits at m places, (m, q), each in a neighbourhood of k samples.
-
-    They are weighted means of the neighbours' values, with weights that depend on the places alone:
-    no slopes of many values need be solved for. Also returned: what the neighbours' places are off
-    their mean, (m, c, k), and the sums of products of that, with a ridge, (m, c, c).
-    """
-    n_columns = places.shape[1]
+def _weights(places: np.ndarray, near: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, ...]:
+    """`local_weights` of neighbourhoods, (m, k), at places, (m, c); all neighbours count alike."""
+    k = near.shape[1]
     # One column after the other: sums over neighbours then run along memory.
-    around = places.T.take(near, axis=1)
-    centre = around.mean(axis=2)
-    around -= centre[:, :, None]
-    off = around.transpose(1, 0, 2)
-    spread = off @ off.transpose(0, 2, 1)
-    # Places that extend in fewer directions than they have columns have no slope along the others.
-    # Copies have no spread at all.
-    ridge = 0.02 * np.trace(spread, axis1=1, axis2=2) / n_columns
-    ridge = ridge + 1e-12 * places.var() + np.finfo(float).tiny
-    spread = spread + ridge[:, None, None] * np.eye(n_columns)
-    shift = np.linalg.solve(spread, (at - centre.T)[:, :, None])
-    weights = 1 / near.shape[1] + shift.transpose(0, 2, 1) @ off
-    return neighbour_sums(weights, near, values)[:, 0], off, spread
+    offsets = places.T.take(near, axis=1).transpose(1, 0, 2) - at[:, :, None]
+    # Near copies must not extrapolate.
+    floor = 1e-12 * places.var() / k + np.finfo(float).tiny
+    return local_weights(offsets, np.full((1, 1, k), 1 / k), ridge=0.02, floor=floor)
 
 
 @dataclass(frozen=True)
@@ -204,7 +162,7 @@ class Projection:
 
 def lay_sheet(places: np.ndarray, topology: str, samples: np.ndarray) -> Sheet:
     """Lay a sheet through samples, (n, q), whose places, (n, c), are known roughly."""
-    k, explained = choose_neighbors(places, samples, topology=topology)
+    k, explained = choose_neighbors(places, samples)
     if topology == "other":
         return replace(_lay_surface(places, samples, k), explained=explained)
     sheet = _lay_curve(places, topology, samples, k)
@@ -230,7 +188,7 @@ def _slender_neighbors(sheet: Sheet, samples: np.ndarray, explained: float) -> i
 def _lay_curve(places: np.ndarray, topology: str, samples: np.ndarray, n_neighbors: int) -> Sheet:
     """A chain of nodes, with places by the length of the chain."""
     at = _curve_nodes(places, topology, n_neighbors)
-    means, _ = local_fit(places, samples, at, n_neighbors, topology=topology)
+    means, _ = local_fit(places, samples, at, n_neighbors)
     closed = topology == "circle"
     beyond = np.pad(means, [(1, 1), (0, 0)], mode="wrap" if closed else "edge")
     along = beyond[2:] - beyond[:-2]

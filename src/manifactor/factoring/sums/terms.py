@@ -99,7 +99,7 @@ def opened(reading: Reading) -> Reading:
 
 
 def _reading(samples: np.ndarray, topology: str, places: np.ndarray) -> Reading:
-    _, explained = choose_neighbors(places, samples, topology=topology)
+    _, explained = choose_neighbors(places, samples)
     return Reading(topology, places, explained)
 
 
