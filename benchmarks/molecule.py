@@ -19,7 +19,8 @@ import numpy as np
 from manifactor import datasets
 from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.confounders import confounders
-from manifactor.runs.fitting import fit_input, plan_fit
+from manifactor.runs.options import FitOptions
+from manifactor.runs.task import fit_input, plan_fit
 from manifactor.scores import coordinate_correlation, regression_r2
 from manifactor.tables.reading import ImageSettings, read_input
 
@@ -43,7 +44,7 @@ def run(n: int, case: dict, seed: int, *, phase_flip: bool = False) -> dict:
             Path(folder) / "particles.star", settings=settings, rng=np.random.default_rng(seed)
         )
         with warnings.catch_warnings(action="ignore"):
-            plan = plan_fit(given, settings={}, seed=seed)
+            plan = plan_fit(given, FitOptions(seed=seed))
             fit, places = fit_input(given, plan)
         seconds = time.perf_counter() - start
     ring, stretch = simulation.truth

@@ -72,7 +72,7 @@ def test_an_interrupted_run_goes_on_with_the_fit_that_it_has(store, folder, monk
     assert "must belong to this fit" in capsys.readouterr().err
     os.utime(changed, ns=(was.st_atime_ns, was.st_mtime_ns))
     with monkeypatch.context() as patched:
-        patched.setattr("manifactor.runs.fitting.fit_input", None)
+        patched.setattr("manifactor.runs.task.fit_input", None)
         assert manifactor(f"{FIT} --resume") == 0
     assert len(pq.read_table("run/coordinates")) == N
     assert not list(folder.glob(".run*"))

@@ -22,8 +22,7 @@ from manifactor.cryoem.all_views.fitting import AllViewsTask
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.archive import is_run, load
 from manifactor.runs.checkpoints import Checkpoints, other_fit, require_checkpoints
-from manifactor.runs.cost import Cost
-from manifactor.runs.fitting import Opened
+from manifactor.runs.cost import Cost, Opened
 from manifactor.runs.folder import require_new_run
 from manifactor.runs.options import FitOptions
 from manifactor.runs.parts import FOLDER as PARTS_FOLDER

@@ -10,12 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.threads import cores
-from manifactor.runs.fitting import Opened
 from manifactor.runs.parts import most_rows
 from manifactor.spectral.forecast import DENSE_FLOPS, Forecast, as_duration, as_size
 from manifactor.tables.images import UnreadImages
 from manifactor.tables.reading import Input, UnreadTable
 from manifactor.tables.text import DELIMITERS
+
+# An input whose files were checked, and not necessarily read.
+Opened = Input | UnreadImages | UnreadTable
 
 # Seconds and bytes of Python and the libraries.
 START_SECONDS, PROCESS_BYTES = 2.0, 2e8

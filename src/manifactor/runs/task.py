@@ -1,5 +1,7 @@
-"""One input of `fit`: read, fitted, and written as a run folder."""
+"""One input of `fit`: some samples are drawn and fitted, all are placed, and a run is written."""
 
+import shutil
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -8,30 +10,32 @@ import numpy as np
 
 from manifactor._support import __version__
 from manifactor._support.errors import shell_line
-from manifactor._support.files import newest_change
-from manifactor._support.parameters import choices_as_json
+from manifactor._support.files import newest_change, temporary, write_bytes
+from manifactor._support.parameters import Choice, choices_as_json, given, require_count
 from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.workers import Here, Workers
+from manifactor.cryoem.components import Components
 from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.runs.checkpoints import InputState, input_state, particle_file, warn_of_changes
-from manifactor.runs.confounders import confounder_records
-from manifactor.runs.cost import Cost, forecast_input, n_columns
-from manifactor.runs.fitting import (
-    FitPlan,
-    Opened,
-    fit_input,
-    fit_large,
-    how_many_drawn,
-    open_large,
-    plan_fit,
-    work_folder,
+from manifactor.estimators.arrays import FEWEST_SAMPLES, MOST_DRAWN, draw_count, draw_rows
+from manifactor.runs.archive import load, save
+from manifactor.runs.checkpoints import (
+    Checkpoints,
+    InputState,
+    input_state,
+    other_fit,
+    particle_file,
+    warn_of_changes,
 )
+from manifactor.runs.confounders import confounder_records
+from manifactor.runs.cost import Cost, Opened, forecast_input, n_columns
 from manifactor.runs.folder import write_run
 from manifactor.runs.options import FitOptions
-from manifactor.runs.parts import FOLDER as PARTS_FOLDER
+from manifactor.runs.parts import FOLDER, place_in_parts
+from manifactor.runs.places import Place, all_places, fitted_places
+from manifactor.spectral.neighbors import N_NEIGHBORS, chosen
 from manifactor.tables.columns import ColumnChoice
-from manifactor.tables.images import Given
+from manifactor.tables.images import Given, UnreadImages
 from manifactor.tables.reading import (
     ImageSettings,
     Input,
@@ -40,15 +44,141 @@ from manifactor.tables.reading import (
     open_input,
     read_opened,
 )
-from manifactor.tables.stores import in_parts, stored_table
+from manifactor.tables.stores import StoredTable, in_parts, stored_table
 
 # Options that turn images into samples.
 OF_IMAGES = ("phase_flip", "mask_radius", "low_pass", "components", "standardise")
+# Images that are fitted at most. Noise needs neighbourhoods wider than itself. With more and more
+# images the nearest ones are near by noise alone, so a few thousand with many neighbours tell more
+# than all of them.
+MOST_IMAGES = 3000
+IMAGES_PER_NEIGHBOR = 30
 
 
 def particle_choice(options: FitOptions) -> ParticleChoice:
     """Return which particles are used, and where their images are."""
     return ParticleChoice(**options.values("datadir", "pixel_size", "classes", "optics_groups"))
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """Which samples are fitted, with which parameters, and why."""
+
+    rows: np.ndarray  # the samples to fit, ascending
+    factorizer: ManifoldFactorizer  # not fitted yet
+    choices: dict[str, Choice]
+
+
+def plan_fit(samples: Opened, options: FitOptions) -> FitPlan:
+    """Return which samples to fit and how, before anything is computed."""
+    parameters = {**options.parameters, "random_state": options.seed}
+    unread = isinstance(samples, UnreadImages)
+    components = samples.components if isinstance(samples, Input) else None
+    # Of a table or of volumes, samples are not made of images.
+    of_images = samples.view is not None if unread else isinstance(components, Components)
+    rows, how_many = _draw(samples, options, of_images=of_images)
+    choices = {"samples fitted": how_many}
+    if of_images and options.n_neighbors == "auto":
+        near = choices["neighbours"] = _neighbors_of_images(len(rows))
+        parameters["n_neighbors"] = near.value
+    if unread or components is not None:
+        parameters["preparation"] = "none"
+    if components is not None:
+        # Noise was already removed from the images or volumes.
+        text = f"noise is removed where the input is read: {components}"
+        choices["preparation"] = Choice("principal components", text)
+    return FitPlan(rows, ManifoldFactorizer(**parameters), choices)
+
+
+def _neighbors_of_images(n_images: int) -> Choice:
+    wide = n_images // IMAGES_PER_NEIGHBOR
+    if wide <= N_NEIGHBORS:
+        count = min(N_NEIGHBORS, n_images - 1)
+        return Choice(count, "low eigenfunctions are most accurate with 64 to 128 neighbours")
+    return Choice(
+        wide,
+        f"one for every {IMAGES_PER_NEIGHBOR} fitted images: noise needs "
+        "neighbourhoods wider than itself",
+    )
+
+
+def _draw(samples: Opened, options: FitOptions, *, of_images: bool) -> tuple[np.ndarray, Choice]:
+    """Return the samples to fit, ascending, and why so many."""
+    n_samples, asked = len(samples.rows), options.fit_samples
+    most = MOST_IMAGES if of_images else MOST_DRAWN
+    why = f"{most:,} at most, so that a fit stays quick; the others are placed"
+    if of_images:
+        why = "few images with many neighbours average out more noise"
+    if isinstance(samples, LargeInput | UnreadTable):
+        # These were drawn already.
+        count, rows = n_samples, np.arange(n_samples)
+    else:
+        known = {"auto": most, "all": max(n_samples, FEWEST_SAMPLES)}
+        count = known.get(str(asked), asked)
+        count = require_count("fit_samples", count, low=FEWEST_SAMPLES, high=10**9)
+        if count >= n_samples:
+            every = Choice("all", f"there are no more than {most:,}")
+            return np.arange(n_samples), every if asked == "auto" else given("all")
+        rng = np.random.default_rng(options.seed)
+        rows = np.sort(rng.choice(n_samples, count, replace=False, shuffle=False))
+    shown = f"{count:,} of {samples.n_samples:,}"
+    return rows, Choice(shown, why) if asked == "auto" else given(shown)
+
+
+def fit_input(
+    samples: Input, plan: FitPlan, *, stages: Stages | None = None, callback=None
+) -> tuple[ManifoldFactorizer, tuple[Place, ...]]:
+    """Return a factorizer fitted to the planned samples, and the places of all."""
+    fit = plan.factorizer.set_params(callback=callback)
+    fit.fit(
+        chosen(samples.samples, plan.rows),
+        # Standard deviation of the noise in every column, where it is known.
+        noise=None if samples.components is None else samples.components.weights,
+        stages=stages,
+        column_names=samples.labels,
+    )
+    everything = len(plan.rows) == len(samples.samples)
+    return fit, fitted_places(fit) if everything else all_places(fit, samples.samples)
+
+
+def fit_large(
+    large: LargeInput,
+    plan: FitPlan,
+    *,
+    work: Path,
+    key: str,
+    stages: Stages | None = None,
+    callback=None,
+    workers: Workers = Here(),
+) -> tuple[ManifoldFactorizer, int]:
+    """Fit the samples that were drawn, and place all samples of the table in parts.
+
+    The folder `work` keeps the fit, with a key that tells whether it can be resumed.
+    """
+    archive, known = work / "fit.npz", work / "fit.key"
+    if known.is_file() and archive.is_file():
+        if known.read_text(encoding="utf-8") != key:
+            raise other_fit(work)
+        fit = load(archive)
+    else:
+        fit = fit_input(large, plan, stages=stages, callback=callback)[0]
+        fit.rows_ = large.rows
+        # Parts of another fit must not be taken for those of this one.
+        shutil.rmtree(work / FOLDER, ignore_errors=True)
+        archive.unlink(missing_ok=True)
+        write_bytes(known, key.encode())
+        save(fit, archive)
+    timing = (stages or Stages()).start(callback)
+    with timing.timed("places"):
+        n_parts = place_in_parts(
+            archive,
+            large.table,
+            work / FOLDER,
+            workers=workers,
+            report=lambda done: timing.report("places", min(done, 0.999)),
+        )
+    fit.timings_ = {**fit.timings_, **timing.timings}
+    return fit, n_parts
 
 
 @dataclass(frozen=True)
@@ -98,13 +228,7 @@ class Task:
         )
         if in_parts(self.path, options.coordinates):
             given.require_large_table(self.path)
-            return open_large(
-                stored_table(self.path, given.columns),
-                settings=options.parameters,
-                seed=options.seed,
-                n_fitted=options.fit_samples,
-                standardise=options.standardise,
-            )
+            return self._draw(stored_table(self.path, given.columns))
         if options.coordinates == "parquet":
             raise ValueError(
                 "--coordinates parquet goes with .npy, .parquet, Zarr, and folders of "
@@ -122,17 +246,19 @@ class Task:
             return opened.read()
         return read_opened(opened, np.random.default_rng(self.options.seed))
 
-    def _plan(self, samples: Opened) -> FitPlan:
-        options = self.options
-        return plan_fit(
-            samples, settings=options.parameters, seed=options.seed, n_fitted=options.fit_samples
-        )
+    def _draw(self, table: StoredTable) -> UnreadTable:
+        """Draw the samples of a large table that are to be fitted; none is read yet."""
+        options, (n_samples, n_columns) = self.options, table.shape
+        count = draw_count(options.fit_samples, n_samples)
+        ManifoldFactorizer(**options.parameters).require_room(count, n_columns)
+        rows = draw_rows(n_samples, count, np.random.default_rng(options.seed))
+        return UnreadTable(table, rows, options.standardise)
 
     def forecast(self, opened: Opened, *, n_workers: int = 1, n_cores: int | None = None) -> Cost:
         """Return what the fit costs, from reading to writing."""
-        plan = self._plan(opened)
-        n_fitted = len(plan.rows)
-        fitting = plan.factorizer().forecast_shape(n_fitted, n_columns(opened), n_cores=n_cores)
+        plan = plan_fit(opened, self.options)
+        n_fitted, width = len(plan.rows), n_columns(opened)
+        fitting = plan.factorizer.forecast_shape(n_fitted, width, n_cores=n_cores)
         return forecast_input(opened, fitting, n_fitted, n_workers=n_workers, n_cores=n_cores)
 
     def fit(
@@ -152,11 +278,11 @@ class Task:
         """
         given.require_values()
         before = input_state([self.path, self.options.particles, self.options.ind])
-        plan = self._plan(given)
+        plan = plan_fit(given, self.options)
+        how: dict[str, Any] = {"stages": stages, "callback": callback}
         if isinstance(given, LargeInput):
-            how = {"stages": stages, "callback": callback, "workers": workers}
-            return self._fit_large(given, plan, out, before, overwrite=overwrite, **how)
-        fit, places = fit_input(given, plan, stages=stages, callback=callback)
+            return self._fit_large(given, plan, out, before, overwrite, workers=workers, **how)
+        fit, places = fit_input(given, plan, **how)
         record = self._record(given, plan, fit, before)
         files: dict[str, bytes] = {}
         if given.particles is not None:
@@ -168,8 +294,8 @@ class Task:
             )
             files = particle_file(given.particles, places, before)
         warn_of_changes(before)
-        what: dict[str, Any] = {"places": places, "rows": given.rows, "files": files}
-        write_run(fit, out, record=record, overwrite=overwrite, **what)
+        content = {"places": places, "rows": given.rows, "files": files}
+        write_run(fit, out, record=record, overwrite=overwrite, **content)
         return fit, record
 
     def _fit_large(
@@ -178,8 +304,8 @@ class Task:
         plan: FitPlan,
         out: Path,
         before: InputState,
-        *,
         overwrite: bool,
+        *,
         stages: Stages | None,
         **how,
     ) -> tuple[ManifoldFactorizer, dict]:
@@ -187,12 +313,15 @@ class Task:
         table = given.table
         state = (given.rows, table.n_samples, newest_change(table.path))
         key = fingerprint(__version__, self.arguments, *state)
-        with work_folder(out, stages) as work:
+        # Checkpoints keep the parts after a failure. Others lie beside the future run folder, so
+        # that workers can read and write them.
+        kept = isinstance(stages, Checkpoints)
+        with nullcontext(stages.folder) if kept else temporary(out, folder=True) as work:
+            work.mkdir(exist_ok=True)
             fit, n_parts = fit_large(given, plan, work=work, key=key, stages=stages, **how)
             record = {**self._record(given, plan, fit, before), "parts": n_parts}
-            parts = work / PARTS_FOLDER
             warn_of_changes(before)
-            write_run(fit, out, record=record, parts=parts, overwrite=overwrite)
+            write_run(fit, out, record=record, parts=work / FOLDER, overwrite=overwrite)
         return fit, record
 
     def _record(
@@ -200,9 +329,6 @@ class Task:
     ) -> dict:
         """Return what run.json says of the input, the fit, and what was chosen."""
         options = self.options
-        chosen = dict(plan.choices)
-        if isinstance(given, LargeInput):
-            chosen["samples fitted"] = how_many_drawn(given, options.fit_samples)
         return {
             "command": "fit",
             "input": str(self.path.resolve()),
@@ -224,5 +350,5 @@ class Task:
             },
             **before.record,
             # What the plan says comes first.
-            "choices": choices_as_json({**chosen, **fit.choices_, **chosen}),
+            "choices": choices_as_json({**plan.choices, **fit.choices_, **plan.choices}),
         }
