@@ -131,7 +131,7 @@ def test_a_selection_of_nothing_or_into_another_format_leaves_no_file(placed, tm
 
 
 def test_a_mistake_in_our_own_code_is_not_taken_for_damage(placed, monkeypatch):
-    def mistaken(*_):
+    def mistaken(*_, **__):
         raise TypeError("ours")
 
     monkeypatch.setattr(parts, "from_table", mistaken)

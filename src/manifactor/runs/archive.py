@@ -9,10 +9,10 @@ be missing, so that archives of earlier releases can be read.
 
 import dataclasses
 import json
-from collections.abc import Mapping
-from contextlib import suppress
-from functools import cache
-from numbers import Integral, Real
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache, partial
+from numbers import Real
 from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -61,10 +61,6 @@ class BrokenRecord(ValueError):
     """A record that no computation has made."""
 
 
-class ArchiveVersionError(ValueError):
-    """An archive that this release does not read."""
-
-
 def pack(value, name: str, arrays: dict[str, np.ndarray]) -> dict:
     """Return a JSON tree for a value.
 
@@ -91,7 +87,7 @@ def pack(value, name: str, arrays: dict[str, np.ndarray]) -> dict:
         return {"tuple": packed}
     if not isinstance(value, str | bool | np.bool_ | Real | None):
         raise TypeError(f"`{name}` cannot be archived; got {type(value).__name__}.")
-    return {"value": plain_parameter(value)}
+    return {"value": value}
 
 
 def unpack(tree: dict, stored) -> Any:
@@ -186,21 +182,6 @@ def fits(value: Any, hint: Any) -> bool:
     return isinstance(value, hint)
 
 
-def plain_parameter(value):
-    """Return a parameter as JSON; what lives in memory only becomes the default."""
-    if value is None or isinstance(value, str | bool):
-        return value
-    if isinstance(value, np.bool_):
-        return bool(value)
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        return float(value)
-    if isinstance(value, tuple | list | np.ndarray):
-        return [plain_parameter(item) for item in value]
-    return "auto" if hasattr(value, "transform") else None
-
-
 def save(fit, path) -> None:
     """Write a fitted DiffusionMap or ManifoldFactorizer to one .npz file.
 
@@ -216,17 +197,17 @@ def save(fit, path) -> None:
     path : str or Path
     """
     name = type(fit).__name__
-    fitted = {key: vars(fit)[key] for key in FITTED if key in getattr(fit, "__dict__", {})}
+    known = getattr(fit, "__dict__", {})
+    fitted = {key: known[key] for key in FITTED if key in known}
     if name not in ESTIMATORS or "timings_" not in fitted:
         raise ValueError(f"`fit` must be one of {sorted(ESTIMATORS)} after fit(); got {fit!r}.")
-    parameters = fit.get_params(deep=False).items()
     arrays: dict[str, np.ndarray] = {}
     manifest = {
         "format": FORMAT,
         "version": ARCHIVE_VERSION,
         "written_by": __version__,
         "estimator": name,
-        "parameters": {key: plain_parameter(value) for key, value in parameters},
+        "parameters": fit.get_params(deep=False),
         "fitted": {key: pack(value, key, arrays) for key, value in fitted.items()},
     }
     if Path(path).is_dir():
@@ -260,28 +241,40 @@ def load(path):
             f"{path} is a folder, but not a run folder: it must hold run.json and "
             "factorization.npz. Name a run folder, or a file of manifactor.save."
         )
-    try:
+    refused = partial(
+        _refused, path, "is not a whole manifactor archive", "Write one with manifactor.save."
+    )
+    with refused():
         manifest, arrays = _read(path)
-        _require_version(manifest, path)
+        if manifest["format"] != FORMAT:
+            raise KeyError("format")
+        version, written_by = manifest["version"], manifest["written_by"]
+    if version != ARCHIVE_VERSION:
+        raise ValueError(
+            f"{path} has archive version {version}; this release reads version {ARCHIVE_VERSION}. "
+            f"Read it with manifactor {written_by}, or fit again."
+        )
+    with refused():
         fit, fitted = _unpacked(manifest, arrays)
-    except ArchiveVersionError:
-        raise
-    except MALFORMED as error:
-        raise _not_whole(path, error) from error
     for name, value in fitted.items():
         setattr(fit, name, value)
-    try:
+    with refused((ValueError,)):  # a parameter that no fit accepts
         fit.restore()
-    except ValueError as error:  # a parameter that no fit accepts
-        raise _not_whole(path, error) from error
     return fit
 
 
-def _not_whole(path: Path, error: Exception) -> ValueError:
-    return ValueError(
-        f"{path} is not a whole manifactor archive{_reason(error, path)}. Write one "
-        "with manifactor.save."
-    )
+@contextmanager
+def _refused(
+    path: Path, what: str, advice: str, errors: tuple[type[Exception], ...] = MALFORMED
+) -> Iterator[None]:
+    """Say of a file that is not as it was written what is wrong, where that is known in words."""
+    try:
+        yield
+    except errors as error:
+        reason = ""
+        if isinstance(error, BrokenRecord | ArrayFileError):
+            reason = f" ({first_sentence(error).removeprefix(f'{path} ')})"
+        raise ValueError(f"{path} {what}{reason}. {advice}") from error
 
 
 def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
@@ -289,24 +282,6 @@ def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
     with open_archive(path) as archive:
         arrays = archive.read()
     return json.loads(arrays["manifest"].tobytes()), arrays
-
-
-def _reason(error: Exception, path: Path) -> str:
-    """Return what is wrong, where the error says it in words for a reader."""
-    if not isinstance(error, BrokenRecord | ArrayFileError):
-        return ""
-    return f" ({first_sentence(error).removeprefix(f'{path} ')})"
-
-
-def _require_version(manifest: dict, path: Path) -> None:
-    if manifest["format"] != FORMAT:
-        raise KeyError("format")
-    if manifest["version"] != ARCHIVE_VERSION:
-        raise ArchiveVersionError(
-            f"{path} has archive version {manifest['version']}; this release reads "
-            f"version {ARCHIVE_VERSION}. Read it with manifactor "
-            f"{manifest['written_by']}, or fit again."
-        )
 
 
 def _unpacked(manifest: dict, stored) -> tuple[Any, dict[str, Any]]:
@@ -338,25 +313,27 @@ def write_tree(path: Path, value) -> None:
 
 def read_tree(path: Path, kind: Any = Any):
     """Return what `write_tree` wrote; refuse what is not of this type."""
-    try:
+    advice = "Remove it, and what it holds is computed again."
+    with _refused(path, "is damaged, or of another version", advice):
         manifest, arrays = _read(path)
         if manifest["version"] != ARCHIVE_VERSION:
             raise BrokenRecord("it has another version")
         value = unpack(manifest["value"], arrays)
         if not fits(value, kind):
             raise BrokenRecord("it holds something else")
-        return value
-    except MALFORMED as error:
-        raise ValueError(
-            f"{path} is damaged, or of another version{_reason(error, path)}. Remove "
-            "it, and what it holds is computed again."
-        ) from error
+    return value
 
 
 def _write(path: Path, manifest: dict, arrays: dict[str, np.ndarray]) -> None:
-    text = json.dumps(manifest).encode()
-    arrays["manifest"] = np.frombuffer(text, dtype=np.uint8)
+    arrays["manifest"] = np.frombuffer(json.dumps(manifest, default=_plain).encode(), np.uint8)
     write_whole(path, lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
+
+
+def _plain(value):
+    """Return a value that JSON does not know; what lives in memory only becomes the default."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    return "auto" if hasattr(value, "transform") else None
 
 
 def is_run(folder: Path) -> bool:

@@ -47,29 +47,24 @@ def _as_date(nanoseconds: int) -> str:
 class InputState:
     """The files of an input as they were at a time."""
 
-    files: tuple[Path, ...]  # the input first
-    states: tuple[FileState, ...]
+    files: dict[Path, FileState]  # the input first
 
     @property
     def record(self) -> dict[str, str]:
         """The entry of run.json."""
-        state = self.states[0]
+        state = next(iter(self.files.values()))
         return {} if state is None else {"input_changed": _as_date(state[0])}
 
     @property
     def changed(self) -> list[Path]:
         """Files that are others by now, or gone."""
-        return [
-            path
-            for path, state in zip(self.files, self.states, strict=True)
-            if _state_of(path) != state
-        ]
+        return [path for path, state in self.files.items() if _state_of(path) != state]
 
 
 def input_state(files: Sequence[Path | str | None]) -> InputState:
     """Return the files of an input, those that are given, as they are now."""
-    given = tuple(Path(path) for path in files if path is not None)
-    return InputState(given, tuple(map(_state_of, given)))
+    given = [Path(path) for path in files if path is not None]
+    return InputState({path: _state_of(path) for path in given})
 
 
 def _state_of(path: Path) -> FileState:
@@ -80,22 +75,19 @@ def _state_of(path: Path) -> FileState:
     return found.st_mtime_ns, found.st_size
 
 
-def _change(path: Path) -> str:
-    if not path.exists():
-        return f"{path} was removed while it was fitted."
-    return (
-        f"{path} was changed while it was fitted; the run may be of both versions. "
-        "Fit again if its content is another."
-    )
-
-
 def warn_of_changes(state: InputState) -> None:
     """Warn of files that are no longer those that the fit started with.
 
     A fit that is finished is worth more than an error.
     """
     for path in state.changed:
-        warn_caller(_change(path), InputWarning)
+        text = f"{path} was removed while it was fitted."
+        if path.exists():
+            text = (
+                f"{path} was changed while it was fitted; the run may be of both versions. "
+                "Fit again if its content is another."
+            )
+        warn_caller(text, InputWarning)
 
 
 def particle_file(
@@ -161,10 +153,10 @@ class Checkpoints(Stages):
             self.kept[name] = self._read(path, key, STAGES.get(name, Any))
         begin = time.monotonic()
         result = super().recall(name, key, make)
-        if time.monotonic() - begin > self.worth_writing:
-            written = self._write(path, (key, settled_stage(result)))
-            if written:
-                self._forget_pieces(name)
+        slow = time.monotonic() - begin > self.worth_writing
+        if slow and self._write(path, (key, settled_stage(result))):
+            for piece in self.folder.glob(f"{name}.[0-9]*.npz"):
+                piece.unlink(missing_ok=True)
         return result
 
     def pieces(
@@ -182,34 +174,29 @@ class Checkpoints(Stages):
         They are written in groups, one for each `worth_writing` seconds of work. When the work is
         stopped, so is the last group of a stage that took longer.
         """
-        n_kept = 0
+        first = 0
         if self.resume:
             for result in self._kept_pieces(name, key):
-                n_kept += 1
+                first += 1
                 yield result
-        rest = jobs[n_kept:]
-        if not rest:
+        if first >= len(jobs):
             return
-        done = n_kept / len(jobs)
+        done = first / len(jobs)
         report(done)
-        found = workers.map(work, rest, report=lambda part: report(done + (1 - done) * part))
-        yield from self._written(name, key, found, n_kept)
-
-    def _written(self, name: str, key: str, found: Iterator[Any], first: int) -> Iterator[Any]:
-        """Yield results, the first of which has this number, and write them."""
         group: list[Any] = []
+        lost = False  # what comes after a gap cannot be resumed
         begin = last = time.monotonic()
+        rest = jobs[first:]
         try:
-            for result in found:
-                group.append(result)
-                if time.monotonic() - last > self.worth_writing:
-                    whole, group = tuple(group), []
-                    if not self._write(self._piece_path(name, first), (key, whole)):
-                        yield result
-                        break  # what comes after a gap cannot be resumed
-                    first, last = first + len(whole), time.monotonic()
+            for result in workers.map(
+                work, rest, report=lambda part: report(done + (1 - done) * part)
+            ):
+                if not lost:
+                    group.append(result)
+                if group and time.monotonic() - last > self.worth_writing:
+                    lost = not self._write(self._piece_path(name, first), (key, tuple(group)))
+                    first, last, group = first + len(group), time.monotonic(), []
                 yield result
-            yield from found
         finally:
             if group and time.monotonic() - begin > self.worth_writing:
                 self._write(self._piece_path(name, first), (key, tuple(group)))
@@ -228,10 +215,6 @@ class Checkpoints(Stages):
     def _piece_path(self, name: str, first: int) -> Path:
         """Return the file of a group of pieces, given the number of its first."""
         return self.folder / f"{name}.{first:06d}.npz"
-
-    def _forget_pieces(self, name: str) -> None:
-        for path in self.folder.glob(f"{name}.[0-9]*.npz"):
-            path.unlink(missing_ok=True)
 
     def _read(self, path: Path, key: str, kind: Any) -> tuple:
         """Return the key and the result of a stage, checked."""

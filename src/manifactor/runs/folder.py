@@ -12,14 +12,20 @@ import scipy
 import sklearn
 
 from manifactor._support import __version__
-from manifactor._support.errors import one_line
 from manifactor._support.files import is_half_replaced, require_place, whole_folder
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.judging.criteria import CRITERIA, Test
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.runs.archive import ARCHIVE_VERSION, FORMAT, is_run, load, save, write_tree
 from manifactor.runs.confounders import SIGNIFICANCE
-from manifactor.runs.places import Place, fitted_places, from_table, table_as_csv
+from manifactor.runs.places import (
+    Place,
+    PlacedRows,
+    damaged,
+    fitted_places,
+    from_table,
+    table_as_csv,
+)
 
 
 def run_evidence(fit: ManifoldFactorizer, record: Mapping) -> Evidence:
@@ -65,8 +71,7 @@ def write_run(
     record: dict,
     places: Sequence[Place] | None = None,
     rows: np.ndarray | None = None,
-    files: Mapping[str, bytes] | None = None,
-    trees: Mapping[str, object] | None = None,
+    files: Mapping[str, object] | None = None,
     parts: Path | None = None,
     overwrite: bool = False,
 ) -> None:
@@ -80,9 +85,10 @@ def write_run(
             table = _coordinates(fit, places, rows)
             (beside / "coordinates.csv").write_bytes(table)
         for name, content in (files or {}).items():
-            (beside / name).write_bytes(content)
-        for name, tree in (trees or {}).items():
-            write_tree(beside / name, tree)
+            if isinstance(content, bytes):
+                (beside / name).write_bytes(content)
+            else:
+                write_tree(beside / name, content)
         (beside / "run.json").write_text(text, encoding="utf-8")
         # Last: an error before leaves them where --resume finds them.
         if parts is not None:
@@ -143,9 +149,9 @@ def versions() -> dict[str, str]:
 def require_new_run(folder: Path, *, overwrite: bool) -> None:
     """Raise ValueError for a folder that cannot be written, before any work is done."""
     if os.path.lexists(folder) and not (overwrite and is_run(folder)):
-        hint = "It is not a run folder; choose another --out."
-        if is_run(folder):
-            hint = "Choose another --out, or pass --overwrite."
+        hint = "Choose another --out, or pass --overwrite."
+        if not is_run(folder):
+            hint = "It is not a run folder; choose another --out."
         raise ValueError(f"the output folder must not exist yet; {folder} does. {hint}")
     require_place(folder, remedy="Choose another --out.")
 
@@ -188,9 +194,9 @@ def read_record(folder: Path) -> dict:
         version, versions = record["version"], record["versions"]
         problem = misshapen(record)
     except KeyError as error:
-        raise _damaged(path, f"it lacks {error}") from error
+        raise damaged(path, f"it lacks {error}") from error
     except (ValueError, TypeError, RecursionError) as error:
-        raise _damaged(path, one_line(error)) from error
+        raise damaged(path, error) from error
     if version != ARCHIVE_VERSION and isinstance(versions, dict):
         raise ValueError(
             f"{path} has version {version}; this release reads version "
@@ -198,55 +204,25 @@ def read_record(folder: Path) -> dict:
             f"{versions.get(FORMAT, 'of that time')}, or fit again."
         )
     if problem:
-        raise _damaged(path, problem)
+        raise damaged(path, problem)
     return record
 
 
-def _damaged(path: Path, problem: str) -> ValueError:
-    return ValueError(f"{path} is damaged: {problem}. Fit again.")
-
-
-def read_places(folder) -> tuple[np.ndarray, tuple[Place, ...]]:
+def read_places(folder) -> PlacedRows:
     """Return the numbers of a run's samples in the input, and their places."""
     folder = Path(folder)
     record = read_record(folder)
     path = folder / "coordinates.csv"
     if not path.is_file():
         raise ValueError(f"{path} is missing. Fit again.")
-    topologies = [factor["topology"] for factor in record["factors"]]
     try:
         with path.open(encoding="utf-8") as file:
             header = file.readline().strip().split(",")
         columns = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
-        places = from_table(header, columns, topologies)
-    except (ValueError, KeyError, IndexError, TypeError) as error:
+    except ValueError as error:
         # What follows the semicolon is advice for those who call loadtxt.
-        problem = one_line(error).partition(";")[0]
-        raise _damaged(path, problem) from error
-    problem = _misplaced(columns, places, record)
-    if problem:
-        raise _damaged(path, problem)
-    return columns[:, 0].astype(int), places
-
-
-def _misplaced(columns: np.ndarray, places: Sequence[Place], record: dict) -> str:
-    """Return what is wrong with places that were read, "" for nothing."""
-    expected = record["n_samples"]
-    if len(columns) != expected:
-        return f"it has {len(columns)} of {expected} samples"
-    if not np.isfinite(columns).all():
-        row = int((~np.isfinite(columns)).any(axis=1).argmax()) + 1
-        return f"row {row} has NaN or inf values"
-    numbers = columns[:, 0]
-    whole = (numbers % 1 == 0).all() and numbers.min(initial=0) >= 0
-    if not whole or len(np.unique(numbers)) < len(numbers):
-        return "the numbers of the samples must be whole, from 0, and differ"
-    highest = {"interval": 1, "circle": 360}
-    for number, place in enumerate(places, start=1):
-        high = highest.get(place.topology)
-        if high is None:
-            continue
-        value = place.displayed
-        if value.min(initial=0) < 0 or value.max(initial=0) > high:
-            return f"coordinates on factor {number} must lie in [0, {high}]"
-    return ""
+        raise damaged(path, str(error).partition(";")[0]) from error
+    if len(columns) != record["n_samples"]:
+        raise damaged(path, f"it has {len(columns)} of {record['n_samples']} samples")
+    topologies = [factor["topology"] for factor in record["factors"]]
+    return from_table(path, header, columns, topologies)

@@ -6,21 +6,17 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.errors import extra, one_line
+from manifactor._support.errors import extra
 from manifactor._support.files import write_whole
 from manifactor._support.workers import Here, Workers, ignored
 from manifactor.estimators.factorizer import Locator
 from manifactor.runs.archive import load
-from manifactor.runs.places import Place, as_places, from_table, table_columns
-from manifactor.tables.stores import Store, StoredTable, open_store
+from manifactor.runs.places import Place, PlacedRows, as_places, damaged, from_table, table_columns
+from manifactor.tables.stores import StoredTable, open_store
 
 # Folder of a run that holds the parts, and the names of these.
 FOLDER = "coordinates"
 NAME = "part-{:05d}.parquet"
-
-# Numbers of samples, and their places on each factor.
-PlacedRows = tuple[np.ndarray, tuple[Place, ...]]
-
 
 # Samples of a part: 10 MB of coordinates, and some seconds of work. And numbers of its samples, 128
 # MB in double precision.
@@ -121,26 +117,25 @@ def drawn_places(run: Path, record: dict) -> PlacedRows:
     files = _files(run, record)
     # From at most 50 parts, spread evenly.
     few = np.linspace(0, len(files) - 1, min(len(files), 50))
-    read = [files[k] for k in few.round().astype(int)]
     # Of all parts the same share: the last one is smaller.
-    share = min(1.0, MOST_DRAWN / max(1, sum(map(_n_rows, read))))
+    share = MOST_DRAWN / max(1.0, record["n_samples"] * (len(few) / len(files)))
     rng = np.random.default_rng(0)
     parts = []
-    for path in read:
-        rows, places = _read(path, record)
-        count = int(share * len(rows))
+    for k in few.round().astype(int):
+        rows, places = _read(files[k], record)
+        count = int(min(1.0, share) * len(rows))
         some = np.sort(rng.choice(len(rows), count, replace=False))
-        parts.append((rows[some], [place[some] for place in places]))
-    rows = np.concatenate([own for own, _ in parts])
-    joined = [
+        parts.append((rows[some], *(place[some] for place in places)))
+    rows, *factors = zip(*parts, strict=True)
+    joined = (
         Place(
             np.concatenate([place.coordinate for place in factor]),
             factor[0].topology,
             np.concatenate([place.confidence for place in factor]),
         )
-        for factor in zip(*(places for _, places in parts), strict=True)
-    ]
-    return rows, tuple(joined)
+        for factor in factors
+    )
+    return np.concatenate(rows), tuple(joined)
 
 
 def _files(run: Path, record: dict) -> list[Path]:
@@ -154,43 +149,19 @@ def _files(run: Path, record: dict) -> list[Path]:
         raise ValueError(f"{folder / missing[0]} is missing. Fit again.")
     if len(found) != recorded:
         problem = f"parts is {recorded}, and there are {len(found)}"
-        raise _damaged(run / "run.json", problem)
+        raise damaged(run / "run.json", problem)
     return [folder / name for name in names]
 
 
-def _n_rows(path: Path) -> int:
-    return int(_store(path).edges[-1])
-
-
-def _store(path: Path) -> Store:
-    """Return a part, which claims no more than it holds."""
-    try:
-        return open_store(path)
-    except ValueError as error:
-        problem = str(error).replace(f"{path} ", "it ", 1).rstrip(".")
-        raise _damaged(path, problem) from error
-
-
-def _damaged(path: Path, error: Exception | str) -> ValueError:
-    return ValueError(f"{path} is damaged: {one_line(error)}. Fit again.")
-
-
 def _read(path: Path, record: dict) -> PlacedRows:
-    """Return the samples of a part: their numbers and their places."""
+    """Return the samples of a part, which claims no more than it holds."""
     topologies = [factor["topology"] for factor in record["factors"]]
-    store = _store(path)
-    if store.text:
-        raise _damaged(path, "it has columns that hold no numbers")
     try:
-        columns = store.read(0, _n_rows(path), range(store.total)).astype(float, copy=False)
-        places = from_table(list(store.names or ()), columns, topologies)
-        rows = columns[:, (store.names or ()).index("sample")]
-    # Of columns that are not those of places.
+        store = open_store(path)
+        if store.text:
+            raise ValueError("it has columns that hold no numbers")
+        columns = store.read(0, int(store.edges[-1]), range(store.total))
     except (ValueError, LookupError) as error:
-        raise _damaged(path, error) from error
-    if not np.isfinite(columns).all():
-        raise _damaged(path, "it has NaN or inf values")
-    n_samples = record["n_samples"]
-    if (rows % 1).any() or rows.min() < 0 or rows.max() >= n_samples:
-        raise _damaged(path, f"samples must have whole numbers below {n_samples}")
-    return rows.astype(np.int64), places
+        raise damaged(path, str(error).replace(f"{path} ", "it ", 1).rstrip(".")) from error
+    header, below = list(store.names or ()), record["n_samples"]
+    return from_table(path, header, columns.astype(float, copy=False), topologies, below=below)

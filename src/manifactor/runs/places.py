@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 
+from manifactor._support.errors import one_line
 from manifactor._support.parameters import require_count
 from manifactor.factoring.placement import Placed
 
@@ -86,6 +88,10 @@ class Place:
         """
         _require_range(self.topology, low, high)
         return in_range(self.displayed, low, high, cyclic=self.topology == "circle")
+
+
+# Numbers of samples, and their places on each factor.
+PlacedRows = tuple[np.ndarray, tuple[Place, ...]]
 
 
 def in_range(values: np.ndarray, low: float, high: float, *, cyclic: bool = False) -> np.ndarray:
@@ -191,22 +197,52 @@ def table_as_csv(places: Sequence[Place], rows: np.ndarray) -> bytes:
     return buffer.getvalue()
 
 
+def damaged(path: Path, problem: object) -> ValueError:
+    """Return the error of a file that is not as a run wrote it."""
+    return ValueError(f"{path} is damaged: {one_line(problem)}. Fit again.")
+
+
 def from_table(
-    header: Sequence[str], columns: np.ndarray, topologies: Sequence[str]
-) -> tuple[Place, ...]:
-    """Return the places of a table of `table_columns`."""
-    places = []
-    for number, topology in enumerate(topologies, start=1):
-        name = f"factor{number}"
-        own = [k for k, each in enumerate(header) if each == name or each.startswith(f"{name}_")]
-        *shown, confidence = own
-        values = columns[:, shown] if topology == "other" else columns[:, shown[0]]
-        deviation = None
-        if f"{name}_deviation" in header:
-            deviation = columns[:, header.index(f"{name}_deviation")]
-        place = Place.from_displayed(values, topology, columns[:, confidence], deviation)
-        places.append(place)
-    return tuple(places)
+    path: Path,
+    header: Sequence[str],
+    columns: np.ndarray,
+    topologies: Sequence[str],
+    *,
+    below: float = np.inf,
+) -> PlacedRows:
+    """Return what a file of `table_columns` holds; refuse what cannot be, such as numbers >= below.
+
+    Shapes: columns (n_samples, len(header)).
+    """
+    if not np.isfinite(columns).all():
+        row = int((~np.isfinite(columns)).any(axis=1).argmax()) + 1
+        raise damaged(path, f"row {row} has NaN or inf values")
+    try:
+        rows = columns[:, header.index("sample")]
+        places = [
+            _from_columns(f"factor{number}", header, columns, topology)
+            for number, topology in enumerate(topologies, start=1)
+        ]
+    except (ValueError, LookupError) as error:
+        raise damaged(path, error) from error
+    possible = (rows % 1 == 0) & (rows >= 0) & (rows < below)
+    if not possible.all() or len(np.unique(rows)) < len(rows):
+        raise damaged(path, "the numbers of the samples must be whole, from 0, and differ")
+    for number, place in enumerate(places, start=1):
+        high = {"interval": 1, "circle": 360}.get(place.topology)
+        if high is not None and not in_range(place.displayed, 0, high).all():
+            raise damaged(path, f"coordinates on factor {number} must lie in [0, {high}]")
+    return rows.astype(np.int64), tuple(places)
+
+
+def _from_columns(name: str, header: Sequence[str], columns: np.ndarray, topology: str) -> Place:
+    own = [k for k, each in enumerate(header) if each == name or each.startswith(f"{name}_")]
+    *shown, confidence = own
+    values = columns[:, shown] if topology == "other" else columns[:, shown[0]]
+    deviation = None
+    if f"{name}_deviation" in header:
+        deviation = columns[:, header.index(f"{name}_deviation")]
+    return Place.from_displayed(values, topology, columns[:, confidence], deviation)
 
 
 # Bins of equal width along a factor, and on the grid of two factors.

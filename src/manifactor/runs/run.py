@@ -88,27 +88,26 @@ class Run:
     @property
     def warnings(self) -> list[str]:
         """What may be wrong with the run, in sentences."""
-        some = []
+        found = []
         if self.drawn:
-            some = [
+            found.append(
                 f"Shown are {len(self.rows):,} of {self.record['n_samples']:,} "
                 "samples, drawn at random; manifactor select finds all in a range."
-            ]
-        return [*some, *self._changes]
-
-    @property
-    def _changes(self) -> list[str]:
-        """What happened to the input after the fit, in sentences."""
-        if "input_changed" not in self.record:
-            return []
-        if not self.input.exists():
-            return [f"The input {self.input} no longer exists."]
-        if last_changed(self.input) != self.record["input_changed"]:
-            return [
+            )
+        then = self.record.get("input_changed")
+        if then is not None and not self.input.exists():
+            found.append(f"The input {self.input} no longer exists.")
+        elif then is not None and last_changed(self.input) != then:
+            found.append(
                 f"The input {self.input} was changed after the fit; what is shown of "
                 "it may be other samples."
-            ]
-        return []
+            )
+        return found
+
+    def __getitem__(self, some: np.ndarray) -> "Run":
+        """Return the run with some of its samples only."""
+        places = tuple(place[some] for place in self.places)
+        return replace(self, rows=self.rows[some], places=places)
 
     def seen_from(
         self, view: tuple[float, float], *, width: float, or_opposite: bool = False
@@ -118,10 +117,7 @@ class Run:
         Or from the opposite one, if asked for: their images are mirrored.
         """
         seen = picked(self.particles, view, width, or_opposite=or_opposite)
-        visible = seen.rows
-        near = np.flatnonzero(np.isin(self.rows, visible))
-        places = tuple(place[near] for place in self.places)
-        return replace(self, rows=self.rows[near], places=places, view=view)
+        return replace(self[np.isin(self.rows, seen.rows)], view=view)
 
     def images(self) -> View | ImageSource:
         """Return the images, or volumes, of the run's samples, in their order."""
@@ -237,10 +233,9 @@ def open_run(folder, *, some: bool = False) -> Run:
     >>> places = load("run").locate(new)  # doctest: +SKIP
     """
     folder = Path(folder)
-    if not has_parts(folder):
-        rows, places = read_places(folder)
-        return Run(folder, read_record(folder), rows, places)
     record = read_record(folder)
+    if not has_parts(folder):
+        return Run(folder, record, *read_places(folder))
     if not some:
         raise ValueError(
             f"this command reads the coordinates of all samples, and {folder} has "
@@ -248,8 +243,7 @@ def open_run(folder, *, some: bool = False) -> Run:
             f"or read {folder / PARTS_FOLDER} with pandas, polars or Dask."
         )
     rows, places = drawn_places(folder, record)
-    drawn = len(rows) < record["n_samples"]
-    return Run(folder, record, rows, places, drawn=drawn)
+    return Run(folder, record, rows, places, drawn=len(rows) < record["n_samples"])
 
 
 # Columns of numbers that are known of a run's samples, by name.
@@ -257,66 +251,52 @@ def open_run(folder, *, some: bool = False) -> Run:
 
 def known_column(run: Run, name: str) -> np.ndarray:
     """Return the values of a column for every sample of a run, (n,)."""
-    own = table_columns(run.places, run.rows)
-    if name in own:
-        return own[name]
-    names = list(own)
-    for columns in (_of_particles, _of_table):
-        found, values = columns(run, name)
-        if values is not None:
-            return values
-        names += found
+    known = table_columns(run.places, run.rows)
+    if name not in known and "particles" in run.record:
+        known |= _particle_columns(run.particles)
+    # RELION's labels start with an underscore in the file, and nowhere else.
+    for each in (name, name.removeprefix("_")):
+        if each in known:
+            return known[each]
+    names = []
+    if "columns" in run.record and run.input.exists():
+        names = column_names(run.input)
+    if name in names:
+        return _table_column(run, ColumnChoice(labels=(name,)))
+    names = [*known, *names]
     near = get_close_matches(name, names, n=5, cutoff=0.5) or names[:8]
     raise ValueError(f"there is no column {name!r} of numbers; the nearest are {', '.join(near)}.")
 
 
-def _of_particles(run: Run, name: str) -> tuple[list[str], np.ndarray | None]:
-    """Return the names of the columns of the particles, and the values of one."""
-    if "particles" not in run.record:
-        return [], None
-    particles = run.particles
-    is_star = particles.path.suffix.lower() == ".star"
-    columns = (_star_columns if is_star else _cs_columns)(particles.path)
-    numbers = {own: column for own, column in columns.items() if column.dtype.kind in "fiub"}
-    # RELION's labels start with an underscore in the file, and nowhere else.
-    wanted = name.removeprefix("_") if is_star else name
-    if wanted not in numbers:
-        return list(numbers), None
-    return list(numbers), numbers[wanted][particles.rows].astype(float)
+def _particle_columns(particles: Particles) -> dict[str, np.ndarray]:
+    """Return the columns of numbers in the file of the particles."""
+    path, columns = particles.path, {}
+    if path.suffix.lower() == ".star":
+        blocks = read_star(path)
+        table = blocks[particle_block(blocks, path)]
+        columns = {name: table[name].to_numpy() for name in table.columns}
+    else:
+        stored = read_cs(path)
+        for name in stored.dtype.names or ():
+            if stored[name].ndim == 1:
+                columns[name] = stored[name]
+            elif stored[name].ndim == 2:
+                columns |= {f"{name}.{k}": part for k, part in enumerate(stored[name].T)}
+    return {
+        name: column[particles.rows].astype(float)
+        for name, column in columns.items()
+        if column.dtype.kind in "fiub"
+    }
 
 
-def _star_columns(path: Path) -> dict[str, np.ndarray]:
-    blocks = read_star(path)
-    table = blocks[particle_block(blocks, path)]
-    return {name: table[name].to_numpy() for name in table.columns}
-
-
-def _cs_columns(path: Path) -> dict[str, np.ndarray]:
-    table = read_cs(path)
-    columns = {}
-    for name in table.dtype.names or ():
-        if table[name].ndim == 1:
-            columns[name] = table[name]
-        elif table[name].ndim == 2:
-            parts = table[name].T
-            columns |= {f"{name}.{k}": part for k, part in enumerate(parts)}
-    return columns
-
-
-def _of_table(run: Run, name: str) -> tuple[list[str], np.ndarray | None]:
-    """Return the names of the columns that were fitted or left out, and one of them."""
-    if "columns" not in run.record or not run.input.exists():
-        return [], None
-    names = column_names(run.input)
-    if name not in names:
-        return names, None
-    choice = ColumnChoice(labels=(name,))
+def _table_column(run: Run, choice: ColumnChoice) -> np.ndarray:
+    """Return a column of the table that was fitted, or that was left out."""
     if run.drawn:
-        return names, stored_table(run.input, choice).take(run.rows)[:, 0]
+        return stored_table(run.input, choice).take(run.rows)[:, 0]
     values = read_table(run.input, choice).samples[:, 0]
     if len(values) != len(run.rows):
         raise ValueError(
-            f"{run.input} has {len(values)} rows now and had {len(run.rows)} when "
-            "fitted. Fit again."
+            f"{run.input} has {len(values)} rows now and had {len(run.rows)} when fitted. "
+            "Fit again."
         )
-    return names, values
+    return values

@@ -10,11 +10,16 @@ import numpy as np
 
 from manifactor._support.errors import extra
 from manifactor._support.files import write_whole
-from manifactor.cryoem.files.cryosparc import npy_bytes
 from manifactor.cryoem.files.formats import particles_with
 from manifactor.runs.folder import read_record
-from manifactor.runs.parts import PlacedRows, each_part
-from manifactor.runs.places import coordinate_columns, in_range, table_as_csv, table_columns
+from manifactor.runs.parts import each_part
+from manifactor.runs.places import (
+    PlacedRows,
+    coordinate_columns,
+    in_range,
+    table_as_csv,
+    table_columns,
+)
 from manifactor.runs.run import Run, known_column
 
 
@@ -58,55 +63,30 @@ def _require_some(count: int, *, inverted: bool = False, **_) -> None:
         raise ValueError(f"the ranges must hold some samples; got none. {change} them.")
 
 
+SELECTIONS = (".star", ".cs", ".csv", ".pkl", ".npy", ".parquet")
+
+
 def selection(run: Run, chosen: np.ndarray, suffix: str) -> bytes:
     """Return the chosen samples as the bytes of a file of that suffix."""
     if suffix not in SELECTIONS:
         raise ValueError(
             f"--out must end in one of {', '.join(SELECTIONS)}; got {suffix or 'no ending'}."
         )
-    return SELECTIONS[suffix](run, chosen)
-
-
-def _as_particles(suffix: str) -> Callable[[Run, np.ndarray], bytes]:
-    def write(run: Run, chosen: np.ndarray) -> bytes:
-        particles = run.particles
-        if particles.path.suffix.lower() != suffix:
-            raise ValueError(
-                f"the run's particles are {particles.path.name}; choose --out with the same ending."
-            )
-        columns = coordinate_columns([place[chosen] for place in run.places], suffix)
-        return particles_with(particles[chosen], columns)
-
-    return write
-
-
-def _as_table(suffix: str) -> Callable[[Run, np.ndarray], bytes]:
-    def write(run: Run, chosen: np.ndarray) -> bytes:
-        buffer = io.BytesIO()
-        places = tuple(place[chosen] for place in run.places)
-        WRITERS[suffix](buffer, iter([(run.rows[chosen], places)]))
-        return buffer.getvalue()
-
-    return write
-
-
-def _as_pickle(run: Run, chosen: np.ndarray) -> bytes:
-    # cryoDRGN's ind.pkl, in the order of the particles' file.
-    return pickle.dumps(np.sort(run.rows[chosen]))
-
-
-def _as_npy(run: Run, chosen: np.ndarray) -> bytes:
-    return npy_bytes(np.sort(run.rows[chosen]))
-
-
-SELECTIONS: dict[str, Callable[[Run, np.ndarray], bytes]] = {
-    ".star": _as_particles(".star"),
-    ".cs": _as_particles(".cs"),
-    ".csv": _as_table(".csv"),
-    ".pkl": _as_pickle,
-    ".npy": _as_npy,
-    ".parquet": _as_table(".parquet"),
-}
+    some, buffer = run[chosen], io.BytesIO()
+    if suffix in WRITERS:
+        WRITERS[suffix](buffer, iter([(some.rows, some.places)]))
+    elif suffix == ".pkl":
+        # cryoDRGN's ind.pkl, in the order of the particles' file.
+        pickle.dump(np.sort(some.rows), buffer)
+    elif suffix == ".npy":
+        np.save(buffer, np.sort(some.rows))
+    elif run.particles.path.suffix.lower() != suffix:
+        name = run.particles.path.name
+        raise ValueError(f"the run's particles are {name}; choose --out with the same ending.")
+    else:
+        columns = coordinate_columns(some.places, suffix)
+        return particles_with(run.particles[chosen], columns)
+    return buffer.getvalue()
 
 
 # Selections of runs whose coordinates are in parts, written part by part.
@@ -131,9 +111,9 @@ def select_from_parts(
     def chosen() -> Iterator[PlacedRows]:
         for rows, places in each_part(folder, record):
             part = Run(folder, record, rows, places, drawn=True)
-            some = np.flatnonzero(inside(part, ranges, **how))
-            counts.append(len(some))
-            yield rows[some], tuple(place[some] for place in places)
+            some = part[inside(part, ranges, **how)]
+            counts.append(len(some.rows))
+            yield some.rows, some.places
         _require_some(sum(counts), **how)
 
     write_whole(out, lambda file: write(file, chosen()))

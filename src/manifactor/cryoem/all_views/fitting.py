@@ -155,11 +155,10 @@ class AllViewsTask:
         places = places_of(found)
         record = {**self._record(particles, transforms, found, places), **before.record}
         record["all_views"]["seconds"] = stages.timings
-        trees = {}
+        files: dict[str, object] = {**particle_file(particles, places, before)}
         if found.placed is not None:
-            model = trees[MODEL_FILE] = model_of(transforms, found.placed)
+            model = files[MODEL_FILE] = model_of(transforms, found.placed)
             record["all_views"]["motions"] = motion_records(model.views, places)
-        files = particle_file(particles, places, before)
         warn_of_changes(before)
         write_run(
             found.fit,
@@ -168,7 +167,6 @@ class AllViewsTask:
             places=places,
             rows=particles.rows,
             files=files,
-            trees=trees,
             overwrite=overwrite,
         )
         return found.fit, record
