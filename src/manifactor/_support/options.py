@@ -7,9 +7,8 @@ The parser of a command is made from its dataclass, what was typed becomes an ob
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import Field, field, fields
-from functools import partial
 from math import inf, isfinite, isinf
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 
 def option(
@@ -36,7 +35,7 @@ def argument(text: str | Callable[[], str], *, reads: bool = False, **how) -> An
 def seed_option() -> Any:
     """Return the random seed."""
     text = "random seed; the same seed gives the same result"
-    return option(text, 0, type=whole_number(low=0, high=2**32 - 1))
+    return option(text, 0, type=number(int, low=0, high=2**32 - 1))
 
 
 def out_option(text: str, default: str | None = None, **how) -> Any:
@@ -48,7 +47,7 @@ def width_option(**how) -> Any:
     """Return the angle around a view within which particles count as seen from it."""
     # None where it is not given: without a view it is refused.
     text = "largest angle to the direction of --view, in degrees (default: 10)"
-    return option(text, type=number(), metavar="DEGREES", **how)
+    return option(text, metavar="DEGREES", **how)
 
 
 def cluster_option(pieces: str, **how) -> Any:
@@ -72,7 +71,7 @@ def add_options(parser: ArgumentParser, options: type) -> None:
     """Add the fields of a dataclass to a parser; their help ends with their default."""
     groups: dict[str, Any] = {"": parser}
     for each in fields(options):
-        title, how = each.metadata["group"], dict(each.metadata["how"])
+        title, how = each.metadata["group"], _read_as(each.type) | each.metadata["how"]
         if title not in groups:
             groups[title] = parser.add_argument_group(title)
         flag, text = flag_of(each), each.metadata["text"]
@@ -84,6 +83,25 @@ def add_options(parser: ArgumentParser, options: type) -> None:
             text += f" (default: {each.default})"
         # argparse formats help texts with the % operator.
         groups[title].add_argument(flag or each.name, help=text.replace("%", "%%"), **how)
+
+
+def _read_as(kind: Any) -> dict[str, Any]:
+    """Return what an annotation says of a value: a number, one of some words, or any text.
+
+    >>> list(_read_as(Literal["no", "yes"]).values()), list(_read_as(tuple[int, ...]))
+    ([['no', 'yes']], ['type'])
+    """
+    parts, words = [kind], []
+    for part in parts:  # which grows
+        inner = get_args(part)
+        if get_origin(part) is Literal:
+            words += inner
+        else:
+            parts += inner
+    for each in (int, float):
+        if each in parts:
+            return {"type": number(each, *words)}
+    return {"choices": words} if words else {}
 
 
 def given(options: type, parsed: object) -> Any:
@@ -123,19 +141,21 @@ def _word(value: Any) -> str:
 
 def number(
     kind: type = float,
-    *,
+    *words: str,
     low: float = -inf,
     high: float = inf,
     above: float = -inf,
     infinite: bool = False,
 ) -> Callable[[str], Any]:
-    """Return a type for argparse: a number within limits, which NaN never is.
+    """Return a type for argparse: a number within limits, which NaN never is, or a word.
 
-    >>> number(low=0, high=1)(".5")
+    >>> number(float, "auto", low=0, high=1)(".5")
     0.5
     """
 
     def parse(text: str) -> Any:
+        if text in words:
+            return text
         value = kind(text)
         known = kind is int or isfinite(value) or (infinite and isinf(value))
         if known and low <= value <= high and value > above:
@@ -148,25 +168,8 @@ def number(
         limits = f" in [{low:.10g}, {high:.10g}]"
     elif isfinite(above):
         limits = f" above {above:g}"
-    parse.__name__ = "whole number" if kind is int else "number"
+    parse.__name__ = " or ".join(["whole number" if kind is int else "number", *words])
     return parse
-
-
-whole_number = partial(number, int)
-
-
-def or_words(parse: Callable[[str], Any], *words: str) -> Callable[[str], Any]:
-    """Return a type for argparse: one of the words, or what another type takes.
-
-    >>> or_words(whole_number(), "auto")("auto")
-    'auto'
-    """
-
-    def parse_either(text: str) -> Any:
-        return text if text in words else parse(text)
-
-    parse_either.__name__ = " or ".join([parse.__name__, *words])
-    return parse_either
 
 
 def output_name(text: str) -> str:

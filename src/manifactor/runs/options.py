@@ -6,19 +6,16 @@ Cheap to import: the help of the command line is made from it.
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from manifactor._support.options import (
     argument,
     cluster_option,
-    number,
     option,
-    or_words,
     out_option,
     seed_option,
     typed,
     view,
-    whole_number,
     width_option,
 )
 
@@ -29,7 +26,6 @@ _particle, _image = partial(option, group=PARTICLES), partial(option, group="ima
 _method = partial(option, group=METHOD)
 # Options that concern the command alone; the others say what is computed.
 OF_THE_COMMAND = ("out", "overwrite", "dry_run", "resume", "reuse", "cluster")
-COUNT = whole_number()
 
 
 @dataclass(frozen=True)
@@ -51,19 +47,17 @@ class FitOptions:
     )
     overwrite: bool = option("replace an earlier run with everything in its folder", False)
     seed: int = seed_option()
-    fit_samples: int | str = option(
+    fit_samples: int | Literal["auto", "all"] = option(
         "samples to fit; the others are placed on the factors afterwards. "
         "auto: at most 3000 images, or 20000 samples of other kinds; all: every sample",
         "auto",
-        type=or_words(COUNT, "auto", "all"),
         metavar="N",
     )
-    coordinates: str = option(
+    coordinates: Literal["auto", "csv", "parquet"] = option(
         "csv: one table of coordinates, from a table that is read as a whole; parquet: "
         "a folder of parts, from a table of any size. auto: parquet for more than a "
         "million rows, or a gigabyte",
         "auto",
-        choices=["auto", "csv", "parquet"],
     )
 
     dry_run: bool = _cost("print the expected memory and time, and exit", False)
@@ -111,22 +105,15 @@ class FitOptions:
         "folder that holds the stacks (default: the project's folder)", metavar="FOLDER"
     )
     pixel_size: float | None = _particle(
-        "pixel size of the images in Angstrom (default: what the files state)",
-        type=number(),
-        metavar="A",
+        "pixel size of the images in Angstrom (default: what the files state)", metavar="A"
     )
     classes: tuple[int, ...] = _particle(
-        "use the particles of this class; may be repeated",
-        (),
-        flag="--class",
-        type=int,
-        metavar="N",
+        "use the particles of this class; may be repeated", (), flag="--class", metavar="N"
     )
     optics_groups: tuple[int, ...] = _particle(
         "use the particles of this optics group; may be repeated",
         (),
         flag="--optics-group",
-        type=int,
         metavar="N",
     )
     view: tuple[tuple[float, float], ...] = _particle(
@@ -152,35 +139,29 @@ class FitOptions:
     # None, not a number, stands for what is measured on the images.
     phase_flip: bool = _image("correct the phases for the contrast transfer function", False)
     mask_radius: float | None = _image(
-        "radius of the circular mask in Angstrom (default: half the box)",
-        type=number(),
-        metavar="A",
+        "radius of the circular mask in Angstrom (default: half the box)", metavar="A"
     )
     low_pass: float | None = _image(
-        "resolution of the low-pass filter in Angstrom (default: from the images)",
-        type=number(),
-        metavar="A",
+        "resolution of the low-pass filter in Angstrom (default: from the images)", metavar="A"
     )
     components: int | None = _image(
         "number of principal components, unweighted "
         "(default: all above the noise, weighted by signal to noise)",
-        type=int,
         metavar="K",
     )
 
     # Parameters of `ManifoldFactorizer`, with its defaults.
-    n_factors: int | str = _method(
-        "number of factors; auto to find it", "auto", type=or_words(COUNT, "auto"), metavar="K"
+    n_factors: int | Literal["auto"] = _method(
+        "number of factors; auto to find it", "auto", metavar="K"
     )
-    method: str = _method(
+    method: Literal["gradients", "sum", "deflation", "triplets"] = _method(
         "gradients: eigenfunctions of different factors have orthogonal gradients; "
         "triplets: Algorithm 1 of Product Manifold Learning; "
         "sum: samples are a sum of one function of each factor; "
         "deflation: deprecated, the same as sum",
         "gradients",
-        choices=["gradients", "sum", "deflation", "triplets"],
     )
-    sense: str = _method(
+    sense: Literal["auto", "geometry", "sum", "volume", "density"] = _method(
         "sense in which the data are to be a product. "
         "geometry: the metric is a product; "
         "sum: samples are a sum of one function of each factor; "
@@ -188,58 +169,46 @@ class FitOptions:
         "density: metric and density are products; "
         "auto: geometry, then the others if it is not a product",
         "auto",
-        choices=["auto", "geometry", "sum", "volume", "density"],
     )
-    n_functions: int | str = _method(
-        "number of eigenfunctions, the constant one included",
-        "auto",
-        type=or_words(COUNT, "auto"),
-        metavar="N",
+    n_functions: int | Literal["auto"] = _method(
+        "number of eigenfunctions, the constant one included", "auto", metavar="N"
     )
     # The full kernel is the paper's; its memory grows with the square of the samples.
-    n_neighbors: int | str = _method(
-        "neighbours of each sample; all for the full kernel",
-        "auto",
-        type=or_words(COUNT, "auto", "all"),
-        metavar="N",
+    n_neighbors: int | Literal["auto", "all"] = _method(
+        "neighbours of each sample; all for the full kernel", "auto", metavar="N"
     )
-    bandwidth: float | str = _method(
+    bandwidth: float | Literal["auto", "local"] = _method(
         "eps of the kernel exp(-d^2/eps), in squared units of the samples; "
         "local scales distances by those to the 8th neighbour",
         "auto",
-        type=or_words(number(), "auto", "local"),
         metavar="EPS",
     )
     density_correction: float = _method(
         "from 0, no correction for the sampling density, to 1, full correction",
         1.0,
-        type=number(),
         metavar="ALPHA",
     )
     # The paper measures in quarters of an eigenvalue, hence the factor of 4.
-    eigenvalue_tolerance: float | str = _method(
+    eigenvalue_tolerance: float | Literal["auto"] = _method(
         "for --method triplets: largest difference between an eigenvalue and "
         "the sum of its parts' (4 times the paper's delta)",
         "auto",
-        type=or_words(number(), "auto"),
         metavar="TOL",
     )
-    similarity_threshold: float | str = _method(
+    similarity_threshold: float | Literal["auto"] = _method(
         "for --method triplets: smallest absolute cosine between a function "
         "and a product, in [0, 1] (the paper's gamma)",
         "auto",
-        type=or_words(number(), "auto"),
         metavar="COSINE",
     )
     # In many noisy dimensions all distances are nearly equal, so auto is the default.
-    preparation: str = _method(
+    preparation: Literal["auto", "none"] = _method(
         "auto drops principal components that are noise, or that distances "
         "do not depend on; images and volumes have their own preparation",
         "auto",
-        choices=["auto", "none"],
     )
-    neighbors: str = _method(
-        "algorithm of the neighbour search", "auto", choices=["auto", "kd_tree", "brute", "faiss"]
+    neighbors: Literal["auto", "kd_tree", "brute", "faiss"] = _method(
+        "algorithm of the neighbour search", "auto"
     )
     # Solvers and devices are checked by the library, which knows what is installed.
     solver: str = _method("eigensolver: auto, dense, arpack or chebyshev", "auto")
