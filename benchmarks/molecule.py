@@ -18,7 +18,7 @@ import numpy as np
 
 from manifactor import datasets
 from manifactor.cryoem.simulate.writing import write_dataset
-from manifactor.runs.confounders import confounders
+from manifactor.runs.confounders import confounder_records
 from manifactor.runs.options import FitOptions
 from manifactor.runs.task import fit_input, plan_fit
 from manifactor.scores import coordinate_correlation, regression_r2
@@ -50,9 +50,9 @@ def run(n: int, case: dict, seed: int, *, phase_flip: bool = False) -> dict:
     ring, stretch = simulation.truth
     found = [f"{place.topology}: " + describe(place, ring, stretch) for place in places]
     named = [
-        c.meaning
-        for c in confounders(given.particles, places, rng=np.random.default_rng(0))
-        if c.meaning
+        c["meaning"]
+        for c in confounder_records(given.particles, places, rng=np.random.default_rng(0))
+        if c["meaning"]
     ]
     return {"verdict": fit.verdict_, "factors": found, "named": named, "seconds": round(seconds, 1)}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manifactor.command.main import COMMANDS, main
+from manifactor.command.main import main
 from manifactor.command.shortages import DISK
 
 from .conftest import manifactor, refusal
@@ -82,7 +82,7 @@ def test_problems_become_one_line_and_an_exit_code(capsys, monkeypatch, problem,
     def fail(options):
         raise problem
 
-    monkeypatch.setitem(COMMANDS, "completion", fail)
+    monkeypatch.setattr("manifactor.command.terminal.completion", fail)
     assert main(["completion", "bash"]) == code
     err = capsys.readouterr().err
     assert err.startswith(f"manifactor: {line}")
@@ -93,7 +93,7 @@ def test_a_mistake_in_the_program_keeps_its_traceback(monkeypatch):
     def fail(options):
         raise TypeError
 
-    monkeypatch.setitem(COMMANDS, "completion", fail)
+    monkeypatch.setattr("manifactor.command.terminal.completion", fail)
     with pytest.raises(TypeError) as error:
         main(["completion", "bash"])
     assert "Please report it with the lines above" in error.value.__notes__[0]

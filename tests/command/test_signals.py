@@ -15,7 +15,7 @@ from joblib import cpu_count
 
 from manifactor._support.files import clear_leftovers
 from manifactor.command import signals
-from manifactor.command.main import COMMANDS, main
+from manifactor.command.main import main
 
 FIT = "fit a.npy b.npy c.npy --out run"
 SIGNALS = ["SIGINT", "SIGHUP"]
@@ -149,7 +149,7 @@ def test_a_thread_and_a_caller_of_main_keep_their_handlers(monkeypatch):
         with signals.ended_by_signals():
             look()
 
-    monkeypatch.setitem(COMMANDS, "completion", look)
+    monkeypatch.setattr("manifactor.command.terminal.completion", look)
     thread = threading.Thread(target=in_thread)
     thread.start()
     thread.join()
@@ -169,6 +169,6 @@ def test_what_is_left_is_said_with_the_signal(monkeypatch, capsys, number, code,
         with signals.leaving(lambda: "half is kept"):
             raise signals.Stopped(number)
 
-    monkeypatch.setitem(COMMANDS, "completion", stopped)
+    monkeypatch.setattr("manifactor.command.terminal.completion", stopped)
     assert main(["completion", "bash"]) == code
     assert capsys.readouterr().err == f"manifactor: {line}\n"

@@ -1,11 +1,12 @@
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from manifactor.cryoem.files.particles import Particles, view_directions
-from manifactor.runs.confounders import confounders
+from manifactor.runs.confounders import confounder_records
 from manifactor.runs.places import Place
 
 N = 1500
@@ -28,10 +29,9 @@ def particles(rng):
     )
 
 
-def found(particles, *places):
-    return {
-        (c.name, c.factor): c for c in confounders(particles, places, rng=np.random.default_rng(0))
-    }
+def found(particles, *places, seed=0, **how):
+    records = confounder_records(particles, places, rng=np.random.default_rng(seed), **how)
+    return {(each["name"], each["factor"]): SimpleNamespace(**each) for each in records}
 
 
 def test_a_factor_that_is_the_defocus_is_a_microscope_factor(particles, rng):
@@ -100,18 +100,13 @@ def test_a_quantity_behind_what_no_factor_explains_is_named(particles, rng):
     turn = rng.uniform(0, 360, N)
     defocus = particles.microscope["defocus_u"] / 15_000
     samples = np.column_stack([np.cos(np.radians(turn)), np.sin(np.radians(turn)), defocus])
-    found = confounders(
-        particles,
-        [Place(np.radians(turn), "circle")],
-        samples=samples,
-        rng=np.random.default_rng(0),
-    )
-    hidden = {(c.name, c.factor): c for c in found}["defocus", 0]
+    result = found(particles, Place(np.radians(turn), "circle"), samples=samples)
+    hidden = result["defocus", 0]
     assert hidden.r2 > 0.9
     assert hidden.meaning.endswith(
         "of what no factor explains: a microscope factor hides in the data"
     )
-    assert not any(c.meaning for c in found if c is not hidden)
+    assert not any(c.meaning for c in result.values() if c is not hidden)
 
 
 def test_a_defocus_that_whole_micrographs_share_is_as_good_a_predictor(particles, rng):
@@ -130,14 +125,13 @@ def test_too_few_particles_are_compared_with_nothing(particles, rng):
     few = particles[np.arange(30)]
     samples = rng.normal(size=(30, 2))
     place = Place(rng.uniform(size=30), "interval")
-    assert confounders(few, [place], samples=samples, rng=rng) == []
+    assert found(few, place, samples=samples) == {}
 
 
 def of_all_views(particles, place, *, seed=0):
     """What the view explains of places on a factor."""
     few = replace(particles, shift=None, microscope={})
-    result = confounders(few, [place], all_views=True, rng=np.random.default_rng(seed))
-    return next(found for found in result if found.name == "view")
+    return found(few, place, seed=seed, all_views=True)["view", 1]
 
 
 def estimated(state, deviation, rng):

@@ -176,13 +176,23 @@ def test_volumes_have_components_too(tmp_path, rng):
     assert list(seconds_of(cost)) == ["reading", "components", "fitting", "writing"]
 
 
-def test_side_by_side_each_task_has_a_worker(tmp_path):
+@pytest.fixture
+def on_cores(monkeypatch):
+    """Set the number of cores; at first one."""
+
+    def change(count):
+        monkeypatch.setattr("manifactor.runs.cost.cores", lambda: count)
+
+    change(1)
+    return change
+
+
+def test_side_by_side_each_task_has_a_worker(tmp_path, on_cores):
     paths = [tmp_path / f"{name}.npy" for name in "abc"]
     for path in paths:
         np.save(path, np.arange(900.0).reshape(300, 3) % 7)
     tasks = [Task(Path(path)) for path in paths]
-    two = forecast_side_by_side(tasks, n_workers=2, n_cores=1)
-    one = forecast_side_by_side(tasks, n_workers=1, n_cores=1)
+    one, two = (forecast_side_by_side(tasks, n_workers=n) for n in (1, 2))
     assert [part.name for part in two.parts] == ["a", "b", "c"]
     assert one.seconds == pytest.approx(2 * two.seconds)
     assert one.seconds == pytest.approx(sum(part.seconds for part in one.parts))
@@ -193,25 +203,26 @@ MEASURED = [(4_000, 48, 75, 0.98), (20_000, 48, 185, 1.28), (100_000, 256, 336, 
 
 
 @pytest.mark.parametrize(("n_images", "size", "seconds", "gigabytes"), MEASURED)
-def test_the_forecast_is_near_what_was_measured(n_images, size, seconds, gigabytes):
-    cost = forecast_all_views(n_images, size, n_cores=1)
+def test_the_forecast_is_near_what_was_measured(n_images, size, seconds, gigabytes, on_cores):
+    cost = forecast_all_views(n_images, size)
     assert 0.67 < cost.seconds / seconds < 1.5
     assert 0.8 < cost.memory / (1e9 * gigabytes) < 1.25
 
 
-def test_the_forecast_counts_reading_placing_and_cores():
+def test_the_forecast_counts_reading_placing_and_cores(on_cores):
     # Beyond those that volumes are learned from, images are read, placed and written.
-    def seconds(n_images, size, n_cores=1):
-        return forecast_all_views(n_images, size, n_cores=n_cores).seconds
+    def seconds(n_images, size):
+        return forecast_all_views(n_images, size).seconds
 
     many, more, large = seconds(10**5, 64), seconds(2 * 10**5, 64), seconds(10**5, 256)
     assert more > many + 20
     assert large > many + 60
-    assert seconds(10**5, 64, n_cores=4) < 0.6 * many
+    on_cores(4)
+    assert seconds(10**5, 64) < 0.6 * many
 
 
-def test_images_are_divided_over_workers_and_volumes_are_not():
-    one, four = (forecast_all_views(10**6, 128, n_workers=n, n_cores=1) for n in (1, 4))
+def test_images_are_divided_over_workers_and_volumes_are_not(on_cores):
+    one, four = (forecast_all_views(10**6, 128, n_workers=n) for n in (1, 4))
     before, after = ({part.name: part for part in cost.parts} for cost in (one, four))
     assert after["reading"].seconds == pytest.approx(before["reading"].seconds / 4)
     assert before["placing"].seconds / 4 < after["placing"].seconds

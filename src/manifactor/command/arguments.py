@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from textwrap import fill
 from typing import Any, Literal, NoReturn
 
 from manifactor._support import __version__
+from manifactor._support.files import is_half_replaced
 from manifactor._support.options import (
     add_options,
     argument,
@@ -374,7 +376,7 @@ GRAMMAR: dict[str, Grammar] = {
         ),
     ),
     "views": Grammar(
-        "viewing",
+        "showing",
         ViewsOptions,
         "show from which directions particles are seen",
         "List the most populated viewing directions of particles with poses, draw a "
@@ -550,13 +552,5 @@ def require_inputs(options: Any) -> None:
     for each in fields(options):
         value = getattr(options, each.name) if each.metadata["reads"] else ()
         for path in [value] if isinstance(value, str) else value:
-            if not os.path.lexists(path) and not _half_replaced(path):
+            if not os.path.lexists(path) and not is_half_replaced(Path(path)):
                 raise ValueError(f"{path} does not exist. Check its name.")
-
-
-def _half_replaced(path: str) -> bool:
-    """Return whether a killed command may have left the folder under another name."""
-    parent, name = os.path.split(os.path.abspath(path))
-    return os.path.isdir(parent) and any(
-        each.startswith(f".{name}.old.") for each in os.listdir(parent)
-    )

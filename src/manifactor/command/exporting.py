@@ -1,6 +1,6 @@
 """Commands that write files from a run: `select`, `average` and `export`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -10,13 +10,12 @@ from manifactor._support.files import real_path, whole_folder, write_bytes
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
 from manifactor.command.arguments import AverageOptions, ExportOptions, SelectOptions
-from manifactor.command.outputs import chosen_workers, require_new_file, require_new_folder
+from manifactor.command.outputs import chosen_workers, require_new
 from manifactor.command.terminal import ProgressBars, note, show
 from manifactor.cryoem import averages as averaging
 from manifactor.cryoem import export as bridges
 from manifactor.cryoem.all_views.volumes import (
     MODEL_FILE,
-    RunMotions,
     known_motions,
     needs_volumes,
     require_plain,
@@ -43,32 +42,15 @@ def reported_volumes(run: Run) -> Iterator[Stages]:
         yield Stages().start(bars)
 
 
-def motions_to_average(
-    run: Run, factors: Sequence[int], *, matched: bool, halves: bool, workers: Workers
-) -> RunMotions | None:
-    """Return what shows the molecule along factors, counted from 1.
-
-    None for a run whose images themselves are averaged.
-    """
-    has_model = (run.folder / MODEL_FILE).exists() or needs_volumes(run)
-    if not has_model:
-        return None
-    # Before volumes are computed.
-    require_plain(matched=matched, halves=halves)
-    places_along(run, factors)
-    with reported_volumes(run) as stages:
-        fit = read_run(run.folder)[1]
-        return known_motions(run, fit, stages=stages, workers=workers)
-
-
 def select(options: SelectOptions) -> None:
     """Write the samples in ranges of factors."""
     ranges = _ranges(options)
     out = Path(options.out)
-    require_new_file(out, overwrite=options.overwrite)
+    require_new(out, overwrite=options.overwrite)
+    columns, least = _column_ranges(options), options.min_confidence
     how: dict[str, Any] = {
-        "columns": _column_ranges(options),
-        "least_confidence": options.min_confidence,
+        "columns": columns,
+        "least_confidence": least,
         "inverted": options.invert,
     }
     folder = Path(options.run)
@@ -79,9 +61,7 @@ def select(options: SelectOptions) -> None:
         return
     run = open_run(folder)
     chosen = selected(run, ranges, **how)
-    # The whole content before the file is opened: a problem leaves no empty file.
-    content = selection(run, chosen, out.suffix.lower())
-    write_bytes(out, content)
+    write_bytes(out, selection(run, chosen, out.suffix.lower()))
     show(f"{out}: {len(chosen)} of {len(run.rows)} samples")
 
 
@@ -93,7 +73,7 @@ def _ranges(options: SelectOptions) -> list[tuple[int, float, float]]:
             "every --factor needs its own --range; "
             f"got {len(factors)} --factor and {len(bounds)} --range."
         )
-    return [(factor, low, high) for factor, (low, high) in zip(factors, bounds, strict=True)]
+    return [(factor, *ends) for factor, ends in zip(factors, bounds, strict=True)]
 
 
 def _column_ranges(options: SelectOptions) -> list[tuple[str, float, float]]:
@@ -114,15 +94,10 @@ def _require_not_an_input(out: Path, record: dict) -> None:
     # nowhere else. Tables in folders are changed by any file that is added.
     inputs = [Path(record[name]) for name in ("input", "particles") if name in record]
     path = real_path(out)
-    if any(path == given or _is_part_of(path, given) for given in inputs):
+    if any(path == each or (each in path.parents and is_stored(each)) for each in inputs):
         raise ValueError(
             f"{out} is the input of the run and is not replaced. Choose another --out."
         )
-
-
-def _is_part_of(path: Path, given: Path) -> bool:
-    """Return whether a path lies in a folder that is a table."""
-    return given in path.parents and is_stored(given)
 
 
 def average(options: AverageOptions) -> None:
@@ -131,7 +106,7 @@ def average(options: AverageOptions) -> None:
     run = open_run(options.run)
     factors = "x".join(map(str, options.factor))
     out = Path(options.out or run.folder / f"average-factor{factors}")
-    require_new_folder(out, mark="bins.csv", overwrite=options.overwrite)
+    require_new(out, mark="bins.csv", overwrite=options.overwrite)
     # Before the bins are made, so that matching sees only the particles averaged.
     if options.view is not None:
         run = run.seen_from(options.view, width=width)
@@ -144,17 +119,20 @@ def average(options: AverageOptions) -> None:
 
 def _averages(run: Run, options: AverageOptions, workers: Workers) -> averaging.Averages:
     """Return mean images, or volumes of particles of all views."""
-    how: dict[str, Any] = {"matched": options.match, "halves": options.halves, "workers": workers}
+    plain = {"matched": options.match, "halves": options.halves}
+    has_model = (run.folder / MODEL_FILE).exists() or needs_volumes(run)
     # Without a view, particles of all views have volumes instead of mean images.
-    if options.view is None:
-        motions = motions_to_average(run, options.factor, **how)
+    if options.view is None and has_model:
+        # Before volumes are computed.
+        require_plain(**plain)
+        places_along(run, options.factor)
+        with reported_volumes(run) as stages:
+            motions = known_motions(run, read_run(run.folder)[1], stages=stages, workers=workers)
         if motions is not None:
-            n_bins = options.bins
-            return volumes_along(run, motions, options.factor, n_bins=n_bins)
+            return volumes_along(run, motions, options.factor, n_bins=options.bins)
     with ProgressBars() as bars:
-        return averaging.average(
-            run, options.factor, n_bins=options.bins, report=partial(bars, "images"), **how
-        )
+        how: dict[str, Any] = {"report": partial(bars, "images"), "workers": workers, **plain}
+        return averaging.average(run, options.factor, n_bins=options.bins, **how)
 
 
 def shortened(names: list[str], *, n_shown: int = 4) -> str:
@@ -168,7 +146,7 @@ def export(options: ExportOptions) -> None:
     run = open_run(options.run)
     name = f"{options.to}-factor{options.factor}"
     out = Path(options.out or run.folder / name)
-    require_new_folder(out, mark="commands.txt", overwrite=options.overwrite)
+    require_new(out, mark="commands.txt", overwrite=options.overwrite)
     with chosen_workers(options.cluster, Here()) as workers:
         files = bridges.export(
             run,

@@ -15,7 +15,7 @@ from manifactor._support.files import real_path, replace_folder
 from manifactor._support.options import flag_of
 from manifactor._support.workers import Here, Processes, Workers, WorkersLost
 from manifactor.command import terminal
-from manifactor.command.outputs import chosen_workers, own, require_new_folder
+from manifactor.command.outputs import chosen_workers, own, require_new
 from manifactor.command.signals import leaving
 from manifactor.command.terminal import ProgressBars, aligned, note, show
 from manifactor.cryoem.all_views.fitting import AllViewsTask
@@ -341,7 +341,7 @@ def _with_checkpoints(
 
 def _fit_views(tasks: Sequence[Task], out: Path, options: FitOptions) -> None:
     """Fit views at the same time and print one row for each."""
-    require_new_folder(out, mark=TABLE, overwrite=options.overwrite)
+    require_new(out, mark=TABLE, overwrite=options.overwrite)
     named, folder = named_tasks(tasks), checkpoint_folder(out)
     # Workers first: without them, nothing that was kept is deleted. They are gone when it is said
     # what is left.

@@ -1,5 +1,6 @@
-"""The commands that show a run: `report` and `explore`."""
+"""The commands that show a run, `report` and `explore`, and `views`: directions of particles."""
 
+from collections.abc import Sequence
 from getpass import getuser
 from glob import escape
 from pathlib import Path
@@ -8,18 +9,29 @@ from signal import SIGINT
 from socket import gethostname
 from textwrap import fill
 
-from manifactor._support.errors import extra
-from manifactor._support.files import require_writable
+import numpy as np
+
+from manifactor._support.errors import extra, shell_line
+from manifactor._support.files import require_writable, write_bytes
 from manifactor.command import signals
-from manifactor.command.arguments import ExploreOptions, ReportOptions, ShownOptions
+from manifactor.command.arguments import ExploreOptions, ReportOptions, ShownOptions, ViewsOptions
 from manifactor.command.exporting import reported_volumes
-from manifactor.command.outputs import own, require_ending, require_new_file, require_replaceable
-from manifactor.command.terminal import note, show
+from manifactor.command.outputs import own, require_ending, require_new
+from manifactor.command.terminal import aligned, note, show
 from manifactor.cryoem.all_views.shown import Shown, Wanted, open_shown
+from manifactor.cryoem.directions import (
+    PopulatedView,
+    known_directions,
+    populated_views,
+    sphere_cells,
+)
+from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.given_volumes import read_volumes
+from manifactor.cryoem.one_view import can_flip
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.folder import read_run
 from manifactor.runs.run import Run, open_run
+from manifactor.views import plots
 from manifactor.views.report import REPORT_NAME, write_movies, write_report
 from manifactor.views.words import TEXT_WIDTH, report_text, volume_sentences
 
@@ -73,9 +85,9 @@ def _page_of(options: ReportOptions) -> Path:
     if options.out is not None:
         out = require_ending(options.out, ".html")
         movies = out.parent.glob(f"{escape(out.stem)}-factor*")
-        require_new_file(out, overwrite=options.overwrite)
+        require_new(out, overwrite=options.overwrite)
         for path in movies if options.movies else []:
-            require_replaceable(path, overwrite=options.overwrite)
+            require_new(path, overwrite=options.overwrite)
         return out
     folder = Path(options.run)
     require_writable(folder, remedy="Give another file with --out.")
@@ -131,3 +143,70 @@ def _user() -> str:
         return getuser()
     except (KeyError, OSError, ImportError):
         return "you"
+
+
+# From which directions particles are seen.
+
+
+def views(options: ViewsOptions) -> None:
+    """List the most populated viewing directions, and draw a map of all of them."""
+    path = Path(options.input)
+    out = Path(options.out or f"{path.stem}-views.png")
+    if out.suffix not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"the picture must end in .png, .svg, .pdf; got {out.name}.")
+    particles = read_particles(path)
+    directions = known_directions(particles)
+    require_new(out, overwrite=options.overwrite)
+    width = options.width
+    found = populated_views(directions, width=width, n_views=options.rows)
+    # The text first: it needs no matplotlib, the picture does.
+    show(_table(found, len(directions), width))
+    best = found[0]
+    # Below some hundreds of images, a fit is mostly refused or "cannot tell".
+    if best.n_particles < 300:
+        note(
+            f"a fit of one view needs some hundreds of particles; the fullest has "
+            f"{best.n_particles}. Enlarge --width, or fit all views (--all-views)."
+        )
+    # Without it, the defocus shows as a factor.
+    flip = " --phase-flip" if can_flip(particles) else ""
+    direction = f"--view {best.rot:g},{best.tilt:g} --width {width:g}{flip}"
+    fit_command = shell_line("manifactor", "fit", path)
+    show(f"Best view for a fit of one: {fit_command} {direction}")
+    _draw(out, directions, found)
+    show(f"Picture: {out}")
+
+
+def _table(found: Sequence[PopulatedView], n_particles: int, width: float) -> str:
+    """Return the populated directions as a table, below a line that describes it."""
+    # The share of the sphere that a cone covers.
+    even = n_particles * (1 - np.cos(np.radians(width))) / 2
+    heading = ["view", "rot", "tilt", "particles", "share", "relative to uniform"]
+    rows = [
+        [
+            str(number),
+            f"{view.rot:g}",
+            f"{view.tilt:g}",
+            str(view.n_particles),
+            f"{view.n_particles / n_particles:.1%}",
+            f"{view.n_particles / even:.2f}",
+        ]
+        for number, view in enumerate(found, start=1)
+    ]
+    about = f"{n_particles} particles; those within {width:g} degrees of a direction:"
+    return f"{about}\n{aligned([heading, *rows])}"
+
+
+def _draw(out: Path, directions: np.ndarray, found: Sequence[PopulatedView]) -> None:
+    cells = sphere_cells()
+    with plots.style(plots.CLEAR):
+        figure = plots.new_figure(6.4, 3.2)
+        plots.sphere(
+            figure.subplots(),
+            cells,
+            cells.counts(directions),
+            label=f"particles in 1/{len(cells)} of the sphere",
+            marks=[view.direction for view in found],
+        )
+        drawn = plots.clear_picture(figure, out.suffix)
+    write_bytes(out, drawn)

@@ -66,9 +66,9 @@ class Cost(Forecast):
         return rows
 
 
-def cores_of_worker(n_workers: int, n_cores: int | None) -> int:
-    """Return the cores of a worker; None where all share those of this machine."""
-    return n_cores or max(1, cores() // n_workers)
+def cores_of_worker(n_workers: int) -> int:
+    """Return the cores of each of some workers that share those of this machine."""
+    return max(1, cores() // n_workers)
 
 
 def cost_of_parts(
@@ -125,7 +125,7 @@ def forecast_input(
     n_cores: int | None = None,
 ) -> Cost:
     """Estimate the cost of a fit from the first file that is read to the last written."""
-    each = cores_of_worker(n_workers, n_cores)
+    each = n_cores or cores_of_worker(n_workers)
     # Samples that are read from a disk when they are needed are not held.
     mapped = isinstance(opened, Input) and type(opened.samples) is not np.ndarray
     held = PROCESS_BYTES + (0 if mapped else 16 * len(opened.rows) * n_columns(opened))
@@ -207,14 +207,12 @@ def _writing(opened: Opened, n_fitted: int, fitted: float) -> PartCost:
     return PartCost("writing", seconds, memory)
 
 
-def forecast_all_views(
-    n_images: int, size: int, *, n_mates: int = 1, n_workers: int = 1, n_cores: int | None = None
-) -> Cost:
+def forecast_all_views(n_images: int, size: int, *, n_mates: int = 1, n_workers: int = 1) -> Cost:
     """Estimate memory and time of a fit of all views, before any image is read.
 
     Rates were measured in fits of 3,000 to 100,000 images of 48 and 256 pixels.
     """
-    threads = min(cores_of_worker(n_workers, n_cores), 8)
+    threads = min(cores_of_worker(n_workers), 8)
     n_shown, n_fitted = n_images * n_mates, min(0.4 * n_images, 6000)
     # A set of volumes takes .4 s; small images have no frequencies up to the usual cut.
     volume_seconds = 0.4 * min(1.0, (size // 2 - 1) / 12.5) ** 3

@@ -1,7 +1,6 @@
 """A run on disk: a folder with the fit, the coordinates of all samples, and a record."""
 
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -14,7 +13,7 @@ import sklearn
 from manifactor._support import __version__
 from manifactor._support.files import is_half_replaced, require_place, whole_folder
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.judging.criteria import CRITERIA, Test
+from manifactor.factoring.judging.criteria import CRITERIA
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.runs.archive import ARCHIVE_VERSION, FORMAT, is_run, load, save, write_tree
 from manifactor.runs.confounders import SIGNIFICANCE
@@ -36,32 +35,24 @@ def run_evidence(fit: ManifoldFactorizer, record: Mapping) -> Evidence:
     them: then a coordinate does not mean the same in all views.
     """
     evidence = fit.evidence_
-    for test in (_of_views(record), _of_consistency(record)):
-        evidence = evidence if test is None else evidence.with_test(test)
-    return evidence
-
-
-def _of_views(record: Mapping) -> Test | None:
     explained = {
         found["factor"]: found["r2"] if found["p"] <= SIGNIFICANCE else 0.0
         for found in record.get("confounders", [])
         if found["name"] == "view" and found["factor"] > 0
     }
-    if "all_views" not in record or not explained:
-        return None
-    limit = CRITERIA["views"].limit
-    failed = [f"factor {k} (R^2 {r2:.2f})" for k, r2 in explained.items() if r2 > limit]
-    return CRITERIA["views"].judge(max(explained.values()), dependent=", ".join(failed))
-
-
-def _of_consistency(record: Mapping) -> Test | None:
-    shares = record.get("all_views", {}).get("consistency", [])
-    found = {number: share for number, share in enumerate(shares, start=1) if share is not None}
-    if not found:
-        return None
-    limit = CRITERIA["consistency"].limit
-    failed = [f"factor {k} ({share:.2f})" for k, share in found.items() if share < limit]
-    return CRITERIA["consistency"].judge(min(found.values()), drifting=", ".join(failed))
+    if "all_views" in record and explained:
+        views = CRITERIA["views"]
+        failed = [f"factor {k} (R^2 {r2:.2f})" for k, r2 in explained.items() if r2 > views.limit]
+        test = views.judge(max(explained.values()), dependent=", ".join(failed))
+        evidence = evidence.with_test(test)
+    shares = enumerate(record.get("all_views", {}).get("consistency", []), start=1)
+    known = {number: share for number, share in shares if share is not None}
+    if known:
+        drift = CRITERIA["consistency"]
+        failed = [f"factor {k} ({share:.2f})" for k, share in known.items() if share < drift.limit]
+        test = drift.judge(min(known.values()), drifting=", ".join(failed))
+        evidence = evidence.with_test(test)
+    return evidence
 
 
 def write_run(
@@ -78,12 +69,15 @@ def write_run(
     """Write a run folder: factorization.npz, coordinates.csv and run.json."""
     folder = Path(folder)
     require_new_run(folder, overwrite=overwrite)
-    text = json.dumps(_summary(fit, record), indent=2, default=str) + "\n"
+    # JSON knows neither nan nor inf.
+    text = json.dumps(_summary(fit, record), default=str)
+    text = json.dumps(json.loads(text, parse_constant=lambda _: None), indent=2) + "\n"
     with whole_folder(folder) as beside:
         save(fit, beside / "factorization.npz")
         if parts is None:
-            table = _coordinates(fit, places, rows)
-            (beside / "coordinates.csv").write_bytes(table)
+            places = fitted_places(fit) if places is None else places
+            rows = np.arange(len(places[0])) if rows is None else rows
+            (beside / "coordinates.csv").write_bytes(table_as_csv(places, rows))
         for name, content in (files or {}).items():
             if isinstance(content, bytes):
                 (beside / name).write_bytes(content)
@@ -95,20 +89,10 @@ def write_run(
             parts.rename(beside / parts.name)
 
 
-def _coordinates(
-    fit: ManifoldFactorizer, places: Sequence[Place] | None, rows: np.ndarray | None
-) -> bytes:
-    """Return the content of coordinates.csv."""
-    places = fitted_places(fit) if places is None else places
-    rows = np.arange(len(places[0])) if rows is None else rows
-    return table_as_csv(places, rows)
-
-
 def _summary(fit: ManifoldFactorizer, record: dict) -> dict:
     """Return what run.json holds."""
     evidence = run_evidence(fit, record)
-    factors = [{"topology": f.topology, "dimension": f.dimension} for f in fit.factors_]
-    summary = {
+    return {
         "format": f"{FORMAT} run",
         "version": ARCHIVE_VERSION,
         "n_samples": len(fit.spectrum_.weights),
@@ -120,24 +104,13 @@ def _summary(fit: ManifoldFactorizer, record: dict) -> dict:
         "advice": evidence.advice,
         "evidence": str(evidence),
         "tests": [asdict(test) for test in evidence.tests],
-        "factors": factors,
+        "factors": [{"topology": f.topology, "dimension": f.dimension} for f in fit.factors_],
         "agreement": evidence.agreement,
         "reliability": evidence.reliability,
         "leakage": evidence.leakage.tolist(),
         "seconds": fit.timings_,
         "versions": versions(),
     }
-    return _without_nan(summary)
-
-
-def _without_nan(value):
-    """Return a tree with None for nan and inf, which JSON does not know."""
-    if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(item) for item in value]
-    unknown = isinstance(value, float) and not math.isfinite(value)
-    return None if unknown else value
 
 
 def versions() -> dict[str, str]:
@@ -184,7 +157,7 @@ def read_record(folder: Path) -> dict:
         raise ValueError(
             f"{folder} is not a run folder: it must hold run.json and factorization.npz.{hint}"
         )
-    from manifactor.runs.record_form import misshapen  # only those who read a run need pydantic
+    from manifactor.runs.record_form import require_form  # only those who read a run need pydantic
 
     path = folder / "run.json"
     try:
@@ -192,19 +165,17 @@ def read_record(folder: Path) -> dict:
         if record["format"] != f"{FORMAT} run":
             raise ValueError("it is not a record of a run")
         version, versions = record["version"], record["versions"]
-        problem = misshapen(record)
+        if version == ARCHIVE_VERSION or not isinstance(versions, dict):
+            require_form(record)
     except KeyError as error:
         raise damaged(path, f"it lacks {error}") from error
     except (ValueError, TypeError, RecursionError) as error:
         raise damaged(path, error) from error
-    if version != ARCHIVE_VERSION and isinstance(versions, dict):
+    if version != ARCHIVE_VERSION:
         raise ValueError(
-            f"{path} has version {version}; this release reads version "
-            f"{ARCHIVE_VERSION}. Read it with manifactor "
-            f"{versions.get(FORMAT, 'of that time')}, or fit again."
+            f"{path} has version {version}; this release reads version {ARCHIVE_VERSION}. "
+            f"Read it with manifactor {versions.get(FORMAT, 'of that time')}, or fit again."
         )
-    if problem:
-        raise damaged(path, problem)
     return record
 
 

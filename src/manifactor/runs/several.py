@@ -8,7 +8,6 @@ from pathlib import Path
 from manifactor._support import __version__
 from manifactor._support.errors import one_line
 from manifactor._support.files import newest_change, real_path, remove
-from manifactor._support.threads import cores
 from manifactor._support.workers import Processes, Workers, ignored
 from manifactor.runs.archive import FORMAT, is_run
 from manifactor.runs.checkpoints import last_changed, other_fit
@@ -151,14 +150,10 @@ def _cells(*values: str) -> Row:
     return dict(zip(COLUMNS, values, strict=True))
 
 
-def forecast_side_by_side(
-    tasks: Sequence[Task], *, n_workers: int | None = None, n_cores: int | None = None
-) -> Cost:
+def forecast_side_by_side(tasks: Sequence[Task], *, n_workers: int) -> Cost:
     """Return what it costs to fit tasks side by side, each with one worker."""
-    count = n_workers or cores()
-    each = cores_of_worker(count, n_cores)
     pieces = []
     for name, task in named_tasks(tasks).items():
-        cost = task.forecast(task.open(), n_cores=each)
+        cost = task.forecast(task.open(), n_cores=cores_of_worker(n_workers))
         pieces.append(PartCost(name, cost.seconds, cost.memory))
-    return cost_of_pieces(pieces, n_workers=count)
+    return cost_of_pieces(pieces, n_workers=n_workers)

@@ -115,16 +115,13 @@ class AllViewsTask:
             )
         return particles, source
 
-    def forecast(
-        self, source: ImageSource, *, n_workers: int = 1, n_cores: int | None = None
-    ) -> Cost:
+    def forecast(self, source: ImageSource, *, n_workers: int = 1) -> Cost:
         """Return what the fit costs; refuse more than the machine's memory."""
         cost = forecast_all_views(
             len(source),
             source.shape[0],
             n_mates=len(point_group(self.options.symmetry)),
             n_workers=n_workers,
-            n_cores=n_cores,
         )
         if not cost.fits:
             raise MemoryError(
