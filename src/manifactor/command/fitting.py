@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -129,8 +130,7 @@ def _fit_one(task: Task, out: Path) -> None:
             f"--reuse must name the folder of an earlier run; {options.reuse} is not one."
         )
     opened = task.open()
-    for text in [*opened.notes, *_notes_on(opened)]:
-        note(text)
+    _note_surprises(opened)
     n_workers = _n_workers(options) if options.dry_run else 1
     cost = task.forecast(opened, n_workers=n_workers)
     on_device = options.device not in (None, "cpu") and not cost.device_memory
@@ -141,8 +141,7 @@ def _fit_one(task: Task, out: Path) -> None:
     _note_long_fit(cost, where)
     given = task.read(opened)
     _note_constant_columns(given)
-    work = partial(task.fit, given, out)
-    estimator, record = _with_checkpoints(out, options, work)
+    estimator, record = _with_checkpoints(out, options, partial(task.fit, given, out))
     # A stage has a time only if it was computed, and the search for neighbours is the first stage
     # that an earlier run can save.
     if options.reuse is not None and "neighbours" in estimator.timings_:
@@ -150,16 +149,15 @@ def _fit_one(task: Task, out: Path) -> None:
             f"nothing of {options.reuse} could be reused: its samples or settings differ. "
             "--fit-samples is one of these settings."
         )
-    _show_result(record, estimator, out=out, what="Coordinates of every sample")
+    _show_result(estimator, record, out, "sample")
 
 
 def _fit_all_views(options: FitOptions) -> None:
     """Fit particles of all views, or print what that would cost."""
     path = _one_file_of_particles(options)
-    out = Path(options.out or f"{path.with_suffix('').name}-run")
+    task, out = AllViewsTask(path, options), Path(options.out or f"{path.stem}-run")
     _require_outside([path], out)
     _require_usable_out(out, options)
-    task = AllViewsTask(path, options)
     if options.cluster is not None:
         # Workers may work in another folder.
         task, out = task.anywhere, out.absolute()
@@ -173,8 +171,7 @@ def _fit_all_views(options: FitOptions) -> None:
         _note_long_fit(task.forecast(source, n_workers=workers.count))
 
     work = partial(task.fit, particles, source, out)
-    estimator, record = _with_checkpoints(out, options, work, check=check)
-    _show_result(record, estimator, out=out, what="Coordinates of every particle")
+    _show_result(*_with_checkpoints(out, options, work, check=check), out, "particle")
 
 
 def _one_file_of_particles(options: FitOptions) -> Path:
@@ -185,12 +182,11 @@ def _one_file_of_particles(options: FitOptions) -> Path:
             "--all-views needs one STAR or .cs file of particles with angles; got "
             f"{' '.join(options.input)}."
         )
-    usual = FitOptions().values(*NOT_OF_ALL_VIEWS)
-    for name, value in options.values(*NOT_OF_ALL_VIEWS).items():
-        if value and value != usual[name]:
-            flag = flag_of(FitOptions.__dataclass_fields__[name])
+    for each in fields(options):
+        value = getattr(options, each.name)
+        if each.name in NOT_OF_ALL_VIEWS and value and value != each.default:
             raise ValueError(
-                f"{flag} does not go with --all-views, which uses the images, poses "
+                f"{flag_of(each)} does not go with --all-views, which uses the images, poses "
                 "and CTF of all particles. Leave it out."
             )
     return path
@@ -198,9 +194,9 @@ def _one_file_of_particles(options: FitOptions) -> Path:
 
 def _require_outside(inputs: Sequence[str | Path | None], out: Path) -> None:
     """Refuse an output folder that holds an input, which would be lost."""
-    for given in inputs:
-        path = None if given is None else real_path(Path(given))
-        if path is not None and real_path(out) in [path, *path.parents]:
+    for given in filter(None, inputs):
+        path = real_path(Path(given))
+        if real_path(out) in [path, *path.parents]:
             raise ValueError(
                 f"the input {given} lies in {out}, which the run would replace. "
                 "Choose another --out."
@@ -223,16 +219,17 @@ def _require_usable_out(out: Path, options: FitOptions) -> None:
         raise other_fit(folder, "they are of several inputs or views")
 
 
-def _notes_on(opened: Opened) -> Iterator[str]:
-    """Yield what may be a surprise about an input."""
+def _note_surprises(opened: Opened) -> None:
     particles, path = opened.particles, opened.path
+    for text in opened.notes:
+        note(text)
     # Without angles nothing shows whether the images are of one view, which the fit assumes: images
     # of several views differ mostly by the view.
     if isinstance(opened, UnreadImages) and particles is not None and particles.angles is None:
-        yield "the particles have no angles; all images are taken as one view."
+        note("the particles have no angles; all images are taken as one view.")
     # An archive may hold labels only: the name tells whether these are the samples.
     if path is not None and path.suffix.lower() == ".npz" and array_name(path) != "X":
-        yield f"the samples are {array_name(path)!r}, the only array of {path}."
+        note(f"the samples are {array_name(path)!r}, the only array of {path}.")
 
 
 def _note_constant_columns(given: Input) -> None:
@@ -252,12 +249,12 @@ def _note_constant_columns(given: Input) -> None:
         )
 
 
-def _show_result(record: dict, estimator: ManifoldFactorizer, *, out: Path, what: str) -> None:
+def _show_result(estimator: ManifoldFactorizer, record: dict, out: Path, what: str) -> None:
     """Print what was found, and where the coordinates and the details are."""
     found = [*all_views_lines(record), *about_particles(record)]
     show("\n".join([summary(record, estimator), *found, ""]))
-    parts = "coordinates/part-*.parquet"
-    show(f"{what}: {out / (parts if 'parts' in record else 'coordinates.csv')}.")
+    name = "coordinates/part-*.parquet" if "parts" in record else "coordinates.csv"
+    show(f"Coordinates of every {what}: {out / name}.")
     show(f"For the details, run: {shell_line('manifactor', 'report', out)}")
 
 
@@ -342,14 +339,20 @@ def _with_checkpoints(
 def _fit_views(tasks: Sequence[Task], out: Path, options: FitOptions) -> None:
     """Fit views at the same time and print one row for each."""
     require_new(out, mark=TABLE, overwrite=options.overwrite)
-    named, folder = named_tasks(tasks), checkpoint_folder(out)
+    named, folder, n_done = named_tasks(tasks), checkpoint_folder(out), 0
     # Workers first: without them, nothing that was kept is deleted. They are gone when it is said
     # what is left.
     with (
         _kept(folder, len(named)),
         chosen_workers(options.cluster, Processes(), device=options.device) as workers,
     ):
-        n_done = _start(named, folder, resume=options.resume)
+        if options.resume:
+            require_checkpoints(folder)
+            n_done = len(finished_rows(named, folder))
+            note(f"{n_done} of {len(named)} views are finished; continuing with the others.")
+        else:
+            _delete_checkpoints(folder)
+            folder.mkdir()
         with terminal.counted_pieces(len(named), "views", n_done=n_done) as report:
             rows = fit_side_by_side(named, folder, workers=workers, report=report)
     replace_folder(folder, out)
@@ -359,41 +362,25 @@ def _fit_views(tasks: Sequence[Task], out: Path, options: FitOptions) -> None:
     show(f"A run folder for each view, and this table as {TABLE}: {out}{failures}")
 
 
-def _start(tasks: dict[str, Task], folder: Path, *, resume: bool) -> int:
-    """Make the folder of the runs; return how many it already holds."""
-    if not resume:
-        _delete_checkpoints(folder)
-        folder.mkdir()
-        return 0
-    require_checkpoints(folder)
-    n_done = len(finished_rows(tasks, folder))
-    note(f"{n_done} of {len(tasks)} views are finished; continuing with the others.")
-    return n_done
-
-
 @contextmanager
 def _kept(folder: Path, total: int) -> Iterator[None]:
     """Keep the finished runs if anything stops the others; remove an empty folder."""
+
+    def left() -> str:
+        clear_away(folder)
+        n_done = len(finished_runs(folder))
+        if not n_done:
+            with suppress(OSError):
+                folder.rmdir()
+        kept = f"{n_done} of {total} views are finished and kept; repeat the command with --resume"
+        return f"{kept} to continue" if n_done else ""
+
     try:
-        with leaving(lambda: _left(folder, total)):
+        with leaving(left):
             yield
     except WorkersLost:
         # Its message says how to go on, which must be possible even now.
         raise
     except Exception:  # it is raised again
-        _left(folder, total)
+        left()
         raise
-
-
-def _left(folder: Path, total: int) -> str:
-    """Say which runs are left, and remove a folder in which there are none."""
-    clear_away(folder)
-    n_done = len(finished_runs(folder))
-    if not n_done:
-        with suppress(OSError):
-            folder.rmdir()
-        return ""
-    return (
-        f"{n_done} of {total} views are finished and kept; repeat the command with "
-        "--resume to continue"
-    )

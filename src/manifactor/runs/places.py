@@ -38,10 +38,10 @@ class Place:
         deviation: np.ndarray | None = None,
     ) -> "Place":
         """Return places of coordinates as people read them: a circle's in degrees."""
-        if topology != "circle":
-            return cls(values, topology, confidence, deviation)
-        spread = None if deviation is None else np.radians(deviation)
-        return cls(np.radians(values), topology, confidence, spread)
+        if topology == "circle":
+            values = np.radians(values)
+            deviation = None if deviation is None else np.radians(deviation)
+        return cls(values, topology, confidence, deviation)
 
     def __len__(self) -> int:
         return len(self.coordinate)
@@ -86,8 +86,19 @@ class Place:
         >>> Place(np.radians([5.0, 180.0, 355.0]), "circle").between(350, 10).tolist()
         [True, False, True]
         """
-        _require_range(self.topology, low, high)
-        return in_range(self.displayed, low, high, cyclic=self.topology == "circle")
+        cyclic = self.topology == "circle"
+        if self.topology == "other":
+            raise ValueError(
+                "a range needs a factor that is an interval or a circle; this one has more "
+                "dimensions. Select by its columns in coordinates.csv with --column."
+            )
+        possible = abs(low) <= 360 and abs(high) <= 360 if cyclic else 0 <= low <= high <= 1
+        if not possible:
+            what = "an interval must be two ascending numbers in [0, 1]"
+            if cyclic:
+                what = "a circle must be two numbers of degrees in [-360, 360]"
+            raise ValueError(f"the range of {what}; got {low:g} {high:g}.")
+        return in_range(self.displayed, low, high, cyclic=cyclic)
 
 
 # Numbers of samples, and their places on each factor.
@@ -103,28 +114,8 @@ def in_range(values: np.ndarray, low: float, high: float, *, cyclic: bool = Fals
         return np.ones(len(values), dtype=bool)
     if cyclic:
         low, high = low % 360, high % 360
-    if cyclic and low > high:
-        return (values >= low) | (values <= high)
-    return (values >= low) & (values <= high)
-
-
-def _require_range(topology: str, low: float, high: float) -> None:
-    if topology == "other":
-        raise ValueError(
-            "a range needs a factor that is an interval or a circle; this one has more "
-            "dimensions. Select by its columns in coordinates.csv with --column."
-        )
-    if topology == "interval" and not 0 <= low <= high <= 1:
-        raise ValueError(
-            "the range of an interval must be two ascending numbers in [0, 1]; got "
-            f"{low:g} {high:g}."
-        )
-    degrees = -360 <= low <= 360 and -360 <= high <= 360
-    if topology == "circle" and not degrees:
-        raise ValueError(
-            "the range of a circle must be two numbers of degrees in [-360, 360]; got "
-            f"{low:g} {high:g}."
-        )
+    above, below = values >= low, values <= high
+    return above | below if cyclic and low > high else above & below
 
 
 def fitted_places(fit) -> tuple[Place, ...]:
