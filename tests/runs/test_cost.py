@@ -15,8 +15,7 @@ from manifactor.runs.cost import (
     forecast_all_views,
     forecast_input,
 )
-from manifactor.runs.several import forecast_side_by_side
-from manifactor.runs.task import Task
+from manifactor.runs.task import Task, forecast_side_by_side
 from manifactor.spectral.forecast import Forecast
 from manifactor.tables.images import ImageSettings, unread_stack
 from manifactor.tables.reading import Input, UnreadTable, open_input

@@ -8,12 +8,10 @@ import zarr
 
 from manifactor import ManifoldFactorizer, datasets
 from manifactor._support.workers import Here
-from manifactor.runs import parts
+from manifactor.runs import folder
 from manifactor.runs.archive import save
-from manifactor.runs.folder import write_run
-from manifactor.runs.parts import part_ranges, place_in_parts
-from manifactor.runs.run import open_run
-from manifactor.runs.selection import select_from_parts
+from manifactor.runs.folder import part_ranges, place_in_parts, write_run
+from manifactor.runs.run import open_run, select_from_parts
 from manifactor.tables.stores import stored_table
 
 N = 2600
@@ -21,7 +19,7 @@ N = 2600
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr(parts, "MOST_ROWS", 1000)
+    monkeypatch.setattr(folder, "MOST_ROWS", 1000)
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +54,8 @@ def placed(fitted, tmp_path):
 
 
 def test_parts_are_whole_chunks_unless_these_are_too_large(monkeypatch):
-    monkeypatch.setattr(parts, "MOST_ROWS", 10)
-    monkeypatch.setattr(parts, "MOST_NUMBERS", 60)
+    monkeypatch.setattr(folder, "MOST_ROWS", 10)
+    monkeypatch.setattr(folder, "MOST_NUMBERS", 60)
     assert part_ranges(np.arange(0, 25, 4), 3) == [(0, 8), (8, 16), (16, 24)]
     assert part_ranges(np.array([0, 15, 30]), 3) == [(0, 15), (15, 30)]
     assert part_ranges(np.array([0, 25]), 3) == [(0, 10), (10, 25)]
@@ -79,7 +77,7 @@ def test_a_run_in_parts_has_the_places_of_all_samples(fitted, placed):
 
 
 def test_of_many_samples_some_are_shown(fitted, placed, monkeypatch):
-    monkeypatch.setattr(parts, "MOST_DRAWN", 90)
+    monkeypatch.setattr(folder, "MOST_DRAWN", 90)
     run = open_run(placed, some=True)
     assert run.drawn
     assert np.bincount(run.rows // 1000).tolist() == [34, 34, 20]
@@ -118,7 +116,7 @@ def test_a_selection_is_that_of_a_run_in_one_table(placed, tmp_path, suffix):
     if suffix == ".csv":
         samples = np.loadtxt(out, delimiter=",", skiprows=1)[:, 0]
     else:
-        samples = parts.extra("pyarrow.parquet").read_table(out)["sample"].to_numpy()
+        samples = folder.extra("pyarrow.parquet").read_table(out)["sample"].to_numpy()
     np.testing.assert_array_equal(samples, np.flatnonzero(inside))
 
 
@@ -134,7 +132,7 @@ def test_a_mistake_in_our_own_code_is_not_taken_for_damage(placed, monkeypatch):
     def mistaken(*_, **__):
         raise TypeError("ours")
 
-    monkeypatch.setattr(parts, "from_table", mistaken)
+    monkeypatch.setattr(folder, "from_table", mistaken)
     with pytest.raises(TypeError, match="ours"):
         open_run(placed, some=True)
 

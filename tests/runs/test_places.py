@@ -57,8 +57,8 @@ def test_a_table_gives_the_places_back(rng):
     assert list(table)[:4] == ["sample", "factor1", "factor1_confidence", "factor2_0"]
     assert table["sample"].tolist() == [7, 8, 9, 10, 11]
     columns = np.column_stack(list(table.values()))
-    topologies = [place.topology for place in places]
-    rows, back = from_table(Path("a.csv"), list(table), columns, topologies)
+    factors = [{"topology": place.topology} for place in places]
+    rows, back = from_table(Path("a.csv"), list(table), columns, factors)
     assert rows.tolist() == [7, 8, 9, 10, 11]
     for before, after in zip(places, back, strict=True):
         np.testing.assert_allclose(after.coordinate, before.coordinate, rtol=1e-9)

@@ -15,7 +15,9 @@ from typing import Any, Literal, NoReturn
 
 from manifactor._support import __version__
 from manifactor._support.files import is_half_replaced
-from manifactor._support.options import (
+from manifactor.command import EXIT_BAD_INPUT, terminal
+from manifactor.runs.options import (
+    FitOptions,
     add_options,
     argument,
     cluster_option,
@@ -28,8 +30,6 @@ from manifactor._support.options import (
     view,
     width_option,
 )
-from manifactor.command import EXIT_BAD_INPUT, terminal
-from manifactor.runs.options import FitOptions
 
 run_argument = partial(argument, "run folder written by manifactor fit", metavar="RUN", reads=True)
 overwrite_option = partial(option, default=False)

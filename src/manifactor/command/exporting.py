@@ -22,10 +22,8 @@ from manifactor.cryoem.all_views.volumes import (
     volumes_along,
 )
 from manifactor.cryoem.averages import places_along, write_averages
-from manifactor.runs.folder import read_record, read_run
-from manifactor.runs.parts import has_parts
-from manifactor.runs.run import Run, open_run
-from manifactor.runs.selection import select_from_parts, selected, selection
+from manifactor.runs.folder import has_parts, read_record, read_run
+from manifactor.runs.run import Run, open_run, select_from_parts, selected, selection
 from manifactor.tables.images import checked_width
 from manifactor.tables.stores import is_stored
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from manifactor._support.errors import shell_line
 from manifactor._support.files import real_path, replace_folder
-from manifactor._support.options import flag_of
 from manifactor._support.workers import Here, Processes, Workers, WorkersLost
 from manifactor.command import terminal
 from manifactor.command.outputs import chosen_workers, own, require_new
@@ -24,12 +23,12 @@ from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.archive import is_run, load
 from manifactor.runs.checkpoints import Checkpoints, other_fit, require_checkpoints
 from manifactor.runs.cost import Cost, Opened
-from manifactor.runs.folder import require_new_run
-from manifactor.runs.options import FitOptions
-from manifactor.runs.parts import FOLDER as PARTS_FOLDER
-from manifactor.runs.several import (
+from manifactor.runs.folder import PARTS_FOLDER, require_new_run
+from manifactor.runs.options import FitOptions, flag_of
+from manifactor.runs.task import (
     FAILED,
     TABLE,
+    Task,
     clear_away,
     finished_rows,
     finished_runs,
@@ -37,7 +36,6 @@ from manifactor.runs.several import (
     forecast_side_by_side,
     named_tasks,
 )
-from manifactor.runs.task import Task
 from manifactor.spectral.pipeline import kept_stages
 from manifactor.tables.files import array_name
 from manifactor.tables.images import UnreadImages

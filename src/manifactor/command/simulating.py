@@ -11,7 +11,6 @@ import numpy as np
 from manifactor import datasets
 from manifactor._support.errors import extra, shell_line
 from manifactor._support.files import whole_folder, write_whole
-from manifactor._support.options import flag_of
 from manifactor.command.arguments import (
     OF_ALL_VIEWS,
     OF_ONE_VIEW,
@@ -27,6 +26,7 @@ from manifactor.cryoem.averages import average, write_averages
 from manifactor.cryoem.simulate.writing import write_dataset, write_views
 from manifactor.runs.archive import is_run
 from manifactor.runs.folder import read_record, require_new_run
+from manifactor.runs.options import flag_of
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.task import Task
 from manifactor.scores import coordinate_correlation

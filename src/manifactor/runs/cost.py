@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.threads import cores
-from manifactor.runs.parts import most_rows
+from manifactor.runs.folder import most_rows
 from manifactor.spectral.forecast import DENSE_FLOPS, Forecast, as_duration, as_size
 from manifactor.tables.images import UnreadImages
 from manifactor.tables.reading import Input, UnreadTable

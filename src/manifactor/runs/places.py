@@ -1,6 +1,6 @@
 """Where every sample of a run lies on every factor: a record, a table, and bins along a factor."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from io import BytesIO
@@ -197,7 +197,7 @@ def from_table(
     path: Path,
     header: Sequence[str],
     columns: np.ndarray,
-    topologies: Sequence[str],
+    factors: Sequence[Mapping],
     *,
     below: float = np.inf,
 ) -> PlacedRows:
@@ -211,8 +211,8 @@ def from_table(
     try:
         rows = columns[:, header.index("sample")]
         places = [
-            _from_columns(f"factor{number}", header, columns, topology)
-            for number, topology in enumerate(topologies, start=1)
+            _from_columns(f"factor{number}", header, columns, factor["topology"])
+            for number, factor in enumerate(factors, start=1)
         ]
     except (ValueError, LookupError) as error:
         raise damaged(path, error) from error

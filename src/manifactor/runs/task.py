@@ -1,6 +1,9 @@
-"""One input of `fit`: some samples are drawn and fitted, all are placed, and a run is written."""
+"""Inputs of `fit`, one or several: some samples are drawn and fitted, all are placed."""
 
+import csv
 import shutil
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,29 +12,37 @@ from typing import Any
 import numpy as np
 
 from manifactor._support import __version__
-from manifactor._support.errors import shell_line
-from manifactor._support.files import newest_change, temporary, write_bytes
+from manifactor._support.errors import one_line, shell_line
+from manifactor._support.files import newest_change, real_path, remove, temporary, write_bytes
 from manifactor._support.parameters import Choice, choices_as_json, given, require_count
 from manifactor._support.stages import Stages, fingerprint
-from manifactor._support.workers import Here, Workers
+from manifactor._support.workers import Here, Processes, Workers, ignored
 from manifactor.cryoem.components import Components
 from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import FEWEST_SAMPLES, MOST_DRAWN, draw_count, draw_rows
-from manifactor.runs.archive import load, save
+from manifactor.runs.archive import FORMAT, is_run, load, save
 from manifactor.runs.checkpoints import (
     Checkpoints,
     InputState,
     input_state,
+    last_changed,
     other_fit,
     particle_file,
     warn_of_changes,
 )
 from manifactor.runs.confounders import confounder_records
-from manifactor.runs.cost import Cost, Opened, forecast_input, n_columns
-from manifactor.runs.folder import write_run
+from manifactor.runs.cost import (
+    Cost,
+    Opened,
+    PartCost,
+    cores_of_worker,
+    cost_of_pieces,
+    forecast_input,
+    n_columns,
+)
+from manifactor.runs.folder import PARTS_FOLDER, place_in_parts, read_record, write_run
 from manifactor.runs.options import FitOptions
-from manifactor.runs.parts import FOLDER, place_in_parts
 from manifactor.runs.places import Place, all_places, fitted_places
 from manifactor.spectral.neighbors import N_NEIGHBORS, chosen
 from manifactor.tables.columns import ColumnChoice
@@ -44,7 +55,7 @@ from manifactor.tables.reading import (
     open_input,
     read_opened,
 )
-from manifactor.tables.stores import StoredTable, in_parts, stored_table
+from manifactor.tables.stores import StoredTable, in_parts, is_stored, stored_table
 
 # Options that turn images into samples.
 OF_IMAGES = ("phase_flip", "mask_radius", "low_pass", "components", "standardise")
@@ -164,7 +175,7 @@ def fit_large(
         fit = fit_input(large, plan, stages=stages, callback=callback)[0]
         fit.rows_ = large.rows
         # Parts of another fit must not be taken for those of this one.
-        shutil.rmtree(work / FOLDER, ignore_errors=True)
+        shutil.rmtree(work / PARTS_FOLDER, ignore_errors=True)
         archive.unlink(missing_ok=True)
         write_bytes(known, key.encode())
         save(fit, archive)
@@ -173,7 +184,7 @@ def fit_large(
         n_parts = place_in_parts(
             archive,
             large.table,
-            work / FOLDER,
+            work / PARTS_FOLDER,
             workers=workers,
             report=lambda done: timing.report("places", min(done, 0.999)),
         )
@@ -321,7 +332,7 @@ class Task:
             fit, n_parts = fit_large(given, plan, work=work, key=key, stages=stages, **how)
             record = {**self._record(given, plan, fit, before), "parts": n_parts}
             warn_of_changes(before)
-            write_run(fit, out, record=record, parts=work / FOLDER, overwrite=overwrite)
+            write_run(fit, out, record=record, parts=work / PARTS_FOLDER, overwrite=overwrite)
         return fit, record
 
     def _record(
@@ -352,3 +363,148 @@ class Task:
             # What the plan says comes first.
             "choices": choices_as_json({**plan.choices, **fit.choices_, **plan.choices}),
         }
+
+
+# Several inputs or views fitted side by side, with a table of the results.
+
+COLUMNS = ("view", "particles", "verdict", "factors", "problem")
+TABLE = "views.csv"
+FAILED = "failed"
+# What the library raises for bad input; their messages need no name.
+EXPECTED = (ValueError, OSError, MemoryError)
+
+Row = dict[str, str]
+
+
+def named_tasks(tasks: Sequence[Task]) -> dict[str, Task]:
+    """Return tasks by distinct names; in RELION every job's file has the same one.
+
+    No name begins with a dot: hidden runs are unfinished ones, see `clear_away`.
+    """
+    names = [task.name.lstrip(".") for task in tasks]
+    if len(set(names)) < len(names):
+        folders = [real_path(task.path).parent.name.lstrip(".") for task in tasks]
+        names = [f"{folder}_{name}" for folder, name in zip(folders, names, strict=True)]
+    if len(set(names)) < len(names):
+        raise ValueError(
+            f"the inputs must have different names; got {', '.join(names)}. Rename them."
+        )
+    return dict(zip(names, tasks, strict=True))
+
+
+def finished_runs(folder: Path) -> list[Path]:
+    """Return the runs that a folder of unfinished work holds."""
+    found = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [path for path in found if is_run(path)]
+
+
+def finished_rows(tasks: Mapping[str, Task], folder: Path) -> dict[str, Row]:
+    """Return the rows of the tasks whose runs a folder already holds."""
+    clear_away(folder)
+    # A command that was stopped at its very end has left the table, too.
+    (folder / TABLE).unlink(missing_ok=True)
+    rows = {}
+    # Hidden files that could not be removed are none of ours.
+    for path in sorted(folder.glob("[!.]*")):
+        task = tasks.get(path.name)
+        if task is None or not _is_of(task, path):
+            raise other_fit(folder, f"{path.name} is of other inputs or settings")
+        rows[path.name] = _row(path)
+    return rows
+
+
+def clear_away(folder: Path) -> None:
+    """Remove what is hidden: unfinished runs of killed workers, files of a system."""
+    for path in folder.glob(".*"):
+        remove(path)
+
+
+def fit_side_by_side(
+    tasks: Mapping[str, Task],
+    folder: Path,
+    *,
+    workers: Workers = Processes(),
+    report: Callable[[float], None] = ignored,
+) -> list[Row]:
+    """Fit the tasks that a folder has no runs of, each into a run folder inside it.
+
+    A task that fails does not stop the others. Runs are written by the workers: what is finished is
+    kept if this process is stopped.
+    """
+    rows = finished_rows(tasks, folder)
+    further = [name for name in tasks if name not in rows]
+    jobs = [(tasks[name].anywhere, folder.absolute() / name) for name in further]
+    for found in workers.outcomes(_fit_row, jobs, report=report):
+        name = further[found.index]
+        rows[name] = found.result if found.error is None else _failed(name, found.error)
+    clear_away(folder)
+    ordered = [rows[name] for name in tasks]
+    if all(row["verdict"] == FAILED for row in ordered):
+        name, problem = ordered[0]["view"], ordered[0]["problem"]
+        raise ValueError(f"no view could be fitted; the first, {name}: {problem}")
+    with (folder / TABLE).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(ordered)
+    return ordered
+
+
+def _fit_row(task: Task, out: Path) -> Row:
+    """Fit a task and return its row of the table."""
+    # A worker may have written the run before it was lost, or before the command that it worked for
+    # was stopped.
+    if not (is_run(out) and _is_of(task, out)):
+        with warnings.catch_warnings(action="ignore"):
+            task.fit(task.read(), out, overwrite=is_run(out))
+    return _row(out)
+
+
+def _is_of(task: Task, run: Path) -> bool:
+    """Return whether a run is that of a task whose inputs have not changed."""
+    if not is_run(run):
+        return False
+    record = read_record(run)
+    written = newest_change(run / "run.json")
+    # What belongs to the input: other files, and those inside it.
+    inside = task.path if is_stored(task.path) else None
+    files = (inside, task.options.particles, task.options.ind)
+    return (
+        record.get("reproduce") == task.reproduce
+        and record.get("input_changed") == last_changed(task.path)
+        and record["versions"].get(FORMAT) == __version__
+        and all(newest_change(Path(path)) <= written for path in files if path is not None)
+    )
+
+
+def _row(run: Path) -> Row:
+    """Return the row of a run."""
+    record = read_record(run)
+    meanings = [found["meaning"] for found in record.get("confounders", [])]
+    return _cells(
+        run.name,
+        str(record["n_samples"]),
+        record["verdict"],
+        " x ".join(factor["topology"] for factor in record["factors"]),
+        "; ".join(meaning for meaning in meanings if meaning),
+    )
+
+
+def _failed(name: str, error: Exception) -> Row:
+    """Return the row of a task that failed."""
+    problem = one_line(error)
+    if not isinstance(error, EXPECTED) or not problem:
+        problem = f"{type(error).__name__}: {problem}"
+    return _cells(name, "", FAILED, "", problem)
+
+
+def _cells(*values: str) -> Row:
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def forecast_side_by_side(tasks: Sequence[Task], *, n_workers: int) -> Cost:
+    """Return what it costs to fit tasks side by side, each with one worker."""
+    pieces = []
+    for name, task in named_tasks(tasks).items():
+        cost = task.forecast(task.open(), n_cores=cores_of_worker(n_workers))
+        pieces.append(PartCost(name, cost.seconds, cost.memory))
+    return cost_of_pieces(pieces, n_workers=n_workers)
