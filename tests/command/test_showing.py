@@ -25,7 +25,7 @@ def test_simulate_fit_and_report_follow_each_other(data, folder, capsys):
 
 
 def test_a_page_that_cannot_be_written_is_refused_before_it_is_drawn(folder, capsys, monkeypatch):
-    monkeypatch.setattr("manifactor.command.showing.read_run", lambda _: ({}, None))
+    monkeypatch.setattr("manifactor.command.runs.read_run", lambda _: ({}, None))
     (folder / "run").mkdir()
     (folder / "old.html").touch()
     for line, message in [

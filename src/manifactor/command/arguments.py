@@ -376,7 +376,7 @@ GRAMMAR: dict[str, Grammar] = {
         ),
     ),
     "views": Grammar(
-        "showing",
+        "runs",
         ViewsOptions,
         "show from which directions particles are seen",
         "List the most populated viewing directions of particles with poses, draw a "
@@ -399,21 +399,21 @@ GRAMMAR: dict[str, Grammar] = {
         ),
     ),
     "report": Grammar(
-        "showing",
+        "runs",
         ReportOptions,
         "describe a run in words, and write RUN/report.html",
         "Print a description of a run, and write a page with figures to "
         "RUN/report.html, or to another file.",
     ),
     "explore": Grammar(
-        "showing",
+        "runs",
         ExploreOptions,
         "look at a run in the browser and select samples",
         "Serve a local web page on a run: move along factors, see the average images, "
         "select samples and save them. Ctrl-C stops the server.",
     ),
     "select": Grammar(
-        "exporting",
+        "runs",
         SelectOptions,
         "write the samples in a range of a factor, for other programs",
         "Write the samples whose coordinates lie in the given ranges, or all others, "
@@ -425,7 +425,7 @@ GRAMMAR: dict[str, Grammar] = {
         ),
     ),
     "average": Grammar(
-        "exporting",
+        "runs",
         AverageOptions,
         "average images or volumes along a factor, or on the grid of two",
         "Average the images or volumes of a run in bins along a factor, or on the grid "
@@ -433,7 +433,7 @@ GRAMMAR: dict[str, Grammar] = {
         _examples("average run --factor 1 --match"),
     ),
     "export": Grammar(
-        "exporting",
+        "runs",
         ExportOptions,
         "write files and commands for programs that reconstruct volumes",
         "Write the files with which another program computes volumes along a factor, "

@@ -192,7 +192,7 @@ def _one_file_of_particles(options: FitOptions) -> Path:
 
 def _require_outside(inputs: Sequence[str | Path | None], out: Path) -> None:
     """Refuse an output folder that holds an input, which would be lost."""
-    for given in filter(None, inputs):
+    for given in [each for each in inputs if each is not None]:
         path = real_path(Path(given))
         if real_path(out) in [path, *path.parents]:
             raise ValueError(

@@ -9,7 +9,7 @@ be missing, so that archives of earlier releases can be read.
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from numbers import Real
@@ -66,25 +66,24 @@ def pack(value, name: str, arrays: dict[str, np.ndarray]) -> dict:
 
     Its arrays go into `arrays`, under names that say where they belong.
     """
+
+    def packed(items: Iterable[tuple[Any, Any]]) -> dict:
+        return {key: pack(item, f"{name}/{key}", arrays) for key, item in items}
+
     if isinstance(value, np.ndarray):
         arrays[name] = value.astype(str) if value.dtype == object else value
         return {"array": name}
     if sp.issparse(value):
-        parts = {part: pack(getattr(value, part), f"{name}/{part}", arrays) for part in CSR_PARTS}
-        return {"csr": parts, "shape": list(value.shape)}
+        parts = ((part, getattr(value, part)) for part in CSR_PARTS)
+        return {"csr": packed(parts), "shape": list(value.shape)}
     if dataclasses.is_dataclass(value):
-        fields = {
-            field.name: pack(getattr(value, field.name), f"{name}/{field.name}", arrays)
-            for field in dataclasses.fields(value)
-            if field.name not in UNSAVED
-        }
+        names = [each.name for each in dataclasses.fields(value) if each.name not in UNSAVED]
+        fields = packed((each, getattr(value, each)) for each in names)
         return {"record": type(value).__name__, "fields": fields}
     if isinstance(value, dict):
-        items = value.items()
-        return {"dict": {key: pack(item, f"{name}/{key}", arrays) for key, item in items}}
+        return {"dict": packed(value.items())}
     if isinstance(value, tuple | list):
-        packed = [pack(item, f"{name}/{i}", arrays) for i, item in enumerate(value)]
-        return {"tuple": packed}
+        return {"tuple": list(packed(enumerate(value)).values())}
     if not isinstance(value, str | bool | np.bool_ | Real | None):
         raise TypeError(f"`{name}` cannot be archived; got {type(value).__name__}.")
     return {"value": value}
@@ -170,7 +169,7 @@ def fits(value: Any, hint: Any) -> bool:
         if not isinstance(value, tuple):
             return False
         if inner[-1] is Ellipsis:
-            return all(fits(item, inner[0]) for item in value)
+            inner = inner[:1] * len(value)
         return len(value) == len(inner) and all(map(fits, value, inner))
     if origin is not None:
         return isinstance(value, Mapping) and all(

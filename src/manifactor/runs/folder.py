@@ -319,7 +319,7 @@ def drawn_places(run: Path, record: dict) -> PlacedRows:
         count = int(min(1.0, share) * len(rows))
         some = np.sort(rng.choice(len(rows), count, replace=False))
         parts.append((rows[some], *(place[some] for place in places)))
-    rows, *factors = zip(*parts, strict=True)
+    numbers, *factors = zip(*parts, strict=True)
     joined = (
         Place(
             np.concatenate([place.coordinate for place in factor]),
@@ -328,7 +328,7 @@ def drawn_places(run: Path, record: dict) -> PlacedRows:
         )
         for factor in factors
     )
-    return np.concatenate(rows), tuple(joined)
+    return np.concatenate(numbers), tuple(joined)
 
 
 def _part_files(run: Path, record: dict) -> list[Path]:

@@ -98,7 +98,8 @@ def _read_as(kind: Any) -> dict[str, Any]:
     >>> list(_read_as(Literal["no", "yes"]).values()), list(_read_as(tuple[int, ...]))
     ([['no', 'yes']], ['type'])
     """
-    parts, words = [kind], []
+    parts: list[Any] = [kind]
+    words: list[str] = []
     for part in parts:  # which grows
         inner = get_args(part)
         if get_origin(part) is Literal:

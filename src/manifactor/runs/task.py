@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -83,19 +82,20 @@ class FitPlan:
 def plan_fit(samples: Opened, options: FitOptions) -> FitPlan:
     """Return which samples to fit and how, before anything is computed."""
     parameters = {**options.parameters, "random_state": options.seed}
-    unread = isinstance(samples, UnreadImages)
     components = samples.components if isinstance(samples, Input) else None
     # Of a table or of volumes, samples are not made of images.
-    of_images = samples.view is not None if unread else isinstance(components, Components)
+    of_images = isinstance(components, Components)
+    if isinstance(samples, UnreadImages):
+        of_images = samples.view is not None
+        parameters["preparation"] = "none"
     rows, how_many = _draw(samples, options, of_images=of_images)
     choices = {"samples fitted": how_many}
     if of_images and options.n_neighbors == "auto":
         near = choices["neighbours"] = _neighbors_of_images(len(rows))
         parameters["n_neighbors"] = near.value
-    if unread or components is not None:
-        parameters["preparation"] = "none"
     if components is not None:
         # Noise was already removed from the images or volumes.
+        parameters["preparation"] = "none"
         text = f"noise is removed where the input is read: {components}"
         choices["preparation"] = Choice("principal components", text)
     return FitPlan(rows, ManifoldFactorizer(**parameters), choices)
@@ -124,9 +124,9 @@ def _draw(samples: Opened, options: FitOptions, *, of_images: bool) -> tuple[np.
         # These were drawn already.
         count, rows = n_samples, np.arange(n_samples)
     else:
-        known = {"auto": most, "all": max(n_samples, FEWEST_SAMPLES)}
-        count = known.get(str(asked), asked)
-        count = require_count("fit_samples", count, low=FEWEST_SAMPLES, high=10**9)
+        usual: dict[str, object] = {"auto": most, "all": max(n_samples, FEWEST_SAMPLES)}
+        wanted = usual.get(str(asked), asked)
+        count = require_count("fit_samples", wanted, low=FEWEST_SAMPLES, high=10**9)
         if count >= n_samples:
             every = Choice("all", f"there are no more than {most:,}")
             return np.arange(n_samples), every if asked == "auto" else given("all")
@@ -152,44 +152,23 @@ def fit_input(
     return fit, fitted_places(fit) if everything else all_places(fit, samples.samples)
 
 
-def fit_large(
-    large: LargeInput,
-    plan: FitPlan,
-    *,
-    work: Path,
-    key: str,
-    stages: Stages | None = None,
-    callback=None,
-    workers: Workers = Here(),
-) -> tuple[ManifoldFactorizer, int]:
-    """Fit the samples that were drawn, and place all samples of the table in parts.
-
-    The folder `work` keeps the fit, with a key that tells whether it can be resumed.
-    """
-    archive, known = work / "fit.npz", work / "fit.key"
+def _fitted_once(
+    large: LargeInput, plan: FitPlan, archive: Path, key: str, **how
+) -> ManifoldFactorizer:
+    """Return the fit of an archive, which a key tells to be this one; else fit and write it."""
+    known = archive.with_suffix(".key")
     if known.is_file() and archive.is_file():
         if known.read_text(encoding="utf-8") != key:
-            raise other_fit(work)
-        fit = load(archive)
-    else:
-        fit = fit_input(large, plan, stages=stages, callback=callback)[0]
-        fit.rows_ = large.rows
-        # Parts of another fit must not be taken for those of this one.
-        shutil.rmtree(work / PARTS_FOLDER, ignore_errors=True)
-        archive.unlink(missing_ok=True)
-        write_bytes(known, key.encode())
-        save(fit, archive)
-    timing = (stages or Stages()).start(callback)
-    with timing.timed("places"):
-        n_parts = place_in_parts(
-            archive,
-            large.table,
-            work / PARTS_FOLDER,
-            workers=workers,
-            report=lambda done: timing.report("places", min(done, 0.999)),
-        )
-    fit.timings_ = {**fit.timings_, **timing.timings}
-    return fit, n_parts
+            raise other_fit(archive.parent)
+        return load(archive)
+    fit = fit_input(large, plan, **how)[0]
+    fit.rows_ = large.rows
+    # Parts of another fit must not be taken for those of this one.
+    shutil.rmtree(archive.with_name(PARTS_FOLDER), ignore_errors=True)
+    archive.unlink(missing_ok=True)
+    write_bytes(known, key.encode())
+    save(fit, archive)
+    return fit
 
 
 @dataclass(frozen=True)
@@ -290,10 +269,10 @@ class Task:
         given.require_values()
         before = input_state([self.path, self.options.particles, self.options.ind])
         plan = plan_fit(given, self.options)
-        how: dict[str, Any] = {"stages": stages, "callback": callback}
         if isinstance(given, LargeInput):
-            return self._fit_large(given, plan, out, before, overwrite, workers=workers, **how)
-        fit, places = fit_input(given, plan, **how)
+            how = {"stages": stages, "callback": callback, "workers": workers}
+            return self._fit_large(given, plan, out, before, overwrite=overwrite, **how)
+        fit, places = fit_input(given, plan, stages=stages, callback=callback)
         record = self._record(given, plan, fit, before)
         files: dict[str, bytes] = {}
         if given.particles is not None:
@@ -305,8 +284,15 @@ class Task:
             )
             files = particle_file(given.particles, places, before)
         warn_of_changes(before)
-        content = {"places": places, "rows": given.rows, "files": files}
-        write_run(fit, out, record=record, overwrite=overwrite, **content)
+        write_run(
+            fit,
+            out,
+            record=record,
+            places=places,
+            rows=given.rows,
+            files=files,
+            overwrite=overwrite,
+        )
         return fit, record
 
     def _fit_large(
@@ -315,10 +301,11 @@ class Task:
         plan: FitPlan,
         out: Path,
         before: InputState,
-        overwrite: bool,
         *,
+        overwrite: bool,
         stages: Stages | None,
-        **how,
+        callback,
+        workers: Workers,
     ) -> tuple[ManifoldFactorizer, dict]:
         """Fit what was drawn, place all in parts, and write the run folder."""
         table = given.table
@@ -326,13 +313,22 @@ class Task:
         key = fingerprint(__version__, self.arguments, *state)
         # Checkpoints keep the parts after a failure. Others lie beside the future run folder, so
         # that workers can read and write them.
-        kept = isinstance(stages, Checkpoints)
-        with nullcontext(stages.folder) if kept else temporary(out, folder=True) as work:
+        beside = temporary(out, folder=True)
+        with nullcontext(stages.folder) if isinstance(stages, Checkpoints) else beside as work:
             work.mkdir(exist_ok=True)
-            fit, n_parts = fit_large(given, plan, work=work, key=key, stages=stages, **how)
+            archive, parts = work / "fit.npz", work / PARTS_FOLDER
+            fit = _fitted_once(given, plan, archive, key, stages=stages, callback=callback)
+            timing = (stages or Stages()).start(callback)
+
+            def report(done: float) -> None:
+                timing.report("places", min(done, 0.999))
+
+            with timing.timed("places"):
+                n_parts = place_in_parts(archive, table, parts, workers=workers, report=report)
+            fit.timings_ = {**fit.timings_, **timing.timings}
             record = {**self._record(given, plan, fit, before), "parts": n_parts}
             warn_of_changes(before)
-            write_run(fit, out, record=record, parts=work / PARTS_FOLDER, overwrite=overwrite)
+            write_run(fit, out, record=record, parts=parts, overwrite=overwrite)
         return fit, record
 
     def _record(
