@@ -16,7 +16,7 @@ def test_results_go_to_standard_output_and_all_else_to_standard_error(capsys):
     terminal.show("found")
     terminal.note("slow")
     terminal.error("wrong\n  input")
-    terminal.interrupted("nothing is left.")
+    terminal.report("interrupted; ", "nothing is left.")
     captured = capsys.readouterr()
     assert captured.out == "found\n"
     assert captured.err.splitlines() == [

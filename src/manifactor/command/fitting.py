@@ -74,7 +74,23 @@ def fit(options: FitOptions) -> None:
             "--all-views, or leave it out."
         )
     tasks = tasks_of(options)
-    _require_compatible(options, tasks)
+    if len(tasks) > 1 and options.reuse:
+        raise ValueError(
+            "--reuse works with one input and one view; "
+            f"got {len(tasks)}. Remove the option, or fit the views one by one."
+        )
+    divided = len(tasks) > 1 or in_parts(tasks[0].path, options.coordinates)
+    if options.cluster is not None and not divided:
+        raise ValueError(
+            "--cluster divides several inputs or views, particles of --all-views, or "
+            "the rows of a large table among workers; this is one fit, which runs in "
+            "one process on all cores. Leave it out."
+        )
+    if options.resume and options.reuse:
+        raise ValueError(
+            "--resume continues this run and --reuse starts from another one; "
+            "pass only one of them."
+        )
     # Absolute, since "." and ".." have no name; a link keeps its own.
     first = Path(os.path.abspath(tasks[0].path))
     out = Path(options.out or f"{first.stem}-run")
@@ -96,27 +112,6 @@ def tasks_of(options: FitOptions) -> list[Task]:
     """Return one task for each input and view."""
     views = options.view or (None,)
     return [Task(Path(path), options, view) for path in options.input for view in views]
-
-
-def _require_compatible(options: FitOptions, tasks: Sequence[Task]) -> None:
-    """Refuse options that exclude each other."""
-    if len(tasks) > 1 and options.reuse:
-        raise ValueError(
-            "--reuse works with one input and one view; "
-            f"got {len(tasks)}. Remove the option, or fit the views one by one."
-        )
-    divided = len(tasks) > 1 or in_parts(tasks[0].path, options.coordinates)
-    if options.cluster is not None and not divided:
-        raise ValueError(
-            "--cluster divides several inputs or views, particles of --all-views, or "
-            "the rows of a large table among workers; this is one fit, which runs in "
-            "one process on all cores. Leave it out."
-        )
-    if options.resume and options.reuse:
-        raise ValueError(
-            "--resume continues this run and --reuse starts from another one; "
-            "pass only one of them."
-        )
 
 
 def _fit_one(task: Task, out: Path) -> None:
@@ -269,8 +264,8 @@ def _show_cost(cost: Cost, where: str = "", *, of: str = "part") -> None:
     """Print the cost of a fit, and that of each of its parts, or views."""
     dominant = ""
     if of == "part":
-        share = cost.longest.seconds / cost.seconds
-        dominant = f", {share:.0%} of it {cost.longest.name}"
+        longest = max(cost.parts, key=lambda part: part.seconds)
+        dominant = f", {longest.seconds / cost.seconds:.0%} of it {longest.name}"
     show(f"The fit will take {cost}{where}{dominant}.\n", alone=True)
     show(aligned(cost.as_rows(of)), alone=True)
 

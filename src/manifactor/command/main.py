@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # A terminal that was closed, which sends SIGHUP, takes no more lines.
         with suppress(OSError):
             left = str(stop) or "no partial output was left"
-            terminal.interrupted(f"{left}.", how=signals.how(stop))
+            terminal.report(f"{signals.how(stop)}; ", f"{left}.")
         return 128 + signals.signal_of(stop)
     except BrokenPipeError:
         # Whoever reads the output has seen enough, as `head` has.

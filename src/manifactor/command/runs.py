@@ -76,8 +76,14 @@ def reported_volumes(run: Run) -> Iterator[Stages]:
 
 def select(options: SelectOptions) -> None:
     """Write the samples in ranges of factors."""
-    ranges = _ranges(options)
-    out = Path(options.out)
+    factors, bounds, out = options.factor, options.range, Path(options.out)
+    if len(factors) != len(bounds):
+        raise ValueError(
+            "every --factor needs its own --range; "
+            f"got {len(factors)} --factor and {len(bounds)} --range."
+        )
+    # The first --range belongs to the first --factor.
+    ranges = [(factor, *ends) for factor, ends in zip(factors, bounds, strict=True)]
     require_new(out, overwrite=options.overwrite)
     columns, least = _column_ranges(options), options.min_confidence
     how: dict[str, Any] = {
@@ -95,17 +101,6 @@ def select(options: SelectOptions) -> None:
     chosen = selected(run, ranges, **how)
     write_bytes(out, selection(run, chosen, out.suffix.lower()))
     show(f"{out}: {len(chosen)} of {len(run.rows)} samples")
-
-
-def _ranges(options: SelectOptions) -> list[tuple[int, float, float]]:
-    """Pair each factor with its range."""
-    factors, bounds = options.factor, options.range
-    if len(factors) != len(bounds):
-        raise ValueError(
-            "every --factor needs its own --range; "
-            f"got {len(factors)} --factor and {len(bounds)} --range."
-        )
-    return [(factor, *ends) for factor, ends in zip(factors, bounds, strict=True)]
 
 
 def _column_ranges(options: SelectOptions) -> list[tuple[str, float, float]]:
@@ -281,7 +276,11 @@ def explore(options: ExploreOptions) -> None:
             note(f"no volumes along the factors: {shown.why}")
         scene = scene_of(run, fit, shown)
         warm_up(scene)
-        _show_address(bound.getsockname()[1], token)
+        port = bound.getsockname()[1]
+        show(f"Open in a browser on this machine: http://127.0.0.1:{port}/?token={token}")
+        tunnel = f"ssh -L {port}:127.0.0.1:{port} {_user()}@{gethostname()}"
+        show(f"From another machine, first run there: {tunnel}")
+        show("Stop with Ctrl-C.")
         try:
             with signals.answered_inside():
                 serve(application(scene, token, folder=folder), bound)
@@ -290,13 +289,6 @@ def explore(options: ExploreOptions) -> None:
             if signals.signal_of(stop) != SIGINT:
                 raise
     show("Stopped.")
-
-
-def _show_address(port: int, token: str) -> None:
-    show(f"Open in a browser on this machine: http://127.0.0.1:{port}/?token={token}")
-    tunnel = f"ssh -L {port}:127.0.0.1:{port} {_user()}@{gethostname()}"
-    show(f"From another machine, first run there: {tunnel}")
-    show("Stop with Ctrl-C.")
 
 
 def _user() -> str:

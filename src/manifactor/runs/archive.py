@@ -104,6 +104,14 @@ def unpack(tree: dict, stored) -> Any:
     return tree["value"]
 
 
+def _checked(tree: dict, stored, hint: Any, name: str) -> Any:
+    """Return the value of a tree; refuse one that is not of the type that is declared."""
+    value = unpack(tree, stored)
+    if not fits(value, hint):
+        raise BrokenRecord(f"{name} has another type")
+    return value
+
+
 def _matrix(tree: dict, stored) -> sp.csr_array:
     parts = tuple(unpack(tree["csr"][part], stored) for part in CSR_PARTS)
     matrix = sp.csr_array(parts, shape=tuple(tree["shape"]))
@@ -121,9 +129,8 @@ def _record(tree: dict, stored):
     fields = {}
     for name, hint in _hints(kind).items():
         if name in tree["fields"]:
-            fields[name] = unpack(tree["fields"][name], stored)
-            if not fits(fields[name], hint):
-                raise BrokenRecord(f"{kind.__name__}.{name} has another type")
+            name_in_full = f"{kind.__name__}.{name}"
+            fields[name] = _checked(tree["fields"][name], stored, hint, name_in_full)
     if kind is NeighborGraph:
         fields["search"] = None
     return kind(**fields)
@@ -293,10 +300,11 @@ def _unpacked(manifest: dict, stored) -> tuple[Any, dict[str, Any]]:
         if name in known
     }
     tree = manifest["fitted"]
-    fitted = {name: unpack(tree[name], stored) for name in FITTED if name in tree}
-    for name, value in fitted.items():
-        if not fits(value, FITTED[name]):
-            raise BrokenRecord(f"{name} has another type")
+    fitted = {
+        name: _checked(tree[name], stored, hint, name)
+        for name, hint in FITTED.items()
+        if name in tree
+    }
     main = "diffusion_" if type(fit) is DiffusionMap else "factorization_"
     if fitted.get(main) is None:
         raise BrokenRecord("the estimator was not fitted")
@@ -317,10 +325,7 @@ def read_tree(path: Path, kind: Any = Any):
         manifest, arrays = _read(path)
         if manifest["version"] != ARCHIVE_VERSION:
             raise BrokenRecord("it has another version")
-        value = unpack(manifest["value"], arrays)
-        if not fits(value, kind):
-            raise BrokenRecord("it holds something else")
-    return value
+        return _checked(manifest["value"], arrays, kind, "it")
 
 
 def _write(path: Path, manifest: dict, arrays: dict[str, np.ndarray]) -> None:

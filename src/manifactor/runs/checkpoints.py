@@ -1,13 +1,11 @@
-"""What may happen during a long fit: its input changes, or it is stopped and resumed later.
+"""Stages of a long fit on disk, so that a fit that was stopped can be resumed.
 
-Stages that took long are written to a folder beside the future run, and read by `--resume`.
+They are written to a folder beside the future run, and read by `--resume`.
 """
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,99 +16,9 @@ from manifactor._support.parameters import Choice
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers, ignored
 from manifactor.cryoem.all_views.principal import PrincipalVolumes
-from manifactor.cryoem.files.formats import particles_with
-from manifactor.cryoem.files.particles import Particles
 from manifactor.runs.archive import read_tree, write_tree
-from manifactor.runs.places import Place, coordinate_columns
 from manifactor.spectral.neighbors import NeighborGraph
 from manifactor.spectral.pipeline import Walk, settled_stage
-
-# Time of the last change in nanoseconds, and bytes; None for what does not exist.
-FileState = tuple[int, int] | None
-
-
-class InputWarning(UserWarning):
-    """The input was changed or deleted while it was fitted."""
-
-
-def last_changed(path: Path) -> str:
-    """Return when a file or folder was last changed, to the second."""
-    return _as_date(path.stat().st_mtime_ns)
-
-
-def _as_date(nanoseconds: int) -> str:
-    date = datetime.fromtimestamp(nanoseconds // 10**9, UTC)
-    return date.isoformat(timespec="seconds")
-
-
-@dataclass(frozen=True)
-class InputState:
-    """The files of an input as they were at a time."""
-
-    files: dict[Path, FileState]  # the input first
-
-    @property
-    def record(self) -> dict[str, str]:
-        """The entry of run.json."""
-        state = next(iter(self.files.values()))
-        return {} if state is None else {"input_changed": _as_date(state[0])}
-
-    @property
-    def changed(self) -> list[Path]:
-        """Files that are others by now, or gone."""
-        return [path for path, state in self.files.items() if _state_of(path) != state]
-
-
-def input_state(files: Sequence[Path | str | None]) -> InputState:
-    """Return the files of an input, those that are given, as they are now."""
-    given = [Path(path) for path in files if path is not None]
-    return InputState({path: _state_of(path) for path in given})
-
-
-def _state_of(path: Path) -> FileState:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
-
-
-def warn_of_changes(state: InputState) -> None:
-    """Warn of files that are no longer those that the fit started with.
-
-    A fit that is finished is worth more than an error.
-    """
-    for path in state.changed:
-        text = f"{path} was removed while it was fitted."
-        if path.exists():
-            text = (
-                f"{path} was changed while it was fitted; the run may be of both versions. "
-                "Fit again if its content is another."
-            )
-        warn_caller(text, InputWarning)
-
-
-def particle_file(
-    particles: Particles, places: Sequence[Place], before: InputState
-) -> dict[str, bytes]:
-    """Return the file of a run's particles with their places, by its name.
-
-    Nothing, with a warning, if their own file is not as it was before the fit: it would be read
-    again.
-    """
-    suffix = particles.path.suffix.lower()
-    name = f"particles{suffix}"
-    if particles.path in before.changed:
-        warn_caller(
-            f"{name} of the run was not written, since {particles.path} is no longer "
-            "what was fitted.",
-            InputWarning,
-        )
-        return {}
-    return {name: particles_with(particles, coordinate_columns(places, suffix))}
-
-
-# Stages of a long fit on disk, so that a fit that was stopped can be resumed.
 
 Result = TypeVar("Result")
 

@@ -44,11 +44,6 @@ class Cost(Forecast):
     n_workers: int = 1  # how many workers share the work; with one, this process does it all
     worker_memory: float = 0.0  # bytes of each worker; 0 without any
 
-    @property
-    def longest(self) -> PartCost:
-        """The part that takes most of the time."""
-        return max(self.parts, key=lambda part: part.seconds)
-
     def __str__(self) -> str:
         if not self.worker_memory:
             return super().__str__()

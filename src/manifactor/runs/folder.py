@@ -3,8 +3,9 @@
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from functools import lru_cache
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,11 @@ import scipy
 import sklearn
 
 from manifactor._support import __version__
-from manifactor._support.errors import extra
+from manifactor._support.errors import extra, warn_caller
 from manifactor._support.files import is_half_replaced, require_place, whole_folder, write_whole
 from manifactor._support.workers import Here, Workers, ignored
+from manifactor.cryoem.files.formats import particles_with
+from manifactor.cryoem.files.particles import Particles
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.factorizer import Locator
 from manifactor.factoring.judging.criteria import CRITERIA
@@ -25,6 +28,7 @@ from manifactor.runs.places import (
     Place,
     PlacedRows,
     as_places,
+    coordinate_columns,
     damaged,
     fitted_places,
     from_table,
@@ -60,6 +64,96 @@ def run_evidence(fit: ManifoldFactorizer, record: Mapping) -> Evidence:
         test = drift.judge(min(known.values()), drifting=", ".join(failed))
         evidence = evidence.with_test(test)
     return evidence
+
+
+# The files of an input, which may change while they are fitted.
+
+# Time of the last change in nanoseconds, and bytes; None for what does not exist.
+FileState = tuple[int, int] | None
+
+
+class InputWarning(UserWarning):
+    """The input was changed or deleted while it was fitted."""
+
+
+def last_changed(path: Path) -> str:
+    """Return when a file or folder was last changed, to the second."""
+    return _as_date(path.stat().st_mtime_ns)
+
+
+def _as_date(nanoseconds: int) -> str:
+    date = datetime.fromtimestamp(nanoseconds // 10**9, UTC)
+    return date.isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True)
+class InputState:
+    """The files of an input as they were at a time."""
+
+    files: dict[Path, FileState]  # the input first
+
+    @property
+    def record(self) -> dict[str, str]:
+        """The entry of run.json."""
+        state = next(iter(self.files.values()))
+        return {} if state is None else {"input_changed": _as_date(state[0])}
+
+    @property
+    def changed(self) -> list[Path]:
+        """Files that are others by now, or gone."""
+        return [path for path, state in self.files.items() if _state_of(path) != state]
+
+
+def input_state(files: Sequence[Path | str | None]) -> InputState:
+    """Return the files of an input, those that are given, as they are now."""
+    given = [Path(path) for path in files if path is not None]
+    return InputState({path: _state_of(path) for path in given})
+
+
+def _state_of(path: Path) -> FileState:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def warn_of_changes(state: InputState) -> None:
+    """Warn of files that are no longer those that the fit started with.
+
+    A fit that is finished is worth more than an error.
+    """
+    for path in state.changed:
+        text = f"{path} was removed while it was fitted."
+        if path.exists():
+            text = (
+                f"{path} was changed while it was fitted; the run may be of both versions. "
+                "Fit again if its content is another."
+            )
+        warn_caller(text, InputWarning)
+
+
+def particle_file(
+    particles: Particles, places: Sequence[Place], before: InputState
+) -> dict[str, bytes]:
+    """Return the file of a run's particles with their places, by its name.
+
+    Nothing, with a warning, if their own file is not as it was before the fit: it would be read
+    again.
+    """
+    suffix = particles.path.suffix.lower()
+    name = f"particles{suffix}"
+    if particles.path in before.changed:
+        warn_caller(
+            f"{name} of the run was not written, since {particles.path} is no longer "
+            "what was fitted.",
+            InputWarning,
+        )
+        return {}
+    return {name: particles_with(particles, coordinate_columns(places, suffix))}
+
+
+# The folder.
 
 
 def write_run(
@@ -277,18 +371,14 @@ def place_part(archive: Path, table: StoredTable, start: int, stop: int, target:
     locator = _locator(archive, archive.stat().st_mtime_ns, table.n_samples)
     placed = locator(table.read(start, stop), start)
     places = as_places(locator.estimator, placed)
-    write_whole(target, lambda file: _write_part(places, np.arange(start, stop), file))
+    columns = extra("pyarrow").table(table_columns(places, np.arange(start, stop)))
+    write_whole(target, partial(extra("pyarrow.parquet").write_table, columns))
 
 
 @lru_cache(maxsize=1)
 def _locator(archive: Path, changed: int, n_new: int) -> Locator:
     """Return what places samples; a worker reads the fit once, not for each part."""
     return load(archive).locator(n_new)
-
-
-def _write_part(places: tuple[Place, ...], rows: np.ndarray, file) -> None:
-    table = extra("pyarrow").table(table_columns(places, rows))
-    extra("pyarrow.parquet").write_table(table, file)
 
 
 def has_parts(run: Path) -> bool:

@@ -19,12 +19,12 @@ from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import STACK_SUFFIXES, ImageSource, volume_series
 from manifactor.cryoem.files.star import particle_block, read_star
 from manifactor.cryoem.one_view import View, can_weigh
-from manifactor.runs.checkpoints import last_changed
 from manifactor.runs.folder import (
     PARTS_FOLDER,
     drawn_places,
     each_part,
     has_parts,
+    last_changed,
     read_places,
     read_record,
 )
@@ -71,7 +71,11 @@ class Run:
                 "ORIGINAL.star or ORIGINAL.cs. `manifactor select` needs none to write "
                 ".csv, .parquet or .pkl."
             )
-        everything = self._all_particles
+        # All particles of the file, or those that a job's results were joined with.
+        path = Path(self.record["particles"])
+        is_cs = {self.input.suffix.lower(), path.suffix.lower()} == {".cs"}
+        joined = is_cs and real_path(path) != real_path(self.input)
+        everything = self.choice.read(path, results=self.input if joined else None)
         position = np.full(1 + everything.rows.max(initial=-1), -1)
         position[everything.rows] = np.arange(len(everything))
         inside = self.rows.max(initial=-1) < len(position)
@@ -88,14 +92,6 @@ class Run:
                 "when it was fitted. Fit again."
             )
         return found
-
-    @property
-    def _all_particles(self) -> Particles:
-        """All particles of the file, or those that a job's results were joined with."""
-        path = Path(self.record["particles"])
-        is_cs = {self.input.suffix.lower(), path.suffix.lower()} == {".cs"}
-        joined = is_cs and real_path(path) != real_path(self.input)
-        return self.choice.read(path, results=self.input if joined else None)
 
     @property
     def choice(self) -> ParticleChoice:

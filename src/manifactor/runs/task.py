@@ -21,15 +21,7 @@ from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import FEWEST_SAMPLES, MOST_DRAWN, draw_count, draw_rows
 from manifactor.runs.archive import FORMAT, is_run, load, save
-from manifactor.runs.checkpoints import (
-    Checkpoints,
-    InputState,
-    input_state,
-    last_changed,
-    other_fit,
-    particle_file,
-    warn_of_changes,
-)
+from manifactor.runs.checkpoints import Checkpoints, other_fit
 from manifactor.runs.confounders import confounder_records
 from manifactor.runs.cost import (
     Cost,
@@ -40,7 +32,17 @@ from manifactor.runs.cost import (
     forecast_input,
     n_columns,
 )
-from manifactor.runs.folder import PARTS_FOLDER, place_in_parts, read_record, write_run
+from manifactor.runs.folder import (
+    PARTS_FOLDER,
+    InputState,
+    input_state,
+    last_changed,
+    particle_file,
+    place_in_parts,
+    read_record,
+    warn_of_changes,
+    write_run,
+)
 from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place, all_places, fitted_places
 from manifactor.spectral.neighbors import N_NEIGHBORS, chosen
@@ -481,7 +483,7 @@ def _row(run: Path) -> Row:
         str(record["n_samples"]),
         record["verdict"],
         " x ".join(factor["topology"] for factor in record["factors"]),
-        "; ".join(meaning for meaning in meanings if meaning),
+        "; ".join(filter(None, meanings)),
     )
 
 

@@ -21,10 +21,9 @@ from manifactor.cryoem.all_views.volumes import MODEL_FILE, EvenScale, scales_of
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.runs.checkpoints import input_state, particle_file, warn_of_changes
 from manifactor.runs.confounders import confounder_records
 from manifactor.runs.cost import Cost, forecast_all_views
-from manifactor.runs.folder import write_run
+from manifactor.runs.folder import input_state, particle_file, warn_of_changes, write_run
 from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place, all_places
 from manifactor.runs.task import particle_choice
