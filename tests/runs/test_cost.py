@@ -1,12 +1,10 @@
 """The cost of a command: its parts, workers, words; inputs, and particles of all views."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.cryoem.files.mrc import write_stack, write_volume
 from manifactor.runs.cost import (
     PartCost,
@@ -17,9 +15,7 @@ from manifactor.runs.cost import (
 )
 from manifactor.runs.task import Task, forecast_side_by_side
 from manifactor.spectral.forecast import Forecast
-from manifactor.tables.images import ImageSettings, unread_stack
 from manifactor.tables.reading import Input, UnreadTable, open_input
-from manifactor.tables.stores import stored_table
 
 
 def test_parts_follow_each_other_and_the_largest_takes_the_memory():
@@ -85,18 +81,6 @@ def test_samples_are_placed_if_not_all_are_fitted():
     assert part.memory < 1.3e9
 
 
-def test_places_are_divided_over_workers_and_nothing_else_is():
-    alone, shared = (
-        forecast_input(table(10**7), FIT, 20_000, n_workers=n, n_cores=2) for n in (1, 4)
-    )
-    one, four = seconds_of(alone), seconds_of(shared)
-    assert four["placing"] == pytest.approx(one["placing"] / 4)
-    assert four["writing"] == one["writing"]
-    # Places of all samples are gathered by one process.
-    assert shared.worker_memory < alone.memory
-    assert shared.memory == max(p.memory for p in alone.parts if p.name != "placing")
-
-
 def test_a_table_in_parts_is_read_twice_and_not_for_a_forecast(tmp_path):
     # Takes no room on a disk.
     np.lib.format.open_memmap(
@@ -114,31 +98,11 @@ def test_a_table_in_parts_is_read_twice_and_not_for_a_forecast(tmp_path):
     assert max(one.memory, ten.memory, ten.worker_memory) < 2e9
 
 
-def test_wide_tables_are_placed_in_parts_of_fewer_samples(tmp_path):
-    memory = []
-    for n_features in (64, 640):
-        path = tmp_path / f"{n_features}.npy"
-        shape = (10**6, n_features)
-        np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
-        opened = UnreadTable(stored_table(path), np.arange(1000))
-        cost = forecast_input(opened, FIT, 1000, n_cores=2)
-        memory += [part.memory for part in cost.parts if part.name == "placing"]
-    narrow, wide = memory
-    assert wide < 1.1 * narrow < 1e9
-
-
 @pytest.fixture
 def stack(tmp_path, rng):
     images = rng.standard_normal((40, 32, 32)).astype(np.float32)
     write_stack(tmp_path / "a.mrcs", images, pixel_size=2.0)
     return tmp_path / "a.mrcs"
-
-
-def repeated(images, n):
-    """The same images again and again, none of which is read."""
-    source = images.source
-    many = replace(source, file=np.zeros(n, int), slice=np.arange(n))
-    return replace(images, source=many, view=replace(images.view, source=many))
 
 
 def test_images_are_not_read_for_a_forecast(stack, monkeypatch):
@@ -149,20 +113,6 @@ def test_images_are_not_read_for_a_forecast(stack, monkeypatch):
     task = Task(stack)
     cost = task.forecast(task.open())
     assert list(seconds_of(cost)) == ["reading", "components", "fitting", "writing"]
-
-
-def test_the_cost_of_images_grows_with_their_number_and_size(stack):
-    images = unread_stack(stack, ImageSettings(), ParticleChoice())
-    few, many = (
-        forecast_input(repeated(images, n), FIT, 3000, n_cores=2) for n in (10_000, 100_000)
-    )
-    assert seconds_of(many)["components"] > 2 * seconds_of(few)["components"]
-    wide = replace(images.source, shape=(256, 256))
-    large = replace(images, source=wide, view=replace(images.view, source=wide))
-    large = forecast_input(repeated(large, 10_000), FIT, 3000, n_cores=2)
-    assert large.seconds > few.seconds + 10
-    # Images are learned from within bounded memory.
-    assert many.memory < 2e9
 
 
 def test_volumes_have_components_too(tmp_path, rng):
