@@ -108,10 +108,3 @@ def test_what_needs_the_whole_table_is_refused(store, folder, capsys):
     (folder / "a.csv").write_text("1,2\n")
     text = refusal("fit a.csv --coordinates parquet --out run", folder, capsys)
     assert "of which rows are read; got a.csv. Leave it out." in text
-
-
-@pytest.mark.slow
-def test_a_small_store_is_read_as_a_whole(store, folder, capsys):
-    assert manifactor("fit big.zarr --fit-samples 500 --out run") == 0
-    assert (folder / "run" / "coordinates.csv").is_file()
-    assert manifactor("select run --factor 1 --range 350 20 --out s.npy") == 0

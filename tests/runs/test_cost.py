@@ -167,12 +167,3 @@ def test_the_forecast_counts_reading_placing_and_cores(on_cores):
     assert large > many + 60
     on_cores(4)
     assert seconds(10**5, 64) < 0.6 * many
-
-
-def test_images_are_divided_over_workers_and_volumes_are_not(on_cores):
-    one, four = (forecast_all_views(10**6, 128, n_workers=n) for n in (1, 4))
-    before, after = ({part.name: part for part in cost.parts} for cost in (one, four))
-    assert after["reading"].seconds == pytest.approx(before["reading"].seconds / 4)
-    assert before["placing"].seconds / 4 < after["placing"].seconds
-    assert after["factors"].seconds == before["factors"].seconds
-    assert four.worker_memory < one.memory / 2
