@@ -148,15 +148,10 @@ def given(value: Any) -> Choice:
 
 
 def choices_as_json(choices: Mapping[str, Choice]) -> dict[str, dict]:
-    """Return choices as run.json has them."""
-    return {
-        name: {"value": _plain(choice.value), "why": choice.why} for name, choice in choices.items()
-    }
-
-
-def _plain(value):
-    """Return a value as JSON knows it; records become their names in words."""
-    if isinstance(value, np.generic):
-        return value.item()
-    known = value is None or isinstance(value, str | int | float | bool)
-    return value if known else str(value)
+    """Return choices as run.json has them; records become their names in words."""
+    found = {}
+    for name, choice in choices.items():
+        value = choice.value.item() if isinstance(choice.value, np.generic) else choice.value
+        known = isinstance(value, str | int | float | None)
+        found[name] = {"value": value if known else str(value), "why": choice.why}
+    return found

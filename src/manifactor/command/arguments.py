@@ -524,21 +524,11 @@ def parse_arguments(argv: Sequence[str]) -> tuple[str, Any]:
         advice = f"; did you mean {near[0]}?" if near else f". Choose from {', '.join(GRAMMAR)}."
         terminal.error(f"there is no command {name!r}{advice} See manifactor --help.")
         raise SystemExit(EXIT_BAD_INPUT)
-    parsed = parser.parse_args(_with_joined_views(argv))
-    return parsed.command, given(GRAMMAR[parsed.command].options, parsed)
-
-
-def _with_joined_views(argv: Sequence[str]) -> list[str]:
-    """Return the arguments with ``--view X`` as ``--view=X``."""
     # argparse takes a value that starts with a minus, as in --view -180,120, for an option unless
     # it is joined to its flag.
-    joined: list[str] = []
-    for word in argv:
-        if joined and joined[-1] == "--view":
-            joined[-1] = f"--view={word}"
-        else:
-            joined.append(word)
-    return joined
+    joined = "\0".join(argv).replace("\0--view\0", "\0--view=")
+    parsed = parser.parse_args(joined.split("\0"))
+    return parsed.command, given(GRAMMAR[parsed.command].options, parsed)
 
 
 def flags_of(options: Any) -> dict[str, str]:

@@ -28,6 +28,7 @@ from manifactor.runs.options import FitOptions, flag_of
 from manifactor.runs.task import (
     FAILED,
     TABLE,
+    Row,
     Task,
     clear_away,
     finished_rows,
@@ -349,8 +350,8 @@ def _fit_views(tasks: Sequence[Task], out: Path, options: FitOptions) -> None:
         with terminal.counted_pieces(len(named), "views", n_done=n_done) as report:
             rows = fit_side_by_side(named, folder, workers=workers, report=report)
     replace_folder(folder, out)
-    show(aligned([list(rows[0]), *(list(row.values()) for row in rows)]))
-    failed = sum(row["verdict"] == FAILED for row in rows)
+    show(aligned([Row._fields, *rows]))
+    failed = sum(row.verdict == FAILED for row in rows)
     failures = f"; {failed} failed" if failed else ""
     show(f"A run folder for each view, and this table as {TABLE}: {out}{failures}")
 

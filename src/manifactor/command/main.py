@@ -7,14 +7,7 @@ from functools import partial
 from importlib import import_module
 
 from manifactor._support.files import claims_released
-from manifactor.command import (
-    EXIT_BAD_INPUT,
-    EXIT_CLOSED_PIPE,
-    EXIT_DONE,
-    shortages,
-    signals,
-    terminal,
-)
+from manifactor.command import EXIT_BAD_INPUT, shortages, signals, terminal
 from manifactor.command.arguments import GRAMMAR, flags_of, parse_arguments, require_inputs
 
 BUG = "This is a mistake in manifactor, not in your data. Please report it with the lines above."
@@ -38,9 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             terminal.report(f"{signals.how(stop)}; ", f"{left}.")
         return 128 + signals.signal_of(stop)
     except BrokenPipeError:
-        # Whoever reads the output has seen enough, as `head` has.
+        # Whoever reads the output has seen enough, as `head` has: 128 + SIGPIPE, as shells have it.
         terminal.silence()
-        return EXIT_CLOSED_PIPE
+        return 141
     # What the library raises for bad input, and what the machine is short of; anything else is a
     # bug, whose traceback is needed to fix it.
     except Exception as error:
@@ -52,8 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_BAD_INPUT
     # From the parser, which has printed its message: --help, --version, wrong usage.
     except SystemExit as stop:
-        return int(stop.code or EXIT_DONE)
-    return EXIT_DONE
+        return int(stop.code or 0)
+    return 0
 
 
 def _in_words(error: Exception) -> str:

@@ -10,7 +10,6 @@ import numpy as np
 
 from manifactor._support.errors import one_line
 from manifactor._support.parameters import require_count
-from manifactor.factoring.placement import Placed
 
 
 @dataclass(frozen=True)
@@ -120,8 +119,7 @@ def in_range(values: np.ndarray, low: float, high: float, *, cyclic: bool = Fals
 
 def fitted_places(fit) -> tuple[Place, ...]:
     """Return the places of the samples that a ManifoldFactorizer was fitted to."""
-    own = (Placed(each.embedding, each.coordinate, each.confidence) for each in fit.factors_)
-    return as_places(fit, list(own))
+    return as_places(fit, [(f.embedding, f.coordinate, f.confidence) for f in fit.factors_])
 
 
 def all_places(fit, X: np.ndarray) -> tuple[Place, ...]:
@@ -130,7 +128,7 @@ def all_places(fit, X: np.ndarray) -> tuple[Place, ...]:
     return as_places(fit, fit.locator(len(X))(X))
 
 
-def as_places(fit, located: Sequence[Placed]) -> tuple[Place, ...]:
+def as_places(fit, located: Sequence[tuple]) -> tuple[Place, ...]:
     """Return what a ManifoldFactorizer located as the places of a run."""
     return tuple(
         Place(embedding if coordinate is None else coordinate, factor.topology, confidence)

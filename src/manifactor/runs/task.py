@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from manifactor._support.errors import one_line, shell_line
 from manifactor._support.files import newest_change, real_path, remove, temporary, write_bytes
 from manifactor._support.parameters import Choice, choices_as_json, given, require_count
 from manifactor._support.stages import Stages, fingerprint
-from manifactor._support.workers import Here, Processes, Workers, ignored
+from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.components import Components
 from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.estimators import ManifoldFactorizer
@@ -365,13 +366,20 @@ class Task:
 
 # Several inputs or views fitted side by side, with a table of the results.
 
-COLUMNS = ("view", "particles", "verdict", "factors", "problem")
 TABLE = "views.csv"
 FAILED = "failed"
 # What the library raises for bad input; their messages need no name.
 EXPECTED = (ValueError, OSError, MemoryError)
 
-Row = dict[str, str]
+
+class Row(NamedTuple):
+    """A line of the table: an input or view."""
+
+    view: str
+    particles: str
+    verdict: str
+    factors: str
+    problem: str
 
 
 def named_tasks(tasks: Sequence[Task]) -> dict[str, Task]:
@@ -418,11 +426,7 @@ def clear_away(folder: Path) -> None:
 
 
 def fit_side_by_side(
-    tasks: Mapping[str, Task],
-    folder: Path,
-    *,
-    workers: Workers = Processes(),
-    report: Callable[[float], None] = ignored,
+    tasks: Mapping[str, Task], folder: Path, *, workers: Workers, report: Callable[[float], None]
 ) -> list[Row]:
     """Fit the tasks that a folder has no runs of, each into a run folder inside it.
 
@@ -437,13 +441,11 @@ def fit_side_by_side(
         rows[name] = found.result if found.error is None else _failed(name, found.error)
     clear_away(folder)
     ordered = [rows[name] for name in tasks]
-    if all(row["verdict"] == FAILED for row in ordered):
-        name, problem = ordered[0]["view"], ordered[0]["problem"]
-        raise ValueError(f"no view could be fitted; the first, {name}: {problem}")
+    if all(row.verdict == FAILED for row in ordered):
+        first = ordered[0]
+        raise ValueError(f"no view could be fitted; the first, {first.view}: {first.problem}")
     with (folder / TABLE).open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(ordered)
+        csv.writer(file).writerows([Row._fields, *ordered])
     return ordered
 
 
@@ -451,7 +453,7 @@ def _fit_row(task: Task, out: Path) -> Row:
     """Fit a task and return its row of the table."""
     # A worker may have written the run before it was lost, or before the command that it worked for
     # was stopped.
-    if not (is_run(out) and _is_of(task, out)):
+    if not _is_of(task, out):
         with warnings.catch_warnings(action="ignore"):
             task.fit(task.read(), out, overwrite=is_run(out))
     return _row(out)
@@ -478,7 +480,7 @@ def _row(run: Path) -> Row:
     """Return the row of a run."""
     record = read_record(run)
     meanings = [found["meaning"] for found in record.get("confounders", [])]
-    return _cells(
+    return Row(
         run.name,
         str(record["n_samples"]),
         record["verdict"],
@@ -492,11 +494,7 @@ def _failed(name: str, error: Exception) -> Row:
     problem = one_line(error)
     if not isinstance(error, EXPECTED) or not problem:
         problem = f"{type(error).__name__}: {problem}"
-    return _cells(name, "", FAILED, "", problem)
-
-
-def _cells(*values: str) -> Row:
-    return dict(zip(COLUMNS, values, strict=True))
+    return Row(name, "", FAILED, "", problem)
 
 
 def forecast_side_by_side(tasks: Sequence[Task], *, n_workers: int) -> Cost:
