@@ -55,7 +55,7 @@ def test_a_run_is_made_from_the_stages_of_an_earlier_one(again, capsys):
 
 def test_an_interrupt_gives_130_and_leaves_nothing(data, folder, capsys, monkeypatch):
     still = SimpleNamespace(monotonic=lambda: 0.0)  # no stage is long enough to be kept
-    monkeypatch.setattr("manifactor.runs.checkpoints.time", still)
+    monkeypatch.setattr("manifactor.runs.archive.time", still)
     interrupt_at("spectrum", 0.0, monkeypatch)
     before = sorted(folder.iterdir())
     assert manifactor("fit data.npz") == 130
@@ -178,9 +178,9 @@ import sys
 from types import SimpleNamespace
 from manifactor.__main__ import main
 from manifactor.command.terminal import ProgressBars
-from manifactor.runs import checkpoints
+from manifactor.runs import archive
 
-checkpoints.time = SimpleNamespace(monotonic=lambda: 0.0)
+archive.time = SimpleNamespace(monotonic=lambda: 0.0)
 
 def tell(self, stage, fraction):
     print(stage, fraction, file=sys.stderr, flush=True)

@@ -6,8 +6,7 @@ import pytest
 
 from manifactor import ManifoldFactorizer, datasets
 from manifactor._support.parameters import Choice
-from manifactor.runs.archive import write_tree
-from manifactor.runs.checkpoints import Checkpoints, CheckpointWarning
+from manifactor.runs.archive import Checkpoints, CheckpointWarning, write_tree
 
 from ..conftest import PickledWorkers, read_only
 

@@ -20,8 +20,7 @@ from manifactor.command.signals import leaving
 from manifactor.command.terminal import ProgressBars, aligned, note, show
 from manifactor.cryoem.all_views.fitting import AllViewsTask
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.runs.archive import is_run, load
-from manifactor.runs.checkpoints import Checkpoints, other_fit, require_checkpoints
+from manifactor.runs.archive import Checkpoints, is_run, load, other_fit, require_checkpoints
 from manifactor.runs.cost import Cost, Opened
 from manifactor.runs.folder import PARTS_FOLDER, require_new_run
 from manifactor.runs.options import FitOptions, flag_of

@@ -21,8 +21,7 @@ from manifactor.cryoem.components import Components
 from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import FEWEST_SAMPLES, MOST_DRAWN, draw_count, draw_rows
-from manifactor.runs.archive import FORMAT, is_run, load, save
-from manifactor.runs.checkpoints import Checkpoints, other_fit
+from manifactor.runs.archive import FORMAT, Checkpoints, is_run, load, other_fit, save
 from manifactor.runs.confounders import confounder_records
 from manifactor.runs.cost import (
     Cost,
