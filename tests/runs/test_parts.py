@@ -106,18 +106,16 @@ def test_only_parts_that_are_missing_are_placed(fitted, tmp_path):
     assert all(path.stat().st_mtime_ns == then for path, then in before.items())
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_selection_is_that_of_a_run_in_one_table(placed, tmp_path, suffix):
+def test_a_selection_is_that_of_a_run_in_one_table(placed, tmp_path):
     run = open_run(placed, some=True)
     inside = run.place(1).between(350, 20) & (run.places[1].confidence >= 0.5)
-    out = tmp_path / f"s{suffix}"
-    count, total = select_from_parts(placed, out, [(1, 350, 20)], least_confidence=0.5)
-    assert (count, total) == (inside.sum(), N)
-    if suffix == ".csv":
-        samples = np.loadtxt(out, delimiter=",", skiprows=1)[:, 0]
-    else:
-        samples = folder.extra("pyarrow.parquet").read_table(out)["sample"].to_numpy()
+    for name in ("s.csv", "s.parquet"):
+        out = tmp_path / name
+        count, total = select_from_parts(placed, out, [(1, 350, 20)], least_confidence=0.5)
+        assert (count, total) == (inside.sum(), N)
+    samples = np.loadtxt(tmp_path / "s.csv", delimiter=",", skiprows=1)[:, 0]
     np.testing.assert_array_equal(samples, np.flatnonzero(inside))
+    np.testing.assert_array_equal(pq.read_table(out)["sample"].to_numpy(), samples)
 
 
 def test_a_selection_of_nothing_or_into_another_format_leaves_no_file(placed, tmp_path):
@@ -158,18 +156,16 @@ def test_a_missing_or_damaged_part_is_named(placed):
     assert json.loads((placed / "run.json").read_text())["parts"] == 3
 
 
-@pytest.mark.parametrize(
-    ("count", "message"),
-    [
-        (2**62, r"part-00003.parquet is missing"),
-        (4, r"part-00003.parquet is missing"),
-        (2, r"run.json is damaged: parts is 2, and there are 3. Fit again."),
-        (0, r"run.json is damaged: parts is 0"),
-        (-1, r"run.json is damaged: parts is -1"),
-    ],
-)
-def test_the_number_of_parts_is_compared_with_the_folder(placed, count, message):
+def test_the_number_of_parts_is_compared_with_the_folder(placed):
     record = json.loads((placed / "run.json").read_text())
-    (placed / "run.json").write_text(json.dumps({**record, "parts": count}))
-    with pytest.raises(ValueError, match=message):
-        open_run(placed, some=True)
+    missing, damaged = "part-00003.parquet is missing", "run.json is damaged: parts is {}"
+    for count, message in (
+        (2**62, missing),
+        (4, missing),
+        (2, damaged),
+        (0, damaged),
+        (-1, damaged),
+    ):
+        (placed / "run.json").write_text(json.dumps({**record, "parts": count}))
+        with pytest.raises(ValueError, match=message.format(count)):
+            open_run(placed, some=True)
