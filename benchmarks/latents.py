@@ -21,7 +21,8 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
 
 from manifactor import plots
-from manifactor.runs.fitting import fit_input, plan_fit
+from manifactor.runs.options import FitOptions
+from manifactor.runs.task import fit_input, plan_fit
 from manifactor.scores import regression_r2, score
 from manifactor.tables.reading import open_input, read_opened
 
@@ -46,7 +47,7 @@ def fitted(z: np.ndarray, seed: int):
         np.save(file, z)
         given = read_opened(open_input(file), np.random.default_rng(seed))
         with warnings.catch_warnings(action="ignore"):
-            return fit_input(given, plan_fit(given, settings={}, seed=seed))
+            return fit_input(given, plan_fit(given, FitOptions(seed=seed)))
 
 
 def measured(fit, places, truth, seconds: float) -> dict:

@@ -18,8 +18,9 @@ import numpy as np
 
 from manifactor import datasets
 from manifactor.cryoem.simulate.writing import write_dataset
-from manifactor.runs.confounders import confounders
-from manifactor.runs.fitting import fit_input, plan_fit
+from manifactor.runs.confounders import confounder_records
+from manifactor.runs.options import FitOptions
+from manifactor.runs.task import fit_input, plan_fit
 from manifactor.scores import coordinate_correlation, regression_r2
 from manifactor.tables.reading import Given, ImageSettings, open_input, read_opened
 
@@ -42,15 +43,15 @@ def run(n: int, case: dict, seed: int, *, phase_flip: bool = False) -> dict:
         rng = np.random.default_rng(seed)
         given = read_opened(open_input(Path(folder) / "particles.star", options), rng)
         with warnings.catch_warnings(action="ignore"):
-            plan = plan_fit(given, settings={}, seed=seed)
+            plan = plan_fit(given, FitOptions(seed=seed))
             fit, places = fit_input(given, plan)
         seconds = time.perf_counter() - start
     ring, stretch = simulation.truth
     found = [f"{place.topology}: " + describe(place, ring, stretch) for place in places]
     named = [
-        c.meaning
-        for c in confounders(given.particles, places, rng=np.random.default_rng(0))
-        if c.meaning
+        c["meaning"]
+        for c in confounder_records(given.particles, places, rng=np.random.default_rng(0))
+        if c["meaning"]
     ]
     return {"verdict": fit.verdict_, "factors": found, "named": named, "seconds": round(seconds, 1)}
 

@@ -25,7 +25,7 @@ def main() -> int:
                 return run()
     except KeyboardInterrupt as stop:
         sys.stderr.write(f"manifactor: {signals.how(stop)}; nothing was written.\n")
-        return signals.exit_code(stop)
+        return 128 + signals.signal_of(stop)
     except (ImportError, MemoryError, RuntimeError, OSError) as error:
         problem = shortages.shortage(error)
         if not problem:

@@ -16,7 +16,8 @@ from manifactor.factoring.factor import Factor
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.factoring.maxcut import Cut
 from manifactor.factoring.triplets import Triplets
-from manifactor.runs.fitting import fit_input, plan_fit
+from manifactor.runs.options import FitOptions
+from manifactor.runs.task import fit_input, plan_fit
 from manifactor.scores import Score, function_accuracy, score
 from manifactor.spectral.spectrum import Spectrum
 from manifactor.tables.reading import Input
@@ -183,7 +184,7 @@ def found_in_images(data: Data, seed: int, *, n_fitted: int | str = "auto") -> F
     components = image_components(view, rng=np.random.default_rng(seed))
     rows = np.arange(len(components.samples))
     given = Input(components.samples, rows, components=components)
-    plan = plan_fit(given, settings={}, seed=seed, n_fitted=n_fitted)
+    plan = plan_fit(given, FitOptions(seed=seed, fit_samples=n_fitted))
     fit, places = fit_input(given, plan)
     prepared = Data(components.samples, data.truth, data.simulation)
     # Only some of many images are fitted; the others are placed afterwards.

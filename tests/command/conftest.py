@@ -140,4 +140,4 @@ def places(run):
 def every_stage_is_long(monkeypatch):
     """Let checkpoints see a clock on which an hour passes whenever they look."""
     clock = SimpleNamespace(monotonic=count(0, 3600).__next__)
-    monkeypatch.setattr("manifactor.runs.checkpoints.time", clock)
+    monkeypatch.setattr("manifactor.runs.archive.time", clock)

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer
-from manifactor._support.options import add_options, output_name
 from manifactor.command.arguments import GRAMMAR, command_parser, flags_of, parse_arguments
 from manifactor.cryoem.export import BRIDGES
 from manifactor.factoring.factorization import METHOD_NAMES, SENSE_NAMES
-from manifactor.runs.options import FitOptions
-from manifactor.runs.selection import SELECTIONS
+from manifactor.runs.options import FitOptions, add_options, output_name
+from manifactor.runs.run import SELECTIONS
 from manifactor.spectral.neighbors import SEARCHES
 from manifactor.spectral.preparation import PREPARATIONS
 

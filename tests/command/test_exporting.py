@@ -78,24 +78,6 @@ def test_averages_follow_the_motion_in_order(run, folder):
 
 
 @pytest.mark.slow
-def test_the_cells_of_a_grid_are_the_averages_of_their_bins(run, folder):
-    assert manifactor(f"average {run} --factor 1 --factor 2 --bins 2 --out grid") == 0
-    assert manifactor(f"average {run} --factor 1 --bins 2 --out line") == 0
-    with (
-        mrcfile.open(folder / "grid" / "averages.mrcs") as grid,
-        mrcfile.open(folder / "line" / "averages.mrcs") as line,
-    ):
-        counts = np.genfromtxt(folder / "grid" / "bins.csv", delimiter=",", names=True)[
-            "samples"
-        ].reshape(2, 2)
-        rows = (
-            np.einsum("ab,abij->aij", counts, grid.data.reshape(2, 2, 54, 54))
-            / counts.sum(axis=1)[:, None, None]
-        )
-        np.testing.assert_allclose(rows, line.data, rtol=1e-4, atol=1e-4 * np.abs(line.data).max())
-
-
-@pytest.mark.slow
 def test_a_run_of_latents_is_exported_and_its_inputs_are_guarded(molecule, latent, folder, capsys):
     (folder / molecule.name).symlink_to(molecule)  # images, as the STAR file names them
     assert manifactor("fit z.5.pkl --particles original.star --out run") == 0
@@ -144,30 +126,6 @@ def test_a_factor_of_two_dimensions_has_a_column_for_each(surface, folder, capsy
         f"export run --factor {other} --to aspire",
     ):
         assert "more dimensions" in refusal(line, folder, capsys)
-
-
-@pytest.mark.slow
-def test_points_along_a_factor_hold_the_others_still(surface, folder):
-    _, circle = surface
-    assert manifactor(f"export run --to cryodrgn --factor {circle} --bins 8") == 0
-    points = np.loadtxt(folder / "run" / f"cryodrgn-factor{circle}" / "z_values.txt")
-    assert np.ptp(points[:, :2], axis=0).max() < 0.35  # of a disk of diameter 2
-    turn = np.unwrap(np.arctan2(points[:, 3], points[:, 2]))
-    assert abs(turn[-1] - turn[0]) == pytest.approx(2 * np.pi * 7 / 8, abs=0.5)
-
-
-@pytest.mark.slow
-def test_weights_for_aspire_are_those_of_the_bins(surface, folder):
-    _, circle = surface
-    assert manifactor(f"export run --to aspire --factor {circle} --bins 4") == 0
-    weights = np.load(folder / "run" / f"aspire-factor{circle}" / "weights.npy")
-    angle = np.genfromtxt(folder / "run" / "coordinates.csv", delimiter=",", names=True)[
-        f"factor{circle}"
-    ]
-    for k in range(4):
-        inside = weights[:, k] > 0
-        assert (np.abs((angle[inside] - 90 * k + 180) % 360 - 180) <= 45).all()
-        assert inside.sum() > 200
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """`fit` on files as other programs write them."""
 
+import os
 import pickle
 import shutil
 
@@ -159,3 +160,45 @@ def test_columns_that_do_not_exist_are_one_line_and_exit_code_2(run, folder, cap
     ):
         line = f"select {run} --column {column} --out a.csv"
         assert message in refusal(line, folder, capsys)
+
+
+# Pipes, links to themselves and files without permission.
+
+STAR = "data_\nloop_\n_rlnImageName #1\n" + "".join(f"{k}@a.mrcs\n" for k in range(1, 51))
+
+
+@pytest.fixture
+def irregular(folder, rng):
+    z = rng.normal(size=(50, 2))
+    np.save(folder / "z.npy", z)
+    (folder / "z.pkl").write_bytes(pickle.dumps(z))
+    (folder / "p.star").write_text(STAR)
+    for suffix in (".star", ".cs", ".mrcs", ".npy", ".csv", ".pkl"):
+        os.mkfifo(folder / f"pipe{suffix}")
+        (folder / f"loop{suffix}").symlink_to(f"loop{suffix}")
+    (folder / "volumes").mkdir()
+    os.mkfifo(folder / "volumes" / "a.mrc")
+    (folder / "tables").mkdir()
+    os.mkfifo(folder / "tables" / "a.parquet")
+    return folder
+
+
+PIPES = ("pipe.star", "pipe.cs", "pipe.mrcs", "pipe.npy", "pipe.csv", "volumes", "tables")
+
+
+def test_pipes_and_links_to_themselves_are_refused_and_not_waited_for(irregular, capsys):
+    beside = "z.pkl --particles {0}.star", "z.pkl --particles p.star --ind {0}.pkl"
+    for line in (*PIPES, *(each.format("pipe") for each in beside)):
+        said = refusal(f"fit {line} --out run", irregular, capsys)
+        assert "is a named pipe, which is not read from" in said
+    assert "is a named pipe" in refusal("views pipe.star", irregular, capsys)
+    for line in ("loop.star", "loop.npy", *(each.format("loop") for each in beside)):
+        said = refusal(f"fit {line} --out run", irregular, capsys)
+        assert "is a link that leads back to itself" in said
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+@pytest.mark.parametrize("name", ["z.npy", "p.star"])
+def test_a_file_without_permission_is_refused(irregular, capsys, name):
+    (irregular / name).chmod(0)
+    assert "ermission" in refusal(f"fit {name} --out run", irregular, capsys)

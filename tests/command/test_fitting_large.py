@@ -72,7 +72,7 @@ def test_an_interrupted_run_goes_on_with_the_fit_that_it_has(store, folder, monk
     assert "must belong to this fit" in capsys.readouterr().err
     os.utime(changed, ns=(was.st_atime_ns, was.st_mtime_ns))
     with monkeypatch.context() as patched:
-        patched.setattr("manifactor.runs.fitting.fit_input", None)
+        patched.setattr("manifactor.runs.task.fit_input", None)
         assert manifactor(f"{FIT} --resume") == 0
     assert len(pq.read_table("run/coordinates")) == N
     assert not list(folder.glob(".run*"))
@@ -108,10 +108,3 @@ def test_what_needs_the_whole_table_is_refused(store, folder, capsys):
     (folder / "a.csv").write_text("1,2\n")
     text = refusal("fit a.csv --coordinates parquet --out run", folder, capsys)
     assert "of which rows are read; got a.csv. Leave it out." in text
-
-
-@pytest.mark.slow
-def test_a_small_store_is_read_as_a_whole(store, folder, capsys):
-    assert manifactor("fit big.zarr --fit-samples 500 --out run") == 0
-    assert (folder / "run" / "coordinates.csv").is_file()
-    assert manifactor("select run --factor 1 --range 350 20 --out s.npy") == 0

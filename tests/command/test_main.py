@@ -3,7 +3,6 @@
 import errno
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manifactor.command.main import COMMANDS, main
+from manifactor.command.main import main
 from manifactor.command.shortages import DISK
 
 from .conftest import manifactor, refusal
@@ -82,7 +81,7 @@ def test_problems_become_one_line_and_an_exit_code(capsys, monkeypatch, problem,
     def fail(options):
         raise problem
 
-    monkeypatch.setitem(COMMANDS, "completion", fail)
+    monkeypatch.setattr("manifactor.command.terminal.completion", fail)
     assert main(["completion", "bash"]) == code
     err = capsys.readouterr().err
     assert err.startswith(f"manifactor: {line}")
@@ -93,7 +92,7 @@ def test_a_mistake_in_the_program_keeps_its_traceback(monkeypatch):
     def fail(options):
         raise TypeError
 
-    monkeypatch.setitem(COMMANDS, "completion", fail)
+    monkeypatch.setattr("manifactor.command.terminal.completion", fail)
     with pytest.raises(TypeError) as error:
         main(["completion", "bash"])
     assert "Please report it with the lines above" in error.value.__notes__[0]
@@ -110,15 +109,6 @@ def test_warnings_are_one_line_on_standard_error(folder, capsys, rng):
     assert "Warning:" not in err
 
 
-@pytest.mark.slow
-def test_the_module_runs_and_is_quiet_in_a_pipe(folder, rng):
-    np.save(folder / "data.npy", rng.uniform(size=(300, 2)))
-    result = python("-m", "manifactor", "fit", "data.npy", cwd=folder)
-    assert result.returncode == 0
-    assert result.stderr == ""
-    assert "Verdict" in result.stdout
-
-
 def closed_pipe():
     """Standard output that `head` has read enough of."""
     reader, writer = os.pipe()
@@ -130,29 +120,6 @@ def full_disk():
     if not Path("/dev/full").exists():
         pytest.skip("no full device here")
     return open("/dev/full", "w")
-
-
-def ascii_only():
-    return open("text", "w", encoding="ascii")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("output", [closed_pipe, full_disk, ascii_only])
-def test_what_becomes_of_the_text_does_not_matter_to_the_files(
-    folder, disk_and_circle, monkeypatch, capsys, output
-):
-    name = "caf\N{LATIN SMALL LETTER E WITH ACUTE}"
-    shutil.copytree(disk_and_circle, folder / name)
-    with output() as stream:
-        monkeypatch.setattr(sys, "stdout", stream)
-        if output is closed_pipe:
-            assert manifactor(f"report {name}") == 0
-            assert (folder / name / "report.html").is_file()
-        else:
-            some = "--factor 1 --range -9 9 --out"
-            assert manifactor(f"select {name} {some} {name}.csv") == 0
-            assert (folder / f"{name}.csv").is_file()
-    assert "rror" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("output", "code"), [(full_disk, 2), (closed_pipe, 141)])

@@ -3,13 +3,14 @@
 import re
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from manifactor._support.files import claims_released, name_beside
-from manifactor.command.outputs import require_new_file, require_new_folder
+from manifactor.command.outputs import require_new
 from manifactor.command.simulating import _name_in_project as name_in_project
 
 from .conftest import manifactor, refusal
@@ -21,43 +22,20 @@ def released():
         yield
 
 
-def test_an_earlier_output_is_replaced_only_when_told(tmp_path):
+def test_what_exists_is_replaced_only_when_told_and_if_it_is_ours(tmp_path):
     (tmp_path / "bins.csv").touch()
-    for check in (
-        lambda overwrite: require_new_file(tmp_path / "bins.csv", overwrite=overwrite),
-        lambda overwrite: require_new_folder(tmp_path, mark="bins.csv", overwrite=overwrite),
-    ):
-        check(overwrite=True)
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for out, mark in ((tmp_path / "bins.csv", ""), (tmp_path, "bins.csv")):
+        require_new(out, mark=mark, overwrite=True)
         with pytest.raises(ValueError, match=r"must not exist yet; .* --overwrite"):
-            check(overwrite=False)
+            require_new(out, mark=mark, overwrite=False)
+    others = [(tmp_path, ""), (tmp_path, "other.csv"), (tmp_path / "link", "")]
+    for overwrite, (out, mark) in product([True, False], others):
+        with pytest.raises(ValueError, match="was not written by this command"):
+            require_new(out, mark=mark, overwrite=overwrite)
 
 
-@pytest.mark.parametrize("overwrite", [True, False])
-def test_what_something_else_wrote_is_never_replaced(tmp_path, overwrite):
-    with pytest.raises(ValueError, match="was not written by this command"):
-        require_new_file(tmp_path, overwrite=overwrite)
-    with pytest.raises(ValueError, match="was not written by this command"):
-        require_new_folder(tmp_path, mark="bins.csv", overwrite=overwrite)
-
-
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="must be a writable folder"):
-        require_new_file(tmp_path / "none" / "a.npz", overwrite=True)
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "demo",
-        "simulate torus",
-        "views a.star",
-        "fit a.npy",
-        "report run",
-        "select run",
-        "average run --factor 1",
-        "export run --to relion --factor 1",
-    ],
-)
+@pytest.mark.parametrize("command", ["demo", "select run", "export run --to relion --factor 1"])
 def test_an_output_without_a_name_is_refused(folder, capsys, command):
     expected = "argument --out: must be the name of a file or folder; got ''."
     assert expected in refusal(f"{command} --out ''", folder, capsys)
@@ -67,14 +45,6 @@ def test_names_in_star_files_are_relative_to_the_project():
     assert name_in_project(Path("sim/data")) == "sim/data"
     assert name_in_project(Path("/sim/data")) == "data"
     assert name_in_project(Path("../sim/data")) == "data"
-
-
-def test_a_link_that_leads_nowhere_is_not_replaced(tmp_path):
-    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match="was not written by this command"):
-        require_new_file(tmp_path / "link", overwrite=True)
-    with pytest.raises(ValueError, match="was not written by this command"):
-        require_new_folder(tmp_path / "link", mark="bins.csv", overwrite=True)
 
 
 @pytest.mark.parametrize(

@@ -1,31 +1,19 @@
-"""`report` and `explore`; the page that `explore` serves has tests of its own."""
+"""`report`, `explore` and `views`; the page that `explore` serves has tests of its own."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
-from .conftest import manifactor, record_of, refusal
+from manifactor.cryoem.files.particles import euler_matrices
 
-
-@pytest.mark.slow
-def test_simulate_fit_and_report_follow_each_other(data, folder, capsys):
-    assert manifactor("fit data.npz --n-factors 2") == 0
-    out = capsys.readouterr().out
-    assert "Verdict: " in out
-    assert "Factor 2: " in out
-    assert record_of(folder / "data-run")["arguments"]["n_factors"] == 2
-    table = (folder / "data-run" / "coordinates.csv").read_text()
-    assert len(table.splitlines()) == 801
-    assert manifactor("report data-run") == 0
-    out = capsys.readouterr().out
-    assert "bandwidth" in out
-    assert out.endswith("\nReport: data-run/report.html\n")
-    assert (folder / "data-run" / "report.html").is_file()
+from .conftest import N, manifactor, record_of, refusal
 
 
 def test_a_page_that_cannot_be_written_is_refused_before_it_is_drawn(folder, capsys, monkeypatch):
-    monkeypatch.setattr("manifactor.command.showing.read_run", lambda _: ({}, None))
+    monkeypatch.setattr("manifactor.command.runs.read_run", lambda _: ({}, None))
     (folder / "run").mkdir()
     (folder / "old.html").touch()
     for line, message in [
@@ -84,12 +72,78 @@ def test_text_of_a_run_steers_neither_the_terminal_nor_the_page(folder, capsys):
     assert "<b>" not in page
 
 
-@pytest.mark.parametrize("command", ["report", "explore"])
-def test_a_folder_that_is_no_run_is_refused(folder, capsys, command):
-    assert "is not a run folder" in refusal(f"{command} .", folder, capsys)
-    assert "nowhere does not exist" in refusal(f"{command} nowhere", folder, capsys)
-
-
-def test_a_folder_for_selections_must_be_writable(folder, capsys):
+def test_what_cannot_be_shown_is_refused(folder, capsys):
+    for command in ("report", "explore"):
+        assert "is not a run folder" in refusal(f"{command} .", folder, capsys)
+        assert "nowhere does not exist" in refusal(f"{command} nowhere", folder, capsys)
     line = "explore . --save-to no/such/folder"
     assert "must be a writable folder" in refusal(line, folder, capsys)
+
+
+# `views`
+
+
+@pytest.fixture
+def particles(molecule, folder):
+    """Particles of one view in a folder with a space in its name."""
+    shutil.copytree(molecule, folder / "my data" / "data")
+    return folder / "my data" / "data" / "particles.star"
+
+
+@pytest.mark.slow
+def test_the_printed_command_fits_the_best_view(particles, folder, capsys):
+    assert manifactor("views 'my data/data/particles.star'") == 0
+    out = capsys.readouterr().out
+    assert f"{N} particles; those within 10 degrees of a direction:" in out
+    (row,) = [line for line in out.splitlines() if line.startswith("1 ")]
+    assert row.split()[2:5] == ["120", str(N), "100.0%"]
+    (line,) = [line for line in out.splitlines() if line.startswith("Best view")]
+    _, command = line.split(": manifactor ")
+    assert manifactor(command) == 0
+    assert record_of(folder / "particles-run")["n_samples"] == N
+
+
+def test_images_are_not_needed_and_cs_files_are_read(folder, capsys, rng):
+    angles = np.c_[rng.normal(40, 3, 400), rng.normal(60, 3, 400), np.zeros(400)]
+    # cryoSPARC's vectors turn the image to the molecule, hence the sign.
+    poses = -Rotation.from_matrix(euler_matrices(angles)).as_rotvec()
+    table = np.zeros(400, dtype=[("uid", "u8"), ("alignments3D/pose", "f4", 3)])
+    table["uid"] = np.arange(400)
+    table["alignments3D/pose"] = poses
+    with (folder / "a.cs").open("wb") as file:
+        np.save(file, table)
+    assert manifactor("views a.cs --rows 1 --width 15") == 0
+    out = capsys.readouterr().out
+    (row,) = [line.split() for line in out.splitlines() if line.startswith("1 ")]
+    assert abs(float(row[1]) - 40) < 2
+    assert abs(float(row[2]) - 60) < 2
+    assert "manifactor fit a.cs --view" in out
+    assert (folder / "a-views.png").is_file()
+
+
+def test_the_ctf_is_corrected_few_particles_are_noted_and_a_picture_is_kept(folder, capsys):
+    names = ("ImageName", "AngleRot", "AngleTilt", "AnglePsi", "DefocusU")
+    columns = "\n".join(f"_rln{name} #{i}" for i, name in enumerate(names, start=1))
+    rows = "".join(f"{i + 1}@a.mrcs -170 30 0 15000\n" for i in range(20))
+    (folder / "a.star").write_text(f"data_\n\nloop_\n{columns}\n{rows}")
+    (folder / "map.png").touch()
+    line = "views a.star --out map.png"
+    assert "must not exist yet; map.png does" in refusal(line, folder, capsys)
+    message = refusal(f"{line} --overwrite --width 0", folder, capsys)
+    assert "--width must be a number in [0.01, 90]; got 0.0" in message
+    assert manifactor(f"{line} --overwrite") == 0
+    captured = capsys.readouterr()
+    assert "fit a.star --view -170,30 --width 10 --phase-flip" in captured.out
+    assert "needs some hundreds of particles; the fullest has 20" in captured.err
+
+
+def test_views_of_other_files_are_refused(folder, capsys):
+    (folder / "bare.npy").touch()
+    (folder / "bare.star").write_text("data_\n\nloop_\n_rlnImageName #1\n1@a.mrcs\n")
+    for arguments, message in [
+        ("no.star", "no.star does not exist"),
+        ("bare.star", "viewing directions need poses; bare.star has none"),
+        ("bare.star --out map.jpg", "must end in .png, .svg, .pdf; got map.jpg"),
+        ("bare.npy", "particles must come as one of .star, .cs"),
+    ]:
+        assert message in refusal(f"views {arguments}", folder, capsys)

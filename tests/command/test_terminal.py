@@ -16,7 +16,7 @@ def test_results_go_to_standard_output_and_all_else_to_standard_error(capsys):
     terminal.show("found")
     terminal.note("slow")
     terminal.error("wrong\n  input")
-    terminal.interrupted("nothing is left.")
+    terminal.report("interrupted; ", "nothing is left.")
     captured = capsys.readouterr()
     assert captured.out == "found\n"
     assert captured.err.splitlines() == [
@@ -26,15 +26,8 @@ def test_results_go_to_standard_output_and_all_else_to_standard_error(capsys):
     ]
 
 
-class Ascii(io.TextIOWrapper):
-    """Standard output that knows ASCII only."""
-
-    def __init__(self):
-        super().__init__(io.BytesIO(), encoding="ascii")
-
-
 def test_what_the_output_has_no_character_for_is_escaped(monkeypatch):
-    monkeypatch.setattr(sys, "stdout", Ascii())
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
     terminal.show("5 \N{DEGREE SIGN}, caf\N{LATIN SMALL LETTER E WITH ACUTE}")
     assert sys.stdout.buffer.getvalue() == b"5 \\xb0, caf\\xe9\n"
 
@@ -74,14 +67,6 @@ def test_every_warning_is_one_line_and_the_old_way_comes_back(capsys):
         warnings.warn("far\n apart", UserWarning, stacklevel=1)
     assert capsys.readouterr().err == "manifactor: warning: far apart\n"
     assert warnings.showwarning is before
-
-
-def test_the_remaining_time_is_told_of_images_and_places(monkeypatch):
-    for stage, told in (("images", True), ("places", True), ("spectrum", False)):
-        monkeypatch.setattr(sys, "stderr", Screen())
-        with ProgressBars() as bars:
-            bars(stage, 0.5)
-        assert (" left" in sys.stderr.getvalue()) == told
 
 
 def test_pieces_that_were_done_before_are_counted_but_not_timed(monkeypatch):

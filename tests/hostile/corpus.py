@@ -23,8 +23,7 @@ from manifactor.cryoem.all_views.model import motion_records
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.volumes import MODEL_FILE
 from manifactor.cryoem.files.particles import euler_matrices
-from manifactor.runs.archive import load, save
-from manifactor.runs.checkpoints import Checkpoints
+from manifactor.runs.archive import Checkpoints, load, save
 from manifactor.runs.folder import read_places, read_run, write_run
 
 from ..cryoem.moving import moving_model, moving_views

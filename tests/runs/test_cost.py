@@ -1,6 +1,5 @@
 """The cost of a command: its parts, workers, words; inputs, and particles of all views."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +13,9 @@ from manifactor.runs.cost import (
     forecast_all_views,
     forecast_input,
 )
-from manifactor.runs.several import forecast_side_by_side
-from manifactor.runs.task import Task
+from manifactor.runs.task import Task, forecast_side_by_side
 from manifactor.spectral.forecast import Forecast
 from manifactor.tables.reading import Input, UnreadTable, open_input
-from manifactor.tables.stores import stored_table
 
 
 def test_parts_follow_each_other_and_the_largest_takes_the_memory():
@@ -26,7 +23,6 @@ def test_parts_follow_each_other_and_the_largest_takes_the_memory():
     cost = cost_of_parts([*parts, PartCost("placing", 0, 9e9)])
     assert (cost.seconds, cost.memory, cost.worker_memory) == (72, 1e9, 0)
     assert str(cost) == "about 1.0 GB and 72 s"
-    assert cost.longest.name == "fitting"
     assert cost.as_rows() == [
         ["part", "time", "memory"],
         ["reading", "2 s", "0.3 GB"],
@@ -85,18 +81,6 @@ def test_samples_are_placed_if_not_all_are_fitted():
     assert part.memory < 1.3e9
 
 
-def test_places_are_divided_over_workers_and_nothing_else_is():
-    alone, shared = (
-        forecast_input(table(10**7), FIT, 20_000, n_workers=n, n_cores=2) for n in (1, 4)
-    )
-    one, four = seconds_of(alone), seconds_of(shared)
-    assert four["placing"] == pytest.approx(one["placing"] / 4)
-    assert four["writing"] == one["writing"]
-    # Places of all samples are gathered by one process.
-    assert shared.worker_memory < alone.memory
-    assert shared.memory == max(p.memory for p in alone.parts if p.name != "placing")
-
-
 def test_a_table_in_parts_is_read_twice_and_not_for_a_forecast(tmp_path):
     # Takes no room on a disk.
     np.lib.format.open_memmap(
@@ -114,31 +98,11 @@ def test_a_table_in_parts_is_read_twice_and_not_for_a_forecast(tmp_path):
     assert max(one.memory, ten.memory, ten.worker_memory) < 2e9
 
 
-def test_wide_tables_are_placed_in_parts_of_fewer_samples(tmp_path):
-    memory = []
-    for n_features in (64, 640):
-        path = tmp_path / f"{n_features}.npy"
-        shape = (10**6, n_features)
-        np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
-        opened = UnreadTable(stored_table(path), np.arange(1000))
-        cost = forecast_input(opened, FIT, 1000, n_cores=2)
-        memory += [part.memory for part in cost.parts if part.name == "placing"]
-    narrow, wide = memory
-    assert wide < 1.1 * narrow < 1e9
-
-
 @pytest.fixture
 def stack(tmp_path, rng):
     images = rng.standard_normal((40, 32, 32)).astype(np.float32)
     write_stack(tmp_path / "a.mrcs", images, pixel_size=2.0)
     return tmp_path / "a.mrcs"
-
-
-def repeated(images, n):
-    """The same images again and again, none of which is read."""
-    source = images.source
-    many = replace(source, file=np.zeros(n, int), slice=np.arange(n))
-    return replace(images, source=many, view=replace(images.view, source=many))
 
 
 def test_images_are_not_read_for_a_forecast(stack, monkeypatch):
@@ -151,20 +115,6 @@ def test_images_are_not_read_for_a_forecast(stack, monkeypatch):
     assert list(seconds_of(cost)) == ["reading", "components", "fitting", "writing"]
 
 
-def test_the_cost_of_images_grows_with_their_number_and_size(stack):
-    images = open_input(stack)
-    few, many = (
-        forecast_input(repeated(images, n), FIT, 3000, n_cores=2) for n in (10_000, 100_000)
-    )
-    assert seconds_of(many)["components"] > 2 * seconds_of(few)["components"]
-    wide = replace(images.source, shape=(256, 256))
-    large = replace(images, source=wide, view=replace(images.view, source=wide))
-    large = forecast_input(repeated(large, 10_000), FIT, 3000, n_cores=2)
-    assert large.seconds > few.seconds + 10
-    # Images are learned from within bounded memory.
-    assert many.memory < 2e9
-
-
 def test_volumes_have_components_too(tmp_path, rng):
     for number in range(5):
         volume = rng.standard_normal((16, 16, 16)).astype(np.float32)
@@ -174,13 +124,23 @@ def test_volumes_have_components_too(tmp_path, rng):
     assert list(seconds_of(cost)) == ["reading", "components", "fitting", "writing"]
 
 
-def test_side_by_side_each_task_has_a_worker(tmp_path):
+@pytest.fixture
+def on_cores(monkeypatch):
+    """Set the number of cores; at first one."""
+
+    def change(count):
+        monkeypatch.setattr("manifactor.runs.cost.cores", lambda: count)
+
+    change(1)
+    return change
+
+
+def test_side_by_side_each_task_has_a_worker(tmp_path, on_cores):
     paths = [tmp_path / f"{name}.npy" for name in "abc"]
     for path in paths:
         np.save(path, np.arange(900.0).reshape(300, 3) % 7)
     tasks = [Task(Path(path)) for path in paths]
-    two = forecast_side_by_side(tasks, n_workers=2, n_cores=1)
-    one = forecast_side_by_side(tasks, n_workers=1, n_cores=1)
+    one, two = (forecast_side_by_side(tasks, n_workers=n) for n in (1, 2))
     assert [part.name for part in two.parts] == ["a", "b", "c"]
     assert one.seconds == pytest.approx(2 * two.seconds)
     assert one.seconds == pytest.approx(sum(part.seconds for part in one.parts))
@@ -191,27 +151,19 @@ MEASURED = [(4_000, 48, 75, 0.98), (20_000, 48, 185, 1.28), (100_000, 256, 336, 
 
 
 @pytest.mark.parametrize(("n_images", "size", "seconds", "gigabytes"), MEASURED)
-def test_the_forecast_is_near_what_was_measured(n_images, size, seconds, gigabytes):
-    cost = forecast_all_views(n_images, size, n_cores=1)
+def test_the_forecast_is_near_what_was_measured(n_images, size, seconds, gigabytes, on_cores):
+    cost = forecast_all_views(n_images, size)
     assert 0.67 < cost.seconds / seconds < 1.5
     assert 0.8 < cost.memory / (1e9 * gigabytes) < 1.25
 
 
-def test_the_forecast_counts_reading_placing_and_cores():
+def test_the_forecast_counts_reading_placing_and_cores(on_cores):
     # Beyond those that volumes are learned from, images are read, placed and written.
-    def seconds(n_images, size, n_cores=1):
-        return forecast_all_views(n_images, size, n_cores=n_cores).seconds
+    def seconds(n_images, size):
+        return forecast_all_views(n_images, size).seconds
 
     many, more, large = seconds(10**5, 64), seconds(2 * 10**5, 64), seconds(10**5, 256)
     assert more > many + 20
     assert large > many + 60
-    assert seconds(10**5, 64, n_cores=4) < 0.6 * many
-
-
-def test_images_are_divided_over_workers_and_volumes_are_not():
-    one, four = (forecast_all_views(10**6, 128, n_workers=n, n_cores=1) for n in (1, 4))
-    before, after = ({part.name: part for part in cost.parts} for cost in (one, four))
-    assert after["reading"].seconds == pytest.approx(before["reading"].seconds / 4)
-    assert before["placing"].seconds / 4 < after["placing"].seconds
-    assert after["factors"].seconds == before["factors"].seconds
-    assert four.worker_memory < one.memory / 2
+    on_cores(4)
+    assert seconds(10**5, 64) < 0.6 * many

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from manifactor.runs import task as tasks
-from manifactor.runs.checkpoints import InputWarning
-from manifactor.runs.folder import read_run
+from manifactor.runs.folder import InputWarning, read_run
 from manifactor.runs.options import FitOptions
 from manifactor.runs.task import Task
 

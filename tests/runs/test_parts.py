@@ -8,12 +8,10 @@ import zarr
 
 from manifactor import ManifoldFactorizer, datasets
 from manifactor._support.workers import Here
-from manifactor.runs import parts
+from manifactor.runs import folder
 from manifactor.runs.archive import save
-from manifactor.runs.folder import write_run
-from manifactor.runs.parts import part_ranges, place_in_parts
-from manifactor.runs.run import open_run
-from manifactor.runs.selection import select_from_parts
+from manifactor.runs.folder import part_ranges, place_in_parts, write_run
+from manifactor.runs.run import open_run, select_from_parts
 from manifactor.tables.stores import stored_table
 
 N = 2600
@@ -21,7 +19,7 @@ N = 2600
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr(parts, "MOST_ROWS", 1000)
+    monkeypatch.setattr(folder, "MOST_ROWS", 1000)
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +54,8 @@ def placed(fitted, tmp_path):
 
 
 def test_parts_are_whole_chunks_unless_these_are_too_large(monkeypatch):
-    monkeypatch.setattr(parts, "MOST_ROWS", 10)
-    monkeypatch.setattr(parts, "MOST_NUMBERS", 60)
+    monkeypatch.setattr(folder, "MOST_ROWS", 10)
+    monkeypatch.setattr(folder, "MOST_NUMBERS", 60)
     assert part_ranges(np.arange(0, 25, 4), 3) == [(0, 8), (8, 16), (16, 24)]
     assert part_ranges(np.array([0, 15, 30]), 3) == [(0, 15), (15, 30)]
     assert part_ranges(np.array([0, 25]), 3) == [(0, 10), (10, 25)]
@@ -79,7 +77,7 @@ def test_a_run_in_parts_has_the_places_of_all_samples(fitted, placed):
 
 
 def test_of_many_samples_some_are_shown(fitted, placed, monkeypatch):
-    monkeypatch.setattr(parts, "MOST_DRAWN", 90)
+    monkeypatch.setattr(folder, "MOST_DRAWN", 90)
     run = open_run(placed, some=True)
     assert run.drawn
     assert np.bincount(run.rows // 1000).tolist() == [34, 34, 20]
@@ -108,18 +106,16 @@ def test_only_parts_that_are_missing_are_placed(fitted, tmp_path):
     assert all(path.stat().st_mtime_ns == then for path, then in before.items())
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_selection_is_that_of_a_run_in_one_table(placed, tmp_path, suffix):
+def test_a_selection_is_that_of_a_run_in_one_table(placed, tmp_path):
     run = open_run(placed, some=True)
     inside = run.place(1).between(350, 20) & (run.places[1].confidence >= 0.5)
-    out = tmp_path / f"s{suffix}"
-    count, total = select_from_parts(placed, out, [(1, 350, 20)], least_confidence=0.5)
-    assert (count, total) == (inside.sum(), N)
-    if suffix == ".csv":
-        samples = np.loadtxt(out, delimiter=",", skiprows=1)[:, 0]
-    else:
-        samples = parts.extra("pyarrow.parquet").read_table(out)["sample"].to_numpy()
+    for name in ("s.csv", "s.parquet"):
+        out = tmp_path / name
+        count, total = select_from_parts(placed, out, [(1, 350, 20)], least_confidence=0.5)
+        assert (count, total) == (inside.sum(), N)
+    samples = np.loadtxt(tmp_path / "s.csv", delimiter=",", skiprows=1)[:, 0]
     np.testing.assert_array_equal(samples, np.flatnonzero(inside))
+    np.testing.assert_array_equal(pq.read_table(out)["sample"].to_numpy(), samples)
 
 
 def test_a_selection_of_nothing_or_into_another_format_leaves_no_file(placed, tmp_path):
@@ -131,10 +127,10 @@ def test_a_selection_of_nothing_or_into_another_format_leaves_no_file(placed, tm
 
 
 def test_a_mistake_in_our_own_code_is_not_taken_for_damage(placed, monkeypatch):
-    def mistaken(*_):
+    def mistaken(*_, **__):
         raise TypeError("ours")
 
-    monkeypatch.setattr(parts, "from_table", mistaken)
+    monkeypatch.setattr(folder, "from_table", mistaken)
     with pytest.raises(TypeError, match="ours"):
         open_run(placed, some=True)
 
@@ -160,18 +156,16 @@ def test_a_missing_or_damaged_part_is_named(placed):
     assert json.loads((placed / "run.json").read_text())["parts"] == 3
 
 
-@pytest.mark.parametrize(
-    ("count", "message"),
-    [
-        (2**62, r"part-00003.parquet is missing"),
-        (4, r"part-00003.parquet is missing"),
-        (2, r"run.json is damaged: parts is 2, and there are 3. Fit again."),
-        (0, r"run.json is damaged: parts is 0"),
-        (-1, r"run.json is damaged: parts is -1"),
-    ],
-)
-def test_the_number_of_parts_is_compared_with_the_folder(placed, count, message):
+def test_the_number_of_parts_is_compared_with_the_folder(placed):
     record = json.loads((placed / "run.json").read_text())
-    (placed / "run.json").write_text(json.dumps({**record, "parts": count}))
-    with pytest.raises(ValueError, match=message):
-        open_run(placed, some=True)
+    missing, damaged = "part-00003.parquet is missing", "run.json is damaged: parts is {}"
+    for count, message in (
+        (2**62, missing),
+        (4, missing),
+        (2, damaged),
+        (0, damaged),
+        (-1, damaged),
+    ):
+        (placed / "run.json").write_text(json.dumps({**record, "parts": count}))
+        with pytest.raises(ValueError, match=message.format(count)):
+            open_run(placed, some=True)

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -55,7 +57,9 @@ def test_a_table_gives_the_places_back(rng):
     assert list(table)[:4] == ["sample", "factor1", "factor1_confidence", "factor2_0"]
     assert table["sample"].tolist() == [7, 8, 9, 10, 11]
     columns = np.column_stack(list(table.values()))
-    back = from_table(list(table), columns, [p.topology for p in places])
+    factors = [{"topology": place.topology} for place in places]
+    rows, back = from_table(Path("a.csv"), list(table), columns, factors)
+    assert rows.tolist() == [7, 8, 9, 10, 11]
     for before, after in zip(places, back, strict=True):
         np.testing.assert_allclose(after.coordinate, before.coordinate, rtol=1e-9)
         np.testing.assert_array_equal(after.confidence, before.confidence)

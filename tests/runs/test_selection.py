@@ -7,8 +7,7 @@ import pytest
 
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.runs.places import Place
-from manifactor.runs.run import Run, known_column
-from manifactor.runs.selection import selected, selection
+from manifactor.runs.run import Run, known_column, selected, selection
 from tests.cryoem.star_files import RELION_31
 
 # The run has five of the six particles, in another order than their file.

@@ -23,40 +23,25 @@ def test_what_is_right_passes():
     require_indices("exclude", [], low=1, high=3, of="functions")
 
 
-@pytest.mark.parametrize("value", ["c", None, 3, ["a"]])
-def test_a_value_that_is_no_choice_is_refused_with_all_choices(value):
-    with pytest.raises(ValueError, match="`method` must be one of 'a', 'b'; got "):
-        require_choice("method", value, ["a", "b"])
-    with pytest.raises(ValueError, match="one of 'a' or a number; got "):
-        require_choice("method", value if value != "a" else "c", ["a"], "or a number")
+def refused(check, message, *arguments, **limits):
+    with pytest.raises(ValueError, match=message):
+        check(*arguments, **limits)
 
 
-@pytest.mark.parametrize("value", [True, "1", None, np.nan, np.inf, 3.5, -1])
-def test_what_is_no_number_within_the_bounds_is_refused(value):
-    with pytest.raises(ValueError, match=r"`width` must be a number in \[0, 2\]; got "):
-        require_number("width", value, low=0, high=2)
-
-
-def test_a_number_above_a_bound_does_not_equal_it():
-    with pytest.raises(ValueError, match="`width` must be a number above 0; got 0"):
-        require_number("width", 0, above=0)
-
-
-@pytest.mark.parametrize("value", [True, 2.0, "2", None, 0, 4])
-def test_what_is_no_whole_number_within_the_bounds_is_refused(value):
-    match = r"`size` must be a whole number in \[1, 3\]; got "
-    with pytest.raises(ValueError, match=match):
-        require_count("size", value, low=1, high=3)
-    with pytest.raises(ValueError, match=r"with 9 samples. Change it or add samples"):
-        require_count("size", value, low=1, high=3, n_samples=9)
-
-
-def test_what_is_no_sequence_of_indices_is_refused():
-    match = "`exclude` must be a sequence of indices of functions; got 3"
-    with pytest.raises(ValueError, match=match):
-        require_indices("exclude", 3, low=1, high=3, of="functions")
-    with pytest.raises(ValueError, match=r"whole number in \[1, 3\]; got 4"):
-        require_indices("exclude", [1, 4], low=1, high=3, of="functions")
+def test_what_is_wrong_is_refused_with_what_would_be_right():
+    for value in ("c", None, 3, ["a"]):
+        refused(require_choice, "`m` must be one of 'a', 'b'; got ", "m", value, ["a", "b"])
+        refused(require_choice, "'a' or a number; got ", "m", value, ["a"], "or a number")
+    for value in (True, "1", None, np.nan, np.inf, 3.5, -1):
+        message = r"`width` must be a number in \[0, 2\]; got "
+        refused(require_number, message, "width", value, low=0, high=2)
+    refused(require_number, "must be a number above 0; got 0", "width", 0, above=0)
+    for value in (True, 2.0, "2", None, 0, 4):
+        message = r"`size` must be a whole number in \[1, 3\]; got .* with 9 samples. Change it"
+        refused(require_count, message, "size", value, low=1, high=3, n_samples=9)
+    limits = {"low": 1, "high": 3, "of": "functions"}
+    refused(require_indices, "a sequence of indices of functions; got 3", "exclude", 3, **limits)
+    refused(require_indices, r"whole number in \[1, 3\]; got 4", "exclude", [1, 4], **limits)
 
 
 @pytest.mark.parametrize(
@@ -102,14 +87,9 @@ def test_a_cell_that_is_no_number_is_refused_after_missing_ones(cell, shown):
         require_columns_of_numbers(X)
 
 
-def test_missing_values_are_left_to_the_check_of_finite_values():
+def test_missing_values_pass_and_at_most_four_columns_are_listed():
     X = pandas.DataFrame({"x": [1, None], "y": ["0.5", None], "z": [pandas.NA, 2]})
     require_columns_of_numbers(X)
     require_columns_of_numbers(X.assign(x=X["x"].astype("Int64")))
-
-
-def test_at_most_four_columns_without_numbers_are_listed():
-    X = pandas.DataFrame([["a"] * 6] * 2)
     message = r"X.drop\(columns=\[0, 1, 2, 3, ...\]\), 6 columns in all\.$"
-    with pytest.raises(ValueError, match=message):
-        require_columns_of_numbers(X)
+    refused(require_columns_of_numbers, message, pandas.DataFrame([["a"] * 6] * 2))

@@ -4,7 +4,7 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
@@ -66,25 +66,16 @@ def extra(name: str) -> ModuleType:
         raise
     # Nothing but the package is inside; a broken one may raise anything.
     except Exception as error:
-        package = _root(name)
+        package = name.partition(".")[0]
         install = f"pip install 'manifactor[{EXTRAS.get(package, 'cryoem')}]'"
-        if _is_missing(package, error):
+        # The package itself may not be found, or one that it imports.
+        missing = isinstance(error, ModuleNotFoundError) and (error.name or package).split(".")[0]
+        if missing == package:
             raise ValueError(f"this needs the package {package}: {install}.") from error
         raise ValueError(
             f"the package {package} does not load: {first_sentence(error)}. "
             f"Install it anew: {install}."
         ) from error
-
-
-def _is_missing(package: str, error: Exception) -> bool:
-    """Return whether the package itself was not found, rather than one it imports."""
-    if not isinstance(error, ModuleNotFoundError):
-        return False
-    return _root(error.name or package) == package
-
-
-def _root(module: str) -> str:
-    return module.partition(".")[0]
 
 
 # Text from files and of paths, written so that it steers no terminal and no shell.
@@ -103,16 +94,15 @@ def printable(text: str, *, but: str = "") -> str:
     # Nearly all texts are plain, and this tells so at once.
     if text.isprintable():
         return text
-    return "".join(_escape(sign) if is_unsafe(sign) and sign not in but else sign for sign in text)
+    return "".join(
+        sign.encode("unicode_escape").decode() if is_unsafe(sign) and sign not in but else sign
+        for sign in text
+    )
 
 
 def is_unsafe(sign: str) -> bool:
     """Return whether a character is not to be sent to a terminal."""
     return category(sign) in UNSAFE
-
-
-def _escape(sign: str) -> str:
-    return sign.encode("unicode_escape").decode("ascii")
 
 
 def shell_line(*words: str | os.PathLike[str]) -> str:
@@ -132,10 +122,9 @@ def _quoted(word: str) -> str:
     if not any(map(is_unsafe, word)):
         return shlex.quote(word)
     # In bytes: a name that is not text has no characters.
-    signs = (chr(byte) for byte in os.fsencode(word))
     safe = (
-        sign if " " <= sign <= "~" and sign not in "\\'" else f"\\x{ord(sign):02x}"
-        for sign in signs
+        chr(byte) if 32 <= byte < 127 and byte not in b"\\'" else f"\\x{byte:02x}"
+        for byte in os.fsencode(word)
     )
     return f"$'{''.join(safe)}'"
 
@@ -157,7 +146,10 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     and the warning.
     """
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and _is_inside(frame.f_globals):
+    while (
+        frame.f_back is not None
+        and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE
+    ):
         level, frame = level + 1, frame.f_back
     held = _held.get()
     if held is None:
@@ -165,10 +157,6 @@ def warn_caller(message: str, category: type[Warning]) -> None:
         return
     file, line = frame.f_code.co_filename, frame.f_lineno
     held.append(warnings.WarningMessage(category(message), category, file, line))
-
-
-def _is_inside(names: dict) -> bool:
-    return names.get("__name__", "").partition(".")[0] == PACKAGE
 
 
 @contextmanager
@@ -201,9 +189,8 @@ def issue(held: Iterable[warnings.WarningMessage]) -> None:
 
 
 def parted(
-    held: Iterable[warnings.WarningMessage], category: type[Warning]
+    held: Sequence[warnings.WarningMessage], category: type[Warning]
 ) -> tuple[list[warnings.WarningMessage], list[warnings.WarningMessage]]:
     """Return the warnings of a category, and all others."""
-    everything = list(held)
-    of_category = [each for each in everything if issubclass(each.category, category)]
-    return of_category, [each for each in everything if each not in of_category]
+    ours = [each for each in held if issubclass(each.category, category)]
+    return ours, [each for each in held if not issubclass(each.category, category)]

@@ -59,13 +59,11 @@ def _left(group: Path, limit: str, use: str, cache: tuple[str, ...]) -> float:
     most = (group / limit).read_text().strip()
     if most == "max":
         return float("inf")
-    counts = dict(line.split() for line in _lines(group / "memory.stat"))
+    stat = group / "memory.stat"
+    lines = stat.read_text().splitlines() if stat.is_file() else []
+    counts = dict(line.split() for line in lines)
     reclaimable = sum(int(counts.get(name, 0)) for name in cache)
     return float(most) - int((group / use).read_text()) + reclaimable
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text().splitlines() if path.is_file() else []
 
 
 # Sizes that headers claim, compared before anything is allocated.

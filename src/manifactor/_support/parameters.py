@@ -26,8 +26,7 @@ def require_columns_of_numbers(X, *, most: int = 4) -> None:
     names = [name for name, cell in cells.items() if cell is not None]
     if not names:
         return
-    listed = ", ".join(repr(name) for name in names[:most])
-    more = ""
+    listed, more = ", ".join(map(repr, names[:most])), ""
     if len(names) > most:
         listed, more = f"{listed}, ...", f", {len(names)} columns in all"
     raise ValueError(
@@ -78,9 +77,8 @@ def require_choice(name: str, value, choices: Collection[str], more: str = "") -
     """Refuse a value that is not among the choices."""
     if isinstance(value, str) and value in choices:
         return
-    listed = ", ".join(repr(choice) for choice in choices)
-    allowed = f"{listed} {more}".strip()
-    raise ValueError(f"`{name}` must be one of {allowed}; got {value!r}.")
+    listed = ", ".join(map(repr, choices))
+    raise ValueError(f"`{name}` must be one of {f'{listed} {more}'.strip()}; got {value!r}.")
 
 
 def require_number(
@@ -92,9 +90,7 @@ def require_number(
     number = float(value) if is_number else np.nan
     if np.isfinite(number) and low <= number <= high and number > above:
         return
-    bounds = f"in [{low:g}, {high:g}]"
-    if np.isfinite(above):
-        bounds = f"above {above:g}"
+    bounds = f"above {above:g}" if np.isfinite(above) else f"in [{low:g}, {high:g}]"
     raise ValueError(f"`{name}` must be a number {bounds}; got {value!r}.")
 
 
@@ -104,9 +100,7 @@ def require_count(name: str, value, *, low: int, high: int, n_samples: int | Non
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if is_whole and low <= int(value) <= high:
         return int(value)
-    advice = ""
-    if n_samples is not None:
-        advice = f" with {n_samples} samples. Change it or add samples"
+    advice = "" if n_samples is None else f" with {n_samples} samples. Change it or add samples"
     raise ValueError(f"`{name}` must be a whole number in [{low}, {high}]; got {value!r}{advice}.")
 
 
@@ -154,15 +148,10 @@ def given(value: Any) -> Choice:
 
 
 def choices_as_json(choices: Mapping[str, Choice]) -> dict[str, dict]:
-    """Return choices as run.json has them."""
-    return {
-        name: {"value": _plain(choice.value), "why": choice.why} for name, choice in choices.items()
-    }
-
-
-def _plain(value):
-    """Return a value as JSON knows it; records become their names in words."""
-    if isinstance(value, np.generic):
-        return value.item()
-    known = value is None or isinstance(value, str | int | float | bool)
-    return value if known else str(value)
+    """Return choices as run.json has them; records become their names in words."""
+    found = {}
+    for name, choice in choices.items():
+        value = choice.value.item() if isinstance(choice.value, np.generic) else choice.value
+        known = isinstance(value, str | int | float | None)
+        found[name] = {"value": value if known else str(value), "why": choice.why}
+    return found

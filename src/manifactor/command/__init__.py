@@ -4,7 +4,4 @@ Importing this package must stay cheap: `manifactor.__main__` imports it outside
 answers Ctrl-C.
 """
 
-EXIT_DONE = 0
 EXIT_BAD_INPUT = 2  # the code that argparse uses for a command it cannot parse
-# 128 + SIGPIPE, the convention of shells; `signals` has the codes of other signals.
-EXIT_CLOSED_PIPE = 141

@@ -9,11 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from textwrap import fill
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from manifactor._support import __version__
-from manifactor._support.options import (
+from manifactor._support.files import is_half_replaced
+from manifactor.command import EXIT_BAD_INPUT, terminal
+from manifactor.runs.options import (
+    FitOptions,
     add_options,
     argument,
     cluster_option,
@@ -24,11 +28,8 @@ from manifactor._support.options import (
     out_option,
     seed_option,
     view,
-    whole_number,
     width_option,
 )
-from manifactor.command import EXIT_BAD_INPUT, terminal
-from manifactor.runs.options import FitOptions
 
 run_argument = partial(argument, "run folder written by manifactor fit", metavar="RUN", reads=True)
 overwrite_option = partial(option, default=False)
@@ -42,7 +43,7 @@ class DemoOptions:
         "run folder; the simulated images go into FOLDER-data", "demo-run", metavar="FOLDER"
     )
     # With 2500 images both motions correlate with the truth by 0.99 or more.
-    n: int = option("number of images", 2500, type=int, metavar="N")
+    n: int = option("number of images", 2500, metavar="N")
 
 
 def _shapes() -> str:
@@ -65,7 +66,7 @@ class SimulateOptions:
     """The options of `simulate`. None is the library's own default."""
 
     shape: str = argument(_shapes, metavar="SHAPE")
-    n: int = option("number of samples or images", 3000, type=int)
+    n: int = option("number of samples or images", 3000)
     seed: int = seed_option()
     # The default depends on SHAPE: the command sets it.
     out: str | None = out_option(
@@ -81,7 +82,7 @@ class SimulateOptions:
         metavar="SD",
     )
     ambient_dimension: int | None = _shape(
-        "rotate the shape into a random subspace of D dimensions", type=int, metavar="D"
+        "rotate the shape into a random subspace of D dimensions", metavar="D"
     )
     # No `choices`: the library's own error names the argument and the valid values.
     sampling: str = _shape(
@@ -93,10 +94,8 @@ class SimulateOptions:
         metavar="NAME",
     )
 
-    views: str = _molecule(
-        "one: a single direction; all: random directions, with poses in the STAR file",
-        "one",
-        choices=["one", "all"],
+    views: Literal["one", "all"] = _molecule(
+        "one: a single direction; all: random directions, with poses in the STAR file", "one"
     )
     motions: str = _molecule(
         "x: rotation, and stretch along x; xy: rotation, and stretch along x and y; "
@@ -112,25 +111,20 @@ class SimulateOptions:
     )
     # Motions that depend on each other are not a product; this makes data to show it.
     correlation: float = _molecule(
-        "correlation between rotation and stretch along x, in [-1, 1]",
-        0.0,
-        type=number(),
-        metavar="R",
+        "correlation between rotation and stretch along x, in [-1, 1]", 0.0, metavar="R"
     )
     defocus: tuple[float, float] | None = _molecule(
         "range of the defocus in Angstrom; "
         "the images then have a contrast transfer function (default: no CTF)",
-        type=number(),
         nargs=2,
         metavar=("LOW", "HIGH"),
     )
     size: int | None = _molecule(
         "width of an image in pixels, even for one view (default: 108; all views 48)",
-        type=int,
         metavar="PIXELS",
     )
     pixel_size: float | None = _molecule(
-        "width of a pixel in Angstrom (default: 2; all views 5.5)", type=number(), metavar="A"
+        "width of a pixel in Angstrom (default: 2; all views 5.5)", metavar="A"
     )
     in_plane: bool = _one_view("rotate each image in its plane and shift it, at random", False)
     route: str = _one_view(
@@ -143,13 +137,11 @@ class SimulateOptions:
         "root mean square angle between the poses in the STAR file and the true ones, "
         "which truth.csv holds",
         0.0,
-        type=number(),
         metavar="DEGREES",
     )
     correlate: float = _all_views(
         "correlation between the stretch along x and the elevation of the view, in [-1, 1]",
         0.0,
-        type=number(),
         metavar="R",
     )
     # A channel is built in, so that no file is needed and nothing is downloaded.
@@ -166,10 +158,7 @@ class SimulateOptions:
     )
     # The built-in channel has four equal subunits.
     symmetry: int = _structure(
-        "order of the rotor's symmetry: it looks the same after 360/N degrees",
-        4,
-        type=int,
-        metavar="N",
+        "order of the rotor's symmetry: it looks the same after 360/N degrees", 4, metavar="N"
     )
 
 
@@ -186,10 +175,9 @@ class ViewsOptions:
     width: float = option(
         "largest angle to a direction at which particles are counted, in degrees",
         10.0,
-        type=number(),
         metavar="DEGREES",
     )
-    rows: int = option("number of directions to list", 8, type=whole_number(low=1), metavar="N")
+    rows: int = option("number of directions to list", 8, type=number(int, low=1), metavar="N")
     # The default depends on PARTICLES: the command sets it.
     out: str | None = out_option(
         "picture to write: .png, .svg or .pdf (default: PARTICLES-views.png)", metavar="FILE"
@@ -211,7 +199,6 @@ class ShownOptions:
     width: float | None = option(
         "largest angle to the direction in which images are averaged, in degrees "
         "(default: 10, or up to 30 if there are fewer than 150 images)",
-        type=number(),
         metavar="DEGREES",
     )
     volumes: str | None = option(
@@ -220,9 +207,7 @@ class ShownOptions:
         metavar="FOLDER",
     )
     volumes_along: int | None = option(
-        "factor that the volumes lie along (default: the one on which they spread)",
-        type=int,
-        metavar="K",
+        "factor that the volumes lie along (default: the one on which they spread)", metavar="K"
     )
 
 
@@ -242,9 +227,7 @@ class ReportOptions(ShownOptions):
 class ExploreOptions(ShownOptions):
     """The options of `explore`."""
 
-    port: int | None = option(
-        "port of the page on this machine (default: 8642, or any free port)", type=int
-    )
+    port: int | None = option("port of the page on this machine (default: 8642, or any free port)")
     # Off by default: whoever has the page's address could otherwise write files.
     save_to: str | None = option(
         "folder in which the page may save selections (default: download only)", metavar="FOLDER"
@@ -258,16 +241,12 @@ class SelectOptions:
     run: str = run_argument()
     # The first --range belongs to the first --factor.
     factor: tuple[int, ...] = option(
-        "factor that the next --range is on, counted from 1; may be repeated",
-        (),
-        type=int,
-        metavar="K",
+        "factor that the next --range is on, counted from 1; may be repeated", (), metavar="K"
     )
     range: tuple[tuple[float, float], ...] = option(
         "range of the coordinate: two numbers in [0, 1] on an interval, two angles in "
         "degrees on a circle, where 350 10 crosses 0 (default: all samples)",
         (),
-        type=number(),
         nargs=2,
         metavar=("LOW", "HIGH"),
     )
@@ -299,7 +278,7 @@ class BinOptions:
     """What `average` and `export` share."""
 
     run: str = run_argument()
-    bins: int = option("number of bins along a factor", 10, type=int, metavar="N")
+    bins: int = option("number of bins along a factor", 10, metavar="N")
     overwrite: bool = overwrite_option("replace an earlier output of this command")
 
 
@@ -310,7 +289,6 @@ class AverageOptions(BinOptions):
     factor: tuple[int, ...] = option(
         "factor, counted from 1; given twice, the grid of two factors",
         (),
-        type=int,
         required=True,
         metavar="K",
     )
@@ -338,12 +316,10 @@ class AverageOptions(BinOptions):
 class ExportOptions(BinOptions):
     """The options of `export`."""
 
-    to: str = option(
-        "program to export to",
-        required=True,
-        choices=["cryodrgn", "recovar", "aspire", "relion", "cryosparc"],
+    to: Literal["cryodrgn", "recovar", "aspire", "relion", "cryosparc"] = option(
+        "program to export to", required=True
     )
-    factor: int = option("factor, counted from 1", type=int, required=True, metavar="K")
+    factor: int = option("factor, counted from 1", required=True, metavar="K")
     training: str | None = option(
         "cryodrgn: folder of the trained model, with config.yaml and weights.N.pkl "
         "(default: the folder of the coordinates)",
@@ -353,15 +329,12 @@ class ExportOptions(BinOptions):
     cluster: str | None = cluster_option("files of bins")
 
 
-SHELLS = ["bash", "zsh", "fish"]
-
-
 @dataclass(frozen=True)
 class CompletionOptions:
     """The options of `completion`."""
 
-    shell: str = argument(
-        f"shell to write the script for: {', '.join(SHELLS)}", metavar="SHELL", choices=SHELLS
+    shell: Literal["bash", "zsh", "fish"] = argument(
+        "shell to write the script for: bash, zsh, fish", metavar="SHELL"
     )
 
 
@@ -403,7 +376,7 @@ GRAMMAR: dict[str, Grammar] = {
         ),
     ),
     "views": Grammar(
-        "viewing",
+        "runs",
         ViewsOptions,
         "show from which directions particles are seen",
         "List the most populated viewing directions of particles with poses, draw a "
@@ -426,21 +399,21 @@ GRAMMAR: dict[str, Grammar] = {
         ),
     ),
     "report": Grammar(
-        "showing",
+        "runs",
         ReportOptions,
         "describe a run in words, and write RUN/report.html",
         "Print a description of a run, and write a page with figures to "
         "RUN/report.html, or to another file.",
     ),
     "explore": Grammar(
-        "showing",
+        "runs",
         ExploreOptions,
         "look at a run in the browser and select samples",
         "Serve a local web page on a run: move along factors, see the average images, "
         "select samples and save them. Ctrl-C stops the server.",
     ),
     "select": Grammar(
-        "exporting",
+        "runs",
         SelectOptions,
         "write the samples in a range of a factor, for other programs",
         "Write the samples whose coordinates lie in the given ranges, or all others, "
@@ -452,7 +425,7 @@ GRAMMAR: dict[str, Grammar] = {
         ),
     ),
     "average": Grammar(
-        "exporting",
+        "runs",
         AverageOptions,
         "average images or volumes along a factor, or on the grid of two",
         "Average the images or volumes of a run in bins along a factor, or on the grid "
@@ -460,7 +433,7 @@ GRAMMAR: dict[str, Grammar] = {
         _examples("average run --factor 1 --match"),
     ),
     "export": Grammar(
-        "exporting",
+        "runs",
         ExportOptions,
         "write files and commands for programs that reconstruct volumes",
         "Write the files with which another program computes volumes along a factor, "
@@ -551,21 +524,11 @@ def parse_arguments(argv: Sequence[str]) -> tuple[str, Any]:
         advice = f"; did you mean {near[0]}?" if near else f". Choose from {', '.join(GRAMMAR)}."
         terminal.error(f"there is no command {name!r}{advice} See manifactor --help.")
         raise SystemExit(EXIT_BAD_INPUT)
-    parsed = parser.parse_args(_with_joined_views(argv))
-    return parsed.command, given(GRAMMAR[parsed.command].options, parsed)
-
-
-def _with_joined_views(argv: Sequence[str]) -> list[str]:
-    """Return the arguments with ``--view X`` as ``--view=X``."""
     # argparse takes a value that starts with a minus, as in --view -180,120, for an option unless
     # it is joined to its flag.
-    joined: list[str] = []
-    for word in argv:
-        if joined and joined[-1] == "--view":
-            joined[-1] = f"--view={word}"
-        else:
-            joined.append(word)
-    return joined
+    joined = "\0".join(argv).replace("\0--view\0", "\0--view=")
+    parsed = parser.parse_args(joined.split("\0"))
+    return parsed.command, given(GRAMMAR[parsed.command].options, parsed)
 
 
 def flags_of(options: Any) -> dict[str, str]:
@@ -579,13 +542,5 @@ def require_inputs(options: Any) -> None:
     for each in fields(options):
         value = getattr(options, each.name) if each.metadata["reads"] else ()
         for path in [value] if isinstance(value, str) else value:
-            if not os.path.lexists(path) and not _half_replaced(path):
+            if not os.path.lexists(path) and not is_half_replaced(Path(path)):
                 raise ValueError(f"{path} does not exist. Check its name.")
-
-
-def _half_replaced(path: str) -> bool:
-    """Return whether a killed command may have left the folder under another name."""
-    parent, name = os.path.split(os.path.abspath(path))
-    return os.path.isdir(parent) and any(
-        each.startswith(f".{name}.old.") for each in os.listdir(parent)
-    )

@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -12,24 +13,22 @@ import numpy as np
 
 from manifactor._support.errors import shell_line
 from manifactor._support.files import real_path, replace_folder
-from manifactor._support.options import flag_of
 from manifactor._support.workers import Here, Processes, Workers, WorkersLost
 from manifactor.command import terminal
-from manifactor.command.outputs import chosen_workers, own, require_new_folder
+from manifactor.command.outputs import chosen_workers, own, require_new
 from manifactor.command.signals import leaving
 from manifactor.command.terminal import ProgressBars, aligned, note, show
 from manifactor.cryoem.all_views.fitting import cost_of_all_views, fit_all_views, read_all_views
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.runs.archive import is_run, load
-from manifactor.runs.checkpoints import Checkpoints, other_fit, require_checkpoints
-from manifactor.runs.cost import Cost
-from manifactor.runs.fitting import Opened
-from manifactor.runs.folder import require_new_run
-from manifactor.runs.options import FitOptions
-from manifactor.runs.parts import FOLDER as PARTS_FOLDER
-from manifactor.runs.several import (
+from manifactor.runs.archive import Checkpoints, is_run, load, other_fit, require_checkpoints
+from manifactor.runs.cost import Cost, Opened
+from manifactor.runs.folder import PARTS_FOLDER, require_new_run
+from manifactor.runs.options import FitOptions, flag_of
+from manifactor.runs.task import (
     FAILED,
     TABLE,
+    Row,
+    Task,
     clear_away,
     finished_rows,
     finished_runs,
@@ -37,7 +36,6 @@ from manifactor.runs.several import (
     forecast_side_by_side,
     named_tasks,
 )
-from manifactor.runs.task import Task
 from manifactor.spectral.pipeline import kept_stages
 from manifactor.tables.files import array_name
 from manifactor.tables.reading import Input, UnreadImages
@@ -75,7 +73,23 @@ def fit(options: FitOptions) -> None:
             "--all-views, or leave it out."
         )
     tasks = tasks_of(options)
-    _require_compatible(options, tasks)
+    if len(tasks) > 1 and options.reuse:
+        raise ValueError(
+            "--reuse works with one input and one view; "
+            f"got {len(tasks)}. Remove the option, or fit the views one by one."
+        )
+    divided = len(tasks) > 1 or in_parts(tasks[0].path, options.coordinates)
+    if options.cluster is not None and not divided:
+        raise ValueError(
+            "--cluster divides several inputs or views, particles of --all-views, or "
+            "the rows of a large table among workers; this is one fit, which runs in "
+            "one process on all cores. Leave it out."
+        )
+    if options.resume and options.reuse:
+        raise ValueError(
+            "--resume continues this run and --reuse starts from another one; "
+            "pass only one of them."
+        )
     # Absolute, since "." and ".." have no name; a link keeps its own.
     first = Path(os.path.abspath(tasks[0].path))
     out = Path(options.out or f"{first.stem}-run")
@@ -99,27 +113,6 @@ def tasks_of(options: FitOptions) -> list[Task]:
     return [Task(Path(path), options, view) for path in options.input for view in views]
 
 
-def _require_compatible(options: FitOptions, tasks: Sequence[Task]) -> None:
-    """Refuse options that exclude each other."""
-    if len(tasks) > 1 and options.reuse:
-        raise ValueError(
-            "--reuse works with one input and one view; "
-            f"got {len(tasks)}. Remove the option, or fit the views one by one."
-        )
-    divided = len(tasks) > 1 or in_parts(tasks[0].path, options.coordinates)
-    if options.cluster is not None and not divided:
-        raise ValueError(
-            "--cluster divides several inputs or views, particles of --all-views, or "
-            "the rows of a large table among workers; this is one fit, which runs in "
-            "one process on all cores. Leave it out."
-        )
-    if options.resume and options.reuse:
-        raise ValueError(
-            "--resume continues this run and --reuse starts from another one; "
-            "pass only one of them."
-        )
-
-
 def _fit_one(task: Task, out: Path) -> None:
     """Fit one input, or print what that would cost."""
     options = task.options
@@ -129,8 +122,7 @@ def _fit_one(task: Task, out: Path) -> None:
             f"--reuse must name the folder of an earlier run; {options.reuse} is not one."
         )
     opened = task.open()
-    for text in [*opened.notes, *_notes_on(opened)]:
-        note(text)
+    _note_surprises(opened)
     n_workers = _n_workers(options) if options.dry_run else 1
     cost = task.forecast(opened, n_workers=n_workers)
     on_device = options.device not in (None, "cpu") and not cost.device_memory
@@ -141,8 +133,7 @@ def _fit_one(task: Task, out: Path) -> None:
     _note_long_fit(cost, where)
     given = task.read(opened)
     _note_constant_columns(given)
-    work = partial(task.fit, given, out)
-    estimator, record = _with_checkpoints(out, options, work)
+    estimator, record = _with_checkpoints(out, options, partial(task.fit, given, out))
     # A stage has a time only if it was computed, and the search for neighbours is the first stage
     # that an earlier run can save.
     if options.reuse is not None and "neighbours" in estimator.timings_:
@@ -150,16 +141,15 @@ def _fit_one(task: Task, out: Path) -> None:
             f"nothing of {options.reuse} could be reused: its samples or settings differ. "
             "--fit-samples is one of these settings."
         )
-    _show_result(record, estimator, out=out, what="Coordinates of every sample")
+    _show_result(estimator, record, out, "sample")
 
 
 def _fit_all_views(options: FitOptions) -> None:
     """Fit particles of all views, or print what that would cost."""
     path = _one_file_of_particles(options)
-    out = Path(options.out or f"{path.with_suffix('').name}-run")
+    task, out = Task(path, options), Path(options.out or f"{path.stem}-run")
     _require_outside([path], out)
     _require_usable_out(out, options)
-    task = Task(path, options)
     if options.cluster is not None:
         # Workers may work in another folder.
         task, out = task.anywhere, out.absolute()
@@ -173,8 +163,7 @@ def _fit_all_views(options: FitOptions) -> None:
         _note_long_fit(cost_of_all_views(task, source, n_workers=workers.count))
 
     work = partial(fit_all_views, task, particles, source, grid, out)
-    estimator, record = _with_checkpoints(out, options, work, check=check)
-    _show_result(record, estimator, out=out, what="Coordinates of every particle")
+    _show_result(*_with_checkpoints(out, options, work, check=check), out, "particle")
 
 
 def _one_file_of_particles(options: FitOptions) -> Path:
@@ -185,12 +174,11 @@ def _one_file_of_particles(options: FitOptions) -> Path:
             "--all-views needs one STAR or .cs file of particles with angles; got "
             f"{' '.join(options.input)}."
         )
-    usual = FitOptions().values(*NOT_OF_ALL_VIEWS)
-    for name, value in options.values(*NOT_OF_ALL_VIEWS).items():
-        if value and value != usual[name]:
-            flag = flag_of(FitOptions.__dataclass_fields__[name])
+    for each in fields(options):
+        value = getattr(options, each.name)
+        if each.name in NOT_OF_ALL_VIEWS and value and value != each.default:
             raise ValueError(
-                f"{flag} does not go with --all-views, which uses the images, poses "
+                f"{flag_of(each)} does not go with --all-views, which uses the images, poses "
                 "and CTF of all particles. Leave it out."
             )
     return path
@@ -198,9 +186,9 @@ def _one_file_of_particles(options: FitOptions) -> Path:
 
 def _require_outside(inputs: Sequence[str | Path | None], out: Path) -> None:
     """Refuse an output folder that holds an input, which would be lost."""
-    for given in inputs:
-        path = None if given is None else real_path(Path(given))
-        if path is not None and real_path(out) in [path, *path.parents]:
+    for given in [each for each in inputs if each is not None]:
+        path = real_path(Path(given))
+        if real_path(out) in [path, *path.parents]:
             raise ValueError(
                 f"the input {given} lies in {out}, which the run would replace. "
                 "Choose another --out."
@@ -223,16 +211,17 @@ def _require_usable_out(out: Path, options: FitOptions) -> None:
         raise other_fit(folder, "they are of several inputs or views")
 
 
-def _notes_on(opened: Opened) -> Iterator[str]:
-    """Yield what may be a surprise about an input."""
+def _note_surprises(opened: Opened) -> None:
     particles, path = opened.particles, opened.path
+    for text in opened.notes:
+        note(text)
     # Without angles nothing shows whether the images are of one view, which the fit assumes: images
     # of several views differ mostly by the view.
     if isinstance(opened, UnreadImages) and particles is not None and particles.angles is None:
-        yield "the particles have no angles; all images are taken as one view."
+        note("the particles have no angles; all images are taken as one view.")
     # An archive may hold labels only: the name tells whether these are the samples.
     if path is not None and path.suffix.lower() == ".npz" and array_name(path) != "X":
-        yield f"the samples are {array_name(path)!r}, the only array of {path}."
+        note(f"the samples are {array_name(path)!r}, the only array of {path}.")
 
 
 def _note_constant_columns(given: Input) -> None:
@@ -252,12 +241,12 @@ def _note_constant_columns(given: Input) -> None:
         )
 
 
-def _show_result(record: dict, estimator: ManifoldFactorizer, *, out: Path, what: str) -> None:
+def _show_result(estimator: ManifoldFactorizer, record: dict, out: Path, what: str) -> None:
     """Print what was found, and where the coordinates and the details are."""
     found = [*all_views_lines(record), *about_particles(record)]
     show("\n".join([summary(record, estimator), *found, ""]))
-    parts = "coordinates/part-*.parquet"
-    show(f"{what}: {out / (parts if 'parts' in record else 'coordinates.csv')}.")
+    name = "coordinates/part-*.parquet" if "parts" in record else "coordinates.csv"
+    show(f"Coordinates of every {what}: {out / name}.")
     show(f"For the details, run: {shell_line('manifactor', 'report', out)}")
 
 
@@ -274,8 +263,8 @@ def _show_cost(cost: Cost, where: str = "", *, of: str = "part") -> None:
     """Print the cost of a fit, and that of each of its parts, or views."""
     dominant = ""
     if of == "part":
-        share = cost.longest.seconds / cost.seconds
-        dominant = f", {share:.0%} of it {cost.longest.name}"
+        longest = max(cost.parts, key=lambda part: part.seconds)
+        dominant = f", {longest.seconds / cost.seconds:.0%} of it {longest.name}"
     show(f"The fit will take {cost}{where}{dominant}.\n", alone=True)
     show(aligned(cost.as_rows(of)), alone=True)
 
@@ -341,59 +330,49 @@ def _with_checkpoints(
 
 def _fit_views(tasks: Sequence[Task], out: Path, options: FitOptions) -> None:
     """Fit views at the same time and print one row for each."""
-    require_new_folder(out, mark=TABLE, overwrite=options.overwrite)
-    named, folder = named_tasks(tasks), checkpoint_folder(out)
+    require_new(out, mark=TABLE, overwrite=options.overwrite)
+    named, folder, n_done = named_tasks(tasks), checkpoint_folder(out), 0
     # Workers first: without them, nothing that was kept is deleted. They are gone when it is said
     # what is left.
     with (
         _kept(folder, len(named)),
         chosen_workers(options.cluster, Processes(), device=options.device) as workers,
     ):
-        n_done = _start(named, folder, resume=options.resume)
+        if options.resume:
+            require_checkpoints(folder)
+            n_done = len(finished_rows(named, folder))
+            note(f"{n_done} of {len(named)} views are finished; continuing with the others.")
+        else:
+            _delete_checkpoints(folder)
+            folder.mkdir()
         with terminal.counted_pieces(len(named), "views", n_done=n_done) as report:
             rows = fit_side_by_side(named, folder, workers=workers, report=report)
     replace_folder(folder, out)
-    show(aligned([list(rows[0]), *(list(row.values()) for row in rows)]))
-    failed = sum(row["verdict"] == FAILED for row in rows)
+    show(aligned([Row._fields, *rows]))
+    failed = sum(row.verdict == FAILED for row in rows)
     failures = f"; {failed} failed" if failed else ""
     show(f"A run folder for each view, and this table as {TABLE}: {out}{failures}")
-
-
-def _start(tasks: dict[str, Task], folder: Path, *, resume: bool) -> int:
-    """Make the folder of the runs; return how many it already holds."""
-    if not resume:
-        _delete_checkpoints(folder)
-        folder.mkdir()
-        return 0
-    require_checkpoints(folder)
-    n_done = len(finished_rows(tasks, folder))
-    note(f"{n_done} of {len(tasks)} views are finished; continuing with the others.")
-    return n_done
 
 
 @contextmanager
 def _kept(folder: Path, total: int) -> Iterator[None]:
     """Keep the finished runs if anything stops the others; remove an empty folder."""
+
+    def left() -> str:
+        clear_away(folder)
+        n_done = len(finished_runs(folder))
+        if not n_done:
+            with suppress(OSError):
+                folder.rmdir()
+        kept = f"{n_done} of {total} views are finished and kept; repeat the command with --resume"
+        return f"{kept} to continue" if n_done else ""
+
     try:
-        with leaving(lambda: _left(folder, total)):
+        with leaving(left):
             yield
     except WorkersLost:
         # Its message says how to go on, which must be possible even now.
         raise
     except Exception:  # it is raised again
-        _left(folder, total)
+        left()
         raise
-
-
-def _left(folder: Path, total: int) -> str:
-    """Say which runs are left, and remove a folder in which there are none."""
-    clear_away(folder)
-    n_done = len(finished_runs(folder))
-    if not n_done:
-        with suppress(OSError):
-            folder.rmdir()
-        return ""
-    return (
-        f"{n_done} of {total} views are finished and kept; repeat the command with "
-        "--resume to continue"
-    )

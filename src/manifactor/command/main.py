@@ -1,33 +1,16 @@
 """`main`, which runs a command: its errors, warnings and signals become lines and exit codes."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import Any
 
 from manifactor._support.files import claims_released
-from manifactor.command import (
-    EXIT_BAD_INPUT,
-    EXIT_CLOSED_PIPE,
-    EXIT_DONE,
-    shortages,
-    signals,
-    terminal,
-)
+from manifactor.command import EXIT_BAD_INPUT, shortages, signals, terminal
 from manifactor.command.arguments import GRAMMAR, flags_of, parse_arguments, require_inputs
 
 BUG = "This is a mistake in manifactor, not in your data. Please report it with the lines above."
-
-
-def _run(name: str, options: Any) -> None:
-    """Import a command and run it."""
-    home = import_module(f"manifactor.command.{GRAMMAR[name].home}")
-    getattr(home, name)(options)
-
-
-COMMANDS: dict[str, Callable[[Any], None]] = {name: partial(_run, name) for name in GRAMMAR}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,17 +22,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         reworded = partial(terminal.in_options, options=flags)
         with terminal.one_line_warnings(reworded), claims_released():
             require_inputs(options)
-            COMMANDS[name](options)
+            # What a command needs is imported when it runs.
+            getattr(import_module(f"manifactor.command.{GRAMMAR[name].home}"), name)(options)
     except KeyboardInterrupt as stop:
         # A terminal that was closed, which sends SIGHUP, takes no more lines.
         with suppress(OSError):
             left = str(stop) or "no partial output was left"
-            terminal.interrupted(f"{left}.", how=signals.how(stop))
-        return signals.exit_code(stop)
+            terminal.report(f"{signals.how(stop)}; ", f"{left}.")
+        return 128 + signals.signal_of(stop)
     except BrokenPipeError:
-        # Whoever reads the output has seen enough, as `head` has.
+        # Whoever reads the output has seen enough, as `head` has: 128 + SIGPIPE, as shells have it.
         terminal.silence()
-        return EXIT_CLOSED_PIPE
+        return 141
     # What the library raises for bad input, and what the machine is short of; anything else is a
     # bug, whose traceback is needed to fix it.
     except Exception as error:
@@ -61,8 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_BAD_INPUT
     # From the parser, which has printed its message: --help, --version, wrong usage.
     except SystemExit as stop:
-        return int(stop.code or EXIT_DONE)
-    return EXIT_DONE
+        return int(stop.code or 0)
+    return 0
 
 
 def _in_words(error: Exception) -> str:

@@ -22,28 +22,16 @@ def own(place: Path) -> None:
         note(f"a killed command had half replaced {place}, which is whole again.")
 
 
-def require_new_file(path: Path, *, overwrite: bool) -> None:
-    """Refuse a file that exists, unless it may be overwritten."""
-    own(path)
-    require_replaceable(path, overwrite=overwrite)
+def require_new(out: Path, *, overwrite: bool, mark: str = "") -> None:
+    """Refuse an output that exists, unless it may be overwritten.
 
-
-def require_replaceable(path: Path, *, overwrite: bool) -> None:
-    """Refuse a file that exists, beside one that this command owns already."""
-    _require_new(path, ours=path.is_file(), overwrite=overwrite)
-
-
-def require_new_folder(folder: Path, *, mark: str, overwrite: bool) -> None:
-    """Refuse a folder that exists, unless it may be overwritten."""
-    own(folder)
-    _require_new(folder, ours=(folder / mark).is_file(), overwrite=overwrite)
-
-
-def _require_new(out: Path, *, ours: bool, overwrite: bool) -> None:
+    Folders of the command hold a file of the name `mark`.
+    """
+    own(out)
     # A link that leads nowhere does not exist, but somebody made it.
     if not os.path.lexists(out):
         return
-    if not ours:
+    if not (out / mark).is_file():
         raise ValueError(f"{out} was not written by this command and is not replaced. {REMEDY}")
     if not overwrite:
         raise ValueError(

@@ -21,6 +21,20 @@ THREADS = (
 )
 FILES = "too many files are open. Raise their limit (ulimit -n)."
 DISK = "no space is left on the disk, or in its quota. Free some, or write elsewhere."
+BY_NUMBER = {
+    errno.EMFILE: FILES,
+    errno.ENFILE: FILES,
+    errno.ENOSPC: DISK,
+    errno.EDQUOT: DISK,
+    errno.ENOMEM: MEMORY,
+}
+# What Python says of threads, and the system's loader of a library that it could not load.
+BY_TEXT = {
+    "can't start new thread": THREADS,
+    "too many open": FILES,
+    "failed to map segment": MEMORY,
+    "cannot allocate memory": MEMORY,
+}
 
 
 def missing_room() -> str:
@@ -51,20 +65,12 @@ def shortage(error: BaseException) -> str:
     ''
     """
     text = one_line(error)
-    number = error.errno if isinstance(error, OSError) else None
-    # What the system's loader says of a library that it could not load.
-    unloaded = text.lower() if isinstance(error, ImportError) else ""
-    if isinstance(error, RuntimeError) and "can't start new thread" in text:
-        return THREADS
-    if number in (errno.EMFILE, errno.ENFILE) or "too many open" in unloaded:
-        return FILES
-    if number in (errno.ENOSPC, errno.EDQUOT):
-        path = getattr(error, "filename", None)
-        return f"{path} cannot be written: {DISK}" if path else DISK
-    if number == errno.ENOMEM or "failed to map segment" in unloaded:
-        return MEMORY
-    if "cannot allocate memory" in unloaded:
-        return MEMORY
+    if isinstance(error, OSError) and error.errno in BY_NUMBER:
+        words = BY_NUMBER[error.errno]
+        named = words is DISK and error.filename
+        return f"{error.filename} cannot be written: {words}" if named else words
+    if isinstance(error, ImportError | RuntimeError):
+        return next((words for said, words in BY_TEXT.items() if said in text.lower()), "")
     if not isinstance(error, MemoryError):
         return ""
     # Ours say what to do; those of numpy say how much was asked for.
@@ -94,17 +100,16 @@ def blas_threads() -> int:
 def _can_start(count: int) -> bool:
     """Return whether so many threads can run at the same time."""
     # OpenBLAS sends this process a SIGINT if it cannot start its threads.
-    done = threading.Event()
-    threads = [threading.Thread(target=done.wait, daemon=True) for _ in range(count)]
-    started = 0
+    done, started = threading.Event(), []
     try:
-        for thread in threads:
+        for _ in range(count):
+            thread = threading.Thread(target=done.wait, daemon=True)
             thread.start()
-            started += 1
+            started.append(thread)
     except (RuntimeError, MemoryError):
         return False
     finally:
         done.set()
-        for thread in threads[:started]:
+        for thread in started:
             thread.join()
     return True

@@ -33,12 +33,7 @@ class Stopped(KeyboardInterrupt):
 
 def signal_of(stop: KeyboardInterrupt) -> int:
     """Return the number of the signal behind an interrupt."""
-    return stop.number if isinstance(stop, Stopped) else signal.SIGINT
-
-
-def exit_code(stop: KeyboardInterrupt) -> int:
-    """Return the exit code of a command that a signal ended."""
-    return 128 + signal_of(stop)
+    return getattr(stop, "number", signal.SIGINT)
 
 
 def how(stop: KeyboardInterrupt) -> str:

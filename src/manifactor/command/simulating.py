@@ -11,7 +11,6 @@ import numpy as np
 from manifactor import datasets
 from manifactor._support.errors import extra, shell_line
 from manifactor._support.files import whole_folder, write_whole
-from manifactor._support.options import flag_of
 from manifactor.command.arguments import (
     OF_ALL_VIEWS,
     OF_ONE_VIEW,
@@ -21,12 +20,13 @@ from manifactor.command.arguments import (
     DemoOptions,
     SimulateOptions,
 )
-from manifactor.command.outputs import own, require_ending, require_new_file, require_new_folder
+from manifactor.command.outputs import own, require_ending, require_new
 from manifactor.command.terminal import ProgressBars, show
 from manifactor.cryoem.averages import average, write_averages
 from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.archive import is_run
 from manifactor.runs.folder import read_record, require_new_run
+from manifactor.runs.options import flag_of
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.task import Task
 from manifactor.scores import coordinate_correlation
@@ -56,7 +56,7 @@ def _refuse(options: SimulateOptions, what: str, given: str, *groups: str) -> No
 
 def _simulate_shape(options: SimulateOptions) -> None:
     out = require_ending(options.out or f"{options.shape}.npz", ".npz")
-    require_new_file(out, overwrite=options.overwrite)
+    require_new(out, overwrite=options.overwrite)
     X, truth = datasets.sample(
         options.shape,
         options.n,
@@ -65,10 +65,8 @@ def _simulate_shape(options: SimulateOptions) -> None:
         sampling=options.sampling,
         random_state=options.seed,
     )
-    arrays = {"X": X}
-    for i, latent in enumerate(truth, start=1):
-        arrays[f"truth{i}"] = latent
-    write_whole(out, lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
+    arrays = {f"truth{i}": latent for i, latent in enumerate(truth, start=1)}
+    write_whole(out, lambda file: np.savez(file, X=X, **arrays))  # type: ignore[arg-type]
     n_samples, n_columns = X.shape
     show(
         f"{out}: {n_samples} samples with {n_columns} columns (X), "
@@ -78,63 +76,53 @@ def _simulate_shape(options: SimulateOptions) -> None:
 
 def _simulate_molecule(options: SimulateOptions) -> None:
     out = Path(options.out or "molecule")
-    require_new_folder(out, mark="truth.csv", overwrite=options.overwrite)
+    require_new(out, mark="truth.csv", overwrite=options.overwrite)
     if options.views == "all":
         _refuse(options, "one view", "--views all", OF_ONE_VIEW)
-        _write_all_views(out, options)
-        option = " --all-views"
+        simulated = datasets.simulate_views(
+            options.n,
+            preferred=datasets.PreferredDirections() if options.preferred else None,
+            pose_error=options.pose_error,
+            view_correlation=options.correlate,
+            **_molecule_settings(options),
+        )
+        with whole_folder(out) as folder, ProgressBars() as bars:
+            write_dataset(folder, simulated, name=_name_in_project(out), callback=bars)
     else:
         _refuse(options, "--views all", "one view", OF_ALL_VIEWS)
-        simulation = datasets.simulate_particles(
-            options.n, in_plane=options.in_plane, route=options.route, **_molecule_settings(options)
-        )
-        _write_simulation(out, simulation)
-        option = ""
-    following = shell_line("manifactor", "fit", out / "particles.star") + option
+        how = {"in_plane": options.in_plane, "route": options.route, **_molecule_settings(options)}
+        _write_simulation(out, datasets.simulate_particles(options.n, **how))
+    following = shell_line("manifactor", "fit", out / "particles.star")
+    option = " --all-views" if options.views == "all" else ""
     show(
         f"{out}: particles.star and particles.mrcs with {options.n} images, and "
-        f"truth.csv. Next: {following}"
+        f"truth.csv. Next: {following}{option}"
     )
-
-
-def _write_all_views(out: Path, options: SimulateOptions) -> None:
-    simulation = datasets.simulate_views(
-        options.n,
-        preferred=datasets.PreferredDirections() if options.preferred else None,
-        pose_error=options.pose_error,
-        view_correlation=options.correlate,
-        **_molecule_settings(options),
-    )
-    with whole_folder(out) as folder, ProgressBars() as bars:
-        write_dataset(folder, simulation, name=_name_in_project(out), callback=bars)
 
 
 def _molecule_settings(options: SimulateOptions) -> dict[str, Any]:
     """Return the arguments that simulations of one view and of all views share."""
-    pixels = {"size": options.size, "pixel_size": options.pixel_size}
-    given = {name: value for name, value in pixels.items() if value is not None}
-    return {
-        "motions": options.motions,
-        "signal_to_noise": options.snr,
-        "correlation": options.correlation,
-        "defocus": options.defocus,
-        "molecule": _own_molecule(options),
-        "symmetry": options.symmetry,
-        "random_state": options.seed,
-        **given,
-    }
-
-
-def _own_molecule(options: SimulateOptions) -> datasets.Molecule | None:
-    """Return the molecule in the user's file, or None for the built-in one."""
     if (options.structure is None) != (options.rotor is None):
         raise ValueError(
             "--structure and --rotor must be given together: a file, and the part of "
             "it that rotates."
         )
-    if options.structure is None or options.rotor is None:
-        return None
-    return datasets.read_molecule(options.structure, rotor=options.rotor, assembly=options.assembly)
+    settings: dict[str, Any] = {
+        "motions": options.motions,
+        "signal_to_noise": options.snr,
+        "correlation": options.correlation,
+        "defocus": options.defocus,
+        "symmetry": options.symmetry,
+        "random_state": options.seed,
+        "size": options.size,
+        "pixel_size": options.pixel_size,
+    }
+    if options.structure is not None and options.rotor is not None:
+        settings["molecule"] = datasets.read_molecule(
+            options.structure, rotor=options.rotor, assembly=options.assembly
+        )
+    # Where one is not given, each simulation has its own default.
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _write_simulation(out: Path, simulation: datasets.Simulation) -> None:
@@ -166,7 +154,10 @@ def demo(options: DemoOptions) -> None:
     # The demo is the same for everyone, as in the documentation's pictures.
     simulation = datasets.simulate_particles(options.n, random_state=0)
     _write_simulation(data, simulation)
-    _fit_demo(data / "particles.star", out)
+    task = Task(data / "particles.star")
+    with ProgressBars() as bars:
+        estimator, record = task.fit(task.read(), out, overwrite=True, callback=bars)
+    show("\n".join(["", summary(record, estimator), *about_particles(record)]))
     _average_motions(open_run(out), simulation)
     _show_demo_files(out, data)
 
@@ -180,14 +171,7 @@ def _require_earlier_demo(out: Path, data: Path) -> None:
             f"the demo replaces earlier demos only; {out} is another run. Choose another --out."
         )
     require_new_run(out, overwrite=True)
-    require_new_folder(data, mark="truth.csv", overwrite=True)
-
-
-def _fit_demo(images: Path, out: Path) -> None:
-    task = Task(images)
-    with ProgressBars() as bars:
-        estimator, record = task.fit(task.read(), out, overwrite=True, callback=bars)
-    show("\n".join(["", summary(record, estimator), *about_particles(record)]))
+    require_new(data, mark="truth.csv", overwrite=True)
 
 
 def _average_motions(run: Run, simulation: datasets.Simulation) -> None:

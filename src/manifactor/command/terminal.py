@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from re import Match
 from typing import Any
 
@@ -75,19 +76,20 @@ def silence() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def note(text: str) -> None:
-    """Print a note, which is not a result, to standard error."""
-    _report("note: ", text)
+def report(kind: str, message: object) -> None:
+    """Print a message of some kind in one line to standard error."""
+    # Messages of other libraries may have several lines; scripts that read standard error rely on
+    # one line for each message.
+    line = printable(one_line(message))
+    if sys.stderr is None:
+        return
+    # Where it cannot be printed, as on a full disk, the command goes on all the same.
+    with suppress(OSError):
+        print(f"manifactor: {kind}{line}", file=sys.stderr, flush=True)
 
 
-def error(text: object) -> None:
-    """Print an error in one line to standard error."""
-    _report("error: ", text)
-
-
-def interrupted(text: object, *, how: str = "interrupted") -> None:
-    """Print how the command was interrupted, and what is left of it."""
-    _report(f"{how}; ", text)
+# A note is not a result.
+note, error = partial(report, "note: "), partial(report, "error: ")
 
 
 @contextmanager
@@ -95,7 +97,7 @@ def one_line_warnings(reworded: Callable[[str], str] = str) -> Iterator[None]:
     """Print warnings in one line each, without the source line that issued them."""
 
     def show_warning(message, *_, **__) -> None:
-        _report("warning: ", reworded(str(message)))
+        report("warning: ", reworded(str(message)))
 
     # `catch_warnings` restores `showwarning` as well as the filters.
     with warnings.catch_warnings():
@@ -130,22 +132,11 @@ def counted_pieces(total: int, unit: str, *, n_done: int = 0) -> Iterator[Callab
     look = f"{progress.BAR} {{n_fmt}} of {{total_fmt}}, {{elapsed}}, {{remaining}} left"
     with tqdm(bar_format=look, **how) as bar:
 
-        def report(fraction: float) -> None:
+        def show_done(fraction: float) -> None:
             done = n_done + round(fraction * (total - n_done))
             bar.update(done - bar.n)
 
-        yield report
-
-
-def _report(kind: str, message: object) -> None:
-    # Messages of other libraries may have several lines; scripts that read standard error rely on
-    # one line for each message.
-    line = printable(one_line(message))
-    if sys.stderr is None:
-        return
-    # Where it cannot be printed, as on a full disk, the command goes on all the same.
-    with suppress(OSError):
-        print(f"manifactor: {kind}{line}", file=sys.stderr, flush=True)
+        yield show_done
 
 
 def completion(options: Any) -> None:

@@ -1,4 +1,4 @@
-"""A fit on disk: one .npz of arrays and a JSON manifest, and back.
+"""A fit, or stages of one, on disk: one .npz of arrays and a JSON manifest, and back.
 
 No pickle is written or read, and nothing is ever executed. A record becomes a tree of JSON that
 names its class and the arrays of its fields. When it is read, the members of the archive must have
@@ -9,22 +9,25 @@ be missing, so that archives of earlier releases can be read.
 
 import dataclasses
 import json
-from collections.abc import Mapping
-from contextlib import suppress
-from functools import cache
-from numbers import Integral, Real
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache, partial
+from numbers import Real
 from pathlib import Path
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import scipy.sparse as sp
 
 from manifactor._support import __version__
 from manifactor._support.array_files import ArrayFileError, open_archive
-from manifactor._support.errors import first_sentence
+from manifactor._support.errors import first_sentence, warn_caller
 from manifactor._support.files import held, write_whole
 from manifactor._support.parameters import Choice
+from manifactor._support.stages import Stages
+from manifactor._support.workers import Here, Workers, ignored
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.principal import PrincipalVolumes
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
@@ -32,7 +35,7 @@ from manifactor.factoring.factorization import Factorization
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import Forecast
 from manifactor.spectral.neighbors import NeighborGraph
-from manifactor.spectral.pipeline import Walk
+from manifactor.spectral.pipeline import Walk, settled_stage
 from manifactor.spectral.preparation import Preparation
 
 # Raised whenever a record changes. 7: a term of a Sum may have several factors.
@@ -61,37 +64,32 @@ class BrokenRecord(ValueError):
     """A record that no computation has made."""
 
 
-class ArchiveVersionError(ValueError):
-    """An archive that this release does not read."""
-
-
 def pack(value, name: str, arrays: dict[str, np.ndarray]) -> dict:
     """Return a JSON tree for a value.
 
     Its arrays go into `arrays`, under names that say where they belong.
     """
+
+    def packed(items: Iterable[tuple[Any, Any]]) -> dict:
+        return {key: pack(item, f"{name}/{key}", arrays) for key, item in items}
+
     if isinstance(value, np.ndarray):
         arrays[name] = value.astype(str) if value.dtype == object else value
         return {"array": name}
     if sp.issparse(value):
-        parts = {part: pack(getattr(value, part), f"{name}/{part}", arrays) for part in CSR_PARTS}
-        return {"csr": parts, "shape": list(value.shape)}
+        parts = ((part, getattr(value, part)) for part in CSR_PARTS)
+        return {"csr": packed(parts), "shape": list(value.shape)}
     if dataclasses.is_dataclass(value):
-        fields = {
-            field.name: pack(getattr(value, field.name), f"{name}/{field.name}", arrays)
-            for field in dataclasses.fields(value)
-            if field.name not in UNSAVED
-        }
+        names = [each.name for each in dataclasses.fields(value) if each.name not in UNSAVED]
+        fields = packed((each, getattr(value, each)) for each in names)
         return {"record": type(value).__name__, "fields": fields}
     if isinstance(value, dict):
-        items = value.items()
-        return {"dict": {key: pack(item, f"{name}/{key}", arrays) for key, item in items}}
+        return {"dict": packed(value.items())}
     if isinstance(value, tuple | list):
-        packed = [pack(item, f"{name}/{i}", arrays) for i, item in enumerate(value)]
-        return {"tuple": packed}
+        return {"tuple": list(packed(enumerate(value)).values())}
     if not isinstance(value, str | bool | np.bool_ | Real | None):
         raise TypeError(f"`{name}` cannot be archived; got {type(value).__name__}.")
-    return {"value": plain_parameter(value)}
+    return {"value": value}
 
 
 def unpack(tree: dict, stored) -> Any:
@@ -107,6 +105,14 @@ def unpack(tree: dict, stored) -> Any:
     if "tuple" in tree:
         return tuple(unpack(item, stored) for item in tree["tuple"])
     return tree["value"]
+
+
+def _checked(tree: dict, stored, hint: Any, name: str) -> Any:
+    """Return the value of a tree; refuse one that is not of the type that is declared."""
+    value = unpack(tree, stored)
+    if not fits(value, hint):
+        raise BrokenRecord(f"{name} has another type")
+    return value
 
 
 def _matrix(tree: dict, stored) -> sp.csr_array:
@@ -126,9 +132,8 @@ def _record(tree: dict, stored):
     fields = {}
     for name, hint in _hints(kind).items():
         if name in tree["fields"]:
-            fields[name] = unpack(tree["fields"][name], stored)
-            if not fits(fields[name], hint):
-                raise BrokenRecord(f"{kind.__name__}.{name} has another type")
+            name_in_full = f"{kind.__name__}.{name}"
+            fields[name] = _checked(tree["fields"][name], stored, hint, name_in_full)
     if kind is NeighborGraph:
         fields["search"] = None
     return kind(**fields)
@@ -138,7 +143,7 @@ def _record(tree: dict, stored):
 def _records() -> dict[str, Any]:
     """Return the only classes that a tree may name: records, and those in their fields."""
     found: dict[str, Any] = {}
-    left: list[Any] = [Choice, MotionModel, Preparation, PrincipalVolumes, Walk, *FITTED.values()]
+    left: list[Any] = [MotionModel, Preparation, *STAGES.values(), *FITTED.values()]
     while left:
         hint = left.pop()
         if hasattr(hint, "__dataclass_fields__") and hint not in found.values():
@@ -174,7 +179,7 @@ def fits(value: Any, hint: Any) -> bool:
         if not isinstance(value, tuple):
             return False
         if inner[-1] is Ellipsis:
-            return all(fits(item, inner[0]) for item in value)
+            inner = inner[:1] * len(value)
         return len(value) == len(inner) and all(map(fits, value, inner))
     if origin is not None:
         return isinstance(value, Mapping) and all(
@@ -184,21 +189,6 @@ def fits(value: Any, hint: Any) -> bool:
         number = Real if hint is float else int
         return isinstance(value, number) and not isinstance(value, bool)
     return isinstance(value, hint)
-
-
-def plain_parameter(value):
-    """Return a parameter as JSON; what lives in memory only becomes the default."""
-    if value is None or isinstance(value, str | bool):
-        return value
-    if isinstance(value, np.bool_):
-        return bool(value)
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        return float(value)
-    if isinstance(value, tuple | list | np.ndarray):
-        return [plain_parameter(item) for item in value]
-    return "auto" if hasattr(value, "transform") else None
 
 
 def save(fit, path) -> None:
@@ -216,17 +206,17 @@ def save(fit, path) -> None:
     path : str or Path
     """
     name = type(fit).__name__
-    fitted = {key: vars(fit)[key] for key in FITTED if key in getattr(fit, "__dict__", {})}
+    known = getattr(fit, "__dict__", {})
+    fitted = {key: known[key] for key in FITTED if key in known}
     if name not in ESTIMATORS or "timings_" not in fitted:
         raise ValueError(f"`fit` must be one of {sorted(ESTIMATORS)} after fit(); got {fit!r}.")
-    parameters = fit.get_params(deep=False).items()
     arrays: dict[str, np.ndarray] = {}
     manifest = {
         "format": FORMAT,
         "version": ARCHIVE_VERSION,
         "written_by": __version__,
         "estimator": name,
-        "parameters": {key: plain_parameter(value) for key, value in parameters},
+        "parameters": fit.get_params(deep=False),
         "fitted": {key: pack(value, key, arrays) for key, value in fitted.items()},
     }
     if Path(path).is_dir():
@@ -260,28 +250,40 @@ def load(path):
             f"{path} is a folder, but not a run folder: it must hold run.json and "
             "factorization.npz. Name a run folder, or a file of manifactor.save."
         )
-    try:
+    refused = partial(
+        _refused, path, "is not a whole manifactor archive", "Write one with manifactor.save."
+    )
+    with refused():
         manifest, arrays = _read(path)
-        _require_version(manifest, path)
+        if manifest["format"] != FORMAT:
+            raise KeyError("format")
+        version, written_by = manifest["version"], manifest["written_by"]
+    if version != ARCHIVE_VERSION:
+        raise ValueError(
+            f"{path} has archive version {version}; this release reads version {ARCHIVE_VERSION}. "
+            f"Read it with manifactor {written_by}, or fit again."
+        )
+    with refused():
         fit, fitted = _unpacked(manifest, arrays)
-    except ArchiveVersionError:
-        raise
-    except MALFORMED as error:
-        raise _not_whole(path, error) from error
     for name, value in fitted.items():
         setattr(fit, name, value)
-    try:
+    with refused((ValueError,)):  # a parameter that no fit accepts
         fit.restore()
-    except ValueError as error:  # a parameter that no fit accepts
-        raise _not_whole(path, error) from error
     return fit
 
 
-def _not_whole(path: Path, error: Exception) -> ValueError:
-    return ValueError(
-        f"{path} is not a whole manifactor archive{_reason(error, path)}. Write one "
-        "with manifactor.save."
-    )
+@contextmanager
+def _refused(
+    path: Path, what: str, advice: str, errors: tuple[type[Exception], ...] = MALFORMED
+) -> Iterator[None]:
+    """Say of a file that is not as it was written what is wrong, where that is known in words."""
+    try:
+        yield
+    except errors as error:
+        reason = ""
+        if isinstance(error, BrokenRecord | ArrayFileError):
+            reason = f" ({first_sentence(error).removeprefix(f'{path} ')})"
+        raise ValueError(f"{path} {what}{reason}. {advice}") from error
 
 
 def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
@@ -289,24 +291,6 @@ def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
     with open_archive(path) as archive:
         arrays = archive.read()
     return json.loads(arrays["manifest"].tobytes()), arrays
-
-
-def _reason(error: Exception, path: Path) -> str:
-    """Return what is wrong, where the error says it in words for a reader."""
-    if not isinstance(error, BrokenRecord | ArrayFileError):
-        return ""
-    return f" ({first_sentence(error).removeprefix(f'{path} ')})"
-
-
-def _require_version(manifest: dict, path: Path) -> None:
-    if manifest["format"] != FORMAT:
-        raise KeyError("format")
-    if manifest["version"] != ARCHIVE_VERSION:
-        raise ArchiveVersionError(
-            f"{path} has archive version {manifest['version']}; this release reads "
-            f"version {ARCHIVE_VERSION}. Read it with manifactor "
-            f"{manifest['written_by']}, or fit again."
-        )
 
 
 def _unpacked(manifest: dict, stored) -> tuple[Any, dict[str, Any]]:
@@ -319,10 +303,11 @@ def _unpacked(manifest: dict, stored) -> tuple[Any, dict[str, Any]]:
         if name in known
     }
     tree = manifest["fitted"]
-    fitted = {name: unpack(tree[name], stored) for name in FITTED if name in tree}
-    for name, value in fitted.items():
-        if not fits(value, FITTED[name]):
-            raise BrokenRecord(f"{name} has another type")
+    fitted = {
+        name: _checked(tree[name], stored, hint, name)
+        for name, hint in FITTED.items()
+        if name in tree
+    }
     main = "diffusion_" if type(fit) is DiffusionMap else "factorization_"
     if fitted.get(main) is None:
         raise BrokenRecord("the estimator was not fitted")
@@ -338,27 +323,172 @@ def write_tree(path: Path, value) -> None:
 
 def read_tree(path: Path, kind: Any = Any):
     """Return what `write_tree` wrote; refuse what is not of this type."""
-    try:
+    advice = "Remove it, and what it holds is computed again."
+    with _refused(path, "is damaged, or of another version", advice):
         manifest, arrays = _read(path)
         if manifest["version"] != ARCHIVE_VERSION:
             raise BrokenRecord("it has another version")
-        value = unpack(manifest["value"], arrays)
-        if not fits(value, kind):
-            raise BrokenRecord("it holds something else")
-        return value
-    except MALFORMED as error:
-        raise ValueError(
-            f"{path} is damaged, or of another version{_reason(error, path)}. Remove "
-            "it, and what it holds is computed again."
-        ) from error
+        return _checked(manifest["value"], arrays, kind, "it")
 
 
 def _write(path: Path, manifest: dict, arrays: dict[str, np.ndarray]) -> None:
-    text = json.dumps(manifest).encode()
-    arrays["manifest"] = np.frombuffer(text, dtype=np.uint8)
+    arrays["manifest"] = np.frombuffer(json.dumps(manifest, default=_plain).encode(), np.uint8)
     write_whole(path, lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
+
+
+def _plain(value):
+    """Return a value that JSON does not know; what lives in memory only becomes the default."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    return "auto" if hasattr(value, "transform") else None
 
 
 def is_run(folder: Path) -> bool:
     """Return whether this is a run folder."""
     return (folder / "run.json").is_file() and (folder / "factorization.npz").is_file()
+
+
+# Stages of a long fit, so that a fit that was stopped can be resumed: they are written to a folder
+# beside the future run, and read by `--resume`.
+
+Result = TypeVar("Result")
+
+# What stages of a fit yield; others are arrays, and tuples of arrays and numbers.
+STAGES: dict[str, Any] = {
+    "preparation": Choice,
+    "neighbours": NeighborGraph,
+    "spectrum": Walk,
+    "principal volumes": PrincipalVolumes,
+    "noise": np.ndarray,
+    "images": np.ndarray,
+    "volumes": tuple,
+    "motions": tuple,
+}
+
+
+class CheckpointWarning(UserWarning):
+    """A stage could not be written; the fit continues without."""
+
+
+class Checkpoints(Stages):
+    """Stages that are also written to a folder.
+
+    A stage is written whole when it is done, a stage of many pieces also while it lasts: what a
+    stopped fit has computed is not computed again.
+    """
+
+    def __init__(self, folder: Path, *, resume: bool = False, worth_writing: float = 5.0) -> None:
+        """Remember the folder; raise ValueError if there is nothing to resume."""
+        super().__init__()
+        if resume:
+            require_checkpoints(folder)
+        self.folder, self.resume = folder, resume
+        self.worth_writing = worth_writing
+
+    def recall(self, name: str, key: str, make: Callable[[], Result]) -> Result:
+        """Return what memory or folder holds, else make it, and write it if slow."""
+        path = self.folder / f"{name}.npz"
+        if self.resume and name not in self.kept and path.is_file():
+            self.kept[name] = self._read(path, key, STAGES.get(name, Any))
+        begin = time.monotonic()
+        result = super().recall(name, key, make)
+        slow = time.monotonic() - begin > self.worth_writing
+        if slow and self._write(path, (key, settled_stage(result))):
+            for piece in self.folder.glob(f"{name}.[0-9]*.npz"):
+                piece.unlink(missing_ok=True)
+        return result
+
+    def pieces(
+        self,
+        name: str,
+        key: str,
+        work: Callable[..., Any],
+        jobs: Sequence[tuple],
+        *,
+        workers: Workers = Here(),
+        report: Callable[[float], None] = ignored,
+    ) -> Iterator[Any]:
+        """Yield the results that the folder holds, then compute the others.
+
+        They are written in groups, one for each `worth_writing` seconds of work. When the work is
+        stopped, so is the last group of a stage that took longer.
+        """
+        first = 0
+        if self.resume:
+            for result in self._kept_pieces(name, key):
+                first += 1
+                yield result
+        if first >= len(jobs):
+            return
+        done = first / len(jobs)
+        report(done)
+        group: list[Any] = []
+        lost = False  # what comes after a gap cannot be resumed
+        begin = last = time.monotonic()
+        rest = jobs[first:]
+        try:
+            for result in workers.map(
+                work, rest, report=lambda part: report(done + (1 - done) * part)
+            ):
+                if not lost:
+                    group.append(result)
+                if group and time.monotonic() - last > self.worth_writing:
+                    lost = not self._write(self._piece_path(name, first), (key, tuple(group)))
+                    first, last, group = first + len(group), time.monotonic(), []
+                yield result
+        finally:
+            if group and time.monotonic() - begin > self.worth_writing:
+                self._write(self._piece_path(name, first), (key, tuple(group)))
+
+    def _kept_pieces(self, name: str, key: str) -> Iterator[Any]:
+        """Yield the first results of a stage, as far as the folder holds them."""
+        count = 0
+        while (path := self._piece_path(name, count)).is_file():
+            _, results = self._read(path, key, tuple)
+            # Without any, the next group would be looked for in the same file for ever.
+            if not results:
+                raise ValueError(f"{path} is damaged: it holds no pieces. Remove it.")
+            yield from results
+            count += len(results)
+
+    def _piece_path(self, name: str, first: int) -> Path:
+        """Return the file of a group of pieces, given the number of its first."""
+        return self.folder / f"{name}.{first:06d}.npz"
+
+    def _read(self, path: Path, key: str, kind: Any) -> tuple:
+        """Return the key and the result of a stage, checked."""
+        stage = read_tree(path, tuple[str, kind])
+        if stage[0] != key:
+            raise other_fit(self.folder)
+        return stage
+
+    def _write(self, path: Path, stage: tuple) -> bool:
+        """Write a stage, and return whether that was possible."""
+        try:
+            self.folder.mkdir(exist_ok=True)
+            write_tree(path, stage)
+        except (OSError, ValueError) as error:  # a full disk, or a folder that is gone
+            warn_caller(
+                f"the stage {path.stem!r} could not be written for --resume: {error}. "
+                "The fit continues without.",
+                CheckpointWarning,
+            )
+            with suppress(OSError):  # it holds earlier stages, or is gone
+                self.folder.rmdir()
+            return False
+        return True
+
+
+def require_checkpoints(folder: Path) -> None:
+    """Refuse to resume a fit that has left nothing."""
+    if not folder.is_dir():
+        raise ValueError(f"no checkpoint to resume in {folder}. Leave --resume out.")
+
+
+def other_fit(folder: Path, what: str = "they are of other samples or settings") -> ValueError:
+    """Return the error of checkpoints that are not of this fit."""
+    return ValueError(
+        f"the checkpoints in {folder} must belong to this fit; {what}. Repeat the "
+        "command that was stopped with all its options, or leave --resume out and "
+        "start afresh."
+    )

@@ -4,7 +4,6 @@ What is known, besides their images, are poses, the microscope's settings and gr
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,32 +24,20 @@ MAX_SAMPLES = 4000
 N_PERMUTATIONS, SIGNIFICANCE = 99, 0.02
 
 
-@dataclass(frozen=True)
-class Confounder:
-    """How well one known quantity predicts one factor."""
-
-    name: str
-    factor: int  # from 1; 0 for what no factor explains of the samples
-    r2: float  # share of the factor's variance that the quantity explains
-    p: float  # permutation p-value of the hypothesis that it explains nothing
-    meaning: str  # what follows from it; "" if nothing does
-
-
-def confounder_records(*arguments, **keywords) -> list[dict]:
-    """Return what `confounders` finds, as run.json has it."""
-    found = confounders(*arguments, **keywords)
-    return [asdict(each) for each in found]
-
-
-def confounders(
+def confounder_records(
     particles: Particles,
     places: Sequence[Place],
     *,
     samples: np.ndarray | None = None,
     all_views: bool = False,
     rng: np.random.Generator,
-) -> list[Confounder]:
-    """Compare every known quantity with every factor.
+) -> list[dict]:
+    """Compare every known quantity with every factor: entries of run.json.
+
+    - factor: from 1; 0 for what no factor explains of the samples
+    - r2: share of the factor's variance that the quantity explains
+    - p: permutation p-value of the hypothesis that it explains nothing
+    - meaning: what follows from it; "" if nothing does
 
     Shapes: samples (n, d).
     """
@@ -59,12 +46,12 @@ def confounders(
     if len(chosen) <= N_NEIGHBORS:
         # A sample has too few others to be predicted by.
         return []
-    targets = {
-        number: expected_features(place[chosen]) for number, place in enumerate(places, start=1)
-    }
+    factors = [expected_features(place[chosen]) for place in places]
+    targets = dict(enumerate(factors, start=1))
     if samples is not None:
-        factors = list(targets.values())
-        targets[0] = _unexplained(samples[chosen], factors)
+        # What the factors together leave of the samples.
+        together = np.hstack([factor / factor.std() for factor in factors])
+        targets[0] = samples[chosen] - _mean_of_neighbours(together)(samples[chosen])
     # The same permutations for all, so that p-values can be compared.
     shuffles = [rng.permutation(len(chosen)) for _ in range(N_PERMUTATIONS)]
     found = []
@@ -77,9 +64,10 @@ def confounders(
             r2 = explained(target)
             # How often chance explains at least as much.
             chance = sum(explained(target[shuffle]) >= r2 for shuffle in shuffles)
-            p = (1 + chance) / (1 + N_PERMUTATIONS)
-            found.append(Confounder(name, number, max(0.0, r2), p, ""))
-    return [replace(each, meaning=_meaning(each, all_views=all_views)) for each in found]
+            p, r2 = (1 + chance) / (1 + N_PERMUTATIONS), max(0.0, r2)
+            meaning = "" if p > SIGNIFICANCE else _meaning(name, number, r2, all_views=all_views)
+            found.append({"name": name, "factor": number, "r2": r2, "p": p, "meaning": meaning})
+    return found
 
 
 def expected_features(place: Place) -> np.ndarray:
@@ -95,13 +83,12 @@ def expected_features(place: Place) -> np.ndarray:
     return place.features * np.exp(-(place.deviation[:, None] ** 2) / 2)
 
 
-def _meaning(found: Confounder, *, all_views: bool) -> str:
+def _meaning(name: str, factor: int, r2: float, *, all_views: bool) -> str:
     """Return what follows from the R^2 of a quantity, "" if nothing does."""
-    name, factor, r2 = found.name, found.factor, found.r2
     kind = "pose" if name in POSES else "microscope"
     of_view = all_views and name == "view"
     limit = CRITERIA["views"].limit if of_view else 0.1
-    if found.p > SIGNIFICANCE or r2 < limit:
+    if r2 < limit:
         return ""
     if of_view:
         return (
@@ -109,8 +96,17 @@ def _meaning(found: Confounder, *, all_views: bool) -> str:
             "some views, or a coordinate does not mean the same in all views; compare "
             "images along it from several directions"
         )
+    # A classification may have found the same motion, or the same fault.
+    if name == "class" and factor == 0:
+        return (
+            f"class explains {r2:.0%} of what no factor explains: the classes differ "
+            "in something that is not a factor"
+        )
     if name == "class":
-        return _class_meaning(factor, r2)
+        return (
+            f"factor {factor} follows the classes (R^2 {r2:.2f}): they were sorted by this "
+            "motion, or by views; compare the averages of the classes"
+        )
     if factor == 0:
         return (
             f"{name} explains {r2:.0%} of what no factor explains: a {kind} factor "
@@ -119,30 +115,6 @@ def _meaning(found: Confounder, *, all_views: bool) -> str:
     if r2 < 0.5:
         return f"factor {factor} depends on {name} (R^2 {r2:.2f}): look further"
     return f"factor {factor} is a {kind} factor, not a motion: {name} explains {r2:.0%} of it"
-
-
-def _class_meaning(factor: int, r2: float) -> str:
-    """Return what follows from classes that explain a factor.
-
-    Classes are not a property of the microscope: a classification may have found the same motion,
-    or the same fault.
-    """
-    if factor == 0:
-        return (
-            f"class explains {r2:.0%} of what no factor explains: the classes differ "
-            "in something that is not a factor"
-        )
-    return (
-        f"factor {factor} follows the classes (R^2 {r2:.2f}): they were sorted by this "
-        "motion, or by views; compare the averages of the classes"
-    )
-
-
-def _unexplained(samples: np.ndarray, targets: Sequence[np.ndarray]) -> np.ndarray:
-    """Return what the factors together leave of the samples."""
-    together = np.hstack([target / target.std() for target in targets])
-    predict = _mean_of_neighbours(together)
-    return samples - predict(samples)
 
 
 def known_quantities(particles: Particles) -> dict[str, np.ndarray]:
@@ -171,13 +143,9 @@ def known_quantities(particles: Particles) -> dict[str, np.ndarray]:
     for group in ("optics group", "half set", "class"):
         if group in microscope:
             known[group] = np.unique(microscope[group], return_inverse=True)[1]
-    return {name: values for name, values in known.items() if _has_distances(values)}
-
-
-def _has_distances(values: np.ndarray) -> bool:
-    """Return whether the squares of all values are finite."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(np.square(values, dtype=float).sum()))
+        sizes = {name: np.square(values, dtype=float).sum() for name, values in known.items()}
+    return {name: known[name] for name, size in sizes.items() if np.isfinite(size)}
 
 
 def _explained_share(known: np.ndarray) -> Callable[[np.ndarray], float]:

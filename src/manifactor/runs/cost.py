@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.threads import cores
-from manifactor.runs.fitting import Opened
-from manifactor.runs.parts import most_rows
+from manifactor.runs.folder import most_rows
 from manifactor.spectral.forecast import DENSE_FLOPS, Forecast, as_duration, as_size
 from manifactor.tables.reading import Input, UnreadImages, UnreadTable
 from manifactor.tables.text import DELIMITERS
+
+# An input whose files were checked, and not necessarily read.
+Opened = Input | UnreadImages | UnreadTable
 
 # Seconds and bytes of Python and the libraries.
 START_SECONDS, PROCESS_BYTES = 2.0, 2e8
@@ -41,11 +43,6 @@ class Cost(Forecast):
     n_workers: int = 1  # how many workers share the work; with one, this process does it all
     worker_memory: float = 0.0  # bytes of each worker; 0 without any
 
-    @property
-    def longest(self) -> PartCost:
-        """The part that takes most of the time."""
-        return max(self.parts, key=lambda part: part.seconds)
-
     def __str__(self) -> str:
         if not self.worker_memory:
             return super().__str__()
@@ -63,9 +60,9 @@ class Cost(Forecast):
         return rows
 
 
-def cores_of_worker(n_workers: int, n_cores: int | None) -> int:
-    """Return the cores of a worker; None where all share those of this machine."""
-    return n_cores or max(1, cores() // n_workers)
+def cores_of_worker(n_workers: int) -> int:
+    """Return the cores of each of some workers that share those of this machine."""
+    return max(1, cores() // n_workers)
 
 
 def cost_of_parts(
@@ -122,7 +119,7 @@ def forecast_input(
     n_cores: int | None = None,
 ) -> Cost:
     """Estimate the cost of a fit from the first file that is read to the last written."""
-    each = cores_of_worker(n_workers, n_cores)
+    each = n_cores or cores_of_worker(n_workers)
     # Samples that are read from a disk when they are needed are not held.
     mapped = isinstance(opened, Input) and type(opened.samples) is not np.ndarray
     held = PROCESS_BYTES + (0 if mapped else 16 * len(opened.rows) * n_columns(opened))
@@ -204,14 +201,12 @@ def _writing(opened: Opened, n_fitted: int, fitted: float) -> PartCost:
     return PartCost("writing", seconds, memory)
 
 
-def forecast_all_views(
-    n_images: int, size: int, *, n_mates: int = 1, n_workers: int = 1, n_cores: int | None = None
-) -> Cost:
+def forecast_all_views(n_images: int, size: int, *, n_mates: int = 1, n_workers: int = 1) -> Cost:
     """Estimate memory and time of a fit of all views, before any image is read.
 
     Rates were measured in fits of 3,000 to 100,000 images of 48 and 256 pixels.
     """
-    threads = min(cores_of_worker(n_workers, n_cores), 8)
+    threads = min(cores_of_worker(n_workers), 8)
     n_shown, n_fitted = n_images * n_mates, min(0.4 * n_images, 6000)
     # A set of volumes takes .4 s; small images have no frequencies up to the usual cut.
     volume_seconds = 0.4 * min(1.0, (size // 2 - 1) / 12.5) ** 3

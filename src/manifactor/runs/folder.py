@@ -1,10 +1,11 @@
 """A run on disk: a folder with the fit, the coordinates of all samples, and a record."""
 
 import json
-import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +13,29 @@ import scipy
 import sklearn
 
 from manifactor._support import __version__
-from manifactor._support.errors import one_line
-from manifactor._support.files import is_half_replaced, require_place, whole_folder
+from manifactor._support.errors import extra, warn_caller
+from manifactor._support.files import is_half_replaced, require_place, whole_folder, write_whole
+from manifactor._support.workers import Here, Workers, ignored
+from manifactor.cryoem.files.formats import particles_with
+from manifactor.cryoem.files.particles import Particles
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.judging.criteria import CRITERIA, Test
+from manifactor.estimators.factorizer import Locator
+from manifactor.factoring.judging.criteria import CRITERIA
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.runs.archive import ARCHIVE_VERSION, FORMAT, is_run, load, save, write_tree
 from manifactor.runs.confounders import SIGNIFICANCE
-from manifactor.runs.places import Place, fitted_places, from_table, table_as_csv
+from manifactor.runs.places import (
+    Place,
+    PlacedRows,
+    as_places,
+    coordinate_columns,
+    damaged,
+    fitted_places,
+    from_table,
+    table_as_csv,
+    table_columns,
+)
+from manifactor.tables.stores import StoredTable, open_store
 
 
 def run_evidence(fit: ManifoldFactorizer, record: Mapping) -> Evidence:
@@ -30,32 +46,114 @@ def run_evidence(fit: ManifoldFactorizer, record: Mapping) -> Evidence:
     them: then a coordinate does not mean the same in all views.
     """
     evidence = fit.evidence_
-    for test in (_of_views(record), _of_consistency(record)):
-        evidence = evidence if test is None else evidence.with_test(test)
-    return evidence
-
-
-def _of_views(record: Mapping) -> Test | None:
     explained = {
         found["factor"]: found["r2"] if found["p"] <= SIGNIFICANCE else 0.0
         for found in record.get("confounders", [])
         if found["name"] == "view" and found["factor"] > 0
     }
-    if "all_views" not in record or not explained:
-        return None
-    limit = CRITERIA["views"].limit
-    failed = [f"factor {k} (R^2 {r2:.2f})" for k, r2 in explained.items() if r2 > limit]
-    return CRITERIA["views"].judge(max(explained.values()), dependent=", ".join(failed))
+    if "all_views" in record and explained:
+        views = CRITERIA["views"]
+        failed = [f"factor {k} (R^2 {r2:.2f})" for k, r2 in explained.items() if r2 > views.limit]
+        test = views.judge(max(explained.values()), dependent=", ".join(failed))
+        evidence = evidence.with_test(test)
+    shares = enumerate(record.get("all_views", {}).get("consistency", []), start=1)
+    known = {number: share for number, share in shares if share is not None}
+    if known:
+        drift = CRITERIA["consistency"]
+        failed = [f"factor {k} ({share:.2f})" for k, share in known.items() if share < drift.limit]
+        test = drift.judge(min(known.values()), drifting=", ".join(failed))
+        evidence = evidence.with_test(test)
+    return evidence
 
 
-def _of_consistency(record: Mapping) -> Test | None:
-    shares = record.get("all_views", {}).get("consistency", [])
-    found = {number: share for number, share in enumerate(shares, start=1) if share is not None}
-    if not found:
+# The files of an input, which may change while they are fitted.
+
+# Time of the last change in nanoseconds, and bytes; None for what does not exist.
+FileState = tuple[int, int] | None
+
+
+class InputWarning(UserWarning):
+    """The input was changed or deleted while it was fitted."""
+
+
+def last_changed(path: Path) -> str:
+    """Return when a file or folder was last changed, to the second."""
+    return _as_date(path.stat().st_mtime_ns)
+
+
+def _as_date(nanoseconds: int) -> str:
+    date = datetime.fromtimestamp(nanoseconds // 10**9, UTC)
+    return date.isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True)
+class InputState:
+    """The files of an input as they were at a time."""
+
+    files: dict[Path, FileState]  # the input first
+
+    @property
+    def record(self) -> dict[str, str]:
+        """The entry of run.json."""
+        state = next(iter(self.files.values()))
+        return {} if state is None else {"input_changed": _as_date(state[0])}
+
+    @property
+    def changed(self) -> list[Path]:
+        """Files that are others by now, or gone."""
+        return [path for path, state in self.files.items() if _state_of(path) != state]
+
+
+def input_state(files: Sequence[Path | str | None]) -> InputState:
+    """Return the files of an input, those that are given, as they are now."""
+    given = [Path(path) for path in files if path is not None]
+    return InputState({path: _state_of(path) for path in given})
+
+
+def _state_of(path: Path) -> FileState:
+    try:
+        found = path.stat()
+    except OSError:
         return None
-    limit = CRITERIA["consistency"].limit
-    failed = [f"factor {k} ({share:.2f})" for k, share in found.items() if share < limit]
-    return CRITERIA["consistency"].judge(min(found.values()), drifting=", ".join(failed))
+    return found.st_mtime_ns, found.st_size
+
+
+def warn_of_changes(state: InputState) -> None:
+    """Warn of files that are no longer those that the fit started with.
+
+    A fit that is finished is worth more than an error.
+    """
+    for path in state.changed:
+        text = f"{path} was removed while it was fitted."
+        if path.exists():
+            text = (
+                f"{path} was changed while it was fitted; the run may be of both versions. "
+                "Fit again if its content is another."
+            )
+        warn_caller(text, InputWarning)
+
+
+def particle_file(
+    particles: Particles, places: Sequence[Place], before: InputState
+) -> dict[str, bytes]:
+    """Return the file of a run's particles with their places, by its name.
+
+    Nothing, with a warning, if their own file is not as it was before the fit: it would be read
+    again.
+    """
+    suffix = particles.path.suffix.lower()
+    name = f"particles{suffix}"
+    if particles.path in before.changed:
+        warn_caller(
+            f"{name} of the run was not written, since {particles.path} is no longer "
+            "what was fitted.",
+            InputWarning,
+        )
+        return {}
+    return {name: particles_with(particles, coordinate_columns(places, suffix))}
+
+
+# The folder.
 
 
 def write_run(
@@ -65,44 +163,37 @@ def write_run(
     record: dict,
     places: Sequence[Place] | None = None,
     rows: np.ndarray | None = None,
-    files: Mapping[str, bytes] | None = None,
-    trees: Mapping[str, object] | None = None,
+    files: Mapping[str, object] | None = None,
     parts: Path | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write a run folder: factorization.npz, coordinates.csv and run.json."""
     folder = Path(folder)
     require_new_run(folder, overwrite=overwrite)
-    text = json.dumps(_summary(fit, record), indent=2, default=str) + "\n"
+    # JSON knows neither nan nor inf.
+    text = json.dumps(_summary(fit, record), default=str)
+    text = json.dumps(json.loads(text, parse_constant=lambda _: None), indent=2) + "\n"
     with whole_folder(folder) as beside:
         save(fit, beside / "factorization.npz")
         if parts is None:
-            table = _coordinates(fit, places, rows)
-            (beside / "coordinates.csv").write_bytes(table)
+            places = fitted_places(fit) if places is None else places
+            rows = np.arange(len(places[0])) if rows is None else rows
+            (beside / "coordinates.csv").write_bytes(table_as_csv(places, rows))
         for name, content in (files or {}).items():
-            (beside / name).write_bytes(content)
-        for name, tree in (trees or {}).items():
-            write_tree(beside / name, tree)
+            if isinstance(content, bytes):
+                (beside / name).write_bytes(content)
+            else:
+                write_tree(beside / name, content)
         (beside / "run.json").write_text(text, encoding="utf-8")
         # Last: an error before leaves them where --resume finds them.
         if parts is not None:
             parts.rename(beside / parts.name)
 
 
-def _coordinates(
-    fit: ManifoldFactorizer, places: Sequence[Place] | None, rows: np.ndarray | None
-) -> bytes:
-    """Return the content of coordinates.csv."""
-    places = fitted_places(fit) if places is None else places
-    rows = np.arange(len(places[0])) if rows is None else rows
-    return table_as_csv(places, rows)
-
-
 def _summary(fit: ManifoldFactorizer, record: dict) -> dict:
     """Return what run.json holds."""
     evidence = run_evidence(fit, record)
-    factors = [{"topology": f.topology, "dimension": f.dimension} for f in fit.factors_]
-    summary = {
+    return {
         "format": f"{FORMAT} run",
         "version": ARCHIVE_VERSION,
         "n_samples": len(fit.spectrum_.weights),
@@ -114,24 +205,13 @@ def _summary(fit: ManifoldFactorizer, record: dict) -> dict:
         "advice": evidence.advice,
         "evidence": str(evidence),
         "tests": [asdict(test) for test in evidence.tests],
-        "factors": factors,
+        "factors": [{"topology": f.topology, "dimension": f.dimension} for f in fit.factors_],
         "agreement": evidence.agreement,
         "reliability": evidence.reliability,
         "leakage": evidence.leakage.tolist(),
         "seconds": fit.timings_,
         "versions": versions(),
     }
-    return _without_nan(summary)
-
-
-def _without_nan(value):
-    """Return a tree with None for nan and inf, which JSON does not know."""
-    if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(item) for item in value]
-    unknown = isinstance(value, float) and not math.isfinite(value)
-    return None if unknown else value
 
 
 def versions() -> dict[str, str]:
@@ -143,9 +223,9 @@ def versions() -> dict[str, str]:
 def require_new_run(folder: Path, *, overwrite: bool) -> None:
     """Raise ValueError for a folder that cannot be written, before any work is done."""
     if os.path.lexists(folder) and not (overwrite and is_run(folder)):
-        hint = "It is not a run folder; choose another --out."
-        if is_run(folder):
-            hint = "Choose another --out, or pass --overwrite."
+        hint = "Choose another --out, or pass --overwrite."
+        if not is_run(folder):
+            hint = "It is not a run folder; choose another --out."
         raise ValueError(f"the output folder must not exist yet; {folder} does. {hint}")
     require_place(folder, remedy="Choose another --out.")
 
@@ -178,7 +258,7 @@ def read_record(folder: Path) -> dict:
         raise ValueError(
             f"{folder} is not a run folder: it must hold run.json and factorization.npz.{hint}"
         )
-    from manifactor.runs.record_form import misshapen  # only those who read a run need pydantic
+    from manifactor.runs.record_form import require_form  # only those who read a run need pydantic
 
     path = folder / "run.json"
     try:
@@ -186,67 +266,184 @@ def read_record(folder: Path) -> dict:
         if record["format"] != f"{FORMAT} run":
             raise ValueError("it is not a record of a run")
         version, versions = record["version"], record["versions"]
-        problem = misshapen(record)
+        if version == ARCHIVE_VERSION or not isinstance(versions, dict):
+            require_form(record)
     except KeyError as error:
-        raise _damaged(path, f"it lacks {error}") from error
+        raise damaged(path, f"it lacks {error}") from error
     except (ValueError, TypeError, RecursionError) as error:
-        raise _damaged(path, one_line(error)) from error
-    if version != ARCHIVE_VERSION and isinstance(versions, dict):
+        raise damaged(path, error) from error
+    if version != ARCHIVE_VERSION:
         raise ValueError(
-            f"{path} has version {version}; this release reads version "
-            f"{ARCHIVE_VERSION}. Read it with manifactor "
-            f"{versions.get(FORMAT, 'of that time')}, or fit again."
+            f"{path} has version {version}; this release reads version {ARCHIVE_VERSION}. "
+            f"Read it with manifactor {versions.get(FORMAT, 'of that time')}, or fit again."
         )
-    if problem:
-        raise _damaged(path, problem)
     return record
 
 
-def _damaged(path: Path, problem: str) -> ValueError:
-    return ValueError(f"{path} is damaged: {problem}. Fit again.")
-
-
-def read_places(folder) -> tuple[np.ndarray, tuple[Place, ...]]:
+def read_places(folder) -> PlacedRows:
     """Return the numbers of a run's samples in the input, and their places."""
     folder = Path(folder)
     record = read_record(folder)
     path = folder / "coordinates.csv"
     if not path.is_file():
         raise ValueError(f"{path} is missing. Fit again.")
-    topologies = [factor["topology"] for factor in record["factors"]]
     try:
         with path.open(encoding="utf-8") as file:
             header = file.readline().strip().split(",")
         columns = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
-        places = from_table(header, columns, topologies)
-    except (ValueError, KeyError, IndexError, TypeError) as error:
+    except ValueError as error:
         # What follows the semicolon is advice for those who call loadtxt.
-        problem = one_line(error).partition(";")[0]
-        raise _damaged(path, problem) from error
-    problem = _misplaced(columns, places, record)
-    if problem:
-        raise _damaged(path, problem)
-    return columns[:, 0].astype(int), places
+        raise damaged(path, str(error).partition(";")[0]) from error
+    if len(columns) != record["n_samples"]:
+        raise damaged(path, f"it has {len(columns)} of {record['n_samples']} samples")
+    return from_table(path, header, columns, record["factors"])
 
 
-def _misplaced(columns: np.ndarray, places: Sequence[Place], record: dict) -> str:
-    """Return what is wrong with places that were read, "" for nothing."""
-    expected = record["n_samples"]
-    if len(columns) != expected:
-        return f"it has {len(columns)} of {expected} samples"
-    if not np.isfinite(columns).all():
-        row = int((~np.isfinite(columns)).any(axis=1).argmax()) + 1
-        return f"row {row} has NaN or inf values"
-    numbers = columns[:, 0]
-    whole = (numbers % 1 == 0).all() and numbers.min(initial=0) >= 0
-    if not whole or len(np.unique(numbers)) < len(numbers):
-        return "the numbers of the samples must be whole, from 0, and differ"
-    highest = {"interval": 1, "circle": 360}
-    for number, place in enumerate(places, start=1):
-        high = highest.get(place.topology)
-        if high is None:
-            continue
-        value = place.displayed
-        if value.min(initial=0) < 0 or value.max(initial=0) > high:
-            return f"coordinates on factor {number} must lie in [0, {high}]"
-    return ""
+# Coordinates of many samples in Parquet parts: placed by workers, read in part.
+
+# Folder of a run that holds the parts, and the names of these.
+PARTS_FOLDER = "coordinates"
+PART_NAME = "part-{:05d}.parquet"
+
+# Samples of a part: 10 MB of coordinates, and some seconds of work. And numbers of its samples, 128
+# MB in double precision.
+MOST_ROWS, MOST_NUMBERS = 2**18, 2**24
+# Samples that are drawn where not all can be shown.
+MOST_DRAWN = 200_000
+
+
+def most_rows(n_columns: int) -> int:
+    """Return the usual maximum number of rows in a part with `n_columns` columns."""
+    return min(MOST_ROWS, max(1, MOST_NUMBERS // n_columns))
+
+
+def part_ranges(edges: np.ndarray, n_columns: int) -> list[tuple[int, int]]:
+    """Return the first row of each part and the row after its last.
+
+    Parts are whole chunks of the table, so that none is read twice, unless a chunk is too large.
+
+    >>> part_ranges(np.array([0, 100_000, 200_000, 300_000]), 8)
+    [(0, 200000), (200000, 300000)]
+    """
+    largest, usual = max(1, MOST_NUMBERS // n_columns), most_rows(n_columns)
+    ranges, start = [], 0
+    while start < edges[-1]:
+        chunk = int(edges[np.searchsorted(edges, start, side="right")])
+        fitting = int(edges[np.searchsorted(edges, start + usual, side="right") - 1])
+        single = chunk if chunk - start <= largest else start + usual
+        stop = fitting if fitting > start else single
+        ranges.append((start, stop))
+        start = stop
+    return ranges
+
+
+def place_in_parts(
+    archive: Path,
+    table: StoredTable,
+    folder: Path,
+    *,
+    workers: Workers = Here(),
+    report: Callable[[float], None] = ignored,
+) -> int:
+    """Place all samples of a table and write their coordinates in parts.
+
+    Parts that the folder already has are kept. A part is written whole or not at all.
+    """
+    ranges = part_ranges(table.edges, table.shape[1])
+    folder.mkdir(exist_ok=True)
+    jobs = []
+    for number, (start, stop) in enumerate(ranges):
+        target = folder / PART_NAME.format(number)
+        if not target.is_file():
+            jobs.append((archive, table, start, stop, target))
+    before = len(ranges) - len(jobs)
+
+    def reported(fraction: float) -> None:
+        report((before + fraction * len(jobs)) / len(ranges))
+
+    for _ in workers.map(place_part, jobs, report=reported):
+        pass
+    return len(ranges)
+
+
+def place_part(archive: Path, table: StoredTable, start: int, stop: int, target: Path) -> None:
+    """Read some rows of a table, place them, and write their coordinates."""
+    locator = _locator(archive, archive.stat().st_mtime_ns, table.n_samples)
+    placed = locator(table.read(start, stop), start)
+    places = as_places(locator.estimator, placed)
+    columns = extra("pyarrow").table(table_columns(places, np.arange(start, stop)))
+    write_whole(target, partial(extra("pyarrow.parquet").write_table, columns))
+
+
+@lru_cache(maxsize=1)
+def _locator(archive: Path, changed: int, n_new: int) -> Locator:
+    """Return what places samples; a worker reads the fit once, not for each part."""
+    return load(archive).locator(n_new)
+
+
+def has_parts(run: Path) -> bool:
+    """Return whether the coordinates of a run are in parts."""
+    return (run / PARTS_FOLDER).is_dir()
+
+
+def each_part(run: Path, record: dict) -> Iterator[PlacedRows]:
+    """Yield the samples of each part of a run: their numbers and their places."""
+    for path in _part_files(run, record):
+        yield _read_part(path, record)
+
+
+def drawn_places(run: Path, record: dict) -> PlacedRows:
+    """Return numbers and places of samples that are drawn of a run at random.
+
+    The same in every call; all of them where there are not too many.
+    """
+    files = _part_files(run, record)
+    # From at most 50 parts, spread evenly.
+    few = np.linspace(0, len(files) - 1, min(len(files), 50))
+    # Of all parts the same share: the last one is smaller.
+    share = MOST_DRAWN / max(1.0, record["n_samples"] * (len(few) / len(files)))
+    rng = np.random.default_rng(0)
+    parts = []
+    for k in few.round().astype(int):
+        rows, places = _read_part(files[k], record)
+        count = int(min(1.0, share) * len(rows))
+        some = np.sort(rng.choice(len(rows), count, replace=False))
+        parts.append((rows[some], *(place[some] for place in places)))
+    numbers, *factors = zip(*parts, strict=True)
+    joined = (
+        Place(
+            np.concatenate([place.coordinate for place in factor]),
+            factor[0].topology,
+            np.concatenate([place.confidence for place in factor]),
+        )
+        for factor in factors
+    )
+    return np.concatenate(numbers), tuple(joined)
+
+
+def _part_files(run: Path, record: dict) -> list[Path]:
+    """Return the parts; their number in the record is compared, not believed."""
+    folder, recorded = run / PARTS_FOLDER, record.get("parts", 0)
+    found = {path.name for path in folder.glob(PART_NAME.replace("{:05d}", "*"))}
+    # No more names than files, and one.
+    names = [PART_NAME.format(k) for k in range(min(max(1, recorded), len(found) + 1))]
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise ValueError(f"{folder / missing[0]} is missing. Fit again.")
+    if len(found) != recorded:
+        problem = f"parts is {recorded}, and there are {len(found)}"
+        raise damaged(run / "run.json", problem)
+    return [folder / name for name in names]
+
+
+def _read_part(path: Path, record: dict) -> PlacedRows:
+    """Return the samples of a part, which claims no more than it holds."""
+    try:
+        store = open_store(path)
+        if store.text:
+            raise ValueError("it has columns that hold no numbers")
+        columns = store.read(0, int(store.edges[-1]), range(store.total))
+    except (ValueError, LookupError) as error:
+        raise damaged(path, str(error).replace(f"{path} ", "it ", 1).rstrip(".")) from error
+    header, columns = list(store.names or ()), columns.astype(float, copy=False)
+    return from_table(path, header, columns, record["factors"], below=record["n_samples"])

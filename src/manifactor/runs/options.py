@@ -1,26 +1,208 @@
-"""The options of a fit: what the command `fit` takes, and what a run folder says of itself.
+"""Options of a command, each written once: a field of a dataclass with its help and its type.
 
-Cheap to import: the help of the command line is made from it.
+The parser of a command is made from its dataclass, what was typed becomes an object of it, and
+`typed` returns the arguments that give such an object back. Cheap to import.
 """
 
-from dataclasses import dataclass, fields, replace
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable
+from dataclasses import Field, dataclass, field, fields, replace
 from functools import partial
+from math import inf, isfinite, isinf
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
-from manifactor._support.options import (
-    argument,
-    cluster_option,
-    number,
-    option,
-    or_words,
-    out_option,
-    seed_option,
-    typed,
-    view,
-    whole_number,
-    width_option,
-)
+
+def option(
+    text: str | Callable[[], str],
+    default: Any = None,
+    *,
+    group: str = "",
+    flag: str | None = "",
+    reads: bool = False,
+    **how,
+) -> Any:
+    """Return a field that is an option: a flag if its default is False, repeated if it is ().
+
+    `how` are arguments of argparse's `add_argument`, and `group` is the heading of its help. A file
+    that the option `reads` must exist.
+    """
+    if default is False:
+        how["action"] = "store_true"
+    elif default == ():
+        how["action"] = "append"
+    about = {"text": text, "group": group, "flag": flag, "how": how, "reads": reads}
+    return field(default=default, metadata=about)
+
+
+# A field without a flag.
+argument = partial(option, flag=None)
+
+
+def seed_option() -> Any:
+    """Return the random seed."""
+    text = "random seed; the same seed gives the same result"
+    return option(text, 0, type=number(int, low=0, high=2**32 - 1))
+
+
+def out_option(text: str, default: str | None = None, **how) -> Any:
+    """Return the file or folder to write."""
+    return option(text, default, type=output_name, **how)
+
+
+def width_option(**how) -> Any:
+    """Return the angle around a view within which particles count as seen from it."""
+    # None where it is not given: without a view it is refused.
+    text = "largest angle to the direction of --view, in degrees (default: 10)"
+    return option(text, metavar="DEGREES", **how)
+
+
+def cluster_option(pieces: str, **how) -> Any:
+    """Return the Dask cluster that does the pieces of a command's work."""
+    text = (
+        f"do the {pieces} on the workers of a Dask cluster: local (one worker a core, "
+        "or a GPU), local:N (N workers), the address of a scheduler, such as "
+        "tcp://node1:8786, or its scheduler file (.json). All workers must see the "
+        "same files"
+    )
+    return option(text, metavar="WHERE", **how)
+
+
+def flag_of(each: Field) -> str | None:
+    """Return the flag of an option; None for an argument without one."""
+    flag = each.metadata["flag"]
+    return f"--{each.name.replace('_', '-')}" if flag == "" else flag
+
+
+def add_options(parser: ArgumentParser, options: type) -> None:
+    """Add the fields of a dataclass to a parser; their help ends with their default."""
+    groups: dict[str, Any] = {"": parser}
+    for each in fields(options):
+        title, how = each.metadata["group"], _read_as(each.type) | each.metadata["how"]
+        if title not in groups:
+            groups[title] = parser.add_argument_group(title)
+        flag, text = flag_of(each), each.metadata["text"]
+        text = text() if callable(text) else text
+        if flag is not None:
+            # What may be repeated is added to a list.
+            how |= {"dest": each.name, "default": [] if each.default == () else each.default}
+        if not (each.default is None or each.default is False or each.default == ()):
+            text += f" (default: {each.default})"
+        # argparse formats help texts with the % operator.
+        groups[title].add_argument(flag or each.name, help=text.replace("%", "%%"), **how)
+
+
+def _read_as(kind: Any) -> dict[str, Any]:
+    """Return what an annotation says of a value: a number, one of some words, or any text.
+
+    >>> list(_read_as(Literal["no", "yes"]).values()), list(_read_as(tuple[int, ...]))
+    ([['no', 'yes']], ['type'])
+    """
+    parts: list[Any] = [kind]
+    words: list[str] = []
+    for part in parts:  # which grows
+        inner = get_args(part)
+        if get_origin(part) is Literal:
+            words += inner
+        else:
+            parts += inner
+    for each in (int, float):
+        if each in parts:
+            return {"type": number(each, *words)}
+    return {"choices": words} if words else {}
+
+
+def given(options: type, parsed: object) -> Any:
+    """Return what was parsed as an object of the dataclass of a command."""
+    values = {each.name: getattr(parsed, each.name) for each in fields(options)}
+    return options(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+
+
+def typed(options: Any) -> list[str]:
+    """Return the options that are not the usual ones as arguments, those of groups first."""
+    out: list[str] = []
+    for each in sorted(fields(options), key=lambda each: not each.metadata["group"]):
+        value, flag = getattr(options, each.name), flag_of(each)
+        if flag is None or value == each.default:
+            continue
+        if value is True:
+            out.append(flag)
+            continue
+        for one in value if each.default == () else [value]:
+            # A view may start with a minus, which looks like a flag.
+            out += [f"{flag}={_word(one)}"] if isinstance(one, tuple) else [flag, _word(one)]
+    return out
+
+
+def _word(value: Any) -> str:
+    """Return a value as it is typed, a number with the fewest digits that give it back."""
+    if isinstance(value, tuple):
+        return ",".join(map(_word, value))
+    if not isinstance(value, float):
+        return str(value)
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
+
+
+# Types of values, for argparse; it puts the name of a type into its error message.
+
+
+def number(
+    kind: type = float,
+    *words: str,
+    low: float = -inf,
+    high: float = inf,
+    above: float = -inf,
+    infinite: bool = False,
+) -> Callable[[str], Any]:
+    """Return a type for argparse: a number within limits, which NaN never is, or a word.
+
+    >>> number(float, "auto", low=0, high=1)(".5")
+    0.5
+    """
+
+    def parse(text: str) -> Any:
+        if text in words:
+            return text
+        value = kind(text)
+        known = kind is int or isfinite(value) or (infinite and isinf(value))
+        if known and low <= value <= high and value > above:
+            return value
+        what = "whole " if kind is int else "" if infinite else "finite "
+        raise ArgumentTypeError(f"must be a {what}number{limits}; got {text!r}")
+
+    limits = "" if low == -inf else f" of at least {low:.10g}"
+    if isfinite(low) and isfinite(high):
+        limits = f" in [{low:.10g}, {high:.10g}]"
+    elif isfinite(above):
+        limits = f" above {above:g}"
+    parse.__name__ = " or ".join(["whole number" if kind is int else "number", *words])
+    return parse
+
+
+def output_name(text: str) -> str:
+    """Parse the name of an output; an unset variable of a shell gives an empty one."""
+    if not text:
+        raise ArgumentTypeError("must be the name of a file or folder; got ''")
+    return text
+
+
+def view(text: str) -> tuple[float, float]:
+    """Parse a viewing direction, RELION's angles rot and tilt in degrees."""
+    try:
+        rot, tilt = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ArgumentTypeError(
+            f"a view must be two angles in degrees, ROT,TILT; got {text!r}"
+        ) from None
+    if not (isfinite(rot) and -180 <= tilt <= 180):
+        raise ArgumentTypeError(
+            f"the tilt of a view must lie between -180 and 180 degrees; got {text!r}"
+        )
+    return rot, tilt
+
+
+# The options of a fit: what the command `fit` takes, and what a run folder says of itself.
 
 # Options below a heading of the help.
 COST, PARTICLES, METHOD = "cost, and work already done", "particles", "method"
@@ -29,7 +211,6 @@ _particle, _image = partial(option, group=PARTICLES), partial(option, group="ima
 _method = partial(option, group=METHOD)
 # Options that concern the command alone; the others say what is computed.
 OF_THE_COMMAND = ("out", "overwrite", "dry_run", "resume", "reuse", "cluster")
-COUNT = whole_number()
 
 
 @dataclass(frozen=True)
@@ -51,19 +232,17 @@ class FitOptions:
     )
     overwrite: bool = option("replace an earlier run with everything in its folder", False)
     seed: int = seed_option()
-    fit_samples: int | str = option(
+    fit_samples: int | Literal["auto", "all"] = option(
         "samples to fit; the others are placed on the factors afterwards. "
         "auto: at most 3000 images, or 20000 samples of other kinds; all: every sample",
         "auto",
-        type=or_words(COUNT, "auto", "all"),
         metavar="N",
     )
-    coordinates: str = option(
+    coordinates: Literal["auto", "csv", "parquet"] = option(
         "csv: one table of coordinates, from a table that is read as a whole; parquet: "
         "a folder of parts, from a table of any size. auto: parquet for more than a "
         "million rows, or a gigabyte",
         "auto",
-        choices=["auto", "csv", "parquet"],
     )
 
     dry_run: bool = _cost("print the expected memory and time, and exit", False)
@@ -111,22 +290,15 @@ class FitOptions:
         "folder that holds the stacks (default: the project's folder)", metavar="FOLDER"
     )
     pixel_size: float | None = _particle(
-        "pixel size of the images in Angstrom (default: what the files state)",
-        type=number(),
-        metavar="A",
+        "pixel size of the images in Angstrom (default: what the files state)", metavar="A"
     )
     classes: tuple[int, ...] = _particle(
-        "use the particles of this class; may be repeated",
-        (),
-        flag="--class",
-        type=int,
-        metavar="N",
+        "use the particles of this class; may be repeated", (), flag="--class", metavar="N"
     )
     optics_groups: tuple[int, ...] = _particle(
         "use the particles of this optics group; may be repeated",
         (),
         flag="--optics-group",
-        type=int,
         metavar="N",
     )
     view: tuple[tuple[float, float], ...] = _particle(
@@ -152,35 +324,29 @@ class FitOptions:
     # None, not a number, stands for what is measured on the images.
     phase_flip: bool = _image("correct the phases for the contrast transfer function", False)
     mask_radius: float | None = _image(
-        "radius of the circular mask in Angstrom (default: half the box)",
-        type=number(),
-        metavar="A",
+        "radius of the circular mask in Angstrom (default: half the box)", metavar="A"
     )
     low_pass: float | None = _image(
-        "resolution of the low-pass filter in Angstrom (default: from the images)",
-        type=number(),
-        metavar="A",
+        "resolution of the low-pass filter in Angstrom (default: from the images)", metavar="A"
     )
     components: int | None = _image(
         "number of principal components, unweighted "
         "(default: all above the noise, weighted by signal to noise)",
-        type=int,
         metavar="K",
     )
 
     # Parameters of `ManifoldFactorizer`, with its defaults.
-    n_factors: int | str = _method(
-        "number of factors; auto to find it", "auto", type=or_words(COUNT, "auto"), metavar="K"
+    n_factors: int | Literal["auto"] = _method(
+        "number of factors; auto to find it", "auto", metavar="K"
     )
-    method: str = _method(
+    method: Literal["gradients", "sum", "deflation", "triplets"] = _method(
         "gradients: eigenfunctions of different factors have orthogonal gradients; "
         "triplets: Algorithm 1 of Product Manifold Learning; "
         "sum: samples are a sum of one function of each factor; "
         "deflation: deprecated, the same as sum",
         "gradients",
-        choices=["gradients", "sum", "deflation", "triplets"],
     )
-    sense: str = _method(
+    sense: Literal["auto", "geometry", "sum", "volume", "density"] = _method(
         "sense in which the data are to be a product. "
         "geometry: the metric is a product; "
         "sum: samples are a sum of one function of each factor; "
@@ -188,58 +354,46 @@ class FitOptions:
         "density: metric and density are products; "
         "auto: geometry, then the others if it is not a product",
         "auto",
-        choices=["auto", "geometry", "sum", "volume", "density"],
     )
-    n_functions: int | str = _method(
-        "number of eigenfunctions, the constant one included",
-        "auto",
-        type=or_words(COUNT, "auto"),
-        metavar="N",
+    n_functions: int | Literal["auto"] = _method(
+        "number of eigenfunctions, the constant one included", "auto", metavar="N"
     )
     # The full kernel is the paper's; its memory grows with the square of the samples.
-    n_neighbors: int | str = _method(
-        "neighbours of each sample; all for the full kernel",
-        "auto",
-        type=or_words(COUNT, "auto", "all"),
-        metavar="N",
+    n_neighbors: int | Literal["auto", "all"] = _method(
+        "neighbours of each sample; all for the full kernel", "auto", metavar="N"
     )
-    bandwidth: float | str = _method(
+    bandwidth: float | Literal["auto", "local"] = _method(
         "eps of the kernel exp(-d^2/eps), in squared units of the samples; "
         "local scales distances by those to the 8th neighbour",
         "auto",
-        type=or_words(number(), "auto", "local"),
         metavar="EPS",
     )
     density_correction: float = _method(
         "from 0, no correction for the sampling density, to 1, full correction",
         1.0,
-        type=number(),
         metavar="ALPHA",
     )
     # The paper measures in quarters of an eigenvalue, hence the factor of 4.
-    eigenvalue_tolerance: float | str = _method(
+    eigenvalue_tolerance: float | Literal["auto"] = _method(
         "for --method triplets: largest difference between an eigenvalue and "
         "the sum of its parts' (4 times the paper's delta)",
         "auto",
-        type=or_words(number(), "auto"),
         metavar="TOL",
     )
-    similarity_threshold: float | str = _method(
+    similarity_threshold: float | Literal["auto"] = _method(
         "for --method triplets: smallest absolute cosine between a function "
         "and a product, in [0, 1] (the paper's gamma)",
         "auto",
-        type=or_words(number(), "auto"),
         metavar="COSINE",
     )
     # In many noisy dimensions all distances are nearly equal, so auto is the default.
-    preparation: str = _method(
+    preparation: Literal["auto", "none"] = _method(
         "auto drops principal components that are noise, or that distances "
         "do not depend on; images and volumes have their own preparation",
         "auto",
-        choices=["auto", "none"],
     )
-    neighbors: str = _method(
-        "algorithm of the neighbour search", "auto", choices=["auto", "kd_tree", "brute", "faiss"]
+    neighbors: Literal["auto", "kd_tree", "brute", "faiss"] = _method(
+        "algorithm of the neighbour search", "auto"
     )
     # Solvers and devices are checked by the library, which knows what is installed.
     solver: str = _method("eigensolver: auto, dense, arpack or chebyshev", "auto")

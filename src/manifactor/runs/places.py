@@ -1,14 +1,15 @@
 """Where every sample of a run lies on every factor: a record, a table, and bins along a factor."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 
+from manifactor._support.errors import one_line
 from manifactor._support.parameters import require_count
-from manifactor.factoring.placement import Placed
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,10 @@ class Place:
         deviation: np.ndarray | None = None,
     ) -> "Place":
         """Return places of coordinates as people read them: a circle's in degrees."""
-        if topology != "circle":
-            return cls(values, topology, confidence, deviation)
-        spread = None if deviation is None else np.radians(deviation)
-        return cls(np.radians(values), topology, confidence, spread)
+        if topology == "circle":
+            values = np.radians(values)
+            deviation = None if deviation is None else np.radians(deviation)
+        return cls(values, topology, confidence, deviation)
 
     def __len__(self) -> int:
         return len(self.coordinate)
@@ -84,8 +85,23 @@ class Place:
         >>> Place(np.radians([5.0, 180.0, 355.0]), "circle").between(350, 10).tolist()
         [True, False, True]
         """
-        _require_range(self.topology, low, high)
-        return in_range(self.displayed, low, high, cyclic=self.topology == "circle")
+        cyclic = self.topology == "circle"
+        if self.topology == "other":
+            raise ValueError(
+                "a range needs a factor that is an interval or a circle; this one has more "
+                "dimensions. Select by its columns in coordinates.csv with --column."
+            )
+        possible = abs(low) <= 360 and abs(high) <= 360 if cyclic else 0 <= low <= high <= 1
+        if not possible:
+            what = "an interval must be two ascending numbers in [0, 1]"
+            if cyclic:
+                what = "a circle must be two numbers of degrees in [-360, 360]"
+            raise ValueError(f"the range of {what}; got {low:g} {high:g}.")
+        return in_range(self.displayed, low, high, cyclic=cyclic)
+
+
+# Numbers of samples, and their places on each factor.
+PlacedRows = tuple[np.ndarray, tuple[Place, ...]]
 
 
 def in_range(values: np.ndarray, low: float, high: float, *, cyclic: bool = False) -> np.ndarray:
@@ -97,34 +113,13 @@ def in_range(values: np.ndarray, low: float, high: float, *, cyclic: bool = Fals
         return np.ones(len(values), dtype=bool)
     if cyclic:
         low, high = low % 360, high % 360
-    if cyclic and low > high:
-        return (values >= low) | (values <= high)
-    return (values >= low) & (values <= high)
-
-
-def _require_range(topology: str, low: float, high: float) -> None:
-    if topology == "other":
-        raise ValueError(
-            "a range needs a factor that is an interval or a circle; this one has more "
-            "dimensions. Select by its columns in coordinates.csv with --column."
-        )
-    if topology == "interval" and not 0 <= low <= high <= 1:
-        raise ValueError(
-            "the range of an interval must be two ascending numbers in [0, 1]; got "
-            f"{low:g} {high:g}."
-        )
-    degrees = -360 <= low <= 360 and -360 <= high <= 360
-    if topology == "circle" and not degrees:
-        raise ValueError(
-            "the range of a circle must be two numbers of degrees in [-360, 360]; got "
-            f"{low:g} {high:g}."
-        )
+    above, below = values >= low, values <= high
+    return above | below if cyclic and low > high else above & below
 
 
 def fitted_places(fit) -> tuple[Place, ...]:
     """Return the places of the samples that a ManifoldFactorizer was fitted to."""
-    own = (Placed(each.embedding, each.coordinate, each.confidence) for each in fit.factors_)
-    return as_places(fit, list(own))
+    return as_places(fit, [(f.embedding, f.coordinate, f.confidence) for f in fit.factors_])
 
 
 def all_places(fit, X: np.ndarray) -> tuple[Place, ...]:
@@ -133,7 +128,7 @@ def all_places(fit, X: np.ndarray) -> tuple[Place, ...]:
     return as_places(fit, fit.locator(len(X))(X))
 
 
-def as_places(fit, located: Sequence[Placed]) -> tuple[Place, ...]:
+def as_places(fit, located: Sequence[tuple]) -> tuple[Place, ...]:
     """Return what a ManifoldFactorizer located as the places of a run."""
     return tuple(
         Place(embedding if coordinate is None else coordinate, factor.topology, confidence)
@@ -191,22 +186,52 @@ def table_as_csv(places: Sequence[Place], rows: np.ndarray) -> bytes:
     return buffer.getvalue()
 
 
+def damaged(path: Path, problem: object) -> ValueError:
+    """Return the error of a file that is not as a run wrote it."""
+    return ValueError(f"{path} is damaged: {one_line(problem)}. Fit again.")
+
+
 def from_table(
-    header: Sequence[str], columns: np.ndarray, topologies: Sequence[str]
-) -> tuple[Place, ...]:
-    """Return the places of a table of `table_columns`."""
-    places = []
-    for number, topology in enumerate(topologies, start=1):
-        name = f"factor{number}"
-        own = [k for k, each in enumerate(header) if each == name or each.startswith(f"{name}_")]
-        *shown, confidence = own
-        values = columns[:, shown] if topology == "other" else columns[:, shown[0]]
-        deviation = None
-        if f"{name}_deviation" in header:
-            deviation = columns[:, header.index(f"{name}_deviation")]
-        place = Place.from_displayed(values, topology, columns[:, confidence], deviation)
-        places.append(place)
-    return tuple(places)
+    path: Path,
+    header: Sequence[str],
+    columns: np.ndarray,
+    factors: Sequence[Mapping],
+    *,
+    below: float = np.inf,
+) -> PlacedRows:
+    """Return what a file of `table_columns` holds; refuse what cannot be, such as numbers >= below.
+
+    Shapes: columns (n_samples, len(header)).
+    """
+    if not np.isfinite(columns).all():
+        row = int((~np.isfinite(columns)).any(axis=1).argmax()) + 1
+        raise damaged(path, f"row {row} has NaN or inf values")
+    try:
+        rows = columns[:, header.index("sample")]
+        places = [
+            _from_columns(f"factor{number}", header, columns, factor["topology"])
+            for number, factor in enumerate(factors, start=1)
+        ]
+    except (ValueError, LookupError) as error:
+        raise damaged(path, error) from error
+    possible = (rows % 1 == 0) & (rows >= 0) & (rows < below)
+    if not possible.all() or len(np.unique(rows)) < len(rows):
+        raise damaged(path, "the numbers of the samples must be whole, from 0, and differ")
+    for number, place in enumerate(places, start=1):
+        high = {"interval": 1, "circle": 360}.get(place.topology)
+        if high is not None and not in_range(place.displayed, 0, high).all():
+            raise damaged(path, f"coordinates on factor {number} must lie in [0, {high}]")
+    return rows.astype(np.int64), tuple(places)
+
+
+def _from_columns(name: str, header: Sequence[str], columns: np.ndarray, topology: str) -> Place:
+    own = [k for k, each in enumerate(header) if each == name or each.startswith(f"{name}_")]
+    *shown, confidence = own
+    values = columns[:, shown] if topology == "other" else columns[:, shown[0]]
+    deviation = None
+    if f"{name}_deviation" in header:
+        deviation = columns[:, header.index(f"{name}_deviation")]
+    return Place.from_displayed(values, topology, columns[:, confidence], deviation)
 
 
 # Bins of equal width along a factor, and on the grid of two factors.

@@ -129,12 +129,11 @@ class RunRecord(Entry):
     view: Angles = Field(None, strict=False)
 
 
-def misshapen(record: dict) -> str:
-    """Return what is wrong with the entries of run.json, "" for nothing."""
+def require_form(record: dict) -> None:
+    """Refuse a record whose entries are not those of run.json."""
     try:
         RunRecord.model_validate(record)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(map(str, first["loc"])) or "the record"
-        return f"{where}: {first['msg']}"
-    return ""
+        raise ValueError(f"{where}: {first['msg']}") from None

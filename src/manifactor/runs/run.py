@@ -1,24 +1,41 @@
-"""A run folder, opened for the commands that come after `fit`."""
+"""A run folder, opened for the commands that come after `fit`, and samples selected from it."""
 
+import io
+import pickle
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
-from manifactor._support.files import real_path
+from manifactor._support.errors import extra
+from manifactor._support.files import real_path, write_whole
 from manifactor.cryoem.files.cryosparc import read_cs
-from manifactor.cryoem.files.formats import ParticleChoice
+from manifactor.cryoem.files.formats import ParticleChoice, particles_with
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import STACK_SUFFIXES, volume_series
 from manifactor.cryoem.files.star import read_star
 from manifactor.cryoem.one_view import View, can_weigh
-from manifactor.runs.checkpoints import last_changed
-from manifactor.runs.folder import read_places, read_record
-from manifactor.runs.parts import FOLDER as PARTS_FOLDER
-from manifactor.runs.parts import drawn_places, has_parts
-from manifactor.runs.places import Place, table_columns
+from manifactor.runs.folder import (
+    PARTS_FOLDER,
+    drawn_places,
+    each_part,
+    has_parts,
+    last_changed,
+    read_places,
+    read_record,
+)
+from manifactor.runs.places import (
+    Place,
+    PlacedRows,
+    coordinate_columns,
+    in_range,
+    table_as_csv,
+    table_columns,
+)
 from manifactor.tables.columns import ColumnChoice, Columns
 from manifactor.tables.files import column_names, read_like, read_samples, read_table
 from manifactor.tables.reading import is_one_view, picked, require_one_view, run_images
@@ -53,7 +70,11 @@ class Run:
                 "ORIGINAL.star or ORIGINAL.cs. `manifactor select` needs none to write "
                 ".csv, .parquet or .pkl."
             )
-        everything = self._all_particles
+        # All particles of the file, or those that a job's results were joined with.
+        path = Path(self.record["particles"])
+        is_cs = {self.input.suffix.lower(), path.suffix.lower()} == {".cs"}
+        joined = is_cs and real_path(path) != real_path(self.input)
+        everything = self.choice.read(path, results=self.input if joined else None)
         position = np.full(1 + everything.rows.max(initial=-1), -1)
         position[everything.rows] = np.arange(len(everything))
         inside = self.rows.max(initial=-1) < len(position)
@@ -72,14 +93,6 @@ class Run:
         return found
 
     @property
-    def _all_particles(self) -> Particles:
-        """All particles of the file, or those that a job's results were joined with."""
-        path = Path(self.record["particles"])
-        is_cs = {self.input.suffix.lower(), path.suffix.lower()} == {".cs"}
-        joined = is_cs and real_path(path) != real_path(self.input)
-        return self.choice.read(path, results=self.input if joined else None)
-
-    @property
     def choice(self) -> ParticleChoice:
         """Which particles were taken, and where their stacks lie."""
         return ParticleChoice.from_record(self.record)
@@ -87,27 +100,26 @@ class Run:
     @property
     def warnings(self) -> list[str]:
         """What may be wrong with the run, in sentences."""
-        some = []
+        found = []
         if self.drawn:
-            some = [
+            found.append(
                 f"Shown are {len(self.rows):,} of {self.record['n_samples']:,} "
                 "samples, drawn at random; manifactor select finds all in a range."
-            ]
-        return [*some, *self._changes]
-
-    @property
-    def _changes(self) -> list[str]:
-        """What happened to the input after the fit, in sentences."""
-        if "input_changed" not in self.record:
-            return []
-        if not self.input.exists():
-            return [f"The input {self.input} no longer exists."]
-        if last_changed(self.input) != self.record["input_changed"]:
-            return [
+            )
+        then = self.record.get("input_changed")
+        if then is not None and not self.input.exists():
+            found.append(f"The input {self.input} no longer exists.")
+        elif then is not None and last_changed(self.input) != then:
+            found.append(
                 f"The input {self.input} was changed after the fit; what is shown of "
                 "it may be other samples."
-            ]
-        return []
+            )
+        return found
+
+    def __getitem__(self, some: np.ndarray) -> "Run":
+        """Return the run with some of its samples only."""
+        places = tuple(place[some] for place in self.places)
+        return replace(self, rows=self.rows[some], places=places)
 
     def seen_from(
         self, view: tuple[float, float], *, width: float, or_opposite: bool = False
@@ -117,10 +129,7 @@ class Run:
         Or from the opposite one, if asked for: their images are mirrored.
         """
         seen = picked(self.particles, view, width, or_opposite=or_opposite)
-        visible = seen.rows
-        near = np.flatnonzero(np.isin(self.rows, visible))
-        places = tuple(place[near] for place in self.places)
-        return replace(self, rows=self.rows[near], places=places, view=view)
+        return replace(self[np.isin(self.rows, seen.rows)], view=view)
 
     def images(self) -> View:
         """Return the images, or volumes, of the run's samples, in their order."""
@@ -236,10 +245,9 @@ def open_run(folder, *, some: bool = False) -> Run:
     >>> places = load("run").locate(new)  # doctest: +SKIP
     """
     folder = Path(folder)
-    if not has_parts(folder):
-        rows, places = read_places(folder)
-        return Run(folder, read_record(folder), rows, places)
     record = read_record(folder)
+    if not has_parts(folder):
+        return Run(folder, record, *read_places(folder))
     if not some:
         raise ValueError(
             f"this command reads the coordinates of all samples, and {folder} has "
@@ -247,8 +255,7 @@ def open_run(folder, *, some: bool = False) -> Run:
             f"or read {folder / PARTS_FOLDER} with pandas, polars or Dask."
         )
     rows, places = drawn_places(folder, record)
-    drawn = len(rows) < record["n_samples"]
-    return Run(folder, record, rows, places, drawn=drawn)
+    return Run(folder, record, rows, places, drawn=len(rows) < record["n_samples"])
 
 
 # Columns of numbers that are known of a run's samples, by name.
@@ -256,60 +263,173 @@ def open_run(folder, *, some: bool = False) -> Run:
 
 def known_column(run: Run, name: str) -> np.ndarray:
     """Return the values of a column for every sample of a run, (n,)."""
-    own = table_columns(run.places, run.rows)
-    if name in own:
-        return own[name]
-    names = list(own)
-    for columns in (_of_particles, _of_table):
-        found, values = columns(run, name)
-        if values is not None:
-            return values
-        names += found
+    known = table_columns(run.places, run.rows)
+    if name not in known and "particles" in run.record:
+        known |= _particle_columns(run.particles)
+    # RELION's labels start with an underscore in the file, and nowhere else.
+    for each in (name, name.removeprefix("_")):
+        if each in known:
+            return known[each]
+    names = []
+    if "columns" in run.record and run.input.exists():
+        names = column_names(run.input)
+    if name in names:
+        return _table_column(run, ColumnChoice(labels=(name,)))
+    names = [*known, *names]
     near = get_close_matches(name, names, n=5, cutoff=0.5) or names[:8]
     raise ValueError(f"there is no column {name!r} of numbers; the nearest are {', '.join(near)}.")
 
 
-def _of_particles(run: Run, name: str) -> tuple[list[str], np.ndarray | None]:
-    """Return the names of the columns of the particles, and the values of one."""
-    if "particles" not in run.record:
-        return [], None
-    particles = run.particles
-    is_star = particles.path.suffix.lower() == ".star"
-    columns = read_star(particles.path)[0] if is_star else _cs_columns(particles.path)
-    numbers = {own: column for own, column in columns.items() if column.dtype.kind in "fiub"}
-    # RELION's labels start with an underscore in the file, and nowhere else.
-    wanted = name.removeprefix("_") if is_star else name
-    if wanted not in numbers:
-        return list(numbers), None
-    return list(numbers), numbers[wanted][particles.rows].astype(float)
+def _particle_columns(particles: Particles) -> dict[str, np.ndarray]:
+    """Return the columns of numbers in the file of the particles."""
+    path, columns = particles.path, {}
+    if path.suffix.lower() == ".star":
+        columns = dict(read_star(path)[0])
+    else:
+        stored = read_cs(path)
+        for name in stored.dtype.names or ():
+            if stored[name].ndim == 1:
+                columns[name] = stored[name]
+            elif stored[name].ndim == 2:
+                columns |= {f"{name}.{k}": part for k, part in enumerate(stored[name].T)}
+    return {
+        name: column[particles.rows].astype(float)
+        for name, column in columns.items()
+        if column.dtype.kind in "fiub"
+    }
 
 
-def _cs_columns(path: Path) -> dict[str, np.ndarray]:
-    table = read_cs(path)
-    columns = {}
-    for name in table.dtype.names or ():
-        if table[name].ndim == 1:
-            columns[name] = table[name]
-        elif table[name].ndim == 2:
-            parts = table[name].T
-            columns |= {f"{name}.{k}": part for k, part in enumerate(parts)}
-    return columns
-
-
-def _of_table(run: Run, name: str) -> tuple[list[str], np.ndarray | None]:
-    """Return the names of the columns that were fitted or left out, and one of them."""
-    if "columns" not in run.record or not run.input.exists():
-        return [], None
-    names = column_names(run.input)
-    if name not in names:
-        return names, None
-    choice = ColumnChoice(labels=(name,))
+def _table_column(run: Run, choice: ColumnChoice) -> np.ndarray:
+    """Return a column of the table that was fitted, or that was left out."""
     if run.drawn:
-        return names, stored_table(run.input, choice).take(run.rows)[:, 0]
+        return stored_table(run.input, choice).take(run.rows)[:, 0]
     values = read_table(run.input, choice).samples[:, 0]
     if len(values) != len(run.rows):
         raise ValueError(
-            f"{run.input} has {len(values)} rows now and had {len(run.rows)} when "
-            "fitted. Fit again."
+            f"{run.input} has {len(values)} rows now and had {len(run.rows)} when fitted. "
+            "Fit again."
         )
-    return names, values
+    return values
+
+
+# Samples in ranges of factors, as a file of any supported format.
+
+
+def selected(run: Run, ranges: Sequence[tuple[int, float, float]], **how) -> np.ndarray:
+    """Return the samples in all ranges, ascending; options of `inside`."""
+    chosen = np.flatnonzero(inside(run, ranges, **how))
+    _require_some(len(chosen), **how)
+    return chosen
+
+
+def inside(
+    run: Run,
+    ranges: Sequence[tuple[int, float, float]],
+    *,
+    columns: Sequence[tuple[str, float, float]] = (),
+    least_confidence: float = 0.0,
+    inverted: bool = False,
+) -> np.ndarray:
+    """Return which samples lie in all ranges of factors and columns, both ends included, (n,).
+
+    Or which do not, if inverted.
+    """
+    found = np.ones(len(run.rows), dtype=bool)
+    for place in run.places:
+        if place.confidence is not None:
+            found &= place.confidence >= least_confidence
+    for factor, low, high in ranges:
+        found &= run.place(factor).between(low, high)
+    for name, low, high in columns:
+        if not low <= high:
+            raise ValueError(
+                f"the range of {name} must be two ascending numbers; got {low:g} {high:g}."
+            )
+        found &= in_range(known_column(run, name), low, high)
+    return found != inverted
+
+
+def _require_some(count: int, *, inverted: bool = False, **_) -> None:
+    if not count:
+        change = "Narrow" if inverted else "Widen"
+        raise ValueError(f"the ranges must hold some samples; got none. {change} them.")
+
+
+SELECTIONS = (".star", ".cs", ".csv", ".pkl", ".npy", ".parquet")
+
+
+def selection(run: Run, chosen: np.ndarray, suffix: str) -> bytes:
+    """Return the chosen samples as the bytes of a file of that suffix."""
+    if suffix not in SELECTIONS:
+        raise ValueError(
+            f"--out must end in one of {', '.join(SELECTIONS)}; got {suffix or 'no ending'}."
+        )
+    some, buffer = run[chosen], io.BytesIO()
+    if suffix in WRITERS:
+        WRITERS[suffix](buffer, iter([(some.rows, some.places)]))
+    elif suffix == ".pkl":
+        # cryoDRGN's ind.pkl, in the order of the particles' file.
+        pickle.dump(np.sort(some.rows), buffer)
+    elif suffix == ".npy":
+        np.save(buffer, np.sort(some.rows))
+    elif run.particles.path.suffix.lower() != suffix:
+        name = run.particles.path.name
+        raise ValueError(f"the run's particles are {name}; choose --out with the same ending.")
+    else:
+        columns = coordinate_columns(some.places, suffix)
+        return particles_with(run.particles[chosen], columns)
+    return buffer.getvalue()
+
+
+# Selections of runs whose coordinates are in parts, written part by part.
+
+
+def select_from_parts(
+    folder: Path, out: Path, ranges: Sequence[tuple[int, float, float]], **how
+) -> tuple[int, int]:
+    """Write the samples in all ranges, whole or not at all; options of `inside`.
+
+    Returns how many they are, and how many samples the run has.
+    """
+    write = WRITERS.get(out.suffix.lower())
+    if write is None:
+        raise ValueError(
+            f"--out must end in one of {', '.join(WRITERS)} for a run whose "
+            f"coordinates are in parts; got {out.suffix or 'no ending'}."
+        )
+    record = read_record(folder)
+    counts: list[int] = []
+
+    def chosen() -> Iterator[PlacedRows]:
+        for rows, places in each_part(folder, record):
+            part = Run(folder, record, rows, places, drawn=True)
+            some = part[inside(part, ranges, **how)]
+            counts.append(len(some.rows))
+            yield some.rows, some.places
+        _require_some(sum(counts), **how)
+
+    write_whole(out, lambda file: write(file, chosen()))
+    return sum(counts), record["n_samples"]
+
+
+def _write_csv(file: BinaryIO, parts: Iterator[PlacedRows]) -> None:
+    for number, (rows, places) in enumerate(parts):
+        header, _, lines = table_as_csv(places, rows).partition(b"\n")
+        file.write(lines if number else header + b"\n" + lines)
+
+
+def _write_parquet(file: BinaryIO, parts: Iterator[PlacedRows]) -> None:
+    arrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
+    rows, places = next(parts)
+    table = arrow.table(table_columns(places, rows))
+    with parquet.ParquetWriter(file, table.schema) as writer:
+        writer.write_table(table)
+        for rows, places in parts:
+            if len(rows):  # empty row groups would only be looked at in vain
+                writer.write_table(arrow.table(table_columns(places, rows)))
+
+
+WRITERS: dict[str, Callable[[BinaryIO, Iterator[PlacedRows]], None]] = {
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+}

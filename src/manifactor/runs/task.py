@@ -1,54 +1,177 @@
-"""One input of `fit`: read, fitted, and written as a run folder."""
+"""Inputs of `fit`, one or several: some samples are drawn and fitted, all are placed."""
 
+import csv
+import shutil
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from manifactor._support import __version__
-from manifactor._support.errors import shell_line
-from manifactor._support.files import newest_change
-from manifactor._support.parameters import choices_as_json
+from manifactor._support.errors import one_line, shell_line
+from manifactor._support.files import newest_change, real_path, remove, temporary, write_bytes
+from manifactor._support.parameters import Choice, choices_as_json, given, require_count
 from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.workers import Here, Workers
+from manifactor.cryoem.components import Components
 from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.runs.checkpoints import InputState, input_state, particle_file, warn_of_changes
+from manifactor.estimators.arrays import FEWEST_SAMPLES, MOST_DRAWN, draw_count, draw_rows
+from manifactor.runs.archive import FORMAT, Checkpoints, is_run, load, other_fit, save
 from manifactor.runs.confounders import confounder_records
-from manifactor.runs.cost import Cost, forecast_input, n_columns
-from manifactor.runs.fitting import (
-    FitPlan,
+from manifactor.runs.cost import (
+    Cost,
     Opened,
-    fit_input,
-    fit_large,
-    how_many_drawn,
-    open_large,
-    plan_fit,
-    work_folder,
+    PartCost,
+    cores_of_worker,
+    cost_of_pieces,
+    forecast_input,
+    n_columns,
 )
-from manifactor.runs.folder import write_run
+from manifactor.runs.folder import (
+    PARTS_FOLDER,
+    InputState,
+    input_state,
+    last_changed,
+    particle_file,
+    place_in_parts,
+    read_record,
+    warn_of_changes,
+    write_run,
+)
 from manifactor.runs.options import FitOptions
-from manifactor.runs.parts import FOLDER as PARTS_FOLDER
+from manifactor.runs.places import Place, all_places, fitted_places
+from manifactor.spectral.neighbors import N_NEIGHBORS, chosen
 from manifactor.tables.columns import ColumnChoice
 from manifactor.tables.reading import (
     Given,
     ImageSettings,
     Input,
     LargeInput,
+    UnreadImages,
     UnreadTable,
     open_input,
     read_opened,
 )
-from manifactor.tables.stores import in_parts, stored_table
+from manifactor.tables.stores import StoredTable, in_parts, is_stored, stored_table
 
 # Options that turn images into samples.
 OF_IMAGES = ("phase_flip", "mask_radius", "low_pass", "components", "standardise")
+# Images that are fitted at most. Noise needs neighbourhoods wider than itself. With more and more
+# images the nearest ones are near by noise alone, so a few thousand with many neighbours tell more
+# than all of them.
+MOST_IMAGES = 3000
+IMAGES_PER_NEIGHBOR = 30
 
 
 def particle_choice(options: FitOptions) -> ParticleChoice:
     """Return which particles are used, and where their images are."""
     return ParticleChoice(**options.values("datadir", "pixel_size", "classes", "optics_groups"))
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """Which samples are fitted, with which parameters, and why."""
+
+    rows: np.ndarray  # the samples to fit, ascending
+    factorizer: ManifoldFactorizer  # not fitted yet
+    choices: dict[str, Choice]
+
+
+def plan_fit(samples: Opened, options: FitOptions) -> FitPlan:
+    """Return which samples to fit and how, before anything is computed."""
+    parameters = {**options.parameters, "random_state": options.seed}
+    components = samples.components if isinstance(samples, Input) else None
+    # Of a table or of volumes, samples are not made of images.
+    of_images = isinstance(components, Components)
+    if isinstance(samples, UnreadImages):
+        of_images = samples.view is not None
+        parameters["preparation"] = "none"
+    rows, how_many = _draw(samples, options, of_images=of_images)
+    choices = {"samples fitted": how_many}
+    if of_images and options.n_neighbors == "auto":
+        near = choices["neighbours"] = _neighbors_of_images(len(rows))
+        parameters["n_neighbors"] = near.value
+    if components is not None:
+        # Noise was already removed from the images or volumes.
+        parameters["preparation"] = "none"
+        text = f"noise is removed where the input is read: {components}"
+        choices["preparation"] = Choice("principal components", text)
+    return FitPlan(rows, ManifoldFactorizer(**parameters), choices)
+
+
+def _neighbors_of_images(n_images: int) -> Choice:
+    wide = n_images // IMAGES_PER_NEIGHBOR
+    if wide <= N_NEIGHBORS:
+        count = min(N_NEIGHBORS, n_images - 1)
+        return Choice(count, "low eigenfunctions are most accurate with 64 to 128 neighbours")
+    return Choice(
+        wide,
+        f"one for every {IMAGES_PER_NEIGHBOR} fitted images: noise needs "
+        "neighbourhoods wider than itself",
+    )
+
+
+def _draw(samples: Opened, options: FitOptions, *, of_images: bool) -> tuple[np.ndarray, Choice]:
+    """Return the samples to fit, ascending, and why so many."""
+    n_samples, asked = len(samples.rows), options.fit_samples
+    most = MOST_IMAGES if of_images else MOST_DRAWN
+    why = f"{most:,} at most, so that a fit stays quick; the others are placed"
+    if of_images:
+        why = "few images with many neighbours average out more noise"
+    if isinstance(samples, LargeInput | UnreadTable):
+        # These were drawn already.
+        count, rows = n_samples, np.arange(n_samples)
+    else:
+        usual: dict[str, object] = {"auto": most, "all": max(n_samples, FEWEST_SAMPLES)}
+        wanted = usual.get(str(asked), asked)
+        count = require_count("fit_samples", wanted, low=FEWEST_SAMPLES, high=10**9)
+        if count >= n_samples:
+            every = Choice("all", f"there are no more than {most:,}")
+            return np.arange(n_samples), every if asked == "auto" else given("all")
+        rng = np.random.default_rng(options.seed)
+        rows = np.sort(rng.choice(n_samples, count, replace=False, shuffle=False))
+    shown = f"{count:,} of {samples.n_samples:,}"
+    return rows, Choice(shown, why) if asked == "auto" else given(shown)
+
+
+def fit_input(
+    samples: Input, plan: FitPlan, *, stages: Stages | None = None, callback=None
+) -> tuple[ManifoldFactorizer, tuple[Place, ...]]:
+    """Return a factorizer fitted to the planned samples, and the places of all."""
+    fit = plan.factorizer.set_params(callback=callback)
+    fit.fit(
+        chosen(samples.samples, plan.rows),
+        # Standard deviation of the noise in every column, where it is known.
+        noise=None if samples.components is None else samples.components.weights,
+        stages=stages,
+        column_names=samples.labels,
+    )
+    everything = len(plan.rows) == len(samples.samples)
+    return fit, fitted_places(fit) if everything else all_places(fit, samples.samples)
+
+
+def _fitted_once(
+    large: LargeInput, plan: FitPlan, archive: Path, key: str, **how
+) -> ManifoldFactorizer:
+    """Return the fit of an archive, which a key tells to be this one; else fit and write it."""
+    known = archive.with_suffix(".key")
+    if known.is_file() and archive.is_file():
+        if known.read_text(encoding="utf-8") != key:
+            raise other_fit(archive.parent)
+        return load(archive)
+    fit = fit_input(large, plan, **how)[0]
+    fit.rows_ = large.rows
+    # Parts of another fit must not be taken for those of this one.
+    shutil.rmtree(archive.with_name(PARTS_FOLDER), ignore_errors=True)
+    archive.unlink(missing_ok=True)
+    write_bytes(known, key.encode())
+    save(fit, archive)
+    return fit
 
 
 @dataclass(frozen=True)
@@ -99,13 +222,7 @@ class Task:
         )
         if in_parts(self.path, options.coordinates):
             given.require_large_table(self.path)
-            return open_large(
-                stored_table(self.path, given.columns),
-                settings=options.parameters,
-                seed=options.seed,
-                n_fitted=options.fit_samples,
-                standardise=options.standardise,
-            )
+            return self._draw(stored_table(self.path, given.columns))
         if options.coordinates == "parquet":
             raise ValueError(
                 "--coordinates parquet goes with .npy, .parquet, Zarr, and folders of "
@@ -123,17 +240,19 @@ class Task:
             return opened.read()
         return read_opened(opened, np.random.default_rng(self.options.seed))
 
-    def _plan(self, samples: Opened) -> FitPlan:
-        options = self.options
-        return plan_fit(
-            samples, settings=options.parameters, seed=options.seed, n_fitted=options.fit_samples
-        )
+    def _draw(self, table: StoredTable) -> UnreadTable:
+        """Draw the samples of a large table that are to be fitted; none is read yet."""
+        options, (n_samples, n_columns) = self.options, table.shape
+        count = draw_count(options.fit_samples, n_samples)
+        ManifoldFactorizer(**options.parameters).require_room(count, n_columns)
+        rows = draw_rows(n_samples, count, np.random.default_rng(options.seed))
+        return UnreadTable(table, rows, options.standardise)
 
     def forecast(self, opened: Opened, *, n_workers: int = 1, n_cores: int | None = None) -> Cost:
         """Return what the fit costs, from reading to writing."""
-        plan = self._plan(opened)
-        n_fitted = len(plan.rows)
-        fitting = plan.factorizer().forecast_shape(n_fitted, n_columns(opened), n_cores=n_cores)
+        plan = plan_fit(opened, self.options)
+        n_fitted, width = len(plan.rows), n_columns(opened)
+        fitting = plan.factorizer.forecast_shape(n_fitted, width, n_cores=n_cores)
         return forecast_input(opened, fitting, n_fitted, n_workers=n_workers, n_cores=n_cores)
 
     def fit(
@@ -153,7 +272,7 @@ class Task:
         """
         given.require_values()
         before = input_state([self.path, self.options.particles, self.options.ind])
-        plan = self._plan(given)
+        plan = plan_fit(given, self.options)
         if isinstance(given, LargeInput):
             how = {"stages": stages, "callback": callback, "workers": workers}
             return self._fit_large(given, plan, out, before, overwrite=overwrite, **how)
@@ -169,8 +288,15 @@ class Task:
             )
             files = particle_file(given.particles, places, before)
         warn_of_changes(before)
-        what: dict[str, Any] = {"places": places, "rows": given.rows, "files": files}
-        write_run(fit, out, record=record, overwrite=overwrite, **what)
+        write_run(
+            fit,
+            out,
+            record=record,
+            places=places,
+            rows=given.rows,
+            files=files,
+            overwrite=overwrite,
+        )
         return fit, record
 
     def _fit_large(
@@ -182,16 +308,29 @@ class Task:
         *,
         overwrite: bool,
         stages: Stages | None,
-        **how,
+        callback,
+        workers: Workers,
     ) -> tuple[ManifoldFactorizer, dict]:
         """Fit what was drawn, place all in parts, and write the run folder."""
         table = given.table
         state = (given.rows, table.n_samples, newest_change(table.path))
         key = fingerprint(__version__, self.arguments, *state)
-        with work_folder(out, stages) as work:
-            fit, n_parts = fit_large(given, plan, work=work, key=key, stages=stages, **how)
+        # Checkpoints keep the parts after a failure. Others lie beside the future run folder, so
+        # that workers can read and write them.
+        beside = temporary(out, folder=True)
+        with nullcontext(stages.folder) if isinstance(stages, Checkpoints) else beside as work:
+            work.mkdir(exist_ok=True)
+            archive, parts = work / "fit.npz", work / PARTS_FOLDER
+            fit = _fitted_once(given, plan, archive, key, stages=stages, callback=callback)
+            timing = (stages or Stages()).start(callback)
+
+            def report(done: float) -> None:
+                timing.report("places", min(done, 0.999))
+
+            with timing.timed("places"):
+                n_parts = place_in_parts(archive, table, parts, workers=workers, report=report)
+            fit.timings_ = {**fit.timings_, **timing.timings}
             record = {**self._record(given, plan, fit, before), "parts": n_parts}
-            parts = work / PARTS_FOLDER
             warn_of_changes(before)
             write_run(fit, out, record=record, parts=parts, overwrite=overwrite)
         return fit, record
@@ -201,9 +340,6 @@ class Task:
     ) -> dict:
         """Return what run.json says of the input, the fit, and what was chosen."""
         options = self.options
-        chosen = dict(plan.choices)
-        if isinstance(given, LargeInput):
-            chosen["samples fitted"] = how_many_drawn(given, options.fit_samples)
         return {
             "command": "fit",
             "input": str(self.path.resolve()),
@@ -225,5 +361,147 @@ class Task:
             },
             **before.record,
             # What the plan says comes first.
-            "choices": choices_as_json({**chosen, **fit.choices_, **chosen}),
+            "choices": choices_as_json({**plan.choices, **fit.choices_, **plan.choices}),
         }
+
+
+# Several inputs or views fitted side by side, with a table of the results.
+
+TABLE = "views.csv"
+FAILED = "failed"
+# What the library raises for bad input; their messages need no name.
+EXPECTED = (ValueError, OSError, MemoryError)
+
+
+class Row(NamedTuple):
+    """A line of the table: an input or view."""
+
+    view: str
+    particles: str
+    verdict: str
+    factors: str
+    problem: str
+
+
+def named_tasks(tasks: Sequence[Task]) -> dict[str, Task]:
+    """Return tasks by distinct names; in RELION every job's file has the same one.
+
+    No name begins with a dot: hidden runs are unfinished ones, see `clear_away`.
+    """
+    names = [task.name.lstrip(".") for task in tasks]
+    if len(set(names)) < len(names):
+        folders = [real_path(task.path).parent.name.lstrip(".") for task in tasks]
+        names = [f"{folder}_{name}" for folder, name in zip(folders, names, strict=True)]
+    if len(set(names)) < len(names):
+        raise ValueError(
+            f"the inputs must have different names; got {', '.join(names)}. Rename them."
+        )
+    return dict(zip(names, tasks, strict=True))
+
+
+def finished_runs(folder: Path) -> list[Path]:
+    """Return the runs that a folder of unfinished work holds."""
+    found = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [path for path in found if is_run(path)]
+
+
+def finished_rows(tasks: Mapping[str, Task], folder: Path) -> dict[str, Row]:
+    """Return the rows of the tasks whose runs a folder already holds."""
+    clear_away(folder)
+    # A command that was stopped at its very end has left the table, too.
+    (folder / TABLE).unlink(missing_ok=True)
+    rows = {}
+    # Hidden files that could not be removed are none of ours.
+    for path in sorted(folder.glob("[!.]*")):
+        task = tasks.get(path.name)
+        if task is None or not _is_of(task, path):
+            raise other_fit(folder, f"{path.name} is of other inputs or settings")
+        rows[path.name] = _row(path)
+    return rows
+
+
+def clear_away(folder: Path) -> None:
+    """Remove what is hidden: unfinished runs of killed workers, files of a system."""
+    for path in folder.glob(".*"):
+        remove(path)
+
+
+def fit_side_by_side(
+    tasks: Mapping[str, Task], folder: Path, *, workers: Workers, report: Callable[[float], None]
+) -> list[Row]:
+    """Fit the tasks that a folder has no runs of, each into a run folder inside it.
+
+    A task that fails does not stop the others. Runs are written by the workers: what is finished is
+    kept if this process is stopped.
+    """
+    rows = finished_rows(tasks, folder)
+    further = [name for name in tasks if name not in rows]
+    jobs = [(tasks[name].anywhere, folder.absolute() / name) for name in further]
+    for found in workers.outcomes(_fit_row, jobs, report=report):
+        name = further[found.index]
+        rows[name] = found.result if found.error is None else _failed(name, found.error)
+    clear_away(folder)
+    ordered = [rows[name] for name in tasks]
+    if all(row.verdict == FAILED for row in ordered):
+        first = ordered[0]
+        raise ValueError(f"no view could be fitted; the first, {first.view}: {first.problem}")
+    with (folder / TABLE).open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([Row._fields, *ordered])
+    return ordered
+
+
+def _fit_row(task: Task, out: Path) -> Row:
+    """Fit a task and return its row of the table."""
+    # A worker may have written the run before it was lost, or before the command that it worked for
+    # was stopped.
+    if not _is_of(task, out):
+        with warnings.catch_warnings(action="ignore"):
+            task.fit(task.read(), out, overwrite=is_run(out))
+    return _row(out)
+
+
+def _is_of(task: Task, run: Path) -> bool:
+    """Return whether a run is that of a task whose inputs have not changed."""
+    if not is_run(run):
+        return False
+    record = read_record(run)
+    written = newest_change(run / "run.json")
+    # What belongs to the input: other files, and those inside it.
+    inside = task.path if is_stored(task.path) else None
+    files = (inside, task.options.particles, task.options.ind)
+    return (
+        record.get("reproduce") == task.reproduce
+        and record.get("input_changed") == last_changed(task.path)
+        and record["versions"].get(FORMAT) == __version__
+        and all(newest_change(Path(path)) <= written for path in files if path is not None)
+    )
+
+
+def _row(run: Path) -> Row:
+    """Return the row of a run."""
+    record = read_record(run)
+    meanings = [found["meaning"] for found in record.get("confounders", [])]
+    return Row(
+        run.name,
+        str(record["n_samples"]),
+        record["verdict"],
+        " x ".join(factor["topology"] for factor in record["factors"]),
+        "; ".join(filter(None, meanings)),
+    )
+
+
+def _failed(name: str, error: Exception) -> Row:
+    """Return the row of a task that failed."""
+    problem = one_line(error)
+    if not isinstance(error, EXPECTED) or not problem:
+        problem = f"{type(error).__name__}: {problem}"
+    return Row(name, "", FAILED, "", problem)
+
+
+def forecast_side_by_side(tasks: Sequence[Task], *, n_workers: int) -> Cost:
+    """Return what it costs to fit tasks side by side, each with one worker."""
+    pieces = []
+    for name, task in named_tasks(tasks).items():
+        cost = task.forecast(task.open(), n_cores=cores_of_worker(n_workers))
+        pieces.append(PartCost(name, cost.seconds, cost.memory))
+    return cost_of_pieces(pieces, n_workers=n_workers)

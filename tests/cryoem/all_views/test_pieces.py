@@ -18,7 +18,7 @@ from manifactor.cryoem.all_views.principal import principal_volumes
 from manifactor.cryoem.all_views.transforms import VolumeGrid, read_transforms, transform_grid
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import stack_images
-from manifactor.runs.checkpoints import Checkpoints
+from manifactor.runs.archive import Checkpoints
 
 from ...conftest import PickledWorkers
 from .molecules import moving

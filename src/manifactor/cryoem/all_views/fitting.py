@@ -26,10 +26,9 @@ from manifactor.cryoem.all_views.volumes import MODEL_FILE, Scale, scales_of
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.runs.checkpoints import input_state, particle_file, warn_of_changes
 from manifactor.runs.confounders import confounder_records
 from manifactor.runs.cost import Cost, forecast_all_views
-from manifactor.runs.folder import write_run
+from manifactor.runs.folder import input_state, particle_file, warn_of_changes, write_run
 from manifactor.runs.places import Place, all_places
 from manifactor.runs.task import Task, particle_choice
 from manifactor.tables.reading import is_one_view
@@ -135,11 +134,10 @@ def fit_all_views(
     places = places_of(found)
     record = {**_record(task, particles, transforms, found, places), **before.record}
     record["all_views"]["seconds"] = stages.timings
-    trees = {}
+    files: dict[str, object] = {**particle_file(particles, places, before)}
     if found.placed is not None:
-        model = trees[MODEL_FILE] = model_of(transforms, found.placed)
+        model = files[MODEL_FILE] = model_of(transforms, found.placed)
         record["all_views"]["motions"] = motion_records(model.views, places)
-    files = particle_file(particles, places, before)
     warn_of_changes(before)
     write_run(
         found.fit,
@@ -148,7 +146,6 @@ def fit_all_views(
         places=places,
         rows=particles.rows,
         files=files,
-        trees=trees,
         overwrite=overwrite,
     )
     return found.fit, record

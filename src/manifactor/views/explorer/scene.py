@@ -16,8 +16,7 @@ from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factor import angle_matrix, owners
 from manifactor.runs.folder import read_run
 from manifactor.runs.places import Place
-from manifactor.runs.run import Run, open_run
-from manifactor.runs.selection import SELECTIONS, selection
+from manifactor.runs.run import SELECTIONS, Run, open_run, selection
 from manifactor.views import tables, words
 from manifactor.views.explorer.columns import INNER_RADIUS, Column, inside, run_columns, view_of
 from manifactor.views.explorer.molecule import Directed, MoleculePreview, preview_of

@@ -1,0 +1,160 @@
+"""Errors and warnings: missing packages, text that steers no terminal, the caller's line."""
+
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from manifactor import DisconnectedGraphWarning, ManifoldFactorizer, SampleWarning, datasets
+from manifactor._support.errors import (
+    extra,
+    held_warnings,
+    is_unsafe,
+    issue,
+    parted,
+    printable,
+    shell_line,
+    warn_caller,
+)
+from manifactor._support.threads import map_threads
+
+
+@pytest.fixture
+def modules(tmp_path, monkeypatch):
+    """A folder on the path, for packages that are imported once."""
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    for name in [name for name in sys.modules if name.startswith("probe")]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "install"), [("faiss", "ann"), ("matplotlib.pyplot", "plots"), ("mrcfile", "cryoem")]
+)
+def test_a_missing_package_names_the_extra_that_brings_it(monkeypatch, name, install):
+    package = name.partition(".")[0]
+    for module in [m for m in sys.modules if m.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, package, None)
+    match = rf"^this needs the package {package}: pip install 'manifactor\[{install}\]'.$"
+    with pytest.raises(ValueError, match=match):
+        extra(name)
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("raise OSError('no library\\nmore')", "no library"),
+        ("raise RuntimeError", "RuntimeError"),
+        ("import probe_missing", "No module named 'probe_missing'"),
+    ],
+)
+def test_a_package_that_does_not_load_says_why_in_one_line(modules, source, reason):
+    (modules / "probe.py").write_text(source)
+    match = rf"^the package probe does not load: {reason}. Install it anew: pip .*\.$"
+    with pytest.raises(ValueError, match=match):
+        extra("probe")
+
+
+# File names are bytes without 0.
+NAMES = st.binary(min_size=1, max_size=30).filter(lambda name: b"\0" not in name)
+
+
+@given(st.text())
+@settings(max_examples=30)
+def test_what_is_printed_has_no_control_characters(text):
+    assert not any(map(is_unsafe, printable(text)))
+    assert printable(printable(text)) == printable(text)
+
+
+def test_plain_text_of_any_language_is_left_alone():
+    text = "Größe 10 Å, 名前, naïve\\path"
+    assert printable(text) == text
+    assert printable("two\nlines\t", but="\n") == "two\nlines\\t"
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="bash reads the line")
+def test_a_shell_reads_every_word_as_it_was():
+    words = ["a b", "c;d", "$e", "", "it's", "\x1b[2J\n'\\", "\udcff%s", "-n", "é\x7f"]
+    line = shell_line(*words)
+    assert not any(map(is_unsafe, line))
+    read = subprocess.run(["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, check=True)
+    assert read.stdout.split(b"\0")[:-1] == [os.fsencode(word) for word in words]
+
+
+@given(NAMES)
+@settings(max_examples=30)
+def test_a_line_for_a_shell_is_one_line(name):
+    line = shell_line("cd", os.fsdecode(name))
+    assert not any(map(is_unsafe, line))
+    line.encode()
+
+
+def test_a_warning_names_the_line_that_called_the_package():
+    X, _ = datasets.sample("torus", 150, random_state=1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ManifoldFactorizer(random_state=0).fit(X)
+    named = {Path(warning.filename).name for warning in caught}
+    assert named == {"test_errors.py"}
+    assert SampleWarning in {warning.category for warning in caught}
+
+
+def test_held_warnings_are_issued_once_and_can_be_parted():
+    with held_warnings() as held:
+        for _ in range(2):
+            warn_caller("few", SampleWarning)
+        warn_caller("apart", DisconnectedGraphWarning)
+    of_graph, others = parted(held, DisconnectedGraphWarning)
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        issue(others)
+    assert [str(each.message) for each in caught] == ["few"]
+    assert [str(each.message) for each in of_graph] == ["apart"]
+
+
+def test_warnings_of_threads_started_inside_are_held_too():
+    with held_warnings() as held:
+        map_threads(lambda text: warn_caller(text, UserWarning), ["one", "two"])
+    assert {str(each.message) for each in held} == {"one", "two"}
+
+
+def test_an_inner_context_issues_into_the_outer_one_and_other_packages_at_once():
+    with held_warnings() as outer:
+        with held_warnings() as inner:
+            warn_caller("so", UserWarning)
+        assert not outer
+        issue(inner)
+        with pytest.warns(RuntimeWarning, match="not ours"):
+            warnings.warn("not ours", RuntimeWarning, stacklevel=1)
+    assert [str(each.message) for each in outer] == ["so"]
+
+
+def test_fits_that_overlap_in_threads_leave_the_filters_of_warnings_alone():
+    X, _ = datasets.sample("torus", 150, random_state=1)
+    second_began, first_ended = Event(), Event()
+
+    def first(*_):
+        assert second_began.wait(60)
+
+    def second(*_):
+        second_began.set()
+        assert first_ended.wait(60)
+
+    def fit(callback):
+        # Asking for one factor is enough to hold warnings, and warns of nothing.
+        return ManifoldFactorizer(1, random_state=0, callback=callback).fit(X)
+
+    before = list(warnings.filters)
+    with ThreadPoolExecutor(2) as pool:
+        running = pool.submit(fit, first), pool.submit(fit, second)
+        running[0].add_done_callback(lambda _: first_ended.set())
+        assert [len(each.result(120).factors_) for each in running] == [1, 1]
+    assert warnings.filters == before
