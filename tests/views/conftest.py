@@ -89,9 +89,7 @@ def disk():
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pages without their drawings, which take most of the time."""
-    monkeypatch.setattr(
-        "manifactor.views.figures.drawn", lambda *_: "<svg viewBox='0 0 1 1'></svg>"
-    )
+    monkeypatch.setattr("manifactor.views.report.drawn", lambda *_: "<svg viewBox='0 0 1 1'></svg>")
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def page(given, volumes, shown, tmp_path_factory):
     out = tmp_path_factory.mktemp("page") / "page.html"
     typed = ["report", str(given), "--out", str(out), "--volumes", str(volumes)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("manifactor.views.figures.drawn", lambda *_: "<svg viewBox='0 0 1 1'></svg>")
+        patch.setattr("manifactor.views.report.drawn", lambda *_: "<svg viewBox='0 0 1 1'></svg>")
         assert main([*typed, "--view", "0,90", "--width", "30"]) == 0
     return out.read_text(encoding="utf-8")
 

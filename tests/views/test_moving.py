@@ -13,11 +13,10 @@ from manifactor.command.main import main
 from manifactor.cryoem.all_views.volumes import open_motions
 from manifactor.runs.folder import read_run
 from manifactor.runs.run import open_run
-from manifactor.views import figures
+from manifactor.views import report
 from manifactor.views.explorer.previews import Viewpoint
 from manifactor.views.explorer.scene import open_scene
-from manifactor.views.figures import blind_sentence, scale_bar
-from manifactor.views.report import write_movies, write_report
+from manifactor.views.report import blind_sentence, scale_bar, write_movies, write_report
 
 from .conftest import TOKEN, near_arguments, serving
 from .test_report import Reader
@@ -30,7 +29,7 @@ READY = "body[data-ready][data-near]"
 def page(moving_run):
     with pytest.MonkeyPatch.context() as patch:
         # A ninth of the cells, which take most of the time to draw.
-        patch.setattr(figures, "BANDS", 16)
+        patch.setattr(report, "BANDS", 16)
         return write_report(moving_run).read_text(encoding="utf-8")
 
 
@@ -80,7 +79,7 @@ def test_directions_blind_to_a_motion_are_said(moving_run):
 
 
 def test_movies_show_the_molecule_along_each_motion(moving_run, tmp_path, monkeypatch):
-    monkeypatch.setattr(figures, "PIXELS", 24)
+    monkeypatch.setattr(report, "PIXELS", 24)
     written = write_movies(moving_run, page=tmp_path / "page.html")
     names = {path.name for path in written}
     assert {"page-factor1.gif", "page-factor2.gif"} <= names

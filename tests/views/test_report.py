@@ -24,7 +24,7 @@ from manifactor.runs.folder import read_run, write_run
 from manifactor.runs.options import FitOptions
 from manifactor.runs.run import open_run
 from manifactor.runs.task import Task
-from manifactor.views import figures
+from manifactor.views import report
 from manifactor.views.report import report_page, write_report
 
 pytest.importorskip("matplotlib")
@@ -151,7 +151,6 @@ def test_the_input_s_name_is_text_and_nothing_else(run, undrawn):
 
 def test_points_that_are_left_out_are_said_to_be(page):
     assert "Drawn:" not in page
-    assert figures._thinned(20_002) == "Drawn: 6,668 of 20,002 fitted samples."
 
 
 TASKS = [
@@ -303,7 +302,7 @@ def test_an_average_of_some_samples_is_the_mean_of_those_samples(images):
 
 def test_averages_are_shown_and_said_to_be_of_some_samples(images, undrawn, monkeypatch):
     folder, _ = images
-    monkeypatch.setattr(figures, "MOST_AVERAGED", 500)
+    monkeypatch.setattr(report, "MOST_AVERAGED", 500)
     text = write_report(folder).read_text()
     reader = Reader(text)
     said = "Strip of 12 mean images. Means of 500 of 600 images, drawn at random"

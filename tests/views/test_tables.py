@@ -8,9 +8,9 @@ from manifactor import ManifoldFactorizer
 from manifactor._support.parameters import Choice
 from manifactor.factoring.judging.criteria import Criterion
 from manifactor.spectral.preparation import Preparation
-from manifactor.views import tables
+from manifactor.views import words
 from manifactor.views.report import templates
-from manifactor.views.tables import RunTable
+from manifactor.views.words import RunTable
 
 
 def test_text_is_escaped_and_squares_are_raised_on_the_page():
@@ -37,7 +37,7 @@ def test_tests_show_noise_where_it_is_measured_and_failed_ones_come_first(torus)
     evidence = replace(torus.evidence_, tests=judged)
     fit = ManifoldFactorizer()
     fit.factorization_ = replace(torus.factorization_, evidence=evidence)
-    table = tables.tests_table({}, fit)
+    table = words.tests_table({}, fit)
     assert table.rows == [
         ("share", "failed", "not measured", "at most 0.2", "what is shared"),
         ("share", "passed", "0.012 (noise 0.005)", "at most 0.2", "what is shared"),
@@ -47,7 +47,7 @@ def test_tests_show_noise_where_it_is_measured_and_failed_ones_come_first(torus)
 
 
 def test_what_the_caller_set_is_told_from_what_was_chosen(torus):
-    why = {name: why for name, _, why in tables.choices_table({}, torus).rows}
+    why = {name: why for name, _, why in words.choices_table({}, torus).rows}
     assert why["factors"] == "set by the caller"
     assert why["neighbours"] not in ("", "set by the caller")
     assert all(why.values())
@@ -55,7 +55,7 @@ def test_what_the_caller_set_is_told_from_what_was_chosen(torus):
 
 def test_a_run_s_record_has_the_choices_that_the_fit_does_not_know(torus):
     record = {"choices": {"samples fitted": {"value": None, "why": "all"}}}
-    assert tables.choices_table(record, torus).rows == [("samples fitted", "none", "all")]
+    assert words.choices_table(record, torus).rows == [("samples fitted", "none", "all")]
 
 
 def test_a_preparation_is_shown_in_words(torus):
@@ -64,12 +64,12 @@ def test_a_preparation_is_shown_in_words(torus):
     diffusion = replace(torus.diffusion_, choices=choices)
     fit = ManifoldFactorizer()
     fit.factorization_ = replace(torus.factorization_, diffusion=diffusion)
-    values = {name: value for name, value, _ in tables.choices_table({}, fit).rows}
+    values = {name: value for name, value, _ in words.choices_table({}, fit).rows}
     assert values["preparation"] == "2 principal components"
 
 
 def test_leakage_has_no_numbers_on_its_diagonal(torus):
-    rows = tables.leakage_table(torus).rows
+    rows = words.leakage_table(torus).rows
     assert [row[0] for row in rows] == ["factor 1", "factor 2"]
     assert rows[0][1] == rows[1][2] == ""
     assert rows[0][2] == f"{torus.evidence_.leakage[0, 1]:.2f}"
@@ -81,7 +81,7 @@ def test_confounders_are_ordered_by_property_and_factor():
         for name in ("defocus", "half set")
         for factor in (1, 0)
     ]
-    table = tables.confounders_table({"confounders": found[:-1]})
+    table = words.confounders_table({"confounders": found[:-1]})
     assert table.header == ("property", "factor 1", "the rest")
     assert table.rows == [
         ("defocus", "0.80 (p 0.01)", "0.80 (p 0.01)"),

@@ -8,31 +8,26 @@ from manifactor.cryoem.files.particles import Particles
 from manifactor.runs.places import Place
 from manifactor.views.explorer.columns import (
     Column,
+    described_factor,
     feature_columns,
     in_polygon,
     inside,
     particle_columns,
     place_columns,
-    view_of,
 )
 
 
 def test_points_in_a_polygon_are_those_that_matplotlib_finds(rng):
     points, corners = rng.uniform(size=(5000, 2)), rng.uniform(size=(23, 2))
     star = corners[np.argsort(np.arctan2(*(corners - 0.5).T))]
-    assert 500 < in_polygon(*points.T, star).sum() < 4500
-    assert (
-        in_polygon(*points.T, star) == Outline(star, closed=False).contains_points(points)
-    ).all()
+    assert 500 < in_polygon(points, star).sum() < 4500
+    assert (in_polygon(points, star) == Outline(star, closed=False).contains_points(points)).all()
 
 
 def test_the_middle_of_a_pentagram_is_outside():
     turn = np.radians(90 + 144 * np.arange(5))
     pentagram = np.column_stack([np.cos(turn), np.sin(turn)])
-    assert in_polygon(np.array([0.0, 0.0]), np.array([0.0, 0.8]), pentagram).tolist() == [
-        False,
-        True,
-    ]
+    assert in_polygon(np.array([[0.0, 0.0], [0.0, 0.8]]), pentagram).tolist() == [False, True]
 
 
 def test_conditions_hold_together():
@@ -53,7 +48,8 @@ def test_a_circle_is_drawn_round_with_confidence_outwards():
     columns = place_columns(
         [Place(np.radians([0.0, 90.0, 180.0]), "circle", np.array([1.0, 0.0, 0.5]))]
     )
-    x, y = (columns[name].values for name in view_of(1, Place(np.zeros(3), "circle")))
+    view = described_factor(columns, 1, Place(np.zeros(3), "circle"))["view"]
+    x, y = (columns[view[axis]].values for axis in "xy")
     assert np.allclose(np.hypot(x, y), [1, 0.4, 0.7])
     assert np.allclose(np.degrees(np.arctan2(y, x)) % 360, [0, 90, 180])
     assert np.allclose(columns["factor1"].values, [0, 90, 180])  # shown in degrees
@@ -68,8 +64,9 @@ def test_a_circle_is_drawn_round_with_confidence_outwards():
     ],
 )
 def test_every_shape_has_columns_to_be_drawn_with(place, view):
-    assert view_of(2, place) == view
-    assert set(view) <= set(place_columns([place, place]))
+    columns = place_columns([place, place])
+    assert tuple(described_factor(columns, 2, place)["view"].values()) == view
+    assert set(view) <= set(columns)
 
 
 def test_what_is_the_same_for_all_particles_is_no_column():
