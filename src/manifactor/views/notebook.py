@@ -31,7 +31,7 @@ def result_html(fit) -> str:
     if evidence.verdict != "product":
         said.append(f"{evidence.reason[:1].upper()}{evidence.reason[1:]}.")
         said.append(evidence.advice)
-    sentences = escape(" ".join(text for text in said if text))
+    sentences = escape(" ".join(filter(None, said)))
     figures = [_figure(fit, number) for number in range(len(fit.factors_))]
     return (
         f'<div style="{STYLE}"><strong>{escape(evidence.verdict)}</strong> '

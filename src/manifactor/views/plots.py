@@ -628,7 +628,12 @@ def embedding(
     settings : PlotSettings
     """
     found = fit.factors_[factor]
-    xy = _plane(found)
+    xy = found.embedding[:, :2]
+    if found.topology == "circle":
+        xy = xy * found.confidence[:, None]
+    if xy.shape[1] == 1:
+        # An interval leaves the second axis free.
+        xy = np.column_stack([found.coordinate, found.confidence])
     cyclic = values is None and found.topology == "circle"
     cmap = circle_map() if cyclic else LINE_MAP
     if values is None:
@@ -645,15 +650,6 @@ def embedding(
         ax.set(xlabel="coordinate", ylabel="confidence")
         ax.set(xticks=ticks, yticks=ticks, ylim=(-0.03, 1.03))
     return ax
-
-
-def _plane(factor) -> np.ndarray:
-    """Return where a factor's samples are drawn, (n, 2)."""
-    # An interval leaves the second axis free.
-    if factor.embedding.shape[1] == 1:
-        return np.column_stack([factor.coordinate, factor.confidence])
-    xy = factor.embedding[:, :2]
-    return xy * factor.confidence[:, None] if factor.topology == "circle" else xy
 
 
 def confidence(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings()):

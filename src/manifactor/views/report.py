@@ -150,7 +150,10 @@ def _factor(run: Run, fit: ManifoldFactorizer, f: int, shown: Shown) -> dict[str
     if line:
         pictures.append(_histogram(fit, f))
     if motions is not None:
-        pictures.append(_deviation_map(motions, f))
+        # How well each direction shows the motion.
+        values = motions.model.views.deviations[:, f]
+        text = blind_sentence(motions, f)
+        pictures.append(_map(f"seen{f + 1}", motions, values, "deviation", text))
     elif not line and _is_doubtful(fit, f):
         pictures.append(_confidence(fit, f))
     # How many eigenvalues there are tells how much of the factor was seen.
@@ -446,12 +449,6 @@ def _deviations(run: Run, f: int) -> Picture:
     alt = f"Cloud of coordinates on factor {f + 1}."
     draw = partial(plots.deviation, place=place)
     return _panel(f"deviation{f + 1}", draw, alt, text, kind="cloud")
-
-
-def _deviation_map(motions: RunMotions, f: int) -> Picture:
-    """Return how well each direction shows a motion."""
-    values = motions.model.views.deviations[:, f]
-    return _map(f"seen{f + 1}", motions, values, "deviation", blind_sentence(motions, f))
 
 
 def blind_sentence(motions: RunMotions, f: int) -> str:

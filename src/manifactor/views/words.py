@@ -132,14 +132,15 @@ def _numeral(count: int) -> str:
 
 def about_particles(record: dict) -> list[str]:
     """Return what run.json says about samples and particles, in sentences."""
-    fitted, total = record.get("n_fitted"), record.get("n_samples", 0)
-    placed = []
-    if fitted is not None and total > fitted:
-        placed = [f"{fitted} of {total} samples were fitted, the others placed."]
-        if is_of_all_views(record):
-            # Places are estimated from images, for those that were fitted, too.
-            placed = [f"The motions were found in {fitted} of {total} particles."]
-    return [*preparation_sentences(record), *placed, *confounder_sentences(record)]
+    sentences = preparation_sentences(record)
+    total = record.get("n_samples", 0)
+    fitted = record.get("n_fitted", total)
+    if total > fitted and is_of_all_views(record):
+        # Places are estimated from images, for those that were fitted, too.
+        sentences.append(f"The motions were found in {fitted} of {total} particles.")
+    elif total > fitted:
+        sentences.append(f"{fitted} of {total} samples were fitted, the others placed.")
+    return sentences + confounder_sentences(record)
 
 
 def preparation_sentences(record: dict) -> list[str]:

@@ -1,6 +1,6 @@
 """Everything known about every sample as named columns, and selections in them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -203,11 +203,14 @@ def run_columns(run: Run, preview: Preview) -> tuple[dict[str, Column], tuple[st
     """Return places, particles and input as columns, and sentences on what is missing."""
     columns = place_columns(run.places)
     missing = []
-    known = "particles" in run.record
-    sources = {
-        "particles": lambda: particle_columns(run.particles) if known else {},
-        "the input": lambda: _of_input(run, preview),
-    }
+    sources: dict[str, Callable[[], dict[str, Column]]] = {}
+    if "particles" in run.record:
+        sources["particles"] = lambda: particle_columns(run.particles)
+    # The numbers that were fitted: images have too many pixels to list.
+    if isinstance(preview, FeaturePreview):
+        sources["the input"] = lambda: feature_columns(preview.samples, run.column_names)
+    elif isinstance(preview, MoleculePreview) and not is_of_all_views(run.record):
+        sources["the input"] = lambda: feature_columns(run.samples(), run.column_names)
     for name, read in sources.items():
         try:
             columns |= read()
@@ -216,14 +219,3 @@ def run_columns(run: Run, preview: Preview) -> tuple[dict[str, Column], tuple[st
             if problem not in preview.why:
                 missing.append(f"There are no columns of {name}: {problem}")
     return columns, tuple(missing)
-
-
-def _of_input(run: Run, preview: Preview) -> dict[str, Column]:
-    """Return the numbers that were fitted: images have too many pixels to list."""
-    if isinstance(preview, FeaturePreview):
-        samples = preview.samples
-    elif isinstance(preview, MoleculePreview) and not is_of_all_views(run.record):
-        samples = run.samples()
-    else:
-        return {}
-    return feature_columns(samples, run.column_names)

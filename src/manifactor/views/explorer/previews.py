@@ -60,6 +60,8 @@ class Preview:
     count: int = 12  # samples whose mean is shown unless the user sets another number
     why: str = ""  # why no more can be shown; "" if everything is
     what: Shown = field(default_factory=Shown)  # of particles of all views
+    limits: tuple[float, float] | None = None  # of the columns that are drawn
+    width: float | None = None  # of a picture in angstrom; None if it is unknown
     kind = "nothing"
 
     @property
@@ -69,8 +71,9 @@ class Preview:
 
     def described(self) -> dict:
         """Return what the page needs to show samples."""
+        bar = scale_bar(self.width) if self.width else None
         own = {"kind": self.kind, "count": self.count, "why": self.why}
-        return {**own, "limits": None, "bar": None, "bars": {}, "views": None, "sources": {}}
+        return {**own, "limits": self.limits, "bar": bar, "bars": {}, "views": None, "sources": {}}
 
     def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return these samples, with weights that sum to 1, ready for JSON."""
@@ -105,7 +108,7 @@ def open_preview(run: Run, what: Shown) -> Preview:
 
 def _pictures(run: Run) -> "Images | Volumes":
     images = run.images()
-    source = _files(images)
+    source = images.source if isinstance(images, View) else images
     if len(source) != len(run.rows):
         raise ValueError(
             f"the input has {len(source)} images now and had {len(run.rows)} when "
@@ -116,11 +119,8 @@ def _pictures(run: Run) -> "Images | Volumes":
     make = Images if len(source.shape) == 2 else Volumes
     # At most 64 MiB in single precision, for the same reason as MOST_IMAGES.
     readable = 2**26 // (4 * int(np.prod(source.shape)))
-    return make(images, count=max(1, min(readable, MOST_IMAGES, len(source) // SAMPLES_PER_MEAN)))
-
-
-def _files(images: View | ImageSource) -> ImageSource | ImageArray:
-    return images.source if isinstance(images, View) else images
+    count = max(1, min(readable, MOST_IMAGES, len(source) // SAMPLES_PER_MEAN))
+    return make(images, count=count, width=_width(source))
 
 
 def _width(source: ImageSource | ImageArray) -> float | None:
@@ -135,11 +135,6 @@ class Images(Preview):
 
     source: View | ImageSource
     kind = "images"
-
-    def described(self) -> dict:
-        """Return what the page needs to show samples."""
-        width = _width(_files(self.source))
-        return {**super().described(), "bar": scale_bar(width) if width else None}
 
     def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return the mean image and the nearest single ones."""
@@ -178,12 +173,7 @@ class FeaturePreview(Preview):
     """Means of the columns of the samples, on a fixed scale, and single samples."""
 
     samples: np.ndarray
-    limits: tuple[float, float]
     kind = "features"
-
-    def described(self) -> dict:
-        """Return what the page needs to show samples."""
-        return {**super().described(), "limits": self.limits}
 
     def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return mean and spread of every column, and the nearest single samples."""
@@ -206,7 +196,7 @@ def _features(run: Run, why: str) -> FeaturePreview:
     some = samples[:: ceil_div(n_samples, 5000), :MOST_FEATURES]
     limits = float(some.min()), float(some.max())
     count = min(50, max(1, n_samples // SAMPLES_PER_MEAN))
-    return FeaturePreview(samples, limits, count=count, why=why)
+    return FeaturePreview(samples, limits=limits, count=count, why=why)
 
 
 def mean_and_first(
@@ -332,7 +322,11 @@ class MoleculePreview(Preview):
         views = {
             "directions": np.round(self.map.directions, 4).tolist(),
             "counts": self.map.counts.tolist(),
-            "deviations": [_numbers(each) for each in self.map.deviations.T],
+            # JSON does not know nan.
+            "deviations": [
+                [round(value, 4) if np.isfinite(value) else None for value in each]
+                for each in self.map.deviations.T.tolist()
+            ],
             "unknown": UNKNOWN,
             "expected": motions is not None and motions.expected,
             "best": best,
@@ -400,8 +394,3 @@ def _open_molecule(run: Run, what: Shown) -> MoleculePreview:
     seen = min((cone.n_images for cone in what.cones), default=0)
     count = min(max(int(0.1 * seen), 20), MOST_IMAGES)
     return MoleculePreview(run, views, source, count=count, why=why, what=what)
-
-
-def _numbers(values: np.ndarray) -> list[float | None]:
-    """Return values for JSON, which does not know nan."""
-    return [round(value, 4) if np.isfinite(value) else None for value in values.tolist()]

@@ -143,17 +143,15 @@ class LassoCondition(ExplorerRequest):
     polygon: list[tuple[Number, Number]] = Field(min_length=3, max_length=MOST_CORNERS)
 
 
-def _kind(condition: dict) -> str:
-    return "lasso" if isinstance(condition, dict) and "polygon" in condition else "range"
-
-
 class SelectRequest(ExplorerRequest):
     """Conditions that samples meet, and the kind of file to write them to."""
 
     conditions: list[
         Annotated[
             Annotated[RangeCondition, Tag("range")] | Annotated[LassoCondition, Tag("lasso")],
-            Discriminator(_kind),
+            Discriminator(
+                lambda it: "lasso" if isinstance(it, dict) and "polygon" in it else "range"
+            ),
         ]
     ] = Field(max_length=50)
     suffix: str = ""
@@ -201,12 +199,26 @@ def application(scene: RunScene, token: str, *, folder: Path | None = None) -> S
         routes.append(Route(f"/api/{name}", _posted(model, answer), methods=["POST"]))
     # Scripts and styles are the same for every run: they hold no secrets.
     public = files.keys() - {"/"}
+
+    async def guarded(request: Request, call_next: Callable) -> Response:
+        """Answer requests of the page and of the token's holder only."""
+        path = request.url.path
+        problem = _refusal(request, None if path in public else token)
+        if problem is not None:
+            answer = _refused(request, problem)
+        elif path == "/" and "token" in request.query_params:
+            answer = _entrance(request, token)
+        else:
+            answer = await call_next(request)
+        answer.headers.update(HEADERS)
+        return answer
+
     return Starlette(
         routes=routes,
         middleware=[
             # The Host gives away a site that took the address of this machine (DNS rebinding).
             Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"]),
-            Middleware(BaseHTTPMiddleware, dispatch=_guard(token, public)),
+            Middleware(BaseHTTPMiddleware, dispatch=guarded),
         ],
         exception_handlers={Exception: _failed},
     )
@@ -343,27 +355,6 @@ def save_new(folder: Path, suffix: str, content: bytes) -> Path:
 # Access.
 
 
-def _guard(token: str, public: set[str]) -> Callable:
-    """Return middleware that answers requests of the page and of the token's holder only.
-
-    Public paths need no token.
-    """
-
-    async def answered(request: Request, call_next: Callable) -> Response:
-        path = request.url.path
-        problem = _refusal(request, None if path in public else token)
-        if problem is not None:
-            answer = _refused(request, problem)
-        elif path == "/" and "token" in request.query_params:
-            answer = _entrance(request, token)
-        else:
-            answer = await call_next(request)
-        answer.headers.update(HEADERS)
-        return answer
-
-    return answered
-
-
 def _refusal(request: Request, token: str | None) -> str | None:
     """Return why a request is refused; None for one that may be answered."""
     host, origin = request.headers["host"], request.headers.get("origin")
@@ -488,8 +479,6 @@ def serve(app: Callable, bound: socket.socket) -> None:
         web_server(app).run(sockets=[bound])
 
 
-def warm_up(scene: RunScene) -> Thread:
-    """Start and return a thread that builds what the first move of a slider needs."""
-    thread = Thread(target=lambda: scene.strata, daemon=True)
-    thread.start()
-    return thread
+def warm_up(scene: RunScene) -> None:
+    """Start a thread that builds what the first move of a slider needs."""
+    Thread(target=lambda: scene.strata, daemon=True).start()
