@@ -799,14 +799,15 @@ def overview(fit, *, figure=None):
             # Notebooks show it also if pyplot was never imported.
             figure._repr_png_ = partial(_png, figure)
         figure.suptitle(f"{fit.verdict_}: {count} factor{'' if count == 1 else 's'}", fontsize=10)
-        rows = [partial(embedding, fit=fit, factor=f) for f in range(count)], _draws_below(fit)
-        for row, draws in zip(figure.subfigures(2, 1), rows, strict=True):
-            for draw, ax in zip(draws, row.subplots(1, len(draws), squeeze=False)[0], strict=True):
-                draw(ax)
-        for factor, ax in zip(fit.factors_, figure.get_axes(), strict=False):
-            if factor.coordinate is None:
+        above, below = figure.subfigures(2, 1)
+        for number, ax in enumerate(above.subplots(1, count, squeeze=False)[0]):
+            embedding(ax, fit, number)
+            if fit.factors_[number].coordinate is None:
                 # Both directions of a surface have the same unit.
                 ax.set_aspect("equal")
+        draws = _draws_below(fit)
+        for draw, ax in zip(draws, below.subplots(1, len(draws), squeeze=False)[0], strict=True):
+            draw(ax)
     return figure
 
 
