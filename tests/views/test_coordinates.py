@@ -103,12 +103,6 @@ def test_the_report_shows_molecule_images_and_volumes_along_a_factor(page):
     assert len([label for label in labels if "Strip of" in label]) == 5
 
 
-def test_images_show_what_the_coordinates_say(shown):
-    assert (shown.motions.model.consistency > 0.3).all()
-    assert shown.motions.expected
-    assert [cone.width for cone in shown.cones] == [30, 30]
-
-
 def image(scene, source, at=((0.5,), (0.0,)), view=(0.0, 90.0), **given):
     asked = {"factor": 0, "mode": "held", "count": 15, **given}
     return scene.near(at, look=Viewpoint(view=view, source=source), **asked)
@@ -145,6 +139,8 @@ def test_the_page_is_told_what_can_be_shown(scene):
     assert list(preview["bars"]) == list(preview["sources"])
     assert preview["views"]["expected"]
     assert sum(preview["views"]["counts"]) == N
+    assert (scene.preview.what.motions.model.consistency > 0.3).all()
+    assert [cone.width for cone in scene.preview.what.cones] == [30, 30]
     assert "column 1" in about["columns"]  # what was fitted can still be coloured by
     asked = near_arguments({"at": [[0.5], [0.0]]}, scene)
     assert asked["look"].source == "molecule"
@@ -174,20 +170,23 @@ def test_what_a_run_cannot_show_is_refused(given, torus_run, volumes, capsys):
         assert message in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_without_images_the_pages_say_why(given, volumes, tmp_path):
-    folder = Path(shutil.copytree(given, tmp_path / "run"))
-    (folder / MODEL_FILE).unlink()
+def with_particles(folder, path):
+    """What is shown of a run whose record names other particles, and no volumes."""
+    (folder / MODEL_FILE).unlink(missing_ok=True)
     record = json.loads((folder / "run.json").read_text())
-    original = Path(record["particles"])
-    blocks = starfile.read(original)
+    new = {"particles": str(path), "fingerprint": read_particles(path).fingerprint}
+    (folder / "run.json").write_text(json.dumps({**record, **new}))
+    return open_shown(open_run(folder), read_run(folder)[1])
+
+
+@pytest.mark.slow
+def test_without_images_the_pages_say_why(given, tmp_path):
+    folder = Path(shutil.copytree(given, tmp_path / "run"))
+    blocks = starfile.read(given.parent / "data" / "particles.star")
     names = blocks["particles"]["rlnImageName"]
     blocks["particles"]["rlnImageName"] = names.str.replace("data/", "gone/")
-    moved = original.with_name("moved.star")
-    starfile.write(blocks, moved)
-    new = {"particles": str(moved), "fingerprint": read_particles(moved).fingerprint}
-    (folder / "run.json").write_text(json.dumps({**record, **new}))
-    found = open_shown(open_run(folder), read_run(folder)[1])
+    starfile.write(blocks, tmp_path / "moved.star")
+    found = with_particles(folder, tmp_path / "moved.star")
     assert found.motions is None
     assert "gone" in found.why
     scene = open_scene(folder, shown=found)
@@ -198,10 +197,8 @@ def test_without_images_the_pages_say_why(given, volumes, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("has_ctf", [True, False])
 def test_volumes_of_images_with_a_ctf_need_the_pixel_size_as_a_fit_does(given, tmp_path, has_ctf):
-    data, folder = tmp_path / "data", tmp_path / "run"
-    shutil.copytree(given.parent / "data", data)
-    shutil.copytree(given, folder)
-    (folder / MODEL_FILE).unlink(missing_ok=True)
+    data = Path(shutil.copytree(given.parent / "data", tmp_path / "data"))
+    folder = Path(shutil.copytree(given, tmp_path / "run"))
     blocks = starfile.read(data / "particles.star")
     angstroms = ["rlnOriginXAngst", "rlnOriginYAngst"]
     defocus = [] if has_ctf else ["rlnDefocusU", "rlnDefocusV", "rlnDefocusAngle"]
@@ -210,11 +207,7 @@ def test_volumes_of_images_with_a_ctf_need_the_pixel_size_as_a_fit_does(given, t
     starfile.write(blocks, data / "particles.star", overwrite=True)
     with mrcfile.open(data / "particles.mrcs", mode="r+") as stack:
         stack.voxel_size = 0.0
-    particles = read_particles(data / "particles.star")
-    record = json.loads((folder / "run.json").read_text())
-    new = {"particles": str(particles.path), "fingerprint": particles.fingerprint}
-    (folder / "run.json").write_text(json.dumps({**record, **new}))
-    found = open_shown(open_run(folder), read_run(folder)[1])
+    found = with_particles(folder, data / "particles.star")
     assert (found.motions is None) == has_ctf
     assert ("a CTF need a pixel size" in found.why) == has_ctf
 
