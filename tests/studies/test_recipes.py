@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from functools import partial
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from studies.paper.page import as_html, as_markdown
 from studies.paper.recipes import RECIPES, chosen, reproduce
 from studies.paper.section import Settings
 
+from ..views.conftest import Reader
 from .conftest import Small
 
 # Few pixels, and labels that overlap, show that a figure is neither empty nor black. To
@@ -81,39 +81,15 @@ def every_recipe_left_numbers_and_every_figure_two_files(folder):
             assert len(picture["caption"]) > 80
 
 
-class Reader(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.images, self.links, self.open, self.anchors = [], [], [], set()
-
-    def handle_starttag(self, tag, attributes):
-        attributes = dict(attributes)
-        self.anchors.add(attributes.get("id"))
-        if tag == "img":
-            self.images.append(attributes)
-        elif tag == "a":
-            self.links.append(attributes["href"])
-        if tag not in ("img", "meta"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
 def the_page_holds_its_pictures_and_all_its_links_lead_somewhere(folder):
-    reader = Reader()
-    reader.feed((folder / "index.html").read_text())
-    assert reader.open == []
+    reader = Reader((folder / "index.html").read_text())
+    images = [attributes for tag, attributes in reader.elements if tag == "img"]
     drawn = [section["pictures"] for section in sections(folder).values()]
-    assert len(reader.images) == sum(map(len, drawn))
-    for image in reader.images:
-        assert image["src"].startswith("data:image/png;base64,")
-        assert image["alt"]
-    for link in reader.links:
-        if link.startswith("#"):
-            assert link[1:] in reader.anchors
-        else:
-            assert (folder / link).is_file()
+    assert len(images) == sum(map(len, drawn))
+    assert all(image["src"].startswith("data:image/png;base64,") for image in images)
+    assert all(image["alt"] for image in images)
+    for link in reader.values("href"):
+        assert link[1:] in reader.values("id") if link[0] == "#" else (folder / link).is_file()
 
 
 def the_page_in_markdown_shows_the_same(folder):

@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import shutil
 import threading
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from html.parser import HTMLParser
 from itertools import count
 
 import numpy as np
@@ -171,6 +173,36 @@ def port(scene, tmp_path_factory):
     """The port of a server that may save, too."""
     with serving(scene, folder=tmp_path_factory.mktemp("saved")) as port:
         yield port
+
+
+class Reader(HTMLParser):
+    """What a page holds, after checking that every element is closed where it should be."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.elements, self.headings, self.words = [], [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if re.fullmatch(r"h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if tag not in ("img", "meta"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.words.append(data)
+
+    def values(self, name):
+        return [attributes[name] for _, attributes in self.elements if name in attributes]
 
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")

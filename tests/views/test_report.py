@@ -6,7 +6,6 @@ import shlex
 import shutil
 import sys
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ from manifactor import plots
 from manifactor.command.arguments import parse_arguments
 from manifactor.command.fitting import tasks_of
 from manifactor.command.main import main
-from manifactor.cryoem.averages import average
 from manifactor.cryoem.files.mrc import write_stack
 from manifactor.factoring.judging.criteria import Criterion
 from manifactor.runs.archive import ARCHIVE_VERSION
@@ -26,6 +24,8 @@ from manifactor.runs.run import open_run
 from manifactor.runs.task import Task
 from manifactor.views import report
 from manifactor.views.report import report_page, write_report
+
+from .conftest import Reader
 
 pytest.importorskip("matplotlib")
 
@@ -46,36 +46,6 @@ def run(made, tmp_path):
 @pytest.fixture(scope="module")
 def page(made):
     return (made / "report.html").read_text(encoding="utf-8")
-
-
-class Reader(HTMLParser):
-    """What a page holds, after checking that every element is closed where it should be."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.elements, self.headings, self.words = [], [], [], []
-        self.feed(text)
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-        if re.fullmatch(r"h[1-6]", tag):
-            self.headings.append(int(tag[1]))
-        if tag not in ("img", "meta"):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if "style" not in self.open:
-            self.words.append(data)
-
-    def values(self, name):
-        return [attributes[name] for _, attributes in self.elements if name in attributes]
 
 
 def test_the_page_needs_nothing_but_itself(page):
@@ -241,28 +211,12 @@ def images(made, tmp_path, rng):
     write_stack(tmp_path / "stack.mrcs", stack, pixel_size=2.0)
     record = {**record, "input": str(tmp_path / "stack.mrcs"), "components": {"text": "600 images"}}
     write_run(fit, tmp_path / "images", record=record)
-    return tmp_path / "images", stack.astype(np.float32)
-
-
-def test_an_average_of_some_samples_is_the_mean_of_those_samples(images):
-    folder, stack = images
-    run = open_run(folder)
-    found = average(run, [1], n_bins=3, matched=False, most=100)
-    assert found.matching.counts.sum() == 100
-    chosen = np.flatnonzero(found.matching.weights)
-    label = np.floor(run.places[0].displayed / 120 + 0.5).astype(int) % 3
-    for b in range(3):
-        np.testing.assert_allclose(
-            found.means[b], stack[chosen[label[chosen] == b]].mean(axis=0), atol=1e-5
-        )
-    everything = average(run, [1], n_bins=3, matched=False, most=600)
-    assert everything.matching.counts.sum() == 600
+    return tmp_path / "images"
 
 
 def test_averages_are_shown_and_said_to_be_of_some_samples(images, undrawn, monkeypatch):
-    folder, _ = images
     monkeypatch.setattr(report, "MOST_AVERAGED", 500)
-    text = write_report(folder).read_text()
+    text = write_report(images).read_text()
     reader = Reader(text)
     said = "Strip of 12 mean images. Means of 500 of 600 images, drawn at random"
     assert [said in label for label in reader.values("aria-label")].count(True) == 2
@@ -271,9 +225,8 @@ def test_averages_are_shown_and_said_to_be_of_some_samples(images, undrawn, monk
 
 
 def test_images_that_are_gone_are_one_sentence(images, undrawn):
-    folder, _ = images
-    (folder.parent / "stack.mrcs").unlink()
-    text = write_report(folder).read_text()
+    (images.parent / "stack.mrcs").unlink()
+    text = write_report(images).read_text()
     assert text.count("No averages along this factor: ") == 2
     assert "stack.mrcs, which was fitted, no longer exists. Put it back, or fit again." in text
 
