@@ -4,6 +4,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
+from manifactor._support.workers import Here
 from manifactor.datasets import FIELD
 from studies.accuracy import (
     Case,
@@ -24,13 +25,14 @@ FIELDS = {"group", "shape", "seed", "verdict", "solved", "own", "leak", "seconds
 @pytest.mark.slow
 def test_the_quick_benchmark_prints_a_table_and_writes_every_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    small = [(replace(case, n=400), seeds) for case, seeds in quick_table()]
+    small = [(replace(case, n=400), 1) for case, _ in quick_table()[:2]]
     monkeypatch.setattr("studies.accuracy.quick_table", lambda: small)
+    monkeypatch.setattr("studies.running.Processes", Here)
     main(["--quick"])
     out = capsys.readouterr().out
-    assert "| the paper's | 2 | 100% |" in out
+    assert "| the paper's | 1 | 100% |" in out
     lines = (tmp_path / "accuracy.jsonl").read_text().splitlines()
-    assert len(lines) == 7
+    assert len(lines) == 2
     assert set(json.loads(lines[0])) >= FIELDS
     with pytest.raises(ValueError, match="must not exist yet"):
         main(["--quick"])
@@ -64,29 +66,24 @@ def test_the_settings_say_how_many_seeds_and_which_levels():
     assert not any(group.startswith("n = ") for group in groups)
 
 
-def test_the_table_has_every_shape_of_the_field_with_ten_seeds():
-    seeds = {case.shape: seeds for case, seeds in full_table() if case.group in FIELD}
-    names = {name for shapes in FIELD.values() for name in shapes}
-    assert set(seeds) == names
-    assert set(seeds.values()) == {10}
-
-
-def test_gaussians_and_near_products_come_in_several_sizes():
+def test_the_table_has_every_shape_of_the_field_and_near_products_in_several_sizes():
     table = full_table(TableSettings(field=FieldSettings(near_sizes=(500,))))
+    seeds = {case.shape: seeds for case, seeds in table if case.group in FIELD}
+    assert set(seeds) == {name for shapes in FIELD.values() for name in shapes}
+    assert set(seeds.values()) == {10}
     groups = {case.group: case.n for case, _ in table}
     assert groups["gaussian, n = 30000"] == 30_000
     assert groups["near products, n = 500"] == 500
 
 
 def test_a_run_is_scored_against_the_truth():
-    found = record(Case("boxes", "square", n=300, method="pca"), 0)
+    found = record(Case("boxes", "square", n=200, method="pca"), 0)
     assert set(found) >= FIELDS
     # The axes of a square's principal components are arbitrary.
     assert found["number_right"]
     assert not found["solved"]
     assert found["attainable"] == 1.0
-    flat = record(Case("boxes", "rectangle", n=300, method="pca"), 0)
-    assert flat["solved"]
+    assert record(Case("boxes", "rectangle", n=300, method="pca"), 0)["solved"]
 
 
 def test_a_method_that_fails_is_recorded_and_not_solved(monkeypatch):
@@ -116,12 +113,6 @@ def test_a_case_is_rotated_scaled_and_blurred_relative_to_its_diameter():
     assert np.std(blurred - plain) == pytest.approx(0.01 * diameter, rel=0.1)
 
 
-def test_the_default_method_solves_the_paper_s_torus():
-    found = record(Case("the paper's", "torus", n=600), 0)
-    assert found["solved"]
-    assert found["verdict"] in ("product", "partial")
-
-
 def test_the_reliability_of_verdicts_is_counted():
     run = {"group": "random", "number_right": True, "seconds": 1.0}
     records = [
@@ -132,9 +123,6 @@ def test_the_reliability_of_verdicts_is_counted():
     assert "| random | 2 | 50% | 9%-91% | 100% | 1 / 0 / 1 | 1.0 |" in table
     assert "| product | 1 | 1 | 1 |" in table
     assert "| none | 1 | 1 | 0 |" in table
-
-
-def test_a_method_without_a_verdict_has_none_counted():
-    run = {"group": "pca", "number_right": True, "seconds": 0.04}
-    row = render([{**run, "verdict": "", "solved": False}]).splitlines()[2]
-    assert row == "| pca | 1 | 0% | 0%-79% | 100% | - | 0.0 |"
+    # A method without a verdict has none counted.
+    *_, row = render([{**run, "verdict": "", "solved": False}]).splitlines()[:3]
+    assert row == "| random | 1 | 0% | 0%-79% | 100% | - | 1.0 |"

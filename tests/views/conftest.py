@@ -2,10 +2,13 @@
 
 import json
 import os
+import re
 import shutil
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import count
 
 import numpy as np
 import pytest
@@ -66,6 +69,20 @@ def torus_run(tmp_path_factory):
     return folder / "run"
 
 
+NAMES = ["alpha", "beta", "a long name of a column", "x"]
+
+
+@pytest.fixture(scope="session")
+def named_run(tmp_path_factory):
+    """The same of a table whose columns have names."""
+    folder = tmp_path_factory.mktemp("named")
+    X = datasets.sample("torus", 300, random_state=0)[0]
+    np.savetxt(folder / "torus.csv", X, delimiter=",", header=",".join(NAMES), comments="")
+    task = Task(folder / "torus.csv", FitOptions(n_factors=2))
+    task.fit(task.read(), folder / "run")
+    return folder / "run"
+
+
 @pytest.fixture(scope="session")
 def torus(torus_run):
     """The fit of that run."""
@@ -89,9 +106,7 @@ def disk():
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pages without their drawings, which take most of the time."""
-    monkeypatch.setattr(
-        "manifactor.views.figures.drawn", lambda *_: "<svg viewBox='0 0 1 1'></svg>"
-    )
+    monkeypatch.setattr("manifactor.views.report.drawn", lambda *_: "<svg viewBox='0 0 1 1'></svg>")
 
 
 @pytest.fixture
@@ -160,6 +175,36 @@ def port(scene, tmp_path_factory):
         yield port
 
 
+class Reader(HTMLParser):
+    """What a page holds, after checking that every element is closed where it should be."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.elements, self.headings, self.words = [], [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if re.fullmatch(r"h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if tag not in ("img", "meta"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.words.append(data)
+
+    def values(self, name):
+        return [attributes[name] for _, attributes in self.elements if name in attributes]
+
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -178,31 +223,71 @@ def browser():
         opened.close()
 
 
+READY = "body[data-ready][data-near][data-selected]"
+
+
+def address(port, view=""):
+    return f"http://127.0.0.1:{port}/?token={TOKEN}{view}"
+
+
+@contextmanager
+def watched(context):
+    """A page of a context; whatever it complains of fails the test."""
+    complaints = []
+    page = context.new_page()
+    page.set_default_timeout(120_000)  # guards against a hang only
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    yield page, complaints
+    if not page.is_closed():
+        complaints += page.locator("#problem:visible").all_inner_texts()
+    assert complaints == []
+
+
 @pytest.fixture
 def window(browser):
-    """Opens pages of a size, light or dark; whatever one complains of fails the test."""
-    contexts, complaints = [], []
+    """Opens pages of a size, light or dark."""
+    with ExitStack() as opened:
 
-    def opened(*, width=1280, height=900, scheme="light", **options):
-        context = browser.new_context(
-            viewport={"width": width, "height": height},
-            color_scheme=scheme,
-            accept_downloads=True,
-            **options,
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(120_000)  # guards against a hang only
-        page.on(
-            "console",
-            lambda message: complaints.append(message.text) if message.type == "error" else None,
-        )
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        def open_page(*, width=1280, height=900, scheme="light", **options):
+            size = {"width": width, "height": height}
+            context = browser.new_context(viewport=size, color_scheme=scheme, **options)
+            opened.callback(context.close)
+            return opened.enter_context(watched(context))[0]
+
+        yield open_page
+
+
+@pytest.fixture(scope="session")
+def visited(browser, port):
+    """A page of the explorer, in which many tests look at one thing after the other."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    waiting = set()
+    with watched(context) as (page, complaints):
+        page.on("request", lambda request: waiting.add(request))
+        for end in ("requestfinished", "requestfailed"):
+            page.on(end, lambda request: waiting.discard(request))
+        page.goto(address(port))
+        page.wait_for_selector(READY)
+        yield page, waiting, complaints
+    context.close()
+
+
+@pytest.fixture
+def explorer(visited):
+    """Shows a view in the page that is open, and waits until it stands."""
+    page, waiting, complaints = visited
+    views = count()
+
+    def show(view=""):
+        while waiting:
+            page.wait_for_timeout(5)
+        page.evaluate("delete document.body.dataset.near; delete document.body.dataset.selected")
+        # What the page does not know it leaves out; another address each time.
+        page.goto(f"{page.url.partition('#')[0]}#visit={id(show)}-{next(views)}&{view}")
+        page.wait_for_selector(READY)
         return page
 
-    yield opened
-    for context in contexts:
-        for page in context.pages:
-            complaints += page.locator("#problem:visible").all_inner_texts()
-        context.close()
+    yield show
     assert complaints == []
+    assert page.locator("#problem:visible").count() == 0

@@ -6,7 +6,6 @@ import shlex
 import shutil
 import sys
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ from manifactor import plots
 from manifactor.command.arguments import parse_arguments
 from manifactor.command.fitting import tasks_of
 from manifactor.command.main import main
-from manifactor.cryoem.averages import average
 from manifactor.cryoem.files.mrc import write_stack
 from manifactor.factoring.judging.criteria import Criterion
 from manifactor.runs.archive import ARCHIVE_VERSION
@@ -24,8 +22,10 @@ from manifactor.runs.folder import read_run, write_run
 from manifactor.runs.options import FitOptions
 from manifactor.runs.run import open_run
 from manifactor.runs.task import Task
-from manifactor.views import figures
+from manifactor.views import report
 from manifactor.views.report import report_page, write_report
+
+from .conftest import Reader
 
 pytest.importorskip("matplotlib")
 
@@ -48,54 +48,18 @@ def page(made):
     return (made / "report.html").read_text(encoding="utf-8")
 
 
-class Reader(HTMLParser):
-    """What a page holds, after checking that every element is closed where it should be."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.elements, self.headings, self.words = [], [], [], []
-        self.feed(text)
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-        if re.fullmatch(r"h[1-6]", tag):
-            self.headings.append(int(tag[1]))
-        if tag not in ("img", "meta"):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if "style" not in self.open:
-            self.words.append(data)
-
-    def values(self, name):
-        return [attributes[name] for _, attributes in self.elements if name in attributes]
-
-
 def test_the_page_needs_nothing_but_itself(page):
     reader = Reader(page)
     assert "http:" not in page
     assert "https:" not in page
     assert all(source.startswith("data:") for source in reader.values("src"))
-    assert all(
-        link[0] == "#" or link.startswith("data:")
-        for name in ("href", "xlink:href")
-        for link in reader.values(name)
-    )
+    links = [*reader.values("href"), *reader.values("xlink:href")]
+    assert all(link[0] == "#" or link.startswith("data:") for link in links)
     assert not {"script", "link", "iframe"} & {tag for tag, _ in reader.elements}
-    assert "default-src 'none'; img-src data:; style-src 'unsafe-inline'" in reader.values(
-        "content"
-    )
-
-
-def test_names_inside_the_page_are_there_once_and_every_one_asked_for_is_there(page):
-    names = Reader(page).values("id")
+    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    assert policy in reader.values("content")
+    # Names are there once, and every one asked for is there.
+    names = reader.values("id")
     assert len(names) == len(set(names))
     asked = re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', page)
     assert len(asked) > 50
@@ -106,10 +70,7 @@ def test_headings_are_in_order_and_the_verdict_comes_before_the_factors(page):
     reader = Reader(page)
     assert reader.headings.count(1) == 1
     assert reader.headings[0] == 1
-    assert all(
-        after <= before + 1
-        for before, after in zip(reader.headings, reader.headings[1:], strict=False)
-    )
+    assert max(np.diff(reader.headings)) <= 1
     text, last = "".join(reader.words), 0
     order = ["Factors of torus.npy", "two circles", "Factor 1: a circle", "Factor 2"]
     order += ["Independence", "Tests behind the verdict", "Leakage", "Computation", "Seconds"]
@@ -125,9 +86,8 @@ def test_every_picture_is_described_with_numbers(page):
     assert all(re.search(r"\d", label) and len(label) > 40 for label in labels)
     assert len(set(labels)) == len(labels)
     assert all(a.get("scope") for tag, a in reader.elements if tag == "th")
-    assert [tag for tag, _ in reader.elements].count("table") == [
-        tag for tag, _ in reader.elements
-    ].count("caption")
+    tags = [tag for tag, _ in reader.elements]
+    assert tags.count("table") == tags.count("caption")
 
 
 def test_drawings_take_their_ink_from_the_page(page):
@@ -137,60 +97,31 @@ def test_drawings_take_their_ink_from_the_page(page):
     assert not re.search(r"(fill|stroke): #0{6}", page)
 
 
-def test_the_same_run_gives_the_same_bytes(run, undrawn):
-    assert write_report(run).read_bytes() == write_report(run).read_bytes()
-
-
-def test_the_input_s_name_is_text_and_nothing_else(run, undrawn):
+def test_the_same_run_gives_the_same_bytes_and_its_input_s_name_is_text(run, undrawn):
     change(run, input="/data/<script>alert(1)</script>&.npy")
     text = write_report(run).read_text()
     assert "<script>alert" not in text
     assert "Factors of script&gt;&amp;.npy" in text
     Reader(text)
+    assert text == write_report(run).read_text()
 
 
-def test_points_that_are_left_out_are_said_to_be(page):
-    assert "Drawn:" not in page
-    assert figures._thinned(20_002) == "Drawn: 6,668 of 20,002 fitted samples."
-
-
+IMAGES = FitOptions(
+    **{"width": 8.0, "phase_flip": True, "mask_radius": 90.0, "low_pass": 1e-5, "components": 4},
+    **{"standardise": True, "classes": (3, 4)},
+)
+METHOD = FitOptions(
+    **{"fit_samples": "all", "n_factors": 2, "method": "triplets", "n_functions": 50},
+    **{"n_neighbors": "all", "bandwidth": 0.1 + 0.2, "density_correction": 0.0},
+    **{"eigenvalue_tolerance": 0.5, "similarity_threshold": 0.8, "preparation": "none"},
+    **{"neighbors": "brute", "solver": "arpack", "device": "cuda:0"},
+)
+PARTS = FitOptions(particles="/a b/p.star", ind="/a b/ind.pkl", seed=7, fit_samples=500)
 TASKS = [
     Task(Path("/data/z.npy")),
-    Task(
-        Path("/a b/z.pkl"),
-        FitOptions(particles="/a b/p.star", ind="/a b/ind.pkl", seed=7, fit_samples=500),
-    ),
-    Task(
-        Path("/p.star"),
-        FitOptions(
-            width=8.0,
-            phase_flip=True,
-            mask_radius=90.0,
-            low_pass=1e-5,
-            components=4,
-            standardise=True,
-            classes=(3, 4),
-        ),
-        view=(-12.5, 1 / 3),
-    ),
-    Task(
-        Path("/z.npy"),
-        FitOptions(
-            fit_samples="all",
-            n_factors=2,
-            method="triplets",
-            n_functions=50,
-            n_neighbors="all",
-            bandwidth=0.1 + 0.2,
-            density_correction=0.0,
-            eigenvalue_tolerance=0.5,
-            similarity_threshold=0.8,
-            preparation="none",
-            neighbors="brute",
-            solver="arpack",
-            device="cuda:0",
-        ),
-    ),
+    Task(Path("/a b/z.pkl"), PARTS),
+    Task(Path("/p.star"), IMAGES, view=(-12.5, 1 / 3)),
+    Task(Path("/z.npy"), METHOD),
 ]
 
 
@@ -211,9 +142,8 @@ def test_the_page_has_the_command_that_makes_the_run_again(run, tmp_path, monkey
     command = re.search(r"<code>manifactor (.*?)</code>", (run / "report.html").read_text())[1]
     assert "--n-factors 2 --seed 3 --out again" in command
     assert main(shlex.split(command)) == 0
-    assert (tmp_path / "again" / "coordinates.csv").read_bytes() == (
-        run / "coordinates.csv"
-    ).read_bytes()
+    again, before = (each / "coordinates.csv" for each in (tmp_path / "again", run))
+    assert again.read_bytes() == before.read_bytes()
 
 
 def test_a_run_without_its_command_or_its_other_entries_has_a_page(run, undrawn):
@@ -246,15 +176,15 @@ def change(run, **entries):
         (lambda run: (run / "factorization.npz").unlink(), "is not a run folder"),
     ],
 )
-@pytest.mark.parametrize("command", ["report", "explore"])
-def test_a_damaged_run_is_one_line_and_exit_code_2(run, capsys, command, damage, message):
+def test_a_damaged_run_is_one_line_and_exit_code_2(run, capsys, damage, message):
     damage(run)
     before = (run / "report.html").read_bytes()
-    assert main([command, str(run)]) == 2
-    err = capsys.readouterr().err
-    assert err.count("\n") == 1
-    assert err.startswith("manifactor: error: ")
-    assert message in err
+    for command in ("report", "explore"):
+        assert main([command, str(run)]) == 2
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1
+        assert err.startswith("manifactor: error: ")
+        assert message in err
     assert (run / "report.html").read_bytes() == before
 
 
@@ -267,10 +197,8 @@ def test_without_matplotlib_the_words_come_and_then_one_line(run, capsys, monkey
     assert main(["report", str(run)]) == 2
     captured = capsys.readouterr()
     assert "Verdict: " in captured.out
-    assert (
-        captured.err
-        == "manifactor: error: this needs the package matplotlib: pip install 'manifactor[plots]'.\n"
-    )
+    assert captured.err.startswith("manifactor: error: this needs the package matplotlib: ")
+    assert captured.err.count("\n") == 1
     assert main(["demo", "--out", str(run.parent / "demo")]) == 2
     assert not (run.parent / "demo-data").exists()
 
@@ -283,28 +211,12 @@ def images(made, tmp_path, rng):
     write_stack(tmp_path / "stack.mrcs", stack, pixel_size=2.0)
     record = {**record, "input": str(tmp_path / "stack.mrcs"), "components": {"text": "600 images"}}
     write_run(fit, tmp_path / "images", record=record)
-    return tmp_path / "images", stack.astype(np.float32)
-
-
-def test_an_average_of_some_samples_is_the_mean_of_those_samples(images):
-    folder, stack = images
-    run = open_run(folder)
-    found = average(run, [1], n_bins=3, matched=False, most=100)
-    assert found.matching.counts.sum() == 100
-    chosen = np.flatnonzero(found.matching.weights)
-    label = np.floor(run.places[0].displayed / 120 + 0.5).astype(int) % 3
-    for b in range(3):
-        np.testing.assert_allclose(
-            found.means[b], stack[chosen[label[chosen] == b]].mean(axis=0), atol=1e-5
-        )
-    everything = average(run, [1], n_bins=3, matched=False, most=600)
-    assert everything.matching.counts.sum() == 600
+    return tmp_path / "images"
 
 
 def test_averages_are_shown_and_said_to_be_of_some_samples(images, undrawn, monkeypatch):
-    folder, _ = images
-    monkeypatch.setattr(figures, "MOST_AVERAGED", 500)
-    text = write_report(folder).read_text()
+    monkeypatch.setattr(report, "MOST_AVERAGED", 500)
+    text = write_report(images).read_text()
     reader = Reader(text)
     said = "Strip of 12 mean images. Means of 500 of 600 images, drawn at random"
     assert [said in label for label in reader.values("aria-label")].count(True) == 2
@@ -313,40 +225,37 @@ def test_averages_are_shown_and_said_to_be_of_some_samples(images, undrawn, monk
 
 
 def test_images_that_are_gone_are_one_sentence(images, undrawn):
-    folder, _ = images
-    (folder.parent / "stack.mrcs").unlink()
-    text = write_report(folder).read_text()
+    (images.parent / "stack.mrcs").unlink()
+    text = write_report(images).read_text()
     assert text.count("No averages along this factor: ") == 2
     assert "stack.mrcs, which was fitted, no longer exists. Put it back, or fit again." in text
 
 
-def test_numbers_alone_have_no_averages_and_nothing_is_said_of_them(page):
-    assert "<img" not in page
-    assert "No averages" not in page
+def test_numbers_alone_have_no_averages_and_no_points_left_out(page):
+    for text in ("<img", "No averages", "Drawn:"):
+        assert text not in page
 
 
 def test_what_is_not_a_motion_is_said_at_the_top(run, undrawn):
-    confounder = {
-        "name": "defocus",
-        "factor": 1,
-        "r2": 0.8,
-        "p": 0.01,
-        "meaning": "factor 1 is <no> motion",
-    }
-    change(run, confounders=[confounder])
+    confounder = {"name": "defocus", "factor": 1, "r2": 0.8, "p": 0.01}
+    change(run, confounders=[{**confounder, "meaning": "factor 1 is <no> motion"}])
     text = write_report(run).read_text()
-    assert text.index('<p class="warning">Warning: factor 1 is &lt;no&gt; motion.') < text.index(
-        "<nav"
-    )
+    warning = '<p class="warning">Warning: factor 1 is &lt;no&gt; motion.'
+    assert text.index(warning) < text.index("<nav")
     assert "0.80 (p 0.01)" in text
 
 
-def test_a_surface_that_is_no_product_has_a_page(disk, tmp_path, undrawn):
-    write_run(disk, tmp_path / "run", record={"command": "fit", "input": "X"})
-    text = report_page(open_run(tmp_path / "run"), disk)
-    Reader(text)
-    assert "No product was found" in text
-    assert "Histogram" not in text
+@pytest.mark.slow
+def test_a_surface_and_factors_of_a_sum_have_pages(disk, sum_torus, tmp_path, undrawn):
+    pages = []
+    for name, fit in {"disk": disk, "sum": sum_torus}.items():
+        write_run(fit, tmp_path / name, record={"command": "fit", "input": "X"})
+        pages.append(report_page(open_run(tmp_path / name), fit))
+        Reader(pages[-1])
+    assert "No product was found" in pages[0]
+    assert "Histogram" not in pages[0]
+    assert "A product of two independent factors" in pages[1]
+    assert "Matrix of angles" not in pages[1]
 
 
 def test_the_page_lists_every_test_with_its_value_its_limit_and_its_result(made, page):
@@ -373,31 +282,21 @@ def test_failed_tests_are_marked_and_their_problems_come_before_the_table(run, u
     assert sentence < problem < row
 
 
-@pytest.mark.slow
-def test_factors_of_a_sum_have_a_page_without_angles(sum_torus, tmp_path, undrawn):
-    write_run(sum_torus, tmp_path / "run", record={"arguments": {"method": "sum"}})
-    text = report_page(open_run(tmp_path / "run"), sum_torus)
-    Reader(text)
-    assert "A product of two independent factors" in text
-    assert "Matrix of angles" not in text
-
-
 @pytest.mark.browser
-@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (360, "dark")])
-def test_a_browser_opens_the_page_from_disk_and_asks_nothing_of_anyone(made, window, width, scheme):
-    page = window(width=width, scheme=scheme, offline=True)
-    asked = []
+def test_a_browser_opens_the_page_from_disk_and_asks_nothing_of_anyone(made, window):
+    page = window(offline=True)
+    asked, own = [], (made / "report.html").as_uri()
     page.on("request", lambda request: asked.append(request.url))
-    page.goto((made / "report.html").as_uri())
-    assert {address.partition(":")[0] for address in asked} <= {"file", "data"}
-    assert [address for address in asked if address.startswith("file:")] == [
-        (made / "report.html").as_uri()
-    ]
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    for kind in ("tests", "choices"):
-        box = page.locator(f".wide:has(.{kind})")
-        assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
-    assert page.evaluate(
-        "[...document.images].every(image => image.complete && image.naturalWidth > 0)"
-    )
+    page.goto(own)
+    assert {url.partition(":")[0] for url in asked} <= {"file", "data"}
+    assert [url for url in asked if url.startswith("file:")] == [own]
+    for width, scheme in ((1200, "light"), (360, "dark")):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for kind in ("tests", "choices"):
+            box = page.locator(f".wide:has(.{kind})")
+            assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
+    loaded = "[...document.images].every(image => image.complete && image.naturalWidth > 0)"
+    assert page.evaluate(loaded)
     assert page.get_by_role("heading", level=1).is_visible()

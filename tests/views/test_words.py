@@ -2,22 +2,31 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from manifactor import Evidence, ManifoldFactorizer
+from manifactor._support.parameters import Choice
 from manifactor.factoring.judging.criteria import CRITERIA, Criterion
+from manifactor.spectral.preparation import Preparation
 from manifactor.views import words
+from manifactor.views.report import templates
+from manifactor.views.words import RunTable
 
 JUDGE = {name: criterion.judge for name, criterion in CRITERIA.items()}
 SIZE = Criterion("size", 10, meaning="samples", problem="{value:.0f} are few: raise `n_samples`")
 
 
+def changed(fit, **parts):
+    """The same fit with another part."""
+    other = ManifoldFactorizer()
+    other.factorization_ = replace(fit.factorization_, **parts)
+    return other
+
+
 def with_tests(fit, *tests):
     """The same fit with these tests only."""
-    evidence = replace(fit.evidence_, tests=tests)
-    other = ManifoldFactorizer()
-    other.factorization_ = replace(fit.factorization_, evidence=evidence)
-    return other
+    return changed(fit, evidence=replace(fit.evidence_, tests=tests))
 
 
 @pytest.mark.parametrize(
@@ -43,10 +52,7 @@ def test_the_verdict_is_one_sentence_with_shapes_counted(torus, value, sentence)
 )
 def test_three_answers_stand_in_place_of_none(torus, name, words_of_it):
     evidence = Evidence((JUDGE[name](0),))
-    fit = ManifoldFactorizer()
-    fit.factorization_ = replace(
-        torus.factorization_, evidence=evidence, factors=torus.factors_[:1]
-    )
+    fit = changed(torus, evidence=evidence, factors=torus.factors_[:1])
     assert words_of_it in words.verdict_sentence({}, fit)
     assert f"What to do: {evidence.advice}" in str(evidence)
 
@@ -58,10 +64,7 @@ def test_failed_tests_are_counted_and_their_problems_told(torus):
     assert words.tests_sentence({}, failed) == (
         "1 of 2 tests failed: 3 are few: raise --n-samples."
     )
-
-
-def test_parameters_are_named_as_the_options_of_the_command(torus):
-    assert "raise --n-samples" in words.evidence({}, with_tests(torus, SIZE.judge(3)))
+    assert "raise --n-samples" in words.evidence({}, failed)
 
 
 def test_samples_that_were_placed_only_are_told_from_fitted_ones(torus):
@@ -95,5 +98,75 @@ def test_the_text_has_every_test_every_choice_and_every_stage(torus):
     assert text.isascii()  # terminals may know nothing else
 
 
-def test_a_single_factor_has_a_text_without_leakage(disk):
-    assert "Leakage" not in words.report_text({}, disk)
+# Tables.
+
+
+def test_text_is_escaped_and_squares_are_raised_on_the_page():
+    parts = templates().get_template("parts.html").module
+    html = parts.table(RunTable("R^2", ("a", "b"), [("<i>", "R^2 & more")], marked=[0]))
+    assert '<tr class="marked"><th scope="row">&lt;i&gt;</th>' in html
+    assert "<td>R² &amp; more</td>" in html
+    assert "<caption>R²</caption>" in html
+    assert parts.table(RunTable("Sizes", ("what", "size"), [])).strip() == ""
+
+
+def test_paths_are_never_broken_in_text():
+    path = "/a-very-long/path-with-hyphens/and more"
+    text = RunTable("Files", ("what", "value"), [("input", path)]).as_text(24)
+    assert "/a-very-long/path-with-hyphens/and\n" in text
+
+
+def test_tests_show_noise_where_it_is_measured_and_failed_ones_come_first(torus):
+    share = Criterion(
+        "share", 0.2, at_most=True, meaning="what is shared", problem="{value:.0%} is shared"
+    )
+    count = Criterion("count", 200, meaning="samples", problem="{value:.0f} are too few")
+    judged = (share.judge(0.01234, 0.005), count.judge(1500), share.judge(np.nan))
+    table = words.tests_table({}, with_tests(torus, *judged))
+    assert table.rows == [
+        ("share", "failed", "not measured", "at most 0.2", "what is shared"),
+        ("share", "passed", "0.012 (noise 0.005)", "at most 0.2", "what is shared"),
+        ("count", "passed", "1,500", "at least 200", "samples"),
+    ]
+    assert table.marked == [0]
+
+
+def test_what_the_caller_set_is_told_from_what_was_chosen(torus):
+    why = {name: why for name, _, why in words.choices_table({}, torus).rows}
+    assert why["factors"] == "set by the caller"
+    assert why["neighbours"] not in ("", "set by the caller")
+    assert all(why.values())
+    # A run's record has choices that the fit does not know.
+    record = {"choices": {"samples fitted": {"value": None, "why": "all"}}}
+    assert words.choices_table(record, torus).rows == [("samples fitted", "none", "all")]
+
+
+def test_a_preparation_is_shown_in_words(torus):
+    prepared = Choice(Preparation(np.zeros(5), np.eye(5, 2), "why"), "noise")
+    choices = {**torus.diffusion_.choices, "preparation": prepared}
+    fit = changed(torus, diffusion=replace(torus.diffusion_, choices=choices))
+    values = {name: value for name, value, _ in words.choices_table({}, fit).rows}
+    assert values["preparation"] == "2 principal components"
+
+
+def test_leakage_has_no_numbers_on_its_diagonal(torus):
+    rows = words.leakage_table(torus).rows
+    assert [row[0] for row in rows] == ["factor 1", "factor 2"]
+    assert rows[0][1] == rows[1][2] == ""
+    assert rows[0][2] == f"{torus.evidence_.leakage[0, 1]:.2f}"
+    single = changed(torus, evidence=replace(torus.evidence_, leakage=np.full((1, 1), np.nan)))
+    assert words.leakage_table(single).rows == []
+
+
+def test_confounders_are_ordered_by_property_and_factor():
+    found = [
+        {"name": name, "factor": factor, "r2": 0.8, "p": 0.01, "meaning": ""}
+        for name in ("defocus", "half set")
+        for factor in (1, 0)
+    ]
+    table = words.confounders_table({"confounders": found[:-1]})
+    assert table.header == ("property", "factor 1", "the rest")
+    assert table.rows == [
+        ("defocus", "0.80 (p 0.01)", "0.80 (p 0.01)"),
+        ("half set", "0.80 (p 0.01)", ""),
+    ]

@@ -10,8 +10,7 @@ import numpy as np
 
 from manifactor._support.values import ceil_div
 from manifactor.views import words
-from manifactor.views.plots.fits import length
-from manifactor.views.plots.style import colour
+from manifactor.views.plots import colour
 
 # Text and lines take the colours of the notebook, light or dark.
 STYLE = (
@@ -32,7 +31,7 @@ def result_html(fit) -> str:
     if evidence.verdict != "product":
         said.append(f"{evidence.reason[:1].upper()}{evidence.reason[1:]}.")
         said.append(evidence.advice)
-    sentences = escape(" ".join(text for text in said if text))
+    sentences = escape(" ".join(filter(None, said)))
     figures = [_figure(fit, number) for number in range(len(fit.factors_))]
     return (
         f'<div style="{STYLE}"><strong>{escape(evidence.verdict)}</strong> '
@@ -56,50 +55,43 @@ def _figure(fit, number: int) -> str:
     return f'<figure style="margin: 0">{svg}<figcaption>{caption}</figcaption></figure>'
 
 
-def _heights(factor) -> np.ndarray:
-    """Return how many samples lie in bins along a factor, the most as 1."""
+def _histogram(factor, length: float, ends, sides) -> tuple[np.ndarray, np.ndarray]:
+    """Return both ends of every bar along a factor, between `ends`, and how far the bars reach.
+
+    They stand on the first of the `sides`; the highest one reaches the second.
+    """
     # With 24 bars a factor's gaps show, and its noise does not.
-    counts, _ = np.histogram(factor.coordinate, 24, (0, length(factor)))
-    return counts / counts.max()
+    counts, _ = np.histogram(factor.coordinate, 24, (0, length))
+    (low, high), (base, top) = ends, sides
+    edges = np.linspace(low, high, len(counts) + 1)
+    reached = base + counts / counts.max() * (top - base)
+    return np.repeat(edges, 2)[1:-1], np.repeat(reached, 2)
 
 
 def _interval(factor, ink: str) -> str:
     """Return the histogram of an interval's coordinate."""
-    heights = _heights(factor)
     low, high = MARGIN, SIDE - MARGIN
-    edges = np.linspace(low, high, len(heights) + 1)
-    tops = high - heights * (high - low)
-    # Both ends of every bar, between those of the base.
-    outline = np.column_stack([np.repeat(edges, 2)[1:-1], np.repeat(tops, 2)])
+    outline = np.column_stack(_histogram(factor, 1, (low, high), (high, low)))
     corners = [(low, high), *outline, (high, high)]
     return f'<path d="{_path(corners)}z" fill="{ink}"/>'
 
 
 def _circle(factor, ink: str) -> str:
     """Return the histogram of a circle's coordinate, bars outwards."""
-    heights = _heights(factor)
-    middle = SIDE / 2
+    middle, turn = SIDE / 2, 2 * np.pi
     outer = middle - MARGIN
     inner = 0.45 * outer
-    edges = np.linspace(0, 2 * np.pi, len(heights) + 1)
-    angle = np.repeat(edges, 2)[1:-1]
-    radius = np.repeat(inner + heights * (outer - inner), 2)
+    angle, radius = _histogram(factor, turn, (0, turn), (inner, outer))
     # As in drawings of matplotlib, angles grow against the clock.
     outline = np.column_stack([np.cos(angle), -np.sin(angle)]) * radius[:, None]
     hole = (
         f'<circle cx="{middle}" cy="{middle}" r="{inner:.1f}" fill="none" '
         'stroke="currentColor" stroke-opacity=".5"/>'
     )
-    ring = _ring(inner, middle)
+    half = f"a{inner:.1f} {inner:.1f} 0 1 0"
+    ring = f"M{middle - inner:.1f} {middle:.1f}{half} {2 * inner:.1f} 0{half} {-2 * inner:.1f} 0z"
     drawn = f"{_path(outline + middle)}z {ring}"
     return f'<path d="{drawn}" fill="{ink}" fill-rule="evenodd"/>{hole}'
-
-
-def _ring(radius: float, middle: float) -> str:
-    """Return a circle as the data of a path."""
-    left = f"M{middle - radius:.1f} {middle:.1f}"
-    half = f"a{radius:.1f} {radius:.1f} 0 1 0"
-    return f"{left}{half} {2 * radius:.1f} 0{half} {-2 * radius:.1f} 0z"
 
 
 def _cloud(factor, ink: str) -> str:

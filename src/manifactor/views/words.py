@@ -1,17 +1,21 @@
-"""A run in words: sentences for the page, and the whole report as plain text."""
+"""A run in words: sentences and tables for the page, and the whole report as plain text."""
 
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from textwrap import fill
+from textwrap import fill, wrap
+from typing import Any
+
+import numpy as np
 
 from manifactor.cryoem.all_views.shown import Shown
 from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factor import Factor
+from manifactor.factoring.judging.criteria import Test
 from manifactor.runs.folder import run_evidence
-from manifactor.views import tables
 
 # Characters of a line of plain text; most terminals are at least as wide.
 TEXT_WIDTH = 100
@@ -41,7 +45,7 @@ def report_text(record: dict, fit: ManifoldFactorizer) -> str:
         *confounder_sentences(record),
     ]
     # What there is nothing to say about is left out.
-    shown = tables.run_tables(record, fit).values()
+    shown = run_tables(record, fit).values()
     texts = [table.as_text(TEXT_WIDTH) for table in shown if table.rows]
     return "\n\n".join(["\n".join(introduction), *texts]) + "\n"
 
@@ -50,8 +54,7 @@ def summary(record: dict, fit: ManifoldFactorizer) -> str:
     """Return verdict and factors in words."""
     verdict = run_evidence(fit, record).verdict
     reasons = fill(f"Verdict: {verdict}. {evidence(record, fit)}", TEXT_WIDTH)
-    numbered = enumerate(fit.factors_, start=1)
-    factors = [f"Factor {number}: {factor}." for number, factor in numbered]
+    factors = [f"Factor {number}: {factor}." for number, factor in enumerate(fit.factors_, start=1)]
     return "\n".join([reasons, *factors])
 
 
@@ -63,11 +66,7 @@ def evidence(record: dict, fit: ManifoldFactorizer) -> str:
 def _with_options(text: str) -> str:
     """Return a text with options of the command in place of parameters."""
     # The evidence speaks of parameters, as for those who write Python.
-    return re.sub(r"`(\w+)`", _as_option, text)
-
-
-def _as_option(parameter: re.Match) -> str:
-    return "--" + parameter[1].replace("_", "-")
+    return re.sub(r"`(\w+)`", lambda name: "--" + name[1].replace("_", "-"), text)
 
 
 def tests_sentence(record: dict, fit: ManifoldFactorizer) -> str:
@@ -102,29 +101,29 @@ def samples_sentence(record: dict, fit: ManifoldFactorizer) -> str:
 def verdict_sentence(record: dict, fit: ManifoldFactorizer) -> str:
     """Return the verdict as one sentence, with the factors' shapes."""
     found = run_evidence(fit, record)
-    count = len(fit.factors_)
+    count = _numeral(len(fit.factors_))
     shapes = shapes_in_words(fit.factors_)
     if found.verdict == "product":
-        return f"A product of {_numeral(count)} independent factors: {shapes}."
+        return f"A product of {count} independent factors: {shapes}."
     if found.verdict == "none":
         return NO_PRODUCT[found.answer].format(shapes=shapes)
     # Partial means several: a single factor is no product.
-    several = f"{_numeral(count)} factors were found".capitalize()
-    return f"{several}, {shapes}, but not every test of a product was passed."
+    return (
+        f"{count.capitalize()} factors were found, {shapes}, but not every test of a product was "
+        "passed."
+    )
 
 
 def shapes_in_words(factors: Sequence[Factor]) -> str:
     """Return the factors' shapes, equal ones counted: a circle and two intervals."""
     counts = Counter(factor.shape for factor in factors)
-    shapes = [_plural(shape, count) for shape, count in counts.items()]
-    return _listed(shapes)
-
-
-def _plural(shape: str, count: int) -> str:
-    """Return so many of a shape: "two circles" for "a circle" and 2."""
     # Shapes come with their article: "a circle", "an interval".
-    noun = shape.partition(" ")[2]
-    return shape if count == 1 else f"{_numeral(count)} {noun}s"
+    return _listed(
+        [
+            shape if count == 1 else f"{_numeral(count)} {shape.partition(' ')[2]}s"
+            for shape, count in counts.items()
+        ]
+    )
 
 
 def _numeral(count: int) -> str:
@@ -133,14 +132,15 @@ def _numeral(count: int) -> str:
 
 def about_particles(record: dict) -> list[str]:
     """Return what run.json says about samples and particles, in sentences."""
-    fitted, total = record.get("n_fitted"), record.get("n_samples", 0)
-    placed = []
-    if fitted is not None and total > fitted:
-        placed = [f"{fitted} of {total} samples were fitted, the others placed."]
-        if is_of_all_views(record):
-            # Places are estimated from images, for those that were fitted, too.
-            placed = [f"The motions were found in {fitted} of {total} particles."]
-    return [*preparation_sentences(record), *placed, *confounder_sentences(record)]
+    sentences = preparation_sentences(record)
+    total = record.get("n_samples", 0)
+    fitted = record.get("n_fitted", total)
+    if total > fitted and is_of_all_views(record):
+        # Places are estimated from images, for those that were fitted, too.
+        sentences.append(f"The motions were found in {fitted} of {total} particles.")
+    elif total > fitted:
+        sentences.append(f"{fitted} of {total} samples were fitted, the others placed.")
+    return sentences + confounder_sentences(record)
 
 
 def preparation_sentences(record: dict) -> list[str]:
@@ -165,8 +165,8 @@ def all_views_sentences(record: dict) -> list[str]:
     correlations = _listed([f"{r:.2f}" for r in found.get("agreement", [])[:rank]])
     sentences = [
         "Particles of all views, one coordinate for all: "
-        f"{_count(rank, 'principal volume')}, on which two half sets of images agree "
-        f"(correlations {correlations})."
+        f"{_numeral(rank)} principal volume{'' if rank == 1 else 's'}, on which two half sets of "
+        f"images agree (correlations {correlations})."
     ]
     consistency = enumerate(found.get("consistency", []), start=1)
     each = [f"{r:.2f} on factor {f}" for f, r in consistency if r is not None]
@@ -176,7 +176,17 @@ def all_views_sentences(record: dict) -> list[str]:
             f"far from them predict: {_listed(each)}; 1 if a coordinate means the same in "
             "all views."
         )
-    return [*sentences, *_motion_sentences(found.get("motions", []))]
+    motions = list(enumerate(found.get("motions", []), start=1))
+    if motions:
+        medians = [
+            f"{deviation_in_words(motion['median_deviation'], motion['topology'])} on factor {f}"
+            for f, motion in motions
+        ]
+        sentences += [
+            f"All particles are placed; the median deviation is {_listed(medians)}.",
+            " ".join(_visibility(motion, f) for f, motion in motions),
+        ]
+    return sentences
 
 
 def volume_sentences(shown: Shown) -> list[str]:
@@ -191,21 +201,6 @@ def volume_sentences(shown: Shown) -> list[str]:
         "Volumes along the factors, computed from the images and these coordinates: "
         f"those of two half sets of images correlate by {_listed(each)}. Near 0, the "
         "images show nothing of the factor."
-    ]
-
-
-def _motion_sentences(motions: Sequence[dict]) -> list[str]:
-    """Return how surely particles are placed, and which directions tell."""
-    if not motions:
-        return []
-    medians = [
-        f"{deviation_in_words(motion['median_deviation'], motion['topology'])} on factor {number}"
-        for number, motion in enumerate(motions, start=1)
-    ]
-    seen = [_visibility(motion, number) for number, motion in enumerate(motions, 1)]
-    return [
-        f"All particles are placed; the median deviation is {_listed(medians)}.",
-        " ".join(seen),
     ]
 
 
@@ -227,10 +222,6 @@ def _visibility(motion: dict, number: int) -> str:
     return f"{shown}; {share:.0%}{around} are blind to it, with {particles:.0%} of the particles."
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{_numeral(number)} {noun}{'' if number == 1 else 's'}"
-
-
 def _listed(items: Sequence[str]) -> str:
     """Return items as a list in a sentence: "a, b and c"."""
     *first, last = items or ["none"]
@@ -250,6 +241,214 @@ def confounder_sentences(record: dict) -> list[str]:
 
 def warnings(record: dict) -> list[str]:
     """Return a sentence for each factor that may be no motion."""
-    confounders = record.get("confounders", [])
-    meanings = [found["meaning"] for found in confounders if found["meaning"]]
-    return [f"Warning: {meaning}." for meaning in meanings]
+    meanings = [found["meaning"] for found in record.get("confounders", [])]
+    return [f"Warning: {meaning}." for meaning in meanings if meaning]
+
+
+# Tables, for the page and as plain text.
+
+
+@dataclass(frozen=True)
+class RunTable:
+    """Rows of text under a header."""
+
+    caption: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]  # the first cell of a row is its name
+    kind: str = ""  # class of the HTML element
+    marked: Sequence[int] = ()  # rows that are to be seen first
+
+    def as_text(self, width: int) -> str:
+        """Return the table as lines of text; the last column is wrapped.
+
+        >>> print(RunTable("Sizes", ("what", "size"), [("a", "one two")]).as_text(14))
+        Sizes:
+          what  size
+          a     one
+                two
+        """
+        columns = zip(self.header, *self.rows, strict=True)
+        *widths, _ = [max(map(len, column)) for column in columns]
+        # Two spaces before each column.
+        left = 2 * len(widths) + sum(widths) + 2
+        lines = [f"{self.caption}:"]
+        for *cells, last in (self.header, *self.rows):
+            padded = [cell.ljust(size) for cell, size in zip(cells, widths, strict=True)]
+            # Paths are kept whole, so that they can be copied.
+            first, *others = wrap(
+                last, max(width - left, 1), break_long_words=False, break_on_hyphens=False
+            ) or [""]
+            lines.append("  ".join(["", *padded, first]).rstrip())
+            lines += [" " * left + line for line in others]
+        return "\n".join(lines)
+
+
+def run_tables(record: dict, fit: ManifoldFactorizer) -> dict[str, RunTable]:
+    """Return all tables of a run by name; those with nothing to say have no rows."""
+    return {
+        "tests": tests_table(record, fit),
+        "leakage": leakage_table(fit),
+        "confounders": confounders_table(record),
+        "components": _components_table(record),
+        "computation": _computation_table(fit),
+        "choices": choices_table(record, fit),
+        "conditions": _conditions_table(record),
+        "seconds": RunTable(
+            "Seconds of the fit, by stage",
+            ("stage", "seconds"),
+            [(stage, f"{value:.2f}") for stage, value in fit.timings_.items()],
+        ),
+    }
+
+
+def tests_table(record: dict, fit: ManifoldFactorizer) -> RunTable:
+    """Return the tests behind the verdict, those that failed first."""
+    # The order is stable: otherwise that in which they were judged.
+    tests = sorted(run_evidence(fit, record).tests, key=lambda test: test.passed)
+    return RunTable(
+        "Tests behind the verdict",
+        ("test", "result", "value", "needed", "what it measures"),
+        [_test_row(test) for test in tests],
+        kind="tests",
+        marked=[row for row, test in enumerate(tests) if not test.passed],
+    )
+
+
+def _test_row(test: Test) -> tuple[str, ...]:
+    value = _number(test.value)
+    # The test compares the value less its noise.
+    if np.isfinite(test.noise):
+        value += f" (noise {_number(test.noise)})"
+    # In words: colours alone are lost in print and on the colour-blind.
+    result = "passed" if test.passed else "failed"
+    return test.name, result, value, test.rule, test.meaning
+
+
+def _number(value: float) -> str:
+    """Return a measured number: a count, or a share to three digits."""
+    # A value that could not be measured fails its test.
+    if np.isnan(value):
+        return "not measured"
+    return f"{value:,.0f}" if value == round(value) else f"{value:.3f}"
+
+
+def leakage_table(fit: ManifoldFactorizer) -> RunTable:
+    """Return how well the coordinate on each factor predicts the others; empty for one."""
+    leakage = fit.evidence_.leakage
+    names = [f"factor {number}" for number in range(1, len(leakage) + 1)]
+    rows = [
+        # A factor says nothing about itself.
+        (name, *("" if np.isnan(r2) else f"{r2:.2f}" for r2 in row))
+        for name, row in zip(names, leakage, strict=True)
+    ]
+    caption = "Leakage: R^2 with which the coordinate on one factor (row) predicts another"
+    return RunTable(caption, ("", *names), rows if len(rows) > 1 else [])
+
+
+def _computation_table(fit: ManifoldFactorizer) -> RunTable:
+    """Return how well the computation went."""
+    residuals = fit.spectrum_.residuals
+    sizes = np.bincount(fit.components_)
+    # Precomputed neighbours cannot be checked.
+    known = np.isfinite(fit.recall_)
+    rows = [
+        (
+            "residuals of the eigenfunctions",
+            f"median {np.median(residuals):.1e}, at most {residuals.max():.1e}",
+        ),
+        ("neighbours found", f"{fit.recall_:.2%} of the true ones" if known else "as given"),
+        ("outliers", f"{int(fit.outliers_.sum()):,} of {len(fit.outliers_):,}"),
+        ("pieces of the neighbour graph", f"{len(sizes)}, the largest of {sizes.max():,} samples"),
+    ]
+    # Numbers of the evidence that no test judges, where they are measured.
+    unjudged = {
+        "noise of the indivisibility score q (0: eigenfunctions divide, 1: they do not)": (
+            fit.evidence_.null
+        ),
+        "p-value of independent coordinates": fit.evidence_.dependence,
+    }
+    rows += [(name, f"{value:.3f}") for name, value in unjudged.items() if np.isfinite(value)]
+    return RunTable("Computation", ("what", "value"), rows)
+
+
+def _components_table(record: dict) -> RunTable:
+    """Return signal to noise of the principal components of images or volumes."""
+    components = record.get("components", {})
+    pairs = zip(components.get("signal_to_noise", ()), components.get("weights", ()), strict=False)
+    rows = [
+        (str(number), f"{ratio:.3g}", f"{weight:.2f}")
+        for number, (ratio, weight) in enumerate(pairs, start=1)
+    ]
+    header = ("component", "signal to noise", "weight")
+    return RunTable("Principal components of the images or volumes", header, rows)
+
+
+def confounders_table(record: dict) -> RunTable:
+    """Return how much of each factor known properties of the particles explain."""
+    found = record.get("confounders", [])
+    cells = {
+        (each["name"], each["factor"]): f"{each['r2']:.2f} (p {each['p']:.2f})" for each in found
+    }
+    # In order of appearance, each once.
+    names, numbers = (dict.fromkeys(each[key] for each in found) for key in ("name", "factor"))
+    rows = [(name, *(cells.get((name, number), "") for number in numbers)) for name in names]
+    # Number 0 stands for what the factors leave unexplained.
+    columns = [f"factor {number}" if number else "the rest" for number in numbers]
+    caption = "Confounders: R^2 with which a property of the particles predicts a factor"
+    return RunTable(caption, ("property", *columns), rows)
+
+
+def choices_table(record: dict, fit: ManifoldFactorizer) -> RunTable:
+    """Return what was chosen, and why.
+
+    A run's record has all choices; a fit alone knows those of the factorizer.
+    """
+    chosen = record.get("choices")
+    if chosen is None:
+        chosen = {name: vars(choice) for name, choice in fit.choices_.items()}
+    rows = [
+        (name, value_in_words(choice.get("value")), choice["why"])
+        for name, choice in chosen.items()
+    ]
+    header = ("choice", "value", "why")
+    return RunTable("What was chosen, and why", header, rows, kind="choices")
+
+
+def value_in_words(value: Any) -> str:
+    """Return the value of a choice as people read it.
+
+    >>> value_in_words(None), value_in_words(8.975116), value_in_words(83)
+    ('none', '8.975', '83')
+    """
+    if value is None:
+        return "none"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _conditions_table(record: dict) -> RunTable:
+    """Return what the result of a run depends on: input, seed, versions."""
+    columns = record.get("columns")
+    known = {
+        "input": record.get("input", "unknown"),
+        # Arrays that were fitted in memory have neither.
+        "input last changed": record.get("input_changed"),
+        "particles": record.get("particles"),
+        "columns": columns and _columns_in_words(columns),
+        "seed": record.get("seed", "unknown"),
+        **record.get("versions", {}),
+    }
+    rows = [(name, str(value)) for name, value in known.items() if value is not None]
+    header = ("what", "value")
+    return RunTable("What the result depends on", header, rows, kind="conditions")
+
+
+def _columns_in_words(columns: dict) -> str:
+    """Return which columns of a table were fitted, and whether they were scaled."""
+    numbers, total = columns["numbers"], columns["total"]
+    text = f"all {total}"
+    if numbers is not None:
+        labels = [str(label) for label in columns["names"] or numbers]
+        # A table may have thousands.
+        shown = [*labels[:12], "..."] if len(labels) > 12 else labels
+        text = f"{len(numbers)} of {total}: {', '.join(shown)}"
+    return text if columns["scale"] is None else f"{text}; each to unit variance"

@@ -2,6 +2,7 @@
 
 import io
 import re
+from pathlib import Path
 from urllib.parse import parse_qs
 
 import numpy as np
@@ -10,32 +11,16 @@ import starfile
 from PIL import Image
 from starlette.responses import HTMLResponse
 
-from manifactor import datasets
-from manifactor.runs.task import Task
 from manifactor.views.explorer.columns import inside
 from manifactor.views.explorer.scene import open_scene
 
-from ..conftest import TOKEN, N, running, serving
+from ..conftest import NAMES, READY, TOKEN, N, address, running, serving
 
 pytestmark = pytest.mark.browser
-READY = "body[data-ready][data-near]"
 # The second frame begins after the first was drawn.
 NEXT_FRAME = """() => new Promise(
     drawn => requestAnimationFrame(() => requestAnimationFrame(drawn))
 )"""
-
-
-@pytest.fixture
-def explorer(window, port):
-    """Opens the explorer at a view, and waits until it stands."""
-
-    def opened(view="", **options):
-        page = window(**options)
-        page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}{view}")
-        page.wait_for_selector(READY)
-        return page
-
-    return opened
 
 
 def image(page):
@@ -129,7 +114,7 @@ def test_a_lasso_selects_and_its_star_file_reads_back(explorer, scene, tmp_path)
 
 
 def test_what_is_selected_stays_vivid_where_it_lies(explorer):
-    page = explorer(view="#range=factor1~0~0.3&range=factor2~200~340")
+    page = explorer("range=factor1~0~0.3&range=factor2~200~340")
     page.wait_for_function("() => document.body.dataset.selected < 200")
     page.evaluate(NEXT_FRAME)  # the picture follows with it
     picture = page.locator(".cloud.joint .plot").screenshot()
@@ -141,7 +126,7 @@ def test_what_is_selected_stays_vivid_where_it_lies(explorer):
 
 
 def test_the_chosen_place_is_marked_and_plays_along(explorer):
-    page = explorer(view="#at=0.25,90")
+    page = explorer("at=0.25,90")
     marks = page.locator(".plot .mark")
     assert marks.count() == 4  # one on each factor, a cross in the picture of both
     before = marks.first.get_attribute("d")
@@ -171,21 +156,17 @@ def test_zoom_looks_closer_and_back(explorer):
     assert page.locator("#selected strong").count() == 0  # zoom selects nothing
 
 
-def test_a_selection_is_saved_in_the_folder_of_the_command_line(scene, window, tmp_path):
-    with serving(scene, folder=tmp_path) as port:
-        page = window()
-        page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}#range=factor1~0~0.5")
-        page.wait_for_selector(READY)
-        page.locator("#suffix").select_option(".csv")
-        page.get_by_role("button", name="Save", exact=True).click()
-        page.wait_for_selector("#saved:has-text('selection-001.csv')")
-        page.close()
-    rows = (tmp_path / "selection-001.csv").read_text().splitlines()
+def test_a_selection_is_saved_in_the_folder_of_the_command_line(explorer, scene):
+    page = explorer("range=factor1~0~0.5")
+    page.locator("#suffix").select_option(".csv")
+    page.get_by_role("button", name="Save", exact=True).click()
+    saved = page.locator("#saved:has-text('.csv')").inner_text().removeprefix("Saved: ")
+    rows = Path(saved).read_text().splitlines()
     assert len(rows) - 1 == (scene.run.places[0].coordinate <= 0.5).sum()
 
 
 def test_any_column_can_select_and_colour_and_conditions_go_one_by_one(explorer, scene):
-    page = explorer(view="#colour=particle+half+set")
+    page = explorer("colour=particle+half+set")
     assert page.locator("#high").inner_text() == "2.000"
     page.get_by_text("Select by any column").click()
     page.get_by_label("column", exact=True).select_option("factor2_confidence")
@@ -200,15 +181,18 @@ def test_any_column_can_select_and_colour_and_conditions_go_one_by_one(explorer,
     page.wait_for_selector(f"body[data-selected='{N}']")
 
 
-def test_half_a_range_selects_nothing_and_says_so(explorer):
-    page = explorer()
+def test_ranges_narrow_the_selection_and_half_a_range_selects_nothing(explorer, scene):
+    page = explorer("range=factor1~0.25~0.75")
+    line, angle = (place.displayed for place in scene.run.places)
     ends = [page.get_by_label(f"select on factor 2: {end}") for end in ("from", "to")]
-    ends[0].fill("10")
+    ends[0].fill("350")
     assert page.locator(".factor .hint").nth(1).is_visible()
-    ends[1].fill("22.5")
-    page.wait_for_selector("#selected strong")
+    ends[1].fill("10")
+    middle = (line >= 0.25) & (line <= 0.75)
+    both = middle & ((angle >= 350) | (angle <= 10))
+    page.wait_for_selector(f"body[data-selected='{both.sum()}']")
     ends[1].fill("")
-    page.wait_for_selector("#selected:has-text('All 400')")
+    page.wait_for_selector(f"body[data-selected='{middle.sum()}']")
     assert ends[1].get_attribute("aria-invalid") == "true"
 
 
@@ -237,61 +221,48 @@ def test_pictures_come_back_with_the_graphics_card(explorer):
     assert colours(page, 2) > 20
 
 
-def test_ranges_narrow_the_selection_with_exact_counts(explorer, scene):
-    page = explorer()
-    line, angle = (place.displayed for place in scene.run.places)
-    page.get_by_label("select on factor 1: from").fill("0.25")
-    page.get_by_label("select on factor 1: to").fill("0.75")
-    middle = (line >= 0.25) & (line <= 0.75)
-    page.wait_for_selector(f"body[data-selected='{middle.sum()}']")
-    page.get_by_label("select on factor 2: from").fill("350")
-    page.get_by_label("select on factor 2: to").fill("10")
-    both = middle & ((angle >= 350) | (angle <= 10))
-    page.wait_for_selector(f"body[data-selected='{both.sum()}']")
-    page.get_by_role("button", name="Download").wait_for()
-    assert selected(page) == both.sum()
-
-
 @pytest.mark.slow
-def test_a_link_restores_the_view(explorer):
-    page = explorer(view="#at=0.2,40&mode=held&colour=factor2&range=factor1~0.1~0.4")
-    page.locator(".cloud .plot > svg").nth(1).click(
-        position={"x": 20, "y": 150}
-    )  # the left of the circle
+def test_a_link_restores_the_view(explorer, window, port):
+    page = explorer("at=0.2,40&mode=held&colour=factor2&range=factor1~0.1~0.4")
+    left_of_the_circle = {"x": 20, "y": 150}
+    page.locator(".cloud .plot > svg").nth(1).click(position=left_of_the_circle)
     page.wait_for_function("() => location.hash.includes('at=0.2%2C1')")
     page.get_by_label("Box").check()
     drag(page, page.locator(".cloud.joint .plot > svg"), [(0.2, 0.1), (0.8, 0.9)])
     page.wait_for_function("() => location.hash.includes('lasso=')")
-    page.wait_for_load_state("networkidle")
-    before = (
-        selected(page),
-        image(page),
-        page.get_by_role("slider", name="factor 2").get_attribute("aria-valuenow"),
-    )
-    again = explorer(view=page.evaluate("location.hash"))
-    again.wait_for_selector(f"body[data-selected='{before[0]}']")
-    after = (
-        selected(again),
-        image(again),
-        again.get_by_role("slider", name="factor 2").get_attribute("aria-valuenow"),
-    )
-    assert after == before
+
+    def seen(page):
+        dial = page.get_by_role("slider", name="factor 2")
+        return selected(page), image(page), dial.get_attribute("aria-valuenow")
+
+    again = window()
+    again.goto(address(port, page.evaluate("location.hash")))
+    again.wait_for_selector(READY)
+    assert seen(again) == seen(page)
     assert again.get_by_label("held").is_checked()
     assert again.locator("#colour").input_value() == "factor2"
 
 
 def test_a_broken_link_shows_the_run_all_the_same(explorer):
     broken = "at=a,b&mode=x&colour=nothing&range=no~1&range=factor2~0~1000&range=constructor~0~1&page=__proto__"
-    page = explorer(
-        view=f"#{broken}&lasso=factor1~factor2~1_2&lasso=constructor~factor1~0_0,1_1,2_0&count=-3"
-    )
+    lassos = "lasso=factor1~factor2~1_2&lasso=constructor~factor1~0_0,1_1,2_0"
+    page = explorer(f"{broken}&{lassos}&count=-3")
     assert page.locator("#colour").input_value() == "factor1"
     assert page.locator("#selected").inner_text().startswith("All 400")
     assert colours(page, 2) > 20
 
 
-def test_a_narrow_dark_window_needs_no_scrolling_sideways(explorer):
-    page = explorer(width=360, height=740, scheme="dark")
+def test_a_narrow_dark_window_needs_no_scrolling_sideways_no_other_machine_and_no_token(
+    window, port
+):
+    page = window(width=360, height=740, scheme="dark")
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(address(port, "#range=factor1~0~0.5"))
+    page.wait_for_selector(READY)
+    assert page.url.startswith(f"http://127.0.0.1:{port}/#")
+    assert page.evaluate("document.cookie") == ""
+    assert 0 < selected(page) < N
     for name in ("Explore", "Spectrum", "Angles", "Evidence"):
         page.get_by_role("button", name=name).click()
         page.wait_for_selector(f"[data-shown={name.lower()}]:visible")
@@ -299,10 +270,15 @@ def test_a_narrow_dark_window_needs_no_scrolling_sideways(explorer):
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
     tests = page.locator("#evidence .wide").first
     assert tests.evaluate("box => box.scrollWidth <= box.clientWidth")
+    assert len(asked) > 10
+    own = rf"http://127\.0\.0\.1:{port}/|data:|blob:"
+    assert all(re.match(own, url) for url in asked)
+    page.reload()
+    page.wait_for_selector(READY)
 
 
 def test_spectrum_angles_and_evidence_have_their_pages(explorer, scene):
-    page = explorer(view="#page=spectrum")
+    page = explorer("page=spectrum")
     page.wait_for_selector("#spectrum circle")
     assert page.locator("#spectrum circle").count() == len(scene.fit.spectrum_.eigenvalues) - 1
     page.get_by_role("button", name="Angles").click()
@@ -315,113 +291,70 @@ def test_spectrum_angles_and_evidence_have_their_pages(explorer, scene):
     assert "passed" in tests.first.inner_text()
 
 
-def test_numbers_without_images_show_their_features(torus_run, window):
-    with serving(open_scene(torus_run)) as port:
+def test_numbers_without_images_show_their_features_by_name(named_run, window):
+    with serving(open_scene(named_run)) as port:
         page = window()
-        page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}")
+        page.goto(address(port))
         page.wait_for_selector(READY)
-        means = page.locator("#seen svg").get_attribute("aria-label")
+        drawing = page.locator("#seen svg")
+        means = drawing.get_attribute("aria-label")
+        assert all(name in means for name in NAMES)
+        assert drawing.locator("circle title").all_text_contents() == NAMES
+        below = drawing.locator("text:has(title)").all_text_contents()
+        shown = [text.removesuffix(name) for text, name in zip(below, NAMES, strict=True)]
+        assert shown == ["alpha", "beta", "a long n…", "x"]
+        assert page.locator("#samples th").all_inner_texts()[3:7] == NAMES
+        assert page.locator("#samples tbody tr").count() == 12
+        assert page.locator("#colour option").all_inner_texts()[-1] == "x"
         page.get_by_role("slider", name="factor 1").press("PageDown")
         page.wait_for_function(
             "means => document.querySelector('#seen svg').getAttribute('aria-label') !== means",
             arg=means,
         )
-        assert page.locator("#samples tbody tr").count() == 12
-        assert page.locator("#colour option").all_inner_texts()[-1] == "column 4"
         page.close()  # before the server
 
 
-def test_columns_have_their_names_wherever_they_are_shown(tmp_path, window):
-    names = ["alpha", "beta", "a long name of a column", "x"]
-    X = datasets.sample("torus", 500, random_state=0)[0]
-    table = tmp_path / "torus.csv"
-    np.savetxt(table, X, delimiter=",", header=",".join(names), comments="")
-    task = Task(table)
-    task.fit(task.read(), tmp_path / "run")
-    with serving(open_scene(tmp_path / "run")) as port:
-        page = window()
-        page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}")
-        page.wait_for_selector(READY)
-        drawing = page.locator("#seen svg")
-        assert all(name in drawing.get_attribute("aria-label") for name in names)
-        assert drawing.locator("circle title").all_text_contents() == names
-        below = drawing.locator("text:has(title)").all_text_contents()
-        shown = [text.removesuffix(name) for text, name in zip(below, names, strict=True)]
-        assert shown == ["alpha", "beta", "a long n…", "x"]
-        assert page.locator("#samples th").all_inner_texts()[3:7] == names
-        page.close()  # before the server
-
-
-@pytest.mark.parametrize("webgl", [True, False])
-def test_samples_are_drawn_with_a_graphics_card_and_without(window, port, webgl):
+def test_samples_are_drawn_without_a_graphics_card(window, port):
     page = window()
-    if not webgl:
-        page.add_init_script(
-            "const get = HTMLCanvasElement.prototype.getContext;"
-            "HTMLCanvasElement.prototype.getContext = function (kind, ...more) {"
-            " return kind === 'webgl' ? null : get.call(this, kind, ...more); }"
-        )
-    page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}")
+    page.add_init_script(
+        "const get = HTMLCanvasElement.prototype.getContext;"
+        "HTMLCanvasElement.prototype.getContext = function (kind, ...more) {"
+        " return kind === 'webgl' ? null : get.call(this, kind, ...more); }"
+    )
+    page.goto(address(port))
     page.wait_for_selector(READY)
     assert colours(page, 2) > 20
-
-
-def test_nothing_is_asked_of_other_machines(port, window):
-    page = window()
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}")
-    page.wait_for_selector(READY)
-    assert len(asked) > 10
-    assert all(re.match(rf"http://127\.0\.0\.1:{port}/|data:|blob:", address) for address in asked)
 
 
 def test_a_stopped_explorer_is_named_on_the_page(scene, browser):
     context = browser.new_context()
     page = context.new_page()
     with serving(scene) as port:
-        page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}")
+        page.goto(address(port))
         page.wait_for_selector(READY)
     page.get_by_label("place on factor 1", exact=True).fill("0.9")
     page.wait_for_selector("#problem:has-text('does not answer')")
     context.close()
 
 
-def test_the_token_is_neither_in_the_address_nor_readable_by_scripts(explorer, port):
-    page = explorer("#range=factor1~0~0.5")
-    assert page.url.startswith(f"http://127.0.0.1:{port}/#")
-    assert page.evaluate("document.cookie") == ""
-    assert 0 < selected(page) < N
-    page.reload()
-    page.wait_for_selector(READY)
-
-
-@pytest.mark.parametrize("opened_before", [True, False])
-def test_a_link_in_another_site_leads_to_the_page(browser, port, opened_before):
+def test_a_link_in_another_site_needs_the_token_once(browser, port):
     context = browser.new_context()
-    page, address = context.new_page(), f"http://127.0.0.1:{port}/"
-    link = f"{address}?token={TOKEN}#range=factor1~0~0.5"
-    if opened_before:
-        page.goto(link)
-        link = f"{address}#range=factor1~0~0.5"
-    with running(HTMLResponse(f'<a href="{link}">here</a>')) as other:
-        # Another site than 127.0.0.1, for a browser.
-        page.goto(f"http://localhost:{other}/")
-        page.get_by_text("here").click()
-        page.wait_for_selector(READY)
-    assert page.url.startswith(f"{address}#")
-    assert 0 < selected(page) < N
-    context.close()
-
-
-def test_a_link_without_the_token_is_explained_in_a_browser_that_has_none(browser, port):
-    context = browser.new_context()
-    page = context.new_page()
+    page, bare = context.new_page(), f"http://127.0.0.1:{port}/"
     asked = []
     page.on("request", lambda request: asked.append(request.url))
-    with running(HTMLResponse(f'<a href="http://127.0.0.1:{port}/">here</a>')) as other:
-        page.goto(f"http://localhost:{other}/")
-        page.get_by_text("here").click()
-        page.wait_for_selector("pre:has-text('needs the address')")
-    assert asked.count(f"http://127.0.0.1:{port}/") == 2
+
+    def follow(link):
+        with running(HTMLResponse(f'<a href="{link}">here</a>')) as other:
+            # Another site than 127.0.0.1, for a browser.
+            page.goto(f"http://localhost:{other}/")
+            page.get_by_text("here").click()
+            page.wait_for_selector(f"{READY}, pre:has-text('needs the address')")
+
+    follow(bare)
+    assert page.locator("pre").count() == 1
+    assert asked.count(bare) == 2
+    for token in (f"?token={TOKEN}", ""):
+        follow(f"{bare}{token}#range=factor1~0~0.5")
+        assert page.url.startswith(f"{bare}#")
+        assert 0 < selected(page) < N
     context.close()

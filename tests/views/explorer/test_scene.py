@@ -1,21 +1,39 @@
+"""What is drawn of a run, what lies near a place, and what is selected."""
+
 import base64
 import io
 import json
 import re
 import shutil
 from importlib import resources
+from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.path import Path as Outline
 from PIL import Image
 
 from manifactor.cryoem.files.mrc import write_volume
+from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.pictures import as_grey, each_as_grey
 from manifactor.runs.options import FitOptions
+from manifactor.runs.places import Place
 from manifactor.runs.task import Task
 from manifactor.views import plots
+from manifactor.views.explorer.columns import (
+    Column,
+    described_factor,
+    feature_columns,
+    in_polygon,
+    inside,
+    particle_columns,
+    place_columns,
+)
+from manifactor.views.explorer.neighbourhoods import reach, strata
 from manifactor.views.explorer.previews import Viewpoint, pictures
 from manifactor.views.explorer.scene import open_scene
+
+from ..conftest import NAMES
 
 
 def picture(address):
@@ -25,14 +43,8 @@ def picture(address):
 
 
 def near(scene, at, **options):
-    asked = {
-        "factor": 0,
-        "mode": "matched",
-        "count": scene.preview.count,
-        "look": Viewpoint(),
-        **options,
-    }
-    return scene.near(at, **asked)
+    asked = {"factor": 0, "mode": "matched", "count": scene.preview.count, "look": Viewpoint()}
+    return scene.near(at, **asked | options)
 
 
 def test_the_mean_image_is_that_of_the_samples_named(scene):
@@ -70,22 +82,22 @@ def test_a_run_of_numbers_shows_its_features(torus_run):
     assert "column 4" in scene.columns
 
 
-def test_columns_keep_the_names_that_a_table_gives_them(torus_run, tmp_path):
-    X = open_scene(torus_run).run.samples()
-    np.savetxt(tmp_path / "named.csv", X, delimiter=",", header="a,b,c,tilt of d", comments="")
-    task = Task(tmp_path / "named.csv", FitOptions(n_factors=2))
-    task.fit(task.read(), tmp_path / "run")
-    assert open_scene(tmp_path / "run").columns["column 4"].label == "tilt of d"
+def test_columns_keep_the_names_that_a_table_gives_them(named_run):
+    assert open_scene(named_run).columns["column 3"].label == NAMES[2]
+
+
+def changed(run, out, **entries):
+    """The scene of a copy of a run whose record has other entries."""
+    shutil.copytree(run, out)
+    record = json.loads((out / "run.json").read_text())
+    (out / "run.json").write_text(json.dumps({**record, **entries}))
+    return open_scene(out)
 
 
 def test_an_input_that_changed_after_the_fit_is_named(torus_run, tmp_path):
-    shutil.copytree(torus_run, tmp_path / "run")
-    assert open_scene(tmp_path / "run").about()["warnings"] == []
-    record = json.loads((tmp_path / "run" / "run.json").read_text())
-    (tmp_path / "run" / "run.json").write_text(
-        json.dumps({**record, "input_changed": "2020-01-01T00:00:00+00:00"})
-    )
-    (warning,) = open_scene(tmp_path / "run").about()["warnings"]
+    assert open_scene(torus_run).about()["warnings"] == []
+    scene = changed(torus_run, tmp_path / "run", input_changed="2020-01-01T00:00:00+00:00")
+    (warning,) = scene.about()["warnings"]
     assert "torus.npy was changed after the fit" in warning
 
 
@@ -108,18 +120,13 @@ def test_volumes_are_shown_by_slices(tmp_path, rng):
 
 @pytest.mark.parametrize(("field", "kind"), [("input", "nothing"), ("particles", "features")])
 def test_what_is_gone_is_named_and_the_places_stay(run, torus_run, tmp_path, field, kind):
-    shutil.copytree(run if field == "particles" else torus_run, tmp_path / "run")
-    record = json.loads((tmp_path / "run" / "run.json").read_text())
-    (tmp_path / "run" / "run.json").write_text(json.dumps({**record, field: "gone/file.star"}))
-    scene = open_scene(tmp_path / "run")
+    old = run if field == "particles" else torus_run
+    scene = changed(old, tmp_path / "run", **{field: "gone/file.star"})
     assert scene.preview.kind == kind
     assert "gone/file.star" in scene.preview.why
     assert scene.missing == ()  # said once
-    assert len(near(scene, scene_start(scene))["samples"]) == 12
-
-
-def scene_start(scene):
-    return [factor["start"] for factor in scene.about()["factors"]]
+    start = [factor["start"] for factor in scene.about()["factors"]]
+    assert len(near(scene, start)["samples"]) == 12
 
 
 def test_many_samples_are_thinned_for_drawing_and_counted_all(run, monkeypatch):
@@ -163,3 +170,169 @@ def test_thumbnails_are_shrunk_to_their_longest_side(rng, sides, shown):
     found = pictures(singles[0], singles)
     assert found["thumbnail_shape"] == shown
     assert len(base64.b64decode(found["thumbnails"])) == 3 * np.prod(shown)
+
+
+# Columns and selections.
+
+
+def test_points_in_a_polygon_are_those_that_matplotlib_finds(rng):
+    points, corners = rng.uniform(size=(5000, 2)), rng.uniform(size=(23, 2))
+    star = corners[np.argsort(np.arctan2(*(corners - 0.5).T))]
+    found = in_polygon(points, star)
+    assert 500 < found.sum() < 4500
+    assert (found == Outline(star, closed=False).contains_points(points)).all()
+
+
+def test_the_middle_of_a_pentagram_is_outside():
+    turn = np.radians(90 + 144 * np.arange(5))
+    pentagram = np.column_stack([np.cos(turn), np.sin(turn)])
+    points = np.array([[0.0, 0.0], [0.0, 0.8]])
+    assert in_polygon(points, pentagram).tolist() == [False, True]
+
+
+def test_conditions_hold_together():
+    columns = {"a": Column("a", np.arange(10.0)), "b": Column("b", np.arange(10.0)[::-1])}
+    box = {"x": "a", "y": "b", "polygon": [[1.5, -1], [8.5, -1], [8.5, 11], [1.5, 11]]}
+    found = inside(columns, [box, {"column": "b", "low": 3, "high": 20}])
+    assert np.flatnonzero(found).tolist() == [2, 3, 4, 5, 6]
+    assert inside(columns, []).all()
+
+
+def test_a_sample_without_a_number_is_in_no_range():
+    columns = {"a": Column("a", np.array([1.0, np.nan]))}
+    assert inside(columns, [{"column": "a", "low": -9, "high": 9}]).tolist() == [True, False]
+    assert columns["a"].limits() == (1.0, 1.0)
+
+
+def test_a_circle_is_drawn_round_with_confidence_outwards():
+    columns = place_columns(
+        [Place(np.radians([0.0, 90.0, 180.0]), "circle", np.array([1.0, 0.0, 0.5]))]
+    )
+    view = described_factor(columns, 1, Place(np.zeros(3), "circle"))["view"]
+    x, y = (columns[view[axis]].values for axis in "xy")
+    assert np.allclose(np.hypot(x, y), [1, 0.4, 0.7])
+    assert np.allclose(np.degrees(np.arctan2(y, x)) % 360, [0, 90, 180])
+    assert np.allclose(columns["factor1"].values, [0, 90, 180])  # shown in degrees
+
+
+@pytest.mark.parametrize(
+    ("place", "view"),
+    [
+        (Place(np.zeros(3), "interval"), ("factor2", "factor2_confidence")),
+        (Place(np.zeros((3, 3)), "other"), ("factor2_0", "factor2_1")),
+        (Place(np.zeros((3, 1)), "other"), ("factor2_0", "factor2_confidence")),
+    ],
+)
+def test_every_shape_has_columns_to_be_drawn_with(place, view):
+    columns = place_columns([place, place])
+    assert tuple(described_factor(columns, 2, place)["view"].values()) == view
+    assert set(view) <= set(columns)
+
+
+def test_what_is_the_same_for_all_particles_is_no_column():
+    microscope = {
+        "defocus_u": np.array([1e4, 2e4]),
+        "voltage": np.array([300.0, 300.0]),
+        "group": np.array(["b", "a"]),
+    }
+    found = particle_columns(Particles(Path("p.star"), np.arange(2), microscope=microscope))
+    assert list(found) == ["particle defocus u", "particle group"]
+    assert found["particle group"].values.tolist() == [1, 0]
+
+
+def test_of_a_wide_table_only_the_first_columns_are_offered(monkeypatch):
+    monkeypatch.setattr("manifactor.views.explorer.columns.MOST_FEATURES", 2)
+    samples = np.arange(12.0).reshape(3, 4)
+    found = feature_columns(samples, ["a", "b", "c", "d"])
+    assert [column.label for column in found.values()] == ["a", "b"]
+    assert list(feature_columns(samples)) == ["column 1", "column 2"]
+
+
+# Neighbourhoods.
+
+MANY = 4000
+
+
+@pytest.fixture
+def dependent(rng):
+    """An interval and a circle that depends on it."""
+    line = rng.uniform(size=MANY)
+    angle = (2 * np.pi * line + np.pi / 2 * rng.normal(size=MANY)) % (2 * np.pi)
+    return Place(line, "interval"), Place(angle, "circle")
+
+
+def spread(place, rows, weights):
+    """Weighted mean of a circle's cosine and sine."""
+    return weights @ place.features[rows]
+
+
+def test_matched_samples_are_spread_over_the_other_factor_as_all_samples_are(dependent):
+    found = strata(dependent, 0, count=240)
+    everywhere = dependent[1].features.mean(axis=0)
+    for where in (0.1, 0.5, 0.9):
+        rows, weights, _ = found.near([[where], [0]], 240)
+        nearest = np.argsort(np.abs(dependent[0].coordinate - where))[:240]
+        even = np.linalg.norm(spread(dependent[1], rows, weights) - everywhere)
+        uneven = np.linalg.norm(spread(dependent[1], nearest, np.full(240, 1 / 240)) - everywhere)
+        assert even < 0.1 < 0.2 < uneven
+        assert weights.sum() == pytest.approx(1)
+        assert len(set(rows.tolist())) == len(rows)
+
+
+def test_held_samples_are_near_on_all_factors_across_0_too(dependent):
+    at = [[0.5], [359.0]]
+    rows, weights, reached = strata(dependent, None, count=50).near(at, 50)
+    assert len(rows) == 50
+    assert np.allclose(weights, 1 / 50)
+    assert reached[0] < 0.12
+    assert reached[1] < 40
+    assert (dependent[1].displayed[rows] < 180).any()
+    assert (dependent[1].displayed[rows] > 180).any()
+
+
+def test_the_nearest_sample_comes_first(dependent):
+    rows, *_ = strata(dependent, 0, count=100).near([[0.3], [0]], 100)
+    away = np.abs(dependent[0].coordinate - 0.3)
+    assert away[rows[0]] == away.min()
+    assert (np.diff(away[rows]) >= 0).all()
+
+
+def test_one_factor_alone_is_matched_with_nothing(rng):
+    line = (Place(rng.uniform(size=300), "interval"),)
+    rows, weights, _ = strata(line, 0, count=20).near([[0.5]], 20)
+    assert set(rows) == set(np.argsort(np.abs(line[0].coordinate - 0.5))[:20])
+    assert np.allclose(weights, 1 / 20)
+    # More samples than there are gives all of them.
+    rows, weights, _ = strata(line * 2, 0, count=900).near([[0.5], [0.5]], 900)
+    assert sorted(rows) == list(range(300))
+    assert weights.sum() == pytest.approx(1)
+
+
+def test_a_surface_is_searched_in_all_its_dimensions(rng):
+    surface = (Place(rng.normal(size=(500, 3)), "other"), Place(rng.uniform(size=500), "interval"))
+    at = [surface[0].coordinate[7].tolist(), [0.5]]
+    rows, *_ = strata(surface, 0, count=10).near(at, 10)
+    assert rows[0] == 7
+
+
+def test_unequal_parts_of_the_other_factors_count_by_their_size(rng):
+    line = rng.uniform(size=20_000)
+    close = np.clip(line + 0.1 * rng.normal(size=len(line)), 0, 1)
+    places = (
+        Place(rng.uniform(size=len(line)), "interval"),
+        Place(line, "interval"),
+        Place(close, "interval"),
+    )
+    rows, weights, *_ = strata(places, 0, count=2000).near([[0.5]] * 3, 2000)
+    apart = np.abs(line - close)
+    assert weights.sum() == pytest.approx(1)
+    assert weights @ apart[rows] == pytest.approx(apart.mean(), rel=0.05)
+
+
+def test_nine_in_ten_samples_lie_within_reach():
+    line = Place(np.arange(101) / 100, "interval")
+    assert reach(line, [0.0], np.arange(101)) == pytest.approx(0.9)
+    ring = Place(np.radians(np.arange(0.0, 360.0)), "circle")
+    assert reach(ring, [350.0], np.array([340, 0, 10])) == pytest.approx(18)
+    rows, *_ = strata([ring], None, count=1).near([[271.0]], 1)
+    assert rows.tolist() == [271]  # degrees are found in radians

@@ -1,6 +1,6 @@
 """Everything known about every sample as named columns, and selections in them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,7 @@ from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.cryoem.files.particles import Particles
 from manifactor.runs.places import Place, in_range
 from manifactor.runs.run import Run
-from manifactor.views.explorer.molecule import MoleculePreview
-from manifactor.views.explorer.previews import FeaturePreview, Preview
+from manifactor.views.explorer.previews import FeaturePreview, MoleculePreview, Preview
 
 # Radius at which a circle's samples of no confidence are drawn; those of full confidence have 1.
 # The hole shows that it is a circle.
@@ -43,66 +42,77 @@ class Column:
             return 0.0, 1.0
         return float(finite.min()), float(finite.max())
 
+    def described(self) -> dict:
+        """Return what the page needs to list the column."""
+        low, high = self.limits()
+        own = {"label": self.label, "group": self.group, "cyclic": self.cyclic}
+        return {**own, "low": low, "high": high}
+
 
 def place_columns(places: Sequence[Place]) -> dict[str, Column]:
     """Return places on every factor, how sure they are, and where to draw them."""
     columns: dict[str, Column] = {}
     for number, place in enumerate(places, start=1):
-        columns |= _columns_of_factor(number, place)
+        name, label = f"factor{number}", f"factor {number}"
+        values, circle = place.displayed, place.topology == "circle"
+        if values.ndim == 1:
+            columns[name] = Column(label, values, "places", cyclic=circle)
+        else:
+            for axis, column in enumerate(values.T):
+                text = f"{label}, axis {axis + 1}"
+                columns[f"{name}_{axis}"] = Column(text, column, "places")
+        confidence = np.ones(len(place)) if place.confidence is None else place.confidence
+        sure = Column(f"confidence on {label}", confidence, "confidence")
+        columns[f"{name}_confidence"] = sure
+        spread = place.displayed_deviation
+        if spread is not None:
+            columns[f"{name}_deviation"] = Column(f"deviation on {label}", spread, "deviation")
+        if circle:
+            # Beside the angle: a picture of a circle must not be cut open at 0 degrees.
+            radius = INNER_RADIUS + (1 - INNER_RADIUS) * confidence
+            for letter, column in zip("xy", place.features.T, strict=True):
+                columns[f"{name}_{letter}"] = Column("", radius * column)
     return columns
 
 
-def _columns_of_factor(number: int, place: Place) -> dict[str, Column]:
-    name, label = f"factor{number}", f"factor {number}"
-    values, circle = place.displayed, place.topology == "circle"
-    if values.ndim > 1:
-        columns = {
-            f"{name}_{axis}": Column(f"{label}, axis {axis + 1}", column, "places")
-            for axis, column in enumerate(values.T)
-        }
-    else:
-        columns = {name: Column(label, values, "places", cyclic=circle)}
-    confidence = place.confidence
-    if confidence is None:
-        confidence = np.ones(len(place))
-    sure = Column(f"confidence on {label}", confidence, "confidence")
-    columns[f"{name}_confidence"] = sure
-    if place.displayed_deviation is not None:
-        columns[f"{name}_deviation"] = Column(
-            f"deviation on {label}", place.displayed_deviation, "deviation"
-        )
-    if circle:
-        # Beside the angle: a picture of a circle must not be cut open at 0 degrees.
-        radius = INNER_RADIUS + (1 - INNER_RADIUS) * confidence
-        x, y = (radius[:, None] * place.features).T
-        columns[f"{name}_x"] = Column("", x)
-        columns[f"{name}_y"] = Column("", y)
-    return columns
+def described_factor(columns: Mapping[str, Column], number: int, place: Place) -> dict:
+    """Return what the page needs to draw a factor, counted from 1, and to move along it.
 
-
-def view_of(number: int, place: Place) -> tuple[str, str]:
-    """Return the columns that a factor, counted from 1, is drawn with."""
+    It starts in the middle; at a sample where a surface may have none there.
+    """
     name = f"factor{number}"
-    if place.topology == "circle":
-        return f"{name}_x", f"{name}_y"
-    if place.topology == "interval":
-        return name, f"{name}_confidence"
-    if place.coordinate.shape[1] == 1:
-        return f"{name}_0", f"{name}_confidence"
-    return f"{name}_0", f"{name}_1"
+    own = [
+        each
+        for each, column in columns.items()
+        if column.group == "places" and each.split("_")[0] == name
+    ]
+    circle = place.topology == "circle"
+    # Points that are drawn may have columns which no list offers.
+    x, y, *_ = [f"{name}_x", f"{name}_y"] if circle else [*own, f"{name}_confidence"]
+    if place.coordinate.ndim == 1:
+        # The whole range, not that of the samples: places between them exist.
+        high = 360 if circle else 1
+        limits, start = [[0, high]], [high / 2]
+    else:
+        ends = place.coordinate.min(axis=0), place.coordinate.max(axis=0)
+        limits, start = np.transpose(ends).tolist(), place.coordinate[0].tolist()
+    return {
+        "topology": place.topology,
+        "columns": own,
+        "view": {"x": x, "y": y},
+        "limits": limits,
+        "start": start,
+    }
 
 
 def particle_columns(particles: Particles) -> dict[str, Column]:
     """Return properties of particles that are not the same for all."""
     known: dict[str, np.ndarray] = {}
-    if particles.angles is not None:
-        angles = ("rot", "tilt", "psi")
-        known |= dict(zip(angles, particles.angles.T, strict=True))
-    if particles.shift is not None:
-        shifts = ("shift x", "shift y")
-        known |= dict(zip(shifts, particles.shift.T, strict=True))
-    for name, values in particles.microscope.items():
-        known[name.replace("_", " ")] = values
+    poses = {("rot", "tilt", "psi"): particles.angles, ("shift x", "shift y"): particles.shift}
+    for names, pose in poses.items():
+        if pose is not None:
+            known |= dict(zip(names, pose.T, strict=True))
+    known |= {name.replace("_", " "): values for name, values in particles.microscope.items()}
     numbers = {name: _numbers(values) for name, values in known.items()}
     return {
         f"particle {name}": Column(name, values, "particles")
@@ -114,10 +124,10 @@ def particle_columns(particles: Particles) -> dict[str, Column]:
 
 def _numbers(values: np.ndarray) -> np.ndarray:
     """Return the values as numbers: words by their place in alphabetical order."""
-    if values.dtype.kind in "fiub":
-        return values.astype(float)
-    # Enough to colour by, and to select one word by a range.
-    return np.unique(values, return_inverse=True)[1].astype(float)
+    if values.dtype.kind not in "fiub":
+        # Enough to colour by, and to select one word by a range.
+        values = np.unique(values, return_inverse=True)[1]
+    return values.astype(float)
 
 
 def feature_columns(samples: np.ndarray, names: Sequence[str] = ()) -> dict[str, Column]:
@@ -151,32 +161,26 @@ def inside(columns: Mapping[str, Column], conditions: Sequence[Mapping]) -> np.n
 
 
 def _in_lasso(columns: Mapping[str, Column], condition: Mapping) -> np.ndarray:
-    x = columns[condition["x"]].values
-    y = columns[condition["y"]].values
+    points = np.column_stack([columns[condition[axis]].values for axis in "xy"])
     polygon = np.asarray(condition["polygon"], dtype=float)
-    left, bottom = polygon.min(axis=0)
-    right, top = polygon.max(axis=0)
     # Most samples lie outside the polygon's box, where no edge need be looked at.
-    across = (x >= left) & (x <= right)
-    upwards = (y >= bottom) & (y <= top)
-    near = np.flatnonzero(across & upwards)
-    met = np.zeros(len(x), dtype=bool)
-    met[near] = in_polygon(x[near], y[near], polygon)
+    met = ((points >= polygon.min(axis=0)) & (points <= polygon.max(axis=0))).all(axis=1)
+    met[met] = in_polygon(points[met], polygon)
     return met
 
 
-def in_polygon(x: np.ndarray, y: np.ndarray, polygon: np.ndarray) -> np.ndarray:
-    """Return which points lie in a closed polygon, (m, 2).
+def in_polygon(points: np.ndarray, polygon: np.ndarray) -> np.ndarray:
+    """Return which points, (n, 2), lie in a closed polygon, (m, 2).
 
     These are the points from which a ray crosses the edges an odd number of times.
 
     >>> square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
-    >>> in_polygon(np.array([0.5, 1.5]), np.array([0.5, 0.5]), square).tolist()
+    >>> in_polygon(np.array([[0.5, 0.5], [1.5, 0.5]]), square).tolist()
     [True, False]
     """
     # In order of height, an edge is compared with the points of its own height only.
-    order = np.argsort(y, kind="stable")
-    x, y = x[order], y[order]
+    order = np.argsort(points[:, 1], kind="stable")
+    x, y = points[order].T
     crossed = np.zeros(len(x), dtype=bool)
     following = np.roll(polygon, -1, axis=0)
     for (x1, y1), (x2, y2) in zip(polygon, following, strict=True):
@@ -199,10 +203,14 @@ def run_columns(run: Run, preview: Preview) -> tuple[dict[str, Column], tuple[st
     """Return places, particles and input as columns, and sentences on what is missing."""
     columns = place_columns(run.places)
     missing = []
-    sources = {
-        "particles": lambda: _of_particles(run),
-        "the input": lambda: _of_input(run, preview),
-    }
+    sources: dict[str, Callable[[], dict[str, Column]]] = {}
+    if "particles" in run.record:
+        sources["particles"] = lambda: particle_columns(run.particles)
+    # The numbers that were fitted: images have too many pixels to list.
+    if isinstance(preview, FeaturePreview):
+        sources["the input"] = lambda: feature_columns(preview.samples, run.column_names)
+    elif isinstance(preview, MoleculePreview) and not is_of_all_views(run.record):
+        sources["the input"] = lambda: feature_columns(run.samples(), run.column_names)
     for name, read in sources.items():
         try:
             columns |= read()
@@ -211,18 +219,3 @@ def run_columns(run: Run, preview: Preview) -> tuple[dict[str, Column], tuple[st
             if problem not in preview.why:
                 missing.append(f"There are no columns of {name}: {problem}")
     return columns, tuple(missing)
-
-
-def _of_particles(run: Run) -> dict[str, Column]:
-    return particle_columns(run.particles) if "particles" in run.record else {}
-
-
-def _of_input(run: Run, preview: Preview) -> dict[str, Column]:
-    """Return the numbers that were fitted: images have too many pixels to list."""
-    if isinstance(preview, FeaturePreview):
-        samples = preview.samples
-    elif isinstance(preview, MoleculePreview) and not is_of_all_views(run.record):
-        samples = run.samples()
-    else:
-        return {}
-    return feature_columns(samples, run.column_names)

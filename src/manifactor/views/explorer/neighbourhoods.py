@@ -15,17 +15,24 @@ from manifactor.runs.places import Place
 class Strata:
     """Samples in cells, each searched by itself, so that every cell is represented."""
 
-    trees: tuple[cKDTree, ...]  # of the features of each cell's samples
-    rows: tuple[np.ndarray, ...]  # these samples
-    unit: np.ndarray  # (d,): what the features were divided by
+    places: Sequence[Place]  # on all factors
+    factors: Sequence[int]  # those on which samples are searched
+    units: Sequence[float]  # what the features of each factor are divided by
+    rows: Sequence[np.ndarray]  # the samples of each cell
+    trees: Sequence[cKDTree]  # of their features
 
-    def nearest(self, point: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return about `count` samples near a point, the nearest first, and weights.
+    def near(
+        self, at: Sequence[Sequence[float]], count: int
+    ) -> tuple[np.ndarray, np.ndarray, dict[int, float]]:
+        """Return about `count` samples near a place, the nearest first, and their weights.
 
-        Each cell gives as many samples as any other, at least one, and has a weight in proportion
-        to its size.
+        Then, by factor that is searched, how far they reach. Each cell gives as many samples as any
+        other, at least one, and has a weight in proportion to its size.
         """
-        point = point / self.unit
+        features = [
+            _single(self.places[f], at[f]).features[0] / self.units[f] for f in self.factors
+        ]
+        point = np.concatenate(features)
         each = ceil_div(count, len(self.trees))
         total = sum(map(len, self.rows))
         rows, weights, distances = [], [], []
@@ -35,76 +42,38 @@ class Strata:
             distance, found = tree.query(point, k=ranks)
             rows.append(own[found])
             distances.append(distance)
-            weight = len(own) / (total * len(found))
-            weights.append(np.full(len(found), weight))
+            weights.append(np.full(len(found), len(own) / (total * len(found))))
         # The page shows the first of them as the nearest samples.
         order = np.argsort(np.concatenate(distances), kind="stable")
-        return np.concatenate(rows)[order], np.concatenate(weights)[order]
+        nearest = np.concatenate(rows)[order]
+        # Matched samples are spread over the other factors: no reach to tell.
+        reached = {f: reach(self.places[f], at[f], nearest) for f in self.factors}
+        return nearest, np.concatenate(weights)[order], reached
 
 
-def strata(features: np.ndarray, unit: np.ndarray, cell: np.ndarray) -> Strata:
-    """Return strata of samples by features, (n, d), units, (d,), and cells, (n,)."""
-    order = np.argsort(cell, kind="stable")
-    next_cell = np.flatnonzero(np.diff(cell[order])) + 1
-    rows = tuple(np.split(order, next_cell))
-    scaled = [features[own] / unit for own in rows]
-    # A balanced tree takes longer to build than all searches together.
-    trees = [cKDTree(each, balanced_tree=False) for each in scaled]
-    return Strata(tuple(trees), rows, unit)
-
-
-def matched(places: Sequence[Place], factor: int, *, count: int) -> Strata:
+def strata(places: Sequence[Place], factor: int | None, *, count: int) -> Strata:
     """Return samples by their place on one factor, in cells of the others.
 
     The nearest of every cell together are near on the factor and spread over the others as all
     samples are. What changes along the factor is then the factor's own, even where the factors
-    depend on each other.
+    depend on each other. Without a factor, samples are searched by their places on all at once, and
+    nothing is left to match.
     """
-    others = [place for i, place in enumerate(places) if i != factor]
-    n_samples = len(places[factor])
-    cell = joint_cells(others, smallest=count, n_samples=n_samples)
-    features = places[factor].features
-    # One factor has one unit.
-    return strata(features, np.ones(features.shape[1]), cell)
-
-
-def held(places: Sequence[Place]) -> Strata:
-    """Return samples by their places on all factors at once.
-
-    Each factor is in units of its standard deviation.
-    """
+    numbers = range(len(places))
+    factors = numbers if factor is None else [factor]
+    others = [places[f] for f in numbers if f not in factors]
+    cell = joint_cells(others, smallest=count, n_samples=len(places[0]))
+    order = np.argsort(cell, kind="stable")
+    next_cell = np.flatnonzero(np.diff(cell[order])) + 1
+    rows = np.split(order, next_cell)
     features = [place.features for place in places]
-    units = [_unit(each) for each in features]
-    # All factors are held: nothing is left to match.
-    one_cell = np.zeros(len(features[0]), dtype=int)
-    return strata(np.hstack(features), np.concatenate(units), one_cell)
-
-
-def _unit(features: np.ndarray) -> np.ndarray:
-    """Return one unit for all columns of a factor, (d,), so that its shape is kept."""
-    spread = features.std(axis=0).max()
-    # A constant coordinate has no spread to divide by.
-    return np.full(features.shape[1], spread or 1.0)
-
-
-def near(
-    strata: Strata,
-    places: Sequence[Place],
-    at: Sequence[Sequence[float]],
-    *,
-    factor: int | None,
-    count: int,
-) -> tuple[np.ndarray, np.ndarray, dict[int, float]]:
-    """Return about `count` samples near a place, the nearest first, and their weights.
-
-    Then, by factor, how far they reach. The strata are `matched` on a factor, or `held` (None).
-    """
-    features = [_single(*pair).features[0] for pair in zip(places, at, strict=True)]
-    point = np.concatenate(features) if factor is None else features[factor]
-    rows, weights = strata.nearest(point, count)
-    # Matched samples are spread over the other factors: no reach to tell.
-    measured = range(len(at)) if factor is None else [factor]
-    return rows, weights, {f: reach(places[f], at[f], rows) for f in measured}
+    # One unit for all columns of a factor, so that its shape is kept. A constant coordinate has no
+    # spread to divide by.
+    units = [each.std(axis=0).max() or 1.0 for each in features]
+    scaled = np.hstack([features[f] / units[f] for f in factors])
+    # A balanced tree takes longer to build than all searches together.
+    trees = [cKDTree(scaled[own], balanced_tree=False) for own in rows]
+    return Strata(places, factors, units, rows, trees)
 
 
 def reach(place: Place, at: Sequence[float], rows: np.ndarray) -> float:

@@ -13,7 +13,7 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from html import escape
 from importlib import resources
 from itertools import count
@@ -26,8 +26,8 @@ import numpy as np
 import uvicorn
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 from starlette.applications import Starlette
-from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import (
@@ -96,7 +96,7 @@ class NearRequest(ExplorerRequest):
 
     def arguments(self, scene: RunScene) -> dict:
         """Return the arguments of `RunScene.near`, all of them hashable."""
-        limits = [found["limits"] for found in scene.extents]
+        limits = [factor["limits"] for factor in scene.factors]
         count = scene.preview.count if self.count is None else self.count
         if list(map(len, self.at)) != list(map(len, limits)):
             raise ValueError(
@@ -106,19 +106,20 @@ class NearRequest(ExplorerRequest):
             raise ValueError(f"`factor` must be below {len(limits)}; got {self.factor}.")
         if not 1 <= count <= scene.most_averaged:
             raise ValueError(f"`count` must lie in [1, {scene.most_averaged}]; got {count}.")
-        sources = getattr(scene.preview, "sources", {})
-        source = next(iter(sources), "") if self.source is None or not sources else self.source
+        source, sources = "", scene.preview.sources
         if sources:
+            source = next(iter(sources)) if self.source is None else self.source
             _require_known("source", source, sources)
         rot, tilt = self.view
         # Numbers outside are moved to the limit: rounding in a link may move one just outside, and
         # the link may be of an earlier run, whose factor reached further.
         view = (rot % 360, min(max(tilt, 0.0), 180.0))
+        at = [
+            np.clip(values, *np.transpose(ends)).tolist()
+            for values, ends in zip(self.at, limits, strict=True)
+        ]
         return {
-            "at": tuple(
-                tuple(min(max(value, low), high) for value, (low, high) in zip(*pair, strict=True))
-                for pair in zip(self.at, limits, strict=True)
-            ),
+            "at": tuple(map(tuple, at)),
             "factor": self.factor,
             "mode": self.mode,
             "count": count,
@@ -142,17 +143,15 @@ class LassoCondition(ExplorerRequest):
     polygon: list[tuple[Number, Number]] = Field(min_length=3, max_length=MOST_CORNERS)
 
 
-def _kind(condition: dict) -> str:
-    return "lasso" if isinstance(condition, dict) and "polygon" in condition else "range"
-
-
 class SelectRequest(ExplorerRequest):
     """Conditions that samples meet, and the kind of file to write them to."""
 
     conditions: list[
         Annotated[
             Annotated[RangeCondition, Tag("range")] | Annotated[LassoCondition, Tag("lasso")],
-            Discriminator(_kind),
+            Discriminator(
+                lambda it: "lasso" if isinstance(it, dict) and "polygon" in it else "range"
+            ),
         ]
     ] = Field(max_length=50)
     suffix: str = ""
@@ -193,92 +192,83 @@ def _require_known(name: str, value: str, choices) -> None:
 def application(scene: RunScene, token: str, *, folder: Path | None = None) -> Starlette:
     """Return the ASGI application of a scene."""
     files = page_files()
-    routes = [Route(address, _constant(*file)) for address, file in files.items()]
-    routes.append(Route("/api/column/{name}", _column(scene)))
-    reads: dict[str, Callable[[], dict]] = {
-        "about": lambda: {**scene.about(), "saves": folder is not None},
-        "spectrum": scene.spectrum,
-        "angles": scene.angles,
-        "evidence": scene.evidence,
-    }
-    for name, read in reads.items():
-        routes.append(Route(f"/api/{name}", _made_once(read)))
+    routes = [Route(address, file, methods=["GET"]) for address, file in files.items()]
+    for name, read in _reads(scene, folder).items():
+        routes.append(Route(f"/api/{name}", read))
     for name, (model, answer) in _answers(scene, folder).items():
         routes.append(Route(f"/api/{name}", _posted(model, answer), methods=["POST"]))
     # Scripts and styles are the same for every run: they hold no secrets.
     public = files.keys() - {"/"}
+
+    async def guarded(request: Request, call_next: Callable) -> Response:
+        """Answer requests of the page and of the token's holder only."""
+        path = request.url.path
+        problem = _refusal(request, None if path in public else token)
+        if problem is not None:
+            answer = _refused(request, problem)
+        elif path == "/" and "token" in request.query_params:
+            answer = _entrance(request, token)
+        else:
+            answer = await call_next(request)
+        answer.headers.update(HEADERS)
+        return answer
+
     return Starlette(
         routes=routes,
         middleware=[
             # The Host gives away a site that took the address of this machine (DNS rebinding).
             Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"]),
-            Middleware(Guard, token=token, public=public),
+            Middleware(BaseHTTPMiddleware, dispatch=guarded),
         ],
         exception_handlers={Exception: _failed},
     )
 
 
-def page_files() -> dict[str, tuple[bytes, str]]:
-    """Return the files of the page by address: bytes and media types."""
-    # Shared with the report, so that tables of both look alike.
+def page_files() -> dict[str, Response]:
+    """Return the files of the page by address."""
     views = resources.files("manifactor.views")
-    tables = views.joinpath("templates", "tables.css").read_bytes()
-    files = {"/tables.css": (tables, MEDIA_TYPES[".css"])}
-    folder = views.joinpath("explorer", "page")
-    for file in folder.iterdir():
-        media_type = MEDIA_TYPES.get(Path(file.name).suffix)
-        if media_type is not None:
-            address = "/" if file.name == "index.html" else f"/{file.name}"
-            files[address] = file.read_bytes(), media_type
-    return files
+    # Shared with the report, so that tables of both look alike.
+    tables = views.joinpath("templates", "tables.css")
+    return {
+        "/" if file.name == "index.html" else f"/{file.name}": Response(
+            file.read_bytes(), media_type=MEDIA_TYPES[Path(file.name).suffix]
+        )
+        for file in [tables, *views.joinpath("explorer", "page").iterdir()]
+        if Path(file.name).suffix in MEDIA_TYPES
+    }
 
 
-def _constant(content: bytes, media_type: str) -> Callable:
-    async def answer(request: Request) -> Response:
-        return Response(content, media_type=media_type)
+def _reads(scene: RunScene, folder: Path | None) -> dict[str, Callable]:
+    """Return what answers each GET request, by name."""
 
-    return answer
+    def column(request: Request) -> Response:
+        found = scene.columns.get(request.path_params["name"])
+        if found is None:
+            return JSONResponse({"error": "the run has no column of that name."}, 404)
+        # The byte order and precision of a Float32Array.
+        values = np.asarray(found.values[scene.shown], dtype="<f4")
+        return Response(values.tobytes(), media_type=BYTES)
+
+    return {
+        "about": _made_once(lambda: {**scene.about(), "saves": folder is not None}),
+        "spectrum": _made_once(scene.spectrum),
+        "angles": _made_once(scene.angles),
+        "evidence": _made_once(scene.evidence),
+        "column/{name}": column,
+    }
 
 
 def _made_once(make: Callable[[], dict]) -> Callable:
-    content = lru_cache(maxsize=1)(lambda: JSONResponse(make()).body)
-
+    answer = cache(lambda: JSONResponse(make()))
     # Not a coroutine, so that it runs in a thread of its own.
-    def answer(request: Request) -> Response:
-        return Response(content(), media_type="application/json")
-
-    return answer
-
-
-def _column(scene: RunScene) -> Callable:
-    def answer(request: Request) -> Response:
-        column = scene.columns.get(request.path_params["name"])
-        if column is None:
-            return JSONResponse({"error": "the run has no column of that name."}, 404)
-        # The byte order and precision of a Float32Array.
-        values = np.asarray(column.values[scene.shown], dtype="<f4")
-        return Response(values.tobytes(), media_type=BYTES)
-
-    return answer
+    return lambda request: answer()
 
 
 def _answers(scene: RunScene, folder: Path | None) -> dict[str, tuple[type[BaseModel], Callable]]:
     """Return the model of each POST request and what answers it, by name."""
-
     # Whoever opens a page asks for the same first answer. With images of 512 pixels, an answer has
     # half a megabyte.
-    @lru_cache(maxsize=32)
-    def near_place(**place) -> bytes | memoryview:
-        return JSONResponse(scene.near(**place)).body
-
-    def near(asked: NearRequest) -> Response:
-        return Response(near_place(**asked.arguments(scene)), media_type="application/json")
-
-    def select(asked: SelectRequest) -> Response:
-        return JSONResponse(scene.selected(asked.checked(scene)))
-
-    def export(asked: SelectRequest) -> Response:
-        return Response(asked.exported(scene), media_type=BYTES)
+    near = lru_cache(maxsize=32)(lambda **place: JSONResponse(scene.near(**place)))
 
     def save(asked: SelectRequest) -> Response:
         if folder is None:
@@ -288,9 +278,9 @@ def _answers(scene: RunScene, folder: Path | None) -> dict[str, tuple[type[BaseM
         return JSONResponse({"saved": str(folder.resolve() / path.name)})
 
     return {
-        "near": (NearRequest, near),
-        "select": (SelectRequest, select),
-        "export": (SelectRequest, export),
+        "near": (NearRequest, lambda asked: near(**asked.arguments(scene))),
+        "select": (SelectRequest, lambda asked: JSONResponse(scene.selected(asked.checked(scene)))),
+        "export": (SelectRequest, lambda asked: Response(asked.exported(scene), media_type=BYTES)),
         "save": (SelectRequest, save),
     }
 
@@ -363,32 +353,6 @@ def save_new(folder: Path, suffix: str, content: bytes) -> Path:
 
 
 # Access.
-
-
-class Guard:
-    """ASGI middleware that answers requests of the page and of the token's holder only."""
-
-    def __init__(self, app: Callable, token: str, public: set[str]) -> None:
-        """Pass what is permitted on to an application; public paths need no token."""
-        self.app, self.token, self.public = app, token, public
-
-    async def __call__(self, scope, receive, send) -> None:
-        """Answer one request."""
-        request = Request(scope)
-        path = request.url.path
-        problem = _refusal(request, None if path in self.public else self.token)
-        answer = self.app
-        if problem is not None:
-            answer = _refused(request, problem)
-        elif path == "/" and "token" in request.query_params:
-            answer = _entrance(request, self.token)
-
-        async def fenced(message):
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
-            await send(message)
-
-        await answer(scope, receive, fenced)
 
 
 def _refusal(request: Request, token: str | None) -> str | None:
@@ -515,8 +479,6 @@ def serve(app: Callable, bound: socket.socket) -> None:
         web_server(app).run(sockets=[bound])
 
 
-def warm_up(scene: RunScene) -> Thread:
-    """Start and return a thread that builds what the first move of a slider needs."""
-    thread = Thread(target=lambda: scene.strata, daemon=True)
-    thread.start()
-    return thread
+def warm_up(scene: RunScene) -> None:
+    """Start a thread that builds what the first move of a slider needs."""
+    Thread(target=lambda: scene.strata, daemon=True).start()

@@ -1,0 +1,212 @@
+"""What a reproduction leaves in its folder: numbers, pictures, one page; and how it is computed."""
+
+import io
+import json
+import signal
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from manifactor._support.threads import interrupts_held
+from manifactor._support.workers import Here
+from manifactor.views import plots
+from studies.paper import recipes
+from studies.paper.finding import Job
+from studies.paper.lab import COMPARED, Lab
+from studies.paper.page import as_html, as_markdown
+from studies.paper.recipes import RECIPES, chosen, reproduce
+from studies.paper.section import Settings
+
+from ..views.conftest import Reader
+from .conftest import Small
+
+# Few pixels, and labels that overlap, show that a figure is neither empty nor black. To
+# fit the labels in takes longer than to draw them.
+COARSE = plots.PlotSettings(resolution=40)
+
+
+def coarse(made):
+    """Draws the first figure to both files, those of other recipes to a .png file, and no further ones."""
+    sections = [made(name) for name in RECIPES]
+    first, *others = [section.pictures[0].figure for section in sections if section.pictures]
+    files = {".pdf": b"%PDF"}
+
+    def picture(figure):
+        figure.set_layout_engine("none")
+        if figure is first:
+            files.update(plots.picture(figure, settings=COARSE))
+        elif figure in others:
+            pixels = io.BytesIO()
+            figure.savefig(pixels, format="png", dpi=COARSE.resolution)
+            files[".png"] = pixels.getvalue()
+        return files
+
+    return picture
+
+
+def sections(folder):
+    return json.loads((folder / "numbers.json").read_text())["sections"]
+
+
+@pytest.mark.slow
+def test_a_quick_run_of_everything_leaves_numbers_figures_and_one_page(tmp_path, made, monkeypatch):
+    stand_ins = {name: partial(lambda name, *_: made(name), name) for name in RECIPES}
+    monkeypatch.setattr(recipes, "RECIPES", stand_ins)
+    monkeypatch.setattr(recipes, "picture", coarse(made))
+    folder = tmp_path / "reproduction"
+    settings = Settings(quick=True)
+    assert list(dict(reproduce([], folder, settings, workers=Here()))) == list(RECIPES)
+    every_recipe_left_numbers_and_every_figure_two_files(folder)
+    the_page_holds_its_pictures_and_all_its_links_lead_somewhere(folder)
+    the_page_in_markdown_shows_the_same(folder)
+    what_the_folder_holds_is_kept_and_other_settings_do_not_mix(folder)
+
+
+def every_recipe_left_numbers_and_every_figure_two_files(folder):
+    found = sections(folder)
+    assert list(found) == list(RECIPES)
+    for name, section in found.items():
+        assert section["numbers"], name
+        assert section["pictures"] or section["tables"], name
+        for picture in section["pictures"]:
+            assert (folder / f"{picture['name']}.pdf").read_bytes().startswith(b"%PDF")
+            image = Image.open(folder / f"{picture['name']}.png").convert("L")
+            dark = (np.asarray(image) < 250).mean()
+            # Neither empty nor black.
+            assert 0.005 < dark < 0.9, picture["name"]
+            assert len(picture["caption"]) > 80
+
+
+def the_page_holds_its_pictures_and_all_its_links_lead_somewhere(folder):
+    reader = Reader((folder / "index.html").read_text())
+    images = [attributes for tag, attributes in reader.elements if tag == "img"]
+    drawn = [section["pictures"] for section in sections(folder).values()]
+    assert len(images) == sum(map(len, drawn))
+    assert all(image["src"].startswith("data:image/png;base64,") for image in images)
+    assert all(image["alt"] for image in images)
+    for link in reader.values("href"):
+        assert link[1:] in reader.values("id") if link[0] == "#" else (folder / link).is_file()
+
+
+def the_page_in_markdown_shows_the_same(folder):
+    text = (folder / "index.md").read_text()
+    for section in sections(folder).values():
+        assert section["title"] in text
+        for picture in section["pictures"]:
+            assert f"]({picture['name']}.png)" in text
+    assert "a quick run on few samples" in text
+
+
+def what_the_folder_holds_is_kept_and_other_settings_do_not_mix(folder):
+    before = (folder / "numbers.json").read_bytes()
+    assert list(reproduce(["fig1"], folder, Settings(quick=True))) == [("fig1", None)]
+    with pytest.raises(ValueError, match="other settings"):
+        list(reproduce(["fig1"], folder, Settings(quick=True, seed=1)))
+    assert (folder / "numbers.json").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(recipes, "picture", lambda figure: {".pdf": b"%PDF", ".png": b"PNG"})
+    runs = []
+    for name, seed in (("one", 0), ("two", 0), ("three", 1)):
+        list(reproduce(["fig1"], tmp_path / name, Small(True, seed), workers=Here()))
+        runs.append(sections(tmp_path / name)["fig1"]["numbers"])
+    assert runs[0] == runs[1] != runs[2]
+
+
+def test_recipes_are_chosen_by_name_in_their_own_order():
+    assert chosen(["all", "fig2"]) == chosen([]) == list(RECIPES)
+    assert chosen(["fig3", "fig1", "fig3"]) == ["fig1", "fig3"]
+    with pytest.raises(ValueError, match="fig99"):
+        chosen(["fig99"])
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "numbers.json").write_text("{}")
+    with pytest.raises(ValueError, match="new, empty, or hold"):
+        list(reproduce(["fig1"], tmp_path, Settings(quick=True)))
+    assert (tmp_path / "numbers.json").read_text() == "{}"
+
+
+# The page.
+
+TABLE = {"caption": "Seconds.", "header": ["N", "ours"], "rows": [["20", "0.1"]]}
+
+
+def record(quick=True):
+    section = {
+        "title": "A title",
+        "text": ["The *first* <text> with `code`."],
+        "pictures": [],
+        "tables": [TABLE],
+        "took": 90.0,
+    }
+    return {
+        "settings": {"quick": quick, "seed": 3},
+        "versions": {"manifactor": "1"},
+        "python": "3",
+        "sections": {"fig1": section},
+    }
+
+
+def test_the_page_in_markdown_has_an_empty_line_between_blocks_and_a_footer():
+    text = as_markdown(record())
+    assert "\n\n| N | ours |\n| --- | --- |\n| 20 | 0.1 |\n\nSeconds.\n\n" in text
+    assert "Seed 3; 2 minutes; Python 3, manifactor 1." in text
+    assert text.endswith("All numbers: [numbers.json](numbers.json).\n")
+    assert "This is a quick run" in text
+    assert "This is a quick run" not in as_markdown(record(quick=False))
+
+
+def test_emphasis_becomes_markup_and_everything_else_is_escaped(tmp_path):
+    text = "The <em>first</em> &lt;text&gt; with <code>code</code>."
+    assert f"<p>{text}</p>" in as_html(record(), tmp_path)
+
+
+# Fits side by side.
+
+
+def test_a_job_that_is_asked_for_twice_is_run_once(monkeypatch):
+    run = []
+    monkeypatch.setattr("studies.paper.lab.measure", run.append)
+    job, other = (Job("square", "default", 120, seed) for seed in range(2))
+    assert Lab(Here()).measure([job, other, job]) == [None, None, None]
+    assert run == [job, other]
+
+
+def test_what_was_found_is_remembered_and_compared_by_method(lab):
+    settings = Settings(quick=True, seed=3)
+    known = {Job("torus", method, settings.n, 3): lab.found["torus", method] for method in COMPARED}
+    # Nothing is run: a job that is not known would need a process.
+    remembering = Lab(Here(), known=dict(known))
+    both = remembering.compare(["torus"], settings)["torus"]
+    assert list(both) == list(COMPARED)
+    assert all(both[method] is lab.found["torus", method] for method in COMPARED)
+    assert remembering.measure(list(known)) == [one.numbers for one in known.values()]
+
+
+def test_progress_never_reaches_the_whole_before_the_figure_is_drawn(monkeypatch):
+    shares = []
+    monkeypatch.setattr("studies.paper.lab.measure", lambda job: {})
+    jobs = [Job("square", "default", 120, seed) for seed in range(2)]
+    Lab(Here(), callback=shares.append).measure(jobs)
+    assert shares == [1 / 3, 2 / 3]
+
+
+def test_workers_do_not_see_interrupts():
+    program = "print('ready', flush=True); input(); print('whole')"
+    with interrupts_held():
+        child = subprocess.Popen(
+            [sys.executable, "-c", program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+    assert child.stdout.readline() == "ready\n"
+    child.send_signal(signal.SIGINT)
+    assert child.communicate("\n")[0] == "whole\n"

@@ -1,0 +1,302 @@
+"""Drawings of fits and arrays, the files they become, and what a notebook shows."""
+
+import io
+import pickle
+import re
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from matplotlib.path import Path
+from PIL import Image
+from sklearn import config_context
+
+from manifactor import ManifoldFactorizer
+from manifactor.cryoem.directions import sphere_cells
+from manifactor.factoring.factor import angles, owners
+from manifactor.views import plots
+from manifactor.views.notebook import result_html
+from manifactor.views.plots import _mollweide, _outlines
+
+
+@pytest.mark.parametrize(
+    ("n", "drawn"), [(10, 10), (10_000, 10_000), (10_001, 5_001), (20_000, 10_000)]
+)
+def test_a_cloud_shows_every_sample_or_every_so_many(ax, n, drawn):
+    plots.points(ax, np.zeros((n, 2)), np.arange(n))
+    assert len(ax.collections[0].get_offsets()) == plots.drawn(n) == drawn
+    few = plots.PlotSettings(most_points=4)
+    plots.points(ax, np.zeros((10, 2)), np.arange(10), settings=few)
+    assert len(ax.collections[1].get_offsets()) == plots.drawn(10, settings=few) == 4
+
+
+def test_a_function_has_its_zero_in_the_middle_of_the_colours(ax):
+    plots.function(ax, np.zeros((3, 2)), np.array([-1.0, 0.0, 3.0]))
+    low, high = ax.collections[0].get_clim()
+    assert low == -high < 0
+
+
+def test_numbers_in_a_matrix_are_light_on_dark_cells(ax):
+    plots.matrix(ax, np.array([[0.1, 0.9]]), numbers=True)
+    assert [text.get_text() for text in ax.texts] == ["0.10", "0.90"]
+    assert [text.get_color() for text in ax.texts] == ["#111111", "#fefefe"]
+
+
+def test_rates_are_drawn_over_their_confidence(ax):
+    rates = [plots.Rate(0.2, 0.5, 0.3, 0.7), plots.Rate(0.8, 1.0, 0.9, 1.0)]
+    plots.reliability(ax, {"product": rates})
+    assert "product" in ax.get_legend_handles_labels()[1]
+    x, y = ax.containers[0].lines[0].get_data()
+    assert [*x, *y] == [0.2, 0.8, 0.5, 1.0]
+    assert "too few answers" in plots.reliability(ax, {}).texts[0].get_text()
+
+
+# The sphere of directions.
+
+
+def test_cells_have_equal_areas_on_the_map_and_their_middles_inside():
+    cells = sphere_cells(12)
+    outlines = _outlines(cells, np.arange(len(cells)))
+    x, y = np.moveaxis(outlines, -1, 0)
+    areas = np.abs((x * np.roll(y, 1, axis=1) - y * np.roll(x, 1, axis=1)).sum(axis=1)) / 2
+    # The map of the unit sphere has its area, 4 pi.
+    np.testing.assert_allclose(areas, 4 * np.pi / len(cells), rtol=0.02)
+    x, y, z = cells.centres.T
+    middles = _mollweide(np.degrees(np.arctan2(y, x)), z)
+    assert all(map(lambda outline, middle: Path(outline).contains_point(middle), outlines, middles))
+
+
+def test_the_equator_is_straight_and_the_poles_are_points():
+    places = _mollweide(np.array([-180.0, 0, 90, 50]), np.array([0.0, 0, 0, 1]))
+    reach = 2 * np.sqrt(2)
+    expected = [[-reach, 0], [0, 0], [reach / 2, 0], [0, np.sqrt(2)]]
+    np.testing.assert_allclose(places, expected, atol=1e-4)
+
+
+def test_empty_cells_are_not_drawn_and_marks_are_numbered():
+    cells = sphere_cells(6)
+    values = np.where(np.arange(len(cells)) == 3, 7, 0)
+    with plots.style(plots.CLEAR):
+        figure = plots.new_figure(4, 2)
+        ax = plots.sphere(figure.subplots(), cells, values, marks=[np.array([0.0, 1, 0])])
+        assert len(ax.collections[0].get_paths()) == 1
+        assert [text.get_text() for text in ax.texts] == ["1"]
+        for suffix in (".png", ".svg"):
+            assert len(plots.clear_picture(figure, suffix)) > 1000
+
+
+# Fits.
+
+
+def test_pictures_are_drawn_on_the_caller_s_axes(torus):
+    draws = [
+        plots.spectrum,
+        plots.angles,
+        plots.bandwidth,
+        lambda ax, fit: plots.embedding(ax, fit, 0),
+        lambda ax, fit: plots.coordinate(ax, fit, 1),
+        lambda ax, fit: plots.joint(ax, fit, 0, 1),
+        lambda ax, fit: plots.confidence(ax, fit, 0),
+        lambda ax, fit: plots.averages(ax, np.zeros((3, 8, 8)), labels=["a", "b", "c"]),
+    ]
+    with plots.style():
+        figure = plots.new_figure(8, 4)
+        for draw, ax in zip(draws, figure.subplots(2, 4).flat, strict=True):
+            assert draw(ax, torus) is ax
+            assert ax.has_data()
+        figure.draw_without_rendering()
+
+
+def test_the_lowest_functions_belong_to_factors_and_products_to_none(torus):
+    owner = owners(torus.spectrum_, torus.factors_)
+    assert owner[0] == -1  # the constant
+    assert sorted(owner[1:5]) == [0, 0, 1, 1]
+    both = sum(torus.factors_[f].eigenvalues[0] for f in (0, 1))
+    product = np.abs(torus.spectrum_.eigenvalues - both).argmin()
+    assert owner[product] == -1
+
+
+def test_gradients_of_different_factors_are_orthogonal(torus):
+    found = angles(torus.spectrum_, [factor.coefficients[:, :2] for factor in torus.factors_])
+    np.testing.assert_allclose(found, found.T, atol=1e-12)
+    np.testing.assert_allclose(np.diag(found), 1, atol=1e-9)
+    assert found[:2, 2:].max() < 0.1
+    assert found[0, 1] > 0.3  # a cosine and a sine of one circle
+
+
+def test_few_pure_functions_are_seen_among_all_functions_but_the_constant(ax, torus):
+    plots.spectrum(ax, torus)
+    assert sum(len(line.get_xdata()) for line in ax.lines) == torus.n_functions_ - 1
+    *pure, others = ax.lines
+    assert all(line.zorder > others.zorder for line in pure)
+    # The lowest tenth of the functions takes up much of the width.
+    ax.figure.canvas.draw()
+    tenth = ax.transData.transform([(torus.n_functions_ / 10, 1)])
+    assert ax.transAxes.inverted().transform(tenth)[0, 0] > 0.4
+
+
+def test_an_eigenvalue_of_0_is_drawn(ax, torus):
+    spectrum = torus.spectrum_
+    lowest = np.where(np.arange(len(spectrum.eigenvalues)) < 2, 0, spectrum.eigenvalues)
+    fit = SimpleNamespace(spectrum_=replace(spectrum, eigenvalues=lowest), factors_=torus.factors_)
+    plots.spectrum(ax, fit)
+    drawn = np.concatenate([line.get_ydata() for line in ax.lines])
+    assert drawn.min() > 0
+    assert ax.get_yscale() == "log"
+
+
+def test_a_joint_histogram_counts_every_sample(ax, torus):
+    plots.joint(ax, torus, 0, 1)
+    assert ax.collections[0].get_array().sum() == 600
+
+
+@pytest.mark.parametrize("draw", [plots.coordinate, lambda *given: plots.joint(*given, 0)])
+def test_a_factor_without_a_single_coordinate_says_so(ax, disk, draw):
+    assert "single coordinate" in draw(ax, disk, 0).texts[0].get_text()
+
+
+# All of a fit in one figure.
+
+
+@pytest.mark.slow
+def test_the_overview_has_all_factors_and_what_they_were_found_by(torus):
+    figure = torus.plot()
+    assert [(ax.get_title(), ax.get_xlabel()) for ax in figure.get_axes()] == [
+        ("factor 1: a circle", ""),
+        ("factor 2: a circle", ""),
+        ("", "eigenfunction"),
+        ("", "factor"),
+        ("", "factor 1, degrees"),
+    ]
+    assert figure.get_suptitle() == "product: 2 factors"
+    # Notebooks without pyplot show it by this method.
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    assert pickle.loads(pickle.dumps(figure)).get_axes()
+
+
+def test_a_single_surface_is_drawn_to_scale_on_the_caller_s_figure(disk):
+    figure = plots.new_figure(8, 4)
+    part = figure.subfigures(1, 2)[1]
+    assert disk.plot(part) is part
+    surface, *others = figure.get_axes()
+    assert surface.get_aspect() == 1
+    assert [ax.get_xlabel() for ax in others] == ["eigenfunction", "bandwidth"]
+
+
+@pytest.mark.slow
+def test_factors_of_a_sum_are_drawn_without_functions(ax, sum_torus):
+    assert (owners(sum_torus.spectrum_, sum_torus.factors_) == -1).all()
+    assert "no eigenfunctions" in plots.angles(ax, sum_torus).texts[0].get_text()
+    below = [ax.get_xlabel() for ax in sum_torus.plot().get_axes()][2:]
+    numbers = [f"coordinate on factor {number}, degrees" for number in (1, 2)]
+    assert below == [*numbers, "factor 1, degrees"]
+
+
+def test_nothing_is_drawn_before_the_fit():
+    with pytest.raises(ValueError, match="not fitted yet"):
+        ManifoldFactorizer().plot()
+
+
+# Files.
+
+
+def test_a_drawing_for_a_page_shares_no_names_with_another_and_is_the_same_each_time(torus):
+    def drawing(name):
+        with plots.style(plots.PAGE):
+            figure = plots.new_figure(3, 3)
+            plots.embedding(figure.subplots(), torus, 0)
+            figure.axes[0].plot([0, 1], [0, 1], color="black")
+            return plots.svg(figure, name)
+
+    one, other = drawing("one"), drawing("other")
+    names = re.findall(r' id="([^"]+)"', one)
+    assert names
+    assert not set(names) & set(re.findall(r' id="([^"]+)"', other))
+    assert one == drawing("one")
+    assert one.startswith("<svg viewBox=")
+    for gone in ("<?xml", "DOCTYPE", "metadata", "xmlns", "<style", "#000000", plots.INK):
+        assert gone not in one
+    assert one.count("data:image/png;base64,") == 1  # the cloud
+
+
+@pytest.mark.slow
+def test_a_picture_is_a_pdf_and_a_png_of_few_colours_and_the_same_each_time(torus):
+    def made():
+        with plots.style():
+            figure = plots.new_figure(3, 2)
+            plots.embedding(figure.subplots(), torus, 0)
+            return plots.picture(figure, settings=plots.PlotSettings(palette=16))
+
+    files = made()
+    assert files[".pdf"].startswith(b"%PDF")
+    image = Image.open(io.BytesIO(files[".png"]))
+    assert image.size == (480, 320)
+    assert len(np.unique(np.asarray(image))) <= 16
+    assert files == made()
+
+
+# Notebooks.
+
+
+def drawings(html):
+    found = re.findall(r"<svg.*?</svg>", html, re.DOTALL)
+    return [ElementTree.fromstring(svg) for svg in found]
+
+
+def test_a_notebook_shows_verdict_and_factors_above_the_diagram(torus):
+    html = torus._repr_mimebundle_()["text/html"]
+    assert torus._repr_html_().startswith(result_html(torus))
+    start = html.index("<strong>product</strong>")
+    assert start < html.index("A product of two independent factors: two circles.")
+    assert html.index("Factor 2: a circle") < html.index("sk-top-container")
+    names = [drawing.get("aria-label") for drawing in drawings(result_html(torus))]
+    assert names == ["Factor 1: a circle", "Factor 2: a circle"]
+
+
+def test_before_the_fit_the_diagram_is_scikit_learn_s_own():
+    html = ManifoldFactorizer()._repr_html_()
+    assert "sk-top-container" in html
+    assert "<strong>product" not in html
+
+
+def test_whoever_asked_scikit_learn_for_text_gets_no_html(torus):
+    with config_context(display="text"):
+        assert list(torus._repr_mimebundle_()) == ["text/plain"]
+        assert not hasattr(torus, "_repr_html_")
+
+
+def test_reasons_and_advice_are_shown_unless_it_is_a_product(torus):
+    (failed, *others) = torus.evidence_.tests
+    tests = (replace(failed, passed=False, problem="<b> is & wrong"), *others)
+    fit = ManifoldFactorizer()
+    evidence = replace(torus.evidence_, tests=tests)
+    fit.factorization_ = replace(torus.factorization_, evidence=evidence)
+    html = result_html(fit)
+    assert "<strong>partial</strong>" in html
+    assert "&lt;b&gt; is &amp; wrong." in html
+    assert evidence.advice[:20] in html
+
+
+def test_bars_of_a_circle_lie_outside_of_its_hole_and_inside_of_the_drawing(torus):
+    (path, hole) = next(iter(drawings(result_html(torus))))
+    radius = float(hole.get("r"))
+    outline = path.get("d").partition("z")[0]
+    corners = [tuple(map(float, each.split())) for each in outline[1:].split("L")]
+    for x, y in corners:
+        assert radius - 0.2 <= ((x - 56) ** 2 + (y - 56) ** 2) ** 0.5 <= 52.2
+
+
+def test_a_surface_is_a_small_cloud(disk):
+    html = result_html(disk)
+    (cloud,) = drawings(html)
+    points = cloud[0].get("d").count("h0")
+    assert 300 <= points <= 400
+    assert len(html) < 10_000
+
+
+def test_no_drawing_package_is_needed(torus, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "<svg" in torus._repr_html_()
