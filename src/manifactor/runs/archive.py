@@ -34,8 +34,9 @@ from manifactor.estimators import DiffusionMap, ManifoldFactorizer
 from manifactor.factoring.factorization import Factorization
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import Forecast
+from manifactor.spectral.gpu import settled
 from manifactor.spectral.neighbors import NeighborGraph
-from manifactor.spectral.pipeline import Walk, settled_stage
+from manifactor.spectral.pipeline import Walk
 from manifactor.spectral.preparation import Preparation
 
 # Raised whenever a record changes. 7: a term of a Sum may have several factors.
@@ -393,7 +394,7 @@ class Checkpoints(Stages):
         begin = time.monotonic()
         result = super().recall(name, key, make)
         slow = time.monotonic() - begin > self.worth_writing
-        if slow and self._write(path, (key, settled_stage(result))):
+        if slow and self._write(path, (key, settled(result))):
             for piece in self.folder.glob(f"{name}.[0-9]*.npz"):
                 piece.unlink(missing_ok=True)
         return result
