@@ -9,7 +9,7 @@ import zarr
 from sklearn.exceptions import NotFittedError
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
-from manifactor.estimators.arrays import draw_count, rounded
+from manifactor.estimators.arrays import draw_count, precision_of, rounded
 
 
 @pytest.fixture(scope="module")
@@ -238,3 +238,9 @@ def test_an_angle_stays_below_a_whole_turn_when_it_is_rounded():
     assert float(np.float32(angles[2])) > 2 * np.pi
     np.testing.assert_array_equal(single, np.array([0, 3, 0], np.float32))
     np.testing.assert_array_equal(rounded(angles, "circle", np.float64), angles)
+
+
+def test_a_data_frame_is_in_single_precision_if_all_columns_are():
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"a": np.zeros(2, np.float32), "b": [1, 2]})
+    assert (precision_of(table), precision_of(table[["a"]])) == (np.float64, np.float32)
