@@ -104,14 +104,6 @@ def test_conformal_maps_stretch_all_directions_alike(name):
     assert stretch.max() > 1.4 * stretch.min()
 
 
-def test_both_coordinates_before_the_map_are_uniform_and_independent():
-    _, (u, turn) = datasets.sample("mercator_map", 4000, random_state=0)
-    assert u.shape == (4000, 1)
-    assert turn.shape == (4000, 2)
-    np.testing.assert_allclose(turn.mean(axis=0), 0, atol=0.05)
-    assert abs(np.corrcoef(u[:, 0], turn[:, 0])[0, 1]) < 0.05
-
-
 @pytest.mark.parametrize("profile", sorted(PROFILES))
 def test_radii_of_a_surface_of_revolution_vary_by_the_ratio(profile):
     radius = PROFILES[profile](np.linspace(0, 1, 101), 3.0)

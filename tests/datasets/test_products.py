@@ -45,12 +45,6 @@ def test_eigenvalues_of_a_product_are_sums_of_one_of_each_part():
     np.testing.assert_allclose(product(first, second).eigenvalues(n), lowest)
 
 
-def test_a_sphere_has_2l_plus_1_harmonics_of_degree_l():
-    values = Sphere(2.0).eigenvalues(25)
-    degrees = np.repeat(np.arange(5), 2 * np.arange(5) + 1)
-    np.testing.assert_allclose(values, degrees * (degrees + 1) / 4)
-
-
 def test_rotations_are_orthogonal_matrices_of_determinant_one():
     R = drawn(rotations, 400)[0].reshape(-1, 3, 3)
     np.testing.assert_allclose(R @ R.swapaxes(1, 2), np.broadcast_to(np.eye(3), R.shape), atol=1e-9)

@@ -13,6 +13,7 @@ from manifactor.factoring.gradients.geometry import Geometry, carre_du_champ, ch
 from manifactor.factoring.gradients.purity import count_directions
 from manifactor.factoring.prediction import thinned
 from manifactor.factoring.shapes import (
+    Places,
     chart_functions,
     find_topology,
     interval_ends,
@@ -73,7 +74,7 @@ class Factor:
     cloud: Cloud | None
     ends: np.ndarray | None
 
-    def place(self, spectrum_functions: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def place(self, spectrum_functions: np.ndarray) -> Places:
         """Return embedding and coordinate of samples.
 
         Parameters
@@ -83,11 +84,11 @@ class Factor:
         """
         return self._on_shape(self._chart(spectrum_functions))
 
-    def place_by(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def place_by(self, values: np.ndarray) -> Places:
         """Return embedding and coordinate, given the values of `combinations`."""
         return self._on_shape(self._chart.read(values))
 
-    def _on_shape(self, chart_values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def _on_shape(self, chart_values: np.ndarray) -> Places:
         return place_on_shape(self.topology, chart_values, self.cloud, self.ends)
 
     @property

@@ -27,6 +27,9 @@ BESIDE_ANGLE = 0.2
 # not, and the higher functions look like those of further dimensions.
 _predict = partial(predictability, samples_per_neighbor=50)
 
+# Embedding of samples on a factor, (n, n_coordinates), and their coordinate, (n,), if there is one.
+Places = tuple[np.ndarray, np.ndarray | None]
+
 
 def signed_angle(places: np.ndarray) -> np.ndarray:
     """Return the angle of places, (n, 2), from -pi to pi."""
@@ -230,7 +233,7 @@ def interval_ends(topology: str, chart_values: np.ndarray) -> np.ndarray | None:
 
 def place_on_shape(
     topology: str, chart_values: np.ndarray, cloud: Cloud | None, ends: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray | None]:
+) -> Places:
     """Return embedding and coordinate of samples, given the chart's values at them.
 
     The coordinate is None unless the shape is an interval or a circle.
