@@ -396,12 +396,7 @@ def volume_components(source: ImageSource) -> VolumeComponents:
 
     What the components leave is taken as the noise.
     """
-    # The voxels inside of the ball, less their mean.
-    side = min(MAX_SIDE, min(source.shape) // 2 * 2)
-    ball = ball_of(side)
-    values = np.empty((len(source), int(ball.sum())), dtype=np.float32)
-    for rows, volumes in source.blocks():
-        values[rows] = [downsampled(volume, side)[ball] for volume in volumes]
+    values, _ = ball_values(source, MAX_SIDE)
     values -= values.mean(axis=0)
     n, p = values.shape
     total = float((values.astype(float) ** 2).sum()) / n
@@ -427,9 +422,17 @@ def volume_components(source: ImageSource) -> VolumeComponents:
     )
 
 
-def ball_of(side: int) -> np.ndarray:
-    """Return which voxels of a cube lie in its ball."""
-    return distances(np.arange(side) - side // 2) <= side / 2
+def ball_values(source: ImageSource, max_side: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the voxels of volumes inside of the inscribed ball, (n, n_voxels), and the ball.
+
+    Volumes are downsampled to at most so many voxels along each side.
+    """
+    side = min(max_side, min(source.shape) // 2 * 2)
+    ball = distances(np.arange(side) - side // 2) <= side / 2
+    values = np.empty((len(source), int(ball.sum())), dtype=np.float32)
+    for rows, volumes in source.blocks():
+        values[rows] = [downsampled(volume, side)[ball] for volume in volumes]
+    return values, ball
 
 
 def downsampled(volume: np.ndarray, side: int) -> np.ndarray:
