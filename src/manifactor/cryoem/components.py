@@ -203,21 +203,20 @@ def survey(view: View, mask: np.ndarray, rng: np.random.Generator) -> ShellSpect
     """
     rows = _drawn(len(view.source), SURVEYED, rng)
     windows = mask, 1 - mask
+    # Of each window, the sums of what it shows and of the squares of that.
     sums: list[Any] = [0.0, 0.0]
-    squares: list[Any] = [0.0, 0.0]
     for _, images in view.blocks(rows):
         for k, window in enumerate(windows):
             shown = _transformed(images, window)
-            sums[k] = sums[k] + shown.sum(axis=0)
-            squares[k] = squares[k] + (np.abs(shown) ** 2).sum(axis=0)
+            sums[k] += np.stack([shown.sum(axis=0), (np.abs(shown) ** 2).sum(axis=0)])
     # A window's mean square is the share of the coefficients that are independent.
     shares = [(window**2).mean() for window in windows]
     # Shells beyond half the box are corners that no circle fills.
     (count, variance), (_, outside) = (
-        shell_means((square - np.abs(total) ** 2 / len(rows)) / (len(rows) * share))[
+        shell_means((square.real - np.abs(total) ** 2 / len(rows)) / (len(rows) * share))[
             :, : len(mask) // 2
         ]
-        for square, total, share in zip(squares, sums, shares, strict=True)
+        for (total, square), share in zip(sums, shares, strict=True)
     )
     noise = _noise(variance, outside)
     # A stack without any noise is assigned this share of its variance.
