@@ -246,8 +246,7 @@ class Averages:
     @property
     def captions(self) -> list[list[str]]:
         """Displayed coordinates of the bins along each factor."""
-        pairs = zip(self.places, self.centres, strict=True)
-        return [place_captions(place, centres) for place, centres in pairs]
+        return list(map(place_captions, self.places, self.centres))
 
     def __str__(self) -> str:
         matching = self.matching
@@ -348,7 +347,7 @@ def places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:
         raise ValueError(
             f"averages go along one factor or two different ones; got {list(factors)}."
         )
-    places = tuple(run.place(factor) for factor in factors)
+    places = tuple(map(run.place, factors))
     for factor, place in zip(factors, places, strict=True):
         if place.topology == "other":
             raise ValueError(

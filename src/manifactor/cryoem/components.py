@@ -203,21 +203,20 @@ def survey(view: View, mask: np.ndarray, rng: np.random.Generator) -> ShellSpect
     """
     rows = _drawn(len(view.source), SURVEYED, rng)
     windows = mask, 1 - mask
+    # Of each window, the sums of what it shows and of the squares of that.
     sums: list[Any] = [0.0, 0.0]
-    squares: list[Any] = [0.0, 0.0]
     for _, images in view.blocks(rows):
         for k, window in enumerate(windows):
             shown = _transformed(images, window)
-            sums[k] = sums[k] + shown.sum(axis=0)
-            squares[k] = squares[k] + (np.abs(shown) ** 2).sum(axis=0)
+            sums[k] += np.stack([shown.sum(axis=0), (np.abs(shown) ** 2).sum(axis=0)])
     # A window's mean square is the share of the coefficients that are independent.
     shares = [(window**2).mean() for window in windows]
     # Shells beyond half the box are corners that no circle fills.
     (count, variance), (_, outside) = (
-        shell_means((square - np.abs(total) ** 2 / len(rows)) / (len(rows) * share))[
+        shell_means((square.real - np.abs(total) ** 2 / len(rows)) / (len(rows) * share))[
             :, : len(mask) // 2
         ]
-        for square, total, share in zip(squares, sums, shares, strict=True)
+        for (total, square), share in zip(sums, shares, strict=True)
     )
     noise = _noise(variance, outside)
     # A stack without any noise is assigned this share of its variance.
@@ -396,12 +395,7 @@ def volume_components(source: ImageSource) -> VolumeComponents:
 
     What the components leave is taken as the noise.
     """
-    # The voxels inside of the ball, less their mean.
-    side = min(MAX_SIDE, min(source.shape) // 2 * 2)
-    ball = ball_of(side)
-    values = np.empty((len(source), int(ball.sum())), dtype=np.float32)
-    for rows, volumes in source.blocks():
-        values[rows] = [downsampled(volume, side)[ball] for volume in volumes]
+    values, _ = ball_values(source, MAX_SIDE)
     values -= values.mean(axis=0)
     n, p = values.shape
     total = float((values.astype(float) ** 2).sum()) / n
@@ -427,9 +421,17 @@ def volume_components(source: ImageSource) -> VolumeComponents:
     )
 
 
-def ball_of(side: int) -> np.ndarray:
-    """Return which voxels of a cube lie in its ball."""
-    return distances(np.arange(side) - side // 2) <= side / 2
+def ball_values(source: ImageSource, max_side: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the voxels of volumes inside of the inscribed ball, (n, n_voxels), and the ball.
+
+    Volumes are downsampled to at most so many voxels along each side.
+    """
+    side = min(max_side, min(source.shape) // 2 * 2)
+    ball = distances(np.arange(side) - side // 2) <= side / 2
+    values = np.empty((len(source), int(ball.sum())), dtype=np.float32)
+    for rows, volumes in source.blocks():
+        values[rows] = [downsampled(volume, side)[ball] for volume in volumes]
+    return values, ball
 
 
 def downsampled(volume: np.ndarray, side: int) -> np.ndarray:

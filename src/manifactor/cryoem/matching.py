@@ -156,8 +156,9 @@ def _unevenness(weights: np.ndarray, labels: np.ndarray, places: Sequence[Place]
     sums = np.bincount(labels, weights)
     filled = sums > 0
     largest = 0.0
-    for feature in (feature for place in places for feature in place.features.T):
-        means = np.bincount(labels, weights * feature)[filled] / sums[filled]
-        # A feature that is the same everywhere has no spread to divide by.
-        largest = max(largest, float(np.ptp(means) / (feature.std() or 1.0)))
+    for place in places:
+        for feature in place.features.T:
+            means = np.bincount(labels, weights * feature)[filled] / sums[filled]
+            # A feature that is the same everywhere has no spread to divide by.
+            largest = max(largest, float(np.ptp(means) / (feature.std() or 1.0)))
     return largest

@@ -58,12 +58,11 @@ def factor_all_views(
     how: dict = {"seed": seed, "stages": stages, "workers": workers}
     principal = principal_volumes(transforms, **how)
     if not principal.rank:
-        best = principal.agreement.max()
         raise ValueError(
-            "the images must show a motion; volumes from two half sets of them have "
-            f"nothing in common but their mean (the highest correlation is {best:.2f}). "
-            "The molecule is rigid, or its motion is below the noise. Add images, or check "
-            "poses and pixel size."
+            "the images must show a motion; volumes from two half sets of them have nothing "
+            "in common but their mean (the highest correlation is "
+            f"{principal.agreement.max():.2f}). The molecule is rigid, or its motion is below the "
+            "noise. Add images, or check poses and pixel size."
         )
     # The surest coordinates are factored, whose views show all motions. The others are placed.
     variance = np.einsum("nii,i->n", principal.covariance, principal.information)
@@ -211,10 +210,7 @@ def places_of(found: AllViews) -> tuple[Place, ...]:
     if found.placed is None:
         return all_places(found.fit, found.principal.samples)
     scales = scales_of(found.fit, quantiles=found.placed.quantiles)
-    return tuple(
-        _place(scale, found.placed.places[:, k], found.placed.deviations[:, k])
-        for k, scale in enumerate(scales)
-    )
+    return tuple(map(_place, scales, found.placed.places.T, found.placed.deviations.T))
 
 
 def _place(scale: Scale, place: np.ndarray, deviation: np.ndarray) -> Place:

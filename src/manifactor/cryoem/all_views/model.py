@@ -148,13 +148,11 @@ class MotionModel:
 
         Shapes: places (n_motions,), rotations (n, 3, 3).
         """
-        features = self.motions.features(np.atleast_2d(places))
-        sharp = features[0] @ self._sharpened
-        values = self.grid.slices(rotations) @ sharp
+        state = self.motions.features(np.atleast_2d(places))[0] @ self._sharpened
+        values = (self.grid.slices(rotations) @ state).reshape(len(rotations), -1)
         column, row = self.grid.plane.T
         half = size // 2 + 1
         spectra = np.zeros((len(rotations), size, half), complex)
-        values = values.reshape(len(rotations), -1)
         # The centre of the molecule becomes the centre of the image.
         shifted = values * np.exp(-2j * np.pi * (size // 2) / size * (column + row))
         inside = (column < half) & (np.abs(row) < half)

@@ -20,7 +20,6 @@ from manifactor._support.workers import PickledFields
 from manifactor.cryoem.all_views.regression import Arrays, Likelihood
 
 Term = tuple[int, ...]
-Moments = tuple[np.ndarray, np.ndarray]
 
 # Highest degree of an interval or harmonic of a circle: a motion spans some five resolved widths.
 MAX_LEVEL = 6
@@ -230,13 +229,13 @@ def _probabilities(score: np.ndarray) -> np.ndarray:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _interval_moments(weights: np.ndarray, along: np.ndarray, step: float) -> Moments:
+def _interval_moments(weights: np.ndarray, along: np.ndarray, step: float) -> Arrays:
     mean = weights @ along
     variance = weights @ along**2 - mean**2
     return mean, np.sqrt(np.maximum(variance, _within(step)))
 
 
-def _circle_moments(weights: np.ndarray, along: np.ndarray, step: float) -> Moments:
+def _circle_moments(weights: np.ndarray, along: np.ndarray, step: float) -> Arrays:
     direction = weights @ np.exp(2j * np.pi * along)
     # The circular variance of even places is infinite; that of a line is not.
     length = np.clip(np.abs(direction), np.finfo(float).tiny, 1)

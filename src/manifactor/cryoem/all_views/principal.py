@@ -181,8 +181,8 @@ def _described(terms: Likelihood) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return mean and covariance of coordinates, and their information in all."""
     mean, covariance = coordinates_of(terms)
     # The largest array of all: a deviation needs no more digits.
-    single = covariance.astype(np.float32)
-    return mean, single, terms.quadratic[:, 1:, 1:].sum(axis=0, keepdims=True)
+    information = terms.quadratic[:, 1:, 1:].sum(axis=0, keepdims=True)
+    return mean, covariance.astype(np.float32), information
 
 
 # Changes of images that are not a motion: errors of poses, and contrast.

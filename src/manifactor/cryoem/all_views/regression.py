@@ -258,7 +258,7 @@ def map_likelihoods(
     transforms: Transforms,
     volumes: np.ndarray,
     *more: Any,
-    mapped: Callable[[Callable[..., Arrays], list[tuple]], Iterable[Arrays]] = Here().map,
+    mapped: Callable[..., Iterable[Arrays]] = Here().map,
 ) -> Arrays:
     """Map `work` over the likelihoods of images, a block at a time.
 

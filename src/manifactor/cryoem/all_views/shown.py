@@ -18,10 +18,10 @@ from manifactor._support.stages import Stages
 from manifactor._support.values import bad_values
 from manifactor.cryoem.all_views.model import angles_of
 from manifactor.cryoem.all_views.volumes import RunMotions, has_all_views, known_motions, rotation
-from manifactor.cryoem.components import ball_of, downsampled, projection
+from manifactor.cryoem.components import ball_values, projection
 from manifactor.cryoem.directions import Cone, counts_within, known_directions, populated_views
 from manifactor.cryoem.files.particles import view_directions
-from manifactor.cryoem.files.stacks import ImageSource, volume_series
+from manifactor.cryoem.files.stacks import volume_series
 from manifactor.cryoem.matching import unrolled
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.places import Place, bin_labels
@@ -151,25 +151,18 @@ def read_volumes(folder: Path | str, run: Run, *, factor: int | None = None) -> 
     else:
         place = place[points]
     order = np.argsort(place.displayed, kind="stable")
+    # Downsampled to 64 voxels, an image follows a slider in some 20 ms.
+    values, ball = ball_values(source, 64)
+    densities = np.zeros((len(source), *ball.shape), np.float32)
+    densities[:, ball] = values[order]
     return GivenVolumes(
         folder,
         tuple(source.files[k].name for k in order),
-        _densities(source)[order],
+        densities,
         source.pixel_size * source.shape[0],
         number - 1,
         place[order],
     )
-
-
-def _densities(source: ImageSource) -> np.ndarray:
-    # Downsampled to 64 voxels, an image follows a slider in some 20 ms.
-    side = min(64, source.shape[0] // 2 * 2)
-    ball = ball_of(side)
-    found = np.empty((len(source), side, side, side), np.float32)
-    for rows, volumes in source.blocks():
-        for row, volume in zip(rows, volumes, strict=True):
-            found[row] = downsampled(volume, side) * ball
-    return found
 
 
 def _points(folder: Path, run: Run, count: int) -> np.ndarray | None:

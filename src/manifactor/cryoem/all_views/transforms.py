@@ -182,7 +182,7 @@ def volume_correlation(first: np.ndarray, second: np.ndarray) -> float:
 Axis = tuple[int, tuple[float, float, float]]
 # Two axes that all others follow from, in RELION's orientations; other programs orient T and I in
 # other ways. I1 and I2 have two-fold axes along x, y and z, and I3 and I4 a five-fold axis along z.
-GENERATORS: dict[str, tuple[Axis, Axis]] = {
+GENERATORS: dict[str, Sequence[Axis]] = {
     "T": ((3, (0, 0, 1)), (2, (0, np.sqrt(2), 1))),
     "O": ((4, (0, 0, 1)), (3, (1, 1, 1))),
     "I1": ((2, (1, 0, 0)), (5, (golden, 0, -1))),
@@ -260,7 +260,7 @@ class Transforms:
     def fingerprint(self) -> str:
         """A text that differs where images, poses or optics do."""
         optics = {} if self.optics is None else self.optics.microscope
-        known = [part for name in sorted(optics) for part in (name, optics[name])]
+        known = [part for item in sorted(optics.items()) for part in item]
         own = self.grid, self.box, self.symmetry, self.values, self.rotations
         return fingerprint(*own, *known)
 
@@ -339,13 +339,12 @@ def read_transforms(
 
     with stages.timed("images"):
         values = stages.recall("images", key, read)
-    has_ctf = "defocus_u" in particles.microscope
     return Transforms(
         grid,
         values,
         rotations=euler_matrices(particles.angles),
         box=source.shape[0] * source.pixel_size,
-        optics=particles.without_images() if has_ctf else None,
+        optics=particles.without_images() if "defocus_u" in particles.microscope else None,
     )
 
 

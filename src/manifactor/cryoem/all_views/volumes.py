@@ -19,7 +19,7 @@ from manifactor.cryoem.matching import match
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factor import Factor
 from manifactor.runs.archive import read_tree, write_tree
-from manifactor.runs.places import Place
+from manifactor.runs.places import Place, bin_labels
 from manifactor.runs.run import Run
 from manifactor.tables.reading import is_one_view
 
@@ -112,12 +112,11 @@ class RunMotions:
         """Return mean images along a motion, the others in their middle."""
         view = self.best_view(motion) if view is None else view
         scale = self.scales[motion]
-        circle = scale.topology == "circle"
-        shares = (np.arange(count) + (0 if circle else 0.5)) / count
-        coordinates = shares * 2 * np.pi if circle else shares
-        places = self._with([motion], scale.even_places(coordinates)[:, None])
-        images = [self.model.images(place, rotation(view), size=size)[0] for place in places]
-        return ImagesAlong(np.stack(images), Place(coordinates, scale.topology), view)
+        centres = bin_labels(np.zeros(0), scale.topology, n_bins=count)[1]
+        places = Place.from_displayed(centres, scale.topology)
+        states = self._with([motion], scale.columns(places))
+        images = [self.model.images(state, rotation(view), size=size)[0] for state in states]
+        return ImagesAlong(np.stack(images), places, view)
 
     def volumes(self, motions: Sequence[int], at: Sequence[np.ndarray]) -> np.ndarray:
         """Return volumes on the grid of some motions, the others in their middle.
