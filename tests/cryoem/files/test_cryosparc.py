@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from manifactor.cryoem.files.cryosparc import euler_angles, read_joined
+from manifactor.cryoem.files.cryosparc import euler_angles, read_cryosparc
 from manifactor.cryoem.files.formats import particles_with, read_particles
 
 FIELDS = [
@@ -112,7 +112,7 @@ def test_results_are_joined_with_their_passthrough_file(save, table):
     order = np.array([6, 2, 0, 5])
     results = save(without(table[order], *blobs), "J5_particles.cs")
     passthrough = save(without(table, *POSES_3D), "J5_passthrough.cs")
-    found = read_joined(passthrough, results)
+    found = read_cryosparc(passthrough, results=results)
     expected = read_particles(save(table, "whole.cs"))[order]
     assert found.path == passthrough
     assert found.rows.tolist() == order.tolist()

@@ -8,7 +8,7 @@ import numpy as np
 
 from manifactor._support.files import require_regular_file
 from manifactor._support.parameters import require_number
-from manifactor.cryoem.files.cryosparc import read_cryosparc, read_joined, write_cryosparc
+from manifactor.cryoem.files.cryosparc import read_cryosparc, write_cryosparc
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageSource, particle_images
 from manifactor.cryoem.files.star import read_relion, write_relion
@@ -102,7 +102,7 @@ class ParticleChoice:
         """Read all particles of a file."""
         if results is None:
             return read_particles(path, pixel_size=self.pixel_size)
-        return read_joined(path, results, pixel_size=self.pixel_size)
+        return read_cryosparc(path, pixel_size=self.pixel_size, results=results)
 
     def chosen(self, particles: Particles) -> Particles:
         """Return the particles of the chosen classes and optics groups."""
