@@ -101,6 +101,13 @@ def _particles(columns: Columns, rows: np.ndarray) -> Particles:
         slices = columns.numbers("blob/idx", "a whole number")
     if "blob/psize_A" in columns:
         pixel_sizes = columns.numbers("blob/psize_A", "a number above 0")
+    known = columns.microscope(CS_FIELDS)
+    labels = [f"{name}/class" for name in ALIGNMENTS if f"{name}/class" in columns]
+    found = [columns.numbers(label, "a whole number") for label in labels]
+    if found:
+        # A refinement of one volume puts all particles into class 0: prefer another classification.
+        several = [classes for classes in found if (classes != classes[0]).any()]
+        known["class"] = (several or found)[0]
     return Particles(
         path,
         rows,
@@ -110,7 +117,7 @@ def _particles(columns: Columns, rows: np.ndarray) -> Particles:
         pixel_sizes=pixel_sizes,
         angles=_angles(columns),
         shift=_shift(columns, pixel_sizes),
-        microscope=_microscope(columns),
+        microscope=known,
     )
 
 
@@ -146,15 +153,6 @@ def _shift(columns: Columns, pixel_sizes: np.ndarray | None) -> np.ndarray | Non
         return shift
     # Particles may be aligned at another pixel size than that of their images.
     return shift * (columns.numbers(f"{used}/psize_A") / pixel_sizes)[:, None]
-
-
-def _microscope(columns: Columns) -> dict[str, np.ndarray]:
-    known = columns.microscope(CS_FIELDS)
-    labels = [f"{name}/class" for name in ALIGNMENTS if f"{name}/class" in columns]
-    found = [columns.numbers(label, "a whole number") for label in labels]
-    # A refinement of one volume puts all particles into class 0: prefer another classification.
-    several = [classes for classes in found if (classes != classes[0]).any()]
-    return {**known, "class": (several or found)[0]} if found else known
 
 
 def euler_angles(poses: np.ndarray) -> np.ndarray:

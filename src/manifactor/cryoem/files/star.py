@@ -230,6 +230,10 @@ def read_relion(path: Path, *, pixel_size: float | None = None) -> Particles:
     slices = stacks = None
     if "rlnImageName" in columns:
         slices, stacks = _image_parts(columns.values["rlnImageName"], path)
+    angles = columns.side_by_side(*DIRECTION, "rlnAnglePsi")
+    if "rlnAnglePsi" in columns and not any(name in columns for name in DIRECTION):
+        # A 2-D classification may state the in-plane angle alone.
+        angles = np.pad(columns.numbers("rlnAnglePsi")[:, None], ((0, 0), (2, 0)))
     # RELION states shifts in Angstrom since version 3.1.
     in_angstrom = columns.side_by_side("rlnOriginXAngst", "rlnOriginYAngst")
     shift = columns.side_by_side("rlnOriginX", "rlnOriginY")
@@ -241,7 +245,7 @@ def read_relion(path: Path, *, pixel_size: float | None = None) -> Particles:
         stack=stacks,
         slice=slices,
         pixel_sizes=pixel_sizes,
-        angles=_angles(columns),
+        angles=angles,
         shift=shift,
         unscaled_shift=in_angstrom if shift is None else None,
         microscope=columns.microscope(STAR_COLUMNS),
@@ -280,13 +284,6 @@ def _pixel_sizes(columns: Columns) -> np.ndarray | None:
         return None
     micrometres, magnification = (columns.numbers(name, "a number above 0") for name in DETECTOR)
     return 1e4 * micrometres / magnification
-
-
-def _angles(columns: Columns) -> np.ndarray | None:
-    if "rlnAnglePsi" in columns and not any(name in columns for name in DIRECTION):
-        # A 2-D classification may state the in-plane angle alone.
-        return np.pad(columns.numbers("rlnAnglePsi")[:, None], ((0, 0), (2, 0)))
-    return columns.side_by_side(*DIRECTION, "rlnAnglePsi")
 
 
 def _image_parts(names: Iterable, path: Path) -> tuple[np.ndarray, np.ndarray]:
