@@ -10,7 +10,7 @@ from manifactor._support.files import require_regular_file
 from manifactor._support.parameters import require_count, require_number
 from manifactor.cryoem.components import Components, image_components, require_filters
 from manifactor.cryoem.files.formats import ParticleChoice, group_sizes
-from manifactor.cryoem.files.particles import PIXEL_SIZE_LABELS, Particles, view_directions
+from manifactor.cryoem.files.particles import Particles, view_directions
 from manifactor.cryoem.files.stacks import ImageSource, stack_images, volume_series
 from manifactor.cryoem.one_view import View
 from manifactor.cryoem.volumes import VolumeComponents, volume_components
@@ -58,7 +58,7 @@ class Given:
             "settings of images": of_images,
             "--columns": self.columns.columns is not None,
             "--drop": self.columns.drop is not None,
-            **dict.fromkeys(self.choice.options, True),
+            **{name: bool(value) for name, value in self.choice.options.items()},
         }
         for name, is_given in given.items():
             if is_given:
@@ -72,8 +72,9 @@ class Given:
                 f"a view can be picked where angles are known; {path} is a stack "
                 "without any. Give its STAR or .cs file instead."
             )
-        for name in self.choice.options:
-            if name != "--pixel-size":
+        options = self.choice.options
+        for name in ("--datadir", "--class", "--optics-group"):
+            if options[name]:
                 raise ValueError(
                     f"{name} goes with a file of particles; {path} is a stack. Give "
                     "its STAR or .cs file instead."
@@ -276,7 +277,7 @@ def unread_particles(
 ) -> UnreadImages:
     """Return the images of particles."""
     view = View(choice.images(particles), particles, settings.phase_flip)
-    return _checked(particles.path, view, settings, PIXEL_SIZE_LABELS)
+    return _checked(particles.path, view, settings, particles.pixel_size_label)
 
 
 def particles_of_one_view(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -88,10 +89,10 @@ class ParticleChoice:
         return {**asdict(self), "datadir": self.folder and str(self.folder.absolute())}
 
     @property
-    def options(self) -> list[str]:
-        """The options of `fit` that make this choice."""
+    def options(self) -> dict[str, Any]:
+        """The options of `fit` that make this choice, with their values."""
         flags = ("--datadir", "--pixel-size", "--class", "--optics-group")
-        return [flag for flag, value in zip(flags, vars(self).values(), strict=True) if value]
+        return dict(zip(flags, vars(self).values(), strict=True))
 
     @property
     def of_some(self) -> bool:
