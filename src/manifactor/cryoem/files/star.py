@@ -109,11 +109,10 @@ def with_columns(loop: Loop, columns: Mapping[str, Sequence[str]], keep: np.ndar
         if dropped:
             lines[i] = COLUMN_NUMBER.sub(f"#{number}", lines[i])
     last = lines[labels[-1]]
-    label = last.rstrip("\r\n")
     # Line ends of Windows stay what they are.
-    ending = last[len(label) :]
-    added = [f"_{name} #{number} " for number, name in enumerate(columns, start=len(labels) + 1)]
-    lines[labels[-1]] = "".join(each + ending for each in [label, *added])
+    ending = last[len(last.rstrip("\r\n")) :]
+    added = enumerate(columns, start=len(labels) + 1)
+    lines[labels[-1]] = last + "".join(f"_{name} #{number} {ending}" for number, name in added)
     kept = {loop.rows[row]: values for row, *values in zip(keep, *columns.values(), strict=True)}
     for i in loop.rows:
         if i in kept:
