@@ -195,8 +195,7 @@ class Particles:
         """
         if self.angles is None:
             return self, np.zeros(len(self), dtype=bool)
-        direction = view_directions(np.array([[*view, 0.0]]))[0]
-        behind = view_directions(self.angles) @ direction < 0
+        behind = ~self.near_view(*view, width=90.0)
         flip = np.where(behind[:, None], [1.0, -1.0, -1.0], 1.0)
         turned = flip[:, :, None] * euler_matrices(self.angles)
 
