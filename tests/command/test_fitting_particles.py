@@ -148,7 +148,7 @@ def test_images_turned_and_shifted_in_their_plane_are_brought_into_one_frame(fol
 def test_uncorrected_defocus_is_named(folder, capsys):
     size = "--size 54 --pixel-size 4 --snr 30 --defocus 10000 25000"
     assert manifactor(f"simulate molecule --n 300 {size} --out data") == 0
-    assert manifactor("fit data/particles.star --out run") == 0
+    assert manifactor("fit data/particles.star --sense geometry --out run") == 0
     out = capsys.readouterr().out
     assert "Warning: " in out
     assert "defocus explains" in out

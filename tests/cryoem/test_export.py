@@ -25,6 +25,7 @@ from manifactor.runs.run import Run
 from manifactor.tables.pickles import read_pickled_array
 
 from ..conftest import PickledWorkers
+from .star_files import loop, row
 
 N = 300
 BOX = 8
@@ -78,22 +79,20 @@ def make_run(project, places):
 
 
 def star_text(angles, *, ctf):
-    columns = ["AngleRot", "AngleTilt", "AnglePsi", "OriginXAngst", "OriginYAngst"]
-    values = np.c_[angles, np.full((len(angles), 2), 1.5)]
+    labels = "rlnImageName rlnOpticsGroup rlnAngleRot rlnAngleTilt rlnAnglePsi rlnOriginXAngst rlnOriginYAngst"
+    more = "1.5 1.5"
     if ctf:
-        columns += ["DefocusU", "DefocusV", "DefocusAngle"]
-        values = np.c_[values, np.full((len(angles), 3), [12000.0, 11000.0, 30.0])]
-    labels = "".join(f"_rln{name} #{i}\n" for i, name in enumerate(columns, start=3))
-    rows = "".join(
-        f'"{i:06d}@{STACK}" 1 {" ".join(f"{value:.6f}" for value in row)}\n'
-        for i, row in enumerate(values, start=1)
+        labels += " rlnDefocusU rlnDefocusV rlnDefocusAngle"
+        more += " 12000.0 11000.0 30.0"
+    rows = [
+        f'"{i:06d}@{STACK}" 1 {rot:.6f} {tilt:.6f} {psi:.6f} {more}\n'
+        for i, (rot, tilt, psi) in enumerate(angles, start=1)
+    ]
+    microscope = "rlnVoltage rlnSphericalAberration rlnAmplitudeContrast"
+    optics = loop(
+        "optics", f"rlnOpticsGroup rlnImagePixelSize {microscope}", [row("1 3.0 300 2.7 0.1")]
     )
-    return (
-        "data_optics\n\nloop_\n_rlnOpticsGroup #1\n_rlnImagePixelSize #2\n_rlnVoltage #3\n"
-        "_rlnSphericalAberration #4\n_rlnAmplitudeContrast #5\n1 3.0 300 2.7 0.1\n\n"
-        "data_particles\n\nloop_\n_rlnImageName #1\n_rlnOpticsGroup #2\n"
-        f"{labels}{rows}\n"
-    )
+    return optics + loop("particles", labels, rows)
 
 
 @pytest.fixture
@@ -173,15 +172,6 @@ def test_points_and_embedding_are_in_the_coordinates_that_were_fitted(run):
     assert files["points.txt"] == exported(run, "cryodrgn")["z_values.txt"]
     # Images without a CTF have one of -1 everywhere.
     assert pickle.loads(files["ctf.pkl"])[0, 2:].tolist() == [0, 0, 0, 300, 0, 1, 0]
-
-
-def test_weights_are_one_on_average_in_every_bin(run):
-    files = exported(run, "aspire", n_bins=3)
-    weights = np.lib.format.read_array(BytesIO(files["weights.npy"]))
-    assert weights.shape == (N, 3)
-    assert ((weights > 0).sum(axis=1) <= 1).all()
-    labels, _ = bin_labels(run.places[0].coordinate, "interval", n_bins=3)
-    assert weights.sum(axis=0) == pytest.approx(np.bincount(labels), rel=1e-5)
 
 
 def test_what_cannot_be_exported_is_refused(run, tmp_path, rng):
@@ -338,6 +328,10 @@ def test_aspire_averages_with_the_weights(make_run, angles, monkeypatch):
     monkeypatch.chdir(where)
     exec(compile((where / words[1]).read_text(), words[1], "exec"), {})
     weights = np.load("weights.npy")
+    # They are one on average in every bin.
+    assert ((weights > 0).sum(axis=1) <= 1).all()
+    labels, _ = bin_labels(run.places[0].coordinate, "interval", n_bins=4)
+    assert weights.sum(axis=0) == pytest.approx(np.bincount(labels), rel=1e-5)
     for k, column in enumerate(weights.T, start=1):
         mean = column @ pixels / column.sum()
         assert saved[f"volume_{k:02d}.mrc"] == pytest.approx(-mean, rel=1e-4)

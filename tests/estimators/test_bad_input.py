@@ -96,7 +96,7 @@ def test_what_cannot_be_used_is_refused_before_anything_is_computed(torus, param
 
 
 OPTIONS = [
-    ({"noise": [0.1]}, "for each of the 4 columns; got array"),
+    ({"noise": [0.1]}, "for each of the 4 columns"),
     ({"noise": [0.1, 0.1, -1, 0.1]}, "a standard deviation of 0 or more"),
     ({"noise": [0.1, 0.1, np.nan, 0.1]}, "a standard deviation of 0 or more"),
     ({"noise": "some"}, "a standard deviation of 0 or more, .* got 'some'"),

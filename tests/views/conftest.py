@@ -137,7 +137,7 @@ def moving_run(run, tmp_path_factory):
         out,
         record={**record, "all_views": found},
         places=places,
-        trees={MODEL_FILE: moving_model()},
+        files={MODEL_FILE: moving_model()},
     )
     return out
 

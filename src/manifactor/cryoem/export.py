@@ -223,27 +223,24 @@ def steady_samples(
     Empty bins have none. Points are samples themselves, so none is off the data. The common
     coordinate is the one, of some drawn at random, that is nearest to all bins.
     """
-    near = _near_common_place(others, list(bins.values())) if others else bins.values()
-    features, targets = place.features, Place.from_displayed(centres, place.topology).features
+    if others:
+        # In units of the standard deviation, so that no factor dominates the distance.
+        features = np.column_stack([other.features / other.features.std() for other in others])
+        # A fixed seed: the same command gives the same points.
+        candidates = features[np.random.default_rng(0).permutation(len(features))[:300]]
+        # All the samples that are taken from a bin, up to five, must lie near, and the farthest
+        # bin decides.
+        distances = [
+            KDTree(features[rows]).query(candidates, [min(5, len(rows))])[0][:, 0]
+            for rows in bins.values()
+        ]
+        common = candidates[np.max(distances, axis=0).argmin()]
+        apart = np.linalg.norm(features - common, axis=1)
+        bins = {k: rows[apart[rows].argsort()[:5]] for k, rows in bins.items()}
+    along, targets = place.features, Place.from_displayed(centres, place.topology).features
     return [
-        rows[np.linalg.norm(features[rows] - targets[k], axis=1).argmin()]
-        for k, rows in zip(bins, near, strict=True)
+        rows[np.linalg.norm(along[rows] - targets[k], axis=1).argmin()] for k, rows in bins.items()
     ]
-
-
-def _near_common_place(others: Sequence[Place], bins: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return the rows of each bin, up to five, nearest to one coordinate on the other factors."""
-    # In units of the standard deviation, so that no factor dominates the distance.
-    features = np.column_stack([other.features / other.features.std() for other in others])
-    # A fixed seed: the same command gives the same points.
-    candidates = features[np.random.default_rng(0).permutation(len(features))[:300]]
-    # All the samples that are taken from a bin must lie near, and the farthest bin decides.
-    distances = [
-        KDTree(features[rows]).query(candidates, [min(5, len(rows))])[0][:, 0] for rows in bins
-    ]
-    common = candidates[np.max(distances, axis=0).argmin()]
-    apart = np.linalg.norm(features - common, axis=1)
-    return [rows[apart[rows].argsort()[:5]] for rows in bins]
 
 
 # RELION and cryoSPARC: a file of particles for each bin.

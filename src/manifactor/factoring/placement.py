@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial import KDTree
-from sklearn.utils import gen_batches
 
 from manifactor._support.threads import cores
 from manifactor.factoring.factor import Factor
@@ -76,8 +75,8 @@ def place_blocks(
     X = X if hasattr(X, "shape") else np.asarray(X)
     rows = getattr(X, "iloc", X)
     # Block by block: samples on disk are never in memory as a whole.
-    slices = list(gen_batches(X.shape[0], block)) or [slice(0, 0)]
-    blocks = [placer(prepare(rows[some], some.start)) for some in slices]
+    starts = range(0, max(1, X.shape[0]), block)
+    blocks = [placer(prepare(rows[start : start + block], start)) for start in starts]
     return [_joined(parts) for parts in zip(*blocks, strict=True)]
 
 

@@ -4,52 +4,41 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from manifactor.cryoem.files.cryosparc import euler_angles, read_joined
+from manifactor.cryoem.files.cryosparc import euler_angles, read_cryosparc
 from manifactor.cryoem.files.formats import particles_with, read_particles
-
-FIELDS = [
-    ("uid", "<u8"),
-    ("blob/path", "S48"),
-    ("blob/idx", "<u4"),
-    ("blob/shape", "<u4", (2,)),
-    ("blob/psize_A", "<f4"),
-    ("ctf/type", "S9"),
-    ("ctf/exp_group_id", "<u4"),
-    ("ctf/accel_kv", "<f4"),
-    ("ctf/cs_mm", "<f4"),
-    ("ctf/amp_contrast", "<f4"),
-    ("ctf/df1_A", "<f4"),
-    ("ctf/df2_A", "<f4"),
-    ("ctf/df_angle_rad", "<f4"),
-    ("ctf/phase_shift_rad", "<f4"),
-    ("alignments3D/split", "<u4"),
-    ("alignments3D/shift", "<f4", (2,)),
-    ("alignments3D/pose", "<f4", (3,)),
-    ("alignments3D/psize_A", "<f4"),
-    ("components_mode_0/value", "<f4"),
-]
 
 
 @pytest.fixture
 def table(rng):
     """Seven particles as cryoSPARC keeps them."""
-    table = np.zeros(7, dtype=FIELDS)
-    table["uid"] = rng.integers(2**63, 2**64, size=7, dtype=np.uint64)
-    table["blob/path"] = [b">J12/extract/00%d_particles.mrc" % (i % 2) for i in range(7)]
-    table["blob/idx"] = np.arange(7) // 2
-    table["blob/shape"] = 128
-    table["blob/psize_A"] = 1.6
-    table["ctf/type"] = b"imported"
-    table["ctf/exp_group_id"] = [1, 1, 1, 4, 4, 4, 4]
-    table["ctf/accel_kv"], table["ctf/cs_mm"], table["ctf/amp_contrast"] = 300, 2.7, 0.1
-    table["ctf/df1_A"], table["ctf/df2_A"] = 15000 + np.arange(7), 14000 + np.arange(7)
-    table["ctf/df_angle_rad"], table["ctf/phase_shift_rad"] = np.pi / 6, np.pi / 2
-    table["alignments3D/split"] = [0, 1, 0, 1, 1, 0, 0]
-    table["alignments3D/shift"] = rng.normal(size=(7, 2))
-    table["alignments3D/pose"] = rng.normal(size=(7, 3))
-    table["alignments3D/psize_A"] = 3.2  # aligned at half the resolution
-    table["components_mode_0/value"] = rng.normal(size=7)
-    return table
+    fields = {
+        "uid": rng.integers(2**63, 2**64, size=7, dtype=np.uint64),
+        "blob/path": np.array([b">J12/extract/00%d_particles.mrc" % (i % 2) for i in range(7)]),
+        "blob/idx": (np.arange(7) // 2).astype("<u4"),
+        "blob/shape": np.full((7, 2), 128, "<u4"),
+        "ctf/type": np.full(7, b"imported"),
+        "ctf/exp_group_id": np.array([1, 1, 1, 4, 4, 4, 4], "<u4"),
+        "ctf/df1_A": 15000 + np.arange(7, dtype="<f4"),
+        "ctf/df2_A": 14000 + np.arange(7, dtype="<f4"),
+        "alignments3D/split": np.array([0, 1, 0, 1, 1, 0, 0], "<u4"),
+        "alignments3D/shift": rng.normal(size=(7, 2)).astype("<f4"),
+        "alignments3D/pose": rng.normal(size=(7, 3)).astype("<f4"),
+        "components_mode_0/value": rng.normal(size=7).astype("<f4"),
+    }
+    constant = {"ctf/accel_kv": 300, "ctf/cs_mm": 2.7, "ctf/amp_contrast": 0.1}
+    constant |= {"ctf/df_angle_rad": np.pi / 6, "ctf/phase_shift_rad": np.pi / 2}
+    # Aligned at half the resolution.
+    constant |= {"blob/psize_A": 1.6, "alignments3D/psize_A": 3.2}
+    fields |= {name: np.full(7, value, "<f4") for name, value in constant.items()}
+    return structured(fields)
+
+
+def structured(fields):
+    kinds = [(name, values.dtype, values.shape[1:]) for name, values in fields.items()]
+    out = np.empty(len(next(iter(fields.values()))), kinds)
+    for name, values in fields.items():
+        out[name] = values
+    return out
 
 
 @pytest.fixture
@@ -66,11 +55,7 @@ def changed(table, **fields):
     """The table with fields added or replaced, and without those that are None; __ is a slash."""
     new = {name: table[name] for name in table.dtype.names}
     new |= {name.replace("__", "/"): values for name, values in fields.items()}
-    new = {name: np.asarray(values) for name, values in new.items() if values is not None}
-    out = np.empty(len(table), [(n, v.dtype, v.shape[1:]) for n, v in new.items()])
-    for name, values in new.items():
-        out[name] = values
-    return out
+    return structured({n: np.asarray(v) for n, v in new.items() if v is not None})
 
 
 def without(table, *names):
@@ -112,7 +97,7 @@ def test_results_are_joined_with_their_passthrough_file(save, table):
     order = np.array([6, 2, 0, 5])
     results = save(without(table[order], *blobs), "J5_particles.cs")
     passthrough = save(without(table, *POSES_3D), "J5_passthrough.cs")
-    found = read_joined(passthrough, results)
+    found = read_cryosparc(passthrough, results=results)
     expected = read_particles(save(table, "whole.cs"))[order]
     assert found.path == passthrough
     assert found.rows.tolist() == order.tolist()

@@ -14,7 +14,6 @@ from manifactor.cryoem.simulate.all_views import (
     PreferredDirections,
     elevation_scores,
     pose_angles,
-    project,
     simulate_views,
     uniform_directions,
 )
@@ -142,25 +141,17 @@ def test_a_parameter_that_cannot_be_is_refused(settings, message):
             PreferredDirections(**wrong)
 
 
-def projected(molecule, rotations, *, stretch=(20.0, -10.0), shift=(0, 0)):
+def projected(molecule, rotations, *, stretch=(20.0, -10.0), shift=(0.0, 0.0)):
     n = len(rotations)
-    return project(
-        molecule,
-        np.full(n, 0.3),
-        np.tile(stretch, (n, 1)).astype(float),
-        rotations,
-        shift=np.broadcast_to(np.asarray(shift, dtype=float), (n, 2)),
-        size=48,
-        pixel_size=5.5,
-        blur=4.0,
-    )
+    given = {"angle": np.full(n, 0.3), "stretch": np.tile(stretch, (n, 1)), "rotations": rotations}
+    return replace(simulate(n), molecule=molecule, shift=np.tile(shift, (n, 1)), **given).images
 
 
 def test_an_atom_seen_along_z_lies_at_its_own_place():
     # Two and three pixels right of and below the centre; z does not matter. The rotor is far away.
     atoms = np.array([[0.0, 0.0, 90.0], [11.0, 16.5, -30.0]])
     molecule = Molecule(atoms, np.array([0.0, 7.0]), np.array([0, 1]))
-    (image,) = projected(molecule, np.eye(3)[None], stretch=(0, 0))
+    (image,) = projected(molecule, np.eye(3)[None], stretch=(0.0, 0.0))
     assert np.unravel_index(image.argmax(), image.shape) == (24 + 3, 24 + 2)
     assert image.sum() == pytest.approx(7, rel=2e-4)
     blur = 4.0 / 5.5

@@ -56,31 +56,33 @@ def read_cs(path: Path) -> np.ndarray:
     return table
 
 
-def read_cryosparc(path: Path, *, pixel_size: float | None = None) -> Particles:
-    """Read the particles of a .cs file."""
-    fields = _read_fields(path)
-    return _particles(path, fields, np.arange(len(fields["uid"])), pixel_size)
-
-
-def read_joined(path: Path, results: Path, *, pixel_size: float | None = None) -> Particles:
-    """Read the particles of a job's results, joined by uid with those of another file.
+def read_cryosparc(
+    path: Path, *, pixel_size: float | None = None, results: Path | None = None
+) -> Particles:
+    """Read the particles of a .cs file, or those of a job's results joined with it by uid.
 
     cryoSPARC writes the results of a job into one file and what the job did not change into
     another, its passthrough file. Both may hold the particles in any order, and the second may hold
     more.
     """
-    own, found = _read_fields(path), _read_fields(results)
-    rows, missing = rows_of(found["uid"], own["uid"])
-    if missing:
-        raise ValueError(
-            f"{path} must hold all particles of {results}; {len(missing)} of {len(rows)} are "
-            f"missing, the first with uid {missing[0]}. Export both from the same job."
-        )
-    if len(np.unique(rows)) < len(rows):
-        raise ValueError(f"{results} must hold each uid once; some occur twice.")
-    aligned = {name: values for name, values in found.items() if name.startswith("alignments")}
-    fields = {**found, **{name: values[rows] for name, values in own.items()}, **aligned}
-    return _particles(path, fields, rows, pixel_size)
+    fields = _read_fields(path)
+    rows = np.arange(len(fields["uid"]))
+    if results is not None:
+        found = _read_fields(results)
+        rows, missing = rows_of(found["uid"], fields["uid"])
+        if missing:
+            raise ValueError(
+                f"{path} must hold all particles of {results}; {len(missing)} of {len(rows)} are "
+                f"missing, the first with uid {missing[0]}. Export both from the same job."
+            )
+        if len(np.unique(rows)) < len(rows):
+            raise ValueError(f"{results} must hold each uid once; some occur twice.")
+        own = {name: values[rows] for name, values in fields.items()}
+        aligned = {name: values for name, values in found.items() if name.startswith("alignments")}
+        fields = {**found, **own, **aligned}
+    if pixel_size is not None:
+        fields["blob/psize_A"] = np.full(len(rows), float(pixel_size))
+    return _particles(Columns(path, fields), rows)
 
 
 def _read_fields(path: Path) -> dict[str, np.ndarray]:
@@ -90,12 +92,8 @@ def _read_fields(path: Path) -> dict[str, np.ndarray]:
     return {name: table[name] for name in table.dtype.names or ()}
 
 
-def _particles(
-    path: Path, fields: dict[str, np.ndarray], rows: np.ndarray, pixel_size: float | None
-) -> Particles:
-    if pixel_size is not None:
-        fields["blob/psize_A"] = np.full(len(rows), float(pixel_size))
-    columns = Columns(path, fields)
+def _particles(columns: Columns, rows: np.ndarray) -> Particles:
+    path, fields = columns.path, columns.values
     stacks = slices = pixel_sizes = None
     if "blob/path" in columns and "blob/idx" in columns:
         # cryoSPARC marks paths within its project with a ">".
@@ -103,6 +101,13 @@ def _particles(
         slices = columns.numbers("blob/idx", "a whole number")
     if "blob/psize_A" in columns:
         pixel_sizes = columns.numbers("blob/psize_A", "a number above 0")
+    known = columns.microscope(CS_FIELDS)
+    labels = [f"{name}/class" for name in ALIGNMENTS if f"{name}/class" in columns]
+    found = [columns.numbers(label, "a whole number") for label in labels]
+    if found:
+        # A refinement of one volume puts all particles into class 0: prefer another classification.
+        several = [classes for classes in found if (classes != classes[0]).any()]
+        known["class"] = (several or found)[0]
     return Particles(
         path,
         rows,
@@ -112,7 +117,7 @@ def _particles(
         pixel_sizes=pixel_sizes,
         angles=_angles(columns),
         shift=_shift(columns, pixel_sizes),
-        microscope=_microscope(columns),
+        microscope=known,
     )
 
 
@@ -148,15 +153,6 @@ def _shift(columns: Columns, pixel_sizes: np.ndarray | None) -> np.ndarray | Non
         return shift
     # Particles may be aligned at another pixel size than that of their images.
     return shift * (columns.numbers(f"{used}/psize_A") / pixel_sizes)[:, None]
-
-
-def _microscope(columns: Columns) -> dict[str, np.ndarray]:
-    known = columns.microscope(CS_FIELDS)
-    labels = [f"{name}/class" for name in ALIGNMENTS if f"{name}/class" in columns]
-    found = [columns.numbers(label, "a whole number") for label in labels]
-    # A refinement of one volume puts all particles into class 0: prefer another classification.
-    several = [classes for classes in found if (classes != classes[0]).any()]
-    return {**known, "class": (several or found)[0]} if found else known
 
 
 def euler_angles(poses: np.ndarray) -> np.ndarray:

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from manifactor._support.files import require_regular_file
 from manifactor._support.parameters import require_number
-from manifactor.cryoem.files.cryosparc import read_cryosparc, read_joined, write_cryosparc
+from manifactor.cryoem.files.cryosparc import read_cryosparc, write_cryosparc
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageSource, particle_images
 from manifactor.cryoem.files.star import read_relion, write_relion
@@ -88,10 +89,10 @@ class ParticleChoice:
         return {**asdict(self), "datadir": self.folder and str(self.folder.absolute())}
 
     @property
-    def options(self) -> list[str]:
-        """The options of `fit` that make this choice."""
+    def options(self) -> dict[str, Any]:
+        """The options of `fit` that make this choice, with their values."""
         flags = ("--datadir", "--pixel-size", "--class", "--optics-group")
-        return [flag for flag, value in zip(flags, vars(self).values(), strict=True) if value]
+        return dict(zip(flags, vars(self).values(), strict=True))
 
     @property
     def of_some(self) -> bool:
@@ -102,7 +103,7 @@ class ParticleChoice:
         """Read all particles of a file."""
         if results is None:
             return read_particles(path, pixel_size=self.pixel_size)
-        return read_joined(path, results, pixel_size=self.pixel_size)
+        return read_cryosparc(path, pixel_size=self.pixel_size, results=results)
 
     def chosen(self, particles: Particles) -> Particles:
         """Return the particles of the chosen classes and optics groups."""

@@ -86,10 +86,6 @@ def rows_of(wanted: np.ndarray, listed: np.ndarray) -> tuple[np.ndarray, list]:
     return np.array([row_of.get(number, -1) for number in numbers]), missing
 
 
-# What states the pixel size.
-PIXEL_SIZE_LABELS = "rlnImagePixelSize, or rlnDetectorPixelSize with rlnMagnification; blob/psize_A"
-
-
 @dataclass(frozen=True)
 class Particles:
     """Particles in the order of their file; what the file lacks is None or missing."""
@@ -112,6 +108,11 @@ class Particles:
     # "spherical_aberration", "amplitude_contrast", "optics group", "half set", "class", "flipped",
     # "premultiplied": those that are known
     microscope: dict[str, np.ndarray] = field(default_factory=dict)
+
+    # What states the pixel size.
+    pixel_size_label = (
+        "rlnImagePixelSize, or rlnDetectorPixelSize with rlnMagnification; blob/psize_A"
+    )
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -194,8 +195,7 @@ class Particles:
         """
         if self.angles is None:
             return self, np.zeros(len(self), dtype=bool)
-        direction = view_directions(np.array([[*view, 0.0]]))[0]
-        behind = view_directions(self.angles) @ direction < 0
+        behind = ~self.near_view(*view, width=90.0)
         flip = np.where(behind[:, None], [1.0, -1.0, -1.0], 1.0)
         turned = flip[:, :, None] * euler_matrices(self.angles)
 

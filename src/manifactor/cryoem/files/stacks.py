@@ -13,7 +13,7 @@ import numpy as np
 from manifactor._support.files import numeric_order, real_path
 from manifactor._support.values import bad_values
 from manifactor.cryoem.files.mrc import MapHeader, read_header, read_images
-from manifactor.cryoem.files.particles import PIXEL_SIZE_LABELS, Particles
+from manifactor.cryoem.files.particles import Particles
 
 # Endings of stacks; cryoSPARC writes its stacks as .mrc.
 STACK_SUFFIXES = (".mrcs", ".mrc")
@@ -131,7 +131,7 @@ def particle_images(particles: Particles, *, folder: Path | None = None) -> Imag
     if particles.unscaled_shift is not None and stated is None:
         raise ValueError(
             f"{particles.path} states shifts in Angstrom (rlnOriginXAngst) but no "
-            f"pixel size ({PIXEL_SIZE_LABELS}), and neither do its stacks. "
+            f"pixel size ({particles.pixel_size_label}), and neither do its stacks. "
             "Give it in Angstrom with --pixel-size."
         )
     shape = headers[0].shape[1:]

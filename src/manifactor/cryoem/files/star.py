@@ -109,11 +109,10 @@ def with_columns(loop: Loop, columns: Mapping[str, Sequence[str]], keep: np.ndar
         if dropped:
             lines[i] = COLUMN_NUMBER.sub(f"#{number}", lines[i])
     last = lines[labels[-1]]
-    label = last.rstrip("\r\n")
     # Line ends of Windows stay what they are.
-    ending = last[len(label) :]
-    added = [f"_{name} #{number} " for number, name in enumerate(columns, start=len(labels) + 1)]
-    lines[labels[-1]] = "".join(each + ending for each in [label, *added])
+    ending = last[len(last.rstrip("\r\n")) :]
+    added = enumerate(columns, start=len(labels) + 1)
+    lines[labels[-1]] = last + "".join(f"_{name} #{number} {ending}" for number, name in added)
     kept = {loop.rows[row]: values for row, *values in zip(keep, *columns.values(), strict=True)}
     for i in loop.rows:
         if i in kept:
@@ -230,6 +229,10 @@ def read_relion(path: Path, *, pixel_size: float | None = None) -> Particles:
     slices = stacks = None
     if "rlnImageName" in columns:
         slices, stacks = _image_parts(columns.values["rlnImageName"], path)
+    angles = columns.side_by_side(*DIRECTION, "rlnAnglePsi")
+    if "rlnAnglePsi" in columns and not any(name in columns for name in DIRECTION):
+        # A 2-D classification may state the in-plane angle alone.
+        angles = np.pad(columns.numbers("rlnAnglePsi")[:, None], ((0, 0), (2, 0)))
     # RELION states shifts in Angstrom since version 3.1.
     in_angstrom = columns.side_by_side("rlnOriginXAngst", "rlnOriginYAngst")
     shift = columns.side_by_side("rlnOriginX", "rlnOriginY")
@@ -241,7 +244,7 @@ def read_relion(path: Path, *, pixel_size: float | None = None) -> Particles:
         stack=stacks,
         slice=slices,
         pixel_sizes=pixel_sizes,
-        angles=_angles(columns),
+        angles=angles,
         shift=shift,
         unscaled_shift=in_angstrom if shift is None else None,
         microscope=columns.microscope(STAR_COLUMNS),
@@ -280,13 +283,6 @@ def _pixel_sizes(columns: Columns) -> np.ndarray | None:
         return None
     micrometres, magnification = (columns.numbers(name, "a number above 0") for name in DETECTOR)
     return 1e4 * micrometres / magnification
-
-
-def _angles(columns: Columns) -> np.ndarray | None:
-    if "rlnAnglePsi" in columns and not any(name in columns for name in DIRECTION):
-        # A 2-D classification may state the in-plane angle alone.
-        return np.pad(columns.numbers("rlnAnglePsi")[:, None], ((0, 0), (2, 0)))
-    return columns.side_by_side(*DIRECTION, "rlnAnglePsi")
 
 
 def _image_parts(names: Iterable, path: Path) -> tuple[np.ndarray, np.ndarray]:

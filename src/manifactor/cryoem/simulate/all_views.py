@@ -157,42 +157,6 @@ def elevation_scores(directions: np.ndarray) -> np.ndarray:
     return special.ndtri((ranks - 0.5) / len(ranks))
 
 
-def project(
-    molecule: Molecule,
-    angle: np.ndarray,
-    stretch: np.ndarray,
-    rotations: np.ndarray,
-    *,
-    shift: np.ndarray,
-    size: int,
-    pixel_size: float,
-    blur: float,
-) -> np.ndarray:
-    """Return projections of a molecule, each in its own state and pose.
-
-    Shapes: angle (n,), stretch (n, 2), rotations (n, 3, 3), shift (n, 2) -> (n, size, size).
-    """
-    features = _features(molecule)
-    coefficients = _coefficients(angle, stretch, rotations) / pixel_size
-    centres = size // 2 - shift
-    width = blur / pixel_size
-    # The value of a Gaussian with this integral at its centre.
-    heights = (np.asarray(molecule.weights) / (2 * np.pi * width**2)).astype(np.float32)
-    images = np.empty((len(angle), size, size), dtype=np.float32)
-
-    def paint(i: int) -> None:
-        moved = coefficients[i].astype(np.float32) @ features
-        x, y = moved + centres[i, :, None].astype(np.float32)
-        columns = _gaussians(x, size, width)
-        columns *= heights
-        np.matmul(_gaussians(y, size, width), columns.T, out=images[i])
-
-    # One image a thread: its two matrices stay in the cache.
-    with one_blas_thread(), ThreadPoolExecutor(cores()) as pool:
-        list(pool.map(paint, range(len(images))))
-    return images
-
-
 def _features(molecule: Molecule) -> np.ndarray:
     """Return numbers of each atom, (6, n_atoms), of which its place is a linear map.
 
@@ -289,19 +253,27 @@ class ViewSimulation(Simulated):
 
     def clean(self, rows) -> np.ndarray:
         """Return images of some rows without noise, with their CTF."""
-        images = project(
-            self.molecule,
-            self.angle[rows],
-            self.stretch[rows],
-            self.rotations[rows],
-            shift=self.shift[rows],
-            size=self.size,
-            pixel_size=self.pixel_size,
-            blur=self.blur,
-        )
+        size, width = self.size, self.blur / self.pixel_size
+        features = _features(self.molecule)
+        moves = _coefficients(self.angle[rows], self.stretch[rows], self.rotations[rows])
+        moves = (moves / self.pixel_size).astype(np.float32)
+        centres = (size // 2 - self.shift[rows]).astype(np.float32)
+        # The value of a Gaussian with this integral at its centre.
+        heights = (np.asarray(self.molecule.weights) / (2 * np.pi * width**2)).astype(np.float32)
+        images = np.empty((len(moves), size, size), dtype=np.float32)
+
+        def paint(i: int) -> None:
+            x, y = moves[i] @ features + centres[i, :, None]
+            columns = _gaussians(x, size, width)
+            columns *= heights
+            np.matmul(_gaussians(y, size, width), columns.T, out=images[i])
+
+        # One image a thread: its two matrices stay in the cache.
+        with one_blas_thread(), ThreadPoolExecutor(cores()) as pool:
+            list(pool.map(paint, range(len(images))))
         if self.defocus is None:
             return images
-        ctf = contrast_transfer(self.size, self.pixel_size, self.defocus[rows], optics=self.optics)
+        ctf = contrast_transfer(size, self.pixel_size, self.defocus[rows], optics=self.optics)
         return filtered(images, ctf)
 
     @property

@@ -82,7 +82,7 @@ class Molecule:
         x, y, _ = self.atoms.T
         cosine, sine = np.cos(angle), np.sin(angle)
         turned = np.stack([cosine * x - sine * y, sine * x + cosine * y], axis=1)
-        moved = self.atoms + self.lift[:, None] * [stretch[0], stretch[1], 0.0]
+        moved = self.atoms + self.lift[:, None] * [*stretch, 0.0]
         # Only x and y: a turn about z keeps every height.
         moved[self.rotor, :2] = turned[self.rotor]
         return moved

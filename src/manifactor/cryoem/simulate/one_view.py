@@ -135,7 +135,7 @@ def _volume_painter(molecule: Molecule, frame: Frame, reach: np.ndarray, blur: f
     high = np.ceil(points.max(axis=0) + margin)
     # The cell of the point 0.
     origin, shape = -low, tuple((high - low + 1).astype(int))
-    cells = _grid_cells(molecule.atoms, origin, pixel_size)
+    cells = _in_grid(origin, pixel_size)(molecule.atoms)
 
     def density(part: np.ndarray) -> np.ndarray:
         points = splat(cells[:, part], molecule.weights[part], shape)
@@ -164,9 +164,9 @@ def _volume_painter(molecule: Molecule, frame: Frame, reach: np.ndarray, blur: f
 ROUTES = {"atoms": _atom_painter, "volumes": _volume_painter}
 
 
-def _grid_cells(atoms: np.ndarray, origin: np.ndarray, pixel_size: float) -> np.ndarray:
-    """Return positions of atoms in a grid in the order z, y, x, (3, n_atoms)."""
-    return atoms[:, ::-1].T / pixel_size + origin[:, None]
+def _in_grid(origin: np.ndarray, pixel_size: float) -> Callable[[np.ndarray], np.ndarray]:
+    """Return what gives the positions of atoms in a grid in the order z, y, x, (3, n_atoms)."""
+    return lambda atoms: atoms[:, ::-1].T / pixel_size + origin[:, None]
 
 
 def _tilted_sum(volume: np.ndarray, frame: Frame, origin: np.ndarray) -> np.ndarray:
@@ -481,10 +481,7 @@ def simulate_volumes(
     # moves nothing out.
     middle = (points[:, 2].min() + points[:, 2].max()) / 2
     origin = np.array([(size - 1) / 2 - middle / pixel_size, size / 2, size / 2])
-
-    def cells(atoms: np.ndarray) -> np.ndarray:
-        return _grid_cells(atoms, origin, pixel_size)
-
+    cells = _in_grid(origin, pixel_size)
     frame.require_inside(cells(points))
     rng = simulation_generator(random_state)
     angle, stretches = motion.draw(n_samples, rng)
