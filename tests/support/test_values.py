@@ -56,11 +56,7 @@ def test_many_values_below_the_limit_are_good_and_one_beyond_it_is_not(dtype):
     one[17, 3] = -np.nextafter(dtype(limit), dtype(np.inf))
     assert bad_values(one).place == (17, 3)
     assert bad_values(one.T).place == (3, 17)
-
-
-def test_nothing_is_good():
-    assert bad_values(np.empty((0, 3))) is None
-    assert bad_values(np.empty((3, 0))) is None
+    assert bad_values(one[:0]) is bad_values(one[:, :0]) is None
 
 
 def test_samples_that_differ_by_less_than_their_squares_show_are_refused(rng):
@@ -80,9 +76,5 @@ def test_a_quotient_by_0_is_0_or_very_large_and_never_nan(dtype):
     assert found.dtype == dtype
     assert found[0] == 0
     assert (found[1:] > 1e30).all()
-
-
-def test_a_quotient_of_numbers_is_a_number():
     assert quotient(1.0, 4.0) == 0.25
     assert quotient(0.0, 0.0) == 0
-    assert quotient(1e10, 0.0) > 1e300

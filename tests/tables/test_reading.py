@@ -1,4 +1,5 @@
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from manifactor.tables.reading import (
     picked,
     read_opened,
     require_one_view,
-    run_images,
 )
 from tests.cryoem.star_files import RELION_30
 
@@ -58,33 +58,17 @@ def test_images_become_components_that_the_record_describes(data, rng):
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("data", {"particles": "a.star"}, "--particles cannot be given for a folder"),
-        ("data", {"indices": "i.pkl"}, "--ind cannot be given for a folder"),
-        ("data", {"view": (0, 0)}, "--view cannot be given for a folder"),
-        ("data", {"settings": ImageSettings(True)}, "settings of images cannot be"),
-        ("star", {"particles": "a.star"}, "already is a file of particles. Leave them"),
-        ("star", {"width": 200}, r"`width` must be a number in \[0, 180\]; got 200"),
-        ("stack", {"view": (0, 0)}, "is a stack without any. Give its STAR or .cs"),
-        ("table", {"view": (0, 0)}, "holds coordinates. Leave them out"),
-        ("table", {"settings": ImageSettings(True)}, "go with particle images"),
+        ("", {"particles": "a.star"}, "--particles cannot be given for a folder"),
+        ("", {"indices": "i.pkl"}, "--ind cannot be given for a folder"),
+        ("", {"view": (0, 0)}, "--view cannot be given for a folder"),
+        ("", {"settings": ImageSettings(True)}, "settings of images cannot be"),
+        ("particles.star", {"width": 200}, r"`width` must be a number in \[0, 180\]; got 200"),
+        ("gone.mrcs", {}, r"must be a file; .*gone.mrcs does not exist"),
     ],
 )
-def test_arguments_that_do_not_go_with_the_input_are_refused(
-    data, table, rng, name, arguments, message
-):
-    paths = {
-        "data": data,
-        "star": data / "particles.star",
-        "stack": data / "particles.mrcs",
-        "table": table,
-    }
+def test_arguments_that_do_not_go_with_the_input_are_refused(data, name, arguments, message):
     with pytest.raises(ValueError, match=message):
-        read_input(paths[name], Given(**arguments), rng=rng)
-
-
-def test_a_stack_that_does_not_exist_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"must be a file; .*gone.mrcs does not exist"):
-        run_images(tmp_path / "gone.mrcs", None)
+        open_input(data / name, Given(**arguments))
 
 
 def test_a_view_must_show_particles(data):
@@ -97,15 +81,11 @@ def test_a_view_must_show_particles(data):
 
 
 def test_images_must_show_one_view(data):
-    star = (data / "particles.star").read_text()
-    angles = read_particles(data / "particles.star").angles
-    tilt = f"{angles[0, 1]:.6f}"
-    spread = star.replace(tilt, f"{angles[0, 1] - 40:.6f}", 10)
-    path = data / "spread.star"
-    path.write_text(spread)
-    particles = read_particles(path)
+    particles = read_particles(data / "particles.star")
+    angles = particles.angles - np.outer(np.arange(20) < 10, [0, 40, 0])
+    particles = replace(particles, angles=angles)
     require_one_view(particles)  # 20 degrees off the mean of both
-    match = "must show one view; .*spread.star are up to 20 degrees apart"
+    match = "must show one view; .*particles.star are up to 20 degrees apart"
     with pytest.raises(ValueError, match=match):
         require_one_view(particles, max_angle=15.0)
 

@@ -39,7 +39,7 @@ def write_zarr(path, X, chunks=(20, 2)):
 
 
 def write_npy(path, X):
-    np.save(path, X)
+    np.save(path, np.asfortranarray(X))
     return path
 
 
@@ -49,26 +49,20 @@ def path(request, tmp_path, X):
     return writers[request.param](tmp_path / f"a.{request.param}", X)
 
 
-def test_rows_are_those_that_were_written_in_single_precision(path, X):
+def test_rows_and_chosen_columns_are_those_that_were_written_in_single_precision(path, X):
     table = stored_table(path)
     assert table.shape == (N, 3)
     assert table.read(0, 5).dtype == np.float32
     for start, stop in [(0, N), (3, 4), (17, 61)]:
         np.testing.assert_array_equal(table.read(start, stop), X[start:stop])
     np.testing.assert_array_equal(read_samples(path), X)
-
-
-def test_drawn_rows_are_read_from_their_chunks(path, X):
     rows = np.array([0, 19, 20, 21, 94])
-    np.testing.assert_array_equal(stored_table(path).take(rows), X[rows])
-
-
-def test_chosen_columns_are_read(path, X):
+    np.testing.assert_array_equal(table.take(rows), X[rows])
     table = stored_table(path, ColumnChoice(drop="1"))
     np.testing.assert_array_equal(table.read(2, 30), X[2:30, [0, 2]])
     columns = replace(table.columns, mean=np.array([1.0, 2.0]), scale=np.array([2.0, 4.0]))
-    scaled = replace(table, columns=columns)
-    np.testing.assert_allclose(scaled.read(2, 3), (X[2:3, [0, 2]] - [1, 2]) / [2, 4])
+    scaled = replace(table, columns=columns).read(2, 3)
+    np.testing.assert_allclose(scaled, (X[2:3, [0, 2]] - [1, 2]) / [2, 4])
 
 
 @pytest.mark.parametrize(
@@ -231,11 +225,6 @@ def test_columns_of_text_and_of_lists_are_not_read(tmp_path):
         samples = read_samples(path)
     np.testing.assert_array_equal(samples[:, 0], np.arange(1e4))
     assert pa.default_memory_pool().max_memory() == before
-
-
-def test_a_fortran_array_is_read_in_rows(tmp_path, X):
-    np.save(tmp_path / "a.npy", np.asfortranarray(X))
-    np.testing.assert_array_equal(stored_table(tmp_path / "a.npy").read(7, 20), X[7:20])
 
 
 def test_a_table_larger_than_the_memory_is_refused_as_a_whole(path, monkeypatch):

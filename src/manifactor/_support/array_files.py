@@ -121,7 +121,6 @@ class ArrayArchive:
 
     path: Path
     members: Mapping[str, ZipInfo]  # the arrays by name
-    others: tuple[str, ...]  # members that are not arrays
     file: ZipFile
 
     def read(self, *names: str, itemsize: int = 1) -> dict[str, np.ndarray]:
@@ -165,12 +164,10 @@ def open_archive(path: Path) -> Iterator[ArrayArchive]:
         opened = stack.enter_context(BoundedFile(path))
         with damage_named(path):
             file = stack.enter_context(ZipFile(opened))
-            # Folders end in a slash.
-            infos = [info for info in file.infolist() if info.filename[-1:] != "/"]
+            infos = file.infolist()
             for info in infos:
                 if info.flag_bits & 1 or info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
                     raise ValueError("it is encrypted, or compressed as no .npz file is")
-        arrays = {info.filename: info for info in infos if info.filename.endswith(".npy")}
-        others = tuple(info.filename for info in infos if info.filename not in arrays)
-        members = {name.removesuffix(".npy"): info for name, info in arrays.items()}
-        yield ArrayArchive(path, members, others, file)
+        arrays = [info for info in infos if info.filename.endswith(".npy")]
+        members = {info.filename.removesuffix(".npy"): info for info in arrays}
+        yield ArrayArchive(path, members, file)

@@ -138,6 +138,8 @@ def held(place: Path, *, patience: float = 60.0) -> Iterator[bool]:
     except (OSError, NotImplementedError):
         # Somebody else's lock, who may have been killed, or a file system without locks: that must
         # not stop this command. Where nothing can be written at all, writing says so.
+        pass
+    if not lock.is_locked:
         yield False
         return
     try:

@@ -98,7 +98,7 @@ def _require_readable(path: Path) -> None:
 def array_name(path: Path) -> str:
     """Return the name of the array in an .npz that holds the samples."""
     with open_archive(path) as archive:
-        return sample_array(path, list(archive.members), archive.others)
+        return sample_array(path, list(archive.members))
 
 
 def _read_npz(path: Path) -> np.ndarray:

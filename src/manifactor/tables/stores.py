@@ -125,12 +125,12 @@ def _open_zarr(path: Path) -> Store:
     return _array_store(path, array, chunks[0])
 
 
-def sample_array(path: Path, names: Sequence[str], others: Sequence[str] = ()) -> str:
+def sample_array(path: Path, names: Sequence[str]) -> str:
     """Return which of several arrays holds the samples: X, or the only one."""
     if "X" not in names and len(names) != 1:
         raise ValueError(
             f"{path} must hold an array `X`, or one array; it holds "
-            f"{', '.join([*names, *others]) or 'none':.200}. Save the samples under the name X."
+            f"{', '.join(names) or 'none':.200}. Save the samples under the name X."
         )
     return "X" if "X" in names else names[0]
 
