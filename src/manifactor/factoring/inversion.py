@@ -9,7 +9,7 @@ from sklearn.utils import gen_batches
 
 from manifactor._support.parameters import Choice
 from manifactor._support.values import quotient
-from manifactor.factoring.prediction import local_weights, neighbour_sums, shares_left
+from manifactor.factoring.prediction import local_weights, neighbour_sums, squares_left
 from manifactor.factoring.shapes import angle_of, on_circle, unit_vectors
 
 
@@ -118,13 +118,13 @@ def choose_window(space: PlaceSpace, values: np.ndarray) -> Choice:
     counts = [factor * (space.n_slopes + 1) for factor in (4, 8, 16, 32, 64, 128)]
     # A fit to more than half of the samples would not be local; the smallest is taken in any case.
     most = max(counts[0], n // 2)
-    left = shares_left(
+    left, total = squares_left(
         values,
         [min(count, n - 1) for count in counts if count <= most],
         lambda some, count: space.nearest(places[some], count),
         lambda some, near: _weights(space, places[some], near),
     )
-    tried = ", ".join(f"{count}: {share:.2g}" for count, share in left.items())
+    tried = ", ".join(f"{count}: {quotient(each, total):.2g}" for count, each in left.items())
     return Choice(
         min(left, key=left.__getitem__),
         "of samples left out, it predicts most (share of the variance not predicted, "
@@ -156,7 +156,7 @@ def _weights(space: PlaceSpace, at: np.ndarray, near: np.ndarray) -> np.ndarray:
     offsets = space.offsets(at, near)
     kernel = _tricube(np.linalg.norm(offsets, axis=1))[:, None]
     kernel = kernel / kernel.sum(axis=2, keepdims=True)
-    return local_weights(offsets, kernel, ridge=1e-3, reach=4.0)[0]
+    return local_weights(offsets, 0.0, kernel, ridge=1e-3, reach=4.0)[0]
 
 
 def _tricube(distances: np.ndarray) -> np.ndarray:

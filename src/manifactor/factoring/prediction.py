@@ -210,8 +210,9 @@ def _lowest_kurtosis(white: np.ndarray) -> float:
 
 
 def local_weights(
-    offsets: np.ndarray,
-    kernel: np.ndarray,
+    around: np.ndarray,
+    at: np.ndarray | float,
+    kernel: np.ndarray | None = None,
     *,
     ridge: float,
     floor: float = np.finfo(float).tiny,
@@ -219,46 +220,52 @@ def local_weights(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the weights with which neighbours' values add up to a linear fit at a place.
 
-    Neighbours lie at offsets, (m, d, k), from m places, and count by a kernel, (m, 1, k), that adds
-    up to 1. The weights, (m, 1, k), depend on the places alone, so that no slopes of many values
-    need be solved for. Also returned: how neighbours lie from their mean, times the kernel,
-    (m, d, k), and the spread of that, with a ridge, (m, d, d). Slopes are the inverse of the latter
-    times sums of values over the former.
+    Neighbours lie around m places, (m, d, 1), at (m, d, k), and count by a kernel, (m, 1, k), that
+    adds up to 1, or all alike. The weights, (m, 1, k), depend on the places alone, so that no
+    slopes of many values need be solved for. Also returned: how neighbours lie from their mean,
+    times the kernel, (m, d, k), and the spread of that, with a ridge, (m, d, d). Slopes are the
+    inverse of the latter times sums of values over the former.
 
-    >>> offsets = np.array([[[-1.0, 0.0, 1.0, 2.0]]])
-    >>> weights, moves, spread = local_weights(offsets, np.full((1, 1, 4), 0.25), ridge=0.0)
-    >>> values = 5 + 3 * offsets[0, 0]
+    >>> around = np.array([[[-1.0, 0.0, 1.0, 2.0]]])
+    >>> weights, moves, spread = local_weights(around, 0.0, ridge=0.0)
+    >>> values = 5 + 3 * around[0, 0]
     >>> round((weights @ values).item(), 6), round((moves @ values / spread).item(), 6)
     (5.0, 3.0)
     """
-    centre = (offsets * kernel).sum(axis=2, keepdims=True)
-    off = offsets - centre
-    moves = off * kernel
+    if kernel is None:
+        centre = around.mean(axis=2, keepdims=True)
+        moves = off = around - centre
+    else:
+        centre = (around * kernel).sum(axis=2, keepdims=True)
+        off = around - centre
+        moves = off * kernel
     spread = moves @ off.transpose(0, 2, 1)
     n_slopes = spread.shape[1]
     # Places on a surface extend in fewer directions than they have columns, and have no slope
     # along the others. Copies have no spread at all.
     added = ridge * np.trace(spread, axis1=1, axis2=2) / n_slopes + floor
     spread = spread + added[:, None, None] * np.eye(n_slopes)
-    shift = np.linalg.solve(spread, -centre)
+    shift = np.linalg.solve(spread, at - centre)
     # The squared distance from the mean place, in variances for each direction: 3 at the end of an
     # interval, or in a corner. Beyond `reach`, where there are no samples, slopes would be
     # extrapolated.
-    far = -(centre * shift).sum(axis=1, keepdims=True) / n_slopes
+    far = ((at - centre) * shift).sum(axis=1, keepdims=True) / n_slopes
     shift = shift * np.sqrt(np.minimum(1, reach / np.maximum(far, np.finfo(float).eps)))
-    return kernel * (1 + shift.transpose(0, 2, 1) @ off), moves, spread
+    along = shift.transpose(0, 2, 1) @ off
+    weights = 1 / around.shape[2] + along if kernel is None else kernel * (1 + along)
+    return weights, moves, spread
 
 
-def shares_left(
+def squares_left(
     values: np.ndarray,
     ladder: Sequence[int],
     nearest: Callable[[np.ndarray, int], np.ndarray],
     weights: Callable[[np.ndarray, np.ndarray], np.ndarray],
-) -> dict[int, float]:
-    """Return the share of the variance of values, (n, q), that fits around them leave.
+) -> tuple[dict[int, float], float]:
+    """Return the squares of values, (n, q), that fits around them leave, and all of them.
 
-    By the number of neighbours of a fit. `nearest` takes samples and a number to their neighbours,
-    `weights` takes samples and neighbours to the weights of fits at the samples.
+    The former by the number of neighbours of a fit. `nearest` takes samples and a number to their
+    neighbours, `weights` takes samples and neighbours to the weights of fits at the samples.
     """
     # The mean square of 300 samples that are left out, one at a time, is accurate to 8 %.
     some = thinned(len(values), 300)
@@ -268,5 +275,5 @@ def shares_left(
     for count in ladder:
         around = near[:, :count]
         predicted = neighbour_sums(weights(some, around), around, values)[:, 0]
-        left[count] = quotient(float(((values[some] - predicted) ** 2).sum()), total)
-    return left
+        left[count] = float(((values[some] - predicted) ** 2).sum())
+    return left, total

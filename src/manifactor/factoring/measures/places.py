@@ -103,17 +103,16 @@ class PlacedSamples:
         inside = np.concatenate([moves for moves, _ in tangents], axis=2).transpose(0, 2, 1)
         n_moves, k = inside.shape[1:]
         # A neighbourhood may consist of copies of one sample.
-        floor = 1e-9 * np.finfo(float).eps * ((inside**2).sum(axis=(1, 2)).max() / k or 1.0)
-        even = np.full((1, 1, k), 1 / k)
-        _, moves, spread = local_weights(inside, even, ridge=1e-9 * n_moves, floor=floor)
+        floor = 1e-9 * np.finfo(float).eps * ((inside**2).sum(axis=(1, 2)).max() or 1.0)
+        _, moves, spread = local_weights(inside, 0.0, ridge=1e-9 * n_moves, floor=floor)
         # Squares of samples far from the origin would lose their digits.
         samples = self.samples - self.samples.mean(axis=0)
         joint, inverse = neighbour_sums(moves, near, samples), np.linalg.inv(spread)
         slopes = inverse @ joint
-        # What the fits leave of the samples' variance.
-        means = neighbour_sums(np.broadcast_to(even, (len(near), 1, k)), near, samples)[:, 0]
-        variance = (samples**2).sum(axis=1)[near].mean(axis=1) - (means**2).sum(axis=1)
-        rest = np.maximum(variance - (slopes * joint).sum(axis=(1, 2)), 0.0)
+        # What the fits leave of the samples' squares around their means.
+        means = neighbour_sums(np.full((len(near), 1, k), 1 / k), near, samples)[:, 0]
+        squares = (samples**2).sum(axis=1)[near].sum(axis=1) - k * (means**2).sum(axis=1)
+        rest = np.maximum(squares - (slopes * joint).sum(axis=(1, 2)), 0.0)
         noise = (rest / max(1, k - 1 - n_moves))[:, None, None] * inverse
         frames = tuple(frame for _, frame in tangents)
         ends = np.cumsum(self.dimensions)

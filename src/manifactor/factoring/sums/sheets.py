@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 
 from manifactor._support.values import ceil_div, quotient
 from manifactor.factoring.charts import cloud_dimension
-from manifactor.factoring.prediction import local_weights, neighbour_sums, shares_left, thinned
+from manifactor.factoring.prediction import local_weights, neighbour_sums, squares_left, thinned
 from manifactor.factoring.shapes import on_circle
 
 # Neighbours that a conditional mean may be taken over: few where a factor bends the samples, many
@@ -53,7 +53,7 @@ def choose_neighbors(places: np.ndarray, values: np.ndarray) -> tuple[int, float
     n = len(places)
     # An eighth of a circle is still nearly straight. The smallest number is taken in any case.
     most = max(LADDER[0], n // 8)
-    left = shares_left(
+    left, total = squares_left(
         values,
         [min(k, n - 1) for k in LADDER if k <= most],
         lambda some, count: _neighbors(places, places[some], count),
@@ -61,7 +61,7 @@ def choose_neighbors(places: np.ndarray, values: np.ndarray) -> tuple[int, float
     )
     best = min(left, key=left.__getitem__)
     # The mean of k neighbours has a k-th of the noise itself.
-    return best, 1 - left[best] / (1 + 1 / best)
+    return best, 1 - quotient(left[best] / (1 + 1 / best), total)
 
 
 def _neighbors(places: np.ndarray, at: np.ndarray, n_neighbors: int) -> np.ndarray:
@@ -76,12 +76,11 @@ def _angle(places: np.ndarray) -> np.ndarray:
 
 def _weights(places: np.ndarray, near: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, ...]:
     """`local_weights` of neighbourhoods, (m, k), at places, (m, c); all neighbours count alike."""
-    k = near.shape[1]
     # One column after the other: sums over neighbours then run along memory.
-    offsets = places.T.take(near, axis=1).transpose(1, 0, 2) - at[:, :, None]
+    around = places.T.take(near, axis=1).transpose(1, 0, 2)
     # Near copies must not extrapolate.
-    floor = 1e-12 * places.var() / k + np.finfo(float).tiny
-    return local_weights(offsets, np.full((1, 1, k), 1 / k), ridge=0.02, floor=floor)
+    floor = 1e-12 * places.var() + np.finfo(float).tiny
+    return local_weights(around, at[:, :, None], ridge=0.02, floor=floor)
 
 
 @dataclass(frozen=True)
