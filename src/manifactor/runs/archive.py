@@ -488,7 +488,6 @@ def require_checkpoints(folder: Path) -> None:
 def other_fit(folder: Path, what: str = "they are of other samples or settings") -> ValueError:
     """Return the error of checkpoints that are not of this fit."""
     return ValueError(
-        f"the checkpoints in {folder} must belong to this fit; {what}. Repeat the "
-        "command that was stopped with all its options, or leave --resume out and "
-        "start afresh."
+        f"the checkpoints in {folder} must belong to this fit; {what}. Repeat the command that was "
+        "stopped with all its options, or leave --resume out and start afresh."
     )
