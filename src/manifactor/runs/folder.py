@@ -163,7 +163,8 @@ def write_run(
     record: dict,
     places: Sequence[Place] | None = None,
     rows: np.ndarray | None = None,
-    files: Mapping[str, object] | None = None,
+    files: Mapping[str, bytes] | None = None,
+    trees: Mapping[str, object] | None = None,
     parts: Path | None = None,
     overwrite: bool = False,
 ) -> None:
@@ -180,10 +181,9 @@ def write_run(
             rows = np.arange(len(places[0])) if rows is None else rows
             (beside / "coordinates.csv").write_bytes(table_as_csv(places, rows))
         for name, content in (files or {}).items():
-            if isinstance(content, bytes):
-                (beside / name).write_bytes(content)
-            else:
-                write_tree(beside / name, content)
+            (beside / name).write_bytes(content)
+        for name, tree in (trees or {}).items():
+            write_tree(beside / name, tree)
         (beside / "run.json").write_text(text, encoding="utf-8")
         # Last: an error before leaves them where --resume finds them.
         if parts is not None:

@@ -151,10 +151,11 @@ class AllViewsTask:
         places = places_of(found)
         record = {**self._record(particles, transforms, found, places), **before.record}
         record["all_views"]["seconds"] = stages.timings
-        files: dict[str, object] = {**particle_file(particles, places, before)}
+        trees = {}
         if found.placed is not None:
-            model = files[MODEL_FILE] = model_of(transforms, found.placed)
+            model = trees[MODEL_FILE] = model_of(transforms, found.placed)
             record["all_views"]["motions"] = motion_records(model.views, places)
+        files = particle_file(particles, places, before)
         warn_of_changes(before)
         write_run(
             found.fit,
@@ -163,6 +164,7 @@ class AllViewsTask:
             places=places,
             rows=particles.rows,
             files=files,
+            trees=trees,
             overwrite=overwrite,
         )
         return found.fit, record
