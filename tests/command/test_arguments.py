@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer
-from manifactor.command.arguments import GRAMMAR, command_parser, flags_of, parse_arguments
+from manifactor.command.arguments import GRAMMAR, command_parser, parse_arguments
 from manifactor.cryoem.export import BRIDGES
 from manifactor.factoring.factorization import METHOD_NAMES, SENSE_NAMES
 from manifactor.runs.options import FitOptions, add_options, output_name
@@ -67,15 +67,11 @@ def test_the_help_names_every_default_and_fits_into_80_columns(command, capsys, 
     assert re.search(r"\n\n[A-Z][^\n]+", text), "a description follows the usage"
 
 
-def test_a_direction_may_start_with_a_minus():
+def test_directions_and_ranges_may_start_with_a_minus():
+    arguments = parsed("select run --factor 2 --range -20 20 --out a.csv")
+    assert arguments["range"] == ([-20.0, 20.0],)
     assert parsed("fit a.star --view -180,120 --view=0,-90")["view"] == ((-180, 120), (0, -90))
     assert parsed("average run --factor 1 --view -1.5,2")["view"] == (-1.5, 2.0)
-
-
-def test_a_range_on_a_circle_may_start_with_a_minus():
-    arguments = parsed("select run --factor 2 --range -20 20 --out a.csv")
-    assert arguments["factor"] == (2,)
-    assert arguments["range"] == ([-20.0, 20.0],)
 
 
 def test_no_option_takes_what_is_no_number_or_infinite():
@@ -107,14 +103,6 @@ def test_numbers_outside_of_their_limits_are_refused(capsys, line, message):
     with pytest.raises(SystemExit):
         parsed(line)
     assert message in capsys.readouterr().err
-
-
-def test_numbers_and_words_are_told_apart():
-    line = "fit a.npy --n-factors 2 --n-neighbors all --bandwidth .5 --fit-samples 900"
-    arguments = parsed(line)
-    chosen = [arguments[name] for name in ("n_factors", "n_neighbors", "bandwidth")]
-    assert chosen == [2, "all", 0.5]
-    assert arguments["fit_samples"] == 900
 
 
 def every_action():
@@ -160,9 +148,3 @@ def test_errors_name_options(folder, capsys, line, message):
     start, _, end = message.partition(".*")
     assert said.startswith(f"manifactor: {start}")
     assert end in said
-
-
-def test_an_option_of_another_name_is_known_by_it():
-    options = flags_of(FitOptions())
-    assert options["classes"] == "--class"
-    assert "input" not in options

@@ -12,7 +12,6 @@ from manifactor.runs.places import (
     bin_labels,
     fitted_places,
     from_table,
-    grid_labels,
     table_columns,
 )
 
@@ -35,11 +34,8 @@ def test_what_lies_on_the_way_up_is_in_the_range(low, width, share):
 
 
 def test_the_ends_of_a_range_belong_to_it():
-    assert Place(np.array([0.2, 0.4, 0.41]), "interval").between(0.2, 0.4).tolist() == [
-        True,
-        True,
-        False,
-    ]
+    place = Place(np.array([0.2, 0.4, 0.41]), "interval")
+    assert place.between(0.2, 0.4).tolist() == [True, True, False]
 
 
 def test_a_factor_of_more_dimensions_has_no_range():
@@ -93,12 +89,3 @@ def test_every_sample_is_within_half_a_bin_of_its_centre(rng):
     labels, centres = bin_labels(angle, "circle", n_bins=7)
     apart = np.abs((angle - centres[labels] + 180) % 360 - 180)
     assert apart.max() <= 360 / 14
-
-
-def test_a_grid_counts_its_cells_row_by_row():
-    assert grid_labels(np.array([0, 1, 2, -1]), np.array([3, 0, -1, 1]), n_columns=4).tolist() == [
-        3,
-        4,
-        -1,
-        -1,
-    ]

@@ -137,7 +137,7 @@ def moving_run(run, tmp_path_factory):
         out,
         record={**record, "all_views": found},
         places=places,
-        files={MODEL_FILE: moving_model()},
+        trees={MODEL_FILE: moving_model()},
     )
     return out
 

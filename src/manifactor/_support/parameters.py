@@ -30,9 +30,8 @@ def require_columns_of_numbers(X, *, most: int = 4) -> None:
     if len(names) > most:
         listed, more = f"{listed}, ...", f", {len(names)} columns in all"
     raise ValueError(
-        f"`X` must hold numbers only; column {names[0]!r} holds "
-        f"{str(cells[names[0]])[:40]!r}. Leave out what is not a measurement: "
-        f"X.drop(columns=[{listed}]){more}."
+        f"`X` must hold numbers only; column {names[0]!r} holds {str(cells[names[0]])[:40]!r}. "
+        f"Leave out what is not a measurement: X.drop(columns=[{listed}]){more}."
     )
 
 

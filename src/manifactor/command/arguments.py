@@ -86,10 +86,9 @@ class SimulateOptions:
     )
     # No `choices`: the library's own error names the argument and the valid values.
     sampling: str = _shape(
-        "uniform; weighted: the density varies fivefold along each factor; "
-        "dependent: the density couples neighbouring factors; "
-        "duplicates: a tenth of the samples are copies; "
-        "outliers: one in a hundred lies off the shape",
+        "uniform; weighted: the density varies fivefold along each factor; dependent: the density "
+        "couples neighbouring factors; duplicates: a tenth of the samples are copies; outliers: "
+        "one in a hundred lies off the shape",
         "uniform",
         metavar="NAME",
     )

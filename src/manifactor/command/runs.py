@@ -1,9 +1,9 @@
 """Commands on a run: `report`, `explore`, `select`, `average`, `export`; and `views`."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from getpass import getuser
 from glob import escape
 from pathlib import Path
 from secrets import token_urlsafe
@@ -272,7 +272,7 @@ def explore(options: ExploreOptions) -> None:
         warm_up(scene)
         port = bound.getsockname()[1]
         show(f"Open in a browser on this machine: http://127.0.0.1:{port}/?token={token}")
-        tunnel = f"ssh -L {port}:127.0.0.1:{port} {_user()}@{gethostname()}"
+        tunnel = f"ssh -L {port}:127.0.0.1:{port} {os.environ.get('USER', 'you')}@{gethostname()}"
         show(f"From another machine, first run there: {tunnel}")
         show("Stop with Ctrl-C.")
         try:
@@ -283,15 +283,6 @@ def explore(options: ExploreOptions) -> None:
             if signals.signal_of(stop) != SIGINT:
                 raise
     show("Stopped.")
-
-
-def _user() -> str:
-    # In some containers the user has no name; Python 3.13 raises OSError then, earlier versions
-    # KeyError, and Windows ImportError.
-    try:
-        return getuser()
-    except (KeyError, OSError, ImportError):
-        return "you"
 
 
 # From which directions particles are seen.

@@ -72,12 +72,7 @@ def ended_by_signals() -> Iterator[None]:
 
     reader, writer = socket.socketpair()
     writer.setblocking(False)
-    try:
-        threading.Thread(target=_watch, args=(reader,), daemon=True).start()
-    except RuntimeError:  # no more threads
-        reader.close()
-        writer.close()
-        raise
+    threading.Thread(target=_watch, args=(reader,), daemon=True).start()
     # Python calls handlers between two of its own instructions only; the socket hears of a signal
     # at once.
     wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)

@@ -10,7 +10,7 @@ be missing, so that archives of earlier releases can be read.
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from numbers import Real
@@ -71,23 +71,22 @@ def pack(value, name: str, arrays: dict[str, np.ndarray]) -> dict:
     Its arrays go into `arrays`, under names that say where they belong.
     """
 
-    def packed(items: Iterable[tuple[Any, Any]]) -> dict:
-        return {key: pack(item, f"{name}/{key}", arrays) for key, item in items}
+    def attributes(names: Sequence[str]) -> dict:
+        return {each: pack(getattr(value, each), f"{name}/{each}", arrays) for each in names}
 
     if isinstance(value, np.ndarray):
         arrays[name] = value.astype(str) if value.dtype == object else value
         return {"array": name}
     if sp.issparse(value):
-        parts = ((part, getattr(value, part)) for part in CSR_PARTS)
-        return {"csr": packed(parts), "shape": list(value.shape)}
+        return {"csr": attributes(CSR_PARTS), "shape": list(value.shape)}
     if dataclasses.is_dataclass(value):
-        names = [each.name for each in dataclasses.fields(value) if each.name not in UNSAVED]
-        fields = packed((each, getattr(value, each)) for each in names)
-        return {"record": type(value).__name__, "fields": fields}
+        saved = [each.name for each in dataclasses.fields(value) if each.name not in UNSAVED]
+        return {"record": type(value).__name__, "fields": attributes(saved)}
     if isinstance(value, dict):
-        return {"dict": packed(value.items())}
+        items = value.items()
+        return {"dict": {key: pack(item, f"{name}/{key}", arrays) for key, item in items}}
     if isinstance(value, tuple | list):
-        return {"tuple": list(packed(enumerate(value)).values())}
+        return {"tuple": [pack(item, f"{name}/{i}", arrays) for i, item in enumerate(value)]}
     if not isinstance(value, str | bool | np.bool_ | Real | None):
         raise TypeError(f"`{name}` cannot be archived; got {type(value).__name__}.")
     return {"value": value}
@@ -489,7 +488,6 @@ def require_checkpoints(folder: Path) -> None:
 def other_fit(folder: Path, what: str = "they are of other samples or settings") -> ValueError:
     """Return the error of checkpoints that are not of this fit."""
     return ValueError(
-        f"the checkpoints in {folder} must belong to this fit; {what}. Repeat the "
-        "command that was stopped with all its options, or leave --resume out and "
-        "start afresh."
+        f"the checkpoints in {folder} must belong to this fit; {what}. Repeat the command that was "
+        "stopped with all its options, or leave --resume out and start afresh."
     )

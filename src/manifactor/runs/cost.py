@@ -134,8 +134,8 @@ def forecast_input(
     seconds = fitting.seconds + (6 if fitting.device_memory else 0)
     fit = PartCost("fitting", seconds, held + 1e8 + fitting.memory)
     fitted = held + 4000 * n_fitted
-    placing = _placing(opened, n_fitted, fitted, n_workers, each)
-    parts = [*before, fit, placing, _writing(opened, n_fitted, fitted)]
+    placing, writing = _after(opened, n_fitted, fitted, n_workers, each)
+    parts = [*before, fit, placing, writing]
     return cost_of_parts(parts, n_workers=n_workers, device_memory=fitting.device_memory)
 
 
@@ -174,31 +174,28 @@ def _image_parts(images: UnreadImages, start: float, held: float, n_cores: int) 
     ]
 
 
-def _placing(
+def _after(
     opened: Opened, n_fitted: int, fitted: float, n_workers: int, n_cores: int
-) -> PartCost:
-    """Return the cost of placing all samples; none where all were fitted."""
+) -> tuple[PartCost, PartCost]:
+    """Return the cost of placing all samples, none where all were fitted, and of writing."""
     n, width, memory = opened.n_samples, n_columns(opened), fitted + 1.5e8
     seconds = n * (6e-6 + 1e-5 / n_cores + 1e-8 * width)
+    n_lines = n
     if isinstance(opened, UnreadTable):
         # Samples are read where they are placed, and written there.
-        seconds += _pass_seconds(opened.path)
+        n_lines, seconds = 0, seconds + _pass_seconds(opened.path)
         memory += min(n, most_rows(width)) * (16 * width + 100)
     elif n_fitted == n:
         seconds = 0.0
     elif n_workers == 1:
         memory += 100 * n
-    return PartCost("placing", seconds / n_workers, memory, on_workers=True)
-
-
-def _writing(opened: Opened, n_fitted: int, fitted: float) -> PartCost:
-    n = 0 if isinstance(opened, UnreadTable) else opened.n_samples
+    placing = PartCost("placing", seconds / n_workers, memory, on_workers=True)
     # Lines of coordinates.csv, and the archive.
-    seconds, memory = 5e-6 * n + 8e-6 * n_fitted, fitted + 350 * n
+    seconds, memory = 5e-6 * n_lines + 8e-6 * n_fitted, fitted + 350 * n_lines
     if opened.particles is not None:
         # Their lines, and comparisons with what is known of them.
-        seconds, memory = seconds + 0.8 + 1.5e-5 * n, memory + 1500 * n
-    return PartCost("writing", seconds, memory)
+        seconds, memory = seconds + 0.8 + 1.5e-5 * n_lines, memory + 1500 * n_lines
+    return placing, PartCost("writing", seconds, memory)
 
 
 def forecast_all_views(n_images: int, size: int, *, n_mates: int = 1, n_workers: int = 1) -> Cost:

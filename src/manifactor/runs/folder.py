@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import lru_cache, partial
@@ -163,7 +163,8 @@ def write_run(
     record: dict,
     places: Sequence[Place] | None = None,
     rows: np.ndarray | None = None,
-    files: Mapping[str, object] | None = None,
+    files: Mapping[str, bytes] | None = None,
+    trees: Mapping[str, object] | None = None,
     parts: Path | None = None,
     overwrite: bool = False,
 ) -> None:
@@ -180,10 +181,9 @@ def write_run(
             rows = np.arange(len(places[0])) if rows is None else rows
             (beside / "coordinates.csv").write_bytes(table_as_csv(places, rows))
         for name, content in (files or {}).items():
-            if isinstance(content, bytes):
-                (beside / name).write_bytes(content)
-            else:
-                write_tree(beside / name, content)
+            (beside / name).write_bytes(content)
+        for name, tree in (trees or {}).items():
+            write_tree(beside / name, tree)
         (beside / "run.json").write_text(text, encoding="utf-8")
         # Last: an error before leaves them where --resume finds them.
         if parts is not None:
@@ -386,18 +386,12 @@ def has_parts(run: Path) -> bool:
     return (run / PARTS_FOLDER).is_dir()
 
 
-def each_part(run: Path, record: dict) -> Iterator[PlacedRows]:
-    """Yield the samples of each part of a run: their numbers and their places."""
-    for path in _part_files(run, record):
-        yield _read_part(path, record)
-
-
 def drawn_places(run: Path, record: dict) -> PlacedRows:
     """Return numbers and places of samples that are drawn of a run at random.
 
     The same in every call; all of them where there are not too many.
     """
-    files = _part_files(run, record)
+    files = part_files(run, record)
     # From at most 50 parts, spread evenly.
     few = np.linspace(0, len(files) - 1, min(len(files), 50))
     # Of all parts the same share: the last one is smaller.
@@ -405,7 +399,7 @@ def drawn_places(run: Path, record: dict) -> PlacedRows:
     rng = np.random.default_rng(0)
     parts = []
     for k in few.round().astype(int):
-        rows, places = _read_part(files[k], record)
+        rows, places = read_part(files[k], record)
         count = int(min(1.0, share) * len(rows))
         some = np.sort(rng.choice(len(rows), count, replace=False))
         parts.append((rows[some], *(place[some] for place in places)))
@@ -421,7 +415,7 @@ def drawn_places(run: Path, record: dict) -> PlacedRows:
     return np.concatenate(numbers), tuple(joined)
 
 
-def _part_files(run: Path, record: dict) -> list[Path]:
+def part_files(run: Path, record: dict) -> list[Path]:
     """Return the parts; their number in the record is compared, not believed."""
     folder, recorded = run / PARTS_FOLDER, record.get("parts", 0)
     found = {path.name for path in folder.glob(PART_NAME.replace("{:05d}", "*"))}
@@ -436,7 +430,7 @@ def _part_files(run: Path, record: dict) -> list[Path]:
     return [folder / name for name in names]
 
 
-def _read_part(path: Path, record: dict) -> PlacedRows:
+def read_part(path: Path, record: dict) -> PlacedRows:
     """Return the samples of a part, which claims no more than it holds."""
     try:
         store = open_store(path)

@@ -60,10 +60,9 @@ def width_option(**how) -> Any:
 def cluster_option(pieces: str, **how) -> Any:
     """Return the Dask cluster that does the pieces of a command's work."""
     text = (
-        f"do the {pieces} on the workers of a Dask cluster: local (one worker a core, "
-        "or a GPU), local:N (N workers), the address of a scheduler, such as "
-        "tcp://node1:8786, or its scheduler file (.json). All workers must see the "
-        "same files"
+        f"do the {pieces} on the workers of a Dask cluster: local (one worker a core, or a GPU), "
+        "local:N (N workers), the address of a scheduler, such as tcp://node1:8786, or its "
+        "scheduler file (.json). All workers must see the same files"
     )
     return option(text, metavar="WHERE", **how)
 
@@ -218,9 +217,8 @@ class FitOptions:
     """The options of `fit`, in the order of its help."""
 
     input: tuple[str, ...] = argument(
-        "samples, one a row: .npy .npz .csv .tsv .txt .parquet .pkl .cs, a Zarr store "
-        "or a folder of .parquet files; images of one view: .star .cs .mrcs .mrc; or a "
-        "folder of .mrc volumes. "
+        "samples, one a row: .npy .npz .csv .tsv .txt .parquet .pkl .cs, a Zarr store or a folder "
+        "of .parquet files; images of one view: .star .cs .mrcs .mrc; or a folder of .mrc volumes. "
         "Several inputs are fitted as several views",
         metavar="INPUT",
         nargs="+",
@@ -340,19 +338,16 @@ class FitOptions:
         "number of factors; auto to find it", "auto", metavar="K"
     )
     method: Literal["gradients", "sum", "deflation", "triplets"] = _method(
-        "gradients: eigenfunctions of different factors have orthogonal gradients; "
-        "triplets: Algorithm 1 of Product Manifold Learning; "
-        "sum: samples are a sum of one function of each factor; "
-        "deflation: deprecated, the same as sum",
+        "gradients: eigenfunctions of different factors have orthogonal gradients; triplets: "
+        "Algorithm 1 of Product Manifold Learning; sum: samples are a sum of one function of each "
+        "factor; deflation: deprecated, the same as sum",
         "gradients",
     )
     sense: Literal["auto", "geometry", "sum", "volume", "density"] = _method(
-        "sense in which the data are to be a product. "
-        "geometry: the metric is a product; "
-        "sum: samples are a sum of one function of each factor; "
-        "volume: the metric is a product up to a common stretch; "
-        "density: metric and density are products; "
-        "auto: geometry, then the others if it is not a product",
+        "sense in which the data are to be a product. geometry: the metric is a product; sum: "
+        "samples are a sum of one function of each factor; volume: the metric is a product up to a "
+        "common stretch; density: metric and density are products; auto: geometry, then the others "
+        "if it is not a product",
         "auto",
     )
     n_functions: int | Literal["auto"] = _method(

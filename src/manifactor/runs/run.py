@@ -22,9 +22,10 @@ from manifactor.cryoem.one_view import View, can_weigh
 from manifactor.runs.folder import (
     PARTS_FOLDER,
     drawn_places,
-    each_part,
     has_parts,
     last_changed,
+    part_files,
+    read_part,
     read_places,
     read_record,
 )
@@ -66,9 +67,8 @@ class Run:
         """Particles of the run's samples, in their order."""
         if "particles" not in self.record:
             raise ValueError(
-                f"{self.folder} knows no particles. Fit again with --particles "
-                "ORIGINAL.star or ORIGINAL.cs. `manifactor select` needs none to write "
-                ".csv, .parquet or .pkl."
+                f"{self.folder} knows no particles. Fit again with --particles ORIGINAL.star or "
+                "ORIGINAL.cs. `manifactor select` needs none to write .csv, .parquet or .pkl."
             )
         # All particles of the file, or those that a job's results were joined with.
         path = Path(self.record["particles"])
@@ -318,7 +318,7 @@ def _table_column(run: Run, choice: ColumnChoice) -> np.ndarray:
 def selected(run: Run, ranges: Sequence[tuple[int, float, float]], **how) -> np.ndarray:
     """Return the samples in all ranges, ascending; options of `inside`."""
     chosen = np.flatnonzero(inside(run, ranges, **how))
-    _require_some(len(chosen), **how)
+    _require_some(len(chosen), how)
     return chosen
 
 
@@ -349,9 +349,9 @@ def inside(
     return found != inverted
 
 
-def _require_some(count: int, *, inverted: bool = False, **_) -> None:
+def _require_some(count: int, how: dict) -> None:
     if not count:
-        change = "Narrow" if inverted else "Widen"
+        change = "Narrow" if how.get("inverted") else "Widen"
         raise ValueError(f"the ranges must hold some samples; got none. {change} them.")
 
 
@@ -401,12 +401,12 @@ def select_from_parts(
     counts: list[int] = []
 
     def chosen() -> Iterator[PlacedRows]:
-        for rows, places in each_part(folder, record):
-            part = Run(folder, record, rows, places, drawn=True)
+        for path in part_files(folder, record):
+            part = Run(folder, record, *read_part(path, record), drawn=True)
             some = part[inside(part, ranges, **how)]
             counts.append(len(some.rows))
             yield some.rows, some.places
-        _require_some(sum(counts), **how)
+        _require_some(sum(counts), how)
 
     write_whole(out, lambda file: write(file, chosen()))
     return sum(counts), record["n_samples"]

@@ -323,12 +323,14 @@ class Task:
             archive, parts = work / "fit.npz", work / PARTS_FOLDER
             fit = _fitted_once(given, plan, archive, key, stages=stages, callback=callback)
             timing = (stages or Stages()).start(callback)
-
-            def report(done: float) -> None:
-                timing.report("places", min(done, 0.999))
-
             with timing.timed("places"):
-                n_parts = place_in_parts(archive, table, parts, workers=workers, report=report)
+                n_parts = place_in_parts(
+                    archive,
+                    table,
+                    parts,
+                    workers=workers,
+                    report=lambda done: timing.report("places", min(done, 0.999)),
+                )
             fit.timings_ = {**fit.timings_, **timing.timings}
             record = {**self._record(given, plan, fit, before), "parts": n_parts}
             warn_of_changes(before)

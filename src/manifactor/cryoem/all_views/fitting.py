@@ -133,9 +133,9 @@ def fit_all_views(
     places = places_of(found)
     record = {**_record(task, particles, transforms, found, places), **before.record}
     record["all_views"]["seconds"] = stages.timings
-    files: dict[str, object] = {**particle_file(particles, places, before)}
+    files, trees = particle_file(particles, places, before), {}
     if found.placed is not None:
-        model = files[MODEL_FILE] = model_of(transforms, found.placed)
+        model = trees[MODEL_FILE] = model_of(transforms, found.placed)
         record["all_views"]["motions"] = motion_records(model.views, places)
     warn_of_changes(before)
     write_run(
@@ -145,6 +145,7 @@ def fit_all_views(
         places=places,
         rows=particles.rows,
         files=files,
+        trees=trees,
         overwrite=overwrite,
     )
     return found.fit, record
