@@ -145,7 +145,7 @@ def test_squares_neither_vanish_nor_overflow(rng, scale):
 
 
 def test_the_memory_of_a_step_does_not_change_the_answer(rng, monkeypatch):
-    samples = torch.tensor(rng.normal(size=(160, 30)))
+    samples = torch.tensor(rng.normal(size=(110, 30)))
     whole = nearest(samples, 12)
     starts, widths = [], []
     candidates, measured = QueryBatch.candidates, cells._measured

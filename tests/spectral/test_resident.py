@@ -129,25 +129,13 @@ def test_tensors_in_give_tensors_out(torus):
     fit = ManifoldFactorizer(random_state=0)
     embedding = fit.fit_transform(given)
     assert isinstance(embedding, torch.Tensor)
-    np.testing.assert_array_equal(
-        embedding.numpy(), ManifoldFactorizer(random_state=0).fit_transform(torus[:500])
-    )
+    expected = ManifoldFactorizer(random_state=0).fit_transform(torus[:500])
+    np.testing.assert_array_equal(embedding.numpy(), expected)
     mapped = DiffusionMap(5).fit_transform(given)
     for out in (fit.transform(given[:9]), fit.coordinates(given[:9]), mapped):
         assert isinstance(out, torch.Tensor)
     assert isinstance(fit.transform(torus[:9]), np.ndarray)
     assert fit.transform(given[:9].float()).dtype == torch.float32
-
-
-def test_a_default_fit_gives_the_same_numbers_on_both_sides():
-    X, _ = datasets.sample("rectangle", 1600, random_state=0)
-    host, device = (
-        DiffusionMap(20, device=device, random_state=0).fit(X) for device in ("cpu", ON_TORCH)
-    )
-    assert device.bandwidth_ == pytest.approx(host.bandwidth_, rel=1e-5)
-    np.testing.assert_allclose(
-        device.spectrum_.eigenvalues, host.spectrum_.eigenvalues, rtol=2e-4, atol=1e-6
-    )
 
 
 def test_direct_solvers_are_for_the_host(torus):
@@ -173,10 +161,10 @@ def test_a_device_that_cannot_be_used_says_why(monkeypatch):
 
 @pytest.mark.slow
 def test_outliers_are_left_out_and_pieces_joined_on_a_device_too(torus):
-    X = np.vstack([torus, [[40.0, 0, 0, 0], [0, 40.0, 0, 0]]])
+    X = np.vstack([torus[:800], [[40.0, 0, 0, 0], [0, 40.0, 0, 0]]])
     for neighbors in ("auto", "kd_tree"):
         fit = DiffusionMap(20, neighbors=neighbors, device=ON_TORCH, random_state=0).fit(X)
-        assert np.flatnonzero(fit.outliers_).tolist() == [1600, 1601]
+        assert np.flatnonzero(fit.outliers_).tolist() == [800, 801]
     apart = np.vstack([torus[:300], torus[:300] + 100])
     with pytest.warns(UserWarning, match="2 components of 300, 300 samples"):
         fit = DiffusionMap(4, n_neighbors=20, device=ON_TORCH, random_state=0).fit(apart)
