@@ -41,14 +41,7 @@ def test_every_data_set_is_drawn_with_its_factors(case):
         assert data.samples.std(axis=0) == pytest.approx(1)
 
 
-def test_the_papers_settings_are_the_papers():
-    numbers = attrgetter("delta", "gamma", "bandwidth", "density_correction")
-    given = {name: numbers(case) for name, case in CASES.items()}
-    assert given["rectangle_z"] == given["rectangle_xyz"] == (0.5, 0.85, 0.5, 0)
-    for molecule in ("molecule_low", "molecule_high", "molecule_xy"):
-        assert given[molecule] == (1.0, 0.8, 10.0, 1.0)
-    assert (given["torus"], given["cube"]) == ((1.0, 0.6, 0.5, 0), (0.25, 0.8, 1.0, 0))
-    # The paper's delta is a quarter of the tolerance.
+def test_the_papers_delta_is_a_quarter_of_the_tolerance():
     case = CASES["rectangle_z"]
     assert case.tolerance == 2.0
     words = "delta = 0.5 in units of lambda/4 (that is 2.0 in true units)"
@@ -156,13 +149,11 @@ def test_scores_of_pairs_are_those_of_their_products():
 # Figure 1.
 
 
-def test_modes_of_the_rectangle_are_in_the_order_of_its_exact_eigenvalues():
+def test_modes_of_the_rectangle_are_in_the_order_of_its_exact_eigenvalues(rng):
     exact = datasets.exact_eigenvalues("rectangle", 13)[1:]
     waves = lowest_modes(12) / np.array(Fig1Settings.sides)
     np.testing.assert_allclose(np.pi**2 * (waves**2).sum(axis=1), exact)
-
-
-def test_the_cosine_of_a_function_with_itself_is_one_under_any_weights(rng):
+    # The cosine of a function with itself is one under any weights.
     functions, weights = rng.normal(size=(50, 3)), rng.uniform(size=50)
     assert cosines(functions, -2 * functions, weights) == pytest.approx([-1] * 3)
 

@@ -103,10 +103,13 @@ def disk():
     return ManifoldFactorizer(1, random_state=0).fit(X)
 
 
+EMPTY = "<svg viewBox='0 0 1 1'></svg>"
+
+
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pages without their drawings, which take most of the time."""
-    monkeypatch.setattr("manifactor.views.report.drawn", lambda *_: "<svg viewBox='0 0 1 1'></svg>")
+    monkeypatch.setattr("manifactor.views.report.drawn", lambda *_: EMPTY)
 
 
 @pytest.fixture

@@ -195,9 +195,12 @@ def test_factors_of_a_sum_are_drawn_without_functions(ax, sum_torus):
     assert below == [*numbers, "factor 1, degrees"]
 
 
-def test_nothing_is_drawn_before_the_fit():
+def test_before_the_fit_nothing_is_drawn_but_scikit_learn_s_own_diagram():
     with pytest.raises(ValueError, match="not fitted yet"):
         ManifoldFactorizer().plot()
+    html = ManifoldFactorizer()._repr_html_()
+    assert "sk-top-container" in html
+    assert "<strong>product" not in html
 
 
 # Files.
@@ -254,12 +257,6 @@ def test_a_notebook_shows_verdict_and_factors_above_the_diagram(torus):
     assert html.index("Factor 2: a circle") < html.index("sk-top-container")
     names = [drawing.get("aria-label") for drawing in drawings(result_html(torus))]
     assert names == ["Factor 1: a circle", "Factor 2: a circle"]
-
-
-def test_before_the_fit_the_diagram_is_scikit_learn_s_own():
-    html = ManifoldFactorizer()._repr_html_()
-    assert "sk-top-container" in html
-    assert "<strong>product" not in html
 
 
 def test_whoever_asked_scikit_learn_for_text_gets_no_html(torus):

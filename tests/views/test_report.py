@@ -258,17 +258,6 @@ def test_a_surface_and_factors_of_a_sum_have_pages(disk, sum_torus, tmp_path, un
     assert "Matrix of angles" not in pages[1]
 
 
-def test_the_page_lists_every_test_with_its_value_its_limit_and_its_result(made, page):
-    tests = read_run(made)[1].evidence_.tests
-    table = page[page.index('<table class="tests">') :].partition("</table>")[0]
-    assert table.count("<tr") == len(tests) + 1
-    for test in tests:
-        result = "passed" if test.passed else "failed"
-        named = f'<th scope="row">{test.name}</th><td>{result}</td><td>'
-        rule = f"<td>{test.rule}</td>"
-        assert re.search(f"{re.escape(named)}[^<]+</td>{rule}", table)
-
-
 def test_failed_tests_are_marked_and_their_problems_come_before_the_table(run, undrawn):
     fit = read_run(run)[1]
     failed = Criterion("size", 10, meaning="samples", problem="{value:.0f} are <too> few")
