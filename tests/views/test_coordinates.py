@@ -131,7 +131,7 @@ def test_a_mean_is_of_images_near_the_direction(scene):
     rot, tilt = np.radians(angles[:, :2]).T
     along_x = np.sin(tilt) * np.cos(rot)
     assert (np.abs(along_x) > np.cos(np.radians(30)) - 1e-6).all()
-    assert found["cone"]["images"] == scene.preview.directed((0.0, 90.0)).cone.n_images
+    assert found["cone"]["images"] == scene.preview.directed((0.0, 90.0)).cone.n_particles
     assert found["cone"]["corrected"]
     n_greys = len(base64.b64decode(found["thumbnails"]))
     assert n_greys == len(found["samples"]) * np.prod(found["thumbnail_shape"])
