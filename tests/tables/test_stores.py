@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 import zarr
 
+from manifactor._support.array_files import open_archive
 from manifactor.estimators.columns import ColumnWarning
 from manifactor.tables.columns import ColumnChoice
 from manifactor.tables.files import column_names, read_samples, read_table
@@ -242,3 +243,18 @@ def test_decimals_and_large_whole_numbers_are_numbers(tmp_path):
     pq.write_table(pa.table(table), path)
     expected = [[2.0**60, 1, 1.5], [3, 2, 2]]
     np.testing.assert_array_equal(read_samples(path), expected)
+
+
+def test_a_mistake_in_our_own_code_is_not_taken_for_damage(tmp_path, X, monkeypatch):
+    def mistaken(*_):
+        raise TypeError("ours")
+
+    write_parquet(tmp_path / "table", X)
+    table = stored_table(tmp_path / "table", ColumnChoice())
+    monkeypatch.setattr("manifactor.tables.stores.float_type", mistaken)
+    with pytest.raises(TypeError, match="ours"):
+        table.take(np.arange(3))
+    np.savez(tmp_path / "x.npz", X=X)
+    monkeypatch.setattr("manifactor._support.array_files.npy_header", mistaken)
+    with open_archive(tmp_path / "x.npz") as archive, pytest.raises(TypeError, match="ours"):
+        archive.read("X")

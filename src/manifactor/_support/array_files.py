@@ -5,14 +5,16 @@ No pickled object is ever loaded.
 
 import io
 import os
+import struct
 import warnings
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import BinaryIO, cast
-from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 
@@ -99,14 +101,23 @@ class ArrayFileError(ValueError):
     """A file that holds no arrays, or more than there is memory for."""
 
 
+# What zipfile, zlib, numpy and pyarrow raise for damaged files. Other errors are our own mistakes.
+DAMAGE = (
+    *(BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError),
+    *(OverflowError, OSError, ValueError, LookupError),
+)
+
+
 @contextmanager
-def damage_named(path: Path, name: str = "") -> Iterator[None]:
-    """Name a file, and a part of it, in whatever libraries raise for damaged ones."""
+def damage_named(
+    path: Path, name: str = "", kinds: tuple[type[Exception], ...] = DAMAGE
+) -> Iterator[None]:
+    """Name a file, and a part of it, in what libraries raise for damaged ones."""
     try:
         yield
     except (MemoryError, FileNotFoundError, PermissionError):
         raise
-    except Exception as error:
+    except kinds as error:
         where = f" (in {name!r})" if name else ""
         raise ArrayFileError(
             f"{path} is damaged, or not a file of plain numbers: "

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from manifactor._support.array_files import BoundedFile, damage_named, npy_header
+from manifactor._support.array_files import DAMAGE, BoundedFile, damage_named, npy_header
 from manifactor._support.errors import extra
 from manifactor._support.files import numeric_order, require_regular_file
 from manifactor._support.memory import require_plausible
@@ -20,6 +20,8 @@ from manifactor._support.values import bad_values
 from manifactor.estimators.arrays import take_by_chunks
 from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, listed, without_text
 
+# zarr and pyarrow raise errors of any class for damaged files; taken where nothing else is called.
+ANY = (Exception,)
 # What Zarr 3 and Zarr 2 write into the folder of an array or a group.
 ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
 # Tables with more rows are read in parts: their coordinates would be a .csv file of more than
@@ -87,7 +89,7 @@ def _array_store(path: Path, array: Any, at_once: int) -> Store:
     n_rows, total = map(int, array.shape)
 
     def read(start: int, stop: int, columns: Sequence[int]) -> np.ndarray:
-        with damage_named(path):
+        with damage_named(path, kinds=ANY):
             block = np.array(array[start:stop])
         if len(columns) < total:
             block = block[:, list(columns)]
@@ -110,12 +112,12 @@ def _open_zarr(path: Path) -> Store:
     files = [each for each in path.rglob("*") if not each.is_dir()]
     for file in files:
         require_regular_file(file, f"a part of {path}")
-    with damage_named(path):
+    with damage_named(path, kinds=ANY):
         found = zarr.open(str(path), mode="r")
         arrays = {"X": found} if hasattr(found, "shape") else dict(found.arrays())
     array = arrays[sample_array(path, sorted(arrays))]
     require_table(path, array)
-    with damage_named(path):
+    with damage_named(path, kinds=ANY):
         # Shards are read as a whole.
         chunks = getattr(array, "shards", None) or array.chunks
     stored = sum(file.stat().st_size for file in files)
@@ -178,7 +180,7 @@ def _row_groups(path: Path) -> list[Any]:
     dataset, disk = extra("pyarrow.dataset"), extra("pyarrow.fs").LocalFileSystem()
     options = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
     file_format = dataset.ParquetFileFormat(default_fragment_scan_options=options)
-    with damage_named(path):
+    with damage_named(path, kinds=ANY):
         fragment = file_format.make_fragment(str(path), disk)
         names, groups = fragment.physical_schema.names, fragment.split_by_row_group()
     if not names:
@@ -195,7 +197,7 @@ def _row_groups(path: Path) -> list[Any]:
 
 def _read_group(path: Path, group: Any, names: list[str]) -> np.ndarray:
     """Return some columns of a row group as floats; missing cells are nan."""
-    with damage_named(path):
+    with damage_named(path, kinds=(*DAMAGE, extra("pyarrow").ArrowException)):
         table = group.to_table(columns=names)
         if len(table) != group.row_groups[0].num_rows:
             raise ValueError(f"it has {len(table)} of {group.row_groups[0].num_rows} rows")

@@ -231,11 +231,11 @@ def known_motions(
     how: dict[str, Any] = {"rng": rng, "workers": workers}
     grid = transform_grid(source, particles)
     transforms = read_transforms(source, particles, grid, stages=stages, **how)
-    pairs = list(zip(scales, run.places, strict=True))
+    pairs = zip(scales, run.places, strict=True)
     with stages.timed("volumes"):
         model = model_of_places(
             transforms,
-            [scale.topology for scale, _ in pairs],
+            [scale.topology for scale in scales],
             [scale.columns(place[drawn]) for scale, place in pairs],
             report=partial(stages.report, "volumes"),
             **how,

@@ -153,10 +153,8 @@ def read_star(path: Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]
             raise ValueError("it holds zero bytes. Copy it again.")
         blocks = find_blocks(text)
         return _columns(particle_table(blocks)), _columns(blocks.get("optics", []))
-    except (OSError, MemoryError):
-        raise
-    # pandas raises errors of any class for a damaged file.
-    except Exception as error:
+    # What decoding, our own checks and pandas raise for a damaged file.
+    except (ValueError, OverflowError) as error:
         raise ValueError(
             f"{path} is not a STAR file that can be read: {one_line(error)}"
         ) from error
