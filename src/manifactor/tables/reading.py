@@ -18,7 +18,7 @@ from manifactor.cryoem.components import (
 )
 from manifactor.cryoem.files.cryosparc import read_cs
 from manifactor.cryoem.files.formats import ParticleChoice, group_sizes
-from manifactor.cryoem.files.particles import PIXEL_SIZE_LABELS, Particles, view_directions
+from manifactor.cryoem.files.particles import Particles, view_directions
 from manifactor.cryoem.files.stacks import STACK_SUFFIXES, ImageSource, stack_images, volume_series
 from manifactor.cryoem.one_view import View
 from manifactor.estimators.arrays import FEWEST_SAMPLES
@@ -305,7 +305,7 @@ def _unread_images(path: Path, particles: Particles | None, given: Given) -> Unr
     )
     if settings.components is not None:
         require_count("--components", settings.components, low=1, high=len(source))
-    label = "cell dimensions in its header" if particles is None else PIXEL_SIZE_LABELS
+    label = "cell dimensions in its header" if particles is None else particles.pixel_size_label
     note = (
         f"{path} states no pixel size ({label}); 1 A is taken, so that all lengths are "
         "in pixels. Give it in Angstrom with --pixel-size."
