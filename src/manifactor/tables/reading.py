@@ -71,7 +71,7 @@ class Given:
             "settings of images": self.settings != ImageSettings(),
             "--columns": self.columns.columns,
             "--drop": self.columns.drop,
-            **dict.fromkeys(self.choice.options, True),
+            **self.choice.options,
         }
         for name, value in given.items():
             if value:
@@ -84,8 +84,8 @@ class Given:
                 f"a view can be picked where angles are known; {path} is a stack "
                 "without any. Give its STAR or .cs file instead."
             )
-        for name in self.choice.options:
-            if name != "--pixel-size":
+        for name, value in self.choice.options.items():
+            if value and name != "--pixel-size":
                 raise ValueError(
                     f"{name} goes with a file of particles; {path} is a stack. Give "
                     "its STAR or .cs file instead."
