@@ -81,7 +81,7 @@ def place_blocks(
     X = X if hasattr(X, "shape") else np.asarray(X)
     rows = getattr(X, "iloc", X)
     # Block by block: samples on disk are never in memory as a whole.
-    slices = list(gen_batches(X.shape[0], block)) or [slice(0, 0)]
+    slices = gen_batches(max(1, X.shape[0]), block)
     blocks = [placer(prepare(rows[some], some.start)) for some in slices]
     return [_joined(parts) for parts in zip(*blocks, strict=True)]
 
