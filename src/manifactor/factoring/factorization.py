@@ -102,7 +102,7 @@ def checked_noise(noise, X) -> np.ndarray:
         raise ValueError("`noise` cannot be used with precomputed distances. Leave it out.")
     numbers = np.empty(0)
     with suppress(TypeError, ValueError):  # words are refused
-        numbers = np.asarray(noise, dtype=float)
+        noise = numbers = np.asarray(noise, dtype=float)
     if numbers.shape != (X.shape[1],) or bad_values(numbers) or (numbers < 0).any():
         raise ValueError(
             "`noise` must hold a standard deviation of 0 or more, below 1e+150, for "
