@@ -68,7 +68,7 @@ def as_number(cell: Any) -> float | None:
         return None
     try:
         return float(cell)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
 
 

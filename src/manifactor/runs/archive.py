@@ -10,6 +10,7 @@ be missing, so that archives of earlier releases can be read.
 import dataclasses
 import json
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
@@ -76,7 +77,7 @@ def pack(value, name: str, arrays: dict[str, np.ndarray]) -> dict:
 
     if isinstance(value, np.ndarray):
         arrays[name] = value.astype(str) if value.dtype == object else value
-        return {"array": name}
+        return {"array": name, "checksum": _checksum(arrays[name])}
     if sp.issparse(value):
         return {"csr": attributes(CSR_PARTS), "shape": list(value.shape)}
     if dataclasses.is_dataclass(value):
@@ -95,7 +96,11 @@ def pack(value, name: str, arrays: dict[str, np.ndarray]) -> dict:
 def unpack(tree: dict, stored) -> Any:
     """Return the value of a JSON tree; `stored` maps the names of arrays to them."""
     if "array" in tree:
-        return stored[tree["array"]]
+        array = stored[tree["array"]]
+        # Archives of 0.2.0 have no checksums.
+        if "checksum" in tree and tree["checksum"] != _checksum(array):
+            raise BrokenRecord(f"{tree['array']} is not the array that was written")
+        return array
     if "csr" in tree:
         return _matrix(tree, stored)
     if "record" in tree:
@@ -105,6 +110,12 @@ def unpack(tree: dict, stored) -> Any:
     if "tuple" in tree:
         return tuple(unpack(item, stored) for item in tree["tuple"])
     return tree["value"]
+
+
+def _checksum(array: np.ndarray) -> int:
+    """Return a checksum of an array's type, shape and values."""
+    start = zlib.crc32(f"{array.dtype.str} {array.shape}".encode())
+    return zlib.crc32(np.ascontiguousarray(array), start)
 
 
 def _checked(tree: dict, stored, hint: Any, name: str) -> Any:

@@ -47,7 +47,7 @@ class Columns:
             )
         try:
             found = values.astype(float)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             # What is not a number becomes NaN, which is of no kind.
             cells = [as_number(cell) for cell in values.ravel()]
             found = np.array(cells, dtype=float).reshape(values.shape)
