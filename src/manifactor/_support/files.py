@@ -314,6 +314,7 @@ def _sync(path: Path) -> None:
 def require_writable(folder: Path, *, remedy: str = "") -> None:
     """Refuse a folder in which nothing can be written."""
     require_place(folder / "probe", remedy=remedy)
+    clear_leftovers(folder / "probe")
 
 
 def require_place(path: Path, *, remedy: str = "") -> None:

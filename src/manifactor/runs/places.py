@@ -197,7 +197,7 @@ def from_table(
     columns: np.ndarray,
     factors: Sequence[Mapping],
     *,
-    below: float = np.inf,
+    below: float = 2.0**53,  # whole numbers beyond it are not exact
 ) -> PlacedRows:
     """Return what a file of `table_columns` holds; refuse what cannot be, such as numbers >= below.
 

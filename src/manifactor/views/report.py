@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from manifactor._support.errors import extra, one_line
-from manifactor._support.files import write_bytes
+from manifactor._support.files import held, write_bytes
 from manifactor.cryoem.all_views.model import UNKNOWN, angles_of, visibility
 from manifactor.cryoem.all_views.shown import GivenVolumes, Shown
 from manifactor.cryoem.all_views.volumes import RunMotions, open_motions
@@ -98,7 +98,8 @@ def write_movies(
             movies = averages_along(run, f).movies
         for kind, content in movies.items():
             path = page.with_name(f"{page.stem}-factor{f + 1}{kind}")
-            write_bytes(path, content)
+            with held(path):
+                write_bytes(path, content)
             written.append(path)
     return written
 
