@@ -199,49 +199,21 @@ def test_angles_are_those_of_relion(rng):
     assert euler_angles(poses) == pytest.approx(angles[40:], abs=1e-4)
 
 
-class Bomb:
-    """Makes a file when it is unpickled."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return open, (str(self.path), "w")
-
-
-def test_pickled_objects_are_refused_and_nothing_is_run(save, tmp_path):
+def test_what_is_not_a_whole_table_of_particles_is_refused(save, table):
     objects = np.zeros(2, dtype=[("uid", "<u8"), ("blob/path", object)])
-    objects["blob/path"] = [Bomb(tmp_path / "harm"), None]
-    for array in (objects, objects["blob/path"]):
-        with pytest.raises(ValueError, match="holds objects"):
-            read_particles(save(array, allow_pickle=True))
-    assert not (tmp_path / "harm").exists()
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda content: b"",
-        lambda content: b"PK\x03\x04not a zip",
-        lambda content: b"\x93NUMPY\x01\x00",
-        lambda content: content[:-5],
-        lambda content: content.replace(b"'shape': (7,), ", b"'shape': (10000000000,), "),
-    ],
-)
-def test_a_damaged_file_gives_one_line_that_names_it(save, table, damage):
+    for other, message in (
+        (objects, "holds objects"),
+        (np.zeros((4, 3)), "one row for each particle.*`uid`"),
+        (without(table, "uid"), "one row for each particle.*`uid`"),
+        (table[:0], "particles.cs holds no particles"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read_particles(save(other, allow_pickle=True))
     path = save(table)
-    path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(ValueError, match=r"particles.cs is damaged") as error:
-        read_particles(path)
-    assert "\n" not in str(error.value)
-
-
-def test_what_is_not_a_table_of_particles_is_refused(save, table):
-    for other in (np.zeros((4, 3)), table[:6].reshape(2, 3), without(table, "uid")):
-        with pytest.raises(ValueError, match=r"one row for each particle.*`uid`"):
-            read_particles(save(other))
-    with pytest.raises(ValueError, match=r"particles.cs holds no particles"):
-        read_particles(save(table[:0]))
+    for damaged in (b"", path.read_bytes()[:-5]):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"^[^\n]*particles.cs is damaged[^\n]*$"):
+            read_particles(path)
 
 
 @pytest.mark.parametrize(
@@ -249,13 +221,10 @@ def test_what_is_not_a_table_of_particles_is_refused(save, table):
     [
         ({"ctf__accel_kv": ["high"] * 7}, "a finite number as ctf/accel_kv .* row 1 has 'high'"),
         ({"ctf__df1_A": np.ones((7, 2))}, "ctf/df1_A of .* numbers of shape"),
-        ({"ctf__df1_A": np.ones(7, complex)}, "ctf/df1_A of .* got complex128"),
         ({"ctf__exp_group_id": [1.5] * 7}, "a whole number as ctf/exp_group_id .* has '1.5'"),
         ({"alignments3D__pose": np.ones((7, 4))}, "alignments3D/pose of .* shape .3,."),
         ({"alignments3D__pose": np.full((7, 3), np.nan)}, "a finite number as alignments3D/pose"),
-        ({"alignments3D__shift": [["a", "b"]] * 7}, "a finite number as alignments3D/shift"),
         ({"blob__psize_A": [1, 0, 1, 1, 1, 1, 1]}, "above 0 as blob/psize_A .* row 2 has '0'"),
-        ({"blob__idx": [0.5] * 7}, "a whole number as blob/idx"),
         ({"blob__path": [b"\xff.mrc"] * 7}, "blob/path"),
         ({"uid": ["a"] * 7}, "`uid`"),
     ],

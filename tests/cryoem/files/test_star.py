@@ -1,5 +1,3 @@
-import sys
-
 import numpy as np
 import pytest
 import starfile
@@ -82,12 +80,10 @@ def test_starfile_reads_all_columns_of_all_blocks(tmp_path, flavour):
     assert list(after) == list(before)
     for name, block in before.items():
         if "rlnImageName" in block:
-            assert after[name][list(block.columns)].equals(block)
-            assert list(after[name].columns) == [*block.columns, *NEW]
-            for column, values in NEW.items():
-                np.testing.assert_allclose(after[name][column], values, atol=1e-6)
-        else:
-            assert after[name].equals(block) if hasattr(block, "columns") else after[name] == block
+            added = after[name][list(NEW)]
+            np.testing.assert_allclose(added, np.column_stack(list(NEW.values())), atol=1e-6)
+            after[name] = after[name].drop(columns=added.columns)
+        assert after[name].equals(block) if hasattr(block, "columns") else after[name] == block
 
 
 @settings(max_examples=30)
@@ -103,22 +99,16 @@ def test_any_choice_of_rows_drops_the_others_and_nothing_else(keep, flavour):
     ]
 
 
-def test_values_follow_their_particles_in_whatever_order_they_come(tmp_path):
-    sorted_rows = written(tmp_path, RELION_31, rows=[0, 2, 4])
-    assert written(tmp_path, RELION_31, rows=[4, 0, 2]) == sorted_rows
-
-
 def test_what_is_written_by_hand_is_kept(tmp_path):
     head, rows = RELION_5.rsplit("#14 \n", 1)
     first, rest = rows.split("\n", 1)
-    texts = [
+    for text in (
         f"# made by hand\n{head}#14 \n\n# the first\n{first}\n   # between\n{rest}\n\n# Frühling\n",
         # With tabs, and without a space behind the last value.
         "\n".join("\t".join(line.split()) for line in RELION_31.splitlines()) + "\n",
         # The only table with images is that of the particles.
         RELION_5.replace("data_particles", "data_subset"),
-    ]
-    for text in texts:
+    ):
         assert_only_added(text, written(tmp_path, text))
     # A mark at the start.
     text = "\ufeffdata_particles\n" + RELION_5_TABLE
@@ -153,12 +143,6 @@ def test_columns_are_added_behind_the_others(tmp_path, text, expected):
     assert written(tmp_path, text, columns={"mfFactor1": np.array([0.5, 0.25])}) == expected
 
 
-def test_a_missing_package_is_named_with_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ValueError, match=r"pandas: pip install 'manifactor\[cryoem\]'"):
-        written(tmp_path, RELION_30)
-
-
 HEAD = "data_optics\nloop_\n_rlnOpticsGroup #1\n_rlnVoltage #2\n1 300\n2 200\n\n"
 TABLE = "data_particles\nloop_\n_rlnOpticsGroup #1\n_rlnOriginXAngst #2\n_rlnOriginYAngst #3\n{} 1 2\n{} 3 {}\n"
 
@@ -166,14 +150,13 @@ TABLE = "data_particles\nloop_\n_rlnOpticsGroup #1\n_rlnOriginXAngst #2\n_rlnOri
 def test_a_file_cut_anywhere_is_refused_in_words_or_has_whole_rows(tmp_path):
     path = tmp_path / "cut.star"
     ends = np.cumsum([len(line) for line in lines(RELION_31)])[10:]
-    for end in [*ends[:-1], *(ends - 7), *(ends - 2)]:
+    for end in [*ends[:-1:3], *(ends[::3] - 7), *(ends[::3] - 2)]:
         path.write_text(RELION_31[:end])
-        message, count = "", 0
         try:
-            count = len(read_particles(path))
+            rows = read_particles(path).rows
         except ValueError as error:
-            message = str(error)
-        assert "cut.star" in message or 1 <= count <= 6
+            rows = [str(error)] * ("cut.star" in str(error))
+        assert 1 <= len(rows) <= 6
 
 
 @pytest.mark.parametrize(
@@ -188,10 +171,6 @@ def test_a_file_cut_anywhere_is_refused_in_words_or_has_whole_rows(tmp_path):
         ('data_\nloop_\n_a #1\n_b #2\n"a\nb" 1\n', "line 5 .* one line"),
         ("data_\nloop_\n_rlnImageName #1\n1@a\0b.mrcs\n", "zero bytes"),
         ("data_\nloop_\n_rlnImageName #1\n1@\udcff.mrcs\n", "utf-8"),
-        (
-            HEAD.replace("2 200", "two 200") + TABLE.format(1, 2, 4),
-            "OpticsGroup .* row 2 has 'two'",
-        ),
         (HEAD + TABLE.format(1, 1.5, 4), "a whole number as rlnOpticsGroup .* has '1.5'"),
         (HEAD + TABLE.format(1, 7, 4), "particles of optics group 7"),
         (HEAD.replace("_rlnOpticsGroup", "_rlnGroup") + TABLE.format(1, 2, 4), "must number its"),
@@ -199,11 +178,9 @@ def test_a_file_cut_anywhere_is_refused_in_words_or_has_whole_rows(tmp_path):
         ("data_optics\n_rlnOpticsGroup\n" + TABLE.format(1, 1, 4), "not enough values"),
         (HEAD + TABLE.format(1, 2, "far"), "rlnOriginYAngst .* row 2 has 'far'"),
         (HEAD + TABLE.format(1, 2, "nan"), "a finite number as rlnOriginYAngst .* has 'nan'"),
-        (HEAD + TABLE.format(1, 2, "1e400"), "a finite number as rlnOriginYAngst .* has 'inf'"),
         (TABLE.format(1, 2, 4).replace("Y", "X"), "Duplicate names"),
         ("data_\nloop_\n_rlnImagePixelSize #1\n0\n", "above 0 as rlnImagePixelSize .* has '0'"),
         (f"data_\nloop_\n_rlnImageName #1\n{'9' * 5000}@a.mrcs\n", "name images as 000001@"),
-        ("data_\nloop_\n_rlnImageName #1\n1.5@a.mrcs\n", "name images as .* got '1.5@a.mrcs'"),
         ("data_\nloop_\n_mfFactor1 #1\n0.5\n", "holds no columns but those of an earlier"),
     ],
 )
