@@ -62,23 +62,20 @@ def test_missing_poses_are_refused():
         known_directions(some)
 
 
-def test_cells_have_equal_areas_and_hold_every_direction_once(rng):
-    cells = sphere_cells(12)
+@pytest.mark.parametrize("cells", [sphere_cells(12), half_sphere_cells(6)], ids=["whole", "half"])
+def test_cells_have_equal_areas_and_hold_every_direction_once(cells, rng):
     counts = cells.counts(uniform_directions(100_000, rng))
     assert counts.sum() == 100_000
     expected = 100_000 / len(cells)
     # As even as chance: the squared deviations are those of Poisson numbers.
-    assert np.mean((counts - expected) ** 2) / expected == pytest.approx(1, abs=0.25)
+    assert np.mean((counts - expected) ** 2) / expected == pytest.approx(1, abs=0.35)
     assert cells.index(cells.centres).tolist() == list(range(len(cells)))
+
+
+def test_the_poles_lie_in_the_first_and_last_cells_and_views_from_behind_in_those_of_the_front(rng):
+    front, directions = half_sphere_cells(6), uniform_directions(1000, rng)
+    assert (front.index(directions) == front.index(-directions)).all()
+    cells = sphere_cells(12)
     poles = np.array([[0.0, 0, 1], [0, 0, -1], [-1, 0, 0], [-1, -1e-17, 0]])
     assert (cells.index(poles) < len(cells)).all()
     assert cells.index(poles)[1] >= len(cells) - cells.per_band[-1]
-
-
-def test_a_view_and_the_one_from_behind_lie_in_one_cell_of_the_half_sphere(rng):
-    cells, directions = half_sphere_cells(6), uniform_directions(100_000, rng)
-    assert (cells.index(directions) == cells.index(-directions)).all()
-    assert cells.index(cells.centres).tolist() == list(range(len(cells)))
-    expected = 100_000 / len(cells)
-    spread = np.mean((cells.counts(directions) - expected) ** 2)
-    assert spread / expected == pytest.approx(1, abs=0.35)

@@ -1,6 +1,5 @@
 """Images of all views in pieces: on other workers, on any number of cores, resumed."""
 
-import pickle
 import shutil
 from dataclasses import replace
 from functools import partial
@@ -14,7 +13,7 @@ from manifactor._support.stages import Stages
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.placing import place_particles
 from manifactor.cryoem.all_views.principal import principal_volumes
-from manifactor.cryoem.all_views.transforms import VolumeGrid, read_transforms, transform_grid
+from manifactor.cryoem.all_views.transforms import read_transforms, transform_grid
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import stack_images
 from manifactor.runs.archive import Checkpoints
@@ -140,14 +139,3 @@ def test_placing_goes_on_where_it_was_stopped(known, small, tmp_path):
     assert again.done == (n_places - 2) * ["likelihood_piece"]
     np.testing.assert_array_equal(found.places, expected.places)
     np.testing.assert_array_equal(found.deviations, expected.deviations)
-
-
-def test_records_travel_without_what_they_have_computed():
-    grid = VolumeGrid(cut=4.0, radius=0.48)
-    grid.columns(np.ones((1, grid.size), complex))
-    motions = Motions(("circle", "interval"))
-    assert len(motions.grid) > 1000
-    for record in (grid, motions):
-        content = pickle.dumps(record)
-        assert len(content) < 1000
-        assert pickle.loads(content) == record

@@ -36,7 +36,7 @@ def latents(rng):
     return rng.uniform(size=(2, N))
 
 
-def run_of(latents, images, **known):
+def run_of(latents, images):
     places = tuple(Place(each, "interval") for each in latents)
     return SimpleNamespace(
         place=lambda factor: places[factor - 1],
@@ -44,7 +44,6 @@ def run_of(latents, images, **known):
         images=lambda: View(ImageArray(images, 2.0)),
         rows=np.arange(N),
         record={},
-        **known,
     )
 
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from manifactor.cryoem.files.cryosparc import npy_bytes
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.files.mrc import write_stack, write_volume
 from manifactor.cryoem.files.particles import Particles
@@ -118,18 +117,6 @@ def test_stacks_are_found_from_a_folder_above_as_in_a_project_of_relion(tmp_path
     assert particle_images(particles_at(star, str(stack), [0])).files == (stack,)
     monkeypatch.chdir(stack.parent)
     assert len(particle_images(particles_at(star, "mic.mrcs", [0, 1]))) == 2
-
-
-def test_images_of_cryosparc_are_found_behind_their_mark(tmp_path):
-    save(tmp_path / "J3/extract/stack.mrc", named(3))
-    kinds = [("uid", "<u8"), ("blob/path", "S32"), ("blob/idx", "<u4"), ("blob/psize_A", "<f4")]
-    rows = [(7, b">J3/extract/stack.mrc", 2, 1.25), (5, b">J3/extract/stack.mrc", 0, 1.25)]
-    (tmp_path / "J9").mkdir()
-    path = tmp_path / "J9/particles.cs"
-    path.write_bytes(npy_bytes(np.array(rows, dtype=kinds)))
-    source = particle_images(read_particles(path))
-    assert source.pixel_size == 1.25
-    assert np.array_equal(gathered(source), named(3)[[2, 0]])
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "float16", "float32", ">f4"])
