@@ -25,6 +25,7 @@ from manifactor.runs.run import Run
 from manifactor.tables.pickles import read_pickled_array
 
 from ..conftest import PickledWorkers
+from .files.test_cryosparc import structured
 from .star_files import loop, row
 
 N = 300
@@ -360,13 +361,10 @@ def make_cs_run(run, project):
     """A function that gives a run the particles of a .cs file with these paths."""
 
     def make(path):
-        types = [("uid", "u8"), ("blob/path", "S60"), ("blob/idx", "u4")]
-        types += [("alignments3D/pose", "f4", 3), ("ctf/df1_A", "f4"), ("other/a", "f4")]
-        table = np.zeros(N, dtype=types)
-        table["uid"] = np.arange(N)
-        table["blob/path"] = path
-        table["blob/idx"] = np.arange(N)
-        table["alignments3D/pose"] = np.random.default_rng(0).normal(size=(N, 3))
+        fields = {"uid": np.arange(N, dtype="u8"), "blob/idx": np.arange(N, dtype="u4")}
+        fields["blob/path"] = np.full(N, path.encode())
+        fields["alignments3D/pose"] = np.random.default_rng(0).normal(size=(N, 3)).astype("f4")
+        table = structured(fields | {"ctf/df1_A": np.zeros(N), "other/a": np.zeros(N)})
         (project / "J2").mkdir()
         particles = project / "J2" / "particles.cs"
         particles.write_bytes(npy_bytes(table))

@@ -122,12 +122,10 @@ def test_images_with_a_ctf_are_the_clean_ones_times_it():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n_samples": 0}, "`n_samples`"),
         ({"motions": "z"}, "`motions` must be one of 'x', 'xy', 'stretches', 'rigid'"),
         ({"size": 32, "molecule": None}, "`size` must be at least 46 pixels"),
         ({"blur": 2.0}, "`blur` must be at least 0.7 pixels, 3.85 A"),
         ({"pose_error": -1.0}, "`pose_error`"),
-        ({"signal_to_noise": 0.0}, "`signal_to_noise`"),
         ({"correlation": 0.8, "view_correlation": 0.8}, "`view_correlation` must add up to"),
     ],
 )

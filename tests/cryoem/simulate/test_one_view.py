@@ -108,25 +108,20 @@ def test_images_with_a_ctf_are_the_clean_ones_times_it():
     np.testing.assert_allclose(with_ctf.images, expected, atol=1e-4 * clean.images.max())
 
 
+WRONG = {"n_samples": 0, "pixel_size": 0.0, "motions": "z", "route": "boat", "correlation": 1.5}
+WRONG |= {"signal_to_noise": 0.0, "symmetry": 0, "stretch": -1.0, "tilt": np.nan, "blur": -1.0}
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n_samples": 0}, "`n_samples` must be a whole number"),
         ({"n_samples": 4}, "`n_samples` must be at least 5 for noise"),
         ({"size": 32}, r"`size` must be at least 54 pixels of 4 A for every state.*got 32"),
         ({"size": 55}, "`size` must be even; got 55. Take 56"),
-        ({"pixel_size": 0.0}, "`pixel_size`"),
-        ({"motions": "z"}, "`motions` must be one of 'x', 'xy'; got 'z'"),
-        ({"route": "boat"}, "`route` must be one of 'atoms', 'volumes'"),
-        ({"correlation": 1.5}, "`correlation`"),
-        ({"signal_to_noise": 0.0}, "`signal_to_noise`"),
         ({"defocus": (2.0, 1.0)}, r"`defocus` must be \(low, high\)"),
         ({"defocus": (1.0, np.inf)}, "`defocus`"),
-        ({"symmetry": 0}, "`symmetry`"),
-        ({"stretch": -1.0}, "`stretch`"),
-        ({"tilt": np.nan}, "`tilt`"),
-        ({"blur": -1.0}, "`blur`"),
         ({"optics": Optics(voltage=np.array([200.0, 300.0]))}, "`optics.voltage`"),
+        *(({name: value}, f"`{name}`") for name, value in WRONG.items()),
     ],
 )
 def test_a_parameter_that_cannot_be_is_refused(settings, message):

@@ -87,16 +87,12 @@ def test_water_and_further_models_are_left_out(tmp_path):
 
 
 def test_an_assembly_is_built_on_its_axis(tmp_path):
-    remark = [
-        "REMARK 350 BIOMOLECULE: 1",
-        "REMARK 350 APPLY THE FOLLOWING TO CHAINS: A, B",
-        "REMARK 350   BIOMT1   1  1.000000  0.000000  0.000000        0.00000",
-        "REMARK 350   BIOMT2   1  0.000000  1.000000  0.000000        0.00000",
-        "REMARK 350   BIOMT3   1  0.000000  0.000000  1.000000        0.00000",
-        "REMARK 350   BIOMT1   2 -1.000000  0.000000  0.000000        0.00000",
-        "REMARK 350   BIOMT2   2  0.000000 -1.000000  0.000000        0.00000",
-        "REMARK 350   BIOMT3   2  0.000000  0.000000  1.000000        0.00000",
-    ]
+    remark = ["REMARK 350 BIOMOLECULE: 1", "REMARK 350 APPLY THE FOLLOWING TO CHAINS: A, B"]
+    for mate, turn in ((1, np.eye(3)), (2, np.diag([-1, -1, 1]))):
+        for i, (x, y, z) in enumerate(turn, start=1):
+            remark.append(
+                f"REMARK 350   BIOMT{i}   {mate}{x:10.6f}{y:10.6f}{z:10.6f}        0.00000"
+            )
     path = tmp_path / "half.pdb"
     path.write_text("\n".join(remark) + "\n" + pdb(ATOMS))
     molecule = read_molecule(path, rotor=["B"], assembly="1")
