@@ -19,10 +19,6 @@ from manifactor.cryoem.pictures import (
     write_movie,
 )
 
-needs_encoder = pytest.mark.skipif(
-    not features.check("avif"), reason="this Pillow has no encoder of AV1"
-)
-
 
 def moving_blob(n_images, size=36):
     """A bright spot that goes from left to right."""
@@ -170,7 +166,7 @@ def boxes(movie):
     return found
 
 
-@needs_encoder
+@pytest.mark.skipif(not features.check("avif"), reason="this Pillow has no encoder of AV1")
 def test_a_movie_is_a_video_of_the_frames_that_plays_once(frames):
     movie = mp4_bytes(frames, 0.25)
     assert movie == mp4_bytes(frames, 0.25)

@@ -203,7 +203,6 @@ def test_what_is_not_a_whole_table_of_particles_is_refused(save, table):
         ({"ctf__accel_kv": ["high"] * 7}, "a finite number as ctf/accel_kv .* row 1 has 'high'"),
         ({"ctf__df1_A": np.ones((7, 2))}, "ctf/df1_A of .* numbers of shape"),
         ({"ctf__exp_group_id": [1.5] * 7}, "a whole number as ctf/exp_group_id .* has '1.5'"),
-        ({"alignments3D__pose": np.ones((7, 4))}, "alignments3D/pose of .* shape .3,."),
         ({"alignments3D__pose": np.full((7, 3), np.nan)}, "a finite number as alignments3D/pose"),
         ({"blob__psize_A": [1, 0, 1, 1, 1, 1, 1]}, "above 0 as blob/psize_A .* row 2 has '0'"),
         ({"blob__path": [b"\xff.mrc"] * 7}, "blob/path"),

@@ -17,9 +17,7 @@ RELION_5_TABLE = RELION_5[RELION_5.index("loop_", RELION_5.index("data_particles
 TAILS = [f"{angle:.6f} {sure:.6f}" for angle, sure in zip(*NEW.values(), strict=True)]
 
 
-@pytest.fixture(params=FLAVOURS)
-def flavour(request):
-    return request.param
+FLAVOURED = pytest.mark.parametrize("text", FLAVOURS.values(), ids=FLAVOURS)
 
 
 def written(folder, text, *, rows=None, columns=NEW):
@@ -54,8 +52,8 @@ def assert_only_added(old, new, tails=TAILS):
     assert changed == [(a, with_tail(a, tail)) for (a, _), tail in zip(changed, tails, strict=True)]
 
 
-def test_added_columns_are_numbered_on_and_keep_every_other_byte(tmp_path, flavour):
-    text = FLAVOURS[flavour]
+@FLAVOURED
+def test_added_columns_are_numbered_on_and_keep_every_other_byte(tmp_path, text):
     new = written(tmp_path, text)
     assert_only_added(text, new)
     labels = [table(new).lines[i] for i in table(new).labels]
@@ -72,9 +70,10 @@ def test_added_columns_are_numbered_on_and_keep_every_other_byte(tmp_path, flavo
     assert written(tmp_path, more).split() == new.split()
 
 
-def test_starfile_reads_all_columns_of_all_blocks(tmp_path, flavour):
+@FLAVOURED
+def test_starfile_reads_all_columns_of_all_blocks(tmp_path, text):
     new = tmp_path / "new.star"
-    new.write_text(written(tmp_path, FLAVOURS[flavour]))
+    new.write_text(written(tmp_path, text))
     before = starfile.read(tmp_path / "particles.star", always_dict=True)
     after = starfile.read(new, always_dict=True)
     assert list(after) == list(before)
@@ -164,7 +163,6 @@ def test_a_file_cut_anywhere_is_refused_in_words_or_has_whole_rows(tmp_path):
     [
         ("hello\n", "must hold a table of particles .* no block"),
         ("data_micrographs\nloop_\n_rlnName #1\na.mrc\n", "holds data_micrographs"),
-        ("data_particles\nloop_\n1 2 3\n", "must hold a table of particles"),
         (RELION_5.rsplit("#14 \n", 1)[0] + "#14 \n", "holds no particles"),
         (TABLE.format("1 2", 1, 4), "line 6 has 4 values for 3 columns"),
         (RELION_30[: RELION_30.rindex("5.000000")], "line 27 has 9 values .* truncated"),
@@ -175,7 +173,6 @@ def test_a_file_cut_anywhere_is_refused_in_words_or_has_whole_rows(tmp_path):
         (HEAD + TABLE.format(1, 7, 4), "particles of optics group 7"),
         (HEAD.replace("_rlnOpticsGroup", "_rlnGroup") + TABLE.format(1, 2, 4), "must number its"),
         ("data_optics\n_rlnVoltage 300\n" + TABLE.format(1, 1, 4), "no column _rlnOpticsGroup"),
-        ("data_optics\n_rlnOpticsGroup\n" + TABLE.format(1, 1, 4), "not enough values"),
         (HEAD + TABLE.format(1, 2, "far"), "rlnOriginYAngst .* row 2 has 'far'"),
         (HEAD + TABLE.format(1, 2, "nan"), "a finite number as rlnOriginYAngst .* has 'nan'"),
         (TABLE.format(1, 2, 4).replace("Y", "X"), "Duplicate names"),

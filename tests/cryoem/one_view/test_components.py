@@ -57,7 +57,6 @@ def test_components_have_the_signal_to_noise_of_the_simulation(simulation, plain
         plain.signal_to_noise[:4], strength / N / simulation.noise**2, rtol=0.1
     )
     assert (np.diff(plain.weights) <= 0).all()
-    assert "low-pass" in str(plain)
 
 
 def test_an_offset_of_each_image_and_the_scale_of_all_change_nothing(simulation, plain, rng):
@@ -112,7 +111,6 @@ def test_noise_alone_is_refused(rng):
         ((32, 34), {}, "square with a side of at least 16 pixels"),
         ((8, 8), {}, "square with a side of at least 16 pixels"),
         ((54, 54), {"mask_radius": -1.0}, "--mask-radius"),
-        ((54, 54), {"low_pass": 0.0}, "--low-pass"),
         ((54, 54), {"low_pass": 1.0}, "two pixels and half the box, 8 to 108 A; got 1"),
         ((54, 54), {"low_pass": 40.0, "n_components": 0}, "n_components"),
     ],
@@ -209,12 +207,7 @@ def test_a_given_low_pass_is_the_nearest_shell():
 N_VOLUMES = 60
 
 
-@pytest.fixture
-def turn(rng):
-    return rng.uniform(0, 2 * np.pi, size=N_VOLUMES)
-
-
-def spots(folder, turn, rng, *, side=12):
+def spots(folder, turn, rng, *, side):
     """Volumes in which a spot goes round a circle, with a little noise."""
     axis = np.linspace(-1, 1, side)
     z, y, x = axis[:, None, None], axis[:, None], axis
@@ -234,8 +227,9 @@ def explained(samples, target):
 
 
 @pytest.mark.parametrize(("side", "max_side"), [(12, 32), (12, 8), (13, 32), (13, 8)])
-def test_components_tell_where_the_spot_is(tmp_path, turn, rng, side, max_side, monkeypatch):
+def test_components_tell_where_the_spot_is(tmp_path, rng, side, max_side, monkeypatch):
     monkeypatch.setattr(module, "MAX_SIDE", max_side)
+    turn = rng.uniform(0, 2 * np.pi, size=N_VOLUMES)
     found = volume_components(spots(tmp_path, turn, rng, side=side))
     for target in (np.cos(turn), np.sin(turn)):
         assert explained(found.samples, target) > 0.99
@@ -253,7 +247,7 @@ def test_components_that_hold_little_of_the_variance_are_called_doubtful(
     found = volume_components(volume_series(tmp_path))
     assert found.samples.shape[1] <= 3
     assert found.variance < 0.5
-    assert str(found).endswith("so the result may be doubtful")
+    assert "doubtful" in str(found)
 
 
 def test_volumes_that_are_all_the_same_are_refused(tmp_path):

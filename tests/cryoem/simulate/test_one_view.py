@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.ctf import Optics, contrast_transfer
+from manifactor.cryoem.ctf import Optics
 from manifactor.cryoem.simulate.molecule import Molecule, channel
 from manifactor.cryoem.simulate.one_view import (
     ROUTES,
@@ -97,15 +97,6 @@ def test_the_truth_is_a_circle_and_an_interval_or_a_sheet():
     np.testing.assert_allclose(one.truth[0], np.c_[np.cos(4 * one.angle), np.sin(4 * one.angle)])
     np.testing.assert_array_equal(one.stretch[:, 1], 0)
     np.testing.assert_array_equal(one.stretch[:, 0], two.stretch[:, 0])
-
-
-def test_images_with_a_ctf_are_the_clean_ones_times_it():
-    clean = simulate(5, signal_to_noise=None)
-    with_ctf = simulate(5, signal_to_noise=None, defocus=(10000.0, 20000.0))
-    assert (np.abs(with_ctf.defocus - 15000) <= 5000).all()
-    transfer = contrast_transfer(54, 4.0, with_ctf.defocus)
-    expected = np.fft.irfft2(np.fft.rfft2(clean.images) * transfer, s=(54, 54))
-    np.testing.assert_allclose(with_ctf.images, expected, atol=1e-4 * clean.images.max())
 
 
 WRONG = {"n_samples": 0, "pixel_size": 0.0, "motions": "z", "route": "boat", "correlation": 1.5}

@@ -112,7 +112,6 @@ def test_an_assembly_is_built_on_its_axis(tmp_path):
         (["C"], "must name chains of the file, A, B; got 'C'"),
         (["A:1"], """such as "B" or "A:219-421"; got 'A:1'"""),
         (["A:x-y"], "got 'A:x-y'"),
-        ([""], "got ''"),
         ([3], "got 3"),
         ([], "selects none. The chains are A, B"),
         (["A:90-99"], "'A:90-99' selects none. Chain A has residues 1 to 3"),
