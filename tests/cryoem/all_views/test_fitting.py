@@ -34,12 +34,12 @@ def coarse():
         patch.setattr(principal, "MAX_RANK", 8)
         patch.setattr(principal, "ROUNDS", 5)
         patch.setattr(principal, "REPRODUCIBLE", 0.7)
+        patch.setattr(placing, "ROUNDS", 1)
         yield patch
 
 
 @pytest.mark.slow
-def test_every_particle_gets_its_places(coarse, monkeypatch):
-    monkeypatch.setattr(placing, "ROUNDS", 1)
+def test_every_particle_gets_its_places(coarse):
     images, places = moving(700, scale=6.0)
     found = factor_all_views(images)
     assert found.fit.verdict_ in ("product", "partial")

@@ -31,13 +31,10 @@ BOTH = Motions(("circle", "interval")).grown()
 N_FEATURES = 9  # constant; cosine, sine, twice; x, x^2; x cosine, x sine
 
 
-def test_features_of_even_places_are_uncorrelated_and_of_unit_variance():
+def test_features_of_even_places_are_uncorrelated_and_close_at_the_end_of_a_circle():
     features = BOTH.features(BOTH.grid)
     products = features.T @ features / len(features)
     np.testing.assert_allclose(products, np.eye(features.shape[1]), atol=0.01)
-
-
-def test_features_of_a_circle_close_at_its_end():
     ends = np.array([[0.0, 0.3], [1.0, 0.3]])
     np.testing.assert_allclose(*BOTH.features(ends), atol=1e-12)
 
