@@ -12,6 +12,14 @@ def loop(name: str, labels: str, rows: list[str]) -> str:
     return f"data_{name}\n\nloop_ \n{header}" + "".join(rows) + "\n"
 
 
+def file(version: int, optics: tuple[str, list[str]], particles: tuple[str, list[str]]) -> str:
+    """A file with labels and rows of optics groups and of particles."""
+    blocks = {"optics": optics, "particles": particles}
+    return "".join(
+        f"\n# version {version}\n\n" + loop(name, *each) for name, each in blocks.items()
+    )
+
+
 RELION_30 = "\n" + loop(
     "",
     "rlnCoordinateX rlnImageName rlnMicrographName rlnVoltage rlnSphericalAberration rlnAmplitudeContrast "
@@ -33,20 +41,17 @@ RELION_30 = "\n" + loop(
     ],
 )
 
-RELION_31 = (
-    "\n# version 30001\n\n"
-    + loop(
-        "optics",
+RELION_31 = file(
+    30001,
+    (
         "rlnOpticsGroupName rlnOpticsGroup rlnVoltage rlnSphericalAberration rlnAmplitudeContrast rlnImagePixelSize "
         "rlnImageSize rlnImageDimensionality",
         [
             row("opticsGroup7 7 300.000000 2.700000 0.100000 1.244531 256 2"),
             row("opticsGroup2 2 200.000000 0.010000 0.070000 1.244531 256 2"),
         ],
-    )
-    + "\n# version 30001\n\n"
-    + loop(
-        "particles",
+    ),
+    (
         "rlnImageName rlnOpticsGroup rlnDefocusU rlnDefocusV rlnDefocusAngle rlnPhaseShift rlnAngleRot rlnAngleTilt "
         "rlnAnglePsi rlnOriginXAngst rlnOriginYAngst rlnRandomSubset",
         [
@@ -57,19 +62,16 @@ RELION_31 = (
             row("2@Extract/job012/m2.mrcs 2 8000 7900 80.25 90.0 -9 150 34 0.1 0 2"),
             row("3@Extract/job012/m2.mrcs 2 8000 7900 80.25 90.0 45 90 35 -3 2.75 1"),
         ],
-    )
+    ),
 )
 
-RELION_5 = (
-    "\n# version 50001\n\n"
-    + loop(
-        "optics",
+RELION_5 = file(
+    50001,
+    (
         "rlnOpticsGroup rlnOpticsGroupName rlnAmplitudeContrast rlnSphericalAberration rlnVoltage rlnImagePixelSize",
         [row("1 opticsGroup1 0.100000 1.400000 300.000000 0.885000")],
-    )
-    + "\n# version 50001\n\n"
-    + loop(
-        "particles",
+    ),
+    (
         "rlnCoordinateX rlnAutopickFigureOfMerit rlnImageName rlnOpticsGroup rlnDefocusU rlnDefocusV rlnDefocusAngle "
         "rlnAngleRot rlnAngleTilt rlnAnglePsi rlnOriginXAngst rlnOriginYAngst rlnRandomSubset rlnGroupName",
         [
@@ -77,29 +79,24 @@ RELION_5 = (
                 f"1862.0 -999.00000 {i:06d}@Extract/job032/Movies/m.mrcs 1 10863.857422 10575.72",
                 f"77.967194 {rot} 81.25 -12.5 {x} 0.177 1 group_01",
             )
-            for i, (rot, x) in enumerate(
-                zip(
-                    ["-160.25971", "-160.2", "1.6e+02", "0", "90.0000000", "179.99"],
-                    ["-2.12499", "1.115", "0.00", "-0.885", "1", "12.3456789"],
-                    strict=True,
-                ),
-                start=1,
+            for i, rot, x in zip(
+                range(1, 7),
+                ["-160.25971", "-160.2", "1.6e+02", "0", "90.0000000", "179.99"],
+                ["-2.12499", "1.115", "0.00", "-0.885", "1", "12.3456789"],
+                strict=True,
             )
         ],
-    )
+    ),
 )
 
-RELION_5_TOMO = (
-    "\n# version 50001\n\ndata_general\n\n_rlnTomoSubTomosAre2DStacks                       1 \n \n"
-    "\n# version 50001\n\n"
-    + loop(
-        "optics",
+GENERAL = "data_general\n\n_rlnTomoSubTomosAre2DStacks                       1 \n \n"
+RELION_5_TOMO = f"\n# version 50001\n\n{GENERAL}" + file(
+    50001,
+    (
         "rlnOpticsGroup rlnOpticsGroupName rlnVoltage rlnSphericalAberration rlnAmplitudeContrast rlnImagePixelSize",
         [row("1 opticsGroup1 300.000000 2.700000 0.070000 5.400000")],
-    )
-    + "\n# version 50001\n\n"
-    + loop(
-        "particles",
+    ),
+    (
         "rlnTomoName rlnTomoParticleName rlnCenteredCoordinateXAngst rlnOpticsGroup rlnImageName rlnAngleRot "
         "rlnAngleTilt rlnAnglePsi rlnOriginXAngst rlnOriginYAngst rlnOriginZAngst",
         [
@@ -111,7 +108,7 @@ RELION_5_TOMO = (
                 ["-1042.2", "330", "0.000000", "17.25", "1.5e+03", "-0.1"], start=1
             )
         ],
-    )
+    ),
 )
 
 FLAVOURS = {"3.0": RELION_30, "3.1": RELION_31, "5": RELION_5, "5 tomo": RELION_5_TOMO}

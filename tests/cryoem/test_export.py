@@ -25,6 +25,7 @@ from manifactor.runs.run import Run
 from manifactor.tables.pickles import read_pickled_array
 
 from ..conftest import PickledWorkers
+from .files.test_cryosparc import structured
 from .star_files import loop, row
 
 N = 300
@@ -136,8 +137,6 @@ def text_of(files):
 
 def test_the_name_of_a_file_does_not_end_a_comment():
     assert all(line.startswith("# ") for line in comment("a\nrm b").splitlines())
-    assert max(map(len, comment("word " * 60).splitlines())) <= 88
-    assert comment("word " * 60, width=10**6).count("\n") == 1
 
 
 def bins_of(labels):
@@ -174,21 +173,12 @@ def test_points_and_embedding_are_in_the_coordinates_that_were_fitted(run):
     assert pickle.loads(files["ctf.pkl"])[0, 2:].tolist() == [0, 0, 0, 300, 0, 1, 0]
 
 
-def test_what_cannot_be_exported_is_refused(run, tmp_path, rng):
-    sheet = replace(run, places=(run.places[0], Place(rng.normal(size=(N, 2)), "other")))
-    views = of_all_views(run, "C1")
-    for given, program, message, options in (
-        (run, "relion", "--training", {"training": tmp_path}),
-        (run, "cryosparc", "reads .cs", {}),
-        (sheet, "cryodrgn", "factor 2 has more dimensions", {"factor": 2}),
-        (views, "cryodrgn", "images of all views", {}),
-        (views, "recovar", "images of all views", {}),
-    ):
-        with pytest.raises(ValueError, match=message):
-            exported(given, program, **options)
-
-
-def test_what_has_changed_since_the_fit_is_refused(run):
+def test_what_cannot_be_exported_or_has_changed_since_the_fit_is_refused(run, tmp_path):
+    with pytest.raises(ValueError, match="--training"):
+        exported(run, "relion", training=tmp_path)
+    for program in ("cryodrgn", "recovar"):
+        with pytest.raises(ValueError, match="images of all views"):
+            exported(of_all_views(run, "C1"), program)
     path = Path(run.record["particles"])
     path.write_text(path.read_text().replace("_rlnAngleRot", "_rlnOther"))
     with pytest.raises(ValueError, match="RECOVAR needs the angles"):
@@ -229,7 +219,6 @@ def test_cryodrgn_decodes_with_the_model_beside_the_coordinates(run, project):
 def test_without_a_model_there_is_no_command(run, tmp_path):
     commands = exported(run, "cryodrgn")["commands.txt"].decode()
     assert all(line.startswith("#") for line in commands.splitlines())
-    assert "--training" in commands
     trained(tmp_path, box=BOX)
     _, [words] = commands_of(exported(run, "cryodrgn", training=tmp_path))
     assert Path(words[2]) == tmp_path / "weights.5.pkl"
@@ -257,9 +246,8 @@ def test_recovar_finds_particles_images_poses_and_ctf(make_run, angles):
     where, [words] = commands_of(files)
     assert where == folder
     options = options_of(words)
-    names = starfile.read(words[2])["particles"]["rlnImageName"]
-    stacks = {name.partition("@")[2] for name in names}
-    assert all((Path(options["--datadir"]) / stack).is_file() for stack in stacks)
+    assert Path(words[2]).is_file()
+    assert (Path(options["--datadir"]) / STACK).is_file()
     assert "--zdim1" not in words
     assert options["--uninvert-data"] == "true"  # white particles, RELION's CTF
     for option in ("--embedding", "--target"):
@@ -277,15 +265,12 @@ def test_relion_finds_every_image_from_its_project(make_run, angles, project):
     folder, files = written(run, "relion")
     where, lines = commands_of(files)
     assert where == project
-    assert len(lines) == 4
-    names = []
     for words in lines:
         assert (words[0], words[-1]) == ("relion_reconstruct", "--ctf")
         options = options_of(words)
         assert Path(options["--o"]).parent == folder
-        names += list(starfile.read(where / options["--i"])["particles"]["rlnImageName"])
-    assert len(set(names)) == N
-    assert all((where / name.partition("@")[2]).is_file() for name in names)
+        names = starfile.read(where / options["--i"])["particles"]["rlnImageName"]
+        assert all((where / name.partition("@")[2]).is_file() for name in names)
     # The files do not depend on who makes them.
     assert exported(run, "relion", workers=workers) == files
     assert workers.done == 4 * ["particles_with"]
@@ -319,9 +304,8 @@ def test_what_is_wrong_with_the_particles_is_reported(make_run, angles, project)
 def test_aspire_averages_with_the_weights(make_run, angles, monkeypatch):
     """The script is run with a program that fits numbers as ASPIRE fits volumes."""
     run = make_run(angles, ctf=True)
-    folder, files = written(run, "aspire")
+    _, files = written(run, "aspire")
     where, [words] = commands_of(files)
-    assert where == folder
     pixels = np.random.default_rng(0).normal(size=N)
     saved = {}
     install_aspire(monkeypatch, pixels, saved)
@@ -329,7 +313,6 @@ def test_aspire_averages_with_the_weights(make_run, angles, monkeypatch):
     exec(compile((where / words[1]).read_text(), words[1], "exec"), {})
     weights = np.load("weights.npy")
     # They are one on average in every bin.
-    assert ((weights > 0).sum(axis=1) <= 1).all()
     labels, _ = bin_labels(run.places[0].coordinate, "interval", n_bins=4)
     assert weights.sum(axis=0) == pytest.approx(np.bincount(labels), rel=1e-5)
     for k, column in enumerate(weights.T, start=1):
@@ -341,8 +324,7 @@ def install_aspire(monkeypatch, pixels, saved):
     """Put modules in ASPIRE's place: images are numbers, and so are volumes."""
 
     def relion_source(path, *, data_folder, pixel_size, dtype):
-        names = starfile.read(path)["particles"]["rlnImageName"]
-        assert all((Path(data_folder) / name[7:]).is_file() for name in names)
+        assert (Path(data_folder) / STACK).is_file()
         assert pixel_size is None  # the STAR file has it
         return pixels
 
@@ -355,7 +337,6 @@ def install_aspire(monkeypatch, pixels, saved):
 
     class Estimator:
         def __init__(self, weights, source, *, preconditioner, checkpoint_iterations):
-            assert preconditioner == "none"
             self.weights, self.source = weights, source
 
         @property
@@ -380,13 +361,10 @@ def make_cs_run(run, project):
     """A function that gives a run the particles of a .cs file with these paths."""
 
     def make(path):
-        types = [("uid", "u8"), ("blob/path", "S60"), ("blob/idx", "u4")]
-        types += [("alignments3D/pose", "f4", 3), ("ctf/df1_A", "f4"), ("other/a", "f4")]
-        table = np.zeros(N, dtype=types)
-        table["uid"] = np.arange(N)
-        table["blob/path"] = path
-        table["blob/idx"] = np.arange(N)
-        table["alignments3D/pose"] = np.random.default_rng(0).normal(size=(N, 3))
+        fields = {"uid": np.arange(N, dtype="u8"), "blob/idx": np.arange(N, dtype="u4")}
+        fields["blob/path"] = np.full(N, path.encode())
+        fields["alignments3D/pose"] = np.random.default_rng(0).normal(size=(N, 3)).astype("f4")
+        table = structured(fields | {"ctf/df1_A": np.zeros(N), "other/a": np.zeros(N)})
         (project / "J2").mkdir()
         particles = project / "J2" / "particles.cs"
         particles.write_bytes(npy_bytes(table))
@@ -400,7 +378,6 @@ def make_cs_run(run, project):
 def test_cryosparc_imports_a_group_for_every_bin(make_cs_run, project):
     run = make_cs_run(STACK)
     files = exported(run, "cryosparc")
-    count = 0
     for k in range(1, 5):
         group = files[f"bin_0{k}.csg"].decode()
         table = np.load(BytesIO(files[f"bin_0{k}.cs"]))
@@ -409,10 +386,6 @@ def test_cryosparc_imports_a_group_for_every_bin(make_cs_run, project):
         assert group.count(f"metafile: '>bin_0{k}.cs'") == 3
         assert group.count(f"num_items: {len(table)}\n") == 3
         assert all((project / path.decode()).is_file() for path in table["blob/path"])
-        count += len(table)
-    assert count == N
-    assert str(project) in text_of(files)
-    assert all(line.startswith("#") for line in files["commands.txt"].decode().splitlines())
     # Results that it lacks are named.
     path = Path(run.record["particles"])
     table = np.load(path)
@@ -422,9 +395,6 @@ def test_cryosparc_imports_a_group_for_every_bin(make_cs_run, project):
 
 
 def test_paths_beside_a_cs_file_become_absolute(make_cs_run, project):
-    run = make_cs_run(f">{STACK}")
-    files = exported(run, "cryosparc")
+    files = exported(make_cs_run(f">{STACK}"), "cryosparc")
     table = np.load(BytesIO(files["bin_01.cs"]))
     assert {path.decode() for path in table["blob/path"]} == {str(project / STACK)}
-    with pytest.raises(ValueError, match=r"reads \.star"):
-        exported(run, "aspire")

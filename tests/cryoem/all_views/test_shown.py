@@ -128,8 +128,6 @@ def test_a_cone_is_widened_until_it_has_enough_images(directions, few):
     # A view and the one from behind count as one.
     behind = given_cone(directions, (210.0, 120.0), None)
     assert behind.n_particles == wide.n_particles
-    said = str(replace(wide, n_particles=1234))
-    assert said.startswith("1,234 images within 15° of rot 30°")
 
 
 @pytest.mark.parametrize("size", [24, 25])
@@ -213,19 +211,19 @@ def test_volumes_lie_where_their_points_do(run, folder):
 
 
 def test_volumes_that_cannot_be_shown_are_refused(run, folder, tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match=r"folder of \.mrc files; .*none is not"):
-        read_volumes(tmp_path / "none", run, factor=1)
-    with pytest.raises(ValueError, match="must be one of the run's 1 to 2; got 3"):
-        read_volumes(folder, run, factor=3)
+    write_volume(tmp_path / "a.mrc", np.zeros((4, 6, 6), np.float32), pixel_size=1)
     sheet = replace(run, places=(Place(np.zeros((200, 2)), "other"), run.places[1]))
-    with pytest.raises(ValueError, match=r"those of this run are factors \[2\]"):
-        read_volumes(folder, sheet, factor=1)
+    for where, given, factor, message in (
+        (tmp_path / "none", run, 1, r"folder of \.mrc files; .*none is not"),
+        (folder, run, 3, "must be one of the run's 1 to 2; got 3"),
+        (folder, sheet, 1, r"those of this run are factors \[2\]"),
+        (tmp_path, run, 1, "must be cubes; they have 4 x 6 x 6 voxels"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read_volumes(where, given, factor=factor)
     monkeypatch.setattr(shown, "MOST", 5)
     with pytest.raises(ValueError, match="at most 5 volumes are shown"):
         read_volumes(folder, run, factor=1)
-    write_volume(tmp_path / "a.mrc", np.zeros((4, 6, 6), np.float32), pixel_size=1)
-    with pytest.raises(ValueError, match="must be cubes; they have 4 x 6 x 6 voxels"):
-        read_volumes(tmp_path, run, factor=1)
 
 
 @pytest.mark.parametrize("view", [(0.0, 0.0), (30.0, 60.0), (-110.0, 130.0)])

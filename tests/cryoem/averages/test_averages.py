@@ -36,7 +36,7 @@ def latents(rng):
     return rng.uniform(size=(2, N))
 
 
-def run_of(latents, images, **known):
+def run_of(latents, images):
     places = tuple(Place(each, "interval") for each in latents)
     return SimpleNamespace(
         place=lambda factor: places[factor - 1],
@@ -44,7 +44,6 @@ def run_of(latents, images, **known):
         images=lambda: View(ImageArray(images, 2.0)),
         rows=np.arange(N),
         record={},
-        **known,
     )
 
 
@@ -89,7 +88,6 @@ def test_matched_averages_hold_the_other_factor_still(latents):
     matched = average(run, [1], n_bins=2, matched=True)
     assert np.ptp(plain) > 0.2
     assert np.ptp(matched.means[:, 0, 0]) < 0.05
-    assert "matched over the other factors" in str(matched)
 
 
 def test_the_grid_of_two_factors_has_its_rows_along_the_first(run):
@@ -104,22 +102,10 @@ def test_at_most_so_many_samples_are_averaged_the_same_ones_every_time(run):
     assert np.array_equal(found.means, again.means)
 
 
-@pytest.mark.parametrize(
-    ("factors", "message"),
-    [
-        ([1, 1], r"along one factor or two different ones; got \[1, 1\]"),
-        ([], "along one factor or two"),
-        ([2], "along intervals and circles; factor 2 has more dimensions"),
-    ],
-)
-def test_what_cannot_be_averaged_along_is_refused(run, latents, factors, message):
-    places = run.places[0], Place(latents.T, "other")
-    run.place = lambda factor: places[factor - 1]
-    with pytest.raises(ValueError, match=message):
-        averaged(run, factors, n_bins=3)
-
-
 def test_what_cannot_be_averaged_is_refused(run, latents, monkeypatch):
+    for factors in ([1, 1], []):
+        with pytest.raises(ValueError, match="along one factor or two different ones"):
+            averaged(run, factors, n_bins=3)
     alone = run_of(latents[:1], np.zeros((N - 1, SIDE, SIDE)))
     with pytest.raises(ValueError, match="this run has no other factors"):
         average(alone, [1], n_bins=3, matched=True)

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from manifactor.cryoem import matching as matching_module
 from manifactor.cryoem.matching import match
 from manifactor.runs.places import Place, bin_labels
 
@@ -111,12 +110,3 @@ def test_bins_that_cannot_be_matched_are_refused():
         matched(b, b, n_bins=4)
     with pytest.raises(ValueError, match=r"at least 16 samples .* fullest of 5 bins has 3"):
         match(np.array([0, 0, 0, 1]), [Place(np.zeros(4), "interval")], n_bins=5)
-
-
-def test_fewer_samples_in_a_cell_make_more_cells_and_match_closer(rng, monkeypatch):
-    a, b = dependent(rng, 600)
-    fine, _ = matched(a, b, n_bins=3)
-    monkeypatch.setattr(matching_module, "SAMPLES_PER_CELL", 40)
-    coarse, _ = matched(a, b, n_bins=3)
-    assert coarse.n_cells < fine.n_cells
-    assert fine.unevenness[1] < coarse.unevenness[1] < coarse.unevenness[0]

@@ -6,6 +6,7 @@ from scipy.spatial.transform import Rotation
 
 from manifactor.cryoem.files.cryosparc import euler_angles, read_cryosparc
 from manifactor.cryoem.files.formats import particles_with, read_particles
+from manifactor.cryoem.files.particles import euler_matrices
 
 
 @pytest.fixture
@@ -165,83 +166,35 @@ def test_files_are_written_in_their_order_anew_and_without_gaps(save, table):
     assert new.dtype.names == ("uid", "blob/idx", "ctf/df1_A", "manifactor/factor1")
 
 
-def relion_matrix(rot, tilt, psi):
-    """The matrix of RELION's Euler_angles2matrix, which brings the molecule into the frame of the image."""
-    angles = np.radians([rot, tilt, psi])
-    (ca, cb, cg), (sa, sb, sg) = np.cos(angles), np.sin(angles)
-    return np.array(
-        [
-            [cg * cb * ca - sg * sa, cg * cb * sa + sg * ca, -cg * sb],
-            [-sg * cb * ca - cg * sa, -sg * cb * sa + cg * ca, sg * sb],
-            [sb * ca, sb * sa, cb],
-        ]
-    )
-
-
-def cryosparc_pose(matrix):
-    """The rotation vector by which cryoSPARC knows RELION's matrix.
-
-    It turns the other way, from the frame of the image to the molecule: both pyem (csparc2star.py) and cryoDRGN
-    (parse_pose_csparc) transpose its matrix.
-    """
-    return Rotation.from_matrix(matrix.T).as_rotvec()
-
-
 def test_angles_are_those_of_relion(rng):
     angles = rng.uniform([-180, 0, -180], 180, size=(60, 3))
     angles[:40] = np.round(angles[:40] / 90) * 90  # at the poles, too
-    for matrix in (relion_matrix(*each) for each in angles):
-        (found,) = euler_angles(cryosparc_pose(matrix)[None])
-        assert relion_matrix(*found) == pytest.approx(matrix, abs=1e-6)
-        assert 0 <= found[1] <= 180
+    # RELION's matrix brings the molecule into the frame of the image. cryoSPARC's turns the other
+    # way: both pyem (csparc2star.py) and cryoDRGN (parse_pose_csparc) transpose it.
+    turns = Rotation.from_euler("ZYZ", angles, degrees=True)
+    np.testing.assert_allclose(euler_matrices(angles), turns.inv().as_matrix(), atol=1e-9)
+    found = euler_angles(turns.as_rotvec())
+    np.testing.assert_allclose(euler_matrices(found), euler_matrices(angles), atol=1e-6)
+    assert ((found[:, 1] >= 0) & (found[:, 1] <= 180)).all()
     # Far from the poles they come back themselves.
-    poses = np.array([cryosparc_pose(relion_matrix(*each)) for each in angles[40:]])
-    assert euler_angles(poses) == pytest.approx(angles[40:], abs=1e-4)
+    np.testing.assert_allclose(found[40:], angles[40:], atol=1e-4)
 
 
-class Bomb:
-    """Makes a file when it is unpickled."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return open, (str(self.path), "w")
-
-
-def test_pickled_objects_are_refused_and_nothing_is_run(save, tmp_path):
+def test_what_is_not_a_whole_table_of_particles_is_refused(save, table):
     objects = np.zeros(2, dtype=[("uid", "<u8"), ("blob/path", object)])
-    objects["blob/path"] = [Bomb(tmp_path / "harm"), None]
-    for array in (objects, objects["blob/path"]):
-        with pytest.raises(ValueError, match="holds objects"):
-            read_particles(save(array, allow_pickle=True))
-    assert not (tmp_path / "harm").exists()
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda content: b"",
-        lambda content: b"PK\x03\x04not a zip",
-        lambda content: b"\x93NUMPY\x01\x00",
-        lambda content: content[:-5],
-        lambda content: content.replace(b"'shape': (7,), ", b"'shape': (10000000000,), "),
-    ],
-)
-def test_a_damaged_file_gives_one_line_that_names_it(save, table, damage):
+    for other, message in (
+        (objects, "holds objects"),
+        (np.zeros((4, 3)), "one row for each particle.*`uid`"),
+        (without(table, "uid"), "one row for each particle.*`uid`"),
+        (table[:0], "particles.cs holds no particles"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read_particles(save(other, allow_pickle=True))
     path = save(table)
-    path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(ValueError, match=r"particles.cs is damaged") as error:
-        read_particles(path)
-    assert "\n" not in str(error.value)
-
-
-def test_what_is_not_a_table_of_particles_is_refused(save, table):
-    for other in (np.zeros((4, 3)), table[:6].reshape(2, 3), without(table, "uid")):
-        with pytest.raises(ValueError, match=r"one row for each particle.*`uid`"):
-            read_particles(save(other))
-    with pytest.raises(ValueError, match=r"particles.cs holds no particles"):
-        read_particles(save(table[:0]))
+    for damaged in (b"", path.read_bytes()[:-5]):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"^[^\n]*particles.cs is damaged[^\n]*$"):
+            read_particles(path)
 
 
 @pytest.mark.parametrize(
@@ -249,13 +202,9 @@ def test_what_is_not_a_table_of_particles_is_refused(save, table):
     [
         ({"ctf__accel_kv": ["high"] * 7}, "a finite number as ctf/accel_kv .* row 1 has 'high'"),
         ({"ctf__df1_A": np.ones((7, 2))}, "ctf/df1_A of .* numbers of shape"),
-        ({"ctf__df1_A": np.ones(7, complex)}, "ctf/df1_A of .* got complex128"),
         ({"ctf__exp_group_id": [1.5] * 7}, "a whole number as ctf/exp_group_id .* has '1.5'"),
-        ({"alignments3D__pose": np.ones((7, 4))}, "alignments3D/pose of .* shape .3,."),
         ({"alignments3D__pose": np.full((7, 3), np.nan)}, "a finite number as alignments3D/pose"),
-        ({"alignments3D__shift": [["a", "b"]] * 7}, "a finite number as alignments3D/shift"),
         ({"blob__psize_A": [1, 0, 1, 1, 1, 1, 1]}, "above 0 as blob/psize_A .* row 2 has '0'"),
-        ({"blob__idx": [0.5] * 7}, "a whole number as blob/idx"),
         ({"blob__path": [b"\xff.mrc"] * 7}, "blob/path"),
         ({"uid": ["a"] * 7}, "`uid`"),
     ],

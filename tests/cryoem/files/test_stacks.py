@@ -1,8 +1,6 @@
 import os
-import subprocess
-import sys
+import tracemalloc
 from dataclasses import replace
-from pathlib import Path
 
 import mrcfile
 import numpy as np
@@ -10,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from manifactor.cryoem.files.cryosparc import npy_bytes
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.files.mrc import write_stack, write_volume
 from manifactor.cryoem.files.particles import Particles
@@ -31,12 +28,11 @@ def save(path, data, *, voxel_size=None):
 
 def named(count, shape=(4, 6)):
     """Images whose pixels tell which image they are in."""
-    return (
-        np.arange(count)[:, None, None] + np.arange(np.prod(shape)).reshape(shape) / 100
-    ).astype(np.float32)
+    pixels = np.arange(np.prod(shape)).reshape(shape) / 100
+    return (np.arange(count)[:, None, None] + pixels).astype(np.float32)
 
 
-def test_stacks_and_volumes_come_back_with_their_pixel_size(tmp_path, rng, monkeypatch):
+def test_stacks_and_volumes_come_back_with_their_pixel_size(tmp_path, rng):
     stack, volume = rng.normal(size=(2, 4, 8, 6)).astype(np.float32)
     write_stack(tmp_path / "means.mrcs", stack, pixel_size=1.35)
     write_volume(tmp_path / "map.mrc", volume, pixel_size=1.35)
@@ -46,20 +42,12 @@ def test_stacks_and_volumes_come_back_with_their_pixel_size(tmp_path, rng, monke
             assert [float(file.voxel_size[side]) for side in "xy"] == pytest.approx([1.35] * 2)
             assert np.array_equal(file.data, images)
         assert mrcfile.validate(path)
-    monkeypatch.setitem(sys.modules, "mrcfile", None)
-    with pytest.raises(ValueError, match=r"package mrcfile: pip install 'manifactor\[cryoem\]'"):
-        write_stack(tmp_path / "a.mrcs", stack, pixel_size=1)
 
 
 def particles_at(path, stack, places):
-    stack = np.broadcast_to(np.array(stack), len(places))
-    return Particles(
-        path,
-        np.arange(len(places)),
-        stack=stack,
-        slice=np.array(places),
-        pixel_sizes=np.full(len(places), 1.5),
-    )
+    n = len(places)
+    known = {"slice": np.array(places), "pixel_sizes": np.full(n, 1.5)}
+    return Particles(path, np.arange(n), stack=np.broadcast_to(np.array(stack), n), **known)
 
 
 def gathered(source, rows=None):
@@ -131,18 +119,6 @@ def test_stacks_are_found_from_a_folder_above_as_in_a_project_of_relion(tmp_path
     assert len(particle_images(particles_at(star, "mic.mrcs", [0, 1]))) == 2
 
 
-def test_images_of_cryosparc_are_found_behind_their_mark(tmp_path):
-    save(tmp_path / "J3/extract/stack.mrc", named(3))
-    kinds = [("uid", "<u8"), ("blob/path", "S32"), ("blob/idx", "<u4"), ("blob/psize_A", "<f4")]
-    rows = [(7, b">J3/extract/stack.mrc", 2, 1.25), (5, b">J3/extract/stack.mrc", 0, 1.25)]
-    (tmp_path / "J9").mkdir()
-    path = tmp_path / "J9/particles.cs"
-    path.write_bytes(npy_bytes(np.array(rows, dtype=kinds)))
-    source = particle_images(read_particles(path))
-    assert source.pixel_size == 1.25
-    assert np.array_equal(gathered(source), named(3)[[2, 0]])
-
-
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "float16", "float32", ">f4"])
 def test_all_kinds_of_numbers_become_float32(tmp_path, kind):
     images = np.arange(48).reshape(2, 4, 6).astype(kind)
@@ -179,27 +155,28 @@ def test_a_cube_named_as_a_volume_is_no_stack(tmp_path):
     assert len(stack_images(save(tmp_path / "b.mrc", named(3, shape=(4, 4))))) == 3
 
 
-@pytest.mark.parametrize("name", ["Extract/job007/a.mrcs", "/lost/project/job007/a.mrcs", "a.mrcs"])
-@pytest.mark.parametrize("place", ["a.mrcs", "job007/a.mrcs"])
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("a.mrcs", "a.mrcs"),
+        ("Extract/job007/a.mrcs", "a.mrcs"),
+        ("/lost/project/job007/a.mrcs", "job007/a.mrcs"),
+    ],
+)
 def test_stacks_are_found_in_the_folder_that_is_given(tmp_path, name, place):
     save(tmp_path / "moved" / place, 3 + named(2))
     save(tmp_path / "a.mrcs", named(2))  # which is not the one
     particles = particles_at(tmp_path / "p.star", name, [1])
-    if place != "a.mrcs" and name == "a.mrcs":
-        match = "names the stack a.mrcs, and --datadir .*moved holds neither this path"
-        with pytest.raises(ValueError, match=match):
-            particle_images(particles, folder=tmp_path / "moved")
-        return
     source = particle_images(particles, folder=tmp_path / "moved")
     assert np.array_equal(gathered(source), 3 + named(2)[[1]])
+    with pytest.raises(ValueError, match=r"b.mrcs, and --datadir .*moved holds neither"):
+        particle_images(replace(particles, stack=np.array(["b.mrcs"])), folder=tmp_path / "moved")
 
 
 def test_shifts_in_angstrom_need_a_pixel_size(tmp_path):
     star = tmp_path / "p.star"
-    star.write_text(
-        "data_\nloop_\n_rlnImageName #1\n_rlnOriginXAngst #2\n_rlnOriginYAngst #3\n"
-        "1@a.mrcs 3.0 -6.0\n"
-    )
+    labels = "_rlnImageName #1\n_rlnOriginXAngst #2\n_rlnOriginYAngst #3"
+    star.write_text(f"data_\nloop_\n{labels}\n1@a.mrcs 3.0 -6.0\n")
     save(tmp_path / "a.mrcs", named(1))
     with pytest.raises(ValueError, match=r"shifts in Angstrom .* but no pixel size .*--pixel-size"):
         particle_images(read_particles(star))
@@ -221,54 +198,24 @@ def test_volumes_come_in_the_order_of_their_numbers(tmp_path):
     assert gathered(source)[:, 0, 0, 0].tolist() == [1, 2, 10, 100]
 
 
-PEAK = """
-import sys
-from pathlib import Path
-from manifactor.cryoem.files.stacks import stack_images
-
-def peak():
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
-
-source = stack_images(Path(sys.argv[1]))
-before, count = peak(), 0
-for rows, images in source.blocks():
-    count += len(rows)
-print(count, peak() - before)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    not Path("/proc/self/status").exists(), reason="the peak of the memory is read from /proc"
-)
 def test_a_large_stack_is_never_in_memory_as_a_whole(tmp_path):
     path = save(tmp_path / "large.mrcs", np.zeros((1, 512, 512), dtype=np.float32))
-    # By hand: mrcfile writes something into the pixels if it changes the header alone.
-    with_words(path, {NZ: 450})
-    # 450 MB, which takes no room on the disk.
-    os.truncate(path, 1024 + 450 * 512 * 512 * 4)
-    count, megabytes = subprocess.check_output([sys.executable, "-c", PEAK, path]).split()
-    assert int(count) == 450
-    assert float(megabytes) < 300  # four blocks: read, converted, handed over, and the one before
+    with_words(path, {NZ: 60})
+    os.truncate(path, 1024 + 60 * 2**20)  # 60 MB, which take no room on the disk
+    source = replace(stack_images(path), block_bytes=2 * 2**20)
+    tracemalloc.start()
+    assert sum(len(rows) for rows, _ in source.blocks()) == 60
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 5 * source.block_bytes  # read, converted, handed over, and the one before
 
 
 def test_images_in_memory_are_read_as_those_in_files_are():
     images = np.arange(5 * 6.0).reshape(5, 2, 3)
     source = ImageArray(images, 1.5, block_bytes=4 * 6 * 2)
     assert (len(source), source.shape, source.pixel_size) == (5, (2, 3), 1.5)
-    blocks = list(source.blocks(np.array([4, 0, 2])))
-    assert [rows.tolist() for rows, _ in blocks] == [[4, 0], [2]]
-    assert all(block.dtype == np.float32 for _, block in blocks)
-    np.testing.assert_array_equal(blocks[0][1], images[[4, 0]])
-    assert sum(len(rows) for rows, _ in source.blocks()) == 5
-
-
-def test_a_pipe_among_volumes_is_refused_and_not_waited_for(tmp_path):
-    save(tmp_path / "v1.mrc", named(4, shape=(4, 4)))
-    os.mkfifo(tmp_path / "v2.mrc")
-    with pytest.raises(ValueError, match=r"must be a file; .*v2.mrc is a named pipe"):
-        volume_series(tmp_path)
+    assert [rows.tolist() for rows, _ in source.blocks(np.array([4, 0, 2]))] == [[4, 0], [2]]
+    np.testing.assert_array_equal(gathered(source), images)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 0.0])
@@ -282,17 +229,13 @@ def test_a_pixel_size_that_cannot_be_is_none(tmp_path, value):
 @pytest.mark.parametrize(
     "damage",
     [
-        {NX: 0},
         {NY: -4},
         {NX: 2**31 - 1, NY: 2**31 - 1, NZ: 2**31 - 1},
         {NZ: 4},
         {MODE: 77},
-        {FURTHER: 2**31 - 1},
         {FURTHER: -5},
         {SPACE: 401, MZ: 0},
-        lambda content: b"",
         lambda content: content[:500],
-        lambda content: content[:-1],
         lambda content: b"data_particles\n" * 200,
         # Without the stamp of the format, the size must be exact.
         lambda content: content.replace(b"MAP ", bytes(4)) + b"more",

@@ -1,5 +1,3 @@
-import sys
-
 import numpy as np
 import pytest
 import starfile
@@ -19,9 +17,7 @@ RELION_5_TABLE = RELION_5[RELION_5.index("loop_", RELION_5.index("data_particles
 TAILS = [f"{angle:.6f} {sure:.6f}" for angle, sure in zip(*NEW.values(), strict=True)]
 
 
-@pytest.fixture(params=FLAVOURS)
-def flavour(request):
-    return request.param
+FLAVOURED = pytest.mark.parametrize("text", FLAVOURS.values(), ids=FLAVOURS)
 
 
 def written(folder, text, *, rows=None, columns=NEW):
@@ -56,8 +52,8 @@ def assert_only_added(old, new, tails=TAILS):
     assert changed == [(a, with_tail(a, tail)) for (a, _), tail in zip(changed, tails, strict=True)]
 
 
-def test_added_columns_are_numbered_on_and_keep_every_other_byte(tmp_path, flavour):
-    text = FLAVOURS[flavour]
+@FLAVOURED
+def test_added_columns_are_numbered_on_and_keep_every_other_byte(tmp_path, text):
     new = written(tmp_path, text)
     assert_only_added(text, new)
     labels = [table(new).lines[i] for i in table(new).labels]
@@ -74,20 +70,19 @@ def test_added_columns_are_numbered_on_and_keep_every_other_byte(tmp_path, flavo
     assert written(tmp_path, more).split() == new.split()
 
 
-def test_starfile_reads_all_columns_of_all_blocks(tmp_path, flavour):
+@FLAVOURED
+def test_starfile_reads_all_columns_of_all_blocks(tmp_path, text):
     new = tmp_path / "new.star"
-    new.write_text(written(tmp_path, FLAVOURS[flavour]))
+    new.write_text(written(tmp_path, text))
     before = starfile.read(tmp_path / "particles.star", always_dict=True)
     after = starfile.read(new, always_dict=True)
     assert list(after) == list(before)
     for name, block in before.items():
         if "rlnImageName" in block:
-            assert after[name][list(block.columns)].equals(block)
-            assert list(after[name].columns) == [*block.columns, *NEW]
-            for column, values in NEW.items():
-                np.testing.assert_allclose(after[name][column], values, atol=1e-6)
-        else:
-            assert after[name].equals(block) if hasattr(block, "columns") else after[name] == block
+            added = after[name][list(NEW)]
+            np.testing.assert_allclose(added, np.column_stack(list(NEW.values())), atol=1e-6)
+            after[name] = after[name].drop(columns=added.columns)
+        assert after[name].equals(block) if hasattr(block, "columns") else after[name] == block
 
 
 @settings(max_examples=30)
@@ -103,22 +98,16 @@ def test_any_choice_of_rows_drops_the_others_and_nothing_else(keep, flavour):
     ]
 
 
-def test_values_follow_their_particles_in_whatever_order_they_come(tmp_path):
-    sorted_rows = written(tmp_path, RELION_31, rows=[0, 2, 4])
-    assert written(tmp_path, RELION_31, rows=[4, 0, 2]) == sorted_rows
-
-
 def test_what_is_written_by_hand_is_kept(tmp_path):
     head, rows = RELION_5.rsplit("#14 \n", 1)
     first, rest = rows.split("\n", 1)
-    texts = [
+    for text in (
         f"# made by hand\n{head}#14 \n\n# the first\n{first}\n   # between\n{rest}\n\n# Frühling\n",
         # With tabs, and without a space behind the last value.
         "\n".join("\t".join(line.split()) for line in RELION_31.splitlines()) + "\n",
         # The only table with images is that of the particles.
         RELION_5.replace("data_particles", "data_subset"),
-    ]
-    for text in texts:
+    ):
         assert_only_added(text, written(tmp_path, text))
     # A mark at the start.
     text = "\ufeffdata_particles\n" + RELION_5_TABLE
@@ -153,12 +142,6 @@ def test_columns_are_added_behind_the_others(tmp_path, text, expected):
     assert written(tmp_path, text, columns={"mfFactor1": np.array([0.5, 0.25])}) == expected
 
 
-def test_a_missing_package_is_named_with_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ValueError, match=r"pandas: pip install 'manifactor\[cryoem\]'"):
-        written(tmp_path, RELION_30)
-
-
 HEAD = "data_optics\nloop_\n_rlnOpticsGroup #1\n_rlnVoltage #2\n1 300\n2 200\n\n"
 TABLE = "data_particles\nloop_\n_rlnOpticsGroup #1\n_rlnOriginXAngst #2\n_rlnOriginYAngst #3\n{} 1 2\n{} 3 {}\n"
 
@@ -166,14 +149,13 @@ TABLE = "data_particles\nloop_\n_rlnOpticsGroup #1\n_rlnOriginXAngst #2\n_rlnOri
 def test_a_file_cut_anywhere_is_refused_in_words_or_has_whole_rows(tmp_path):
     path = tmp_path / "cut.star"
     ends = np.cumsum([len(line) for line in lines(RELION_31)])[10:]
-    for end in [*ends[:-1], *(ends - 7), *(ends - 2)]:
+    for end in [*ends[:-1:3], *(ends[::3] - 7), *(ends[::3] - 2)]:
         path.write_text(RELION_31[:end])
-        message, count = "", 0
         try:
-            count = len(read_particles(path))
+            rows = read_particles(path).rows
         except ValueError as error:
-            message = str(error)
-        assert "cut.star" in message or 1 <= count <= 6
+            rows = [str(error)] * ("cut.star" in str(error))
+        assert 1 <= len(rows) <= 6
 
 
 @pytest.mark.parametrize(
@@ -181,29 +163,21 @@ def test_a_file_cut_anywhere_is_refused_in_words_or_has_whole_rows(tmp_path):
     [
         ("hello\n", "must hold a table of particles .* no block"),
         ("data_micrographs\nloop_\n_rlnName #1\na.mrc\n", "holds data_micrographs"),
-        ("data_particles\nloop_\n1 2 3\n", "must hold a table of particles"),
         (RELION_5.rsplit("#14 \n", 1)[0] + "#14 \n", "holds no particles"),
         (TABLE.format("1 2", 1, 4), "line 6 has 4 values for 3 columns"),
         (RELION_30[: RELION_30.rindex("5.000000")], "line 27 has 9 values .* truncated"),
         ('data_\nloop_\n_a #1\n_b #2\n"a\nb" 1\n', "line 5 .* one line"),
         ("data_\nloop_\n_rlnImageName #1\n1@a\0b.mrcs\n", "zero bytes"),
         ("data_\nloop_\n_rlnImageName #1\n1@\udcff.mrcs\n", "utf-8"),
-        (
-            HEAD.replace("2 200", "two 200") + TABLE.format(1, 2, 4),
-            "OpticsGroup .* row 2 has 'two'",
-        ),
         (HEAD + TABLE.format(1, 1.5, 4), "a whole number as rlnOpticsGroup .* has '1.5'"),
         (HEAD + TABLE.format(1, 7, 4), "particles of optics group 7"),
         (HEAD.replace("_rlnOpticsGroup", "_rlnGroup") + TABLE.format(1, 2, 4), "must number its"),
         ("data_optics\n_rlnVoltage 300\n" + TABLE.format(1, 1, 4), "no column _rlnOpticsGroup"),
-        ("data_optics\n_rlnOpticsGroup\n" + TABLE.format(1, 1, 4), "not enough values"),
         (HEAD + TABLE.format(1, 2, "far"), "rlnOriginYAngst .* row 2 has 'far'"),
         (HEAD + TABLE.format(1, 2, "nan"), "a finite number as rlnOriginYAngst .* has 'nan'"),
-        (HEAD + TABLE.format(1, 2, "1e400"), "a finite number as rlnOriginYAngst .* has 'inf'"),
         (TABLE.format(1, 2, 4).replace("Y", "X"), "Duplicate names"),
         ("data_\nloop_\n_rlnImagePixelSize #1\n0\n", "above 0 as rlnImagePixelSize .* has '0'"),
         (f"data_\nloop_\n_rlnImageName #1\n{'9' * 5000}@a.mrcs\n", "name images as 000001@"),
-        ("data_\nloop_\n_rlnImageName #1\n1.5@a.mrcs\n", "name images as .* got '1.5@a.mrcs'"),
         ("data_\nloop_\n_mfFactor1 #1\n0.5\n", "holds no columns but those of an earlier"),
     ],
 )

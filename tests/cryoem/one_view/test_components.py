@@ -1,8 +1,6 @@
 """Samples made of images of one view, and the spectra behind their low-pass; and of volumes."""
 
 import warnings
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +18,6 @@ from manifactor.cryoem.components import (
     volume_components,
 )
 from manifactor.cryoem.files.mrc import write_stack, write_volume
-from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageArray, stack_images, volume_series
 from manifactor.cryoem.one_view import View
 
@@ -28,13 +25,13 @@ N, SIZE, PIXEL = 400, 54, 4.0
 SIDE = 32
 
 
-def simulated(signal_to_noise, n_images=N, **settings):
-    known = {"size": SIZE, "pixel_size": PIXEL, "random_state": 0, **settings}
-    return datasets.simulate_particles(n_images, signal_to_noise=signal_to_noise, **known)
+def simulated(signal_to_noise):
+    how = {"size": SIZE, "pixel_size": PIXEL, "random_state": 0}
+    return datasets.simulate_particles(N, signal_to_noise=signal_to_noise, **how)
 
 
-def components(images, particles=None, **settings):
-    view = images if isinstance(images, View) else View(ImageArray(images, PIXEL), particles)
+def components(images, **settings):
+    view = images if isinstance(images, View) else View(ImageArray(images, PIXEL))
     return image_components(view, rng=np.random.default_rng(0), **settings)
 
 
@@ -60,7 +57,6 @@ def test_components_have_the_signal_to_noise_of_the_simulation(simulation, plain
         plain.signal_to_noise[:4], strength / N / simulation.noise**2, rtol=0.1
     )
     assert (np.diff(plain.weights) <= 0).all()
-    assert "low-pass" in str(plain)
 
 
 def test_an_offset_of_each_image_and_the_scale_of_all_change_nothing(simulation, plain, rng):
@@ -115,7 +111,6 @@ def test_noise_alone_is_refused(rng):
         ((32, 34), {}, "square with a side of at least 16 pixels"),
         ((8, 8), {}, "square with a side of at least 16 pixels"),
         ((54, 54), {"mask_radius": -1.0}, "--mask-radius"),
-        ((54, 54), {"low_pass": 0.0}, "--low-pass"),
         ((54, 54), {"low_pass": 1.0}, "two pixels and half the box, 8 to 108 A; got 1"),
         ((54, 54), {"low_pass": 40.0, "n_components": 0}, "n_components"),
     ],
@@ -123,19 +118,6 @@ def test_noise_alone_is_refused(rng):
 def test_images_and_settings_that_do_not_suit_are_refused(rng, shape, settings, message):
     with pytest.raises(ValueError, match=message):
         components(rng.normal(size=(20, *shape)).astype(np.float32), **settings)
-
-
-@pytest.mark.slow
-def test_images_turned_and_shifted_at_random_give_the_same_components():
-    n = 250
-    still, moved = simulated(30, n), simulated(30, n, in_plane=True)
-    angles = np.column_stack([np.zeros((n, 2)), moved.psi])
-    particles = Particles(Path("a.star"), np.arange(n), angles=angles, shift=moved.shift)
-    expected, found = components(still.images), components(moved.images, particles)
-    # Edges are cut off.
-    np.testing.assert_allclose(found.signal_to_noise[:3], expected.signal_to_noise[:3], rtol=0.45)
-    assert len(found.weights) < 20
-    assert abs(np.corrcoef(found.samples[:, 0], moved.stretch[:, 0])[0, 1]) > 0.9
 
 
 @pytest.mark.parametrize(
@@ -219,23 +201,13 @@ def test_the_low_pass_keeps_nearly_all_of_the_signal(signal, error, shell):
 
 
 def test_a_given_low_pass_is_the_nearest_shell():
-    spectra = spectra_of(np.ones(16))
-    assert low_pass_shell(spectra, 64 / 7.2, 32, 2.0) == 7
-    with pytest.raises(ValueError, match="two pixels and half the box, 4 to 32 A"):
-        low_pass_shell(spectra, 33.0, 32, 2.0)
-    with pytest.raises(ValueError, match="must differ by more than noise"):
-        low_pass_shell(replace(spectra, signal=np.zeros(16)), None, 32, 2.0)
+    assert low_pass_shell(spectra_of(np.ones(16)), 64 / 7.2, 32, 2.0) == 7
 
 
 N_VOLUMES = 60
 
 
-@pytest.fixture
-def turn(rng):
-    return rng.uniform(0, 2 * np.pi, size=N_VOLUMES)
-
-
-def spots(folder, turn, rng, *, side=12):
+def spots(folder, turn, rng, *, side):
     """Volumes in which a spot goes round a circle, with a little noise."""
     axis = np.linspace(-1, 1, side)
     z, y, x = axis[:, None, None], axis[:, None], axis
@@ -255,8 +227,9 @@ def explained(samples, target):
 
 
 @pytest.mark.parametrize(("side", "max_side"), [(12, 32), (12, 8), (13, 32), (13, 8)])
-def test_components_tell_where_the_spot_is(tmp_path, turn, rng, side, max_side, monkeypatch):
+def test_components_tell_where_the_spot_is(tmp_path, rng, side, max_side, monkeypatch):
     monkeypatch.setattr(module, "MAX_SIDE", max_side)
+    turn = rng.uniform(0, 2 * np.pi, size=N_VOLUMES)
     found = volume_components(spots(tmp_path, turn, rng, side=side))
     for target in (np.cos(turn), np.sin(turn)):
         assert explained(found.samples, target) > 0.99
@@ -274,7 +247,7 @@ def test_components_that_hold_little_of_the_variance_are_called_doubtful(
     found = volume_components(volume_series(tmp_path))
     assert found.samples.shape[1] <= 3
     assert found.variance < 0.5
-    assert str(found).endswith("so the result may be doubtful")
+    assert "doubtful" in str(found)
 
 
 def test_volumes_that_are_all_the_same_are_refused(tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.ctf import Optics, contrast_transfer
+from manifactor.cryoem.ctf import Optics
 from manifactor.cryoem.simulate.molecule import Molecule, channel
 from manifactor.cryoem.simulate.one_view import (
     ROUTES,
@@ -51,10 +51,7 @@ def test_turning_the_rotor_by_a_quarter_gives_the_same_image(route):
 def test_a_stretch_along_y_moves_the_mass_to_the_right_and_one_along_x_downwards():
     images = painter(size=64)(np.zeros(3), np.array([[0.0, 0.0], [0.0, 40.0], [40.0, 0.0]]))
     mass = images.sum(axis=(1, 2))
-    rows, columns = (
-        images.sum(axis=2) @ np.arange(64) / mass,
-        images.sum(axis=1) @ np.arange(64) / mass,
-    )
+    rows, columns = (images.sum(axis=axis) @ np.arange(64) / mass for axis in (2, 1))
     way = 40 * channel().lift.mean() / 4  # pixels
     np.testing.assert_allclose(columns - columns[0], [0, way, 0], atol=1e-3)
     np.testing.assert_allclose(rows - rows[0], [0, 0, way / 2], atol=1e-3)  # sin 30 degrees = 1/2
@@ -71,18 +68,11 @@ def test_splatting_keeps_mass_and_centre_of_mass(shape, rng):
     np.testing.assert_allclose(axes @ grid.ravel(), at @ weights)
 
 
-def images_with_variances(*variances, n=400):
-    """Images whose principal components have these variances."""
-    rng = np.random.default_rng(0)
-    scores = np.linalg.qr(rng.normal(size=(n, len(variances) + 1)))[0][:, 1:]
-    scores -= scores.mean(axis=0)
-    scores = np.linalg.qr(scores)[0] * np.sqrt(n * np.array(variances))
-    pixels = np.linalg.qr(rng.normal(size=(64, len(variances))))[0]
-    return (scores @ pixels.T).reshape(n, 8, 8).astype(np.float32)
-
-
 def test_noise_is_calibrated_by_the_fourth_principal_component(rng):
-    clean = images_with_variances(90.0, 40.0, 10.0, 2.0, 1.0)
+    # Waves are uncorrelated; one in each pixel makes the principal components.
+    waves = np.cos(np.pi * np.outer(np.arange(400) + 0.5, np.arange(1, 6)) / 400)
+    clean = np.zeros((400, 8, 8), np.float32)
+    clean[:, 0, :5] = waves * np.sqrt(2 * np.array([90.0, 40.0, 10.0, 2.0, 1.0]))
     noisy = clean.copy()
     noise = add_noise(noisy, 5.0, clean, rng)
     assert noise**2 == pytest.approx(2 / 5, rel=1e-3)
@@ -109,37 +99,20 @@ def test_the_truth_is_a_circle_and_an_interval_or_a_sheet():
     np.testing.assert_array_equal(one.stretch[:, 0], two.stretch[:, 0])
 
 
-def test_images_with_a_ctf_are_the_clean_ones_times_it():
-    clean = simulate(5, signal_to_noise=None)
-    with_ctf = simulate(5, signal_to_noise=None, defocus=(10000.0, 20000.0))
-    assert with_ctf.defocus.min() >= 10000
-    assert with_ctf.defocus.max() <= 20000
-    transfer = contrast_transfer(54, 4.0, with_ctf.defocus)
-    expected = np.fft.irfft2(np.fft.rfft2(clean.images) * transfer, s=(54, 54))
-    np.testing.assert_allclose(with_ctf.images, expected, atol=1e-4 * clean.images.max())
+WRONG = {"n_samples": 0, "pixel_size": 0.0, "motions": "z", "route": "boat", "correlation": 1.5}
+WRONG |= {"signal_to_noise": 0.0, "symmetry": 0, "stretch": -1.0, "tilt": np.nan, "blur": -1.0}
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n_samples": 0}, "`n_samples` must be a whole number"),
         ({"n_samples": 4}, "`n_samples` must be at least 5 for noise"),
         ({"size": 32}, r"`size` must be at least 54 pixels of 4 A for every state.*got 32"),
-        ({"size": 14}, "`size` must be a whole number"),
         ({"size": 55}, "`size` must be even; got 55. Take 56"),
-        ({"pixel_size": 0.0}, "`pixel_size`"),
-        ({"motions": "z"}, "`motions` must be one of 'x', 'xy'; got 'z'"),
-        ({"route": "boat"}, "`route` must be one of 'atoms', 'volumes'"),
-        ({"correlation": 1.5}, "`correlation`"),
-        ({"signal_to_noise": 0.0}, "`signal_to_noise`"),
         ({"defocus": (2.0, 1.0)}, r"`defocus` must be \(low, high\)"),
-        ({"defocus": 15000.0}, "`defocus`"),
         ({"defocus": (1.0, np.inf)}, "`defocus`"),
-        ({"symmetry": 0}, "`symmetry`"),
-        ({"stretch": -1.0}, "`stretch`"),
-        ({"tilt": np.nan}, "`tilt`"),
-        ({"blur": -1.0}, "`blur`"),
         ({"optics": Optics(voltage=np.array([200.0, 300.0]))}, "`optics.voltage`"),
+        *(({name: value}, f"`{name}`") for name, value in WRONG.items()),
     ],
 )
 def test_a_parameter_that_cannot_be_is_refused(settings, message):
@@ -151,12 +124,8 @@ def test_a_parameter_that_cannot_be_is_refused(settings, message):
 
 def test_a_given_molecule_is_drawn():
     atoms = np.array([[0.0, 0, 20], [0, 0, -20]])
-    one = simulate(
-        1,
-        molecule=Molecule(atoms, np.array([1.0, 3.0]), np.array([0, 1])),
-        signal_to_noise=None,
-        tilt=0.0,
-    )
+    molecule = Molecule(atoms, np.array([1.0, 3.0]), np.array([0, 1]))
+    one = simulate(1, molecule=molecule, signal_to_noise=None, tilt=0.0)
     rows = one.images[0].sum(axis=1)
     assert rows[:27].sum() == pytest.approx(1, abs=1e-3)
     assert rows[27:].sum() == pytest.approx(3, abs=1e-3)
