@@ -90,13 +90,6 @@ def test_every_picture_is_described_with_numbers(page):
     assert tags.count("table") == tags.count("caption")
 
 
-def test_drawings_take_their_ink_from_the_page(page):
-    assert "currentColor" in page
-    assert plots.INK not in page
-    assert "var(--category-1, #0072b2)" in page
-    assert not re.search(r"(fill|stroke): #0{6}", page)
-
-
 def test_the_same_run_gives_the_same_bytes_and_its_input_s_name_is_text(run, undrawn):
     change(run, input="/data/<script>alert(1)</script>&.npy")
     text = write_report(run).read_text()
@@ -256,19 +249,6 @@ def test_a_surface_and_factors_of_a_sum_have_pages(disk, sum_torus, tmp_path, un
     assert "Histogram" not in pages[0]
     assert "A product of two independent factors" in pages[1]
     assert "Matrix of angles" not in pages[1]
-
-
-def test_failed_tests_are_marked_and_their_problems_come_before_the_table(run, undrawn):
-    fit = read_run(run)[1]
-    failed = Criterion("size", 10, meaning="samples", problem="{value:.0f} are <too> few")
-    evidence = fit.evidence_.with_test(failed.judge(3))
-    fit.factorization_ = replace(fit.factorization_, evidence=evidence)
-    text = report_page(open_run(run), fit)
-    Reader(text)
-    sentence = text.index("tests failed: ")
-    problem = text.index("3 are &lt;too&gt; few.", sentence)
-    row = text.index('<tr class="marked"><th scope="row">size</th><td>failed</td>')
-    assert sentence < problem < row
 
 
 @pytest.mark.browser
