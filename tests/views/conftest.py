@@ -30,28 +30,25 @@ N = 400
 TOKEN = "a-token"
 
 
+def run_of_coordinates(simulation, folder):
+    """A run of coordinates that another program might have found in simulated particles."""
+    write_dataset(folder, simulation, name="data")
+    turn, stretch = simulation.truth
+    np.save(folder / "z.npy", np.column_stack([turn, 4 * stretch / np.ptp(stretch)]))
+    task = Task(folder / "z.npy", FitOptions(particles=str(folder / "particles.star")))
+    task.fit(task.read(), folder.parent / "run")
+    return folder.parent / "run"
+
+
 @pytest.fixture(scope="session")
-def particles(tmp_path_factory):
-    """Images of a molecule that turns and stretches, and coordinates that another program might have found."""
+def run(tmp_path_factory):
+    """A run of images of a molecule that turns and stretches."""
     folder = tmp_path_factory.mktemp("explored") / "data"
     folder.mkdir()
     simulation = datasets.simulate_particles(
         N, size=28, pixel_size=8, signal_to_noise=100, random_state=0
     )
-    write_dataset(folder, simulation, name="data")
-    turn, stretch = simulation.truth
-    np.save(folder / "coordinates.npy", np.column_stack([turn, 4 * stretch / np.ptp(stretch)]))
-    return folder
-
-
-@pytest.fixture(scope="session")
-def run(particles):
-    """A run of these particles."""
-    out = particles.parent / "run"
-    star = str(particles / "particles.star")
-    task = Task(particles / "coordinates.npy", FitOptions(particles=star))
-    task.fit(task.read(), out)
-    return out
+    return run_of_coordinates(simulation, folder)
 
 
 @pytest.fixture(scope="session")

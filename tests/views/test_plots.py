@@ -205,6 +205,7 @@ def test_a_drawing_for_a_page_shares_no_names_with_another_and_is_the_same_each_
             figure = plots.new_figure(3, 3)
             plots.embedding(figure.subplots(), torus, 0)
             figure.axes[0].plot([0, 1], [0, 1], color="black")
+            figure.axes[0].plot([0, 1], [1, 0], color=plots.CATEGORIES[0])
             return plots.svg(figure, name)
 
     one, other = drawing("one"), drawing("other")

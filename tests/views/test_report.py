@@ -11,12 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manifactor import plots
 from manifactor.command.arguments import parse_arguments
 from manifactor.command.fitting import tasks_of
 from manifactor.command.main import main
 from manifactor.cryoem.files.mrc import write_stack
-from manifactor.factoring.judging.criteria import Criterion
 from manifactor.runs.archive import ARCHIVE_VERSION
 from manifactor.runs.folder import read_run, write_run
 from manifactor.runs.options import FitOptions

@@ -330,7 +330,7 @@ def test_a_link_in_another_site_needs_the_token_once(browser, port):
             # Another site than 127.0.0.1, for a browser.
             page.goto(f"http://localhost:{other}/")
             page.get_by_text("here").click()
-            page.wait_for_selector(f"{READY}, pre:has-text('needs the address')")
+            page.wait_for_selector("body[data-selected], pre:has-text('needs the address')")
 
     follow(bare)
     assert page.locator("pre").count() == 1
