@@ -51,9 +51,9 @@ def test_three_factors_of_a_sheet_and_a_circle_are_compared_with_both_stretches(
 
 @pytest.mark.slow
 def test_images_are_fitted_in_part_and_functions_belong_to_the_fitted_ones():
-    found = found_in_images(CASES["molecule_low"].draw(400, 0), 0, n_fitted=300)
-    assert len(found.rows) == 300
-    assert len(found.places[0]) == len(found.truth[0]) == len(found.samples) == 400
+    found = found_in_images(CASES["molecule_low"].draw(300, 0), 0, n_fitted=250)
+    assert len(found.rows) == 250
+    assert len(found.places[0]) == len(found.truth[0]) == len(found.samples) == 300
     for true in range(2):
         # Over other rows it would be 0.
         assert lowest_functions(found, true).r2[0] > 0.9

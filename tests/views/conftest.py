@@ -142,6 +142,19 @@ def moving_run(run, tmp_path_factory):
     return out
 
 
+def copied(run, folder, **entries):
+    """A copy of a run whose record has other entries."""
+    return changed(shutil.copytree(run, folder / "run"), **entries)
+
+
+def changed(run, **entries):
+    """A run after its record got other entries, and lost those that are None."""
+    record = {**json.loads((run / "run.json").read_text()), **entries}
+    kept = {name: value for name, value in record.items() if value is not None}
+    (run / "run.json").write_text(json.dumps(kept))
+    return run
+
+
 def near_arguments(body, scene):
     """What a request for samples near a place asks of a scene."""
     return NearRequest.model_validate_json(json.dumps(body)).arguments(scene)

@@ -26,7 +26,17 @@ from manifactor.views.explorer.previews import Viewpoint
 from manifactor.views.explorer.scene import open_scene
 from manifactor.views.report import blind_sentence, scale_bar, write_movies, write_report
 
-from .conftest import EMPTY, READY, Reader, address, near_arguments, run_of_coordinates, serving
+from .conftest import (
+    EMPTY,
+    READY,
+    Reader,
+    address,
+    changed,
+    copied,
+    near_arguments,
+    run_of_coordinates,
+    serving,
+)
 
 pytest.importorskip("matplotlib")
 
@@ -202,19 +212,15 @@ def test_a_browser_plays_the_movie_to_its_end(window, rng):
 
 
 def test_without_a_model_a_view_is_asked_for(moving_run, tmp_path, capsys):
-    folder = Path(shutil.copytree(moving_run, tmp_path / "run"))
-    (folder / "motions.npz").unlink()
+    folder = copied(moving_run, tmp_path)
+    (folder / MODEL_FILE).unlink()
     assert open_scene(folder).preview.kind == "images"  # they show one view
-    record = json.loads((folder / "run.json").read_text())
-    original = Path(record["particles"])
+    original = open_run(folder).particles.path
     blocks = starfile.read(original)
-    n_particles = len(blocks["particles"])
-    blocks["particles"]["rlnAngleTilt"] = np.linspace(0, 180, n_particles)
+    blocks["particles"]["rlnAngleTilt"] = np.linspace(0, 180, len(blocks["particles"]))
     turned = original.with_name("turned.star")
     starfile.write(blocks, turned)
-    change = {"input": str(turned), "particles": str(turned)}
-    (folder / "run.json").write_text(json.dumps({**record, **change}))
-    scene = open_scene(folder)
+    scene = open_scene(changed(folder, input=str(turned), particles=str(turned)))
     assert scene.preview.kind == "nothing"
     assert "has particles of all views. Pick one with --view" in scene.preview.why
     out = tmp_path / "averages"
@@ -224,15 +230,12 @@ def test_without_a_model_a_view_is_asked_for(moving_run, tmp_path, capsys):
 
 def test_columns_that_cannot_be_read_are_missed_beside_the_molecule(moving_run, moving, tmp_path):
     assert moving.about()["warnings"] == []
-    record = json.loads((moving_run / "run.json").read_text())
-    numbers = {name: value for name, value in record.items() if name != "all_views"}
-    folder = Path(shutil.copytree(moving_run, tmp_path / "run"))
-    for columns, changed in {
-        "particles": {**record, "particles": "gone/file.star"},
-        "the input": {**numbers, "input": "gone/z.npy"},
+    folder = copied(moving_run, tmp_path)
+    for columns, entries in {
+        "particles": {"particles": "gone/file.star"},
+        "the input": {"input": "gone/z.npy", "all_views": None},
     }.items():
-        (folder / "run.json").write_text(json.dumps(changed))
-        scene = open_scene(folder)
+        scene = open_scene(changed(folder, **entries))
         assert scene.preview.kind == "molecule"
         *_, warning = scene.about()["warnings"]
         assert warning.startswith(f"There are no columns of {columns}: ")
@@ -374,15 +377,13 @@ def test_what_a_run_cannot_show_is_refused(given, torus_run, volumes, capsys):
 def with_particles(folder, path):
     """What is shown of a run whose record names other particles, and no volumes."""
     (folder / MODEL_FILE).unlink(missing_ok=True)
-    record = json.loads((folder / "run.json").read_text())
-    new = {"particles": str(path), "fingerprint": read_particles(path).fingerprint}
-    (folder / "run.json").write_text(json.dumps({**record, **new}))
+    changed(folder, particles=str(path), fingerprint=read_particles(path).fingerprint)
     return open_shown(open_run(folder), read_run(folder)[1])
 
 
 @pytest.mark.slow
 def test_without_images_the_pages_say_why(given, tmp_path):
-    folder = Path(shutil.copytree(given, tmp_path / "run"))
+    folder = copied(given, tmp_path)
     blocks = starfile.read(given.parent / "data" / "particles.star")
     names = blocks["particles"]["rlnImageName"]
     blocks["particles"]["rlnImageName"] = names.str.replace("data/", "gone/")
@@ -398,7 +399,7 @@ def test_without_images_the_pages_say_why(given, tmp_path):
 @pytest.mark.slow
 def test_volumes_of_images_with_a_ctf_need_the_pixel_size_as_a_fit_does(given, tmp_path):
     data = Path(shutil.copytree(given.parent / "data", tmp_path / "data"))
-    folder = Path(shutil.copytree(given, tmp_path / "run"))
+    folder = copied(given, tmp_path)
     blocks = starfile.read(data / "particles.star")
     angstroms = ["rlnOriginXAngst", "rlnOriginYAngst"]
     blocks["particles"] = blocks["particles"].drop(columns=angstroms, errors="ignore")

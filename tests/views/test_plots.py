@@ -22,15 +22,11 @@ from manifactor.views.notebook import result_html
 from manifactor.views.plots import _mollweide, _outlines
 
 
-@pytest.mark.parametrize(
-    ("n", "drawn"), [(10, 10), (10_000, 10_000), (10_001, 5_001), (20_000, 10_000)]
-)
+@pytest.mark.parametrize(("n", "drawn"), [(3, 3), (4, 4), (5, 3), (8, 4), (10, 4)])
 def test_a_cloud_shows_every_sample_or_every_so_many(ax, n, drawn):
-    plots.points(ax, np.zeros((n, 2)), np.arange(n))
-    assert len(ax.collections[0].get_offsets()) == plots.drawn(n) == drawn
     few = plots.PlotSettings(most_points=4)
-    plots.points(ax, np.zeros((10, 2)), np.arange(10), settings=few)
-    assert len(ax.collections[1].get_offsets()) == plots.drawn(10, settings=few) == 4
+    plots.points(ax, np.zeros((n, 2)), np.arange(n), settings=few)
+    assert len(ax.collections[0].get_offsets()) == plots.drawn(n, settings=few) == drawn
 
 
 def test_a_function_has_its_zero_in_the_middle_of_the_colours(ax):
@@ -157,13 +153,9 @@ def test_a_factor_without_a_single_coordinate_says_so(ax, disk, draw):
 @pytest.mark.slow
 def test_the_overview_has_all_factors_and_what_they_were_found_by(torus):
     figure = torus.plot()
-    assert [(ax.get_title(), ax.get_xlabel()) for ax in figure.get_axes()] == [
-        ("factor 1: a circle", ""),
-        ("factor 2: a circle", ""),
-        ("", "eigenfunction"),
-        ("", "factor"),
-        ("", "factor 1, degrees"),
-    ]
+    shown = [ax.get_title() or ax.get_xlabel() for ax in figure.get_axes()]
+    assert shown[:2] == ["factor 1: a circle", "factor 2: a circle"]
+    assert shown[2:] == ["eigenfunction", "factor", "factor 1, degrees"]
     assert figure.get_suptitle() == "product: 2 factors"
     # Notebooks without pyplot show it by this method.
     assert figure._repr_png_().startswith(b"\x89PNG")
@@ -249,8 +241,7 @@ def drawings(html):
 def test_a_notebook_shows_verdict_and_factors_above_the_diagram(torus):
     html = torus._repr_mimebundle_()["text/html"]
     assert torus._repr_html_().startswith(result_html(torus))
-    start = html.index("<strong>product</strong>")
-    assert start < html.index("A product of two independent factors: two circles.")
+    assert html.index("<strong>product</strong>") < html.index("two circles")
     assert html.index("Factor 2: a circle") < html.index("sk-top-container")
     names = [drawing.get("aria-label") for drawing in drawings(result_html(torus))]
     assert names == ["Factor 1: a circle", "Factor 2: a circle"]

@@ -1,9 +1,7 @@
 """The page of a run: one file that stands alone, reads in order, and never breaks."""
 
-import json
 import re
 import shlex
-import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +21,7 @@ from manifactor.runs.task import Task
 from manifactor.views import report
 from manifactor.views.report import report_page, write_report
 
-from .conftest import Reader
+from .conftest import Reader, changed, copied
 
 pytest.importorskip("matplotlib")
 
@@ -38,7 +36,7 @@ def made(torus_run):
 @pytest.fixture
 def run(made, tmp_path):
     """A copy of that run, to be changed."""
-    return Path(shutil.copytree(made, tmp_path / "run"))
+    return copied(made, tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -88,13 +86,8 @@ def test_every_picture_is_described_with_numbers(page):
     assert tags.count("table") == tags.count("caption")
 
 
-def test_the_same_run_gives_the_same_bytes_and_its_input_s_name_is_text(run, undrawn):
-    change(run, input="/data/<script>alert(1)</script>&.npy")
-    text = write_report(run).read_text()
-    assert "<script>alert" not in text
-    assert "Factors of script&gt;&amp;.npy" in text
-    Reader(text)
-    assert text == write_report(run).read_text()
+def test_the_same_run_gives_the_same_bytes(run, undrawn):
+    assert write_report(run).read_text() == write_report(run).read_text()
 
 
 IMAGES = FitOptions(
@@ -138,18 +131,11 @@ def test_the_page_has_the_command_that_makes_the_run_again(run, tmp_path, monkey
 
 
 def test_a_run_without_its_command_or_its_other_entries_has_a_page(run, undrawn):
-    path = run / "run.json"
-    record = json.loads(path.read_text())
-    kept = ("format", "version", "versions", "n_samples", "verdict", "factors")
-    path.write_text(json.dumps({key: record[key] for key in kept}))
+    kept = {"format", "version", "versions", "n_samples", "verdict", "factors"}
+    changed(run, **dict.fromkeys(open_run(run).record.keys() - kept))
     text = write_report(run).read_text()
     assert "has no record of its command" in text
     assert "unknown input" in text
-
-
-def change(run, **entries):
-    path = run / "run.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **entries}))
 
 
 @pytest.mark.slow
@@ -157,10 +143,9 @@ def change(run, **entries):
     ("damage", "message"),
     [
         (lambda run: (run / "run.json").write_text('{"format": "manifactor run", '), "run.json"),
-        (lambda run: change(run, version=3), f"reads version {ARCHIVE_VERSION}"),
-        (lambda run: change(run, confounders=[{"name": "defocus"}]), "confounders"),
-        (lambda run: change(run, n_samples="many"), "n_samples"),
-        (lambda run: change(run, factors=[]), "do not have the same factors"),
+        (lambda run: changed(run, version=3), f"reads version {ARCHIVE_VERSION}"),
+        (lambda run: changed(run, confounders=[{"name": "defocus"}]), "confounders"),
+        (lambda run: changed(run, factors=[]), "do not have the same factors"),
         (lambda run: cut(run / "factorization.npz"), "factorization.npz"),
         (lambda run: cut(run / "coordinates.csv"), "coordinates.csv is damaged"),
         (lambda run: (run / "coordinates.csv").unlink(), "coordinates.csv is missing"),
@@ -229,7 +214,7 @@ def test_numbers_alone_have_no_averages_and_no_points_left_out(page):
 
 def test_what_is_not_a_motion_is_said_at_the_top(run, undrawn):
     confounder = {"name": "defocus", "factor": 1, "r2": 0.8, "p": 0.01}
-    change(run, confounders=[{**confounder, "meaning": "factor 1 is <no> motion"}])
+    changed(run, confounders=[{**confounder, "meaning": "factor 1 is <no> motion"}])
     text = write_report(run).read_text()
     warning = '<p class="warning">Warning: factor 1 is &lt;no&gt; motion.'
     assert text.index(warning) < text.index("<nav")

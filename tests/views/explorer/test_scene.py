@@ -4,7 +4,6 @@ import base64
 import io
 import json
 import re
-import shutil
 from importlib import resources
 from pathlib import Path
 
@@ -32,6 +31,8 @@ from manifactor.views.explorer.columns import (
 from manifactor.views.explorer.neighbourhoods import reach, strata
 from manifactor.views.explorer.previews import Viewpoint, pictures
 from manifactor.views.explorer.scene import open_scene
+
+from ..conftest import copied
 
 
 def picture(address):
@@ -79,18 +80,10 @@ def test_a_run_of_numbers_shows_its_features(torus_run):
     assert "column 4" in scene.columns
 
 
-def changed(run, out, **entries):
-    """The scene of a copy of a run whose record has other entries."""
-    shutil.copytree(run, out)
-    record = json.loads((out / "run.json").read_text())
-    (out / "run.json").write_text(json.dumps({**record, **entries}))
-    return open_scene(out)
-
-
 def test_an_input_that_changed_after_the_fit_is_named(torus_run, tmp_path):
     assert open_scene(torus_run).about()["warnings"] == []
-    scene = changed(torus_run, tmp_path / "run", input_changed="2020-01-01T00:00:00+00:00")
-    (warning,) = scene.about()["warnings"]
+    other = copied(torus_run, tmp_path, input_changed="2020-01-01T00:00:00+00:00")
+    (warning,) = open_scene(other).about()["warnings"]
     assert "torus.npy was changed after the fit" in warning
 
 
@@ -114,7 +107,7 @@ def test_volumes_are_shown_by_slices(tmp_path, rng):
 @pytest.mark.parametrize(("field", "kind"), [("input", "nothing"), ("particles", "features")])
 def test_what_is_gone_is_named_and_the_places_stay(run, torus_run, tmp_path, field, kind):
     old = run if field == "particles" else torus_run
-    scene = changed(old, tmp_path / "run", **{field: "gone/file.star"})
+    scene = open_scene(copied(old, tmp_path, **{field: "gone/file.star"}))
     assert scene.preview.kind == kind
     assert "gone/file.star" in scene.preview.why
     assert scene.missing == ()  # said once

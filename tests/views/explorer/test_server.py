@@ -133,14 +133,6 @@ def test_no_path_leads_to_the_file_system(port):
         assert status(port, f"/api/column/{name}") in (403, 404)
 
 
-def test_the_page_names_nothing_that_lies_elsewhere(port):
-    scripts = ("main", "cloud", "points", "neighbourhood", "pages", "controls")
-    for name in ("", "style.css", "tables.css", *(f"{script}.js" for script in scripts)):
-        text = answer(port, f"/{name}")[1].decode()
-        # The name of SVG, which is never fetched.
-        assert set(re.findall(r"\w+://[\w.]+", text)) <= {"http://www.w3.org"}
-
-
 def test_an_answer_that_was_made_is_not_made_again(scene, monkeypatch):
     made = []
 
