@@ -13,7 +13,6 @@ from PIL import Image
 
 from manifactor._support.threads import interrupts_held
 from manifactor._support.workers import Here
-from manifactor.views import plots
 from studies.paper import recipes
 from studies.paper.finding import Job
 from studies.paper.lab import COMPARED, Lab
@@ -24,24 +23,18 @@ from studies.paper.section import Settings
 from ..views.conftest import Reader
 from .conftest import FEWER, Small
 
-# Few pixels, and labels that overlap, show that a figure is neither empty nor black. To
-# fit the labels in takes longer than to draw them.
-COARSE = plots.PlotSettings(resolution=40)
-
 
 def coarse(made):
-    """Draws the first figure to both files, those of other recipes to a .png file, and no further ones."""
-    sections = [made(name) for name in RECIPES]
-    first, *others = [section.pictures[0].figure for section in sections if section.pictures]
+    """Draws the first figure of each recipe to a .png file of few pixels, and nothing else."""
+    pictures = [made(name).pictures for name in RECIPES]
+    drawn = [each[0].figure for each in pictures if each]
     files = {".pdf": b"%PDF"}
 
     def picture(figure):
-        figure.set_layout_engine("none")
-        if figure is first:
-            files.update(plots.picture(figure, settings=COARSE))
-        elif figure in others:
+        if figure in drawn:
+            figure.set_layout_engine("none")  # labels overlap: to fit them in takes longest
             pixels = io.BytesIO()
-            figure.savefig(pixels, format="png", dpi=COARSE.resolution)
+            figure.savefig(pixels, format="png", dpi=40)
             files[".png"] = pixels.getvalue()
         return files
 
@@ -162,11 +155,13 @@ def test_emphasis_becomes_markup_and_everything_else_is_escaped(tmp_path):
 
 
 def test_a_job_that_is_asked_for_twice_is_run_once(monkeypatch):
-    run = []
+    run, shares = [], []
     monkeypatch.setattr("studies.paper.lab.measure", run.append)
     job, other = (Job("square", "default", 120, seed) for seed in range(2))
-    assert Lab(Here()).measure([job, other, job]) == [None, None, None]
+    lab = Lab(Here(), callback=shares.append)
+    assert lab.measure([job, other, job]) == [None, None, None]
     assert run == [job, other]
+    assert shares == [1 / 3, 2 / 3]  # the whole when the figure is drawn
 
 
 def test_what_was_found_is_remembered_and_compared_by_method(lab):
@@ -178,14 +173,6 @@ def test_what_was_found_is_remembered_and_compared_by_method(lab):
     assert list(both) == list(COMPARED)
     assert all(both[method] is lab.found["torus", method] for method in COMPARED)
     assert remembering.measure(list(known)) == [one.numbers for one in known.values()]
-
-
-def test_progress_never_reaches_the_whole_before_the_figure_is_drawn(monkeypatch):
-    shares = []
-    monkeypatch.setattr("studies.paper.lab.measure", lambda job: {})
-    jobs = [Job("square", "default", 120, seed) for seed in range(2)]
-    Lab(Here(), callback=shares.append).measure(jobs)
-    assert shares == [1 / 3, 2 / 3]
 
 
 def test_workers_do_not_see_interrupts():

@@ -56,26 +56,16 @@ def scene(run):
     return open_scene(run)
 
 
-@pytest.fixture(scope="session")
-def torus_run(tmp_path_factory):
-    """A run of plain numbers: 600 samples of a torus."""
-    folder = tmp_path_factory.mktemp("torus")
-    np.save(folder / "torus.npy", datasets.sample("torus", 600, random_state=0)[0])
-    task = Task(folder / "torus.npy", FitOptions(n_factors=2, seed=3))
-    task.fit(task.read(), folder / "run")
-    return folder / "run"
-
-
 NAMES = ["alpha", "beta", "a long name of a column", "x"]
 
 
 @pytest.fixture(scope="session")
-def named_run(tmp_path_factory):
-    """The same of a table whose columns have names."""
-    folder = tmp_path_factory.mktemp("named")
-    X = datasets.sample("torus", 300, random_state=0)[0]
+def torus_run(tmp_path_factory):
+    """A run of a table of plain numbers: 600 samples of a torus."""
+    folder = tmp_path_factory.mktemp("torus")
+    X = datasets.sample("torus", 600, random_state=0)[0]
     np.savetxt(folder / "torus.csv", X, delimiter=",", header=",".join(NAMES), comments="")
-    task = Task(folder / "torus.csv", FitOptions(n_factors=2))
+    task = Task(folder / "torus.csv", FitOptions(n_factors=2, seed=3))
     task.fit(task.read(), folder / "run")
     return folder / "run"
 
@@ -226,9 +216,7 @@ def browser():
     """A real browser without a window; tests are skipped where none is installed."""
     path = next((found for found in map(shutil.which, BROWSERS) if found), None)
     if path is None:
-        pytest.skip(
-            f"no browser found: install one of {', '.join(BROWSERS)} (Debian: apt-get install chromium)"
-        )
+        pytest.skip(f"no browser found: install one of {', '.join(BROWSERS)}")
     options = ["--enable-unsafe-swiftshader", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with pytest.importorskip("playwright.sync_api").sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=path, args=options)

@@ -252,7 +252,7 @@ def given(tmp_path_factory):
     """A run of coordinates that another program might have found."""
     folder = tmp_path_factory.mktemp("coordinates") / "data"
     folder.mkdir()
-    clean = {"blur": 8, "signal_to_noise": 100, "defocus": (9e3, 2e4)}
+    clean = {"blur": 8, "signal_to_noise": None, "defocus": (9e3, 2e4)}
     simulation = datasets.simulate_views(N_GIVEN, size=32, pixel_size=9.4, random_state=0, **clean)
     return run_of_coordinates(simulation, folder)
 
@@ -300,15 +300,12 @@ def given_page(given, volumes, shown, tmp_path_factory):
 @pytest.mark.slow
 def test_the_report_shows_molecule_images_and_volumes_along_a_factor(given_page):
     text = words(given_page)
-    assert "two half sets of images correlate by 0." in text
-    assert len(re.findall(r"Means of \d+ images within 30° of rot 0°, tilt 90°", text)) == 2
-    assert text.count("corrected for their CTF") == 2
-    assert text.count("The molecule at 7 coordinates") == 2
-    assert text.count("seen from rot 0°, tilt 90°") == 2
+    means = r"Means of \d+ images within 30° of rot 0°, tilt 90°"
+    expected = "Deviation expected of a coordinate"
+    for said in (means, "corrected for their CTF", "seen from rot 0°, tilt 90°", expected):
+        assert len(re.findall(said, text)) == 2
     assert "3 of 3 volumes of evaluated, vol_000.mrc to vol_002.mrc" in text
-    assert text.count("Deviation expected of a coordinate that a single image tells") == 2
-    labels = Reader(given_page).values("aria-label")
-    assert len([label for label in labels if "Strip of" in label]) == 5
+    assert "".join(Reader(given_page).values("aria-label")).count("Strip of") == 5
 
 
 def image(scene, source, at=((0.5,), (0.0,)), view=(0.0, 90.0), **given):
@@ -320,13 +317,13 @@ def image(scene, source, at=((0.5,), (0.0,)), view=(0.0, 90.0), **given):
 def test_each_source_follows_the_direction_and_the_sliders(given_scene):
     scene = given_scene
     assert list(scene.preview.sources) == ["molecule", "images", "volumes"]
+    (line,) = (f for f, p in enumerate(scene.run.places) if p.topology == "interval")
+    other = [(0.0,), (0.0,)]
+    other[line] = (0.95,)
     for source in scene.preview.sources:
         here = image(scene, source)["image"]
         assert here == image(scene, source)["image"]
         assert here != image(scene, source, view=(90.0, 40.0))["image"]
-        (line,) = (f for f, p in enumerate(scene.run.places) if p.topology == "interval")
-        other = [(0.0,), (0.0,)]
-        other[line] = (0.95,)
         assert here != image(scene, source, at=other)["image"]
 
 

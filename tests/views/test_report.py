@@ -68,7 +68,7 @@ def test_headings_are_in_order_and_the_verdict_comes_before_the_factors(page):
     assert reader.headings[0] == 1
     assert max(np.diff(reader.headings)) <= 1
     text, last = "".join(reader.words), 0
-    order = ["Factors of torus.npy", "two circles", "Factor 1: a circle", "Factor 2"]
+    order = ["Factors of torus.csv", "two circles", "Factor 1: a circle", "Factor 2"]
     order += ["Independence", "Tests behind the verdict", "Leakage", "Computation", "Seconds"]
     for words in order:
         last = text.index(words, last)
@@ -84,21 +84,20 @@ def test_every_picture_is_described_with_numbers(page):
     assert all(a.get("scope") for tag, a in reader.elements if tag == "th")
     tags = [tag for tag, _ in reader.elements]
     assert tags.count("table") == tags.count("caption")
+    # Numbers have no images, and of 600 samples all are drawn.
+    assert "img" not in tags
+    assert "No averages" not in page
+    assert "Drawn:" not in page
 
 
 def test_the_same_run_gives_the_same_bytes(run, undrawn):
     assert write_report(run).read_text() == write_report(run).read_text()
 
 
-IMAGES = FitOptions(
-    **{"width": 8.0, "phase_flip": True, "mask_radius": 90.0, "low_pass": 1e-5, "components": 4},
-    **{"standardise": True, "classes": (3, 4)},
-)
+IMAGES = FitOptions(width=8.0, phase_flip=True, low_pass=1e-5, standardise=True, classes=(3, 4))
 METHOD = FitOptions(
-    **{"fit_samples": "all", "n_factors": 2, "method": "triplets", "n_functions": 50},
-    **{"n_neighbors": "all", "bandwidth": 0.1 + 0.2, "density_correction": 0.0},
-    **{"eigenvalue_tolerance": 0.5, "similarity_threshold": 0.8, "preparation": "none"},
-    **{"neighbors": "brute", "solver": "arpack", "device": "cuda:0"},
+    **{"fit_samples": "all", "n_factors": 2, "method": "triplets", "n_neighbors": "all"},
+    **{"bandwidth": 0.1 + 0.2, "density_correction": 0.0, "solver": "arpack", "device": "cuda:0"},
 )
 PARTS = FitOptions(particles="/a b/p.star", ind="/a b/ind.pkl", seed=7, fit_samples=500)
 TASKS = [
@@ -207,18 +206,12 @@ def test_images_that_are_gone_are_one_sentence(images, undrawn):
     assert "stack.mrcs, which was fitted, no longer exists. Put it back, or fit again." in text
 
 
-def test_numbers_alone_have_no_averages_and_no_points_left_out(page):
-    for text in ("<img", "No averages", "Drawn:"):
-        assert text not in page
-
-
 def test_what_is_not_a_motion_is_said_at_the_top(run, undrawn):
     confounder = {"name": "defocus", "factor": 1, "r2": 0.8, "p": 0.01}
     changed(run, confounders=[{**confounder, "meaning": "factor 1 is <no> motion"}])
     text = write_report(run).read_text()
     warning = '<p class="warning">Warning: factor 1 is &lt;no&gt; motion.'
     assert text.index(warning) < text.index("<nav")
-    assert "0.80 (p 0.01)" in text
 
 
 @pytest.mark.slow

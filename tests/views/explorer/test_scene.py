@@ -84,7 +84,7 @@ def test_an_input_that_changed_after_the_fit_is_named(torus_run, tmp_path):
     assert open_scene(torus_run).about()["warnings"] == []
     other = copied(torus_run, tmp_path, input_changed="2020-01-01T00:00:00+00:00")
     (warning,) = open_scene(other).about()["warnings"]
-    assert "torus.npy was changed after the fit" in warning
+    assert "torus.csv was changed after the fit" in warning
 
 
 def test_volumes_are_shown_by_slices(tmp_path, rng):
@@ -230,33 +230,27 @@ def test_of_a_wide_table_only_the_first_columns_are_offered(monkeypatch):
 
 # Neighbourhoods.
 
-MANY = 4000
-
 
 @pytest.fixture
 def dependent(rng):
     """An interval and a circle that depends on it."""
-    line = rng.uniform(size=MANY)
-    angle = (2 * np.pi * line + np.pi / 2 * rng.normal(size=MANY)) % (2 * np.pi)
+    line = rng.uniform(size=4000)
+    angle = (2 * np.pi * line + np.pi / 2 * rng.normal(size=4000)) % (2 * np.pi)
     return Place(line, "interval"), Place(angle, "circle")
-
-
-def spread(place, rows, weights):
-    """Weighted mean of a circle's cosine and sine."""
-    return weights @ place.features[rows]
 
 
 def test_matched_samples_are_spread_over_the_other_factor_and_the_nearest_comes_first(dependent):
     found = strata(dependent, 0, count=240)
-    everywhere = dependent[1].features.mean(axis=0)
+    features = dependent[1].features
+    everywhere = features.mean(axis=0)
     for where in (0.1, 0.5, 0.9):
         rows, weights, _ = found.near([[where], [0]], 240)
         away = np.abs(dependent[0].coordinate - where)
         nearest = np.argsort(away)[:240]
         assert rows[0] == nearest[0]
         assert (np.diff(away[rows]) >= 0).all()
-        even = np.linalg.norm(spread(dependent[1], rows, weights) - everywhere)
-        uneven = np.linalg.norm(spread(dependent[1], nearest, np.full(240, 1 / 240)) - everywhere)
+        even = np.linalg.norm(weights @ features[rows] - everywhere)
+        uneven = np.linalg.norm(features[nearest].mean(axis=0) - everywhere)
         assert even < 0.1 < 0.2 < uneven
         assert weights.sum() == pytest.approx(1)
         assert len(set(rows.tolist())) == len(rows)
