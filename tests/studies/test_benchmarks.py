@@ -34,20 +34,6 @@ def sensitivity(monkeypatch):
     return imported("sensitivity", monkeypatch)
 
 
-@pytest.fixture
-def page(tmp_path):
-    path = tmp_path / "page.md"
-    path.write_text("above\n<!-- peers -->\nold\n<!-- /peers -->\nbelow\n")
-    return path
-
-
-def refusal(peers, capsys, *argv):
-    with pytest.raises(SystemExit) as ended:
-        peers.chosen(argv)
-    assert ended.value.code == 2
-    return capsys.readouterr().err
-
-
 def test_columns_are_divided_as_they_explain_the_true_factors_best(peers):
     rng = np.random.default_rng(0)
     angle = rng.uniform(0, 2 * np.pi, 200)
@@ -69,49 +55,47 @@ def test_a_method_that_did_not_converge_is_marked_in_its_row(peers, monkeypatch)
         warnings.warn("about the data", stacklevel=2)
         return X
 
-    methods = {"stopped": stopped, "loud": loud}
-    monkeypatch.setattr(peers, "METHODS", methods)
+    monkeypatch.setattr(peers, "METHODS", {"stopped": stopped, "loud": loud})
     X = np.random.default_rng(0).uniform(size=(100, 2))
     truth = [X[:, :1], X[:, 1:]]
-    results = {name: [peers.result(name, X, truth, 0)] for name in methods}
-    row = peers.row("square", "stopped", results["stopped"])
-    assert row.startswith("| square | stopped (1 of 1 did not converge) | ")
-    row = peers.row("square", "loud", results["loud"])
-    assert row.startswith("| square | loud | ")
+    for name, said in (("stopped", "stopped (1 of 1 did not converge)"), ("loud", "loud")):
+        row = peers.row("square", name, [peers.result(name, X, truth, 0)])
+        assert row.startswith(f"| square | {said} | ")
 
 
-def test_umap_is_left_out_only_if_nobody_named_it(peers, monkeypatch, capsys):
+MARKED = "above\n<!-- peers -->\nold\n<!-- /peers -->\nbelow\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "text", "message"),
+    [
+        (["--methods", "UMAP"], None, "UMAP needs umap-learn"),
+        (["--page", "page.md"], MARKED, "UMAP needs umap-learn"),
+        (["--page", "page.md", "--data", "torus"], MARKED, "--page needs all data and methods"),
+        (["--page", "page.md"], None, "No such file"),
+        (["--page", "page.md"], "<!-- /peers --> <!-- peers -->", "must have the marks"),
+    ],
+)
+def test_what_cannot_be_measured_or_written_is_refused_before(
+    peers, tmp_path, monkeypatch, capsys, typed, text, message
+):
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(peers, "find_spec", lambda name: None)
-    assert "UMAP" not in peers.chosen([]).methods
-    message = refusal(peers, capsys, "--methods", "PCA + FastICA", "UMAP")
-    assert "UMAP needs umap-learn" in message
+    assert "UMAP" not in peers.chosen([]).methods  # which nobody named
+    if text is not None:
+        Path("page.md").write_text(text)
+    with pytest.raises(SystemExit, match="2"):
+        peers.chosen(typed)
+    assert message in capsys.readouterr().err
 
 
-def test_a_page_gets_all_rows_or_none(peers, monkeypatch, capsys, page):
+def test_a_page_gets_all_rows_between_its_marks(peers, tmp_path, monkeypatch):
     monkeypatch.setattr(peers, "find_spec", lambda name: object())
+    page = tmp_path / "page.md"
+    page.write_text(MARKED)
     arguments = peers.chosen(["--page", str(page)])
-    assert arguments.methods == list(peers.METHODS)
-    assert arguments.data == list(peers.DATA)
-    for part in (["--data", "torus"], ["--methods", "UMAP"]):
-        message = refusal(peers, capsys, "--page", str(page), *part)
-        assert "--page needs all data and methods" in message
-    monkeypatch.setattr(peers, "find_spec", lambda name: None)
-    message = refusal(peers, capsys, "--page", str(page))
-    assert "UMAP needs umap-learn" in message
-
-
-def test_a_page_without_marks_is_refused_before_anything_is_measured(peers, capsys, page):
-    for text in ("no marks", "<!-- peers -->", "<!-- /peers --> <!-- peers -->"):
-        page.write_text(text)
-        message = refusal(peers, capsys, "--page", str(page))
-        assert "must have the marks <!-- peers --> and <!-- /peers -->" in message
-    message = refusal(peers, capsys, "--page", str(page.with_name("absent.md")))
-    assert "No such file" in message
-
-
-def test_the_table_between_the_marks_is_replaced(peers, page):
-    text = peers.with_table(page.read_text(), ["new"])
-    assert text == "above\n<!-- peers -->\nnew\n<!-- /peers -->\nbelow\n"
+    assert (arguments.methods, arguments.data) == (list(peers.METHODS), list(peers.DATA))
+    assert peers.with_table(MARKED, ["new"]) == MARKED.replace("old", "new")
 
 
 def variation(sensitivity, module, name, new):
@@ -164,12 +148,12 @@ def test_what_a_number_does_is_counted_and_an_error_is_an_answer(sensitivity):
 
 
 def test_the_loudest_number_comes_first_in_the_table(sensitivity):
-    quiet, loud = (
-        sensitivity.compared(
-            variation(sensitivity, "CRITERIA", name, 2.0), [(True, "product")], after
-        )
-        for name, after in (("a", [(True, "product")]), ("b", [(False, "none")]))
-    )
-    lines = sensitivity.table([quiet, loud]).splitlines()
+    before = [(True, "product")]
+    quiet, loud = (variation(sensitivity, "CRITERIA", name, 2.0) for name in "ab")
+    found = [
+        sensitivity.compared(quiet, before, before),
+        sensitivity.compared(loud, before, [(False, "none")]),
+    ]
+    lines = sensitivity.table(found).splitlines()
     assert lines[2] == "| CRITERIA.b | 1 | +0 -1 | 1 | - | - |"
     assert lines[-1] == "Without effect: 1 of 2 settings."

@@ -16,13 +16,13 @@ from studies.paper.fig2 import NOISY, Fig2Settings, sides_of
 from studies.paper.fig3 import MOLECULES, THREE_MOTIONS, TWO_MOTIONS, motions_of
 from studies.paper.fig4 import across_factors, best_pair, product_functions
 from studies.paper.fig5 import CUT_SHAPES, between_groups
-from studies.paper.fig6 import NAMES, embeddings
+from studies.paper.fig6 import embeddings
 from studies.paper.fig7 import pure_share, side_shares
 from studies.paper.finding import WAYS, found_in_images
 from studies.paper.pairs import best_similarities, pair_scores
 from studies.paper.panels import PanelSettings, latent, lowest_functions
 from studies.paper.rates import by_label, in_words, measured, table_of
-from studies.paper.table1 import PAPER_SECONDS, Table1Settings
+from studies.paper.table1 import PAPER_SECONDS
 
 from ..conftest import box_spectrum
 
@@ -41,13 +41,6 @@ def test_every_data_set_is_drawn_with_its_factors(case):
         assert data.samples.std(axis=0) == pytest.approx(1)
 
 
-def test_the_papers_delta_is_a_quarter_of_the_tolerance():
-    case = CASES["rectangle_z"]
-    assert case.tolerance == 2.0
-    words = "delta = 0.5 in units of lambda/4 (that is 2.0 in true units)"
-    assert words in case.published_settings
-
-
 def test_three_factors_of_a_sheet_and_a_circle_are_compared_with_both_stretches():
     data = CASES["molecule_xy"].draw(8, 0)
     assert [t.shape[1] for t in data.truth_for(2)] == [2, 2]
@@ -58,9 +51,9 @@ def test_three_factors_of_a_sheet_and_a_circle_are_compared_with_both_stretches(
 
 @pytest.mark.slow
 def test_images_are_fitted_in_part_and_functions_belong_to_the_fitted_ones():
-    found = found_in_images(CASES["molecule_low"].draw(400, 0), 0, n_fitted=300)
-    assert len(found.rows) == 300
-    assert len(found.places[0]) == len(found.truth[0]) == len(found.samples) == 400
+    found = found_in_images(CASES["molecule_low"].draw(300, 0), 0, n_fitted=250)
+    assert len(found.rows) == 250
+    assert len(found.places[0]) == len(found.truth[0]) == len(found.samples) == 300
     for true in range(2):
         # Over other rows it would be 0.
         assert lowest_functions(found, true).r2[0] > 0.9
@@ -158,29 +151,52 @@ def test_modes_of_the_rectangle_are_in_the_order_of_its_exact_eigenvalues(rng):
     assert cosines(functions, -2 * functions, weights) == pytest.approx([-1] * 3)
 
 
+# Sections: what their words, tables and pictures say is what was measured.
+
+
 @pytest.mark.slow
-def test_computed_functions_stand_beside_the_analytic_ones(made):
-    section = made("fig1")
-    assert min(section.numbers["cosine"][:2]) > 0.9
-    assert len(section.tables[0].rows) == 4
-    assert len(section.pictures[0].figure.axes) == 8
-    assert "The 4 lowest Neumann" in section.pictures[0].caption
+@pytest.mark.parametrize(
+    ("name", "cases", "said"),
+    [
+        ("fig2", NOISY, lambda r2: f"Default: {(r2 >= 0.9).sum()} of {len(r2)} functions"),
+        ("fig3", MOLECULES, lambda own: f"Default: R^2 {own:.3f} own"),
+    ],
+)
+def test_every_case_is_drawn_with_its_numbers(made, name, cases, said):
+    section = made(name)
+    assert list(section.numbers) == list(cases)
+    assert [picture.name for picture in section.pictures] == [f"{name}-{case}" for case in cases]
+    # The samples, and two functions of two factors by two methods.
+    assert len(section.pictures[0].figure.get_axes()) == 1 + 4 * 2
+    default = section.numbers[next(iter(cases))]["default"]
+    assert said(default["function_r2"][0] if name == "fig2" else default["own"]) in section.text[0]
+
+
+@pytest.mark.slow
+def test_words_and_tables_agree_with_the_numbers(made):
+    section = made("fig4")
+    panels = section.numbers["panels"]
+    assert [row[0] for row in section.tables[0].rows] == [str(p["k"]) for p in panels]
+    assert section.text[0].startswith(f"Of {len(panels)} true products")
+    section = made("fig5")
+    assert list(section.numbers) == list(CUT_SHAPES)
+    best = section.numbers["torus"]["best_similarity"]
+    assert f"Torus: {(best > 0.6).sum()} of {len(best)} functions pass" in section.text[1]
+    section = made("fig6")
+    own, other = section.numbers["torus"][0]["published"]
+    assert section.tables[0].rows[4][2] == f"{own:.2f} / {other:.2f}"
+    assert f"large circle of the torus ({own:.2f} of it" in section.text[1]
+    section = made("fig7")
+    assert [row[0] for row in section.tables[0].rows] == list(section.numbers)
+    assert {"three at once (Max-k-Cut)", "default"} <= set(section.numbers)
+
+
+@pytest.mark.slow
+def test_computed_functions_are_like_the_analytic_ones(made):
+    assert min(made("fig1").numbers["cosine"][:2]) > 0.9
 
 
 # Figures 2 and 3.
-
-
-@pytest.mark.slow
-def test_both_trials_are_drawn_with_their_numbers(made):
-    section = made("fig2")
-    assert list(section.numbers) == list(NOISY)
-    names = [picture.name for picture in section.pictures]
-    assert names == ["fig2-rectangle_z", "fig2-rectangle_xyz"]
-    # The samples, and two functions of two sides by two methods.
-    assert len(section.pictures[0].figure.get_axes()) == 1 + 4 * 2
-    r2 = section.numbers["rectangle_z"]["default"]["function_r2"][0]
-    pure = (r2 >= 0.9).sum()
-    assert f"Default: {pure} of {len(r2)} functions of the long side" in section.text[0]
 
 
 def test_functions_of_the_truth_alone_do_not_depend_on_the_noise(lab):
@@ -189,18 +205,6 @@ def test_functions_of_the_truth_alone_do_not_depend_on_the_noise(lab):
     assert sides_of(flat).of_noise == 0
     everything = sides_of(flat, Fig2Settings(noise_gain=-1.0))
     assert everything.of_noise == sum(len(side.r2) for side in everything.lowest)
-
-
-@pytest.mark.slow
-def test_every_molecule_is_drawn_with_its_numbers(made):
-    section = made("fig3")
-    assert list(section.numbers) == list(MOLECULES)
-    # The molecule, and two functions of two motions by two methods.
-    assert len(section.pictures[0].figure.get_axes()) == 1 + 4 * 2
-    own = section.numbers["molecule_low"]["default"]["own"]
-    assert f"Default: R^2 {own:.3f} own" in section.text[0]
-    assert "stretches over x and y" in section.pictures[2].caption
-    assert "over stretch (across)" in section.pictures[1].caption
 
 
 def test_two_stretches_are_one_motion_or_two(lab):
@@ -245,25 +249,7 @@ def test_products_and_functions_of_one_factor_are_told_by_the_truth(torus_found)
     assert not across_factors(torus_found, pair, pure_r2=1.1)
 
 
-@pytest.mark.slow
-def test_panels_words_and_table_agree(made):
-    section = made("fig4")
-    panels = section.numbers["panels"]
-    assert 1 <= len(panels) <= 3
-    assert [row[0] for row in section.tables[0].rows] == [str(p["k"]) for p in panels]
-    assert section.text[0].startswith(f"Of {len(panels)} true products")
-
-
 # Figures 5 to 7.
-
-
-def test_what_passes_gamma_is_counted(made):
-    section = made("fig5")
-    assert list(section.numbers) == list(CUT_SHAPES)
-    torus = section.numbers["torus"]
-    assert torus["passed"] == (torus["best_similarity"] > 0.6).sum()
-    total = len(torus["best_similarity"])
-    assert f"Torus: {torus['passed']} of {total} functions pass" in section.text[1]
 
 
 def test_the_share_between_groups_is_that_of_the_cut(lab):
@@ -284,29 +270,6 @@ def test_the_default_embeds_both_circles_of_a_torus(torus_found):
     assert [share.shape[1] for share in shares] == [2, 2]
     assert pure_share(shares) > 0.9
     assert pure_share(shares, pure_r2=1.1) == 0
-
-
-@pytest.mark.slow
-def test_words_and_table_agree_about_what_mixes(made):
-    section = made("fig6")
-    (table,) = section.tables
-    assert len(table.rows) == 2 * len(NAMES)
-    assert table.header[2:] == ["published", "default", "diffusion map", "FastICA"]
-    own, other = section.numbers["torus"][0]["published"]
-    assert table.rows[4][2] == f"{own:.2f} / {other:.2f}"
-    assert f"large circle of the torus ({own:.2f} of it" in section.text[1]
-
-
-@pytest.mark.slow
-def test_every_way_has_a_row_and_a_panel(made):
-    section = made("fig7")
-    (table,) = section.tables
-    assert [row[0] for row in table.rows] == list(section.numbers)
-    assert {"three at once (Max-k-Cut)", "default"} <= set(section.numbers)
-    panels = section.pictures[0].figure.get_axes()
-    assert len(panels) >= len(table.rows)
-    for ax, row in zip(panels, table.rows, strict=False):
-        assert len(ax.get_images()[0].get_array()) <= max(6, int(row[1]))
 
 
 # Shapes beyond the paper's.
@@ -336,7 +299,6 @@ def test_every_shape_and_method_is_in_the_table(made):
     places, arm = section.pictures
     assert len(places.figure.get_axes()) == 2 * len(BEYOND)
     assert len(arm.figure.get_axes()[0].get_lines()) == 2
-    assert arm.caption.startswith("Left: 2 poses")
 
 
 # Rates and seconds.
@@ -352,11 +314,9 @@ def test_rates_count_what_was_solved_by_case_and_method():
     words = "Published: solved in 1 of 2 runs; not always: torus (1 of 2)."
     assert in_words("published", CASES, records) == words
     assert in_words("default", CASES, records) == "Default: solved in 2 of 2 runs."
-    mixed, right = table_of(CASES, records, "").rows
-    assert mixed[:5] == ["torus", "published", "1 of 2", "0.750", "0.150"]
-    assert mixed[5:] == ["1.00", "3.0", "50%", "1 / 0 / 1"]
-    assert right[:5] == ["torus", "default", "2 of 2", "1.000", "0.000"]
-    assert right[5:] == ["1.00", "3.0", "50%", "2 / 0 / 0"]
+    mixed, right = (" ".join(row) for row in table_of(CASES, records, "").rows)
+    assert mixed == "torus published 1 of 2 0.750 0.150 1.00 3.0 50% 1 / 0 / 1"
+    assert right == "torus default 2 of 2 1.000 0.000 1.00 3.0 50% 2 / 0 / 0"
 
 
 def test_every_data_set_method_and_seed_is_measured_once(small, lab, made):
@@ -377,11 +337,8 @@ def test_seconds_and_triplets_are_counted_for_each_number_of_functions(made):
     assert list(counts["ours"]) == list(counts["textbook"]) == [12, 20]
     assert 0 < counts["textbook"][20] < 18
     assert section.seconds["paper"] == PAPER_SECONDS
-    assert all((section.seconds["textbook"][n_functions] > 0).all() for n_functions in (12, 20))
     (table,) = section.tables
-    assert [row[0] for row in table.rows] == ["12", "20"]
     row = dict(zip(table.header, table.rows[1], strict=True))
     theirs, ours = section.seconds["textbook"][20], section.seconds["ours"][20]
     assert row["textbook / ours"] == f"{np.sum(theirs) / np.sum(ours):.0f}"
     assert row["diffusion map, paper"] == "-"
-    assert f"delta = {Table1Settings.delta}" in section.text[0]

@@ -13,7 +13,6 @@ from PIL import Image
 
 from manifactor._support.threads import interrupts_held
 from manifactor._support.workers import Here
-from manifactor.views import plots
 from studies.paper import recipes
 from studies.paper.finding import Job
 from studies.paper.lab import COMPARED, Lab
@@ -22,26 +21,20 @@ from studies.paper.recipes import RECIPES, chosen, reproduce
 from studies.paper.section import Settings
 
 from ..views.conftest import Reader
-from .conftest import Small
-
-# Few pixels, and labels that overlap, show that a figure is neither empty nor black. To
-# fit the labels in takes longer than to draw them.
-COARSE = plots.PlotSettings(resolution=40)
+from .conftest import FEWER, Small
 
 
 def coarse(made):
-    """Draws the first figure to both files, those of other recipes to a .png file, and no further ones."""
-    sections = [made(name) for name in RECIPES]
-    first, *others = [section.pictures[0].figure for section in sections if section.pictures]
+    """Draws the first figure of each recipe to a .png file of few pixels, and nothing else."""
+    pictures = [made(name).pictures for name in RECIPES]
+    drawn = [each[0].figure for each in pictures if each]
     files = {".pdf": b"%PDF"}
 
     def picture(figure):
-        figure.set_layout_engine("none")
-        if figure is first:
-            files.update(plots.picture(figure, settings=COARSE))
-        elif figure in others:
+        if figure in drawn:
+            figure.set_layout_engine("none")  # labels overlap: to fit them in takes longest
             pixels = io.BytesIO()
-            figure.savefig(pixels, format="png", dpi=COARSE.resolution)
+            figure.savefig(pixels, format="png", dpi=40)
             files[".png"] = pixels.getvalue()
         return files
 
@@ -112,6 +105,8 @@ def what_the_folder_holds_is_kept_and_other_settings_do_not_mix(folder):
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(tmp_path, monkeypatch):
     monkeypatch.setattr(recipes, "picture", lambda figure: {".pdf": b"%PDF", ".png": b"PNG"})
+    drawn, few = FEWER["fig1"]
+    monkeypatch.setitem(RECIPES, "fig1", partial(drawn, recipe=few))
     runs = []
     for name, seed in (("one", 0), ("two", 0), ("three", 1)):
         list(reproduce(["fig1"], tmp_path / name, Small(True, seed), workers=Here()))
@@ -138,45 +133,35 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
 TABLE = {"caption": "Seconds.", "header": ["N", "ours"], "rows": [["20", "0.1"]]}
 
 
-def record(quick=True):
-    section = {
-        "title": "A title",
-        "text": ["The *first* <text> with `code`."],
-        "pictures": [],
-        "tables": [TABLE],
-        "took": 90.0,
-    }
-    return {
-        "settings": {"quick": quick, "seed": 3},
-        "versions": {"manifactor": "1"},
-        "python": "3",
-        "sections": {"fig1": section},
-    }
+TEXT = ["The *first* <text> with `code`."]
+SECTION = {"title": "A title", "text": TEXT, "pictures": [], "tables": [TABLE], "took": 90.0}
+RECORD = {"versions": {"manifactor": "1"}, "python": "3", "sections": {"fig1": SECTION}}
+RECORD |= {"settings": {"quick": False, "seed": 3}}
 
 
 def test_the_page_in_markdown_has_an_empty_line_between_blocks_and_a_footer():
-    text = as_markdown(record())
+    text = as_markdown(RECORD)
     assert "\n\n| N | ours |\n| --- | --- |\n| 20 | 0.1 |\n\nSeconds.\n\n" in text
     assert "Seed 3; 2 minutes; Python 3, manifactor 1." in text
-    assert text.endswith("All numbers: [numbers.json](numbers.json).\n")
-    assert "This is a quick run" in text
-    assert "This is a quick run" not in as_markdown(record(quick=False))
+    assert "a quick run" not in text
 
 
 def test_emphasis_becomes_markup_and_everything_else_is_escaped(tmp_path):
     text = "The <em>first</em> &lt;text&gt; with <code>code</code>."
-    assert f"<p>{text}</p>" in as_html(record(), tmp_path)
+    assert f"<p>{text}</p>" in as_html(RECORD, tmp_path)
 
 
 # Fits side by side.
 
 
 def test_a_job_that_is_asked_for_twice_is_run_once(monkeypatch):
-    run = []
+    run, shares = [], []
     monkeypatch.setattr("studies.paper.lab.measure", run.append)
     job, other = (Job("square", "default", 120, seed) for seed in range(2))
-    assert Lab(Here()).measure([job, other, job]) == [None, None, None]
+    lab = Lab(Here(), callback=shares.append)
+    assert lab.measure([job, other, job]) == [None, None, None]
     assert run == [job, other]
+    assert shares == [1 / 3, 2 / 3]  # the whole when the figure is drawn
 
 
 def test_what_was_found_is_remembered_and_compared_by_method(lab):
@@ -190,23 +175,11 @@ def test_what_was_found_is_remembered_and_compared_by_method(lab):
     assert remembering.measure(list(known)) == [one.numbers for one in known.values()]
 
 
-def test_progress_never_reaches_the_whole_before_the_figure_is_drawn(monkeypatch):
-    shares = []
-    monkeypatch.setattr("studies.paper.lab.measure", lambda job: {})
-    jobs = [Job("square", "default", 120, seed) for seed in range(2)]
-    Lab(Here(), callback=shares.append).measure(jobs)
-    assert shares == [1 / 3, 2 / 3]
-
-
 def test_workers_do_not_see_interrupts():
     program = "print('ready', flush=True); input(); print('whole')"
     with interrupts_held():
-        child = subprocess.Popen(
-            [sys.executable, "-c", program],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        child = subprocess.Popen([sys.executable, "-c", program], **pipes)
     assert child.stdout.readline() == "ready\n"
     child.send_signal(signal.SIGINT)
     assert child.communicate("\n")[0] == "whole\n"

