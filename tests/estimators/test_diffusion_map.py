@@ -20,8 +20,8 @@ def test_the_callback_hears_every_stage_begin_and_end(few):
     assert heard == [(stage, done) for stage in stages for done in (0.0, 1.0)]
 
 
-def lowest(X, **settings):
-    return DiffusionMap(12, random_state=0, **settings).fit(X).spectrum_
+def lowest(X):
+    return DiffusionMap(12, random_state=0).fit(X).spectrum_
 
 
 @pytest.fixture(scope="module")
@@ -61,16 +61,11 @@ def test_copies_of_samples_share_their_place(few):
     assert fit.spectrum_.weights.sum() == pytest.approx(1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("neighbors", [KNeighborsTransformer(n_neighbors=30), "precomputed"])
-def test_any_neighbour_search_gives_the_same_spectrum(few, neighbors):
+def test_samples_of_any_neighbour_search_are_placed_where_the_fit_has_them(few, neighbors):
     known = neighbors == "precomputed"
     given_ = kneighbors_graph(few, 30, mode="distance") if known else few
     fit = DiffusionMap(10, neighbors=neighbors, random_state=0).fit(given_)
-    plain = lowest(few, n_neighbors=30)
-    np.testing.assert_allclose(
-        fit.spectrum_.eigenvalues, plain.eigenvalues[:10], rtol=1e-6, atol=1e-9
-    )
     again = kneighbors_graph(few, 31, mode="distance", include_self=True) if known else few
     np.testing.assert_allclose(fit.transform(again), fit.spectrum_.functions[:, 1:], atol=1e-6)
 
@@ -100,12 +95,6 @@ def test_changing_the_samples_after_the_fit_changes_nothing(rng):
     points = X[:5].copy()
     X[:] = 0
     np.testing.assert_array_equal(fit.transform(points), before)
-
-
-@pytest.mark.slow
-def test_a_constant_column_changes_nothing(few, plain):
-    beside = lowest(np.c_[few, np.full(len(few), 7.0)])
-    np.testing.assert_allclose(beside.eigenvalues, plain.eigenvalues, atol=1e-6)
 
 
 def test_more_functions_than_distinct_samples_are_refused(rng):

@@ -35,16 +35,6 @@ def test_samples_of_the_fit_and_new_ones_come_back_from_their_places(fit, torus)
     assert off(fit.inverse_transform(fit.transform(new)), new) < 0.03
 
 
-@pytest.mark.slow
-def test_noise_across_the_manifold_is_averaged(torus, rng):
-    X = torus[0][:800]
-    noisy = X + 0.1 * rng.normal(size=X.shape)
-    fit = ManifoldFactorizer(2, random_state=0).fit(noisy)
-    back = fit.inverse_transform(fit.transform(noisy))
-    # Noise along the torus, half of it, moves the places and stays.
-    assert off(back, X) < 0.85 * off(noisy, X)
-
-
 def test_the_number_of_neighbours_is_a_choice_of_the_fit(fit, torus):
     places = fit.transform(torus[0][:3])
     choice = fit.inverse_neighbors()

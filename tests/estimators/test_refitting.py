@@ -54,12 +54,6 @@ def test_stages_that_are_shared_serve_fits_without_a_seed(samples):
     np.testing.assert_array_equal(one.spectrum_.functions, two.spectrum_.functions)
 
 
-def test_a_fit_that_is_too_large_is_refused_before_it_starts(samples, monkeypatch):
-    monkeypatch.setattr("manifactor.spectral.forecast.available_memory", lambda: 1e6)
-    with pytest.raises(MemoryError, match="Fit at most"):
-        ManifoldFactorizer().fit(samples)
-
-
 def test_the_forecast_is_logged_and_kept_and_leaves_the_estimator_unfitted(samples, caplog):
     with caplog.at_level(logging.INFO, "manifactor"):
         fit = DiffusionMap(random_state=0).fit(samples)

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from scipy.sparse.linalg import ArpackNoConvergence
 
 from manifactor import ManifoldFactorizer, datasets, load, save
 from manifactor.scores import coordinate_correlation
@@ -40,16 +39,6 @@ def test_new_images_are_placed_as_well_as_those_of_the_fit(objects, tmp_path):
     save(fit, tmp_path / "fit.npz")
     again = load(tmp_path / "fit.npz")
     np.testing.assert_allclose(again.transform(X[700:]), fit.transform(X[700:]))
-
-
-@pytest.mark.slow
-def test_a_sum_whose_solver_does_not_converge_is_an_error(objects, monkeypatch):
-    def fail(*_, **__):
-        raise ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))
-
-    monkeypatch.setattr("manifactor.spectral.laplacian.eigsh", fail)
-    with pytest.raises(ValueError, match="ARPACK did not converge"):
-        ManifoldFactorizer(random_state=0).fit(objects[1][:400])
 
 
 def test_an_earlier_name_of_the_method_warns_and_finds_the_same(rng):

@@ -1,16 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor import datasets
-from manifactor.factoring.sums.terms import (
-    Fitter,
-    Reading,
-    agreement,
-    axes_error,
-    find_sum,
-    fitted,
-    is_noise,
-)
+from manifactor.factoring.sums.terms import Fitter, Reading, agreement, axes_error, find_sum, fitted
 from manifactor.scores import score
 
 from ..places import ring
@@ -69,13 +60,6 @@ def test_functions_of_an_interval_are_its_own_cosines_and_halves_of_a_strip_agre
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", ["disk", "moebius"])
-def test_an_irreducible_shape_is_one_term(shape):
-    X, _ = datasets.sample(shape, 1000, random_state=0)
-    assert len(find(X).summands) == 1
-
-
-@pytest.mark.slow
 def test_a_surface_and_a_weak_circle_add_up(rng):
     sphere = rng.normal(size=(1200, 3))
     sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
@@ -84,12 +68,6 @@ def test_a_surface_and_a_weak_circle_add_up(rng):
     found = find(X)
     assert [term.sheet.dimension for term in found.summands] == [2, 1]
     assert solved(found, X, [sphere, circle])
-
-
-def test_noise_has_no_edge_and_an_interval_has_one(rng):
-    noise = rng.normal(size=(2000, 3))
-    assert is_noise(noise)
-    assert not is_noise(np.column_stack([noise[:, 0], rng.uniform(size=2000)]))
 
 
 def test_equal_gaussians_have_no_axes(rng):
