@@ -55,12 +55,6 @@ def test_the_order_of_the_samples_does_not_matter(few, plain, seed):
     assert correlation[:5].min() > 0.999
 
 
-def test_copies_of_samples_share_their_place(few):
-    fit = DiffusionMap(10, random_state=0).fit(np.r_[few, few[:100]])
-    np.testing.assert_array_equal(fit.spectrum_.functions[:100], fit.spectrum_.functions[-100:])
-    assert fit.spectrum_.weights.sum() == pytest.approx(1)
-
-
 @pytest.mark.parametrize("neighbors", [KNeighborsTransformer(n_neighbors=30), "precomputed"])
 def test_samples_of_any_neighbour_search_are_placed_where_the_fit_has_them(few, neighbors):
     known = neighbors == "precomputed"
