@@ -79,10 +79,8 @@ def never(stage, fraction):
 
 REFUSED = [
     ({"exclude": [1]}, "`exclude` is for `method='triplets'`"),
-    ({"eigenvalue_tolerance": 0.5}, "`eigenvalue_tolerance` is for"),
     ({"similarity_threshold": 0.7}, "`similarity_threshold` is for"),
     ({"method": "triplets", "exclude": [0]}, "`exclude` must be a whole number"),
-    ({"method": "triplets", "exclude": ["a"]}, "`exclude` must be a whole number"),
     ({"method": "triplets", "exclude": [12], "n_functions": 10}, r"`exclude` .* \[1, 9\]; got 12"),
     ({"method": "sum", "n_functions": 50}, "`n_functions` must be 'auto' with `method='sum'`"),
     ({"method": "deflation", "exclude": [1]}, "`exclude` is for"),

@@ -9,11 +9,9 @@ from manifactor._support.errors import NothingFoundError, warn_caller
 from manifactor.factoring import factorize as senses
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.factorize import SENSE_SEARCHES, find_in_all_senses, is_sound
-from manifactor.factoring.judging.criteria import CRITERIA, SENSES
+from manifactor.factoring.judging.criteria import SENSES
 
-from .places import interval
-
-JUDGE = {name: criterion.judge for name, criterion in CRITERIA.items()}
+from .places import JUDGE, interval
 
 
 def two_factors(*tests):

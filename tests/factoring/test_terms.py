@@ -10,7 +10,7 @@ from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.factorize import divide_terms
 from manifactor.spectral.diffusion import DiffusionSettings
 
-from .places import interval, ring
+from .places import interval, ring, sphere
 
 NOISE = 0.03
 
@@ -77,10 +77,8 @@ def test_samples_are_placed_on_the_factors_of_a_divided_term(fit, tmp_path):
 
 @pytest.mark.slow
 def test_a_sphere_and_a_circle_stay_two_factors(rng):
-    sphere = rng.normal(size=(600, 3))
-    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
     circle = ring(rng.uniform(0, 2 * np.pi, size=600))
-    X = np.hstack([2 * sphere, circle])
+    X = np.hstack([2 * sphere(rng, 600), circle])
     X += NOISE * rng.normal(size=X.shape)
     fit = ManifoldFactorizer(sense="sum", random_state=0).fit(X)
     assert [each.topology for each in fit.factors_] == ["other", "circle"]

@@ -112,16 +112,6 @@ def test_a_used_up_budget_is_said(monkeypatch):
     assert 2 <= len(spectrum.eigenvalues) < 40
 
 
-def test_functions_that_the_walk_cannot_see_are_left_out(monkeypatch):
-    walk = affinity(neighbor_graph(sampled("torus", 400), 30))
-    whole = laplacian_spectrum(walk, 60, rng=random())
-    monkeypatch.setattr(laplacian, "SMALLEST_RESOLVED", 0.5)
-    few = laplacian_spectrum(walk, 60, rng=random())
-    seen = int((np.exp(-walk.step * whole.eigenvalues) > 0.5).sum())
-    assert len(few.eigenvalues) == seen < 60
-    np.testing.assert_array_equal(few.functions, whole.functions[:, :seen])
-
-
 @pytest.mark.slow
 def test_functions_come_in_the_order_of_the_given_samples(monkeypatch):
     X = sampled("rectangle", 3000)

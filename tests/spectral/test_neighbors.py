@@ -13,7 +13,6 @@ from manifactor.spectral.neighbors import (
     choose_search,
     make_search,
     neighbor_graph,
-    shortest_between,
 )
 from manifactor.spectral.searches import nearest_point
 
@@ -108,13 +107,6 @@ def test_new_distances_to_copies_count_as_distances_to_the_sample(points):
     found = graph.distances_to(row)
     assert found.shape == (1, 300)
     assert (found.indices.tolist(), found.data.tolist()) == ([graph.inverse[2]], [0.3])
-
-
-def test_the_shortest_distance_between_groups_is_kept():
-    distances = sp.csr_array([[0.0, 3.0, 2.0], [3.0, 0.0, 5.0], [2.0, 5.0, 0.0]])
-    group = np.array([0, 1, 1])
-    expected = [[0, 2], [2, 5]]
-    np.testing.assert_array_equal(shortest_between(distances, group, group).toarray(), expected)
 
 
 def test_a_search_that_returns_another_shape_is_refused(points):

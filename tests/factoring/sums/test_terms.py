@@ -4,7 +4,7 @@ import pytest
 from manifactor.factoring.sums.terms import Fitter, Reading, agreement, axes_error, find_sum, fitted
 from manifactor.scores import score
 
-from ..places import ring
+from ..places import ring, sphere
 
 
 def find(X, max_factors=6):
@@ -61,13 +61,11 @@ def test_functions_of_an_interval_are_its_own_cosines_and_halves_of_a_strip_agre
 
 @pytest.mark.slow
 def test_a_surface_and_a_weak_circle_add_up(rng):
-    sphere = rng.normal(size=(1200, 3))
-    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
-    circle = ring(rng.uniform(0, 2 * np.pi, size=1200))
-    X = np.hstack([10 * sphere, circle])
+    surface, circle = sphere(rng, 1200), ring(rng.uniform(0, 2 * np.pi, size=1200))
+    X = np.hstack([10 * surface, circle])
     found = find(X)
     assert [term.sheet.dimension for term in found.summands] == [2, 1]
-    assert solved(found, X, [sphere, circle])
+    assert solved(found, X, [surface, circle])
 
 
 def test_equal_gaussians_have_no_axes(rng):
