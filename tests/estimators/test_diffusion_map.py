@@ -31,28 +31,16 @@ def plain(few):
 
 @pytest.mark.slow
 @given(seed=st.integers(0, 1000), scale=st.sampled_from([1e-6, 0.3, 1e6]), shift=st.floats(-10, 10))
-@settings(max_examples=5)
-def test_rigid_motion_and_scaling_change_nothing_but_the_unit(few, plain, seed, scale, shift):
+@settings(max_examples=6)
+def test_rigid_motion_scaling_and_order_change_nothing_but_the_unit(few, plain, seed, scale, shift):
     turned = np.c_[few, np.zeros(len(few))] @ special_ortho_group.rvs(3, random_state=seed).T
-    moved = lowest(scale * (turned + shift))
+    order = np.random.default_rng(seed).permutation(len(few))
+    moved = lowest(scale * (turned + shift)[order])
     np.testing.assert_allclose(
         moved.eigenvalues * scale**2, plain.eigenvalues, rtol=1e-5, atol=1e-9
     )
-    correlation = np.abs(np.sum(plain.weights[:, None] * plain.functions * moved.functions, axis=0))
-    np.testing.assert_allclose(correlation, 1, atol=1e-6)
-
-
-@pytest.mark.slow
-@given(seed=st.integers(0, 1000))
-@settings(max_examples=4)
-def test_the_order_of_the_samples_does_not_matter(few, plain, seed):
-    order = np.random.default_rng(seed).permutation(len(few))
-    shuffled = lowest(few[order])
-    np.testing.assert_allclose(shuffled.eigenvalues, plain.eigenvalues, rtol=1e-6, atol=1e-9)
-    correlation = np.abs(
-        np.sum(plain.weights[order, None] * plain.functions[order] * shuffled.functions, axis=0)
-    )
-    assert correlation[:5].min() > 0.999
+    products = plain.weights[order, None] * plain.functions[order] * moved.functions
+    np.testing.assert_allclose(np.abs(products.sum(axis=0)), 1, atol=1e-6)
 
 
 @pytest.mark.parametrize("neighbors", [KNeighborsTransformer(n_neighbors=30), "precomputed"])

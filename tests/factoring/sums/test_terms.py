@@ -31,7 +31,7 @@ def test_gaussians_of_different_widths_are_told_apart(rng, sd):
 
 
 def test_a_factor_thirty_times_weaker_is_found(rng):
-    angle, t = rng.uniform(0, 2 * np.pi, size=1500), rng.uniform(size=1500)
+    angle, t = rng.uniform(0, 2 * np.pi, size=800), rng.uniform(size=800)
     X = np.column_stack([10 * ring(angle), t])
     found = find(X)
     assert [term.sheet.topology for term in found.summands] == ["circle", "interval"]
