@@ -60,17 +60,19 @@ def test_exact_functions_of_a_box_fall_into_its_sides(sides, n_factors):
 
 
 @pytest.mark.parametrize(
-    ("sides", "exclude_first", "reason"),
+    ("sides", "changes", "reason"),
     [
-        ([1.3, 1.0], True, "triplets have excluded functions"),
-        ([1.0], False, "`eigenvalue_tolerance`"),
+        ([1.3, 1.0], {"exclude": "first side"}, "triplets have excluded functions"),
+        ([1.0], {"eigenvalue_tolerance": 50.0}, "is the product of lower ones"),
+        ([1.0], {}, "`eigenvalue_tolerance`"),
     ],
 )
-def test_no_triplet_is_said_in_words_and_gives_one_factor(sides, exclude_first, reason):
-    spectrum, waves = box_spectrum(sides, 30 if exclude_first else 4, n_samples=1000)
-    exclude = sorted(pure(waves, 0)) if exclude_first else ()
+def test_no_triplet_is_said_in_words_and_gives_one_factor(sides, changes, reason):
+    spectrum, waves = box_spectrum(sides, 30 if len(sides) > 1 else 4, n_samples=1000)
+    if "exclude" in changes:
+        changes = {"exclude": sorted(pure(waves, 0))}
     with pytest.warns(NoProductStructureWarning, match=reason):
-        found = factor(spectrum, 2, exclude=exclude)
+        found = factor(spectrum, 2, **changes)
     assert found.evidence.verdict == "none"
     assert [test.name for test in found.evidence.tests] == ["triplets"]
     assert len(found.factors) == 1

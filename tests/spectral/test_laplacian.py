@@ -78,6 +78,14 @@ def test_poor_residuals_give_a_warning():
         _warn_of_residuals(np.array([1e-9, 1e-2, 1e-8]), np.full(3, 1e-7), "arpack")
 
 
+def test_functions_stay_orthogonal_when_bridges_weigh_next_to_nothing(rng):
+    t = rng.uniform(size=300)
+    X = np.r_[np.c_[t, 0 * t], np.c_[t, 0 * t + 9]]
+    with pytest.warns(UserWarning, match="components"):
+        s = DiffusionMap(6, n_neighbors=20, bandwidth=1e-5, random_state=0).fit(X).spectrum_
+    assert_orthonormal(s)
+
+
 @pytest.mark.slow
 def test_the_full_kernel_with_a_wide_bandwidth_is_resolved_as_far_as_it_goes():
     X = sampled("rectangle", 1600)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from manifactor import datasets
 from manifactor.factoring.sums.terms import Fitter, Reading, agreement, axes_error, find_sum, fitted
 from manifactor.scores import score
 
@@ -57,6 +58,13 @@ def test_functions_of_an_interval_are_its_own_cosines_and_halves_of_a_strip_agre
     np.testing.assert_allclose((short.functions**2).mean(axis=0), 1)
     assert agreement(found, X, find, rng=rng) > 0.95
     assert agreement(found, X, lambda half: find(half[:, ::-1]), rng=rng) < 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["disk", "moebius"])
+def test_an_irreducible_shape_is_one_term(shape):
+    X, _ = datasets.sample(shape, 1000, random_state=0)
+    assert len(find(X).summands) == 1
 
 
 @pytest.mark.slow
