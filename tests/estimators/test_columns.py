@@ -5,13 +5,7 @@ import pandas
 import pytest
 
 from manifactor import ColumnWarning, ManifoldFactorizer, NoProductStructureWarning, datasets
-from manifactor.estimators.columns import (
-    in_words,
-    numbering_columns,
-    remedy,
-    suspicious_columns,
-    warn_of_no_measurements,
-)
+from manifactor.estimators.columns import in_words, numbering_columns, remedy, suspicious_columns
 
 
 def numbering(X):
@@ -135,12 +129,6 @@ def test_a_fit_that_finds_no_product_warns_of_columns_and_the_evidence_says_so(r
     # Nothing else is advised: every test rests on that column.
     assert fit.evidence_.advice.startswith("Leave out column 'id', unless it is measured")
     assert fit.evidence_.advice.endswith("Then fit again.")
-
-
-def test_labels_are_named_before_anything_is_fitted(rng):
-    X = np.c_[rng.uniform(size=(60, 2)), rng.integers(0, 2, 60)]
-    with pytest.warns(ColumnWarning, match="Column 2 holds a few whole numbers"):
-        assert warn_of_no_measurements(X) == {"label": (2,)}
 
 
 def test_an_index_is_named_also_where_it_is_a_factor_of_a_product(rng):

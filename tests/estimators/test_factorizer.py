@@ -155,15 +155,6 @@ def test_sparse_graphs_whose_halves_fall_apart_are_fitted(rng, n_neighbors):
 
 
 @pytest.mark.slow
-def test_noise_is_that_of_the_columns_before_preparation(rng):
-    X, _ = datasets.sample("rectangle", 800, ambient_dimension=20, random_state=0)
-    X = X + 0.02 * rng.normal(size=X.shape)
-    fit = ManifoldFactorizer(random_state=0).fit(X, noise=np.full(20, 0.02))
-    assert fit.preparation_ is not None
-    assert 0.9 < fit.evidence_.reliability < 1
-
-
-@pytest.mark.slow
 def test_a_sum_does_not_warn_of_a_graph_that_it_does_not_need(rng):
     halves = rng.uniform(size=600) + np.repeat([0, 3], 300)
     X = np.c_[halves, 1.5 * rng.uniform(size=600)]
