@@ -7,13 +7,7 @@ import pytest
 
 from manifactor._support import __version__
 from manifactor._support.workers import WorkersLost
-from manifactor.cluster import (
-    _address,
-    _configuration,
-    check_versions,
-    check_workers,
-    cluster_workers,
-)
+from manifactor.cluster import _address, check_versions, check_workers, cluster_workers
 
 
 def connect(where):
@@ -62,11 +56,6 @@ def test_a_missing_dask_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ValueError, match=r"pip install 'manifactor\[cluster\]'"):
         connect("local")
-
-
-def test_a_worker_is_told_its_share_of_the_cores():
-    environment = _configuration(3)["distributed.nanny.pre-spawn-environ"]
-    assert environment["LOKY_MAX_CPU_COUNT"] == environment["OMP_NUM_THREADS"] == "3"
 
 
 HERE = {"python": "3.11.7.final.0", "numpy": "2.4.1", "scipy": "1.17.0"}

@@ -61,6 +61,8 @@ PARAMETERS = [
     ({"similarity_threshold": 1.5}, r"`similarity_threshold` must be a number in \[0, 1\]"),
     ({"eigenvalue_tolerance": 0}, "`eigenvalue_tolerance` must be a number above 0; got 0"),
     ({"exclude": 3}, "`exclude` must be a sequence of indices of functions; got 3"),
+    ({"n_factors": "many"}, "`n_factors` .* got 'many'"),
+    ({"sense": "touch"}, "`sense` must be one of"),
     ({"method": "triplets", "exclude": [99]}, r"`exclude` .* in \[1, 2\]; got 99"),
 ]
 
@@ -77,13 +79,12 @@ def never(stage, fraction):
 
 REFUSED = [
     ({"exclude": [1]}, "`exclude` is for `method='triplets'`"),
-    ({"eigenvalue_tolerance": 0.5}, "`eigenvalue_tolerance` is for"),
     ({"similarity_threshold": 0.7}, "`similarity_threshold` is for"),
     ({"method": "triplets", "exclude": [0]}, "`exclude` must be a whole number"),
-    ({"method": "triplets", "exclude": ["a"]}, "`exclude` must be a whole number"),
     ({"method": "triplets", "exclude": [12], "n_functions": 10}, r"`exclude` .* \[1, 9\]; got 12"),
     ({"method": "sum", "n_functions": 50}, "`n_functions` must be 'auto' with `method='sum'`"),
     ({"method": "deflation", "exclude": [1]}, "`exclude` is for"),
+    ({"method": "triplets", "sense": "sum"}, "`sense` is for `method='gradients'`"),
     ({"verbose": -1}, "`verbose` must be True, False or a whole"),
     ({"verbose": "loud"}, "`verbose` must be True, False or a whole"),
 ]
@@ -165,6 +166,7 @@ def test_distances_must_be_square_and_not_negative_and_decide_their_own_number()
     for parameters, graph, message in [
         (precomputed, GRAPH[:10], "must be square"),
         (precomputed, -GRAPH, "must not be negative"),
+        (precomputed, GRAPH > 0, "must hold distances; got ones only"),
         (precomputed, GRAPH * 1e-160, "`X` must differ by more than 1e-150"),
         ({**precomputed, "n_neighbors": 5}, GRAPH, "distances decide the number of neighbours"),
     ]:

@@ -5,13 +5,7 @@ import pandas
 import pytest
 
 from manifactor import ColumnWarning, ManifoldFactorizer, NoProductStructureWarning, datasets
-from manifactor.estimators.columns import (
-    in_words,
-    numbering_columns,
-    remedy,
-    suspicious_columns,
-    warn_of_no_measurements,
-)
+from manifactor.estimators.columns import in_words, numbering_columns, remedy, suspicious_columns
 
 
 def numbering(X):
@@ -26,6 +20,7 @@ def numbering(X):
         ([1, 1, 1000], (2,)),
         ([1, 1, 0.001, 1], (2,)),
         ([1, 5, 20, 90], ()),
+        ([1, 1, 1000, 1000], (0, 1, 2, 3)),
     ],
 )
 def test_a_column_whose_scale_differs_a_hundredfold_is_named(rng, spread, apart):
@@ -77,29 +72,18 @@ def test_no_column_of_the_shapes_is_suspicious():
 
 def test_the_words_name_columns_and_what_to_do():
     found = {"scale": (1,), "label": (0, 2, 3, 4, 5, 6)}
-    assert in_words(found) == (
-        "Column 1 differs in scale from other columns a hundredfold or more; columns "
-        "0, 2, 3, 4 and 2 more hold a few whole numbers, as labels do."
-    )
-    assert remedy(found) == (
-        "Leave out columns 0, 2, 3, 4 and 2 more, unless they are measured: "
-        "`np.delete(X, [0, 2, 3, 4, ...], axis=1)` in Python, `--drop 0,2,3,4,...` on "
-        "the command line. Bring the other columns to one scale: "
-        "`StandardScaler().fit_transform(X)` in Python, `--standardise` on the command "
-        "line. Then fit again."
-    )
+    assert "columns 0, 2, 3, 4 and 2 more hold a few whole numbers" in in_words(found)
+    advice = remedy(found)
+    assert "`np.delete(X, [0, 2, 3, 4, ...], axis=1)`" in advice
+    assert "`--drop 0,2,3,4,...`" in advice
+    assert "Bring the other columns to one scale: `StandardScaler()" in advice
     named = {"index": (0,), "constant": (1,)}
     assert in_words(named, ["row id", "b"]).startswith("Column 'row id' orders or numbers")
     advice = remedy(named, ["row id", "b"])
     assert "`X.drop(columns=['row id'])`" in advice
     assert "`--drop 'row id'`" in advice
     assert remedy({"constant": (1,)}) == ""
-
-
-def test_all_columns_may_differ_in_scale_from_others():
-    X = np.random.default_rng(0).uniform(size=(500, 4)) * [1, 1, 1e3, 1e3]
-    assert suspicious_columns(X)["scale"] == (0, 1, 2, 3)
-    assert remedy(suspicious_columns(X)).startswith("Bring all columns to one scale: `")
+    assert remedy({"scale": (0, 1)}).startswith("Bring all columns to one scale: `")
 
 
 @pytest.mark.parametrize("unit", [1, 3, 0.01])
@@ -143,16 +127,8 @@ def test_a_fit_that_finds_no_product_warns_of_columns_and_the_evidence_says_so(r
     assert fit.verdict_ != "product"
     assert "Column 'id' orders or numbers the rows" in str(fit.evidence_)
     # Nothing else is advised: every test rests on that column.
-    assert fit.evidence_.advice == (
-        "Leave out column 'id', unless it is measured: `X.drop(columns=['id'])` in "
-        "Python, `--drop id` on the command line. Then fit again."
-    )
-
-
-def test_labels_are_named_before_anything_is_fitted(rng):
-    X = np.c_[rng.uniform(size=(60, 2)), rng.integers(0, 2, 60)]
-    with pytest.warns(ColumnWarning, match="Column 2 holds a few whole numbers"):
-        assert warn_of_no_measurements(X) == {"label": (2,)}
+    assert fit.evidence_.advice.startswith("Leave out column 'id', unless it is measured")
+    assert fit.evidence_.advice.endswith("Then fit again.")
 
 
 def test_an_index_is_named_also_where_it_is_a_factor_of_a_product(rng):
@@ -190,22 +166,15 @@ def test_columns_that_vary_late_in_the_table_are_worth_a_fit(rng):
     assert numbering(np.c_[rng.permutation(1200), late]) == [0]
 
 
-@pytest.fixture(scope="module")
-def noisy_disk():
-    """A disk with noise of deviation 0.1 in many columns."""
-    rng = np.random.default_rng(0)
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::manifactor.SampleWarning")
+def test_known_noise_is_a_share_of_the_samples_after_preparation(rng):
     angle, radius = rng.uniform(0, 2 * np.pi, 300), np.sqrt(rng.uniform(size=300))
     X = 0.1 * rng.normal(size=(300, 40))
     X[:, :2] += radius[:, None] * np.c_[np.cos(angle), np.sin(angle)]
-    return X
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::manifactor.SampleWarning")
-def test_known_noise_is_a_share_of_the_samples_after_preparation(noisy_disk):
     fit = ManifoldFactorizer(random_state=0)
     with pytest.warns(NoProductStructureWarning):
-        fit.fit(noisy_disk, noise=np.full(40, 0.1))
+        fit.fit(X, noise=np.full(40, 0.1))
     n_kept = fit.preparation_.components.shape[1]
     # A disk of radius 1 has the variance 1/2.
     expected = n_kept * 0.01 / (0.5 + n_kept * 0.01)

@@ -9,7 +9,7 @@ import pytest
 # Digests of fits that differ in n_jobs only, and of one of images.
 FITS = """
 import warnings
-from manifactor import ManifoldFactorizer, datasets
+from manifactor import DiffusionMap, ManifoldFactorizer, datasets
 from manifactor._support.stages import fingerprint
 
 def digest(X, n_jobs):
@@ -24,7 +24,9 @@ warnings.simplefilter("ignore")
 torus = datasets.sample("torus", 250, random_state=0)[0]
 how = {"size": 36, "pixel_size": 6.0, "blur": 8.0, "random_state": 0}
 images = datasets.simulate_particles(150, **how).images.reshape(150, -1)
-print(*(digest(torus, n_jobs) for n_jobs in (1, -1)), digest(images, -1))
+# Enough samples for threads of our own
+many = DiffusionMap(20, random_state=0).fit(datasets.sample("torus", 2200, random_state=0)[0])
+print(fingerprint(many.spectrum_.functions), *(digest(torus, n_jobs) for n_jobs in (1, -1)), digest(images, -1))
 """
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
 
@@ -41,7 +43,7 @@ def test_fits_are_the_same_in_every_process_on_any_number_of_threads():
     first, other = [process.communicate()[0].split() for process in processes]
     assert [process.returncode for process in processes] == [0, 0]
     assert first == other
-    *torus, images = first
+    many, *torus, images = first
     assert len(torus) == 2
     assert len({*torus}) == 1
-    assert images not in torus
+    assert len({many, torus[0], images}) == 3

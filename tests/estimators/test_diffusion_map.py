@@ -20,8 +20,8 @@ def test_the_callback_hears_every_stage_begin_and_end(few):
     assert heard == [(stage, done) for stage in stages for done in (0.0, 1.0)]
 
 
-def lowest(X, **settings):
-    return DiffusionMap(12, random_state=0, **settings).fit(X).spectrum_
+def lowest(X):
+    return DiffusionMap(12, random_state=0).fit(X).spectrum_
 
 
 @pytest.fixture(scope="module")
@@ -31,46 +31,23 @@ def plain(few):
 
 @pytest.mark.slow
 @given(seed=st.integers(0, 1000), scale=st.sampled_from([1e-6, 0.3, 1e6]), shift=st.floats(-10, 10))
-@settings(max_examples=5)
-def test_rigid_motion_and_scaling_change_nothing_but_the_unit(few, plain, seed, scale, shift):
+@settings(max_examples=6)
+def test_rigid_motion_scaling_and_order_change_nothing_but_the_unit(few, plain, seed, scale, shift):
     turned = np.c_[few, np.zeros(len(few))] @ special_ortho_group.rvs(3, random_state=seed).T
-    moved = lowest(scale * (turned + shift))
+    order = np.random.default_rng(seed).permutation(len(few))
+    moved = lowest(scale * (turned + shift)[order])
     np.testing.assert_allclose(
         moved.eigenvalues * scale**2, plain.eigenvalues, rtol=1e-5, atol=1e-9
     )
-    correlation = np.abs(np.sum(plain.weights[:, None] * plain.functions * moved.functions, axis=0))
-    np.testing.assert_allclose(correlation, 1, atol=1e-6)
+    products = plain.weights[order, None] * plain.functions[order] * moved.functions
+    np.testing.assert_allclose(np.abs(products.sum(axis=0)), 1, atol=1e-6)
 
 
-@pytest.mark.slow
-@given(seed=st.integers(0, 1000))
-@settings(max_examples=4)
-def test_the_order_of_the_samples_does_not_matter(few, plain, seed):
-    order = np.random.default_rng(seed).permutation(len(few))
-    shuffled = lowest(few[order])
-    np.testing.assert_allclose(shuffled.eigenvalues, plain.eigenvalues, rtol=1e-6, atol=1e-9)
-    correlation = np.abs(
-        np.sum(plain.weights[order, None] * plain.functions[order] * shuffled.functions, axis=0)
-    )
-    assert correlation[:5].min() > 0.999
-
-
-def test_copies_of_samples_share_their_place(few):
-    fit = DiffusionMap(10, random_state=0).fit(np.r_[few, few[:100]])
-    np.testing.assert_array_equal(fit.spectrum_.functions[:100], fit.spectrum_.functions[-100:])
-    assert fit.spectrum_.weights.sum() == pytest.approx(1)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("neighbors", [KNeighborsTransformer(n_neighbors=30), "precomputed"])
-def test_any_neighbour_search_gives_the_same_spectrum(few, neighbors):
+def test_samples_of_any_neighbour_search_are_placed_where_the_fit_has_them(few, neighbors):
     known = neighbors == "precomputed"
     given_ = kneighbors_graph(few, 30, mode="distance") if known else few
     fit = DiffusionMap(10, neighbors=neighbors, random_state=0).fit(given_)
-    plain = lowest(few, n_neighbors=30)
-    np.testing.assert_allclose(
-        fit.spectrum_.eigenvalues, plain.eigenvalues[:10], rtol=1e-6, atol=1e-9
-    )
     again = kneighbors_graph(few, 31, mode="distance", include_self=True) if known else few
     np.testing.assert_allclose(fit.transform(again), fit.spectrum_.functions[:, 1:], atol=1e-6)
 
@@ -100,12 +77,6 @@ def test_changing_the_samples_after_the_fit_changes_nothing(rng):
     points = X[:5].copy()
     X[:] = 0
     np.testing.assert_array_equal(fit.transform(points), before)
-
-
-@pytest.mark.slow
-def test_a_constant_column_changes_nothing(few, plain):
-    beside = lowest(np.c_[few, np.full(len(few), 7.0)])
-    np.testing.assert_allclose(beside.eigenvalues, plain.eigenvalues, atol=1e-6)
 
 
 def test_more_functions_than_distinct_samples_are_refused(rng):

@@ -43,12 +43,17 @@ def same(eager, lazy):
 
 
 def test_places_of_a_dask_array_are_lazy_and_those_of_its_samples(fit, new):
-    lazy = fit.locate(da.from_array(new, chunks=(777, 2)))
-    for placed, eager in zip(lazy, fit.locate(new), strict=True):
+    lazy_samples = da.from_array(new, chunks=(777, 2))
+    for placed, eager in zip(fit.locate(lazy_samples), fit.locate(new), strict=True):
         assert placed.coordinate.chunks == ((777, 777, 446),)
         assert placed.embedding.shape == (2000, 2)
         assert placed.confidence.dtype == np.float64
         assert same(eager, placed)
+    for method in (fit.transform, fit.coordinates):
+        expected = method(new)
+        assert method(lazy_samples).shape == expected.shape
+        assert method(lazy_samples.astype(np.float32)).dtype == np.float32
+        np.testing.assert_allclose(method(lazy_samples).compute(), expected, atol=1e-9)
 
 
 def test_the_fit_is_in_the_graph_once(fit):
@@ -61,27 +66,15 @@ def test_the_fit_is_in_the_graph_once(fit):
     assert size(4) < 1.1 * own
 
 
-def test_transform_and_coordinates_of_a_dask_array_are_lazy(fit, new):
-    lazy = da.from_array(new, chunks=(1500, 4))
-    for method in (fit.transform, fit.coordinates):
-        expected = method(new)
-        assert method(lazy).shape == expected.shape
-        assert method(lazy.astype(np.float32)).dtype == np.float32
-        np.testing.assert_allclose(method(lazy).compute(), expected, atol=1e-9)
-
-
 def test_a_wrong_value_is_named_by_its_row_in_the_array(fit, new):
     wrong = new.copy()
     wrong[1810, 1] = np.nan
     with pytest.raises(ValueError, match="the first in row 1810, column 1"):
         fit.locate(wrong)
-    first = fit.locate(da.from_array(wrong, chunks=(777, 4)))[0]
-    with pytest.raises(ValueError, match="the first in row 1810, column 1"):
-        first.coordinate.compute(scheduler="sync")
-    for method in (fit.transform, fit.coordinates):
+    for method in (fit.locate, fit.transform, fit.coordinates):
         lazy = method(da.from_array(wrong, chunks=(777, 4)))
         with pytest.raises(ValueError, match="the first in row 1810, column 1"):
-            lazy.compute(scheduler="sync")
+            dask.compute(lazy, scheduler="sync")
 
 
 def test_a_sample_whose_square_overflows_is_refused_wherever_it_is_placed(fit, new):
@@ -185,13 +178,6 @@ def test_data_frames_are_located_by_the_names_of_their_columns(rectangle):
 # Single precision in, single precision out; the numbers are those of double.
 
 
-def test_results_have_the_precision_of_the_samples(fit, few):
-    for X, dtype in ((few, np.float32), (few.astype(np.float64), np.float64)):
-        arrays = [part for placed in fit.locate(X) for part in placed]
-        arrays += [fit.transform(X), fit.coordinates(X)]
-        assert {array.dtype for array in arrays} == {np.dtype(dtype)}
-
-
 def test_results_without_samples_have_the_precision_of_the_fit(fit, few, tmp_path):
     single = ManifoldFactorizer(2, random_state=0).fit(few)
     # Functions of the fit keep their digits, and so do files.
@@ -208,13 +194,15 @@ def test_results_without_samples_have_the_precision_of_the_fit(fit, few, tmp_pat
     assert single.fit(few.astype(np.float64)).coordinates().dtype == np.float64
 
 
-def test_numbers_are_rounded_only_at_the_end(fit, few):
+def test_numbers_are_rounded_to_the_precision_of_the_samples_only_at_the_end(fit, few):
     double = few.astype(np.float64)
-    single = fit.transform(double).astype(np.float32)
-    np.testing.assert_array_equal(fit.transform(few), single)
-    for placed, expected in zip(fit.locate(few), fit.locate(double), strict=True):
-        rounded = expected.embedding.astype(np.float32)
-        np.testing.assert_array_equal(placed.embedding, rounded)
+    found, expected = (
+        [fit.transform(X), fit.coordinates(X), *(placed.embedding for placed in fit.locate(X))]
+        for X in (few, double)
+    )
+    for one, other in zip(found, expected, strict=True):
+        assert (one.dtype, other.dtype) == (np.float32, np.float64)
+        np.testing.assert_array_equal(one, other.astype(np.float32))
     # The function for many calls, by which files are written, does not round.
     for placed, expected in zip(fit.locator(len(few))(few), fit.locate(double), strict=True):
         np.testing.assert_array_equal(placed.coordinate, expected.coordinate)

@@ -3,11 +3,21 @@
 import numpy as np
 
 from manifactor.factoring.factor import Factor
+from manifactor.factoring.judging.criteria import CRITERIA
+
+# What makes a test of a value, by name.
+JUDGE = {name: criterion.judge for name, criterion in CRITERIA.items()}
 
 
 def ring(angle):
     """A circle with samples at angles, (n,)."""
     return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+def sphere(rng, n, dimension=2):
+    """Even samples of a unit sphere."""
+    points = rng.normal(size=(n, dimension + 1))
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
 
 
 def pure(waves, side):

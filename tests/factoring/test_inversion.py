@@ -3,6 +3,8 @@ import pytest
 
 from manifactor.factoring.inversion import PlaceSpace, choose_window, values_at
 
+from .places import sphere
+
 
 def line(n):
     """Even places on an interval."""
@@ -56,8 +58,7 @@ def test_slopes_are_not_extrapolated_where_there_are_no_samples():
 
 
 def test_places_on_a_surface_may_have_more_columns_than_dimensions(rng):
-    points = rng.normal(size=(2000, 3))
-    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    points = sphere(rng, 2000)
     space = PlaceSpace(("other",), (3,), points)
     found = values_at(space, points, points[:50], 24)
     assert np.abs(found - points[:50]).max() < 0.02

@@ -27,9 +27,7 @@ from manifactor.factoring.sums.summands import Sum, Summand
 from manifactor.scores import score
 from manifactor.spectral.pipeline import diffuse
 
-from .places import interval
-
-JUDGE = {name: criterion.judge for name, criterion in CRITERIA.items()}
+from .places import JUDGE, interval, sphere
 
 
 def failed(evidence):
@@ -40,9 +38,7 @@ def failed(evidence):
 
 
 def spheroid(n_samples, axis):
-    sphere = np.random.default_rng(0).normal(size=(n_samples, 3))
-    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
-    return sphere * [1, 1, axis]
+    return sphere(np.random.default_rng(0), n_samples) * [1, 1, axis]
 
 
 @pytest.fixture
@@ -255,7 +251,6 @@ def test_leakage_inside_a_term_is_that_of_its_factors():
 
 def test_prose_says_which_factors_are_one_term():
     text = str(weigh_terms(of_sum(), {0: evidence(JUDGE["leakage"](0.12))}))
-    assert "each term moves the samples by a function of its own" in text
     assert "Factors 1 and 2 together are term 1 of the sum, which is a product" in text
     assert "predicts at most 12% of another" in text
     text = str(weigh_terms(of_sum(), {1: evidence(JUDGE["filling"](0.05))}))

@@ -102,7 +102,7 @@ def test_a_graph_of_distances_has_no_samples_to_place_by(circle):
 def test_samples_near_outliers_are_placed_as_the_extension_places_them(rng, monkeypatch):
     X, _ = datasets.sample("torus", 800, random_state=0)
     stray = np.vstack([X, 3 * rng.normal(size=(6, 4))])
-    fit = ManifoldFactorizer(random_state=0).fit(stray)
+    fit = ManifoldFactorizer(sense="geometry", random_state=0).fit(stray)
     assert fit.outliers_.sum() >= 4
     new = np.vstack([X + 0.1, stray[-6:] + 0.01, 3 * rng.normal(size=(100, 4))])
     quick = fit.locate(new)

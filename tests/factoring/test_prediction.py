@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors
 
-from manifactor.factoring import prediction
 from manifactor.factoring.prediction import (
     has_edge,
     leaves_noise,
@@ -43,13 +42,6 @@ def test_independent_arrays_predict_nothing_of_each_other(rng):
     assert predictability(one, other)[0] == pytest.approx(0, abs=0.02)
     t = rng.uniform(size=(3000, 1))
     assert predictability(t, np.sin(5 * t))[0] > 0.999
-
-
-def test_more_neighbours_blur_what_is_predicted(rng, monkeypatch):
-    t = rng.uniform(size=(1000, 1))
-    assert predictability(t, np.sin(20 * t))[0] > 0.98
-    monkeypatch.setattr(prediction, "N_NEIGHBORS", 300)
-    assert predictability(t, np.sin(20 * t))[0] < 0.5
 
 
 def test_many_samples_are_thinned_at_random_and_few_are_not():

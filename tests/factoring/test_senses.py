@@ -9,11 +9,8 @@ from manifactor._support.errors import NothingFoundError, warn_caller
 from manifactor.factoring import factorize as senses
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.factorize import SENSE_SEARCHES, find_in_all_senses, is_sound
-from manifactor.factoring.judging.criteria import CRITERIA, SENSES
 
-from .places import interval
-
-JUDGE = {name: criterion.judge for name, criterion in CRITERIA.items()}
+from .places import JUDGE, interval
 
 
 def two_factors(*tests):
@@ -21,10 +18,6 @@ def two_factors(*tests):
     factors = tuple(interval(t) for t in np.random.default_rng(0).uniform(size=(2, 9)))
     leakage = np.array([[np.nan, 0.1], [0.1, np.nan]])
     return Factorization(factors, Evidence(tests, leakage), None)
-
-
-def test_every_sense_has_a_search_of_its_own():
-    assert list(SENSE_SEARCHES) == list(SENSES)
 
 
 @pytest.mark.parametrize(

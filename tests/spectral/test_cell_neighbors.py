@@ -115,18 +115,16 @@ def test_samples_may_all_be_equal(value, searches):
     assert sum(queries for _, queries in searches) == 0
 
 
-LATTICE = np.stack(np.meshgrid(*[np.arange(9)] * 3), axis=-1).reshape(-1, 3)
-
-
-@pytest.mark.parametrize(("n", "columns", "k"), [(2, 3, 1), (40, 3, 39), (3000, 1, 10)])
-def test_neighbours_are_exact_for_any_number_of_samples_and_columns(rng, n, columns, k):
+@pytest.mark.parametrize(
+    ("n", "columns", "k"), [(2, 3, 1), (40, 3, 39), (3000, 1, 10), (400, 3, 399), (1500, 40, 10)]
+)
+def test_neighbours_are_exact_for_any_number_of_samples_and_columns(rng, n, columns, k, small):
     assert_nearest(single(rng.normal(size=(n, columns))), k)
 
 
-@pytest.mark.parametrize(("n", "columns", "k"), [(400, 3, 399), (1500, 40, 10), (0, 3, 20)])
-def test_neighbours_are_exact_in_small_cells(rng, n, columns, k, small):
-    # A lattice is full of ties.
-    assert_nearest(single(rng.normal(size=(n, columns)) if n else LATTICE), k)
+def test_neighbours_on_a_lattice_full_of_ties_are_exact(small):
+    lattice = np.stack(np.meshgrid(*[np.arange(9)] * 3), axis=-1)
+    assert_nearest(single(lattice.reshape(-1, 3)), 20)
 
 
 def test_samples_of_double_precision_are_centred_before_they_are_rounded(rng):

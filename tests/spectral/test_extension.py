@@ -105,21 +105,24 @@ def test_the_nearest_samples_are_those_of_a_tree(rng, n_new):
     np.testing.assert_allclose(squared, distance[:, 0] ** 2)
 
 
-def test_lists_do_not_change_a_bit_even_where_they_do_not_reach(rng):
-    # Of uneven density: some new samples lie beyond what the lists know.
-    known = rng.normal(size=(2000, 2)) ** 3
-    new = rng.normal(size=(400, 2)) ** 3
-    few, many = (NearestSamples(known, 30, dimension=2.0, n_new=n) for n in (1, 10**6))
+def uneven(rng):
+    """Known and new samples, some of which lie beyond what lists know."""
+    return rng.normal(size=(2000, 2)) ** 3, rng.normal(size=(400, 2)) ** 3
+
+
+def halfway(rng):
+    """A lattice, and new samples at equal distances from four of it."""
+    known = np.stack(np.meshgrid(np.arange(40.0), np.arange(40.0)), -1).reshape(-1, 2)
+    return known, known[rng.choice(1600, 100)] + 0.5
+
+
+@pytest.mark.parametrize("samples", [uneven, halfway])
+def test_lists_do_not_change_a_bit(rng, samples):
+    known, new = samples(rng)
+    few, many = (NearestSamples(known, 10, dimension=2.0, n_new=n) for n in (1, 10**6))
     by_tree, by_lists = few.around(new), many.around(new)
     assert neighbours(by_tree) == neighbours(by_lists)
     np.testing.assert_array_equal(by_tree.squared.ravel(), by_lists.squared[by_lists.inside])
-
-
-def test_of_samples_at_equal_distances_the_same_are_taken(rng):
-    known = np.stack(np.meshgrid(np.arange(40.0), np.arange(40.0)), -1).reshape(-1, 2)
-    new = known[rng.choice(1600, 100)] + 0.5
-    few, many = (NearestSamples(known, 10, dimension=2.0, n_new=n) for n in (1, 10**6))
-    assert neighbours(few.around(new)) == neighbours(many.around(new))
 
 
 @pytest.mark.parametrize("n_new", [1, 10**6])

@@ -59,12 +59,8 @@ def test_a_fit_beyond_the_device_is_refused_with_what_would_fit():
         require_device_memory(needed, 10**7, 0.2 * needed.device_memory)
 
 
-@pytest.fixture
-def gpu(monkeypatch):
-    """A GPU of 8 GB that can only be asked for its memory.
-
-    Torch holds 6 GB, of which tensors use 1.
-    """
+def test_a_factorizer_refuses_what_exceeds_its_gpu(monkeypatch):
+    # A GPU of 8 GB: torch holds 6, of which tensors use 1.
     cuda = SimpleNamespace(
         mem_get_info=lambda device: (3e9, 8e9),
         memory_reserved=lambda device: 6e9,
@@ -73,9 +69,6 @@ def gpu(monkeypatch):
     torch = SimpleNamespace(cuda=cuda)
     monkeypatch.setattr("manifactor.spectral.forecast.extra", lambda _: torch)
     monkeypatch.setattr("manifactor.spectral.diffusion.require_device", str)
-
-
-def test_a_factorizer_refuses_what_exceeds_its_gpu(gpu):
     assert available_on("cuda") == pytest.approx(7.2e9)
     fit = ManifoldFactorizer(device="cuda")
     assert fit.forecast_shape(100_000, 4).device_memory < 7.2e9

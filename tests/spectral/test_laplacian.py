@@ -45,7 +45,7 @@ def random():
     ],
 )
 def test_eigenvalues_are_those_of_the_shape_in_its_units(shape, n_functions, bandwidth):
-    fit = DiffusionMap(n_functions, bandwidth=bandwidth, random_state=0).fit(sampled(shape, 3000))
+    fit = DiffusionMap(n_functions, bandwidth=bandwidth, random_state=0).fit(sampled(shape, 2000))
     exact = datasets.exact_eigenvalues(shape, n_functions)
     np.testing.assert_allclose(fit.spectrum_.eigenvalues, exact, rtol=0.13, atol=1e-9)
 
@@ -120,21 +120,11 @@ def test_a_used_up_budget_is_said(monkeypatch):
     assert 2 <= len(spectrum.eigenvalues) < 40
 
 
-def test_functions_that_the_walk_cannot_see_are_left_out(monkeypatch):
-    walk = affinity(neighbor_graph(sampled("torus", 400), 30))
-    whole = laplacian_spectrum(walk, 60, rng=random())
-    monkeypatch.setattr(laplacian, "SMALLEST_RESOLVED", 0.5)
-    few = laplacian_spectrum(walk, 60, rng=random())
-    seen = int((np.exp(-walk.step * whole.eigenvalues) > 0.5).sum())
-    assert len(few.eigenvalues) == seen < 60
-    np.testing.assert_array_equal(few.functions, whole.functions[:, :seen])
-
-
 @pytest.mark.slow
 def test_functions_come_in_the_order_of_the_given_samples(monkeypatch):
-    X = sampled("rectangle", 3000)
+    X = sampled("rectangle", 1000)
     found = []
-    for above in (3000, 2999):
+    for above in (1000, 999):
         monkeypatch.setattr("manifactor.spectral.searches.ORDERED_ABOVE", above)
         found.append(diffuse(X, DiffusionSettings(4), rng=random()).spectrum)
     given, ordered = found
@@ -144,7 +134,7 @@ def test_functions_come_in_the_order_of_the_given_samples(monkeypatch):
 
 
 def test_clusters_hold_the_repeated_eigenvalues():
-    fit = DiffusionMap(9, random_state=0).fit(sampled("equal_torus", 1500))
+    fit = DiffusionMap(9, random_state=0).fit(sampled("equal_torus", 1000))
     assert [len(cluster) for cluster in fit.spectrum_.clusters] == [1, 4, 4]
 
 
@@ -161,14 +151,14 @@ def test_parts_are_disjoint_see_the_whole_and_start_from_parts_of_their_own(monk
         return neighbor_graph(some, 64)
 
     monkeypatch.setattr(laplacian, "part_size", lambda n: n // 2)
-    monkeypatch.setattr(laplacian, "NESTED_ABOVE", 2000)
-    found = draw_parts(sampled("torus", 6000), 12, search=search, rng=random())
-    assert searched == [3000, 1500, 3000, 1500]
+    monkeypatch.setattr(laplacian, "NESTED_ABOVE", 1500)
+    found = draw_parts(sampled("torus", 4000), 12, search=search, rng=random())
+    assert searched == [2000, 1000, 2000, 1000]
     assert not np.intersect1d(found[0].rows, found[1].rows).size
     exact = datasets.exact_eigenvalues("torus", 12)
     for part in found:
         eigenvalues = part.spectrum.eigenvalues[1:12]
-        assert len(part.spectrum.functions) == len(part.rows) == 3000
+        assert len(part.spectrum.functions) == len(part.rows) == 2000
         np.testing.assert_allclose(eigenvalues, exact[1:], rtol=0.1)
         alone = laplacian_spectrum(part.affinity, 12, rng=np.random.default_rng(1))
         np.testing.assert_allclose(eigenvalues, alone.eigenvalues[1:], rtol=1e-3)

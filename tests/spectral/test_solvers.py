@@ -177,19 +177,6 @@ def test_progress_rises_to_the_end(matrix):
 
 
 @pytest.mark.slow
-def test_single_precision_s_noise_is_smoothed_before_pairs_are_read(monkeypatch):
-    X, _ = datasets.sample("torus", 2000, random_state=0)
-    matrix = affinity(neighbor_graph(X, 40)).normalized()
-    spent = []
-    for smoothed in (1.0, 0.0):
-        monkeypatch.setattr("manifactor.spectral.chebyshev.SMOOTHED_BELOW", smoothed)
-        pairs = chebyshev(matrix, 60, tolerance=3e-6, rng=random())
-        spent.append(pairs.products)
-        assert pairs.residuals.max() <= 3.1e-6
-    assert spent[0] < spent[1]
-
-
-@pytest.mark.slow
 def test_the_density_of_a_spectrum_counts_its_eigenvalues(matrix, exact):
     with HostOperator(matrix) as operator:
         values, counts = spectral_density(operator, 60, rng=random())
@@ -202,15 +189,6 @@ def test_vectors_that_span_an_invariant_subspace_end_the_process():
     with HostOperator(sp.csr_array(sp.diags_array([1.0, 0.5, 0.5, 0.0]))) as operator:
         found = spectral_density(operator, 2.0, rng=random())
     assert np.isfinite(found).all()
-
-
-def test_more_steps_are_taken_until_the_level_is_resolved(matrix):
-    nodes = []
-    with HostOperator(matrix) as operator:
-        for count in (np.inf, 0.0):
-            values, _ = spectral_density(operator, count, probes=4, steps=10, rng=random())
-            nodes.append(len(values))
-    assert nodes == [4 * 10, 4 * 200]
 
 
 def test_what_is_rough_is_damped_in_steps_where_the_cut_is_near_1():

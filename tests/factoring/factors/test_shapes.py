@@ -8,6 +8,8 @@ from manifactor.factoring.factor import make_factors, selection
 from manifactor.factoring.prediction import predictability
 from manifactor.factoring.shapes import chart_functions
 
+from ..places import sphere
+
 
 def spectrum_of(eigenvalues, *functions):
     """A spectrum whose functions after the constant are the given ones, scaled."""
@@ -74,8 +76,7 @@ def test_a_star_of_three_arms_is_not_folded(rng):
 
 
 def test_all_functions_of_a_batch_enter_a_chart_together(rng):
-    v = rng.normal(size=(1500, 3))
-    x, y, z = (v / np.linalg.norm(v, axis=1, keepdims=True)).T
+    x, y, z = sphere(rng, 1500).T
     # The projective plane: opposite points of a sphere are the same place.
     quadratic = [y * z, x * z, x * y, x * x - y * y, 3 * z * z - 1]
     spectrum = spectrum_of([6, 6.02, 6.05, 6.1, 6.2], *quadratic)

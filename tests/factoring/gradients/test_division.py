@@ -12,6 +12,7 @@ from manifactor.factoring.gradients.division import (
 from manifactor.scores import regression_r2
 
 from ..looks import look_at
+from ..places import sphere
 
 
 def test_noise_is_what_halves_add_to_a_number():
@@ -43,8 +44,7 @@ def test_the_commutant_of_orthogonal_blocks_has_one_zero_for_each(rng):
 
 @pytest.mark.parametrize("dimension", [2, 3, 4])
 def test_the_commutant_of_a_sphere_has_no_zero_whatever_its_dimension(rng, dimension):
-    x = rng.normal(size=(20_000, dimension + 1))
-    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    x = sphere(rng, 20_000, dimension)
     champ = np.eye(dimension + 1) - x[:, :, None] * x[:, None]
     q, _ = commutant(champ, np.full(len(x), 1 / len(x)))
     np.testing.assert_allclose(q[1:], 1, atol=0.05)

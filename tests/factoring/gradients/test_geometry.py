@@ -3,7 +3,17 @@ import pytest
 
 from manifactor.factoring.factor import selection
 from manifactor.factoring.gradients.geometry import carre_du_champ
-from manifactor.factoring.gradients.purity import count_directions, energy_along
+from manifactor.factoring.gradients.peeling import peel
+from manifactor.factoring.gradients.purity import (
+    batch_size,
+    count_directions,
+    energy_along,
+    impurity,
+    of_lowest_factor,
+    refine,
+    without_energy,
+)
+from manifactor.scores import regression_r2
 
 from ...conftest import box_spectrum
 from ..looks import geometry_of, look_at
@@ -62,3 +72,86 @@ def test_energy_lies_along_a_side_s_own_direction_only(geometry, rectangle):
     assert (second.T @ energy @ second).item() < 0.05 * geometry.rayleigh(second)
     assert [count_directions(geometry, side) for side in sides] == [1, 1]
     assert count_directions(geometry, np.hstack(sides)) == 2
+
+
+# Functions that vary along one factor only.
+
+
+@pytest.fixture(scope="module")
+def square():
+    """Geometry of a square, its blocks, and the side that each block varies along."""
+    look, truth = look_at("square")
+    geometry = look.geometry
+    blocks = peel([look], rng=np.random.default_rng(0)).looks[0].blocks
+    lowest = [geometry.values(block[:, :1]) for block in blocks]
+    sides = [max(truth, key=lambda side: regression_r2(side, low)) for low in lowest]
+    return geometry, blocks, sides
+
+
+@pytest.mark.parametrize(
+    ("eigenvalues", "size"),
+    [
+        ([1, 4, 9], 1),
+        ([1, 1.01, 2.0, 4], 2),
+        ([1, 1.1, 1.2, 3], 3),
+        ([2.0], 1),
+        ([], 0),
+        ([1, 1, 1], 3),
+    ],
+)
+def test_functions_below_twice_the_lowest_eigenvalue_are_no_products(eigenvalues, size):
+    assert batch_size(np.array(eigenvalues, dtype=float)) == size
+
+
+def test_what_has_no_energy_along_one_side_is_a_function_of_the_other(square):
+    geometry, blocks, (_, other) = square
+    found = without_energy(geometry, blocks[:1])
+    assert all(regression_r2(other, geometry.values(found[:, [j]])) > 0.9 for j in range(3))
+    np.testing.assert_allclose(np.linalg.norm(found, axis=0), 1)
+    assert (np.diff(geometry.rayleigh(found)) > 0).all()
+    assert np.linalg.matrix_rank(found) == found.shape[1] <= 16
+
+
+def test_everything_has_no_energy_along_nothing_and_nothing_along_both_sides(square):
+    geometry, blocks, _ = square
+    everything = without_energy(geometry, [])
+    np.testing.assert_array_equal(everything, np.eye(len(geometry.eigenvalues)))
+    assert without_energy(geometry, blocks).shape[1] == 0
+
+
+def test_functions_of_the_other_side_are_left_out_of_a_factor(square):
+    geometry, (first, second), (side, _) = square
+    mixed = np.hstack([first[:, :3], second[:, 1:3]])
+    mixed = mixed[:, np.argsort(geometry.rayleigh(mixed))]
+    kept = of_lowest_factor(geometry, mixed)
+    assert kept.shape[1] == 3
+    assert all(regression_r2(side, geometry.values(kept[:, [j]])) > 0.9 for j in range(3))
+
+
+@pytest.mark.slow
+def test_refining_drops_what_points_elsewhere_unless_blocks_are_unions():
+    look, _ = look_at("cube", 2000)
+    geometry = look.geometry
+    x, y, z = peel([look], rng=np.random.default_rng(0)).looks[0].blocks
+    blocks = [x, np.hstack([y, z])]
+    apart = refine(geometry, blocks)
+    together = refine(geometry, blocks, unions=True)
+    assert apart[1].shape[1] < together[1].shape[1]
+
+
+def test_one_block_needs_no_refining_and_one_that_is_empty_afterwards_leaves_nothing(square):
+    geometry, (first, second), _ = square
+    (refined,) = refine(geometry, [first])
+    assert refined is first
+    third = first[:, 1:2]  # there is no function without energy along both sides
+    assert refine(geometry, [first, second, third]) == ()
+
+
+@pytest.mark.slow
+def test_going_around_a_moebius_band_takes_a_quarter_of_a_quantum(square):
+    geometry, blocks, _ = square
+    assert impurity(geometry, blocks) < 0.05
+    look, _ = look_at("moebius", n_functions=80)
+    band = peel([look], rng=np.random.default_rng(0)).looks[0]
+    assert len(band.blocks) == 2
+    assert 0.1 < impurity(band.geometry, band.blocks) < 0.4

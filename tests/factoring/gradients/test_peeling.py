@@ -92,8 +92,8 @@ def test_halves_of_the_samples_vouch_for_a_split_that_noise_hides():
     assert found.splits[0].n_blocks == 2
     assert found.splits[0].noise[0] > 0.05
     assert len(peeled(whole).looks[0].blocks) == 1
-    # Halves of 2000 samples show no more noise than the 500: they excuse nothing.
-    others = looks_at_halves("sphere_sphere", 2000, **size)
+    # Halves of 1200 samples show no more noise than the 500: they excuse nothing.
+    others = looks_at_halves("sphere_sphere", 1200, **size)
     assert len(peeled(whole, *others).looks[0].blocks) == 1
 
 

@@ -11,7 +11,8 @@ from manifactor import (
 from manifactor.factoring.judging.criteria import CRITERIA, SENSES
 from manifactor.factoring.judging.evidence import DataKnown, advise
 
-JUDGE = {name: criterion.judge for name, criterion in CRITERIA.items()}
+from ..places import JUDGE
+
 ADVICE = {name: criterion.advice for name, criterion in CRITERIA.items()}
 TWO_FACTORS = np.array([[np.nan, 0.15], [0.1, np.nan]])
 PRODUCT = [

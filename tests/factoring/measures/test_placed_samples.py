@@ -14,6 +14,7 @@ from manifactor.factoring.measures.places import (
 )
 
 from ..places import ring as at_angles
+from ..places import sphere
 
 
 def ring(turn):
@@ -136,10 +137,8 @@ def test_the_skew_of_a_sheared_torus_is_the_cosine_of_its_angle(rng):
 
 
 def test_a_surface_and_mixed_coordinates_have_a_metric_in_blocks(rng):
-    sphere = rng.normal(size=(2000, 3))
-    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
-    circle = ring(rng.uniform(size=2000))
-    assert max(measured([sphere, circle], [2, 1], np.hstack([sphere, circle]))) < 0.04
+    both = [sphere(rng, 2000), ring(rng.uniform(size=2000))]
+    assert max(measured(both, [2, 1], np.hstack(both))) < 0.04
     u, v = rng.uniform(size=(2, 3000, 1))
     mixed = u + 0.05 * np.cos(2 * np.pi * v)
     across, _ = measured([mixed, v], [1, 1], np.hstack([u, v]))

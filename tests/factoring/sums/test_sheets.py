@@ -3,7 +3,7 @@ import pytest
 
 from manifactor.factoring.sums.sheets import choose_neighbors, lay_sheet, local_fit
 
-from ..places import ring
+from ..places import ring, sphere
 
 
 def test_a_straight_line_is_fitted_without_error_up_to_its_ends():
@@ -76,12 +76,10 @@ def test_a_curve_does_not_fill_the_noise_around_it(rng):
 
 
 def test_a_surface_has_two_tangents_and_places_on_it(rng):
-    sphere = rng.normal(size=(2000, 3))
-    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
-    sheet = lay_sheet(sphere, "other", sphere)
+    points = sphere(rng, 2000)
+    sheet = lay_sheet(points, "other", points)
     assert sheet.dimension == 2
-    at = sheet.project(1.2 * sphere)
-    assert np.abs(at.places - sphere).max() < 0.1
+    assert np.abs(sheet.project(1.2 * points).places - points).max() < 0.1
 
 
 def test_near_copies_do_not_move_places_without_end(rng):

@@ -32,14 +32,16 @@ def textbook(spectrum, tolerance, threshold, max_parts):
     return found
 
 
+def parts_of(found):
+    return {k: tuple(p[p >= 0]) for k, p in zip(found.products, found.parts, strict=True)}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("tolerance", "threshold"), [(2.0, 0.85), (np.linspace(0, 8, 60), 0.5)])
 def test_pairs_equal_the_textbook_loop(rectangle_spectrum, tolerance, threshold):
     expected = textbook(rectangle_spectrum, tolerance, threshold, 2)
     found = find_triplets(rectangle_spectrum, tolerance=tolerance, threshold=threshold)
-    assert {k: tuple(p) for k, p in zip(found.products, found.parts, strict=True)} == {
-        k: parts for k, (parts, _) in expected.items()
-    }
+    assert parts_of(found) == {k: parts for k, (parts, _) in expected.items()}
     np.testing.assert_allclose(found.similarity, [s for _, s in expected.values()], atol=1e-5)
 
 
@@ -47,9 +49,7 @@ def test_combinations_of_three_equal_the_textbook_loop():
     spectrum, _ = box_spectrum([1.0, 1.3, 1.7], 25)
     expected = textbook(spectrum, 3.0, 0.7, 3)
     found = find_triplets(spectrum, tolerance=3.0, threshold=0.7, max_parts=3)
-    assert {k: tuple(p[p >= 0]) for k, p in zip(found.products, found.parts, strict=True)} == {
-        k: parts for k, (parts, _) in expected.items()
-    }
+    assert parts_of(found) == {k: parts for k, (parts, _) in expected.items()}
 
 
 def test_on_exact_functions_every_product_is_found_and_nothing_else():

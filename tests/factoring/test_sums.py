@@ -1,3 +1,5 @@
+"""Factors of a sum, and of its terms."""
+
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -8,11 +10,70 @@ from manifactor import Evidence, ManifoldFactorizer, datasets, load, save
 from manifactor.factoring import factorize as terms
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.factorize import divide_terms
+from manifactor.scores import coordinate_correlation
 from manifactor.spectral.diffusion import DiffusionSettings
 
-from .places import interval, ring
+from .places import interval, ring, sphere
 
 NOISE = 0.03
+
+
+@pytest.fixture(scope="module")
+def objects():
+    X, truth = datasets.sample("turning_objects", 900, random_state=0)
+    fit = ManifoldFactorizer(method="sum", random_state=0).fit(X[:700])
+    return fit, X, truth
+
+
+def strip(rng):
+    return rng.uniform(size=(800, 2)) * [8, 1]
+
+
+@pytest.mark.slow
+def test_two_turning_objects_in_one_image_are_a_sum(objects):
+    fit, _, truth = objects
+    assert (fit.verdict_, fit.evidence_.sense) == ("product", "sum")
+    assert [factor.topology for factor in fit.factors_] == ["circle", "circle"]
+    # The brighter object explains more and comes first.
+    for factor, true in zip(fit.factors_, truth, strict=True):
+        assert coordinate_correlation(factor.coordinate, true[:700]) > 0.999
+    assert np.nanmax(fit.evidence_.leakage) < 0.1
+
+
+@pytest.mark.slow
+def test_new_images_are_placed_as_well_as_those_of_the_fit(objects, tmp_path):
+    fit, X, truth = objects
+    new = fit.coordinates(X[700:])
+    for column, true in zip(new.T, truth, strict=True):
+        assert coordinate_correlation(column, true[700:]) > 0.999
+    embedded = np.hstack([factor.embedding for factor in fit.factors_])
+    np.testing.assert_allclose(fit.transform(X[:700]), embedded, atol=1e-9)
+    # An archive places samples by the sum, too.
+    save(fit, tmp_path / "fit.npz")
+    again = load(tmp_path / "fit.npz")
+    np.testing.assert_allclose(again.transform(X[700:]), fit.transform(X[700:]))
+
+
+def test_an_earlier_name_of_the_method_warns_and_finds_the_same(rng):
+    X = strip(rng)
+    fit = ManifoldFactorizer(method="sum", random_state=0).fit(X)
+    before = fit.coordinates()
+    with pytest.warns(FutureWarning, match="method='sum'"):
+        fit.set_params(method="deflation").fit(X)
+    np.testing.assert_array_equal(fit.coordinates(), before)
+
+
+def test_confidence_falls_with_the_distance_from_the_sum(rng):
+    X = np.c_[strip(rng), 0.05 * rng.normal(size=800)]
+    fit = ManifoldFactorizer(method="sum", random_state=0).fit(X)
+    near, far = [4, 0.5, 0.0], [4, 0.5, 5.0]
+    long, short = fit.locate(np.array([near, far]))
+    assert long.confidence[0] > 0.95
+    assert short.confidence[1] < min(0.2, long.confidence[1])
+    np.testing.assert_allclose(long.coordinate, 0.5, atol=0.05)
+
+
+# Terms that are products themselves.
 
 
 def bent_square_and_circle(n_samples, seed):
@@ -77,10 +138,8 @@ def test_samples_are_placed_on_the_factors_of_a_divided_term(fit, tmp_path):
 
 @pytest.mark.slow
 def test_a_sphere_and_a_circle_stay_two_factors(rng):
-    sphere = rng.normal(size=(600, 3))
-    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
     circle = ring(rng.uniform(0, 2 * np.pi, size=600))
-    X = np.hstack([2 * sphere, circle])
+    X = np.hstack([2 * sphere(rng, 600), circle])
     X += NOISE * rng.normal(size=X.shape)
     fit = ManifoldFactorizer(sense="sum", random_state=0).fit(X)
     assert [each.topology for each in fit.factors_] == ["other", "circle"]
