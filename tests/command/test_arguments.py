@@ -48,13 +48,8 @@ def test_the_help_names_every_default_and_fits_into_80_columns(command, capsys, 
     assert manifactor(f"{command} --help") == 0
     text = capsys.readouterr().out
     words = " ".join(text.split())
-    required = {
-        "select": "run --out a.csv",
-        "average": "run --factor 1",
-        "export": "run --to relion --factor 1",
-        "demo": "",
-        "completion": "bash",
-    }
+    required = {"select": "run --out a.csv", "average": "run --factor 1", "demo": ""}
+    required |= {"export": "run --to relion --factor 1", "completion": "bash"}
     arguments = parsed(f"{command} {required.get(command, 'X')}")
     given = ("run", "input", "shape", "to", "factor", "shell")
     for name, value in arguments.items():
@@ -133,8 +128,7 @@ def test_help_names_the_choices_that_its_placeholder_hides():
         ("fit a.npy --bandwidth 0", "error: --bandwidth must be a number above 0"),
         (
             "fit a.npy --bandwidth local --n-neighbors all",
-            "error: --bandwidth local needs a neighbour graph; got --n-neighbors all. "
-            "Set --n-neighbors to a number.",
+            "error: --bandwidth local needs .* Set --n-",
         ),
         ("simulate torus --n 0", "error: --n must be a whole number"),
         ("simulate molecule --n 3", "error: --n must be .* or take --snr inf."),

@@ -8,7 +8,7 @@ import pytest
 
 from manifactor.command.arguments import GRAMMAR
 
-from .conftest import manifactor, refusal
+from .conftest import manifactor
 
 
 def offered(line):
@@ -39,7 +39,3 @@ def test_a_shell_is_told_to_ask_the_program(shell, capsys):
     text = capsys.readouterr().out
     assert "_ARGCOMPLETE" in text
     assert "manifactor" in text
-
-
-def test_unknown_shells_are_refused(folder, capsys):
-    assert "choose from" in refusal("completion tcsh", folder, capsys)

@@ -154,6 +154,7 @@ REFUSED = [
     ("select run --factor 3 --range 0 1 --out a.star", "1 to 2; got 3"),
     ("select run --out a.docx", "--out must end in one of .star, .cs"),
     ("select run --out a.cs", "choose --out with the same ending"),
+    ("select run --column factor1 low high --out a.csv", "needs a name and two numbers"),
     ("select run --out data", "data was not written by this command"),
     ("average run --factor 1 --factor 1", "one factor or two different ones"),
     ("average run --factor 1 --bins 0", "--bins must be a whole number in [1"),

@@ -152,16 +152,6 @@ def test_too_few_images_are_said_with_their_number(here, capsys):
     assert "two.star gives 2. Widen the choice" in message
 
 
-@pytest.mark.slow
-def test_columns_that_do_not_exist_are_one_line_and_exit_code_2(run, folder, capsys):
-    for column, message in (
-        ("rlnDefocusX 0 1", "there is no column 'rlnDefocusX' of numbers"),
-        ("factor1 low high", "--column needs a name and two numbers"),
-    ):
-        line = f"select {run} --column {column} --out a.csv"
-        assert message in refusal(line, folder, capsys)
-
-
 # Pipes, links to themselves and files without permission.
 
 STAR = "data_\nloop_\n_rlnImageName #1\n" + "".join(f"{k}@a.mrcs\n" for k in range(1, 51))

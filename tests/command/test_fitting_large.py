@@ -95,12 +95,6 @@ def test_columns_are_scaled_by_the_samples_that_were_drawn(store, folder):
     assert np.minimum(off, 360 - off).max() < 1e-3
 
 
-def test_wrong_values_are_named_before_anything_is_fitted(store, folder, capsys):
-    store[1234, 2] = np.nan
-    text = refusal(FIT, folder, capsys)
-    assert "in row 1234, column 2" in text
-
-
 def test_what_needs_the_whole_table_is_refused(store, folder, capsys):
     (folder / "p.star").touch()
     text = refusal(f"{FIT} --particles p.star", folder, capsys)

@@ -104,12 +104,6 @@ def test_views_are_not_resumed_with_other_options_or_inputs(stopped, fitted, cap
     assert fitted == []
 
 
-def test_kept_views_are_not_deleted_in_silence(stopped, fitted, capsys):
-    assert manifactor(FIT) == 0
-    assert "note: deleting the checkpoints" in capsys.readouterr().err
-    assert fitted == ["a", "b", "c"]
-
-
 def test_nothing_is_left_if_no_view_is_finished(inputs, capsys, monkeypatch):
     stop_after(0, monkeypatch)
     assert manifactor(FIT) == 130
