@@ -15,8 +15,13 @@ from manifactor.scores import coordinate_correlation
 from .conftest import N, manifactor, places, record_of, refusal, truth_of
 
 
-def test_both_motions_are_found(molecule, run):
-    assert record_of(run)["verdict"] == "product"
+def test_both_motions_are_found_and_nothing_else_explains_them(molecule, run):
+    record = record_of(run)
+    assert record["verdict"] == "product"
+    assert record["components"]["signal_to_noise"][0] > 100
+    assert {each["name"] for each in record["confounders"]} == {"half set"}
+    assert 0 < record["agreement"] <= 1
+    assert 0.98 < record["reliability"] <= 1
     for topology, (coordinate, _) in places(run).items():
         found = np.radians(coordinate) if topology == "circle" else coordinate
         assert coordinate_correlation(found, truth_of(molecule)[topology]) > 0.98

@@ -42,13 +42,8 @@ def placed(fitted, tmp_path):
     save(fit, tmp_path / "fit.npz")
     folder = tmp_path / "coordinates"
     n_parts = place_in_parts(tmp_path / "fit.npz", table, folder)
-    record = {
-        "input": str(tmp_path / "X.zarr"),
-        "n_samples": N,
-        "n_fitted": 650,
-        "parts": n_parts,
-        "columns": table.columns.record,
-    }
+    record = {"input": str(tmp_path / "X.zarr"), "n_samples": N, "n_fitted": 650}
+    record |= {"parts": n_parts, "columns": table.columns.record}
     write_run(fit, tmp_path / "run", record=record, parts=folder)
     return tmp_path / "run"
 

@@ -117,10 +117,6 @@ def indices(tmp_path):
     return path_of
 
 
-def test_coordinates_alone_have_no_particles(tmp_path):
-    assert paired(tmp_path / "z.pkl", 3) is None
-
-
 @pytest.mark.parametrize("values", [[4, 0, 2], {5, 1, 3}, np.array([2, 0, 1])])
 @pytest.mark.parametrize("name", ["ind.pkl", "ind.npy"])
 def test_indices_choose_the_particles_in_any_order(tmp_path, star, indices, name, values):

@@ -142,8 +142,6 @@ def test_the_index_of_pandas_is_left_out_unless_it_is_chosen(tmp_path, label):
     ("name", "text"),
     [
         ("a.txt", '"x" "y"\n"1" 0 1\n"2" 2 3\n"10" 4 5\n'),
-        ("a.txt", '"x" "y"\n"8 9" 0 1\n"7 6 5" 2 3\n"c" 4 5\n'),
-        ("a.txt", "x y\n1 0 1\n2 2 3\n3 4 5\n"),
         ("a.csv", '"x","y"\n"a",0,1\n"b",2,3\n"c",4,5\n'),
         ("a.tsv", "x\ty\n1\t0\t1\n2\t2\t3\n3\t4\t5\n"),
     ],
@@ -186,20 +184,15 @@ def test_names_are_found_in_comments_and_quotes(write, name, text, names):
     ("name", "text", "message"),
     [
         ("a.csv", "a;b\n.1;.2\n", r"line 2 has semicolons\. .*sep=';'\)"),
-        ("a.csv", ".1;.2\n.3;.4\n", "semicolons.*sep=';'"),
         ("a.csv", "a;b\n0,1;0,2\n", "semicolons and decimal commas.*decimal=','"),
         ("a.csv", "a\tb\n.1\t.2\n", "must have commas .* has tabs"),
         ("a.tsv", "a,b\n.1,.2\n", "must have tabs .* has commas"),
         ("a.txt", ".1, .2\n.3, .4\n", "must have white space .* has commas"),
         ("a.txt", "a b\n0,1 0,2\n", "has white space and decimal commas"),
-        ("a.csv", "a;b\nr1;.1;.2\n", "line 2 has semicolons"),
         ("a.csv", "a b\n.1  .2\n", "must have commas .* line 2 has white space"),
-        ("a.csv", "a b\n0,1 0,2\n", "has white space and decimal commas"),
         ("a.tsv", ".1 .2\n.3 .4\n", "has white space.*sep=.*s"),
-        ("a.csv", "1,2;3,4\n", "line 1 has semicolons and decimal commas"),
         ("a.csv", 2 * (";".join(["0.12345"] * 20_000) + "\n"), "line 2 has semicolons"),
         ("a.csv", 'x,y\n"0,123",5\n', r"and decimal commas\. .*, decimal=','\)"),
-        ("a.csv", 'x,y\n"1,234","2,5"\n', r"and decimal commas\. .*, decimal=','\)"),
     ],
 )
 def test_another_delimiter_is_named(write, name, text, message):
@@ -212,8 +205,6 @@ def test_another_delimiter_is_named(write, name, text, message):
     [
         ("a.csv", 'id,tags,x\n3,"1;2, 3",.5\n', 3),
         ("a.csv", "x,y,z\n1.0,2.0,3;4;5;6;7;8\n", 3),
-        ("a.csv", "x,z\n1,2;3\n", 2),
-        ("a.csv", "my list,z\n1 2,3\n", 2),
         ("a.csv", "1.0,2.0,3;4;5;6;7;8\n1.5,2.5,3\n", 3),
         ("a.tsv", "list\tx\n1 2\t3\n", 2),
     ],
