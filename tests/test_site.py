@@ -22,7 +22,7 @@ REPOSITORY = "https://example.org"
 
 sys.path.insert(0, str(DOCS / "_extensions"))
 
-from command_reference import MARK, PAGE, fill_page  # noqa: E402
+from command_reference import PAGE, fill_page  # noqa: E402
 from outside_links import on_the_site  # noqa: E402
 from published import FOR_OTHER_ROOMS, is_published  # noqa: E402
 
@@ -114,13 +114,6 @@ def test_every_option_of_every_command_is_in_its_section_with_its_help():
         flags = {flag for each in command._actions for flag in each.option_strings}
         assert flags - described == {"-h", "--help"}, name
         assert len(entries) == len(command._actions) - 1, name  # all but the help
-
-
-def test_the_page_of_commands_has_one_place_for_them_and_others_have_none():
-    assert text_of(PAGE).count(MARK) == 1
-    untouched = [f"before {MARK}"]
-    fill_page(None, "start", untouched)
-    assert untouched == [f"before {MARK}"]
 
 
 def test_methods_of_our_own_are_published_and_those_of_scikit_learn_are_not():

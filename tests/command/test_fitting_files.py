@@ -27,7 +27,7 @@ def few(molecule, tmp_path_factory):
     names = ["ImageName", "AnglePsi", "ClassNumber", "OpticsGroup"]
     labels = "".join(f"_rln{name} #{k}\n" for k, name in enumerate(names, start=1))
     rows = "".join(
-        f"{k + 1}@Extract/job1/stack.mrc 0.0 {1 + (k >= 640)} {1 + k % 2}\n" for k in range(N)
+        f"{k + 1}@Extract/job1/stack.mrc 0.0 {1 + (k >= 400)} {1 + k % 2}\n" for k in range(N)
     )
     (folder / "particles.star").write_text(f"data_particles\n\nloop_\n{labels}{rows}")
     np.save(folder / "z.npy", np.random.default_rng(0).normal(size=(60, 2)))
@@ -50,7 +50,7 @@ def test_a_class_of_an_odd_box_is_fitted_averaged_and_reported(here, capsys):
     line = "fit particles.star --class 1 --datadir . --pixel-size 4 --out run"
     assert manifactor(line) == 0
     record = record_of(here / "run")
-    assert record["n_samples"] == 640
+    assert record["n_samples"] == 400
     assert "--pixel-size 4 --class 1" in record["reproduce"]
     assert f"--datadir {here}" in record["reproduce"]
     _, number = places(here / "run")["interval"]
@@ -65,7 +65,7 @@ def test_a_class_of_an_odd_box_is_fitted_averaged_and_reported(here, capsys):
     assert (here / f"run/report-factor{number}.mp4").exists() == can_write_mp4()
     assert "No averages along" not in (here / "run" / "report.html").read_text()
     assert manifactor("select run --column rlnOpticsGroup 2 2 --out part.star") == 0
-    assert len(starfile.read(here / "part.star")) == 320
+    assert len(starfile.read(here / "part.star")) == 200
 
 
 def test_a_missing_pixel_size_is_said(here, capsys):
@@ -122,9 +122,9 @@ def test_coordinates_of_shuffled_particles_are_paired(latent, folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("particles.star", "are of 2 classes of a 2-D classification: 1 (640 particles)"),
+        ("particles.star", "are of 2 classes of a 2-D classification: 1 (400 particles)"),
         ("particles.star --class 1", "or give the folder that holds it with --datadir"),
-        ("particles.star --class 7", "--class must be one of 1 (640 particles), 2 (60)"),
+        ("particles.star --class 7", "--class must be one of 1 (400 particles), 2 (300)"),
         ("particles.star --optics-group 3", "--optics-group must be one of 1 (350 part"),
         ("particles.star --class 1 --datadir gone", "--datadir must be the folder"),
         ("particles.star --pixel-size 0", "--pixel-size must be a number above 0"),

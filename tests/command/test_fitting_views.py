@@ -128,17 +128,6 @@ def test_a_mistake_in_one_view_is_named_and_the_others_are_kept(inputs, capsys, 
     assert {path.name for path in (inputs / "run").iterdir()} == {"a", "c", "views.csv"}
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("fit a.npy --cluster local", "this is one fit, which runs in one process"),
-        (f"{FIT} --cluster none.json", "none.json cannot be used: no such scheduler"),
-    ],
-)
-def test_a_cluster_that_cannot_be_used_is_refused(inputs, capsys, line, message):
-    assert message in refusal(line, inputs, capsys)
-
-
 class Far(Here):
     """A worker in another folder, which gets and gives pickles."""
 

@@ -35,6 +35,7 @@ def python(*arguments, **options):
         ("--colour", "the following arguments are required: COMMAND"),
         ("select run", "required: --out"),
         ("completion tcsh", "choose from"),
+        ("demo --out ''", "argument --out: must be the name of a file or folder; got ''."),
     ],
 )
 def test_a_command_that_cannot_be_parsed_is_one_line(folder, capsys, line, message):

@@ -34,12 +34,6 @@ def test_what_exists_is_replaced_only_when_told_and_if_it_is_ours(tmp_path):
             require_new(out, mark=mark, overwrite=overwrite)
 
 
-@pytest.mark.parametrize("command", ["demo", "select run", "export run --to relion --factor 1"])
-def test_an_output_without_a_name_is_refused(folder, capsys, command):
-    expected = "argument --out: must be the name of a file or folder; got ''."
-    assert expected in refusal(f"{command} --out ''", folder, capsys)
-
-
 def test_names_in_star_files_are_relative_to_the_project():
     assert name_in_project(Path("sim/data")) == "sim/data"
     assert name_in_project(Path("/sim/data")) == "data"

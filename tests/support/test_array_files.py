@@ -11,11 +11,10 @@ from manifactor._support.array_files import ArrayFileError, BoundedFile, npy_hea
 X = np.arange(12.0).reshape(4, 3)
 
 
-def npy(header, data=b"", version=1):
+def npy(header, data=b""):
     """An .npy file with any header."""
     text = header.encode("latin1")
-    length = struct.pack("<H" if version == 1 else "<I", len(text))
-    return b"\x93NUMPY" + bytes([version, 0]) + length + text + data
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + data
 
 
 def described(shape, descr="'<f8'"):
