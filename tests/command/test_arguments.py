@@ -109,12 +109,6 @@ def every_action():
     return [action for command in commands.values() for action in command._actions]
 
 
-def test_no_help_names_a_default_twice():
-    for action in every_action():
-        ends = re.findall(r"\(default: [^()]+\) \(default: ", action.help or "")
-        assert ends == [], action.option_strings
-
-
 def test_help_names_the_choices_that_its_placeholder_hides():
     for action in every_action():
         if action.metavar and action.choices:

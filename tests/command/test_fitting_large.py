@@ -9,7 +9,6 @@ import pytest
 import zarr
 
 from manifactor import datasets, load
-from manifactor.command.main import main
 
 from .conftest import interrupt_at, manifactor, record_of, refusal
 
@@ -62,7 +61,7 @@ def test_an_interrupted_run_goes_on_with_the_fit_that_it_has(store, folder, monk
     assert "--resume to continue" in capsys.readouterr().err
     assert not (folder / "run").exists()
     before = (folder / ".run.stages" / "fit.npz").stat().st_mtime_ns
-    assert main([*FIT.split(), "--seed", "1", "--resume"]) == 2
+    assert manifactor(f"{FIT} --seed 1 --resume") == 2
     assert "must belong to this fit" in capsys.readouterr().err
     assert (folder / ".run.stages" / "fit.npz").stat().st_mtime_ns == before
     changed = next((folder / "big.zarr" / "c").rglob("0"))

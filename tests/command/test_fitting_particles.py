@@ -148,7 +148,6 @@ def test_uncorrected_defocus_is_named(folder, capsys):
         ("empty", "must hold .mrc volumes"),
         ("data/particles.star --view 180", "two angles in degrees, ROT,TILT; got '180'"),
         ("data/particles.star --view 0,999", "tilt of a view must lie between -180 and 180"),
-        ("data/particles.star --view 0,0", "within 10 degrees of rot 0, tilt 0 there are 0"),
         ("data/particles.star --phase-flip", "defocus is known"),
         ("data/particles.star --mask-radius 1", "`--mask-radius` must be a number in [8, 108]"),
         ("data/particles.star --low-pass 500", "`--low-pass` must lie between"),
