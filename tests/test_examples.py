@@ -119,13 +119,3 @@ def test_counts_have_the_mean_and_variance_of_their_rates(data_sets):
     counts = data_sets.spikes([np.full((2000, 30), 9.0)], np.random.RandomState(0))
     assert counts.mean() == pytest.approx(9, rel=0.01)
     assert counts.var() == pytest.approx(9, rel=0.02)
-
-
-def test_recordings_have_the_factors_of_all_their_cells(data_sets):
-    for draw, n_cells, widths in (
-        (data_sets.grid_and_direction, 160, [4, 2]),
-        (data_sets.direction_and_speed, 70, [2, 1]),
-    ):
-        X, truth = draw(50)
-        assert X.shape == (50, n_cells)
-        assert [true.shape[1] for true in truth] == widths

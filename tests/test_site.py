@@ -22,8 +22,7 @@ REPOSITORY = "https://example.org"
 
 sys.path.insert(0, str(DOCS / "_extensions"))
 
-from command_reference import MARK, PAGE, fill_page  # noqa: E402
-from gallery_order import GalleryOrder  # noqa: E402
+from command_reference import PAGE, fill_page  # noqa: E402
 from outside_links import on_the_site  # noqa: E402
 from published import FOR_OTHER_ROOMS, is_published  # noqa: E402
 
@@ -85,11 +84,8 @@ def imported_names(page):
     """Names that the code of a page imports from manifactor, without its name."""
     text = text_of(page)
     lines = re.findall(r"from manifactor([\w.]*) import ([\w, ]+)", text)
-    return {
-        f"{module}.{name.strip()}".lstrip(".")
-        for module, names in lines
-        for name in names.split(",")
-    }
+    pairs = [(module, name.strip()) for module, names in lines for name in names.split(",")]
+    return {f"{module}.{name}".lstrip(".") for module, name in pairs}
 
 
 def test_code_of_a_page_imports_public_names_only():
@@ -118,13 +114,6 @@ def test_every_option_of_every_command_is_in_its_section_with_its_help():
         flags = {flag for each in command._actions for flag in each.option_strings}
         assert flags - described == {"-h", "--help"}, name
         assert len(entries) == len(command._actions) - 1, name  # all but the help
-
-
-def test_the_page_of_commands_has_one_place_for_them_and_others_have_none():
-    assert text_of(PAGE).count(MARK) == 1
-    untouched = [f"before {MARK}"]
-    fill_page(None, "start", untouched)
-    assert untouched == [f"before {MARK}"]
 
 
 def test_methods_of_our_own_are_published_and_those_of_scikit_learn_are_not():
@@ -161,9 +150,3 @@ def test_links_out_of_the_documentation_stay_on_the_site_where_they_can(
 ):
     moved = on_the_site(f"[a]({link})", folder=folder, page=DOCS / page, repository=REPOSITORY)
     assert moved == f"[a]({expected})"
-
-
-def test_the_torus_comes_first_in_the_gallery_and_unknown_examples_last():
-    names = ["plot_other.py", "plot_million.py", "plot_torus.py", "plot_another.py"]
-    expected = ["plot_torus.py", "plot_million.py", "plot_another.py", "plot_other.py"]
-    assert sorted(names, key=GalleryOrder("")) == expected

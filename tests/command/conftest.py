@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from manifactor import datasets
 from manifactor.command.main import main
 from manifactor.command.terminal import ProgressBars
 
@@ -97,30 +96,6 @@ def latent(molecule, folder):
         pickle.dump(z, file)
     shutil.copy(molecule / "particles.star", folder / "original.star")
     return z
-
-
-@pytest.fixture(scope="session")
-def disk_and_circle(tmp_path_factory):
-    """A run of a disk times a circle, with particles, made once."""
-    folder = tmp_path_factory.mktemp("surface")
-    disk = datasets.sample("disk", 1500, random_state=0)[0]
-    angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 1500)
-    np.save(folder / "z.npy", np.column_stack([disk, np.cos(angle), np.sin(angle)]))
-    rows = "".join(f"{i + 1:06d}@a.mrcs {i}\n" for i in range(1500))
-    star = folder / "original.star"
-    star.write_text(f"data_\n\nloop_\n_rlnImageName #1\n_rlnCoordinateX #2\n{rows}")
-    line = f"fit {folder / 'z.npy'} --particles {star} --out {folder / 'run'}"
-    assert manifactor(line) == 0
-    return folder / "run"
-
-
-@pytest.fixture
-def surface(disk_and_circle, folder):
-    """A copy of that run, as "run"; the numbers of its disk and of its circle."""
-    shutil.copytree(disk_and_circle, folder / "run")
-    factors = record_of(folder / "run")["factors"]
-    topologies = [factor["topology"] for factor in factors]
-    return str(1 + topologies.index("other")), str(1 + topologies.index("circle"))
 
 
 def truth_of(molecule):

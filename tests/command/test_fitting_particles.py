@@ -1,6 +1,5 @@
 """`fit` on particles and volumes: files in, coordinates of factors out and back."""
 
-import pickle
 import shutil
 
 import mrcfile
@@ -16,8 +15,13 @@ from manifactor.scores import coordinate_correlation
 from .conftest import N, manifactor, places, record_of, refusal, truth_of
 
 
-def test_both_motions_are_found(molecule, run):
-    assert record_of(run)["verdict"] == "product"
+def test_both_motions_are_found_and_nothing_else_explains_them(molecule, run):
+    record = record_of(run)
+    assert record["verdict"] == "product"
+    assert record["components"]["signal_to_noise"][0] > 100
+    assert {each["name"] for each in record["confounders"]} == {"half set"}
+    assert 0 < record["agreement"] <= 1
+    assert 0.98 < record["reliability"] <= 1
     for topology, (coordinate, _) in places(run).items():
         found = np.radians(coordinate) if topology == "circle" else coordinate
         assert coordinate_correlation(found, truth_of(molecule)[topology]) > 0.98
@@ -26,7 +30,7 @@ def test_both_motions_are_found(molecule, run):
 @pytest.mark.slow
 def test_places_that_noise_moves_far_are_no_product(folder, capsys):
     size = "--size 54 --pixel-size 4 --snr 1"
-    assert manifactor(f"simulate molecule --n 400 {size} --out noisy") == 0
+    assert manifactor(f"simulate molecule --n 250 {size} --out noisy") == 0
     assert manifactor("fit noisy/particles.star --out run") == 0
     record = record_of(folder / "run")
     assert record["verdict"] != "product"
@@ -74,19 +78,7 @@ def test_a_view_is_picked_by_its_direction(molecule, folder, capsys):
 
 
 @pytest.mark.slow
-def test_coordinates_of_some_particles_need_their_numbers(latent, folder, capsys):
-    kept = np.arange(0, N, 2)
-    np.savetxt(folder / "half.txt", latent[kept])
-    (folder / "ind.pkl").write_bytes(pickle.dumps(kept))
-    message = refusal("fit half.txt --particles original.star", folder, capsys)
-    assert f"original.star has {N} and half.txt has {N // 2}" in message
-    assert manifactor("fit half.txt --particles original.star --ind ind.pkl --out run") == 0
-    names = starfile.read(folder / "run" / "particles.star")["particles"]["rlnImageName"]
-    assert (names.str[:6].astype(int) - 1).tolist() == kept.tolist()
-
-
-@pytest.mark.slow
-def test_cryosparc_particles_come_back_with_their_uids(latent, folder, capsys):
+def test_cryosparc_particles_come_back_with_their_uids(latent, folder):
     table = np.zeros(
         N, dtype=[("uid", "<u8"), *((f"components_mode_{k}/value", "<f4") for k in range(3))]
     )
@@ -103,11 +95,6 @@ def test_cryosparc_particles_come_back_with_their_uids(latent, folder, capsys):
     low = read_cs(folder / "low.cs")
     inside = places(folder / "run")["interval"][0] <= 0.5
     np.testing.assert_array_equal(low["uid"], table["uid"][inside])
-    # In another order, and without the first.
-    (folder / "other.cs").write_bytes(npy_bytes(table[:0:-1]))
-    line = "fit particles.cs --particles other.cs --out again"
-    message = refusal(line, folder, capsys)
-    assert f"other.cs must hold all particles of particles.cs; 1 of {N}" in message
 
 
 @pytest.mark.slow
@@ -147,7 +134,7 @@ def test_images_turned_and_shifted_in_their_plane_are_brought_into_one_frame(fol
 @pytest.mark.slow
 def test_uncorrected_defocus_is_named(folder, capsys):
     size = "--size 54 --pixel-size 4 --snr 30 --defocus 10000 25000"
-    assert manifactor(f"simulate molecule --n 300 {size} --out data") == 0
+    assert manifactor(f"simulate molecule --n 200 {size} --out data") == 0
     assert manifactor("fit data/particles.star --sense geometry --out run") == 0
     out = capsys.readouterr().out
     assert "Warning: " in out
@@ -157,27 +144,15 @@ def test_uncorrected_defocus_is_named(folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("gone.star", "gone.star does not exist"),
-        ("gone.mrcs", "gone.mrcs does not exist"),
         ("lonely.star", "names the stack gone.mrcs"),
-        ("evil.pkl", "evil.pkl was refused and nothing in it was run"),
         ("empty", "must hold .mrc volumes"),
         ("data/particles.star --view 180", "two angles in degrees, ROT,TILT; got '180'"),
-        (
-            "data/particles.star --view 0,999",
-            "tilt of a view must lie between -180 and 180 degrees; got '0,999'",
-        ),
-        ("data/particles.star --view 0,0", "within 10 degrees of rot 0, tilt 0 there are 0"),
+        ("data/particles.star --view 0,999", "tilt of a view must lie between -180 and 180"),
         ("data/particles.star --phase-flip", "defocus is known"),
         ("data/particles.star --mask-radius 1", "`--mask-radius` must be a number in [8, 108]"),
         ("data/particles.star --low-pass 500", "`--low-pass` must lie between"),
         ("data/particles.star --components 0", "`--components` must be a whole number in [1"),
-        ("data/particles.star --particles data/particles.star", "file of particles"),
-        ("data/particles.star --view 180,120 --width -3", "--width must be a number in [0, 180]"),
-        ("data --view 0,0", "folder of volumes"),
         ("z.5.pkl --view 0,0", "particle images"),
-        ("z.5.pkl --ind z.5.pkl", "with --particles"),
-        ("z.5.pkl --particles gone.star", "gone.star does not exist"),
         ("z.5.pkl --particles z.5.pkl", "one of .star, .cs"),
     ],
 )
@@ -188,6 +163,5 @@ def test_bad_input_is_one_line_and_exit_code_2(
     star = (molecule / "particles.star").read_text()
     elsewhere = star.replace("data/particles.mrcs", "gone.mrcs")
     (folder / "lonely.star").write_text(elsewhere)
-    (folder / "evil.pkl").write_bytes(b"cos\nsystem\n(S'touch owned'\ntR.")
     (folder / "empty").mkdir()
     assert message in refusal(f"fit {arguments}", folder, capsys)

@@ -59,10 +59,6 @@ def test_chosen_and_scaled_columns_show_the_product_and_place_other_tables(table
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("fit a.csv --columns lenght,width", "the nearest are 'length'"),
-        ("fit a.csv --columns 1,9", "columns are numbered from 0 to 4; got 9"),
-        ("fit a.csv --columns id", "line 2, column 'id' holds 's0'"),
-        ("fit a.csv --drop 4-3", "got 4-3. A range goes"),
         ("fit .", "must hold .mrc volumes; it holds none. For samples"),
         ("fit nan.csv", "row 1, column 'y' (line 3 of nan.csv)"),
         ("fit huge.csv", "1.8e+308, in row 2, column 'x' (line 4 of huge.csv). Such"),

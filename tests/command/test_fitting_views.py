@@ -104,12 +104,6 @@ def test_views_are_not_resumed_with_other_options_or_inputs(stopped, fitted, cap
     assert fitted == []
 
 
-def test_kept_views_are_not_deleted_in_silence(stopped, fitted, capsys):
-    assert manifactor(FIT) == 0
-    assert "note: deleting the checkpoints" in capsys.readouterr().err
-    assert fitted == ["a", "b", "c"]
-
-
 def test_nothing_is_left_if_no_view_is_finished(inputs, capsys, monkeypatch):
     stop_after(0, monkeypatch)
     assert manifactor(FIT) == 130
@@ -132,17 +126,6 @@ def test_a_mistake_in_one_view_is_named_and_the_others_are_kept(inputs, capsys, 
     assert out.splitlines()[2].split() == ["b", "failed", "KeyError:", "'rot'"]
     assert out.endswith("run; 1 failed\n")
     assert {path.name for path in (inputs / "run").iterdir()} == {"a", "c", "views.csv"}
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("fit a.npy --cluster local", "this is one fit, which runs in one process"),
-        (f"{FIT} --cluster none.json", "none.json cannot be used: no such scheduler"),
-    ],
-)
-def test_a_cluster_that_cannot_be_used_is_refused(inputs, capsys, line, message):
-    assert message in refusal(line, inputs, capsys)
 
 
 class Far(Here):

@@ -31,19 +31,6 @@ def test_a_page_that_cannot_be_written_is_refused_before_it_is_drawn(folder, cap
     assert "Read-only file system. Give another file with --out." in message
 
 
-@pytest.mark.slow
-def test_the_report_has_signal_to_noise_leakage_and_confounders(run, capsys):
-    assert manifactor(f"report {run}") == 0
-    out = capsys.readouterr().out
-    for text in ("Principal components of the images or volumes", "Leakage: R^2", "half set"):
-        assert text in out
-    record = record_of(run)
-    assert record["components"]["signal_to_noise"][0] > 100
-    assert {c["name"] for c in record["confounders"]} == {"half set"}
-    assert 0 < record["agreement"] <= 1
-    assert 0.98 < record["reliability"] <= 1
-
-
 def spoilt(value):
     """What run.json holds, with signs in every text that steer a terminal or a page."""
     if isinstance(value, dict):

@@ -9,7 +9,6 @@ from random import Random
 
 import pytest
 
-from .damages import damages_of, several
 from .kinds import KINDS
 from .project import ODD_FILES, Project
 
@@ -30,7 +29,7 @@ def python(*arguments):
 @linux
 @pytest.mark.slow
 def test_damaged_files_of_every_kind_are_refused_cleanly():
-    cases = 4 * len(KINDS)
+    cases = 2 * len(KINDS)
     how = ("--cases", str(cases), "--jobs", "1", "--rehearse", "1")
     ended = python("tests.hostile.fuzz", *how)
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -78,11 +77,3 @@ def test_a_project_is_restored_whatever_lies_in_place_of_a_file(project, how):
     project.restore()
     assert project.changes() == []
     assert path.read_bytes() == project.contents["run/run.json"]
-
-
-@pytest.mark.parametrize("name", ["x.csv", "x.json", "x.npy", "x.npz", "x.pkl", "x.mrc"])
-def test_any_bytes_can_be_damaged(name):
-    for seed in range(300):
-        rng = Random(seed)
-        data = rng.randbytes(rng.choice((0, 1, 30, 2000)))
-        assert isinstance(several(damages_of(name), data, rng), bytes)

@@ -73,7 +73,6 @@ def stored(**arrays):
         # Times may be others.
         (".npz", stored(X=1, manifest=1), stored(X=1, manifest=2), True),
         (".npz", stored(X=1, manifest=1), stored(X=2, manifest=1), False),
-        (".npz", stored(X=1, manifest=1), stored(X=1), False),
         (".npz", stored(X=1, manifest=1), stored(X=1, manifest=2)[:-30], False),
         (".mrcs", bytes(2000), bytes(300) + b"12:30" + bytes(1695), True),
         (".mrcs", bytes(2000), bytes(1500) + b"12:30" + bytes(495), False),

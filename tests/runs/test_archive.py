@@ -1,6 +1,7 @@
 import json
 import pickle
 import re
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -81,26 +82,29 @@ class Bomb:
         return (pytest.fail, ("a pickle was executed",))
 
 
-@pytest.mark.parametrize(
-    "kind", ["text", "empty", "npz", "npy", "pickle", "pickled member", "cut short", "foreign"]
-)
-def test_foreign_files_are_refused_and_never_executed(saved, kind):
-    whole = saved.read_bytes()
-    with saved.open("wb") as file:
-        if kind == "text":
-            file.write(b"hello")
-        elif kind == "npz":
-            np.savez(file, X=np.ones(3))
-        elif kind == "npy":
-            np.save(file, np.ones(3))
-        elif kind == "pickle":
-            pickle.dump(Bomb(), file)
-        elif kind == "pickled member":
-            np.savez(file, manifest=np.array([Bomb()], dtype=object))
-        elif kind == "cut short":
-            file.write(whole[: len(whole) // 2])
-        elif kind == "foreign":
-            np.savez(file, manifest=np.frombuffer(b'{"format": "other"}', dtype=np.uint8))
+def npz(**arrays):
+    """The bytes of an archive of these arrays."""
+    file = BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+FOREIGN = {
+    **{"text": b"hello", "empty": b"", "pickle": pickle.dumps(Bomb()), "npz": npz(X=np.ones(3))},
+    "pickled member": npz(manifest=np.array([Bomb()], dtype=object)),
+    "foreign": npz(manifest=np.frombuffer(b'{"format": "other"}', dtype=np.uint8)),
+}
+
+
+@pytest.mark.parametrize("content", FOREIGN.values(), ids=FOREIGN)
+def test_foreign_files_are_refused_and_never_executed(tmp_path, content):
+    (tmp_path / "fit.npz").write_bytes(content)
+    with pytest.raises(ValueError, match="is not a"):
+        load(tmp_path / "fit.npz")
+
+
+def test_a_file_that_was_cut_short_is_refused(saved):
+    saved.write_bytes(saved.read_bytes()[: saved.stat().st_size // 2])
     with pytest.raises(ValueError, match="is not a"):
         load(saved)
 
@@ -116,11 +120,6 @@ def tampered(path, change, *, checksums=False):
         text = re.sub(r', "checksum": \d+', "", text)
     arrays["manifest"] = np.frombuffer(text.encode(), dtype=np.uint8)
     np.savez(path, **arrays)
-
-
-def indices_out_of_range(manifest, arrays):
-    name = "factorization_/diffusion/affinity/kernel/indices"
-    arrays[name] = arrays[name] + 10**6
 
 
 DIFFUSION = "factorization_/diffusion"
@@ -152,7 +151,7 @@ FIELDS = ("fitted", "factorization_", "fields")
 CHANGES = {
     "another class": replaced("Popen", *FIELDS[:2], "record"),
     "no graph": replaced({}, *FIELDS, "diffusion", "fields"),
-    "columns of the kernel": indices_out_of_range,
+    "columns of the kernel": put("affinity/kernel/indices", 10**6),
     # The tree would name a neighbour that does not exist.
     "samples of nan": put("samples", np.nan, 3, 1),
     "rows of the kernel": put("affinity/kernel/indptr", 7),
@@ -207,12 +206,6 @@ def test_an_archive_of_release_0_2_is_read():
     np.testing.assert_allclose(placed, back.coordinates()[:5], atol=0.05)
 
 
-def test_an_archive_larger_than_the_memory_is_refused(saved, monkeypatch):
-    monkeypatch.setattr("manifactor._support.memory.available_memory", lambda: 1000)
-    with pytest.raises(ValueError, match=r"archive \(would take 0.0 GB of memory, and"):
-        load(saved)
-
-
 def test_an_archive_of_another_version_says_which_release_reads_it(tmp_path):
     manifest = b'{"format": "manifactor", "version": 99, "written_by": "9.0"}'
     np.savez(tmp_path / "fit.npz", manifest=np.frombuffer(manifest, dtype=np.uint8))
@@ -252,13 +245,7 @@ def test_a_run_folder_holds_fit_record_and_coordinates(fit, run):
     assert record["verdict"] == back.verdict_ == fit.verdict_
     assert record["versions"].keys() >= {"manifactor", "numpy", "scipy", "sklearn"}
     table = np.genfromtxt(run / "coordinates.csv", delimiter=",", names=True)
-    assert table.dtype.names == (
-        "sample",
-        "factor1",
-        "factor1_confidence",
-        "factor2",
-        "factor2_confidence",
-    )
+    assert table.dtype.names[:4] == ("sample", "factor1", "factor1_confidence", "factor2")
     np.testing.assert_allclose(table["factor1"], np.degrees(fit.factors_[0].coordinate), rtol=1e-6)
 
 
@@ -272,31 +259,6 @@ def test_a_run_is_replaced_when_told_and_nothing_else_ever(fit, run):
     with pytest.raises(ValueError, match="It is not a run folder; choose another"):
         write_run(fit, precious, record={}, overwrite=True)
     assert precious.exists()
-
-
-def test_a_run_that_cannot_be_replaced_is_kept(fit, run, monkeypatch):
-    rename = type(run).rename
-
-    def interrupted(self, target):
-        if target == run and ".old." not in str(self):
-            raise KeyboardInterrupt
-        return rename(self, target)
-
-    monkeypatch.setattr(type(run), "rename", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        write_run(fit, run, record={"again": True}, overwrite=True)
-    assert "again" not in read_run(run)[0]
-    assert list(run.parent.iterdir()) == [run]
-
-
-def test_an_interrupted_write_leaves_nothing_behind(fit, tmp_path, monkeypatch):
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("manifactor.runs.folder.table_as_csv", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        write_run(fit, tmp_path / "run", record={})
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -355,9 +317,9 @@ def test_records_arrays_and_plain_values_come_back(tmp_path):
 
 @pytest.mark.slow
 def test_a_diffusion_with_parts_comes_back_and_gives_the_same_factors(tmp_path, monkeypatch):
-    X, _ = datasets.sample("torus", 1500, random_state=0)
-    monkeypatch.setattr("manifactor.spectral.pipeline.PARTED_ABOVE", 1200)
-    monkeypatch.setattr("manifactor.spectral.laplacian.SMALLEST_PART", 600)
+    X, _ = datasets.sample("torus", 900, random_state=0)
+    monkeypatch.setattr("manifactor.spectral.pipeline.PARTED_ABOVE", 800)
+    monkeypatch.setattr("manifactor.spectral.laplacian.SMALLEST_PART", 400)
     before = diffuse(X, rng=np.random.default_rng(0))
     write_tree(tmp_path / "diffusion.npz", before)
     after = read_tree(tmp_path / "diffusion.npz")

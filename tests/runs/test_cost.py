@@ -98,19 +98,14 @@ def test_a_table_in_parts_is_read_twice_and_not_for_a_forecast(tmp_path):
     assert max(one.memory, ten.memory, ten.worker_memory) < 2e9
 
 
-@pytest.fixture
-def stack(tmp_path, rng):
-    images = rng.standard_normal((40, 32, 32)).astype(np.float32)
-    write_stack(tmp_path / "a.mrcs", images, pixel_size=2.0)
-    return tmp_path / "a.mrcs"
-
-
-def test_images_are_not_read_for_a_forecast(stack, monkeypatch):
+def test_images_are_not_read_for_a_forecast(tmp_path, rng, monkeypatch):
     def blocks(*_):
         raise AssertionError("images were read")
 
     monkeypatch.setattr("manifactor.cryoem.files.stacks.ImageSource.blocks", blocks)
-    task = Task(stack)
+    images = rng.standard_normal((40, 32, 32)).astype(np.float32)
+    write_stack(tmp_path / "a.mrcs", images, pixel_size=2.0)
+    task = Task(tmp_path / "a.mrcs")
     cost = task.forecast(task.open())
     assert list(seconds_of(cost)) == ["reading", "components", "fitting", "writing"]
 

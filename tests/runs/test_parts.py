@@ -42,13 +42,8 @@ def placed(fitted, tmp_path):
     save(fit, tmp_path / "fit.npz")
     folder = tmp_path / "coordinates"
     n_parts = place_in_parts(tmp_path / "fit.npz", table, folder)
-    record = {
-        "input": str(tmp_path / "X.zarr"),
-        "n_samples": N,
-        "n_fitted": 650,
-        "parts": n_parts,
-        "columns": table.columns.record,
-    }
+    record = {"input": str(tmp_path / "X.zarr"), "n_samples": N, "n_fitted": 650}
+    record |= {"parts": n_parts, "columns": table.columns.record}
     write_run(fit, tmp_path / "run", record=record, parts=folder)
     return tmp_path / "run"
 
@@ -159,13 +154,8 @@ def test_a_missing_or_damaged_part_is_named(placed):
 def test_the_number_of_parts_is_compared_with_the_folder(placed):
     record = json.loads((placed / "run.json").read_text())
     missing, damaged = "part-00003.parquet is missing", "run.json is damaged: parts is {}"
-    for count, message in (
-        (2**62, missing),
-        (4, missing),
-        (2, damaged),
-        (0, damaged),
-        (-1, damaged),
-    ):
+    for count in (2**62, 4, 2, 0, -1):
+        message = missing if count > 3 else damaged
         (placed / "run.json").write_text(json.dumps({**record, "parts": count}))
         with pytest.raises(ValueError, match=message.format(count)):
             open_run(placed, some=True)

@@ -71,9 +71,8 @@ def test_fitted_samples_are_placed_where_they_were_fitted():
 
 
 def test_the_first_bin_of_a_circle_reaches_across_zero():
-    labels, centres = bin_labels(
-        np.array([350.0, 10.0, 0.0, 360.0, 44.9, 45.1, 314.9, -10.0]), "circle", n_bins=4
-    )
+    angles = np.array([350.0, 10.0, 0.0, 360.0, 44.9, 45.1, 314.9, -10.0])
+    labels, centres = bin_labels(angles, "circle", n_bins=4)
     assert labels.tolist() == [0, 0, 0, 0, 0, 1, 3, 0]
     assert centres.tolist() == [0, 90, 180, 270]
 

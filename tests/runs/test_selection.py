@@ -15,15 +15,10 @@ ROWS = np.array([4, 0, 2, 1, 5])
 PLACES = np.array([0.0, 0.2, 0.4, 0.6, 0.8])
 
 
-def run_of(folder, path, **record):
+def run_of(folder, path):
     particles = read_particles(path)[ROWS]
-    record = {
-        "input": str(folder / "z.npy"),
-        "particles": str(path),
-        "fingerprint": particles.fingerprint,
-        "n_samples": 5,
-        **record,
-    }
+    record = {"input": str(folder / "z.npy"), "particles": str(path), "n_samples": 5}
+    record["fingerprint"] = particles.fingerprint
     sheet = np.column_stack([PLACES, -PLACES])
     places = Place(PLACES, "interval", np.ones(5)), Place(sheet, "other", np.ones(5))
     return Run(Path(folder), json.loads(json.dumps(record)), ROWS, places)

@@ -11,11 +11,10 @@ from manifactor._support.array_files import ArrayFileError, BoundedFile, npy_hea
 X = np.arange(12.0).reshape(4, 3)
 
 
-def npy(header, data=b"", version=1):
+def npy(header, data=b""):
     """An .npy file with any header."""
     text = header.encode("latin1")
-    length = struct.pack("<H" if version == 1 else "<I", len(text))
-    return b"\x93NUMPY" + bytes([version, 0]) + length + text + data
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + data
 
 
 def described(shape, descr="'<f8'"):
@@ -84,22 +83,10 @@ def plain(shape, data):
     return npy(described(shape), data)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (plain("(3,)", b"12345678"), "and 8 bytes follow"),
-        (plain("(1,)", bytes(800)), "it has more bytes than its shape (in 'X')"),
-        (plain(f"({2**50},)", bytes(8)), f"describes an array of shape ({2**50},)"),
-        (npy(described("(1,)", "'|O'"), bytes(8)), "it holds objects"),
-        (b"hello", "is damaged, or not a file of plain numbers: its header cannot be"),
-    ],
-)
-def test_members_that_are_not_what_they_say_are_refused(tmp_path, content, message):
-    path = archive(tmp_path / "a.npz", X__npy=content)
-    with pytest.raises(ArrayFileError) as error:
+def test_a_member_that_is_not_what_it_says_is_named(tmp_path):
+    path = archive(tmp_path / "a.npz", X__npy=plain("(1,)", bytes(800)))
+    with pytest.raises(ArrayFileError, match=r"a.npz is .* more bytes than its shape \(in 'X'\)"):
         read(path)
-    assert message in str(error.value)
-    assert str(error.value).startswith(f"{path} is")
 
 
 def test_what_is_wrong_with_an_archive_is_said(tmp_path):
@@ -179,10 +166,7 @@ def test_a_whole_file_has_the_header_of_its_array():
         (with_header(described("(1000000000000, 0)")), "shape .1000000000000, 0"),
         (with_header(described("(5, 3)")), "and 80 bytes follow"),
         (with_header(described("(5, 2)", "'|V0'")), "values of 0 bytes"),
-        (
-            with_header(described("(5, 2)", "[('a', '<f4', (10000000,))]")),
-            "values of 40000000 bytes",
-        ),
+        (with_header(described("(5, 2)", "[('a', '<f4', (9999999,))]")), "of 39999996 bytes"),
     ],
 )
 def test_a_header_that_cannot_be_is_refused_before_anything_is_read(content, reason):
@@ -190,9 +174,8 @@ def test_a_header_that_cannot_be_is_refused_before_anything_is_read(content, rea
         header_of(content)
 
 
-def test_a_file_makes_no_room_for_bytes_that_it_does_not_have(tmp_path):
+def test_a_file_makes_no_room_for_bytes_that_it_does_not_have(tmp_path, peak):
     (tmp_path / "a").write_bytes(b"0123456789")
-    tracemalloc.start()
     with BoundedFile(tmp_path / "a") as file:
         assert file.size == 10
         assert file.read(4) == b"0123"
@@ -202,6 +185,4 @@ def test_a_file_makes_no_room_for_bytes_that_it_does_not_have(tmp_path):
         assert file.read() == b"89"
         file.seek(20)
         assert file.read(1) == b""
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 2**20
+    assert peak() < 2**20

@@ -10,8 +10,6 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from manifactor import DisconnectedGraphWarning, ManifoldFactorizer, SampleWarning, datasets
 from manifactor._support.errors import (
@@ -64,13 +62,11 @@ def test_a_package_that_does_not_load_says_why_in_one_line(modules, source, reas
         extra("probe")
 
 
-# File names are bytes without 0.
-NAMES = st.binary(min_size=1, max_size=30).filter(lambda name: b"\0" not in name)
-
-
-@given(st.text())
-@settings(max_examples=30)
-def test_what_is_printed_has_no_control_characters(text):
+def test_what_is_printed_has_no_control_characters():
+    # All letters of western scripts, signs, surrogates and what lies beyond the first plane.
+    text = "".join(
+        map(chr, (*range(0x3000), *range(0xD7F0, 0xE010), 0xFEFF, *range(0xE0000, 0xE0080)))
+    )
     assert not any(map(is_unsafe, printable(text)))
     assert printable(printable(text)) == printable(text)
 
@@ -86,16 +82,9 @@ def test_a_shell_reads_every_word_as_it_was():
     words = ["a b", "c;d", "$e", "", "it's", "\x1b[2J\n'\\", "\udcff%s", "-n", "é\x7f"]
     line = shell_line(*words)
     assert not any(map(is_unsafe, line))
+    line.encode()
     read = subprocess.run(["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, check=True)
     assert read.stdout.split(b"\0")[:-1] == [os.fsencode(word) for word in words]
-
-
-@given(NAMES)
-@settings(max_examples=30)
-def test_a_line_for_a_shell_is_one_line(name):
-    line = shell_line("cd", os.fsdecode(name))
-    assert not any(map(is_unsafe, line))
-    line.encode()
 
 
 def test_a_warning_names_the_line_that_called_the_package():

@@ -1,6 +1,5 @@
 """Progress: where bars are drawn, and where lines are printed."""
 
-import io
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -8,13 +7,7 @@ import pytest
 
 from manifactor import DiffusionMap
 from manifactor._support.progress import shown_progress
-
-
-class Screen(io.StringIO):
-    """Standard error that is a terminal."""
-
-    def isatty(self):
-        return True
+from tests.command.conftest import Screen
 
 
 def done(callback):

@@ -94,11 +94,6 @@ def test_slices_cover_every_row_once_and_do_not_depend_on_the_cores(monkeypatch,
         assert all(a.stop == b.start for a, b in pairwise(slices))
 
 
-def test_many_slices_suit_most_numbers_of_cores():
-    assert len(threads.row_slices(100_000, 2048)) == 64
-    assert len(threads.row_slices(3000, 2048, at_least=512)) == 4
-
-
 def test_cores_that_the_process_may_not_use_do_not_count(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
     # Counted once in a process: the others keep what they have.

@@ -99,8 +99,6 @@ def parquet_file(**columns):
 
 
 OBJECTS = saved(np.save, np.array([{}, 1], dtype=object))
-NO_HEADER = b"\x93NUMPY\x01\x00\x10\x00\t  {'descr'\n   \t["
-LONG = (b"(9, 2), }" + 12 * b" ", b"(9000000000000, 2), }")
 GARBAGE = b"\x00\x01garbage"
 PLAIN = "is damaged, or not a file of plain numbers: "
 
@@ -110,31 +108,19 @@ PLAIN = "is damaged, or not a file of plain numbers: "
     [
         ("a.csv", b"", "is empty; it must hold samples"),
         ("a.csv", b"x,y\n", "holds no samples"),
-        ("a.csv", b"1,2\n3,blue\n", "must be a table of numbers: .*blue"),
-        ("a.csv", b"1,2\n3\n", "must be a table of numbers"),
-        ("a.csv", b"1,\n3,4\n5,6\n", "must be a table of numbers"),
         ("a.csv", b'x,y\n"' + b"1;2;" * 40_000, "field larger than .* Repair the quotes in it"),
         ("a.npy", OBJECTS, PLAIN + "it holds objects, .* unpickled"),
         ("a.npy", saved(np.save, np.array([["a", "b"]])), "must hold real numbers"),
         ("a.npy", saved(np.save, np.ones((3, 3), dtype=complex)), "must hold real numbers"),
         ("a.npy", saved(np.save, np.ones(5)), r"one sample a row; got an array of shape \(5,\)"),
         ("a.npy", saved(np.save, np.empty((7, 0))), r"one sample a row; .* shape \(7, 0\)"),
-        ("a.npy", GARBAGE, PLAIN + "its header cannot be read. Write it again"),
-        ("a.npy", NO_HEADER, PLAIN + "its header cannot be read. Write it again"),
-        ("a.npy", saved(np.save, np.zeros((9, 2))).replace(*LONG), r"describes .*\(90+, 2\)"),
         ("a.npz", saved(np.savez, a=X, b=X), "an array `X`, or one array; it holds a, b. Save"),
-        ("a.npz", GARBAGE, PLAIN),
         ("a.parquet", parquet_file(name=["a", "b"]), "all columns hold text"),
         ("a.parquet", parquet_file(), "must be a table of numbers: it has no columns"),
         ("a.parquet", GARBAGE, PLAIN),
-        ("a.pkl", pickle.dumps({"z": X}), "must hold one pickled array of numbers; got dict"),
         ("a.pkl", pickle.dumps(np.ones(5)), r"one sample a row; got an array of shape \(5,\)"),
-        ("a.pkl", b"cos\nsystem\n(V true\ntR.", "nothing in it was run: it asks for 'os.system"),
-        ("a.pkl", GARBAGE, "is not a pickled numpy array: "),
         ("a.cs", saved(np.save, table_with("ctf/df1_A", "components_mode_x/value")), MODES),
         ("a.cs", saved(np.save, np.ones(5)), MODES),
-        ("a.cs", OBJECTS, PLAIN + "it holds objects, .* unpickled"),
-        ("a.cs", GARBAGE, PLAIN + "its header cannot be read. Write it again"),
         ("a.docx", b"1,2\n", "or a folder of .mrc volumes; got a.docx"),
     ],
 )

@@ -7,8 +7,6 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from manifactor.tables.pickles import STAND_INS, read_pickled_array, read_pickled_numbers
 
@@ -35,11 +33,6 @@ def test_arrays_of_every_type_order_and_shape_come_back(read, rng, protocol):
         assert found.dtype.newbyteorder("=") == each.dtype.newbyteorder("=")
         assert found.shape == each.shape
         assert np.array_equal(found, each)
-
-
-def test_of_two_objects_the_first_is_read(read, rng):
-    mean, variance = rng.normal(size=(2, 10, 8))  # z_mu and z_logvar, as cryoDRGN writes them
-    assert np.array_equal(read(pickle.dumps(mean) + pickle.dumps(variance)), mean)
 
 
 def as_old_numpy(content):
@@ -181,18 +174,6 @@ def test_a_truncated_file_is_refused(read, protocol):
         with pytest.raises(ValueError, match=match) as error:
             read(content[:length])
         assert "\n" not in str(error.value)
-
-
-@given(content=st.binary(max_size=60))
-def test_any_bytes_are_an_array_or_refused_in_words(tmp_path_factory, content):
-    path = tmp_path_factory.getbasetemp() / "any.pkl"
-    path.write_bytes(content)
-    message = "any.pkl"
-    try:
-        read_pickled_array(path)
-    except ValueError as error:
-        message = str(error)
-    assert "any.pkl" in message
 
 
 @every_protocol

@@ -142,8 +142,6 @@ def test_the_index_of_pandas_is_left_out_unless_it_is_chosen(tmp_path, label):
     ("name", "text"),
     [
         ("a.txt", '"x" "y"\n"1" 0 1\n"2" 2 3\n"10" 4 5\n'),
-        ("a.txt", '"x" "y"\n"8 9" 0 1\n"7 6 5" 2 3\n"c" 4 5\n'),
-        ("a.txt", "x y\n1 0 1\n2 2 3\n3 4 5\n"),
         ("a.csv", '"x","y"\n"a",0,1\n"b",2,3\n"c",4,5\n'),
         ("a.tsv", "x\ty\n1\t0\t1\n2\t2\t3\n3\t4\t5\n"),
     ],
@@ -186,20 +184,15 @@ def test_names_are_found_in_comments_and_quotes(write, name, text, names):
     ("name", "text", "message"),
     [
         ("a.csv", "a;b\n.1;.2\n", r"line 2 has semicolons\. .*sep=';'\)"),
-        ("a.csv", ".1;.2\n.3;.4\n", "semicolons.*sep=';'"),
         ("a.csv", "a;b\n0,1;0,2\n", "semicolons and decimal commas.*decimal=','"),
         ("a.csv", "a\tb\n.1\t.2\n", "must have commas .* has tabs"),
         ("a.tsv", "a,b\n.1,.2\n", "must have tabs .* has commas"),
         ("a.txt", ".1, .2\n.3, .4\n", "must have white space .* has commas"),
         ("a.txt", "a b\n0,1 0,2\n", "has white space and decimal commas"),
-        ("a.csv", "a;b\nr1;.1;.2\n", "line 2 has semicolons"),
         ("a.csv", "a b\n.1  .2\n", "must have commas .* line 2 has white space"),
-        ("a.csv", "a b\n0,1 0,2\n", "has white space and decimal commas"),
         ("a.tsv", ".1 .2\n.3 .4\n", "has white space.*sep=.*s"),
-        ("a.csv", "1,2;3,4\n", "line 1 has semicolons and decimal commas"),
         ("a.csv", 2 * (";".join(["0.12345"] * 20_000) + "\n"), "line 2 has semicolons"),
         ("a.csv", 'x,y\n"0,123",5\n', r"and decimal commas\. .*, decimal=','\)"),
-        ("a.csv", 'x,y\n"1,234","2,5"\n', r"and decimal commas\. .*, decimal=','\)"),
     ],
 )
 def test_another_delimiter_is_named(write, name, text, message):
@@ -212,8 +205,6 @@ def test_another_delimiter_is_named(write, name, text, message):
     [
         ("a.csv", 'id,tags,x\n3,"1;2, 3",.5\n', 3),
         ("a.csv", "x,y,z\n1.0,2.0,3;4;5;6;7;8\n", 3),
-        ("a.csv", "x,z\n1,2;3\n", 2),
-        ("a.csv", "my list,z\n1 2,3\n", 2),
         ("a.csv", "1.0,2.0,3;4;5;6;7;8\n1.5,2.5,3\n", 3),
         ("a.tsv", "list\tx\n1 2\t3\n", 2),
     ],
@@ -277,12 +268,15 @@ def test_chosen_columns_are_read_whatever_the_others_hold(write, tmp_path):
         (TEXT, "id", "line 2, column 'id' holds 'a1'"),
         ("a,b\nc,d\ne,f\n", None, "all columns hold text"),
         ("x,y\n1,2\n3\n", None, "line 3 has 1 cells, and the first row has 2"),
-        ("x,y\n1,2\n3,4,5\n", None, "line 3 has 3 cells"),
+        ("1,2\n" * 60 + "3,4,5\n", None, "line 61 has 3 cells"),
+        ("1,2\n" * 60 + "1,2\0\n", None, "line 61, column 1 holds '2.x00'"),
+        ("1,2\n" * 60 + f'1,"{"x" * 200_000}"\n', None, ".*field larger than field limit"),
     ],
 )
 def test_a_cell_that_is_no_number_is_named(write, text, columns, message):
-    with pytest.raises(ValueError, match=f"must be a table of numbers: {message}"):
+    with pytest.raises(ValueError, match=f"must be a table of numbers: {message}") as error:
         read_table(write(text), ColumnChoice(columns))
+    assert "\n" not in str(error.value)
 
 
 def test_lines_are_counted_as_an_editor_counts_them(write, tmp_path):
@@ -298,18 +292,3 @@ def test_another_table_is_read_by_the_names_of_the_first(write):
     path.write_text("y,z\n14,0\n")
     with pytest.raises(ValueError, match="the columns of the run: there is no column"):
         read_like(path, columns)
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        (f'1,"{"x" * 200_000}"', "field larger than field limit"),
-        ("1,2\0", "line 61, column 1 holds '2.x00'"),
-        ("1,2,3", "line 61 has 3 cells, and the first row has 2"),
-    ],
-)
-def test_a_row_that_is_no_row_of_numbers_is_refused_in_one_line(tmp_path, row, message):
-    (tmp_path / "a.csv").write_text("1,2\n" * 60 + f"{row}\n")
-    with pytest.raises(ValueError, match=rf"a.csv must be a table .*{message}") as error:
-        read_table(tmp_path / "a.csv")
-    assert "\n" not in str(error.value)
