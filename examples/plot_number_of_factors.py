@@ -44,7 +44,7 @@ for (above, below), (name, fit) in zip(axes.T, fits.items(), strict=True):
     plots.angles(above, fit)
     above.set_title(f"{name}: {fit.n_factors_}")
     plots.spectrum(below, fit)
-    below.set(xlim=(0, 40), ylim=(0, fit.spectrum_.eigenvalues[40]))
+    below.set(xlim=(None, 40), ylim=(None, fit.spectrum_.eigenvalues[40]))
     below.get_legend().remove()
 plt.show()
 

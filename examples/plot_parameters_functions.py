@@ -28,7 +28,7 @@ with warnings.catch_warnings():
 figure, axes = plt.subplots(1, 3, figsize=(8, 2.8), layout="constrained")
 for ax, n, fit in zip(axes, numbers, fits, strict=True):
     plots.spectrum(ax, fit)
-    ax.set(xlim=(0, 25), ylim=(0, 22))
+    ax.set(xlim=(None, 25), ylim=(None, 22))
     factors = "1 factor" if fit.n_factors_ == 1 else f"{fit.n_factors_} factors"
     ax.set_title(f"{n} functions: {factors}, {fit.verdict_}", fontsize=9)
     print(f"{n:4} functions: {fit.verdict_}, {factors}")
