@@ -119,7 +119,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "within_subsection_order": "gallery_order.GalleryOrder",
     "filename_pattern": r"/plot_",
-    "ignore_pattern": r"/data_sets\.py",
+    "ignore_pattern": r"data_sets\.py",
     "parallel": 2,
     "image_srcset": ["2x"],
     "doc_module": ("manifactor",),

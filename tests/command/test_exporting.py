@@ -15,7 +15,6 @@ from manifactor.tables.pickles import read_pickled_array
 from .conftest import N, manifactor, places, record_of, refusal
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".star", ".csv", ".parquet", ".pkl", ".npy"])
 def test_a_selection_holds_exactly_the_particles_in_the_range(run, folder, suffix):
     (stretch, first), (turn, second) = places(run)["interval"], places(run)["circle"]
@@ -38,7 +37,6 @@ READ = {
 }
 
 
-@pytest.mark.slow
 def test_ranges_outside_a_factor_are_refused(run, folder, capsys):
     _, interval = places(run)["interval"]
     _, circle = places(run)["circle"]
@@ -50,7 +48,6 @@ def test_ranges_outside_a_factor_are_refused(run, folder, capsys):
         assert message in refusal(line, folder, capsys)
 
 
-@pytest.mark.slow
 def test_averages_along_a_factor_are_images_pictures_and_a_movie(run, folder, capsys):
     _, number = places(run)["circle"]
     assert (
@@ -71,7 +68,6 @@ def test_averages_along_a_factor_are_images_pictures_and_a_movie(run, folder, ca
     assert bins["samples"].sum() == N  # all are of this view
 
 
-@pytest.mark.slow
 def test_averages_follow_the_motion_in_order(run, folder):
     """Along the stretch the lower part of the molecule moves one way, bin after bin."""
     _, number = places(run)["interval"]
@@ -83,7 +79,6 @@ def test_averages_follow_the_motion_in_order(run, folder):
     assert (steps > 0).all() or (steps < 0).all()
 
 
-@pytest.mark.slow
 def test_a_run_of_latents_is_exported_and_its_inputs_are_guarded(molecule, latent, folder, capsys):
     (folder / molecule.name).symlink_to(molecule)  # images, as the STAR file names them
     assert manifactor("fit z.5.pkl --particles original.star --out run") == 0
@@ -116,7 +111,6 @@ BRIDGES = {
 }
 
 
-@pytest.mark.slow
 def test_a_factor_of_two_dimensions_has_a_column_for_each(folder, capsys):
     disk = datasets.sample("disk", 1000, random_state=0)[0]
     angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 1000)
@@ -142,7 +136,6 @@ def test_a_factor_of_two_dimensions_has_a_column_for_each(folder, capsys):
         assert "more dimensions" in refusal(line, folder, capsys)
 
 
-@pytest.mark.slow
 def test_every_bin_has_its_own_file_for_relion(molecule, run, folder, capsys):
     assert manifactor(f"export {run} --to relion --factor 1 --bins 4 --out bins") == 0
     names = [
@@ -179,7 +172,6 @@ REFUSED = [
 ]
 
 
-@pytest.mark.slow
 def test_bad_input_is_one_line_and_exit_code_2(molecule, run, folder, capsys):
     shutil.copytree(molecule, folder / "data")
     shutil.copytree(run, folder / "run")

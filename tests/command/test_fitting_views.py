@@ -111,7 +111,6 @@ def test_nothing_is_left_if_no_view_is_finished(inputs, capsys, monkeypatch):
     assert {path.name for path in inputs.iterdir()} == {"a.npy", "b.npy", "c.npy"}
 
 
-@pytest.mark.slow
 def test_a_mistake_in_one_view_is_named_and_the_others_are_kept(inputs, capsys, monkeypatch):
     fit = Task.fit
 

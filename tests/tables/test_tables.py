@@ -169,6 +169,7 @@ def test_a_line_shorter_than_fractions_or_unfinished_rows_names_no_columns(write
         ("a.txt", "# made by hand today\n0.0 1\n2 3\n4 5\n", []),
         ("a.csv", '\n"x, in m","y"\n"0","1"\n2,3\n\n4,5\n', ["x, in m", "y"]),
         ("a.csv", "x\n0,1\n2,3\n4,5\n", []),
+        ("a.csv", '"#id","y"\n0,1\n2,3\n4,5\n', ["#id", "y"]),
     ],
 )
 def test_names_are_found_in_comments_and_quotes(write, name, text, names):

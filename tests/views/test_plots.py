@@ -150,7 +150,6 @@ def test_a_factor_without_a_single_coordinate_says_so(ax, disk, draw):
 # All of a fit in one figure.
 
 
-@pytest.mark.slow
 def test_the_overview_has_all_factors_and_what_they_were_found_by(torus):
     figure = torus.plot()
     shown = [ax.get_title() or ax.get_xlabel() for ax in figure.get_axes()]

@@ -3,6 +3,7 @@
 No pickled object is ever loaded.
 """
 
+import errno
 import io
 import os
 import struct
@@ -118,10 +119,12 @@ def damage_named(
     except (MemoryError, FileNotFoundError, PermissionError):
         raise
     except kinds as error:
+        if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):
+            raise  # too many open files
         where = f" (in {name!r})" if name else ""
         raise ArrayFileError(
             f"{path} is damaged, or not a file of plain numbers: "
-            f"{one_line(error)[:300] or type(error).__name__}{where}. Write it again with the "
+            f"{one_line(error)[:300].rstrip('.') or type(error).__name__}{where}. Write it again with the "
             "program that made it."
         ) from error
 

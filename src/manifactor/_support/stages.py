@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import gen_batches
 
 from manifactor._support.threads import map_threads
 from manifactor._support.workers import Here, Workers, ignored
@@ -116,7 +115,8 @@ def _digests(array: np.ndarray, *, numbers: int = 2**22) -> list[bytes]:
     """
     n_rows = max(1, numbers * len(array) // max(1, array.size))
 
-    def digest(rows: slice) -> bytes:
-        return hashlib.blake2b(np.ascontiguousarray(array[rows]).data, digest_size=16).digest()
+    def digest(start: int) -> bytes:
+        rows = np.ascontiguousarray(array[start : start + n_rows])
+        return hashlib.blake2b(rows.data, digest_size=16).digest()
 
-    return map_threads(digest, list(gen_batches(len(array), n_rows)))
+    return map_threads(digest, range(0, len(array), n_rows))

@@ -102,6 +102,18 @@ class Workers:
 class Here(Workers):
     """This process: one piece after the other, each on all cores."""
 
+    def map(
+        self,
+        work: Callable[..., Any],
+        jobs: Sequence[tuple],
+        *,
+        report: Callable[[float], None] = ignored,
+    ) -> Iterator[Any]:
+        """Yield ``work(*job)`` of each job, in input order; errors are those of the work."""
+        for done, job in enumerate(jobs, start=1):
+            yield work(*job)
+            report(done / len(jobs))
+
     def _done(self, pieces: Sequence[Piece]) -> Outcomes:
         return (outcome(*piece) for piece in pieces)
 

@@ -57,13 +57,6 @@ def weighted_means(
     Shapes: labels (n,), weights (n,) -> (n_bins, *shape).
     """
     shape = images.source.shape
-    # Eight bytes a pixel. All bins are in memory at once, as samples come in any order.
-    size = 8e-9 * n_bins * prod(shape)
-    if size > MAX_GIGABYTES:
-        raise ValueError(
-            f"the averages must fit into {MAX_GIGABYTES:g} GB of memory; {n_bins} bins "
-            f"would take {size:.0f}. Take fewer bins, or downsample the volumes."
-        )
     inside = np.flatnonzero(labels >= 0)
     # Eight blocks of 64 MiB are some seconds of work. What a worker sends back is no larger than
     # the sums of some bins, or twice the images.
@@ -308,12 +301,19 @@ def average(
         raise ValueError(
             f"the input has {len(source)} images now and had {n_samples} when fitted. Fit again."
         )
+    n_cells = n_bins ** len(places)
+    # Eight bytes a pixel. All bins are in memory at once, as samples come in any order.
+    size = 8e-9 * n_cells * (1 + halves) * prod(source.shape)
+    if size > MAX_GIGABYTES:
+        raise ValueError(
+            f"the averages must fit into {MAX_GIGABYTES:g} GB of memory; {n_cells} bins "
+            f"would take {size:.0f}. Take fewer bins, or downsample the volumes."
+        )
     labels, centres = binned(places, n_bins)
     if most is not None and most < n_samples:
         chosen = np.random.default_rng(0).choice(n_samples, most, replace=False)
         # In no bin, the samples left out count neither for means nor for matching.
         labels = np.where(np.isin(np.arange(n_samples), chosen), labels, -1)
-    n_cells = n_bins ** len(places)
     matching = match(labels, others if matched else [], n_bins=n_cells)
     weights = matching.weights
     correct = correction(images, labels, weights=weights, n_bins=n_cells)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -143,12 +144,14 @@ def make_factors(
     Shapes: blocks (n_spectrum_functions, n_functions).
     """
     blocks = _ascending(spectrum, blocks)
-    confidence = _confidence(spectrum, blocks)
-
-    def make(f: int) -> Factor:
-        return _make_factor(spectrum, blocks, f, confidence[f], geometry, most_functions)
-
-    return tuple(map_threads(make, range(len(blocks))))
+    making = [
+        partial(_make_factor, spectrum, blocks, f, geometry, most_functions)
+        for f in range(len(blocks))
+    ]
+    # Concurrently: none of them needs another.
+    tasks = [partial(_confidence, spectrum, blocks), *making]
+    confidence, *factors = map_threads(lambda task: task(), tasks)
+    return tuple(replace(f, confidence=c) for f, c in zip(factors, confidence, strict=True))
 
 
 def _ascending(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -165,11 +168,10 @@ def _make_factor(
     spectrum: Spectrum,
     blocks: Sequence[np.ndarray],
     f: int,
-    confidence: np.ndarray,
     geometry: Geometry | None,
     most_functions: int | None,
 ) -> Factor:
-    """Factor of one block, freed from the others."""
+    """Factor of one block, freed from the others, with confidence 1."""
     block = blocks[f]
     lowest = _others(blocks, but=f, most=LOWEST_FUNCTIONS)
     columns = chart_functions(spectrum, block, lowest, most=most_functions)
@@ -196,7 +198,7 @@ def _make_factor(
         dimension=dimension,
         embedding=embedding,
         coordinate=coordinate,
-        confidence=confidence,
+        confidence=np.ones(len(embedding)),
         coefficients=block,
         chart=chart,
         cloud=cloud,

@@ -115,7 +115,7 @@ def unpack(tree: dict, stored) -> Any:
 def _checksum(array: np.ndarray) -> int:
     """Return a checksum of an array's type, shape and values."""
     start = zlib.crc32(f"{array.dtype.str} {array.shape}".encode())
-    return zlib.crc32(np.ascontiguousarray(array), start)
+    return zlib.crc32(np.ascontiguousarray(array), start)  # type: ignore[arg-type]
 
 
 def _checked(tree: dict, stored, hint: Any, name: str) -> Any:
@@ -293,7 +293,8 @@ def _refused(
     except errors as error:
         reason = ""
         if isinstance(error, BrokenRecord | ArrayFileError):
-            reason = f" ({first_sentence(error).removeprefix(f'{path} ')})"
+            # Of a damaged file, what its reader said.
+            reason = f" ({first_sentence(error.__cause__ or error).removeprefix(f'{path} ')})"
         raise ValueError(f"{path} {what}{reason}. {advice}") from error
 
 

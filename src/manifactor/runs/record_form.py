@@ -125,7 +125,7 @@ class RunRecord(Entry):
     components: ComponentsEntry | None = None
     columns: ColumnsEntry | None = None
     particle_choice: ParticleChoiceEntry | None = None
-    all_views: AllViewsEntry = Field(None)
+    all_views: AllViewsEntry = Field(None)  # type: ignore[assignment]
     view: Angles = Field(None, strict=False)
 
 

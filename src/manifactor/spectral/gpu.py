@@ -45,8 +45,10 @@ class ResidentMatrix:
     def compressed(self, *, double: bool) -> "Tensor":
         """Return the entries without `diagonal` as a sparse tensor of torch."""
         entries = self.entries.double() if double else self.entries
-        # Torch warns once in a process.
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
+        # Torch warns once in a process, each time of a tensor of its own: that such tensors are a
+        # beta feature, and that their invariants are not checked.
+        for start in ("Sparse CSR tensor support is in beta", "Sparse invariant checks are"):
+            warnings.filterwarnings("ignore", start, UserWarning)
         return extra("torch").sparse_csr_tensor(
             self.starts, self.columns, entries, self.shape, check_invariants=False
         )

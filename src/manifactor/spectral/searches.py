@@ -518,6 +518,8 @@ def _faiss_threads(n_jobs: int | None) -> Iterator[int]:
             yield n_threads
     # Of C++, and of a package whose parts do not belong together.
     except (RuntimeError, AssertionError, AttributeError) as error:
+        if "start new thread" in str(error):
+            raise  # Python's own, which the command explains
         raise ValueError(
             "the approximate search failed in the package faiss "
             f"({type(error).__name__}: {one_line(error)}). Install faiss-cpu again, or search "

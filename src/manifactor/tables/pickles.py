@@ -77,6 +77,8 @@ def _unpickled(path: Path) -> Any:
             return _ArrayUnpickler(file).load()
         except Refused as error:
             raise ValueError(f"{path} was refused and nothing in it was run: {error}") from error
+        except (MemoryError, OSError):
+            raise
         # Nothing but the unpickler is inside, which raises any kind.
         except Exception as error:
             reason = one_line(error)[:200] or "it ends too early."

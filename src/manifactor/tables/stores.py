@@ -167,8 +167,12 @@ def _open_parquet(path: Path) -> Store:
         first = int(np.searchsorted(edges, start, side="right")) - 1
         last = int(np.searchsorted(edges, stop))
         wanted = [names[number] for number in columns]
-        found = np.concatenate([_read_group(*group, wanted) for group in groups[first:last]])
-        return found[start - edges[first] : stop - edges[first]]
+        blocks = []
+        for number in range(first, last):
+            low, high = edges[number : number + 2]
+            block = _read_group(*groups[number], wanted)
+            blocks.append(block[max(start - low, 0) : min(stop, high) - low])
+        return np.concatenate(blocks)
 
     text = tuple(k for k, kind in enumerate(schema.types) if not _holds_numbers(kind))
     return Store(len(names), edges, read, names, text)

@@ -43,16 +43,13 @@ class Layout:
 def layout_of(path: Path) -> Layout:
     """Return the layout of a table in text."""
     names: tuple[str, ...] = ()
-    rows: list[tuple[int, list[str]]] = []
-    for line, cells in lines(path, comments=True):
-        if not cells[0].startswith("#"):
-            rows.append((line, cells))
-        elif not rows:
-            # `numpy.savetxt` writes names into a comment; the last before the first row counts.
-            names = tuple(cell for cell in (cells[0].lstrip("# "), *cells[1:]) if cell)
-        if len(rows) == 2:
-            break
+    rows = list(islice(lines(path), 2))
     line, cells = rows[0] if rows else (0, [])
+    # `numpy.savetxt` writes names into a comment; the last before the first row counts.
+    for number, comment in lines(path, comments=True):
+        if number >= line:
+            break
+        names = tuple(cell for cell in (comment[0].lstrip("# "), *comment[1:]) if cell)
     below = rows[1][1] if len(rows) > 1 else []
     known = len(names) == len(cells)
     header = _is_header(cells, [] if known else below)

@@ -59,7 +59,6 @@ def test_every_particle_gets_its_places(coarse):
     assert np.all(np.diff(found.principal.information) <= 0)
 
 
-@pytest.mark.slow
 def test_a_rigid_molecule_shows_no_motion(coarse, monkeypatch):
     monkeypatch.setattr(principal, "MAX_RANK", 3)
     points = np.repeat(BODY[None], 1000, axis=0)

@@ -113,7 +113,6 @@ def images_of(blobs, count=800):
     return images, places
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("blobs", "product"), [((0, 0), True), ((0, 3), False)])
 def test_motions_of_the_same_part_have_products(blobs, product):
     images, places = images_of(blobs)
@@ -129,7 +128,6 @@ def test_volumes_are_improved_by_what_they_leave():
     assert unexplained(second).mean() - 1 < 0.8 * (unexplained(first).mean() - 1)
 
 
-@pytest.mark.slow
 def test_motions_that_images_do_not_show_add_no_terms():
     images, places = images_of((0, 3))
     others = np.random.default_rng(5).uniform(size=places.shape)

@@ -184,6 +184,8 @@ def _columns(block: Loop | list[str]) -> dict[str, np.ndarray]:
         keep_default_na=False,
         na_values=["nan", "NaN", "<NA>"],
         low_memory=False,
+        index_col=False,
+        skip_blank_lines=False,
     )
     return {name: table[name].to_numpy() for name in columns}
 
