@@ -122,10 +122,10 @@ def damage_named(
         if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):
             raise  # too many open files
         where = f" (in {name!r})" if name else ""
+        reason = one_line(error)[:300].rstrip(".") or type(error).__name__
         raise ArrayFileError(
             f"{path} is damaged, or not a file of plain numbers: "
-            f"{one_line(error)[:300].rstrip('.') or type(error).__name__}{where}. Write it again with the "
-            "program that made it."
+            f"{reason}{where}. Write it again with the program that made it."
         ) from error
 
 

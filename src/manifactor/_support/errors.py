@@ -19,7 +19,7 @@ class NothingFoundError(ValueError):
     """
 
 
-def first_sentence(error: Exception) -> str:
+def first_sentence(error: BaseException) -> str:
     """Return the first sentence of an error without its full stop, or its class.
 
     Other libraries go on with advice, which may fill a page.
