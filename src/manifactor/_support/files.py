@@ -122,8 +122,10 @@ def held(place: Path, *, patience: float = 60.0) -> Iterator[bool]:
     if path in _claims:
         yield False
         return
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise ValueError(f"{path} must be a lock file of manifactor, and is not. Remove it.")
+    # In one look: another thread may remove its lock at any moment.
+    with suppress(OSError):
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise ValueError(f"{path} must be a lock file of manifactor, and is not. Remove it.")
     lock = FileLock(path, thread_local=False)
     try:
         lock.acquire(timeout=patience)
