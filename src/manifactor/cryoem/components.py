@@ -182,7 +182,7 @@ def _fourier_basis(
     return 2 * len(row) + 1, coefficients
 
 
-# ShellSpectra of signal and noise, and the low-pass they imply.
+# Spectra of signal and noise by shells, and the low-pass that they imply.
 
 
 @dataclass(frozen=True)

@@ -196,7 +196,7 @@ def _captions(
     return np.stack(boxes)
 
 
-# Movies.
+# Images as a movie: GIF, and MP4 where Pillow has an encoder.
 
 # What a player of MP4 looks for in the first box, four letters each.
 BRANDS = b"isomiso6mp41av01"

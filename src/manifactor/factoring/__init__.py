@@ -1,8 +1,7 @@
 """From a diffusion to the factors of the manifold.
 
 `factorize(diffusion, settings, rng=rng)` in `factorize.py` is the way in, and the record
-`Factorization` is what comes out. A module imports from those below it in this map, never from
-those above.
+`Factorization` is what comes out.
 
 factorize
     Find factors in one sense of a product after the other, divide terms of a sum, judge.
@@ -18,7 +17,8 @@ triplets, maxcut
 factor, shapes, charts
     The record `Factor`: functions, shape and coordinates of one factor.
 
-Packages, the parts that methods are made of:
+Packages, the parts that methods are made of. Imports between them point one way, in the order
+prediction, gradients, factor, sums, triplets, measures, judging:
 
 judging
     Measured numbers to tests, tests to a verdict, a verdict to prose.

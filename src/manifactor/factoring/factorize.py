@@ -196,7 +196,7 @@ def is_sound(found: Factorization | None) -> TypeGuard[Factorization]:
     if found is None or len(found.factors) < 2:
         return False
     return not any(
-        CRITERIA[test.name].coordinates == "wrong" or test.net > CRITERIA[test.name].wrong_beyond
+        CRITERIA[test.kind].coordinates == "wrong" or test.net > CRITERIA[test.kind].wrong_beyond
         for test in found.evidence.failed
         # A sum tells how well the axes of a Gaussian cloud are known, by a test of its own.
         if not (found.sum and test.name == "identified")
@@ -286,7 +286,7 @@ def _is_nearly_a_product(inner: Factorization) -> bool:
     Spheroids and other surfaces of revolution fail "product" as well, a sheared torus "skew": they
     stay whole.
     """
-    right = all(CRITERIA[test.name].coordinates == "right" for test in inner.evidence.failed)
+    right = all(CRITERIA[test.kind].coordinates == "right" for test in inner.evidence.failed)
     return is_sound(inner) and right and not inner.evidence.fails("skew")
 
 

@@ -153,7 +153,7 @@ def particle_file(
     return {name: particles_with(particles, coordinate_columns(places, suffix))}
 
 
-# The folder.
+# Writing and reading a run folder.
 
 
 def write_run(

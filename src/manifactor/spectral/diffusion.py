@@ -170,7 +170,7 @@ def _require_neighbors(settings: DiffusionSettings, n_samples: int) -> None:
         )
 
 
-# The record itself.
+# The record that a fit remembers.
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageSource, particle_images
 from manifactor.cryoem.files.star import read_relion, write_relion
 
-# By suffix; a new format is one line in each table.
+# By suffix. A new format also needs its names of columns, `COLUMN_NAMES` in runs/places.py.
 READERS = {".star": read_relion, ".cs": read_cryosparc}
 WRITERS = {".star": write_relion, ".cs": write_cryosparc}
 

@@ -141,7 +141,7 @@ def _edited(line: str, dropped: Sequence[int], n_columns: int, values: str) -> s
     return row + space + values + rest
 
 
-# The values.
+# The values of a table, as arrays.
 
 
 def read_star(path: Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:

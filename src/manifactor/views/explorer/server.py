@@ -186,7 +186,7 @@ def _require_known(name: str, value: str, choices) -> None:
         raise ValueError(f"`{name}` must be one of {first}; got {value!r:.40}.")
 
 
-# Answers.
+# Answers to the requests of the page.
 
 
 def application(scene: RunScene, token: str, *, folder: Path | None = None) -> Starlette:
