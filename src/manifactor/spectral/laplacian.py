@@ -129,8 +129,8 @@ def arpack(matrix, n_pairs: int, *, rng: Generator, **_) -> Pairs:
     """Compute the largest eigenpairs by the implicitly restarted Lanczos method.
 
     Chosen for dense kernels, whose spectra fall off too fast for the filter, and for the few
-    functions of a term of a sum. It follows one vector and misses copies of eigenvalues that are equal to the last digit, as they are for
-    samples on a regular grid.
+    functions of a term of a sum. It follows one vector and misses copies of eigenvalues that are
+    equal to the last digit, as they are for samples on a regular grid.
     """
     # Random, since a vector of ones may be an exact eigenvector.
     start = rng.standard_normal(matrix.shape[0])

@@ -86,7 +86,7 @@ class Test:
 
 
 # The senses of a product, in the order in which they are tried, and what each of them says of data
-# that pass all tests. A further sense needs a line here, its search in the table `SENSE_SEARCHES` of
+# that pass all tests. A further sense needs a line here, its search in `SENSE_SEARCHES` of
 # `factoring/factorize.py`, and its name in `senses` of those criteria below that apply in it.
 SENSES = {
     "geometry": (
