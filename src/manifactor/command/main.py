@@ -14,7 +14,11 @@ BUG = "This is a mistake in manifactor, not in your data. Please report it with 
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command."""
+    """Run a command and return its exit code.
+
+    0 if it did its work, 2 for bad input or a machine that is too small, 128 and the number of a
+    signal that ended it, and 1, with a traceback, for a mistake of ours.
+    """
     flags: dict[str, str] = {}
     try:
         name, options = parse_arguments(sys.argv[1:] if argv is None else argv)
