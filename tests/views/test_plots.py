@@ -170,7 +170,6 @@ def test_a_single_surface_is_drawn_to_scale_on_the_caller_s_figure(disk):
     assert [ax.get_xlabel() for ax in others] == ["eigenfunction", "bandwidth"]
 
 
-@pytest.mark.slow
 def test_factors_of_a_sum_are_drawn_without_functions(ax, sum_torus):
     assert (owners(sum_torus.spectrum_, sum_torus.factors_) == -1).all()
     assert "no eigenfunctions" in plots.angles(ax, sum_torus).texts[0].get_text()

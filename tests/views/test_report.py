@@ -214,7 +214,6 @@ def test_what_is_not_a_motion_is_said_at_the_top(run, undrawn):
     assert text.index(warning) < text.index("<nav")
 
 
-@pytest.mark.slow
 def test_a_surface_and_factors_of_a_sum_have_pages(disk, sum_torus, tmp_path, undrawn):
     pages = []
     for name, fit in {"disk": disk, "sum": sum_torus}.items():
