@@ -357,7 +357,7 @@ def _remote_client(where: str) -> Iterator[Any]:
     address = _address(where)
     try:
         with warnings.catch_warnings():
-            # A table of all packages; `_checked` says what matters.
+            # A table of all packages; `check_versions` says what matters.
             warnings.simplefilter("ignore", distributed.versions.VersionMismatchWarning)
             client = distributed.Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
     except (OSError, TimeoutError) as error:

@@ -302,13 +302,7 @@ def average(
             f"the input has {len(source)} images now and had {n_samples} when fitted. Fit again."
         )
     n_cells = n_bins ** len(places)
-    # Eight bytes a pixel. All bins are in memory at once, as samples come in any order.
-    size = 8e-9 * n_cells * (1 + halves) * prod(source.shape)
-    if size > MAX_GIGABYTES:
-        raise ValueError(
-            f"the averages must fit into {MAX_GIGABYTES:g} GB of memory; {n_cells} bins "
-            f"would take {size:.0f}. Take fewer bins, or downsample the volumes."
-        )
+    _require_memory(n_cells * (1 + halves), source.shape)
     labels, centres = binned(places, n_bins)
     if most is not None and most < n_samples:
         chosen = np.random.default_rng(0).choice(n_samples, most, replace=False)
@@ -338,6 +332,16 @@ def average(
         pixel_size_stated=source.pixel_size_stated,
         ctf_corrected=images.weigh,
     )
+
+
+def _require_memory(n_bins: int, shape: tuple[int, ...]) -> None:
+    # Eight bytes a pixel. All bins are in memory at once, as samples come in any order.
+    size = 8e-9 * n_bins * prod(shape)
+    if size > MAX_GIGABYTES:
+        raise ValueError(
+            f"the averages must fit into {MAX_GIGABYTES:g} GB of memory; {n_bins} bins "
+            f"would take {size:.0f}. Take fewer bins, or downsample the volumes."
+        )
 
 
 def places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:

@@ -124,7 +124,7 @@ def _place_block(
     """
     distance, index = nearest(X)
     far = distance > reach
-    # Far samples have no kernel to be placed by, and would be refused by `extend`.
+    # Far samples have no kernel to be placed by, and would be refused by `extended`.
     functions = diffusion.extended(np.where(far[:, None], diffusion.samples[index], X))
     return [
         Placed(*factor.place(functions), np.where(far, 0.0, factor.confidence[index]))

@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 from manifactor._support.values import ceil_div, quotient
 from manifactor.factoring.charts import cloud_dimension
 from manifactor.factoring.prediction import local_weights, neighbour_sums, squares_left, thinned
-from manifactor.factoring.shapes import on_circle
+from manifactor.factoring.shapes import on_circle, signed_angle
 
 # Neighbours that a conditional mean may be taken over: few where a factor bends the samples, many
 # where noise or other factors are to be averaged. Near its minimum the error hardly depends on
@@ -68,10 +68,6 @@ def _neighbors(places: np.ndarray, at: np.ndarray, n_neighbors: int) -> np.ndarr
     """Indices of the nearest places, nearest first, (m, k)."""
     k = min(n_neighbors, len(places))
     return KDTree(places).query(at, k)[1].reshape(len(at), k)
-
-
-def _angle(places: np.ndarray) -> np.ndarray:
-    return np.arctan2(places[:, 1], places[:, 0])
 
 
 def _weights(places: np.ndarray, near: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -143,7 +139,7 @@ class Sheet:
         along = np.einsum("ndq,nq->nd", tangents, off)
         moved = np.einsum("nd,ndc->nc", along, self.steps[node])
         if self.topology == "circle":
-            places = on_circle(_angle(self.places[node]) + moved[:, 0])
+            places = on_circle(signed_angle(self.places[node]) + moved[:, 0])
         else:
             places = self.places[node] + moved
         means = self.means[node] + np.einsum("nd,ndq->nq", along, tangents)
@@ -209,7 +205,7 @@ def _curve_nodes(places: np.ndarray, topology: str, n_neighbors: int) -> np.ndar
     # neighbours among 128 nodes a circle deviates from its chord by 3e-4 of the radius.
     count = int(np.clip(int(2.0 * len(places) / n_neighbors), 12, 128))
     if topology == "circle":
-        angle = np.sort(_angle(places) % (2 * np.pi))
+        angle = np.sort(signed_angle(places) % (2 * np.pi))
         share = np.arange(count) / count
         even = angle[0] + 2 * np.pi * share
         return on_circle((even + np.quantile(angle, share)) / 2)
