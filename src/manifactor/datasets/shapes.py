@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from manifactor._support.parameters import require_choice, require_count, require_number
+from manifactor.datasets.charts import annulus, ellipse, vase
 from manifactor.datasets.not_products import (
     PROFILES,
     Cloud,
@@ -257,6 +258,11 @@ SHAPES: dict[str, Shape] = {
     "parallelogram": parallelogram,
     "moebius": moebius,
     "klein_bottle": klein_bottle,
+    # Separable, but no products; and two circles at 60 degrees, as in the activity of grid cells.
+    "annulus": annulus(0.4),
+    "ellipse": ellipse(0.6),
+    "vase": vase(depth=0.3, waves=1.25, phase=0.0, length=4.0),
+    "hexagonal_torus": LatticeTorus(60.0, 1.0),
     # Data as people have them.
     **{name: shape for group in FIELD.values() for name, shape in group.items()},
 }
