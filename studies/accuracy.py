@@ -4,19 +4,20 @@ import sys
 import time
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import groupby
 
 import numpy as np
 from sklearn.decomposition import PCA
 
-from manifactor import datasets
 from manifactor._support.files import write_bytes
 from manifactor._support.workers import Processes, Workers
+from manifactor.estimators import ManifoldFactorizer
 from manifactor.scores import Score, regression_r2, score, wilson_interval
 from studies.baselines import BASELINES, METHODS
 from studies.cases import Case, Row, rows_of
+from studies.families import CLOSED, FAMILIES, SYMMETRIC, Symmetry
 from studies.field import FieldSettings, field_rows
 from studies.pieces import results_as_done
 from studies.records import VERDICTS, count, verdict_counts, with_verdict
@@ -95,6 +96,9 @@ def full_table(settings: TableSettings = TableSettings()) -> list[Row]:
         ),
         *rows_of("random", ["random"], settings.random_problems),
         *field_rows(settings.field),
+        *_separable(),
+        *symmetric_rows(),
+        *_not_separable(),
         *_compared(settings),
     ]
 
@@ -135,11 +139,52 @@ def _small(settings: TableSettings) -> Iterator[Row]:
         yield from rows_of(group, (*PAPER, *REPEATED), settings.seeds, n=n)
 
 
+def _separable() -> Iterator[Row]:
+    """Yield separable shapes: even, with soft densities, with noise, and of other sizes."""
+    for group in ("separable 2-D", "separable 3-D"):
+        rows = partial(rows_of, families=group)
+        names = FAMILIES[group]
+        bordered = [name for name in names if name not in CLOSED]
+        yield from rows(f"{group}, even", names, 10)
+        yield from rows(f"{group}, soft", names, 5, sampling="soft")
+        yield from rows(f"{group}, tails", bordered, 5, sampling="tails")
+        for noise in (0.01, 0.02, 0.05):
+            yield from rows(f"{group}, noise {noise:.2f}", names, 5, noise=noise, columns=10)
+        for n, seeds in ((1000, 5), (10_000, 5), (30_000, 2)):
+            yield from rows(f"{group}, n = {n}", names, seeds, n=n)
+
+
+def symmetric_rows() -> list[Row]:
+    """Return shapes whose symmetry is to be named."""
+    return rows_of("symmetric", SYMMETRIC, 10, families="symmetric")
+
+
+def _not_separable() -> Iterator[Row]:
+    """Yield shapes that must not be called "product" or "separable": over 200, and over 60."""
+    for group, seeds in (("irreducible", 13), ("twisted", 8)):
+        yield from rows_of(f"{group}, random", FAMILIES[group], seeds, families=group)
+
+
 def _compared(settings: TableSettings) -> Iterator[Row]:
     few = settings.baseline_seeds
     for method in BASELINES:
         yield from rows_of(f"the paper's: {method}", PAPER, few, method=method)
         yield from rows_of(f"repeated: {method}", REPEATED, few, method=method)
+
+
+def selected(
+    table: Sequence[Row], *, group: str = "", seeds: int | None = None, samples: int | None = None
+) -> list[Row]:
+    """Return the rows of groups whose name begins so, with other numbers of seeds and samples."""
+    kept = [
+        (replace(case, n=samples or case.n), seeds or usual)
+        for case, usual in table
+        if case.group.startswith(group)
+    ]
+    if not kept:
+        names = sorted({case.group for case, _ in table})
+        raise ValueError(f"`--group` must be the start of one of {names}; got {group!r}.")
+    return kept
 
 
 def run(
@@ -169,18 +214,47 @@ def record(case: Case, seed: int) -> dict:
     X, truth = case.draw(seed)
     # Drawing the samples is no part of the method.
     start = time.perf_counter()
-    recovered, verdict = _recovered(case, X, truth, seed)
-    seconds = time.perf_counter() - start
-    return {
-        **asdict(case),
-        # A random problem has its own number of samples.
-        "n": len(X),
-        "seed": seed,
-        "verdict": verdict,
-        **_scored(score(recovered, truth)),
-        "attainable": round(_attainable(case, X, truth), 4),
-        "seconds": round(seconds, 2),
-    }
+    if case.families == "symmetric":
+        scored = _named(X, truth, seed)
+        seconds = time.perf_counter() - start
+    else:
+        recovered, verdict = _recovered(case, X, truth, seed)
+        seconds = time.perf_counter() - start
+        found = score(recovered, truth)
+        scored = {
+            "verdict": verdict,
+            "right": _right(case, verdict, found),
+            **_scored(found),
+            "attainable": round(_attainable(case, X, truth), 4),
+        }
+    # A random problem has its own number of samples.
+    return {**asdict(case), "n": len(X), "seed": seed, **scored, "seconds": round(seconds, 2)}
+
+
+def _right(case: Case, verdict: str, found: Score) -> bool:
+    """Return whether an answer is what the case asks for."""
+    if case.families.startswith("separable"):
+        return verdict == "separable" and found.solved
+    # The other families have no coordinates to be found.
+    return verdict in ("partial", "none") if case.families else found.solved
+
+
+def _named(X: np.ndarray, wanted: Symmetry, seed: int) -> dict:
+    """Return the symmetry that a fit names, and whether it is the wanted one."""
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            fit = ManifoldFactorizer(random_state=seed, n_jobs=1).fit(X)
+            found = fit.evidence_.symmetries
+            verdict, name, angle = fit.verdict_, found.name, found.lattice_angle
+        # As in `_recovered`.
+        except Exception as error:
+            verdict, name, angle = f"error: {error}", None, None
+    named = name == wanted.name
+    # A lattice angle to 2 degrees.
+    off = abs(angle - wanted.lattice_angle) if named and wanted.lattice_angle else 0
+    right = bool(named and off <= 2)
+    scored = {"verdict": verdict, "right": right, "solved": right, "number_right": named}
+    return {**scored, "symmetry": name, "lattice_angle": angle, "wanted": asdict(wanted)}
 
 
 def _recovered(
@@ -213,19 +287,24 @@ def _attainable(case: Case, X: np.ndarray, truth: Sequence[np.ndarray]) -> float
     """
     if not case.noise:
         return 1.0
-    shape, _ = datasets.sample(case.shape, 10, random_state=0)
+    shape, _ = replace(case, n=10, noise=0.0, columns=None).draw(0)
     # As many components as the shape has columns of its own.
     inside = PCA(shape.shape[1]).fit_transform(X)
     return min(regression_r2(inside, true) for true in truth)
 
 
 def render(records: Iterable[dict]) -> str:
-    """Return the table in Markdown: a row for each group, then verdict reliability."""
+    """Return the table in Markdown: a row for each group, then verdict reliability.
+
+    Right are products that are solved; separable shapes that are solved and called "separable";
+    random irreducible and twisted ones that are called neither "product" nor "separable"; and
+    symmetric ones whose symmetry is named, with a lattice angle that is right to 2 degrees.
+    """
     records = list(records)
     lines = [
-        "| group | runs | solved | 95 % interval | number right "
-        "| product / partial / none | seconds |",
-        "|---|---|---|---|---|---|---|",
+        f"| group | runs | right | 95 % interval | solved | number right | {' / '.join(VERDICTS)} "
+        "| seconds |",
+        "|---" * 8 + "|",
     ]
     # Consecutive cases of one name are one group: `groupby` keeps the table's order.
     for group, members in groupby(records, key=lambda one: one["group"]):
@@ -239,16 +318,16 @@ def render(records: Iterable[dict]) -> str:
 
 def _row(group: str, members: Sequence[dict]) -> str:
     n = len(members)
-    solved = count(members, "solved")
-    right = count(members, "number_right")
-    low, high = wilson_interval(solved, n)
+    right, solved, number = (count(members, key) for key in ("right", "solved", "number_right"))
+    low, high = wilson_interval(right, n)
     seconds = np.median([one["seconds"] for one in members])
     cells = [
         group,
         f"{n}",
-        f"{solved / n:.0%}",
-        f"{low:.0%}-{high:.0%}",
         f"{right / n:.0%}",
+        f"{low:.0%}-{high:.0%}",
+        f"{solved / n:.0%}",
+        f"{number / n:.0%}",
         # Simpler methods give no verdict.
         verdict_counts(members) if members[0]["verdict"] else "-",
         f"{seconds:.1f}",
@@ -268,9 +347,18 @@ def _reliability(random: Sequence[dict]) -> Iterator[str]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure the rate of right answers on each group of shapes."""
-    options = parser(__doc__.partition("\n")[0]).parse_args(argv)
+    grammar = parser(__doc__.partition("\n")[0])
+    grammar.add_argument("--group", default="", metavar="NAME", help="only groups that begin so")
+    grammar.add_argument("--seeds", type=int, metavar="N", help="seeds of each shape")
+    grammar.add_argument("--samples", type=int, metavar="N", help="samples of each shape")
+    options = grammar.parse_args(argv)
     files = new_files(options, "accuracy", ".jsonl", ".md")
-    table = quick_table() if options.quick else full_table()
+    table = selected(
+        quick_table() if options.quick else full_table(),
+        group=options.group,
+        seeds=options.seeds,
+        samples=options.samples,
+    )
     study = partial(run, table)
     with recorded(files[".jsonl"], jobs(table), study, overwrite=options.overwrite) as records:
         report = render(records)

@@ -74,7 +74,7 @@ PLACES = (
 def _about_table(n: int, settings: Settings) -> str:
     return (
         f"{n:,} samples, means over seeds {settings.seeds[0]} to "
-        f"{settings.seeds[-1]}; verdicts are product / partial / none. Triplets: the "
+        f"{settings.seeds[-1]}; verdicts are product / separable / partial / none. Triplets: the "
         "paper's algorithm on this package's kernel, told the number of factors, delta "
         "a tenth of each eigenvalue, gamma .7; the paper has no settings for these "
         "data."

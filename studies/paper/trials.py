@@ -14,7 +14,7 @@ def trials(settings: Settings, lab: Lab) -> Section:
     methods = tuple(WAYS)
     records = measured(CASES, methods, settings.n, settings=settings, lab=lab)
     results = " ".join(in_words(method, CASES, records) for method in methods)
-    caption = "Means over the seeds; verdicts are product / partial / none."
+    caption = "Means over the seeds; verdicts are product / separable / partial / none."
     return Section(
         "Published method against default method, over seeds",
         [_what(settings), results, WHY],

@@ -75,6 +75,40 @@ def test_a_run_is_scored_against_the_truth():
     assert accuracy.record(Case("boxes", "rectangle", n=300, method="pca"), 0)["solved"]
 
 
+def test_a_separable_shape_is_right_if_solved_and_called_so(monkeypatch):
+    monkeypatch.setitem(METHODS, "knowing", lambda X, truth, seed: (truth, "separable"))
+    case = Case("x", "annulus", n=300, method="knowing", families="separable 2-D")
+    assert accuracy.record(case, 0)["right"]
+    # An irreducible shape that is called so is wrong, although its only factor is found.
+    case = replace(case, shape="lens", families="irreducible")
+    found = accuracy.record(case, 0)
+    assert found["solved"]
+    assert not found["right"]
+
+
+def test_a_symmetry_is_right_if_named_with_its_angle(monkeypatch):
+    def fit(angle):
+        symmetries = SimpleNamespace(name="flat torus", lattice_angle=angle)
+        evidence = SimpleNamespace(symmetries=symmetries)
+        fitted = SimpleNamespace(evidence_=evidence, verdict_="none")
+        return lambda **_: SimpleNamespace(fit=lambda X: fitted)
+
+    case = Case("x", "hexagonal_torus", n=100, families="symmetric")
+    for angle, right in ((61.0, True), (63.0, False)):
+        monkeypatch.setattr(accuracy, "ManifoldFactorizer", fit(angle))
+        assert accuracy.record(case, 0)["right"] == right
+    assert not accuracy.record(replace(case, shape="sphere2"), 0)["number_right"]
+
+
+def test_a_part_of_the_table_is_chosen_by_the_start_of_its_groups():
+    table = accuracy.selected(full_table(), group="separable 2-D, even", seeds=2, samples=500)
+    assert {(case.group, case.n, seeds) for case, seeds in table} == {
+        ("separable 2-D, even", 500, 2)
+    }
+    with pytest.raises(ValueError, match=r"separable 3-D, soft.*got 'nothing'"):
+        accuracy.selected(full_table(), group="nothing")
+
+
 def test_a_method_that_fails_is_recorded_and_not_solved(monkeypatch):
     monkeypatch.setitem(METHODS, "failing", failing)
     found = accuracy.record(Case("boxes", "square", n=100, method="failing"), 0)
@@ -101,14 +135,15 @@ def test_a_case_is_rotated_scaled_and_blurred_relative_to_its_diameter():
 
 def test_the_reliability_of_verdicts_is_counted():
     run = {"group": "random", "number_right": True, "seconds": 1.0}
-    right, wrong = {"verdict": "product", "solved": True}, {"verdict": "none", "solved": False}
+    right = {"verdict": "product", "solved": True, "right": True}
+    wrong = {"verdict": "none", "solved": False, "right": False}
     table = accuracy.render([{**run, **right}, {**run, **wrong}])
-    assert "| random | 2 | 50% | 9%-91% | 100% | 1 / 0 / 1 | 1.0 |" in table
+    assert "| random | 2 | 50% | 9%-91% | 50% | 100% | 1 / 0 / 0 / 1 | 1.0 |" in table
     assert "| product | 1 | 1 | 1 |" in table
     assert "| none | 1 | 1 | 0 |" in table
     # A method without a verdict has none counted.
-    *_, row = accuracy.render([{**run, "verdict": "", "solved": False}]).splitlines()[:3]
-    assert row == "| random | 1 | 0% | 0%-79% | 100% | - | 1.0 |"
+    *_, row = accuracy.render([{**run, **wrong, "verdict": ""}]).splitlines()[:3]
+    assert row == "| random | 1 | 0% | 0%-79% | 0% | 100% | - | 1.0 |"
 
 
 # Calibration.
@@ -136,7 +171,7 @@ def test_a_near_product_may_be_solved_and_wrongly_be_called_a_product():
     verdicts = ("product", "partial", "partial")
     near = [answer(verdict, True, kind="near", product=False) for verdict in verdicts]
     report = calibration.render(near)
-    assert "| near | 3 | 100% | 1 of 1 | 2 of 2 | - | 1 of 3 |" in report
+    assert "| near | 3 | 100% | 1 of 1 | - | 2 of 2 | - | 1 of 3 |" in report
     assert 'but called "product": 33.3% (1 of 3;' in report
 
 
@@ -162,10 +197,10 @@ def test_the_report_has_the_share_of_products_that_are_right():
     ]
     report = calibration.render(records)
     assert "75.0% (3 of 4; 95 % interval 30.1% to 95.4%)" in report
-    assert "| even | 3 | 100% | 3 of 3 | - | - | - |" in report
-    assert "| wells | 1 | 0% | 0 of 1 | - | - | - |" in report
-    assert "| irreducible | 1 | 100% | - | - | 1 of 1 | 0 of 1 |" in report
-    assert "| all | 5 | 80% | 3 of 4 | - | 1 of 1 | 0 of 1 |" in report
+    assert "| even | 3 | 100% | 3 of 3 | - | - | - | - |" in report
+    assert "| wells | 1 | 0% | 0 of 1 | - | - | - | - |" in report
+    assert "| irreducible | 1 | 100% | - | - | - | 1 of 1 | 0 of 1 |" in report
+    assert "| all | 5 | 80% | 3 of 4 | - | - | 1 of 1 | 0 of 1 |" in report
     assert "soft" not in report
 
 
