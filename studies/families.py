@@ -307,19 +307,20 @@ def reflected(rng, fibre: Chart, *, fixed: int) -> Chart:
     return Chart((AROUND, *fibre.box), place, inside=lambda t, *q: fibre.inside(*q))
 
 
-def mapping_torus(rng, fibre: Chart, *, turn: float) -> Chart:
+def mapping_torus(rng, fibre: Chart, *, turn: float, level: bool = True) -> Chart:
     """Draw a circle with a plane fibre that comes back after a part of a turn.
 
     With w = x + iy, both w exp(i turn t) and w exp(i (turn - 1) t) have one value where t = 2 pi is
     glued to t = 0. Weighted so that their turns cancel, they give a metric without mixed terms:
-    |dw|^2 + (radius^2 + turn (1 - turn) |w|^2) dt^2, nearly flat.
+    |dw|^2 + (radius^2 + turn (1 - turn) |w|^2) dt^2, nearly flat. The first of them alone, if not
+    `level`, is a solid ring with a cross-section that turns.
     """
     radius = rng.uniform(1.5, 3)
+    terms = ((1 - turn, turn), (turn, turn - 1)) if level else ((1.0, turn),)
 
     def place(t: np.ndarray, *q: np.ndarray) -> np.ndarray:
         w = fibre.place(*q) @ [1, 1j]
-        z = [np.sqrt(1 - turn) * w * np.exp(1j * turn * t)]
-        z.append(np.sqrt(turn) * w * np.exp(1j * (turn - 1) * t))
+        z = [np.sqrt(share) * w * np.exp(1j * rate * t) for share, rate in terms]
         return np.c_[radius * ring(t), np.real(z).T, np.imag(z).T]
 
     return Chart((AROUND, *fibre.box), place, inside=lambda t, *q: fibre.inside(*q))
@@ -328,6 +329,11 @@ def mapping_torus(rng, fibre: Chart, *, turn: float) -> Chart:
 def filled(*extents: float) -> Chart:
     """Return an interval or a rectangle."""
     return solid(extents, lambda *x: np.full(len(x[0]), True))
+
+
+def oblong(rng) -> Chart:
+    """Draw a rectangle."""
+    return filled(1, rng.uniform(0.5, 0.9))
 
 
 def oval(rng) -> Chart:
@@ -387,7 +393,10 @@ FAMILIES: dict[str, dict[str, Callable[..., Chart]]] = {
             rng, Chart(((0.0, np.pi), AROUND), sphere), fixed=2
         ),
         "quarter_turn": lambda rng: mapping_torus(rng, filled(0.9, 0.9), turn=1 / 4),
-        "half_turn": lambda rng: mapping_torus(rng, filled(1, rng.uniform(0.5, 0.9)), turn=1 / 2),
+        "half_turn": lambda rng: mapping_torus(rng, oblong(rng), turn=1 / 2),
+        "turning_square": lambda rng: mapping_torus(rng, filled(0.9, 0.9), turn=1 / 4, level=False),
+        "turning_oblong": lambda rng: mapping_torus(rng, oblong(rng), turn=1 / 2, level=False),
+        "turning_ellipse": lambda rng: mapping_torus(rng, oval(rng), turn=1 / 2, level=False),
         "turned_ellipse": lambda rng: mapping_torus(rng, oval(rng), turn=1 / 2),
         "turned_triangle": lambda rng: mapping_torus(
             rng, polygon(ring(np.arange(3) * 2 * np.pi / 3)), turn=1 / 3
