@@ -140,7 +140,11 @@ def _whitened_pairs(centred: np.ndarray, spread: np.ndarray, floor: float) -> np
 
 
 def make_chart(
-    spectrum: Spectrum, functions: np.ndarray, others: np.ndarray
+    spectrum: Spectrum,
+    functions: np.ndarray,
+    others: np.ndarray,
+    *,
+    least_spread: float = LEAST_SPREAD,
 ) -> tuple[Chart, np.ndarray]:
     """Return the chart of functions freed from others, and the samples' places on it.
 
@@ -166,7 +170,7 @@ def make_chart(
 
     spread = _shrunk_regression(basis, squares, weights).reshape(-1, m, m)
     average = np.trace(np.tensordot(weights @ basis, spread, axes=1)) / m
-    chart = Chart(functions, others, mean, spread, floor=float(LEAST_SPREAD * average))
+    chart = Chart(functions, others, mean, spread, floor=float(least_spread * average))
     return chart, chart.read(both)
 
 

@@ -9,7 +9,14 @@ import numpy as np
 
 from manifactor._support.threads import map_panels, map_threads
 from manifactor._support.values import quotient
-from manifactor.factoring.charts import Chart, Cloud, cloud_dimension, make_chart, make_cloud
+from manifactor.factoring.charts import (
+    LEAST_SPREAD,
+    Chart,
+    Cloud,
+    cloud_dimension,
+    make_chart,
+    make_cloud,
+)
 from manifactor.factoring.gradients.geometry import Geometry, carre_du_champ, champ_of_pairs
 from manifactor.factoring.gradients.purity import count_directions
 from manifactor.factoring.prediction import thinned
@@ -25,6 +32,8 @@ from manifactor.spectral.spectrum import Spectrum
 # Lowest functions of each factor whose gradients tell the confidence, and which tell impure
 # functions: cosine and sine on a circle.
 LOWEST_FUNCTIONS = 2
+import os
+FIBRE_SPREAD = float(os.environ.get("FS", "0.03"))
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,16 +145,39 @@ def make_factors(
     *,
     geometry: Geometry | None = None,
     most_functions: int | None = None,
+    charted: Sequence[int | None] = (),
+    chart_weights: np.ndarray | None = None,
+    folded: int | None = None,
 ) -> tuple[Factor, ...]:
     """Return the factors whose functions are combinations of the spectrum's.
 
-    Places on a factor are read from at most `most_functions`; None for as many as it takes.
+    Places on a factor are read from at most `most_functions`; None for as many as it takes. They
+    are read from the first `charted` functions of each block, whatever these are, if that is given,
+    and freed from the other factors under `chart_weights` of the samples, if these are.
 
-    Shapes: blocks (n_spectrum_functions, n_functions).
+    Shapes: blocks (n_spectrum_functions, n_functions), chart_weights (n_samples,).
     """
-    blocks = _ascending(spectrum, blocks)
+    counts = list(charted) or [None] * len(blocks)
+    blocks = [
+        block if count else _ascending(spectrum, block)
+        for block, count in zip(blocks, counts, strict=True)
+    ]
+    lowest = [float((spectrum.eigenvalues @ block**2).min()) for block in blocks]
+    order = np.argsort(lowest, kind="stable")
+    blocks, counts = [blocks[f] for f in order], [counts[f] for f in order]
+    weighted = spectrum if chart_weights is None else replace(spectrum, weights=chart_weights)
     making = [
-        partial(_make_factor, spectrum, blocks, f, geometry, most_functions)
+        partial(
+            _make_factor,
+            spectrum,
+            weighted,
+            blocks,
+            f,
+            geometry,
+            most_functions,
+            counts[f],
+            order[f] == folded,
+        )
         for f in range(len(blocks))
     ]
     # Concurrently: none of them needs another.
@@ -154,31 +186,35 @@ def make_factors(
     return tuple(replace(f, confidence=c) for f, c in zip(factors, confidence, strict=True))
 
 
-def _ascending(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Blocks in order of their lowest eigenvalues, and functions inside each block."""
-
-    def rayleigh(block: np.ndarray) -> np.ndarray:
-        return spectrum.eigenvalues @ block**2
-
-    inside = [block[:, np.argsort(rayleigh(block), kind="stable")] for block in blocks]
-    return sorted(inside, key=lambda block: float(rayleigh(block[:, 0])))
+def _ascending(spectrum: Spectrum, block: np.ndarray) -> np.ndarray:
+    """The functions of a block in order of their eigenvalues."""
+    return block[:, np.argsort(spectrum.eigenvalues @ block**2, kind="stable")]
 
 
 def _make_factor(
     spectrum: Spectrum,
+    weighted: Spectrum,
     blocks: Sequence[np.ndarray],
     f: int,
     geometry: Geometry | None,
     most_functions: int | None,
+    charted: int | None,
+    folded: bool,
 ) -> Factor:
     """Factor of one block, freed from the others, with confidence 1."""
     block = blocks[f]
     lowest = _others(blocks, but=f, most=LOWEST_FUNCTIONS)
-    columns = chart_functions(spectrum, block, lowest, most=most_functions)
+    columns = (
+        tuple(range(charted))
+        if charted
+        else chart_functions(spectrum, block, lowest, most=most_functions)
+    )
     # A modulation is smooth, and every function of the regression adds its error.
     corrected = _others(blocks, but=f, most=6)
-    chart, places = make_chart(spectrum, block[:, columns], corrected)
-    topology = find_topology(spectrum, block, lowest, places)
+    # Functions that are given may vanish at some places on the others.
+    least = FIBRE_SPREAD if charted else LEAST_SPREAD
+    chart, places = make_chart(weighted, block[:, columns], corrected, least_spread=least)
+    topology = "circle" if folded else find_topology(spectrum, block, lowest, places)
     dimension, cloud = 1, None
     if topology == "other":
         dimension = cloud_dimension(places)
@@ -189,7 +225,7 @@ def _make_factor(
         # More functions than dimensions leave the surface by their errors, which pulling takes out.
         if places.shape[1] > dimension:
             cloud = make_cloud(places, dimension)
-    ends = interval_ends(topology, places)
+    ends = interval_ends("interval" if folded else topology, places)
     embedding, coordinate = place_on_shape(topology, places, cloud, ends)
     return Factor(
         functions=spectrum.combined(block),

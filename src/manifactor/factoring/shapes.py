@@ -238,7 +238,10 @@ def place_on_shape(
 
     The coordinate is None unless the shape is an interval or a circle.
     """
-    # Only an interval has ends.
+    # Of circles, only one that is read from its cosine, and the side of it, has ends.
+    if topology == "circle" and ends is not None:
+        angle = in_panels(partial(_around_folded, ends=ends), chart_values)
+        return in_panels(on_circle, angle), angle
     if ends is not None:
         coordinate = in_panels(partial(_along_interval, ends=ends), chart_values)
         return coordinate[:, None], coordinate
@@ -246,6 +249,12 @@ def place_on_shape(
         angle = in_panels(angle_of, chart_values)
         return in_panels(on_circle, angle), angle
     return (chart_values if cloud is None else cloud.pull(chart_values)), None
+
+
+def _around_folded(functions: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Angle from 0 to 2 pi, from the cosine of a circle and a function of the side's sign."""
+    half = np.pi * _along_interval(functions, ends)
+    return np.where(functions[:, 1] < 0, 2 * np.pi - half, half) % (2 * np.pi)
 
 
 def _along_interval(functions: np.ndarray, ends: np.ndarray) -> np.ndarray:

@@ -81,16 +81,21 @@ def beside_constant(coefficients: np.ndarray) -> np.ndarray:
 
 
 def measure_geometry(
-    spectrum: Spectrum, affinity: Affinity, samples: np.ndarray | None, *, rng: np.random.Generator
+    spectrum: Spectrum,
+    affinity: Affinity,
+    samples: np.ndarray | None,
+    *,
+    n_rows: int = N_ROWS,
+    rng: np.random.Generator,
 ) -> Geometry:
     """Compute gradients by local regression of the functions on the smoothed samples.
 
     Shapes: samples (n_distinct, n_features).
     """
     rows = np.arange(len(spectrum.weights))
-    if len(rows) > N_ROWS:
-        rows = np.sort(rng.choice(len(rows), N_ROWS, replace=False))
-    coordinates = _coordinates(spectrum, samples)
+    if len(rows) > n_rows:
+        rows = np.sort(rng.choice(len(rows), n_rows, replace=False))
+    coordinates = smooth_coordinates(spectrum, samples)
     gradients = _regression(coordinates, spectrum, _steps(affinity, rows))
     weights = _share(spectrum.weights[rows])
     energy = np.einsum("x,xpa,xpa->a", weights, gradients, gradients, optimize=True)
@@ -143,7 +148,7 @@ def _share(weights: np.ndarray) -> np.ndarray:
     return weights / weights.sum()
 
 
-def _coordinates(spectrum: Spectrum, samples: np.ndarray | None) -> np.ndarray:
+def smooth_coordinates(spectrum: Spectrum, samples: np.ndarray | None) -> np.ndarray:
     """Return smooth coordinates in which gradients are taken, (n, n_coordinates)."""
     if samples is None:
         # Where only distances are known, functions are the coordinates. They are damped by

@@ -105,6 +105,10 @@ SENSES = {
         "They are a product of lengths and of density: the factors are orthogonal, and "
         "the samples are distributed independently on them."
     ),
+    "separable": (
+        "They are not a product, but every eigenfunction is one: the coordinates are orthogonal, "
+        "and lengths along one of them depend on the other in a way that separates."
+    ),
 }
 
 
@@ -438,6 +442,25 @@ _OF_SEVERAL = (
         "Fit a part of the samples, such as one range of a column: a product may hold there.",
         about="lengths",
     ),
+    Criterion(
+        "commutator",
+        0.0005,
+        "separable: squared commutator of the best tensor with the Laplacian, relative to its size",
+        "no tensor commutes with the Laplacian: the least commutator is {interval} of its size "
+        "where {limit:.2g} is allowed",
+        AS_ONE,
+        at_most=True,
+        coordinates="wrong",
+    ),
+    Criterion(
+        "warp",
+        0.1,
+        "separable: spread of the logarithm of the squared ratio of lengths along both coordinates",
+        "lengths along one coordinate do not depend on the other, as on a product, but the data "
+        "are none",
+        AS_ONE,
+        coordinates="wrong",
+    ),
     # Errors of coordinates leave cosines and spreads of .1 on even products of 1,000 samples, .06
     # on those of 3,000 and .03 on those of 30,000.
     Criterion(
@@ -498,7 +521,7 @@ _OF_SEVERAL = (
         at_most=True,
         coordinates="right",
         # Functions that add up need not be orthogonal everywhere.
-        senses=("geometry", "volume", "density"),
+        senses=("geometry", "volume", "density", "separable"),
         robust=True,
     ),
     Criterion(

@@ -19,6 +19,7 @@ class SampleWarning(UserWarning):
 
 VERDICTS = {
     "product": "The data are samples of a product of independent factors.",
+    "separable": "The data are not a product, but their Laplacian separates in coordinates.",
     "partial": "Several factors were found, but not every test of a product was passed.",
     "none": "No product structure was found.",
 }
@@ -117,7 +118,9 @@ class Evidence:
         # No test of one factor proves that there is no second one.
         if self.n_factors == 1:
             return "none"
-        return "partial" if self.failed else "product"
+        if self.failed:
+            return "partial"
+        return "separable" if self.sense == "separable" else "product"
 
     @property
     def failed(self) -> tuple[Test, ...]:
