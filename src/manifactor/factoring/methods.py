@@ -382,7 +382,7 @@ def judge_places(
         }
     )
     # Limits follow the number of all samples, which coordinates are made from.
-    return judge(found, n_samples=len(samples))
+    return judge(found, n_samples=len(samples), sense=sense)
 
 
 def clusters_of_factors(factors: Sequence[Factor]) -> str:

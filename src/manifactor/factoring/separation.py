@@ -16,7 +16,7 @@ from scipy.spatial import KDTree
 
 from manifactor._support.errors import NothingFoundError
 from manifactor._support.threads import map_threads
-from manifactor.factoring.commuting import killing_tensors
+from manifactor.factoring.commuting import killing_fields, killing_tensors
 from manifactor.factoring.factor import Factor, make_factors
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.gradients.division import excess_in_halves
@@ -30,7 +30,12 @@ from manifactor.factoring.judging.criteria import CRITERIA, LOWEST_FUNCTIONS, ju
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.factoring.measures import Measurement, product
 from manifactor.factoring.methods import judge_places
-from manifactor.factoring.prediction import predictability
+from manifactor.factoring.prediction import (
+    N_NEIGHBORS,
+    PREDICTED_SAMPLES,
+    neighbour_means,
+    thinned,
+)
 from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
 from manifactor.spectral.neighbors import chosen
 from manifactor.spectral.pipeline import diffuse
@@ -41,7 +46,9 @@ from manifactor.spectral.spectrum import Spectrum
 N_ROWS = 10_000
 # Functions of a half, more than fields are compared by.
 FUNCTIONS_OF_HALF = 36
-C, M = 10.0, 100
+# Weights of the energy along other directions beside a function's own. The lesser leaves smoother
+# functions; the greater resolves coordinates that are sewn, as on ellipses.
+PENALTIES = (10.0, 100.0)
 
 
 @dataclass(frozen=True)
@@ -57,10 +64,16 @@ class Web:
     """Orthogonal directions of two coordinates, or groups of them, at the rows of a geometry."""
 
     axes: tuple[np.ndarray, ...]  # (n_rows, p, d): of each
-    # (n_rows,): difference between the tensor's eigenvalues in both, the squared length of one of
-    # them in units of the other
-    gap: np.ndarray
+    # (n_rows,) each: eigenvalues of the tensor along both. On a surface, that along one coordinate
+    # is a function of the other
+    values: tuple[np.ndarray, np.ndarray]
     mu: Measurement  # how far the tensor fails to commute with the Laplacian
+
+    @property
+    def gap(self) -> np.ndarray:
+        """Squared length of one coordinate in units of the other, up to a constant, (n_rows,)."""
+        low, high = self.values
+        return high - low
 
 
 def find_separation(
@@ -76,18 +89,27 @@ def find_separation(
         raise NothingFoundError(f"two factors separate at most; {n_asked} were asked for.")
     whole, *halves = _views(diffusion, rng)
     web = find_web(whole, halves, max(2, round(diffusion.dimension)))
-    weighed = []
+    best = None
     for factors in factor_web(whole.geometry, web, diffusion):
-        weighed.append((factors, weigh(factors, web, diffusion)))
-        if weighed[-1][1].verdict == "separable":
+        found = Factorization(factors, weigh(factors, web, diffusion), diffusion)
+        if best is None or _shortcomings(found) < _shortcomings(best):
+            best = found
+        # No factors of a web help where the web itself fails.
+        if best.evidence.verdict == "separable" and _crossing(best) < CRITERIA["crossing"].limit:
             break
-    factors, evidence = min(weighed, key=lambda each: _shortcomings(each[1]))
-    return Factorization(factors, evidence, diffusion)
+        if best.evidence.fails("commutator", "warp"):
+            break
+    assert best is not None
+    return best
 
 
-def _shortcomings(evidence: Evidence) -> tuple[int, float]:
-    """Number of failed tests, then the largest leakage; the less the better."""
-    return len(evidence.failed), float(np.nanmax(evidence.leakage))
+def _shortcomings(found: Factorization) -> tuple[int, float]:
+    """Number of failed tests, then how far directions are from orthogonal; the less the better."""
+    return len(found.evidence.failed), _crossing(found)
+
+
+def _crossing(found: Factorization) -> float:
+    return found.evidence.value("crossing")
 
 
 def _views(diffusion: Diffusion, rng: np.random.Generator) -> list[View]:
@@ -115,17 +137,36 @@ def _views(diffusion: Diffusion, rng: np.random.Generator) -> list[View]:
 
 def find_web(whole: View, halves: Sequence[View], dimension: int) -> Web:
     """Return the directions that separate best, and how well they do."""
-    tensors, *in_halves = (killing_tensors(view.geometry, view.coordinates) for view in (whole, *halves))
+    views = (whole, *halves)
+    tensors, *in_halves = (killing_tensors(view.geometry, view.coordinates) for view in views)
     # The first tensor is the metric.
     mu = float(tensors.mu[1])
     noise = excess_in_halves(mu, [half.mu[1] for half in in_halves])
+    orbits = _orbits(views)
+    tensor = tensors.at_rows(1) if orbits is None else orbits
     frames = _tangents(whole.geometry, dimension)
-    values, vectors = np.linalg.eigh(_on_tangents(tensors.at_rows(1), frames, whole.geometry))
+    values, vectors = np.linalg.eigh(_on_tangents(tensor, frames, whole.geometry))
     gaps = np.diff(values, axis=1)
     split = 1 + int(np.argmax(np.median(gaps, axis=0)))
     axes = frames @ vectors
-    gap = values[:, split:].mean(axis=1) - values[:, :split].mean(axis=1)
-    return Web((axes[:, :, :split], axes[:, :, split:]), gap, Measurement(mu, float(noise)))
+    low, high = values[:, :split].mean(axis=1), values[:, split:].mean(axis=1)
+    mu_of_web = Measurement(mu, float(noise))
+    return Web((axes[:, :, :split], axes[:, :, split:]), (low, high), mu_of_web)
+
+
+def _orbits(views: Sequence[View]) -> np.ndarray | None:
+    """The square of a vector field that is a symmetry, (n_rows, p, p); None if there is not one.
+
+    A surface of revolution may have other tensors that nearly commute, but one such field.
+    """
+    fields, *in_halves = (killing_fields(view.geometry, view.coordinates) for view in views)
+    first, second = fields.mu[:2]
+    if first - excess_in_halves(first, [half.mu[0] for half in in_halves]) > 0.002:
+        return None
+    if first > 0.2 * second:
+        return None
+    field = fields.at_rows(0)
+    return field[:, :, None] * field[:, None]
 
 
 def _tangents(geometry: Geometry, dimension: int) -> np.ndarray:
@@ -153,48 +194,87 @@ def factor_web(geometry: Geometry, web: Web, diffusion: Diffusion) -> Iterator[t
     that both do not explain tells the side.
     """
     spectrum = diffusion.spectrum
-    pure = [beside_constant(pure_functions(geometry, web.axes[1 - b])) for b in range(2)]
-    yield make_factors(spectrum, pure)
     weights = _flat_weights(web, geometry, diffusion)
-    for base, axes in zip(pure, reversed(web.axes), strict=True):
-        fibre = _unexplained(spectrum, [base[:, :1]], 1 + axes.shape[2])
-        charted = [1, fibre.shape[1]]
-        yield make_factors(spectrum, [base, fibre], charted=charted, chart_weights=weights)
-    odd = _unexplained(spectrum, [block[:, :1] for block in pure], 1)
-    if not odd.shape[1]:
-        return
-    for base, sewn in (pure, pure[::-1]):
-        folded = np.hstack([sewn[:, :1], odd])
-        yield make_factors(spectrum, [base, folded], charted=[1, 2], folded=1)
+    for penalty in PENALTIES:
+        pure = [
+            beside_constant(pure_functions(geometry, web.axes[1 - b], web.values[1 - b], penalty))
+            for b in range(2)
+        ]
+        yield make_factors(spectrum, pure)
+        for base, axes in zip(pure, reversed(web.axes), strict=True):
+            fibre = _unexplained(spectrum, [base[:, :1]], 1 + axes.shape[2])
+            charted = [1, fibre.shape[1]]
+            yield make_factors(spectrum, [base, fibre], charted=charted, chart_weights=weights)
+        side = _unexplained(spectrum, [block[:, :1] for block in pure], 1)
+        for base, sewn in (pure, pure[::-1]):
+            if side.shape[1] and _vanishes_at_ends(*spectrum.combined(np.hstack([sewn[:, :1], side])).T):
+                folded = np.hstack([sewn[:, :1], side])
+                yield make_factors(spectrum, [base, folded], charted=[1, 2], folded=1)
 
 
-def pure_functions(geometry: Geometry, others: np.ndarray) -> np.ndarray:
+def _vanishes_at_ends(cosine: np.ndarray, side: np.ndarray) -> bool:
+    """Whether a function that tells two sides of a circle is small where they meet, both times."""
+    order = np.argsort(cosine)
+    few = len(order) // 20
+    usual = np.abs(side).mean()
+    return all(np.abs(side[some]).mean() < usual / 2 for some in (order[:few], order[-few:]))
+
+
+def pure_functions(
+    geometry: Geometry, others: np.ndarray, value: np.ndarray, penalty: float
+) -> np.ndarray:
     """Return the lowest functions with the least energy along other directions.
 
-    They need not be eigenfunctions, but are combinations of them.
+    They need not be eigenfunctions, but are combinations of them: the lowest of the Laplacian and
+    `penalty` times that energy. `value` is the tensor's eigenvalue along the other directions, and
+    a function of this coordinate itself, which may be purer.
 
-    Shapes: others (n_rows, p, d) -> (n_functions - 1, r).
+    Shapes: others (n_rows, p, d), value (n_rows,) -> (n_functions - 1, r).
     """
     along = others.transpose(0, 2, 1) @ geometry.gradients
     along *= np.sqrt(geometry.row_weights)[:, None, None]
     along = along.reshape(-1, along.shape[2])
     energy = along.T @ along
-    if M < len(energy):
-        energy[M:] = 0; energy[:, M:] = 0; energy[range(M, len(energy)), range(M, len(energy))] = 1e6
-    functions = np.linalg.eigh(np.diag(geometry.eigenvalues) + C * energy)[1][:, :12]
-    own = geometry.rayleigh(functions)
-    leak = (functions * (energy @ functions)).sum(axis=0) / own
-    clean = leak < max(4 * leak.min(), 0.02)
-    ascending = np.argsort(own[clean])
-    return functions[:, clean][:, ascending]
+
+    def leak(functions: np.ndarray) -> np.ndarray:
+        return (functions * (energy @ functions)).sum(axis=0) / geometry.rayleigh(functions)
+
+    functions = np.linalg.eigh(np.diag(geometry.eigenvalues) + penalty * energy)[1][:, :12]
+    leaks = leak(functions)
+    functions = functions[:, leaks < max(4 * leaks.min(), 0.03)]
+    functions = functions[:, np.argsort(geometry.rayleigh(functions))]
+    known = _of_eigenvalue(geometry, value)
+    if leak(known)[0] < leak(functions)[0]:
+        functions = np.hstack([known, functions])
+    return functions
+
+
+def _of_eigenvalue(geometry: Geometry, value: np.ndarray) -> np.ndarray:
+    """A function of a tensor's eigenvalue that is flat at both ends, as coefficients, (n, 1)."""
+    # But for stray values.
+    low, high = np.quantile(value, [0.01, 0.99])
+    wave = np.cos(np.pi * np.clip((value - low) / (high - low), 0, 1))
+    functions = geometry.spectrum.functions[geometry.rows, 1:]
+    coefficients = functions.T @ (geometry.row_weights * wave)
+    return (coefficients / np.linalg.norm(coefficients))[:, None]
 
 
 def _unexplained(spectrum: Spectrum, known: Sequence[np.ndarray], count: int) -> np.ndarray:
-    """The lowest eigenfunctions that known functions do not predict, as coefficients."""
-    values = spectrum.combined(np.hstack(known))
-    predicted = predictability(values / values.std(axis=0), spectrum.functions[:, 1:16])
-    which = 1 + np.flatnonzero(predicted < 0.5)[:count]
-    return np.eye(len(spectrum.eigenvalues))[:, which]
+    """The lowest combinations of eigenfunctions that known functions tell nothing of.
+
+    Their means over samples of the same known values are 0, as are those of all functions that are
+    odd in what the known functions do not tell. Eigenfunctions of nearly the same eigenvalue are
+    mixed, so that single ones need not be odd.
+    """
+    thin = thinned(len(spectrum.weights), PREDICTED_SAMPLES)
+    values = spectrum.functions[thin] @ np.hstack(known)
+    low = spectrum.functions[thin, 1:16]
+    means = neighbour_means(values / values.std(axis=0), N_NEIGHBORS)(low)
+    told, combinations = np.linalg.eigh(means.T @ means / len(means))
+    odd = combinations[:, told < 0.25]
+    within = odd.T * spectrum.eigenvalues[1:16] @ odd
+    lowest = odd @ np.linalg.eigh(within)[1][:, :count]
+    return np.pad(lowest, ((1, len(spectrum.eigenvalues) - 16), (0, 0)))
 
 
 def _flat_weights(web: Web, geometry: Geometry, diffusion: Diffusion) -> np.ndarray:
@@ -222,5 +302,5 @@ def weigh(factors: Sequence[Factor], web: Web, diffusion: Diffusion) -> Evidence
         "leakage": float(np.nanmax(leaks)),
     }
     of_places = judge_places(factors, diffusion.points, inliers=inliers, sense="separable")
-    tests = judge(numbers, strict=True) + of_places
+    tests = judge(numbers, strict=True, sense="separable") + of_places
     return Evidence(tests, leakage=leaks, sense="separable")
