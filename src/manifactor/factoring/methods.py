@@ -51,6 +51,7 @@ from manifactor.factoring.measures.places import (
     place_samples,
     poles,
     skew,
+    twist_in_data,
 )
 from manifactor.factoring.prediction import leaves_noise, thinned
 from manifactor.factoring.sums.independence import far_off
@@ -362,6 +363,8 @@ def judge_places(
 ) -> tuple[Test, ...]:
     """Return the tests of `OF_PLACES` that apply in a sense; () if only distances are known.
 
+    "twist in data" is among them only where it fails: most data have nothing that could be twisted.
+
     Shapes: samples (n, p), inliers (n,).
     """
     if samples is None:
@@ -381,8 +384,11 @@ def judge_places(
             if sense in CRITERIA[name].senses
         }
     )
+    # In a sum, angles must be independent, too.
+    found["twist in data"] = twist_in_data(placed, beside_circles=sense == "sum")
     # Limits follow the number of all samples, which coordinates are made from.
-    return judge(found, n_samples=len(samples), sense=sense)
+    *tests, twist = judge(found, n_samples=len(samples), sense=sense)
+    return (*tests, *([] if twist.passed else [twist]))
 
 
 def clusters_of_factors(factors: Sequence[Factor]) -> str:

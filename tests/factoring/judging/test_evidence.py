@@ -82,6 +82,7 @@ CAUSED = ["completeness", "modulation", "explained", "filling"]
         (["filling", "explained", "undivided", "leakage"], DataKnown(), ["undivided", "explained"]),
         # A twist explains the other failures, but only if there is a circle to follow.
         (["twist", "modulation", "leakage"], DataKnown(), ["twist"]),
+        (["twist in data"], DataKnown(), ["twist"]),
         (["completeness", "modulation"], DataKnown(), ["twist"]),
         (["completeness", "modulation"], NO_CIRCLES, ["completeness", "modulation"]),
         (["twist"], NO_CIRCLES, ["product"]),
@@ -165,6 +166,25 @@ def test_a_product_is_called_one_and_a_twisted_product_never(shape, verdict):
     twisted = evidence.fails("completeness", "twist", "modulation")
     assert twisted == (verdict == "partial")
     assert 0 <= evidence.null < 1
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::manifactor.factoring.judging.evidence.SampleWarning")
+@pytest.mark.parametrize("quarters", [0, 1, 2])
+@pytest.mark.parametrize("n", [1000, 3000])
+def test_a_square_that_comes_back_turned_makes_no_product(n, quarters):
+    """The mapping torus of a square: it turns by quarters as it goes around a circle."""
+    rng = np.random.default_rng(0)
+    angle = rng.uniform(0, 2 * np.pi, size=n)
+    x, y = rng.uniform(-1, 1, size=(2, n))
+    square = (x + 1j * y) * np.exp(1j * quarters * angle / 4)
+    X = np.column_stack([2 * np.cos(angle), 2 * np.sin(angle), square.real, square.imag])
+    evidence = ManifoldFactorizer(random_state=0).fit(X).evidence_
+    assert evidence.verdict == ("partial" if quarters else "product")
+    told = "twist in data" in [test.name for test in evidence.tests]
+    assert told == evidence.fails("twist in data") == (quarters > 0)
+    if quarters:
+        assert "once around a circle" in evidence.advice
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from manifactor.factoring.measures.places import (
     modulation_in_data,
     place_samples,
     skew,
+    twist_in_data,
 )
 
 from ..places import ring as at_angles
@@ -201,3 +202,53 @@ def test_wide_samples_are_looked_at_in_their_main_components(rng, n):
     assert placed.samples.shape == (n, 64)
     np.testing.assert_allclose(placed.axes.T @ placed.axes, np.eye(64), atol=1e-8)
     assert (placed.samples**2).sum() == pytest.approx((wide**2).sum())
+
+
+SURFACES = {
+    "square": lambda x, y: x + 1j * y,
+    "rectangle": lambda x, y: x + 0.6j * y,
+    "disk": lambda x, y: np.sqrt((1 + x) / 2) * np.exp(1j * np.pi * y),
+}
+
+
+def turned(rng, n, surface, share):
+    """Samples of a surface that turns by a share of a turn around a circle, placed."""
+    turn, x, y = rng.uniform([[0], [-1], [-1]], 1, size=(3, n))
+    plane = SURFACES[surface](x, y) * np.exp(2j * np.pi * share * turn)
+    samples = np.column_stack([ring(turn), plane.real, plane.imag])
+    return place_samples(np.hsplit(samples, [2]), [1, 2], samples)
+
+
+@pytest.mark.parametrize("n", [1000, 6000])
+@pytest.mark.parametrize(
+    ("surface", "share"),
+    [("square", 1 / 4), ("square", -1 / 4), ("square", 1 / 2), ("rectangle", 1 / 2)],
+)
+def test_a_surface_that_comes_back_turned_is_a_twist(rng, n, surface, share):
+    assert twist_in_data(turned(rng, n, surface, share)).value > 0.2
+
+
+# A whole turn is none, and a disk looks the same after any.
+@pytest.mark.parametrize(
+    ("surface", "share"), [("square", 0), ("square", 1), ("rectangle", 0), ("disk", 1 / 4)]
+)
+def test_a_surface_that_comes_back_as_it_was_is_no_twist(rng, surface, share):
+    assert twist_in_data(turned(rng, 3000, surface, share)).value < 0.1
+
+
+def test_a_density_that_changes_around_a_circle_is_no_twist(rng):
+    turn, x, y = rng.uniform([[0], [-1], [-1]], 1, size=(3, 12_000))
+    density = 1 + 0.9 * x**2 * np.cos(2 * np.pi * turn)
+    samples = np.column_stack([ring(turn), x, y])[rng.uniform(0, 2, size=len(x)) < density]
+    placed = place_samples(np.hsplit(samples, [2]), [1, 2], samples)
+    assert twist_in_data(placed).value < 0.1
+
+
+def test_two_angles_are_looked_at_only_where_they_must_be_independent(rng):
+    # The second angle prefers the half of the first one, or the other half.
+    turn = rng.uniform(size=3000)
+    half = (turn + rng.integers(2, size=3000)) / 2 + 0.1 * rng.normal(size=3000)
+    samples = np.hstack([ring(turn), ring(half)])
+    placed = place_samples(np.hsplit(samples, 2), [1, 1], samples)
+    assert twist_in_data(placed).value == 0
+    assert twist_in_data(placed, beside_circles=True).value > 0.2

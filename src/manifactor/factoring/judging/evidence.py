@@ -327,14 +327,15 @@ def _of_data(failed: Sequence[Criterion], known: DataKnown) -> list[str]:
 def _of_tests(tests: Sequence[Criterion], known: DataKnown, unsure: bool) -> list[str]:
     """What failed tests mean, the gravest first."""
     failed = {each.name for each in tests}
-    if "twist" in failed or {"completeness", "modulation"} <= failed:
+    twists = failed & {"twist", "twist in data"}
+    if twists or {"completeness", "modulation"} <= failed:
         if known.circles:
             # A twist reverses samples, but all lengths stay as they are.
             lengths = "modulation in data" in failed
             return [CRITERIA["modulation" if lengths else "twist"].advice]
         # Without a circle to follow, a twist only means that the whole of the samples is not a
         # product.
-        failed = failed - {"twist"} or {"product"}
+        failed = failed - twists or {"product"}
     grave = {name for name in failed if CRITERIA[name].coordinates != "right"}
     # Coordinates that may be wrong are not to be used.
     shown = grave if grave or unsure else failed
