@@ -133,14 +133,16 @@ class ManifoldFactorizer(SpectralEstimator):
         others. "triplets" is the algorithm of *Product Manifold Learning*: find
         eigenfunctions that are products of two lower ones, then cut the graph of such
         pairs. "sum" looks in the sense "sum" only; "deflation" is deprecated.
-    sense : "auto", "geometry", "sum", "volume" or "density"
+    sense : "auto", "geometry", "sum", "volume", "density" or "separable"
         For "gradients": the sense in which the data are to be a product. "geometry":
         the metric is a product, whatever the density of the samples. "sum": samples
         are a sum of one function of each factor, such as images of independent
         objects. "volume": the metric is a product up to a common stretch, which the
         density of the samples shows. "density": metric and density are products, as
-        for independent Gaussians. "auto" looks at the geometry, and in the other senses
-        if that is no product; `evidence_.sense` is the sense of the result.
+        for independent Gaussians. "separable": not a product, but two coordinates in
+        which every eigenfunction is one, as radius and angle on an annulus. "auto" looks
+        at the geometry, and in the other senses if that is no product;
+        `evidence_.sense` is the sense of the result.
     n_functions : int or "auto"
         Eigenpairs to compute, the constant function included. "auto" takes one for
         every 8 samples, 100 at most, and more (up to 400) where the factors found have
@@ -168,7 +170,7 @@ class ManifoldFactorizer(SpectralEstimator):
 
     Attributes
     ----------
-    verdict_ : "product", "partial" or "none"
+    verdict_ : "product", "separable", "partial" or "none"
     n_factors_ : int
         1 when the verdict is "none".
     factors_ : tuple of Factor
@@ -339,7 +341,9 @@ class ManifoldFactorizer(SpectralEstimator):
     )
     sum_ = read_off("factorization_.sum", "Terms that add up to the data, or None.")
     evidence_ = read_off("factorization_.evidence", "Evidence: the tests behind the verdict.")
-    verdict_ = read_off("evidence_.verdict", 'Verdict: "product", "partial" or "none".')
+    verdict_ = read_off(
+        "evidence_.verdict", 'Verdict: "product", "separable", "partial" or "none".'
+    )
     splits_ = read_off("factorization_.splits", "How the functions fell into blocks, step by step.")
     triplets_ = read_off("factorization_.triplets", "Triplets of the triplet method, or None.")
     cut_ = read_off("factorization_.cut", "Cut of the triplet method, or None.")

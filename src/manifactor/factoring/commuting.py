@@ -81,18 +81,14 @@ def killing_fields(geometry: Geometry, coordinates: np.ndarray) -> Fields:
     polynomials = _polynomials(columns, 1)
     weighted = geometry.row_weights[:, None] * polynomials
     elements = np.array(
-        [
-            (functions * weight[:, None]).T @ slopes[:, a]
-            for weight in weighted.T
-            for a in range(p)
-        ]
+        [(functions * weight[:, None]).T @ slopes[:, a] for weight in weighted.T for a in range(p)]
     )
     mu, mixed = _least_commutators(elements, eigenvalues, 0.25)
     return Fields(mu, mixed.T.reshape(len(mu), polynomials.shape[1], p), polynomials)
 
 
 def _frame(geometry: Geometry, coordinates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Gradients along the axes that fields are written in, (n_rows, p, r), and columns, (n_rows, p).
+    """Gradients along the axes of fields, (n_rows, p, r), and columns, (n_rows, p).
 
     Axes and columns are smooth coordinates where they are few. A shape with a boundary has
     coordinates that are long series of eigenfunctions.

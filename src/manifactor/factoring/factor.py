@@ -32,8 +32,8 @@ from manifactor.spectral.spectrum import Spectrum
 # Lowest functions of each factor whose gradients tell the confidence, and which tell impure
 # functions: cosine and sine on a circle.
 LOWEST_FUNCTIONS = 2
-import os
-FIBRE_SPREAD = float(os.environ.get("FS", "0.03"))
+# As `LEAST_SPREAD` of a chart, for functions that are divided by their size, which may vanish.
+FIBRE_SPREAD = 0.03
 
 
 @dataclass(frozen=True, repr=False)
@@ -210,7 +210,7 @@ def _make_factor(
         else chart_functions(spectrum, block, lowest, most=most_functions)
     )
     # A modulation is smooth, and every function of the regression adds its error.
-    corrected = _others(blocks, but=f, most=6)
+    corrected = _others(blocks, but=f, most=0 if folded else 6)
     # Functions that are given may vanish at some places on the others.
     least = FIBRE_SPREAD if charted else LEAST_SPREAD
     chart, places = make_chart(weighted, block[:, columns], corrected, least_spread=least)

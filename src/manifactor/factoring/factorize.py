@@ -36,6 +36,7 @@ from manifactor.factoring.methods import (
     whole_factor,
 )
 from manifactor.factoring.placement import make_placer, place_blocks
+from manifactor.factoring.separation import find_separation
 from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
 from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.senses import in_density, in_volume
@@ -133,6 +134,7 @@ SENSE_SEARCHES = {
         partial(_in_functions_of, in_density, "density"),
         lambda best, uneven: uneven and not is_sound(best),
     ),
+    "separable": SenseSearch(find_separation),
 }
 
 

@@ -9,7 +9,7 @@ the other factor tell it.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -26,14 +26,15 @@ from manifactor.factoring.gradients.geometry import (
     measure_geometry,
     smooth_coordinates,
 )
-from manifactor.factoring.judging.criteria import CRITERIA, LOWEST_FUNCTIONS, judge
-from manifactor.factoring.judging.evidence import Evidence
+from manifactor.factoring.judging.criteria import CRITERIA, LOWEST_FUNCTIONS, Test, judge
+from manifactor.factoring.judging.evidence import Evidence, Warp
 from manifactor.factoring.measures import Measurement, product
 from manifactor.factoring.methods import judge_places
 from manifactor.factoring.prediction import (
     N_NEIGHBORS,
     PREDICTED_SAMPLES,
     neighbour_means,
+    predictability,
     thinned,
 )
 from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
@@ -46,6 +47,8 @@ from manifactor.spectral.spectrum import Spectrum
 N_ROWS = 10_000
 # Functions of a half, more than fields are compared by.
 FUNCTIONS_OF_HALF = 36
+# Fewer functions show no second direction.
+FEWEST_FUNCTIONS = 20
 # Weights of the energy along other directions beside a function's own. The lesser leaves smoother
 # functions; the greater resolves coordinates that are sewn, as on ellipses.
 PENALTIES = (10.0, 100.0)
@@ -75,6 +78,12 @@ class Web:
         low, high = self.values
         return high - low
 
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the logarithm of the gap."""
+        # The gap vanishes where a circle shrinks to a point.
+        return float(np.std(np.log(np.maximum(self.gap, 0.02 * np.median(self.gap)))))
+
 
 def find_separation(
     diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
@@ -87,29 +96,31 @@ def find_separation(
         )
     if n_asked not in (None, 2):
         raise NothingFoundError(f"two factors separate at most; {n_asked} were asked for.")
+    n_functions = len(diffusion.distinct.eigenvalues)
+    if n_functions < FEWEST_FUNCTIONS:
+        raise NothingFoundError(
+            f"coordinates that separate need {FEWEST_FUNCTIONS} eigenfunctions or more; got "
+            f"{n_functions}. Add samples, or raise `n_functions`."
+        )
     whole, *halves = _views(diffusion, rng)
     web = find_web(whole, halves, max(2, round(diffusion.dimension)))
-    best = None
+    tests = judge({"commutator": web.mu, "warp": web.spread}, sense="separable")
+    best = Factorization((), Evidence(tests, sense="separable"), diffusion)
+    if best.evidence.failed:
+        return best
     for factors in factor_web(whole.geometry, web, diffusion):
-        found = Factorization(factors, weigh(factors, web, diffusion), diffusion)
-        if best is None or _shortcomings(found) < _shortcomings(best):
-            best = found
-        # No factors of a web help where the web itself fails.
-        if best.evidence.verdict == "separable" and _crossing(best) < CRITERIA["crossing"].limit:
+        evidence = weigh(factors, tests, web, whole.geometry, diffusion)
+        if not best.factors or _shortcomings(evidence) < _shortcomings(best.evidence):
+            best = replace(best, factors=factors, evidence=evidence)
+        # Another way could only be more orthogonal.
+        if not evidence.failed and evidence.value("crossing") < CRITERIA["crossing"].limit:
             break
-        if best.evidence.fails("commutator", "warp"):
-            break
-    assert best is not None
     return best
 
 
-def _shortcomings(found: Factorization) -> tuple[int, float]:
+def _shortcomings(evidence: Evidence) -> tuple[int, float]:
     """Number of failed tests, then how far directions are from orthogonal; the less the better."""
-    return len(found.evidence.failed), _crossing(found)
-
-
-def _crossing(found: Factorization) -> float:
-    return found.evidence.value("crossing")
+    return len(evidence.failed), evidence.value("crossing")
 
 
 def _views(diffusion: Diffusion, rng: np.random.Generator) -> list[View]:
@@ -117,7 +128,7 @@ def _views(diffusion: Diffusion, rng: np.random.Generator) -> list[View]:
 
     The halves of the kernel on all samples would be noisier by ten times, not by two.
     """
-    points = np.asarray(chosen(diffusion.points, diffusion.graph.distinct))
+    points = _distinct(diffusion)
     order = rng.permutation(len(points))
     settings = DiffusionSettings(
         n_functions=min(FUNCTIONS_OF_HALF, len(points) // 4),
@@ -128,11 +139,17 @@ def _views(diffusion: Diffusion, rng: np.random.Generator) -> list[View]:
     parts = [diffusion.settled(), *(diffuse(points[half], settings, rng=rng) for half in halves)]
 
     def view(part: Diffusion, rng: np.random.Generator) -> View:
-        samples = np.asarray(chosen(part.points, part.graph.distinct))
+        samples = _distinct(part)
         geometry = measure_geometry(part.distinct, part.affinity, samples, n_rows=N_ROWS, rng=rng)
         return View(geometry, smooth_coordinates(part.distinct, samples))
 
     return map_threads(view, parts, rng.spawn(len(parts)))
+
+
+def _distinct(diffusion: Diffusion) -> np.ndarray:
+    """The distinct samples in the graph."""
+    assert diffusion.points is not None
+    return np.asarray(chosen(diffusion.points, diffusion.graph.distinct))
 
 
 def find_web(whole: View, halves: Sequence[View], dimension: int) -> Web:
@@ -150,7 +167,8 @@ def find_web(whole: View, halves: Sequence[View], dimension: int) -> Web:
     split = 1 + int(np.argmax(np.median(gaps, axis=0)))
     axes = frames @ vectors
     low, high = values[:, :split].mean(axis=1), values[:, split:].mean(axis=1)
-    mu_of_web = Measurement(mu, float(noise))
+    # Halves show about three times the value of data that separate, not twice.
+    mu_of_web = Measurement(mu, float(noise) / 2)
     return Web((axes[:, :, :split], axes[:, :, split:]), (low, high), mu_of_web)
 
 
@@ -207,7 +225,9 @@ def factor_web(geometry: Geometry, web: Web, diffusion: Diffusion) -> Iterator[t
             yield make_factors(spectrum, [base, fibre], charted=charted, chart_weights=weights)
         side = _unexplained(spectrum, [block[:, :1] for block in pure], 1)
         for base, sewn in (pure, pure[::-1]):
-            if side.shape[1] and _vanishes_at_ends(*spectrum.combined(np.hstack([sewn[:, :1], side])).T):
+            if side.shape[1] and _vanishes_at_ends(
+                *spectrum.combined(np.hstack([sewn[:, :1], side])).T
+            ):
                 folded = np.hstack([sewn[:, :1], side])
                 yield make_factors(spectrum, [base, folded], charted=[1, 2], folded=1)
 
@@ -282,25 +302,54 @@ def _flat_weights(web: Web, geometry: Geometry, diffusion: Diffusion) -> np.ndar
 
     The area is the gap times the product of the coordinates' own lengths.
     """
-    points = chosen(diffusion.points, diffusion.graph.distinct)
-    nearest = KDTree(points[geometry.rows]).query(points)[1]
-    gap = np.maximum(web.gap, 0.1 * np.median(web.gap))[nearest]
-    weights = diffusion.spectrum.weights / gap[diffusion.graph.inverse]
+    gap = np.maximum(web.gap, 0.1 * np.median(web.gap))
+    weights = diffusion.spectrum.weights / _at_samples(gap, geometry, diffusion)
     return weights / weights.sum()
 
 
-def weigh(factors: Sequence[Factor], web: Web, diffusion: Diffusion) -> Evidence:
-    """Return the evidence on factors of a web."""
+def _at_samples(values: np.ndarray, geometry: Geometry, diffusion: Diffusion) -> np.ndarray:
+    """Values at rows as values at all samples: those of the nearest row."""
+    points = _distinct(diffusion)
+    nearest = KDTree(points[geometry.rows]).query(points)[1]
+    return values[nearest][diffusion.graph.inverse]
+
+
+def weigh(
+    factors: Sequence[Factor],
+    of_web: tuple[Test, ...],
+    web: Web,
+    geometry: Geometry,
+    diffusion: Diffusion,
+) -> Evidence:
+    """Return the evidence on factors of a web, of which tests are known."""
     inliers = ~diffusion.graph.outliers
     lowest = diffusion.spectrum.functions[:, 1 : 1 + LOWEST_FUNCTIONS]
     leaks = product.leakage(factors)
-    numbers: dict[str, float | Measurement] = {
-        "commutator": web.mu,
-        "warp": float(np.std(np.log(np.maximum(web.gap, 0.02 * np.median(web.gap))))),
+    gap = _at_samples(web.gap, geometry, diffusion)
+    numbers = {
         "explained": product.explained(factors, diffusion.points, inliers),
         "lowest functions": product.explained(factors, lowest, inliers),
         "leakage": float(np.nanmax(leaks)),
     }
     of_places = judge_places(factors, diffusion.points, inliers=inliers, sense="separable")
-    tests = judge(numbers, strict=True, sense="separable") + of_places
-    return Evidence(tests, leakage=leaks, sense="separable")
+    tests = of_web + judge(numbers, strict=True) + of_places
+    return Evidence(tests, leakage=leaks, sense="separable", warp=_warp(factors, gap))
+
+
+def _warp(factors: Sequence[Factor], gap: np.ndarray) -> Warp:
+    """How lengths depend on the factors, given their squared ratio at every sample."""
+    length = np.sqrt(np.maximum(gap, 0.0))
+    told = [
+        float(predictability(factor.embedding, length[:, None])[0])
+        if factor.coordinate is not None
+        else 0.0
+        for factor in factors
+    ]
+    best = int(np.argmax(told))
+    place = factors[best].coordinate
+    if place is None or told[best] < 0.9:
+        return Warp(None)
+    order = np.argsort(place)
+    bins = np.array_split(order, 32)
+    curve = np.array([length[some].mean() for some in bins])
+    return Warp(best + 1, np.array([place[some].mean() for some in bins]), curve / curve.mean())

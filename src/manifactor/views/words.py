@@ -105,6 +105,8 @@ def verdict_sentence(record: dict, fit: ManifoldFactorizer) -> str:
     shapes = shapes_in_words(fit.factors_)
     if found.verdict == "product":
         return f"A product of {count} independent factors: {shapes}."
+    if found.verdict == "separable":
+        return f"Not a product, but {count} coordinates that separate: {shapes}."
     if found.verdict == "none":
         return NO_PRODUCT[found.answer].format(shapes=shapes)
     # Partial means several: a single factor is no product.

@@ -106,8 +106,9 @@ SENSES = {
         "the samples are distributed independently on them."
     ),
     "separable": (
-        "They are not a product, but every eigenfunction is one: the coordinates are orthogonal, "
-        "and lengths along one of them depend on the other in a way that separates."
+        "Every eigenfunction is a product of functions of single coordinates: use these as those "
+        "of a product. Directions of different factors are orthogonal, but lengths along one "
+        "depend on another."
     ),
 }
 
@@ -343,7 +344,7 @@ _OF_SEVERAL = (
         "kinds share it. More samples where they are few along it would help.",
         at_most=True,
         coordinates="wrong",
-        in_sense={"separable": 0.025},
+        in_sense={"separable": 0.05},
     ),
     Criterion(
         "poles",
@@ -467,22 +468,26 @@ _OF_SEVERAL = (
     ),
     Criterion(
         "commutator",
-        0.0005,
-        "separable: squared commutator of the best tensor with the Laplacian, relative to its size",
-        "no tensor commutes with the Laplacian: the least commutator is {interval} of its size "
-        "where {limit:.2g} is allowed",
+        # Up to .0003 on shapes of 3,000 and 10,000 samples that separate. .0006 to .1 on others,
+        # but for some lenses of 3,000 samples, which are as near to ellipses.
+        0.0004,
+        "separable: squared commutator of a tensor with the Laplacian, relative to its size, less "
+        "its noise",
+        "no coordinates separate: the operator that comes nearest to commuting with the Laplacian "
+        "misses by {interval} of its size where {limit:.2g} is allowed",
         AS_ONE,
         at_most=True,
-        coordinates="wrong",
+        answer="no product",
     ),
     Criterion(
         "warp",
+        # .2 and more on separable shapes; near 0 on twisted products, which separate locally.
         0.1,
         "separable: spread of the logarithm of the squared ratio of lengths along both coordinates",
-        "lengths along one coordinate do not depend on the other, as on a product, but the data "
-        "are none",
+        "directions separate, but lengths along them do not change, as on a product, which the "
+        "data are not as a whole: they may be twisted, or have a hole",
         AS_ONE,
-        coordinates="wrong",
+        answer="no product",
     ),
     # Errors of coordinates leave cosines and spreads of .1 on even products of 1,000 samples, .06
     # on those of 3,000 and .03 on those of 30,000.
@@ -515,7 +520,7 @@ _OF_SEVERAL = (
         coordinates="right",
         robust=True,
         # Coordinates that are no eigenfunctions have larger errors at the ends of an interval.
-        in_sense={"separable": 0.01},
+        in_sense={"separable": 0.02},
     ),
     Criterion(
         "skew",
@@ -549,7 +554,7 @@ _OF_SEVERAL = (
         senses=("geometry", "volume", "density", "separable"),
         robust=True,
         # .03 to .2 on separable shapes of 3,000 samples, where a circle is sewn to itself the most.
-        in_sense={"separable": 0.4},
+        in_sense={"separable": 0.25},
     ),
     Criterion(
         "independence",

@@ -19,7 +19,7 @@ class SampleWarning(UserWarning):
 
 VERDICTS = {
     "product": "The data are samples of a product of independent factors.",
-    "separable": "The data are not a product, but their Laplacian separates in coordinates.",
+    "separable": "The data are not a product, but their Laplacian separates.",
     "partial": "Several factors were found, but not every test of a product was passed.",
     "none": "No product structure was found.",
 }
@@ -59,6 +59,35 @@ class DataKnown:
 
 
 @dataclass(frozen=True)
+class Warp:
+    """How lengths depend on the coordinates in which a Laplacian separates.
+
+    Attributes
+    ----------
+    factor : int or None
+        Number of the factor, from 1, whose coordinate lengths along the other depend on
+        (a warped product); None if they depend on both (Staeckel).
+    coordinate : ndarray of shape (n_points,)
+        Coordinates on this factor; empty where there is none.
+    length : ndarray of shape (n_points,)
+        Lengths along the other factor there, relative to their mean.
+    """
+
+    factor: int | None
+    coordinate: np.ndarray = field(default_factory=lambda: np.empty(0))
+    length: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def __str__(self) -> str:
+        if self.factor is None:
+            return "Lengths along each coordinate depend on both, as a sum of a function of each."
+        low, high = self.length.min(), self.length.max()
+        return (
+            f"Lengths along factor {3 - self.factor} depend on the coordinate on factor "
+            f"{self.factor}: they are {low:.2g} to {high:.2g} times their mean."
+        )
+
+
+@dataclass(frozen=True)
 class Evidence:
     """Tests of a factorization and the verdict that follows from them.
 
@@ -79,13 +108,15 @@ class Evidence:
         statistically independent.
     details : str
         Remarks of the method.
-    sense : "geometry", "density", "volume" or "sum"
-        In which sense the data are a product, or were looked at last.
+    sense : "geometry", "density", "volume", "sum" or "separable"
+        In which sense the data are a product, or separate, or were looked at last.
     known : DataKnown
         What is known of the data beside the tests; `advice` depends on it.
     terms : tuple of tuple of int
         Numbers of the factors of each term of a sum, from 1, where a term has several;
         else ().
+    warp : Warp or None
+        How lengths depend on coordinates that separate; None in all other senses.
 
     Examples
     --------
@@ -103,6 +134,7 @@ class Evidence:
     sense: str = "geometry"
     known: DataKnown = field(default_factory=DataKnown, repr=False)
     terms: tuple[tuple[int, ...], ...] = ()
+    warp: Warp | None = None
 
     @property
     def n_factors(self) -> int:
@@ -111,9 +143,10 @@ class Evidence:
 
     @property
     def verdict(self) -> str:
-        """Either "product", "partial" or "none".
+        """Either "product", "separable", "partial" or "none".
 
-        "none" if there is one factor, "product" if there are several and all tests were passed.
+        "none" if there is one factor, "product" if there are several and all tests were passed,
+        "separable" if these were tests of coordinates in which the Laplacian separates.
         """
         # No test of one factor proves that there is no second one.
         if self.n_factors == 1:
@@ -201,8 +234,10 @@ class Evidence:
 
     def __str__(self) -> str:
         sentences = [VERDICTS[self.verdict], _sentence(self.reason)]
-        if self.verdict == "product":
+        if self.verdict in ("product", "separable"):
             sentences.append(SUM_OF_TERMS if self.terms else SENSES[self.sense])
+        if self.verdict == "separable" and self.warp is not None:
+            sentences.append(str(self.warp))
         sentences += self._terms_in_words()
         sentences += self._numbers_in_words()
         if self.details:
