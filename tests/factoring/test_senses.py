@@ -61,8 +61,8 @@ def search(monkeypatch):
     monkeypatch.setattr(senses, "is_uneven", lambda *_: False)
     monkeypatch.setattr(senses, "density_of", lambda *_: None)
 
-    def searched(*, n_asked=None, **found):
-        for sense, one in found.items():
+    def searched(*, n_asked=None, separable=nothing, **found):
+        for sense, one in {**found, "separable": separable}.items():
             find = one if callable(one) else lambda *_, one=one, **__: one
             monkeypatch.setitem(SENSE_SEARCHES, sense, SENSE_SEARCHES[sense]._replace(find=find))
         return find_in_all_senses(None, n_asked, rng=None)

@@ -96,6 +96,11 @@ def find_separation(
         )
     if n_asked not in (None, 2):
         raise NothingFoundError(f"two factors separate at most; {n_asked} were asked for.")
+    if diffusion.dimension < 1.5:
+        raise NothingFoundError(
+            f"two coordinates need samples of a surface; these have {diffusion.dimension:.1f} "
+            "dimensions. Leave `sense` at its default."
+        )
     n_functions = len(diffusion.distinct.eigenvalues)
     if n_functions < FEWEST_FUNCTIONS:
         raise NothingFoundError(
