@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from manifactor.factoring.separation import View
 
 # Largest mu of a symmetry, times samples over dimensions. Over the families of `studies`, the
-# largest of symmetries was 7.1 with 1,000 samples, 6.2 with 3,000 and 2.8 with 10,000; the least
-# of the other fields of bumpy surfaces 4.9, 7.4 and 24. Discs and balls with a hole and long
-# ellipsoids lie below.
+# largest of symmetries was 7.1 with 1,000 samples (one SO(3): 18), 6.2 with 3,000 and 2.8 with
+# 10,000; the least
+# of bumpy surfaces, which have none, 4.9, 4.2 (5 of 64 below the limit) and 24. Discs and balls
+# with a hole and long ellipsoids lie lower. What halves of the samples add to mu separates worse.
 MOST_MU = 7.5
 # Functions among which the waves of a flat torus are sought. With 18, which are noisier, 4 of 8
 # lattices of 1,000 samples were wrong by 2 degrees or more, with 14 two.
