@@ -7,10 +7,8 @@ from scipy.special import jnp_zeros, jv, mathieu_cem
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import kneighbors_graph
 
-from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
+from manifactor import ManifoldFactorizer, datasets, load, save
 from manifactor._support.errors import NothingFoundError
-from manifactor.factoring.commuting import killing_tensors
-from manifactor.factoring.gradients.geometry import measure_geometry, smooth_coordinates
 from manifactor.scores import score
 
 pytestmark = [
@@ -105,23 +103,6 @@ def test_an_archive_keeps_the_verdict_and_the_warp(annulus, tmp_path):
     assert again.transform(X[:9]) == pytest.approx(fit.transform(X[:9]))
 
 
-def test_a_rectangle_has_two_killing_tensors_and_a_triangle_one(rng):
-    def least(X):
-        diffusion = DiffusionMap(n_functions=40, random_state=0).fit(X).diffusion_
-        geometry = measure_geometry(
-            diffusion.distinct, diffusion.affinity, X, n_rows=len(X), rng=rng
-        )
-        return killing_tensors(geometry, smooth_coordinates(diffusion.distinct, X)).mu
-
-    square = rng.random((2000, 2))
-    of_rectangle = least(square * [2, 1.3])
-    assert (of_rectangle[:2] < 0.003).all()
-    assert of_rectangle[2] > 0.01
-    of_triangle = least(np.where(square.sum(axis=1)[:, None] > 1, 1 - square, square) * [1.4, 1])
-    assert of_triangle[0] < 0.003
-    assert of_triangle[1] > 0.01
-
-
 def test_a_sector_of_an_annulus_separates_without_a_symmetry(rng):
     radius, angle = np.sqrt(0.1 + 0.9 * rng.random(2000)), 2 * rng.random(2000)
     fit = separated(radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]))
@@ -150,7 +131,12 @@ def test_the_default_finds_what_separates_after_all_senses_of_a_product():
     ("X", "parameters", "error", "said"),
     [
         (np.random.default_rng(0).random((90, 2)), {}, NothingFoundError, "20 eigenfunctions"),
-        (np.random.default_rng(0).random((300, 1)) ** [1, 2], {}, NothingFoundError, "samples of a surface"),
+        (
+            np.random.default_rng(0).random((300, 1)) ** [1, 2],
+            {},
+            NothingFoundError,
+            "samples of a surface",
+        ),
         (np.random.default_rng(0).random((400, 2)), {"n_factors": 3}, NothingFoundError, "3 were"),
         (
             csr_array(

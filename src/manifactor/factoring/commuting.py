@@ -3,7 +3,7 @@
 A symmetric tensor K gives the operator -div(K grad), a vector field v the operator v . grad. Where
 they commute with the Laplacian, K is a Killing tensor, whose eigenvectors are the directions of
 coordinates that separate (Staeckel, 1891; Eisenhart, 1934), and v is a continuous symmetry. Both
-are sought among polynomial fields, by their matrix elements between the lowest eigenfunctions: with
+are sought among simple fields, by their matrix elements between the lowest eigenfunctions: with
 eigenvalues l, [K, L]_kl = (l_l - l_k) K_kl. The least relative sizes mu of this commutator are a
 small eigenproblem.
 """
@@ -22,6 +22,16 @@ FIELD_FUNCTIONS = 4
 # Combinations of fields whose matrix elements are smaller than this share, squared, of the largest
 # do not act on functions: fields across the manifold.
 LEAST_SIZE = 1e-4
+# The same of vector fields: those that hardly turn the lowest functions.
+LEAST_TURN = 1e-3
+
+
+@dataclass(frozen=True)
+class View:
+    """A geometry with the coordinates that its gradients are taken in."""
+
+    geometry: Geometry
+    coordinates: np.ndarray  # (n_distinct, p)
 
 
 @dataclass(frozen=True)
@@ -37,12 +47,13 @@ class Fields:
         return np.tensordot(self.polynomials, self.coefficients[number], axes=1)
 
 
-def killing_tensors(geometry: Geometry, coordinates: np.ndarray) -> Fields:
+def killing_tensors(view: View) -> Fields:
     """Return the tensors that nearly commute with the Laplacian; the first is the metric.
 
-    Shapes: coordinates (n_distinct, n_coordinates) -> a tensor at rows (n_rows, p, p).
+    Shapes: a tensor at rows (n_rows, p, p).
     """
-    axes, columns = _frame(geometry, coordinates)
+    geometry = view.geometry
+    axes, columns = _frame(geometry, view.coordinates)
     p = columns.shape[1]
     n_low = 18 if p < MOST_COLUMNS else 30
     eigenvalues = geometry.eigenvalues[:n_low]
@@ -58,7 +69,7 @@ def killing_tensors(geometry: Geometry, coordinates: np.ndarray) -> Fields:
         ]
     )
     elements = (elements + elements.transpose(0, 2, 1)) / 2
-    mu, mixed = _least_commutators(elements, eigenvalues, 0.5)
+    mu, mixed = _least_commutators(elements, eigenvalues, 0.5, LEAST_SIZE)
     tensors = np.zeros((len(mu), polynomials.shape[1], p, p))
     of_pair = mixed.T.reshape(len(mu), polynomials.shape[1], len(pairs))
     for pair, (a, b) in enumerate(pairs):
@@ -67,31 +78,39 @@ def killing_tensors(geometry: Geometry, coordinates: np.ndarray) -> Fields:
     return Fields(mu, tensors, polynomials)
 
 
-def killing_fields(geometry: Geometry, coordinates: np.ndarray) -> Fields:
-    """Return the vector fields that nearly commute with the Laplacian.
+def killing_fields(geometry: Geometry, n_lowest: int, n_moved: int = 18) -> Fields:
+    """Return the vector fields that nearly commute with the Laplacian on `n_moved` functions.
 
-    Shapes: coordinates (n_distinct, n_coordinates) -> a field at rows (n_rows, p).
+    They are sums of phi_i grad phi_j - phi_j grad phi_i over pairs of the lowest functions: along
+    the manifold and along its boundary everywhere, and free of divergence where both eigenvalues
+    are one. Fields at rows, (n_rows, n_lowest), are combinations of the gradients of the lowest
+    functions.
     """
-    axes, columns = _frame(geometry, coordinates)
-    p = columns.shape[1]
-    eigenvalues = geometry.eigenvalues[:18]
+    eigenvalues = geometry.eigenvalues[:n_moved]
     n_low = len(eigenvalues)
-    slopes = axes[:, :, :n_low]
     functions = geometry.spectrum.functions[geometry.rows, 1 : 1 + n_low]
-    polynomials = _polynomials(columns, 1)
-    weighted = geometry.row_weights[:, None] * polynomials
-    elements = np.array(
-        [(functions * weight[:, None]).T @ slopes[:, a] for weight in weighted.T for a in range(p)]
-    )
-    mu, mixed = _least_commutators(elements, eigenvalues, 0.25)
-    return Fields(mu, mixed.T.reshape(len(mu), polynomials.shape[1], p), polynomials)
+    gradients = geometry.gradients[:, :, :n_low]
+    weighted = (geometry.row_weights[:, None] * functions).T
+    lowest = functions[:, :n_lowest]
+    elements = np.empty((n_lowest, n_lowest, n_low, n_low))
+    for second in range(n_lowest):
+        slopes = (gradients[:, :, second, None] * gradients).sum(axis=1)
+        for first in range(n_lowest):
+            elements[first, second] = (weighted * lowest[:, first]) @ slopes
+    i, j = np.triu_indices(n_lowest, 1)
+    scale = 1 / np.sqrt(eigenvalues[i] * eigenvalues[j])
+    turning = (elements[i, j] - elements[j, i]) * scale[:, None, None]
+    mu, mixed = _least_commutators(turning, eigenvalues, 0.25, LEAST_TURN)
+    coefficients = np.zeros((len(mu), n_lowest, n_lowest))
+    coefficients[:, i, j] = (mixed * scale[:, None]).T
+    return Fields(mu, coefficients - coefficients.transpose(0, 2, 1), lowest)
 
 
 def _frame(geometry: Geometry, coordinates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Gradients along the axes of fields, (n_rows, p, r), and columns, (n_rows, p).
+    """Gradients along the axes that tensors are written in, and columns, (n_rows, p).
 
-    Axes and columns are smooth coordinates where they are few. A shape with a boundary has
-    coordinates that are long series of eigenfunctions.
+    The gradients are (n_rows, p, r). Axes and columns are smooth coordinates where they are few. A
+    shape with a boundary has coordinates that are long series of eigenfunctions.
     """
     gradients = geometry.gradients
     if gradients.shape[1] <= MOST_COLUMNS:
@@ -112,19 +131,20 @@ def _polynomials(columns: np.ndarray, degree: int) -> np.ndarray:
 
 
 def _least_commutators(
-    elements: np.ndarray, eigenvalues: np.ndarray, power: float
+    elements: np.ndarray, eigenvalues: np.ndarray, power: float, least: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Combinations of operators whose commutators with the Laplacian are least.
 
     Elements, (n_basis, N, N), count in units of the eigenvalues to `power`, so that high functions
-    do not outweigh the low ones, which are more accurate. Returns mu, (r,), and combinations,
+    do not outweigh the low ones, which are more accurate. Combinations whose squared size is less
+    than the share `least` of the largest are left out. Returns mu, (r,), and combinations,
     (n_basis, r).
     """
     row, column = eigenvalues[:, None], eigenvalues
     size = (elements / (row * column) ** power).reshape(len(elements), -1)
     commutator = size * ((row - column) / (row + column)).ravel()
     strength, axes = np.linalg.eigh(size @ size.T)
-    acts = strength > LEAST_SIZE * strength[-1]
+    acts = strength > least * strength[-1]
     white = axes[:, acts] / np.sqrt(strength[acts])
     mu, mixed = np.linalg.eigh(white.T @ (commutator @ commutator.T) @ white)
     return mu, white @ mixed

@@ -154,13 +154,15 @@ def find_in_all_senses(
     if first is not None and first.evidence.verdict == "product":
         issue(warned)
         return first
-    best, tried = first, [geometry]
+    best, tried, symmetries = first, [geometry], None
     uneven = is_uneven(density_of(diffusion))
     for sense, search in others:
         if not search.worth_trying(best, uneven):
             continue
         tried.append(sense)
         found, held = attempt(partial(search.find, diffusion, n_asked, rng=rng))
+        if found is not None and found.evidence.symmetries is not None:
+            symmetries = found.evidence.symmetries
         if found is not None and _is_better(found, best, n_asked):
             best, warned = found, held
         if best is not None and best.evidence.verdict == "product":
@@ -175,7 +177,11 @@ def find_in_all_senses(
     issue(warned)
     why = "most tests are passed in it" if is_sound(best) else "no other is better"
     choice = Choice(best.evidence.sense, f"{why}, of the senses {', '.join(tried)}")
-    return replace(best, choices={**best.choices, "sense": choice})
+    evidence = best.evidence
+    # On other shapes, symmetries mean something only beside coordinates that separate.
+    if symmetries is not None and symmetries.is_homogeneous:
+        evidence = replace(evidence, symmetries=symmetries)
+    return replace(best, evidence=evidence, choices={**best.choices, "sense": choice})
 
 
 def _may_try_others(diffusion: Diffusion) -> bool:

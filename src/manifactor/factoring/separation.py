@@ -16,7 +16,7 @@ from scipy.spatial import KDTree
 
 from manifactor._support.errors import NothingFoundError
 from manifactor._support.threads import map_threads
-from manifactor.factoring.commuting import killing_fields, killing_tensors
+from manifactor.factoring.commuting import View, killing_tensors
 from manifactor.factoring.factor import Factor, make_factors
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.gradients.division import excess_in_halves
@@ -26,7 +26,7 @@ from manifactor.factoring.gradients.geometry import (
     measure_geometry,
     smooth_coordinates,
 )
-from manifactor.factoring.judging.criteria import CRITERIA, LOWEST_FUNCTIONS, Test, judge
+from manifactor.factoring.judging.criteria import CRITERIA, LOWEST_FUNCTIONS, judge
 from manifactor.factoring.judging.evidence import Evidence, Warp
 from manifactor.factoring.measures import Measurement, product
 from manifactor.factoring.methods import judge_places
@@ -37,6 +37,7 @@ from manifactor.factoring.prediction import (
     predictability,
     thinned,
 )
+from manifactor.factoring.symmetry import Symmetries, find_symmetries, orbit_tensor
 from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
 from manifactor.spectral.neighbors import chosen
 from manifactor.spectral.pipeline import diffuse
@@ -52,14 +53,6 @@ FEWEST_FUNCTIONS = 20
 # Weights of the energy along other directions beside a function's own. The lesser leaves smoother
 # functions; the greater resolves coordinates that are sewn, as on ellipses.
 PENALTIES = (10.0, 100.0)
-
-
-@dataclass(frozen=True)
-class View:
-    """A geometry with the coordinates that its gradients are taken in."""
-
-    geometry: Geometry
-    coordinates: np.ndarray  # (n_distinct, p)
 
 
 @dataclass(frozen=True)
@@ -108,14 +101,24 @@ def find_separation(
             f"{n_functions}. Add samples, or raise `n_functions`."
         )
     whole, *halves = _views(diffusion, rng)
-    web = find_web(whole, halves, max(2, round(diffusion.dimension)))
+    dimension = max(2, round(diffusion.dimension))
+    symmetries = find_symmetries(whole, halves, dimension)
+    if symmetries.angles is not None:
+        symmetries = replace(symmetries, angles=symmetries.angles[diffusion.graph.inverse])
+    web = find_web(whole, halves, dimension, symmetries)
+    numbers: dict[str, float | Measurement] = {
+        "unique": symmetries.count if symmetries.is_homogeneous else 1,
+        "commutator": web.mu,
+        "warp": web.spread,
+    }
     n_samples = len(whole.geometry.spectrum.weights)
-    tests = judge({"commutator": web.mu, "warp": web.spread}, n_samples=n_samples)
-    best = Factorization((), Evidence(tests, sense="separable"), diffusion)
-    if best.evidence.failed:
+    tests = judge(numbers, n_samples=n_samples, shape=symmetries)
+    known = Evidence(tests, sense="separable", symmetries=symmetries)
+    best = Factorization((), known, diffusion)
+    if known.failed:
         return best
     for factors in factor_web(whole.geometry, web, diffusion):
-        evidence = weigh(factors, tests, web, whole.geometry, diffusion)
+        evidence = weigh(factors, known, web, whole.geometry, diffusion)
         if not best.factors or _shortcomings(evidence) < _shortcomings(best.evidence):
             best = replace(best, factors=factors, evidence=evidence)
         # Another way could only be more orthogonal.
@@ -159,15 +162,20 @@ def _distinct(diffusion: Diffusion) -> np.ndarray:
     return np.asarray(chosen(diffusion.points, diffusion.graph.distinct))
 
 
-def find_web(whole: View, halves: Sequence[View], dimension: int) -> Web:
-    """Return the directions that separate best, and how well they do."""
-    views = (whole, *halves)
-    tensors, *in_halves = (killing_tensors(view.geometry, view.coordinates) for view in views)
+def find_web(
+    whole: View, halves: Sequence[View], dimension: int, symmetries: Symmetries = Symmetries(0)
+) -> Web:
+    """Return the directions that separate best, and how well they do.
+
+    Those along and across the orbits of symmetries, where there are any: a torus of revolution has
+    several tensors that nearly commute, but one such field.
+    """
+    tensors, *in_halves = (killing_tensors(view) for view in (whole, *halves))
     # The first tensor is the metric.
     mu = float(tensors.mu[1])
     noise = excess_in_halves(mu, [half.mu[1] for half in in_halves])
-    orbits = _orbits(views)
-    tensor = tensors.at_rows(1) if orbits is None else orbits
+    symmetric = symmetries.count > 0 and (dimension > 2 or symmetries.name is not None)
+    tensor = orbit_tensor(whole.geometry, symmetries.count) if symmetric else tensors.at_rows(1)
     frames = _tangents(whole.geometry, dimension)
     values, vectors = np.linalg.eigh(_on_tangents(tensor, frames, whole.geometry))
     gaps = np.diff(values, axis=1)
@@ -177,21 +185,6 @@ def find_web(whole: View, halves: Sequence[View], dimension: int) -> Web:
     # Halves show about three times the value of data that separate, not twice.
     mu_of_web = Measurement(mu, float(noise) / 2)
     return Web((axes[:, :, :split], axes[:, :, split:]), (low, high), mu_of_web)
-
-
-def _orbits(views: Sequence[View]) -> np.ndarray | None:
-    """The square of a vector field that is a symmetry, (n_rows, p, p); None if there is not one.
-
-    A surface of revolution may have other tensors that nearly commute, but one such field.
-    """
-    fields, *in_halves = (killing_fields(view.geometry, view.coordinates) for view in views)
-    first, second = fields.mu[:2]
-    if first - excess_in_halves(first, [half.mu[0] for half in in_halves]) > 0.002:
-        return None
-    if first > 0.2 * second:
-        return None
-    field = fields.at_rows(0)
-    return field[:, :, None] * field[:, None]
 
 
 def _tangents(geometry: Geometry, dimension: int) -> np.ndarray:
@@ -322,13 +315,9 @@ def _at_samples(values: np.ndarray, geometry: Geometry, diffusion: Diffusion) ->
 
 
 def weigh(
-    factors: Sequence[Factor],
-    of_web: tuple[Test, ...],
-    web: Web,
-    geometry: Geometry,
-    diffusion: Diffusion,
+    factors: Sequence[Factor], known: Evidence, web: Web, geometry: Geometry, diffusion: Diffusion
 ) -> Evidence:
-    """Return the evidence on factors of a web, of which tests are known."""
+    """Return the evidence on factors of a web, given that on the web."""
     inliers = ~diffusion.graph.outliers
     lowest = diffusion.spectrum.functions[:, 1 : 1 + LOWEST_FUNCTIONS]
     leaks = product.leakage(factors)
@@ -339,8 +328,8 @@ def weigh(
         "leakage": float(np.nanmax(leaks)),
     }
     of_places = judge_places(factors, diffusion.points, inliers=inliers, sense="separable")
-    tests = of_web + judge(numbers, strict=True) + of_places
-    return Evidence(tests, leakage=leaks, sense="separable", warp=_warp(factors, gap))
+    tests = known.tests + judge(numbers, strict=True) + of_places
+    return replace(known, tests=tests, leakage=leaks, warp=_warp(factors, gap))
 
 
 def _warp(factors: Sequence[Factor], gap: np.ndarray) -> Warp:

@@ -468,6 +468,16 @@ _OF_SEVERAL = (
         about="lengths",
     ),
     Criterion(
+        "unique",
+        1,
+        "separable: number of symmetries, where they move every sample everywhere",
+        "the data are {shape}: every place looks the same, and no coordinates stand out",
+        AS_ONE,
+        at_most=True,
+        answer="one factor",
+        robust=True,
+    ),
+    Criterion(
         "commutator",
         # Up to .0003 on shapes of 3,000 samples that separate, .0009 on those of 2,000. .0006 to
         # .1 on others of 3,000, but for some lenses, which are as near to ellipses.

@@ -7,6 +7,7 @@ import numpy as np
 
 from manifactor.factoring.judging.criteria import CRITERIA, SENSES, UNEVEN, Criterion, Test
 from manifactor.factoring.measures import NOT_MEASURED
+from manifactor.factoring.symmetry import Symmetries
 
 
 class NoProductStructureWarning(UserWarning):
@@ -117,6 +118,9 @@ class Evidence:
         else ().
     warp : Warp or None
         How lengths depend on coordinates that separate; None in all other senses.
+    symmetries : Symmetries or None
+        Continuous symmetries, such as those of a sphere; None where they were not looked
+        for, as on a product.
 
     Examples
     --------
@@ -135,6 +139,7 @@ class Evidence:
     known: DataKnown = field(default_factory=DataKnown, repr=False)
     terms: tuple[tuple[int, ...], ...] = ()
     warp: Warp | None = None
+    symmetries: Symmetries | None = None
 
     @property
     def n_factors(self) -> int:
@@ -238,6 +243,8 @@ class Evidence:
             sentences.append(SUM_OF_TERMS if self.terms else SENSES[self.sense])
         if self.verdict == "separable" and self.warp is not None:
             sentences.append(str(self.warp))
+        if self.symmetries is not None and self.symmetries.name is not None:
+            sentences.append(f"The symmetries are those of {self.symmetries}.")
         sentences += self._terms_in_words()
         sentences += self._numbers_in_words()
         if self.details:
