@@ -106,6 +106,19 @@ def killing_fields(geometry: Geometry, n_lowest: int, n_moved: int = 18) -> Fiel
     return Fields(mu, coefficients - coefficients.transpose(0, 2, 1), lowest)
 
 
+def commutator_of(geometry: Geometry, tensor: np.ndarray) -> float:
+    """Return mu of a tensor field at the rows, (n_rows, p, p), without its share of the metric."""
+    eigenvalues = geometry.eigenvalues[:18]
+    slopes = geometry.gradients[:, :, : len(eigenvalues)] / np.sqrt(eigenvalues)
+    flat = (geometry.row_weights[:, None, None] * slopes).reshape(-1, len(eigenvalues)).T
+    elements = flat @ (tensor @ slopes).reshape(flat.shape[::-1])
+    metric = flat @ slopes.reshape(flat.shape[::-1])
+    elements -= (elements * metric).sum() / (metric**2).sum() * metric
+    row, column = eigenvalues[:, None], eigenvalues
+    commutator = elements * (row - column) / (row + column)
+    return float((commutator**2).sum() / (elements**2).sum())
+
+
 def _frame(geometry: Geometry, coordinates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Gradients along the axes that tensors are written in, and columns, (n_rows, p).
 

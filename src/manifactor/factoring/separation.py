@@ -16,7 +16,7 @@ from scipy.spatial import KDTree
 
 from manifactor._support.errors import NothingFoundError
 from manifactor._support.threads import map_threads
-from manifactor.factoring.commuting import View, killing_tensors
+from manifactor.factoring.commuting import View, commutator_of, killing_tensors
 from manifactor.factoring.factor import Factor, make_factors
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.gradients.division import excess_in_halves
@@ -111,6 +111,9 @@ def find_separation(
         "commutator": web.mu,
         "warp": web.spread,
     }
+    # On surfaces, one field that commutes is sure enough.
+    if dimension > 2 and symmetries.count:
+        numbers["orbits"] = _of_orbits(whole, halves, symmetries.count)
     n_samples = len(whole.geometry.spectrum.weights)
     tests = judge(numbers, n_samples=n_samples, shape=symmetries)
     known = Evidence(tests, sense="separable", symmetries=symmetries)
@@ -174,8 +177,9 @@ def find_web(
     # The first tensor is the metric.
     mu = float(tensors.mu[1])
     noise = excess_in_halves(mu, [half.mu[1] for half in in_halves])
-    symmetric = symmetries.count > 0 and (dimension > 2 or symmetries.name is not None)
-    tensor = orbit_tensor(whole.geometry, symmetries.count) if symmetric else tensors.at_rows(1)
+    tensor = tensors.at_rows(1)
+    if symmetries.count > 0 and (dimension > 2 or symmetries.name is not None):
+        tensor = orbit_tensor(whole.geometry, symmetries.count)
     frames = _tangents(whole.geometry, dimension)
     values, vectors = np.linalg.eigh(_on_tangents(tensor, frames, whole.geometry))
     gaps = np.diff(values, axis=1)
@@ -185,6 +189,15 @@ def find_web(
     # Halves show about three times the value of data that separate, not twice.
     mu_of_web = Measurement(mu, float(noise) / 2)
     return Web((axes[:, :, :split], axes[:, :, split:]), (low, high), mu_of_web)
+
+
+def _of_orbits(whole: View, halves: Sequence[View], count: int) -> Measurement:
+    """How far the squares of all symmetries together fail to commute with the Laplacian."""
+    mu, *in_halves = (
+        commutator_of(view.geometry, orbit_tensor(view.geometry, count))
+        for view in (whole, *halves)
+    )
+    return Measurement(mu, float(excess_in_halves(mu, in_halves)) / 2)
 
 
 def _tangents(geometry: Geometry, dimension: int) -> np.ndarray:
