@@ -109,7 +109,8 @@ def find_separation(
         )
     whole, *halves = _views(diffusion, rng)
     web = find_web(whole, halves, max(2, round(diffusion.dimension)))
-    tests = judge({"commutator": web.mu, "warp": web.spread}, sense="separable")
+    n_samples = len(whole.geometry.spectrum.weights)
+    tests = judge({"commutator": web.mu, "warp": web.spread}, n_samples=n_samples)
     best = Factorization((), Evidence(tests, sense="separable"), diffusion)
     if best.evidence.failed:
         return best
@@ -129,18 +130,19 @@ def _shortcomings(evidence: Evidence) -> tuple[int, float]:
 
 
 def _views(diffusion: Diffusion, rng: np.random.Generator) -> list[View]:
-    """The whole diffusion, and two of halves of the samples, each with a graph of its own.
+    """The whole diffusion, and those of halves of the samples, each with a graph of its own.
 
-    The halves of the kernel on all samples would be noisier by ten times, not by two.
+    Halves of the kernel on all samples would be noisier by ten times, not by two. Four of them, of
+    two ways to halve the samples, make the noise of mu less noisy itself.
     """
     points = _distinct(diffusion)
-    order = rng.permutation(len(points))
     settings = DiffusionSettings(
         n_functions=min(FUNCTIONS_OF_HALF, len(points) // 4),
         preparation="none",
         n_jobs=diffusion.settings.n_jobs,
     )
-    halves = [np.sort(half[:N_ROWS]) for half in np.array_split(order, 2)]
+    orders = [rng.permutation(len(points)) for _ in range(2)]
+    halves = [np.sort(half[:N_ROWS]) for order in orders for half in np.array_split(order, 2)]
     parts = [diffusion.settled(), *(diffuse(points[half], settings, rng=rng) for half in halves)]
 
     def view(part: Diffusion, rng: np.random.Generator) -> View:

@@ -67,7 +67,10 @@ def test_further_chances_to_find_a_product_have_stricter_limits():
 
 def rule(criterion):
     words = f"{'at most' if criterion.at_most else 'at least'} {criterion.limit:.3g}"
-    return f"{words} + {criterion.slack:g} / sqrt(n)" if criterion.slack else words
+    if not criterion.slack:
+        return words
+    power = "sqrt(n)" if criterion.slack_power == 0.5 else f"n^{criterion.slack_power:g}"
+    return f"{words} + {criterion.slack:g} / {power}"
 
 
 def test_the_page_on_the_measurements_has_the_table_of_all_tests():

@@ -1,0 +1,168 @@
+"""Coordinates in which the Laplacian separates: annulus, disc, ellipse; and what does not."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from scipy.special import jnp_zeros, jv, mathieu_cem
+from sklearn.linear_model import LinearRegression
+from sklearn.neighbors import kneighbors_graph
+
+from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
+from manifactor._support.errors import NothingFoundError
+from manifactor.factoring.commuting import killing_tensors
+from manifactor.factoring.gradients.geometry import measure_geometry, smooth_coordinates
+from manifactor.scores import score
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:No product structure"),
+    pytest.mark.filterwarnings("ignore:The samples are too few"),
+]
+
+
+def separated(X):
+    return ManifoldFactorizer(sense="separable", random_state=0).fit(X)
+
+
+@pytest.fixture(scope="module")
+def annulus():
+    X, truth = datasets.sample("annulus", 2000, random_state=0)
+    return X, truth, separated(X)
+
+
+@pytest.fixture(scope="module")
+def ellipse():
+    X, truth = datasets.sample("ellipse", 2000, random_state=0)
+    return X, truth, separated(X)
+
+
+def r2(features, target):
+    return LinearRegression().fit(features, target).score(features, target)
+
+
+def test_radius_and_angle_of_an_annulus_separate_and_circles_are_as_long_as_their_radius(annulus):
+    X, (radius, angle), fit = annulus
+    assert fit.verdict_ == "separable"
+    assert score([f.embedding for f in fit.factors_], (radius, angle)).solved
+    circle, interval = fit.factors_
+    assert (circle.topology, interval.topology) == ("circle", "interval")
+    # Lengths along the angle are the radius.
+    warp = fit.evidence_.warp
+    assert warp.factor == 2
+    order = np.argsort(interval.coordinate)
+    length = np.linalg.norm(X, axis=1)
+    expected = np.array([length[some].mean() for some in np.array_split(order, 32)])
+    assert warp.length == pytest.approx(expected / expected.mean(), rel=0.1)
+    assert "Lengths along factor 1 depend on the coordinate on factor 2" in str(fit.evidence_)
+
+
+def test_eigenfunctions_of_a_disc_are_bessel_functions_of_the_coordinates_found(rng):
+    turn = 2 * np.pi * rng.random(2000)
+    X = np.sqrt(rng.random(2000))[:, None] * np.column_stack([np.cos(turn), np.sin(turn)])
+    fit = separated(X)
+    assert fit.verdict_ == "separable"
+    circle, interval = fit.factors_
+    # The radius, from its rank: samples are even by area. The interval may run either way.
+    rank = np.argsort(np.argsort(interval.coordinate)) / len(X)
+    inward = np.corrcoef(rank, np.linalg.norm(X, axis=1))[0, 1] < 0
+    radius = np.sqrt(1 - rank if inward else rank)
+    waves = jv(1, jnp_zeros(1, 1)[0] * radius)[:, None] * circle.embedding
+    lowest = fit.spectrum_.functions[:, 1:3]
+    assert r2(waves, lowest) > 0.98
+
+
+def test_eigenfunctions_of_an_ellipse_are_mathieu_functions_of_the_angle_found(ellipse):
+    X, (u, angle), fit = ellipse
+    assert fit.verdict_ == "separable"
+    assert score([f.embedding for f in fit.factors_], (u, angle)).solved
+    # Lengths along each coordinate depend on both.
+    assert fit.evidence_.warp.factor is None
+    circle = fit.factors_[0]
+    found = np.arctan2(*circle.embedding.T[::-1])
+    # The lowest function is U(u) ce_1(v, q): its part along v, near one ellipse.
+    half_axes = X.max(axis=0)
+    focus = half_axes[0] ** 2 - half_axes[1] ** 2
+    q = focus * fit.spectrum_.eigenvalues[1] / 4
+    near = (u[:, 0] > np.quantile(u, 0.6)) & (u[:, 0] < np.quantile(u, 0.8))
+    # The angle found may begin anywhere; its cosine is the one that the function varies with.
+    wave = np.column_stack(
+        [mathieu_cem(1, q, np.rad2deg(found - start))[0] for start in (0, np.pi / 2)]
+    )
+    assert r2(wave[near], fit.spectrum_.functions[near, 1]) > 0.98
+
+
+def test_samples_of_the_fit_are_located_where_they_lie_also_on_a_sewn_circle(ellipse, annulus):
+    for X, _, fit in (ellipse, annulus):
+        for placed, factor in zip(fit.locate(X[:100]), fit.factors_, strict=True):
+            assert placed.embedding == pytest.approx(factor.embedding[:100], abs=1e-4)
+
+
+def test_an_archive_keeps_the_verdict_and_the_warp(annulus, tmp_path):
+    X, _, fit = annulus
+    save(fit, tmp_path / "fit.npz")
+    again = load(tmp_path / "fit.npz")
+    assert again.verdict_ == "separable"
+    assert again.evidence_.warp.length.tolist() == fit.evidence_.warp.length.tolist()
+    assert again.transform(X[:9]) == pytest.approx(fit.transform(X[:9]))
+
+
+def test_a_rectangle_has_two_killing_tensors_and_a_triangle_one(rng):
+    def least(X):
+        diffusion = DiffusionMap(n_functions=40, random_state=0).fit(X).diffusion_
+        geometry = measure_geometry(
+            diffusion.distinct, diffusion.affinity, X, n_rows=len(X), rng=rng
+        )
+        return killing_tensors(geometry, smooth_coordinates(diffusion.distinct, X)).mu
+
+    square = rng.random((2000, 2))
+    of_rectangle = least(square * [2, 1.3])
+    assert (of_rectangle[:2] < 0.003).all()
+    assert of_rectangle[2] > 0.01
+    of_triangle = least(np.where(square.sum(axis=1)[:, None] > 1, 1 - square, square) * [1.4, 1])
+    assert of_triangle[0] < 0.003
+    assert of_triangle[1] > 0.01
+
+
+def test_a_sector_of_an_annulus_separates_without_a_symmetry(rng):
+    radius, angle = np.sqrt(0.1 + 0.9 * rng.random(2000)), 2 * rng.random(2000)
+    fit = separated(radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]))
+    assert fit.verdict_ == "separable"
+    assert [f.topology for f in fit.factors_] == ["interval", "interval"]
+    assert score([f.embedding for f in fit.factors_], (radius[:, None], angle[:, None])).solved
+
+
+@pytest.mark.parametrize("shape", ["triangle", "moebius", "klein_bottle"])
+def test_triangles_and_twisted_shapes_do_not_separate(shape):
+    X, _ = datasets.sample(shape, 2000, random_state=0)
+    fit = separated(X)
+    assert fit.verdict_ not in {"product", "separable"}
+
+
+def test_the_default_finds_what_separates_after_all_senses_of_a_product():
+    X, truth = datasets.sample("vase", 2000, random_state=0)
+    fit = ManifoldFactorizer(random_state=0).fit(X)
+    assert fit.verdict_ == "separable"
+    assert fit.evidence_.sense == "separable"
+    assert "separable" in fit.choices_["sense"].why
+    assert score([f.embedding for f in fit.factors_], truth).solved
+
+
+@pytest.mark.parametrize(
+    ("X", "parameters", "error", "said"),
+    [
+        (np.random.default_rng(0).random((90, 2)), {}, NothingFoundError, "20 eigenfunctions"),
+        (np.random.default_rng(0).random((300, 1)) ** [1, 2], {}, NothingFoundError, "samples of a surface"),
+        (np.random.default_rng(0).random((400, 2)), {"n_factors": 3}, NothingFoundError, "3 were"),
+        (
+            csr_array(
+                kneighbors_graph(np.random.default_rng(0).random((400, 2)), 40, mode="distance")
+            ),
+            {"neighbors": "precomputed"},
+            ValueError,
+            "precomputed graph",
+        ),
+    ],
+)
+def test_what_cannot_separate_is_refused_in_a_sentence(X, parameters, error, said):
+    fit = ManifoldFactorizer(sense="separable", random_state=0, **parameters)
+    with pytest.raises(error, match=said):
+        fit.fit(X)
