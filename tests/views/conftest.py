@@ -90,6 +90,22 @@ def disk():
     return ManifoldFactorizer(1, random_state=0).fit(X)
 
 
+@pytest.fixture(scope="session")
+def annulus_run(tmp_path_factory):
+    """A run of 1,000 samples of an annulus, whose radius and angle separate."""
+    folder = tmp_path_factory.mktemp("annulus")
+    np.save(folder / "annulus.npy", datasets.sample("annulus", 1000, random_state=0)[0])
+    task = Task(folder / "annulus.npy", FitOptions(sense="separable"))
+    task.fit(task.read(), folder / "run")
+    return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def annulus(annulus_run):
+    """The fit of that run."""
+    return read_run(annulus_run)[1]
+
+
 EMPTY = "<svg viewBox='0 0 1 1'></svg>"
 
 

@@ -17,6 +17,7 @@ from sklearn import config_context
 from manifactor import ManifoldFactorizer
 from manifactor.cryoem.directions import sphere_cells
 from manifactor.factoring.factor import angles, owners
+from manifactor.factoring.judging.evidence import Warp
 from manifactor.views import plots
 from manifactor.views.notebook import result_html
 from manifactor.views.plots import _mollweide, _outlines
@@ -147,6 +148,43 @@ def test_a_factor_without_a_single_coordinate_says_so(ax, disk, draw):
     assert "single coordinate" in draw(ax, disk, 0).texts[0].get_text()
 
 
+def test_lengths_around_an_annulus_grow_with_its_radius(ax, annulus):
+    plots.warp(ax, annulus)
+    length = ax.lines[-1].get_ydata()
+    # Radii from .4 to 1; the interval may begin at either end.
+    assert length.max() / length.min() == pytest.approx(2.5, rel=0.2)
+    assert np.abs(np.corrcoef(np.arange(len(length)), length)[0, 1]) > 0.95
+    around = 1 + [factor.topology for factor in annulus.factors_].index("circle")
+    assert f"length along factor {around}" in ax.get_ylabel()
+
+
+def test_lengths_of_a_product_or_of_both_coordinates_are_no_curve(ax, torus, annulus):
+    with pytest.raises(ValueError, match="'product'"):
+        plots.warp(ax, torus)
+    both = SimpleNamespace(verdict_="separable", evidence_=SimpleNamespace(warp=Warp(None)))
+    with pytest.raises(ValueError, match="on both"):
+        plots.warp(ax, both)
+
+
+def test_lines_of_a_web_go_round_an_annulus_and_across_it(ax, annulus):
+    plots.web(ax, annulus)
+    names = {plots.colour(f): factor.topology for f, factor in enumerate(annulus.factors_)}
+    spreads = {"circle": [], "interval": []}
+    for line in ax.lines:
+        radii = np.hypot(*line.get_data())
+        spreads[names[line.get_color()]].append(np.std(radii))
+    # Of a radius that is even from .4 to 1: .17.
+    assert max(spreads["circle"]) < 0.06
+    assert min(spreads["interval"]) > 0.14
+
+
+def test_a_web_needs_two_coordinates_and_may_be_drawn_at_other_places(ax, disk, annulus):
+    assert "single coordinate" in plots.web(ax, disk).texts[0].get_text()
+    ax.clear()
+    plots.web(ax, annulus, xy=100 + annulus.diffusion_.points)
+    assert min(line.get_xdata().min() for line in ax.lines) > 98
+
+
 # All of a fit in one figure.
 
 
@@ -261,6 +299,12 @@ def test_reasons_and_advice_are_shown_unless_it_is_a_product(torus):
     assert "<strong>partial</strong>" in html
     assert "&lt;b&gt; is &amp; wrong." in html
     assert evidence.advice[:20] in html
+
+
+def test_a_notebook_says_how_lengths_change_where_coordinates_separate(annulus):
+    html = result_html(annulus)
+    assert "<strong>separable</strong> (1,000 samples). Not a product" in html
+    assert str(annulus.evidence_.warp) in html
 
 
 def test_a_surface_is_a_small_cloud(disk):

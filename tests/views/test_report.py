@@ -3,6 +3,7 @@
 import re
 import shlex
 import sys
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from manifactor.command.arguments import parse_arguments
 from manifactor.command.fitting import tasks_of
 from manifactor.command.main import main
 from manifactor.cryoem.files.mrc import write_stack
+from manifactor.factoring.judging.evidence import Warp
 from manifactor.runs.archive import ARCHIVE_VERSION
 from manifactor.runs.folder import read_run, write_run
 from manifactor.runs.options import FitOptions
@@ -224,6 +226,23 @@ def test_a_surface_and_factors_of_a_sum_have_pages(disk, sum_torus, tmp_path, un
     assert "Histogram" not in pages[0]
     assert "A product of two independent factors" in pages[1]
     assert "Matrix of angles" not in pages[1]
+
+
+def test_coordinates_that_separate_are_no_product_and_their_lengths_are_shown(
+    annulus_run, annulus, undrawn
+):
+    text = report_page(open_run(annulus_run), annulus)
+    assert "Not a product, but two coordinates that separate" in text
+    assert "A product of" not in text
+    section = text.partition('id="separation"')[2].partition("</section>")[0]
+    assert section.count("<figure") == 2
+    assert str(annulus.evidence_.warp) in section
+    # Lengths that depend on both coordinates are no curve.
+    both = replace(annulus.evidence_, warp=Warp(None))
+    fit = copy(annulus)
+    fit.factorization_ = replace(annulus.factorization_, evidence=both)
+    section = report_page(open_run(annulus_run), fit).partition('id="separation"')[2]
+    assert section.partition("</section>")[0].count("<figure") == 1
 
 
 @pytest.mark.browser

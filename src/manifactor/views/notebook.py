@@ -28,14 +28,19 @@ def result_html(fit) -> str:
     """Return verdict and factors of a fitted ManifoldFactorizer as HTML."""
     evidence = fit.evidence_
     said = [words.verdict_sentence({}, fit)]
-    if evidence.verdict != "product":
+    sense = f"in the sense of {evidence.sense}, "
+    if evidence.verdict == "separable":
+        # The verdict says the sense.
+        sense = ""
+        said.append(str(evidence.warp))
+    elif evidence.verdict != "product":
         said.append(f"{evidence.reason[:1].upper()}{evidence.reason[1:]}.")
         said.append(evidence.advice)
     sentences = escape(" ".join(filter(None, said)))
     figures = [_figure(fit, number) for number in range(len(fit.factors_))]
     return (
         f'<div style="{STYLE}"><strong>{escape(evidence.verdict)}</strong> '
-        f"(in the sense of {escape(evidence.sense)}, "
+        f"({escape(sense)}"
         f"{len(fit.spectrum_.weights):,} samples). {sentences}"
         f'<div style="{ROW}">{"".join(figures)}</div></div>'
     )

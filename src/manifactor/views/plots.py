@@ -756,6 +756,81 @@ def joint(ax, fit, one: int, other: int, *, settings: PlotSettings = PlotSetting
     return ax
 
 
+def warp(ax, fit):
+    """Draw lengths along one factor over the coordinate on the other; return the Axes.
+
+    They are relative to their mean, and 1 everywhere on a product.
+
+    Parameters
+    ----------
+    ax : Axes
+    fit : ManifoldFactorizer
+        Fitted, with the verdict "separable".
+    """
+    if fit.verdict_ != "separable":
+        raise ValueError(
+            f"`fit` must have the verdict 'separable' to show how lengths change; got "
+            f"{fit.verdict_!r}. Draw `plots.joint` or `plots.web` instead."
+        )
+    found = fit.evidence_.warp
+    if found.factor is None:
+        raise ValueError(
+            "Lengths along each factor depend on the coordinates on both, and are no curve over "
+            "one of them. Draw `plots.web` instead."
+        )
+    base, other = found.factor - 1, 2 - found.factor
+    length, scale, unit = _DISPLAYED[fit.factors_[base].topology]
+    ax.axhline(1, color=GREY, linewidth=0.6, linestyle="--")
+    ax.plot(found.coordinate * scale, found.length, color=colour(other), linewidth=1.5)
+    ax.set(xlabel=f"coordinate on factor {base + 1}{unit}", xlim=(0, length * scale))
+    ax.set(ylabel=f"length along factor {other + 1}, relative", ylim=(0, None))
+    return ax
+
+
+def web(ax, fit, *, xy: np.ndarray | None = None, settings: PlotSettings = PlotSettings()):
+    """Draw the samples and lines along two factors; return the Axes.
+
+    A line has the colour of the factor that it follows; the coordinate on the other
+    factor is constant on it, and lines are at even steps of that coordinate.
+
+    Parameters
+    ----------
+    ax : Axes
+    fit : ManifoldFactorizer
+        Fitted, with two factors that have coordinates, of samples (not of distances).
+    xy : ndarray of shape (n_samples, 2) or None
+        Where samples are drawn. None for the columns of the samples if there are two,
+        else for the first two principal components.
+    settings : PlotSettings
+    """
+    if len(fit.factors_) != 2 or any(factor.coordinate is None for factor in fit.factors_):
+        return nothing(ax, "two factors must have a single coordinate each")
+    xy = _plane(fit.diffusion_.points) if xy is None else np.asarray(xy, float)
+    shown = _thinned(len(xy), settings)
+    ax.scatter(*xy[shown].T, s=1.5, color="#c8c8c8", linewidths=0, rasterized=True)
+    # Fewer samples are predicted better, but leave lines rough.
+    window = min(max(fit.inverse_neighbors(xy).value, 24), len(xy))
+    for f, factor in enumerate(fit.factors_):
+        # Not at the ends of an interval, where coordinates are least sure.
+        n_lines = 16 if fit.factors_[1 - f].topology == "circle" else 6
+        for place in fit.places_along(1 - f, 2 * n_lines + 1)[1::2]:
+            line = fit.places_along(f, 120, others=place)
+            line = np.vstack([line, line[:1]]) if factor.topology == "circle" else line[2:-2]
+            drawn_at = fit.inverse_transform(line, values=xy, n_neighbors=window)
+            ax.plot(*drawn_at.T, color=colour(f), linewidth=0.8)
+    ax.set_aspect("equal")
+    return _bare(ax)
+
+
+def _plane(samples: np.ndarray) -> np.ndarray:
+    """Return samples of two columns as they are, others by two principal components, (n, 2)."""
+    if samples.shape[1] == 2:
+        return samples
+    centred = samples - samples.mean(axis=0)
+    # The largest come last.
+    return centred @ np.linalg.eigh(centred.T @ centred)[1][:, :-3:-1]
+
+
 def bandwidth(ax, fit):
     """Draw the curve that bandwidth and dimension were read from; return the Axes.
 

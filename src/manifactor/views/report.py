@@ -128,6 +128,7 @@ def report_page(run: Run, fit: ManifoldFactorizer, *, shown: Shown | None = None
         factors=[_factor(run, fit, f, shown) for f in range(len(fit.factors_))],
         views=None if shown.motions is None else _particle_map(shown.motions),
         pairs=[_joint(fit, *pair) for pair in combinations(lines, 2)],
+        separation=_separation(fit),
         spectrum=_spectrum(fit),
         angles=_angles(fit),
         bandwidth=_bandwidth(fit),
@@ -360,6 +361,21 @@ def _joint(fit: ManifoldFactorizer, one: int, other: int) -> Picture:
     alt = f"Joint histogram of {len(fit.spectrum_.weights):,} samples."
     draw = partial(plots.joint, fit=fit, one=one, other=other)
     return _panel(f"joint{one + 1}-{other + 1}", draw, alt, text, kind="turned")
+
+
+def _separation(fit: ManifoldFactorizer) -> list[Picture]:
+    """Return the lines of coordinates that separate, and how lengths change along them."""
+    if fit.verdict_ != "separable":
+        return []
+    found = fit.evidence_.warp
+    text = "Lines of constant coordinates, in the colour of the factor that they follow."
+    alt = f"{plots.drawn(len(fit.spectrum_.weights)):,} samples with lines along both factors."
+    pictures = [_panel("web", partial(plots.web, fit=fit), alt, text, kind="turned")]
+    if found is None or found.factor is None:
+        return [{**pictures[0], "caption": f"{text} {found}"}]
+    draw = partial(plots.warp, fit=fit)
+    alt = "Curve of lengths along one factor over the coordinate on the other."
+    return [*pictures, _panel("warp", draw, alt, str(found))]
 
 
 def _spectrum(fit: ManifoldFactorizer) -> Picture:

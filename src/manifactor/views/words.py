@@ -327,11 +327,17 @@ def _test_row(test: Test) -> tuple[str, ...]:
 
 
 def _number(value: float) -> str:
-    """Return a measured number: a count, or a share to three digits."""
+    """Return a measured number: a count, or a share to three digits.
+
+    >>> _number(3000), _number(0.0891), _number(0.00024)
+    ('3,000', '0.089', '0.0002')
+    """
     # A value that could not be measured fails its test.
     if np.isnan(value):
         return "not measured"
-    return f"{value:,.0f}" if value == round(value) else f"{value:.3f}"
+    if value == round(value):
+        return f"{value:,.0f}"
+    return f"{value:.3f}" if abs(value) >= 0.001 else f"{value:.1g}"
 
 
 def leakage_table(fit: ManifoldFactorizer) -> RunTable:
