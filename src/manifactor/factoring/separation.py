@@ -16,9 +16,9 @@ from scipy.spatial import KDTree
 
 from manifactor._support.errors import NothingFoundError
 from manifactor._support.threads import map_threads
-from manifactor.factoring.commuting import View, commutator_of, killing_tensors
 from manifactor.factoring.factor import Factor, make_factors
 from manifactor.factoring.factorization import Factorization
+from manifactor.factoring.gradients.commuting import View, commutator_of, killing_tensors
 from manifactor.factoring.gradients.division import excess_in_halves
 from manifactor.factoring.gradients.geometry import (
     Geometry,
@@ -26,6 +26,7 @@ from manifactor.factoring.gradients.geometry import (
     measure_geometry,
     smooth_coordinates,
 )
+from manifactor.factoring.gradients.symmetry import Symmetries, find_symmetries, orbit_tensor
 from manifactor.factoring.judging.criteria import CRITERIA, LOWEST_FUNCTIONS, judge
 from manifactor.factoring.judging.evidence import Evidence, Warp
 from manifactor.factoring.measures import Measurement, product
@@ -37,7 +38,6 @@ from manifactor.factoring.prediction import (
     predictability,
     thinned,
 )
-from manifactor.factoring.symmetry import Symmetries, find_symmetries, orbit_tensor
 from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
 from manifactor.spectral.neighbors import chosen
 from manifactor.spectral.pipeline import diffuse
@@ -72,6 +72,15 @@ class Web:
         return high - low
 
     @property
+    def has_poles(self) -> bool:
+        """Whether a circle may shrink to a point somewhere, or be sewn to itself.
+
+        Elsewhere, both coordinates have functions of their own, or the data are twisted: a Moebius
+        band cut along its middle is a ring, each of whose points meets the one opposite.
+        """
+        return bool(np.quantile(self.gap, 0.01) < 0.3 * np.median(self.gap))
+
+    @property
     def spread(self) -> float:
         """Standard deviation of the logarithm of the gap."""
         # The gap vanishes where a circle shrinks to a point.
@@ -101,6 +110,11 @@ def find_separation(
             f"{n_functions}. Add samples, or raise `n_functions`."
         )
     whole, *halves = _views(diffusion, rng)
+    if min(view.coordinates.shape[1] for view in (whole, *halves)) < 2:
+        raise NothingFoundError(
+            "two coordinates need samples that vary in two directions; these vary in one, beside "
+            "noise. Leave `sense` at its default."
+        )
     dimension = max(2, round(diffusion.dimension))
     symmetries = find_symmetries(whole, halves, dimension)
     if symmetries.angles is not None:
@@ -120,8 +134,9 @@ def find_separation(
     best = Factorization((), known, diffusion)
     if known.failed:
         return best
+    gap = _at_samples(web.gap, whole.geometry, diffusion)
     for factors in factor_web(whole.geometry, web, diffusion):
-        evidence = weigh(factors, known, web, whole.geometry, diffusion)
+        evidence = weigh(factors, known, gap, diffusion)
         if not best.factors or _shortcomings(evidence) < _shortcomings(best.evidence):
             best = replace(best, factors=factors, evidence=evidence)
         # Another way could only be more orthogonal.
@@ -179,7 +194,7 @@ def find_web(
     noise = excess_in_halves(mu, [half.mu[1] for half in in_halves])
     tensor = tensors.at_rows(1)
     if symmetries.count > 0 and (dimension > 2 or symmetries.name is not None):
-        tensor = orbit_tensor(whole.geometry, symmetries.count)
+        tensor = orbit_tensor(whole, symmetries.count)
     frames = _tangents(whole.geometry, dimension)
     values, vectors = np.linalg.eigh(_on_tangents(tensor, frames, whole.geometry))
     gaps = np.diff(values, axis=1)
@@ -194,8 +209,7 @@ def find_web(
 def _of_orbits(whole: View, halves: Sequence[View], count: int) -> Measurement:
     """How far the squares of all symmetries together fail to commute with the Laplacian."""
     mu, *in_halves = (
-        commutator_of(view.geometry, orbit_tensor(view.geometry, count))
-        for view in (whole, *halves)
+        commutator_of(view.geometry, orbit_tensor(view, count)) for view in (whole, *halves)
     )
     return Measurement(mu, float(excess_in_halves(mu, in_halves)) / 2)
 
@@ -232,6 +246,8 @@ def factor_web(geometry: Geometry, web: Web, diffusion: Diffusion) -> Iterator[t
             for b in range(2)
         ]
         yield make_factors(spectrum, pure)
+        if not web.has_poles:
+            continue
         for base, axes in zip(pure, reversed(web.axes), strict=True):
             fibre = _unexplained(spectrum, [base[:, :1]], 1 + axes.shape[2])
             charted = [1, fibre.shape[1]]
@@ -328,13 +344,15 @@ def _at_samples(values: np.ndarray, geometry: Geometry, diffusion: Diffusion) ->
 
 
 def weigh(
-    factors: Sequence[Factor], known: Evidence, web: Web, geometry: Geometry, diffusion: Diffusion
+    factors: Sequence[Factor], known: Evidence, gap: np.ndarray, diffusion: Diffusion
 ) -> Evidence:
-    """Return the evidence on factors of a web, given that on the web."""
+    """Return the evidence on factors of a web, given that on the web.
+
+    Shapes: gap (n_samples,).
+    """
     inliers = ~diffusion.graph.outliers
     lowest = diffusion.spectrum.functions[:, 1 : 1 + LOWEST_FUNCTIONS]
     leaks = product.leakage(factors)
-    gap = _at_samples(web.gap, geometry, diffusion)
     numbers = {
         "explained": product.explained(factors, diffusion.points, inliers),
         "lowest functions": product.explained(factors, lowest, inliers),
@@ -342,11 +360,14 @@ def weigh(
     }
     of_places = judge_places(factors, diffusion.points, inliers=inliers, sense="separable")
     tests = known.tests + judge(numbers, strict=True) + of_places
-    return replace(known, tests=tests, leakage=leaks, warp=_warp(factors, gap))
+    return replace(known, tests=tests, leakage=leaks, warp=_warp(factors, gap, known))
 
 
-def _warp(factors: Sequence[Factor], gap: np.ndarray) -> Warp:
-    """How lengths depend on the factors, given their squared ratio at every sample."""
+def _warp(factors: Sequence[Factor], gap: np.ndarray, known: Evidence) -> Warp:
+    """How lengths depend on the factors, given their squared ratio at every sample.
+
+    Along the orbits of a symmetry they depend on the other factor alone.
+    """
     length = np.sqrt(np.maximum(gap, 0.0))
     told = [
         float(predictability(factor.embedding, length[:, None])[0])
@@ -356,9 +377,9 @@ def _warp(factors: Sequence[Factor], gap: np.ndarray) -> Warp:
     ]
     best = int(np.argmax(told))
     place = factors[best].coordinate
-    if place is None or told[best] < 0.9:
+    symmetric = known.symmetries is not None and known.symmetries.name is not None
+    if place is None or not (symmetric or told[best] > 0.9):
         return Warp(None)
-    order = np.argsort(place)
-    bins = np.array_split(order, 32)
+    bins = np.array_split(np.argsort(place), 32)
     curve = np.array([length[some].mean() for some in bins])
     return Warp(best + 1, np.array([place[some].mean() for some in bins]), curve / curve.mean())

@@ -9,4 +9,8 @@ purity
     Functions without energy along other blocks; products of two blocks.
 geometry
     Gradients of the functions and their inner products.
+commuting
+    Tensors and vector fields that commute with the Laplacian.
+symmetry
+    Continuous symmetries of the data, and the shapes that they tell.
 """

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from manifactor.factoring.gradients.symmetry import Symmetries
 from manifactor.factoring.judging.criteria import CRITERIA, SENSES, UNEVEN, Criterion, Test
 from manifactor.factoring.measures import NOT_MEASURED
-from manifactor.factoring.symmetry import Symmetries
 
 
 class NoProductStructureWarning(UserWarning):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor.factoring.commuting import Fields, View, killing_fields
+from manifactor.factoring.gradients.commuting import Fields, View, killing_fields
 from manifactor.factoring.gradients.geometry import Geometry
 
 # Largest mu of a symmetry, times samples over dimensions. Over the families of `studies`, the
@@ -138,8 +138,14 @@ def _revolution(view: View) -> Symmetries:
     # .0007 with 10,000; the least of holed discs .015, .0040 and .0046.
     if fields.mu[0] > 0.021 * (1000 / n_rows) ** 1.4:
         return Symmetries(0)
-    if p <= 3 and _share_beside_motions(view, vectors) > 0.001 + 50 / n_rows:
-        return Symmetries(1)
+    # An ellipsoid with two similar axes has eigenvalues like those of a body of revolution, but a
+    # field along it that is not a motion of space. The least share of it beside motions was .020 on
+    # ellipsoids of 3,000 samples, the largest of bodies of revolution .015; .052 and .005 with
+    # 10,000.
+    if p <= 3:
+        left = _length(vectors - _nearest_motion(view, vectors))
+        if geometry.row_weights @ left**2 > 0.001 + 50 / n_rows:
+            return Symmetries(1)
     # A field of a disc, unlike that of an annulus, vanishes near some samples.
     is_disc = p == 2 and np.quantile(_length(vectors), 0.01) < 0.2
     return Symmetries(1, "disc" if is_disc else "body of revolution")
@@ -150,27 +156,26 @@ def _of_revolution(geometry: Geometry) -> Fields:
     return killing_fields(geometry, min(14, len(geometry.eigenvalues)), 24)
 
 
-def orbit_tensor(geometry: Geometry, count: int) -> np.ndarray:
+def orbit_tensor(view: View, count: int) -> np.ndarray:
     """Return the sum of the squares of the symmetries' fields, (n_rows, p, p).
 
     It is a tensor that commutes with the Laplacian, and vanishes across the orbits.
     """
+    geometry = view.geometry
     fields = (
         _of_revolution(geometry)
         if count == 1
         else killing_fields(geometry, _n_lowest(geometry.eigenvalues))
     )
     vectors = [_vectors(geometry, fields, number) for number in range(count)]
+    # A motion of space is known better than the field.
+    if vectors[0].shape[1] <= 3:
+        vectors = [_nearest_motion(view, each) for each in vectors]
     return sum(each[:, :, None] * each[:, None] for each in vectors)
 
 
-def _share_beside_motions(view: View, vectors: np.ndarray) -> float:
-    """Share of a field that is not a motion of the space of the samples.
-
-    An ellipsoid with two similar axes has eigenvalues like those of a body of revolution, but a
-    field along it that is not a motion. The least share of ellipsoids was .020 with 3,000 samples,
-    the largest of bodies of revolution .015; .052 and .005 with 10,000.
-    """
+def _nearest_motion(view: View, vectors: np.ndarray) -> np.ndarray:
+    """The motion of the space of the samples that comes nearest to a field, (n_rows, p)."""
     columns = view.coordinates[view.geometry.rows]
     n_rows, p = columns.shape
     first, second = np.triu_indices(p, 1)
@@ -178,12 +183,10 @@ def _share_beside_motions(view: View, vectors: np.ndarray) -> float:
     turns[:, first, range(len(first))] = columns[:, second]
     turns[:, second, range(len(first))] = -columns[:, first]
     shifts = np.broadcast_to(np.eye(p), (n_rows, p, p))
+    motions = np.concatenate([shifts, turns], axis=2)
     scale = np.sqrt(view.geometry.row_weights)[:, None]
-    motions = np.concatenate([shifts, turns], axis=2) * scale[:, :, None]
-    field = (scale * vectors).ravel()
-    motions = motions.reshape(len(field), -1)
-    left = field - motions @ np.linalg.lstsq(motions, field, rcond=None)[0]
-    return float(left @ left)
+    weighted = (motions * scale[:, :, None]).reshape(n_rows * p, -1)
+    return motions @ np.linalg.lstsq(weighted, (scale * vectors).ravel(), rcond=None)[0]
 
 
 @dataclass(frozen=True)

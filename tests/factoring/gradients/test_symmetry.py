@@ -5,13 +5,13 @@ import pytest
 
 from manifactor.datasets.not_products import LatticeTorus
 from manifactor.datasets.products import rotations
-from manifactor.factoring.commuting import killing_tensors
+from manifactor.factoring.gradients.commuting import killing_tensors
+from manifactor.factoring.gradients.symmetry import Symmetries, find_symmetries
 from manifactor.factoring.separation import _views
-from manifactor.factoring.symmetry import Symmetries, find_symmetries
 from manifactor.spectral.diffusion import DiffusionSettings
 from manifactor.spectral.pipeline import diffuse
 
-from .places import ring, sphere
+from ..places import ring, sphere
 
 
 def views(X):
