@@ -135,7 +135,9 @@ def find_separation(
     if known.failed:
         return best
     gap = _at_samples(web.gap, whole.geometry, diffusion)
-    for factors in factor_web(whole.geometry, web, diffusion):
+    # Turns of space are known to close.
+    may_be_sewn = symmetries.name is not None or web.has_poles
+    for factors in factor_web(whole.geometry, web, diffusion, may_be_sewn=may_be_sewn):
         evidence = weigh(factors, known, gap, diffusion)
         if not best.factors or _shortcomings(evidence) < _shortcomings(best.evidence):
             best = replace(best, factors=factors, evidence=evidence)
@@ -230,7 +232,9 @@ def _on_tangents(tensor: np.ndarray, frames: np.ndarray, geometry: Geometry) -> 
     return frames.transpose(0, 2, 1) @ tensor @ frames
 
 
-def factor_web(geometry: Geometry, web: Web, diffusion: Diffusion) -> Iterator[tuple[Factor, ...]]:
+def factor_web(
+    geometry: Geometry, web: Web, diffusion: Diffusion, *, may_be_sewn: bool = True
+) -> Iterator[tuple[Factor, ...]]:
     """Yield factors of a web, made in several ways.
 
     Either both have functions of their own; or one of them has, the base, and the eigenfunctions
@@ -246,7 +250,7 @@ def factor_web(geometry: Geometry, web: Web, diffusion: Diffusion) -> Iterator[t
             for b in range(2)
         ]
         yield make_factors(spectrum, pure)
-        if not web.has_poles:
+        if not may_be_sewn:
             continue
         for base, axes in zip(pure, reversed(web.axes), strict=True):
             fibre = _unexplained(spectrum, [base[:, :1]], 1 + axes.shape[2])
