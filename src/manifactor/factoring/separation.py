@@ -135,8 +135,9 @@ def find_separation(
     if known.failed:
         return best
     gap = _at_samples(web.gap, whole.geometry, diffusion)
-    # Turns of space are known to close.
-    may_be_sewn = symmetries.name is not None or web.has_poles
+    # A turn of space is known to close.
+    turns = symmetries.name is not None and whole.coordinates.shape[1] <= 3
+    may_be_sewn = turns or web.has_poles
     for factors in factor_web(whole.geometry, web, diffusion, may_be_sewn=may_be_sewn):
         evidence = weigh(factors, known, gap, diffusion)
         if not best.factors or _shortcomings(evidence) < _shortcomings(best.evidence):
