@@ -23,10 +23,10 @@ from tests.hostile.kills import FOLDERS, QUICK, SLOW, Bench, Case, Kill, warm_up
 
 
 def at_random(
-    bench: Bench, n_kills: int, rng: np.random.Generator
+    bench: Bench, n_kills: int, rng: np.random.Generator, only: str = ""
 ) -> Iterator[tuple[Case, list[Kill]]]:
-    """Kill quick commands at random moments, so many in all."""
-    cases = [*FOLDERS, *QUICK] if n_kills else []
+    """Kill quick commands that have a word at random moments, so many in all."""
+    cases = [case for case in (*FOLDERS, *QUICK) if n_kills and only in case.line]
     for number, case in enumerate(cases):
         count = n_kills // len(cases) + (number < n_kills % len(cases))
 
@@ -70,7 +70,7 @@ def main() -> int:
                 everything += kills
         print("\n kills  whole  clean  command, killed at random moments")
         rng = np.random.default_rng(chosen.seed)
-        for case, kills in at_random(bench, chosen.random, rng):
+        for case, kills in at_random(bench, chosen.random, rng, chosen.only):
             show(case, kills)
             everything += kills
     whole = sum(not kill.output for kill in everything)

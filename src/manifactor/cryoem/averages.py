@@ -335,6 +335,7 @@ def average(
 
 
 def _require_memory(n_bins: int, shape: tuple[int, ...]) -> None:
+    """Refuse averages that would not fit into memory."""
     # Eight bytes a pixel. All bins are in memory at once, as samples come in any order.
     size = 8e-9 * n_bins * prod(shape)
     if size > MAX_GIGABYTES:
