@@ -279,6 +279,7 @@ _OF_SEVERAL = (
         at_most=True,
         about="lengths",
         robust=True,
+        in_sense={"separable": 0.1},
     ),
     Criterion(
         "undivided",
