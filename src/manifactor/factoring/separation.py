@@ -163,6 +163,8 @@ def _views(diffusion: Diffusion, rng: np.random.Generator) -> list[View]:
     settings = DiffusionSettings(
         n_functions=min(FUNCTIONS_OF_HALF, len(points) // 4),
         preparation="none",
+        # Three times as fast as a full decomposition of 1,500 samples, for so few functions.
+        solver="chebyshev",
         n_jobs=diffusion.settings.n_jobs,
     )
     orders = [rng.permutation(len(points)) for _ in range(2)]
