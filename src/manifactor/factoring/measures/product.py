@@ -9,10 +9,12 @@ from itertools import combinations
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.spatial import KDTree
 from scipy.stats import rankdata
 from sklearn.decomposition import PCA
 
 from manifactor._support.threads import map_threads
+from manifactor._support.values import quotient
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.gradients.division import Split, excess_in_halves
 from manifactor.factoring.gradients.peeling import Look
@@ -186,21 +188,43 @@ def dependence(
 ) -> float:
     """Return the permutation p-value of independent places.
 
-    The statistic is the sum of squared correlations between features of the factors' places:
+    The first statistic is the sum of squared correlations between features of the factors' places:
     coordinates, their squares and products. For an interval these are, with `by_ranks`, waves of
     its ranks, which see more: also errors of places that were read off functions, which are flat at
-    the ends of an interval.
+    the ends of an interval. `by_ranks` also asks how near neighbours are in all places together:
+    where a place is a function of others, however wild, they are nearer than in any permutation.
     """
     thin = thinned(len(factors[0].embedding), 5000)
     first, *others = (_features(factor.embedding[thin], by_ranks) for factor in factors)
-    # One factor stays in place: only the order relative to it matters.
-    seen = _correlation([first, *others])
-    at_least_as_large = 0
-    for _ in range(PERMUTATIONS):
-        shuffled = [f.take(rng.permutation(len(f)), axis=0) for f in others]
-        at_least_as_large += _correlation([first, *shuffled]) >= seen
-    # The order that was seen is one of the permutations (Phipson and Smyth, 2010).
-    return float((1 + at_least_as_large) / (1 + PERMUTATIONS))
+    few = thinned(len(factors[0].embedding), 1000)
+    near, *others_near = (_even_places(factor.embedding[few]) for factor in factors)
+    statistics = np.empty((1 + PERMUTATIONS, 2 if by_ranks else 1))
+    for row in statistics:
+        row[0] = _correlation([first, *others])
+        if by_ranks:
+            row[1] = -_log_distance([near, *others_near])
+        # One factor stays in place: only the order relative to it matters. The order that was seen
+        # is the first of the permutations (Phipson and Smyth, 2010).
+        others, others_near = (
+            [each.take(rng.permutation(len(each)), axis=0) for each in blocks]
+            for blocks in (others, others_near)
+        )
+    largest = quotient(statistics - statistics.mean(axis=0), statistics.std(axis=0)).max(axis=1)
+    return float((largest >= largest[0]).mean())
+
+
+def _even_places(places: np.ndarray) -> np.ndarray:
+    """Places with each column spread evenly, or on a circle or a surface as they are."""
+    if places.shape[1] == 1:
+        return rankdata(places, axis=0) / len(places)
+    return places / (places.std() * np.sqrt(12))
+
+
+def _log_distance(places: Sequence[np.ndarray]) -> float:
+    """Mean logarithm of the distance to the third neighbour in all places together."""
+    together = np.hstack(places)
+    distances = KDTree(together).query(together, 4)[0][:, -1]
+    return float(np.log(distances + np.finfo(float).tiny).mean())
 
 
 def _correlation(features: Sequence[np.ndarray]) -> float:

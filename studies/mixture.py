@@ -1,0 +1,199 @@
+"""A wide mixture of random problems, which the probability of results is learnt from.
+
+>>> problem = draw(1)
+>>> problem.family in FAMILIES, len(problem.X) == len(problem.truth[0])
+(True, True)
+
+Beside the random problems of the calibration there are all families of shapes, products through
+random maps, sums of curves in few columns, tails of noise, spikes, counts and single curves, each
+of 250 to 4,000 samples. The truth is what could be found at best: one factor, the samples, where
+nothing divides.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from manifactor import datasets
+from manifactor.datasets.products import Interval, Normal, Truth, Uneven, VonMises, circle, product
+from manifactor.datasets.shapes import rotated_into
+from studies import families
+
+N_SAMPLES = (250, 4000)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Samples, the true factors, and the family that they were drawn from."""
+
+    X: np.ndarray
+    truth: Truth
+    family: str
+
+
+def draw(seed: int, *, family: str | None = None) -> Problem:
+    """Draw problem number `seed`, of a random family or of one."""
+    rng = np.random.RandomState(seed)
+    names, shares = zip(*((name, share) for name, (share, _) in FAMILIES.items()), strict=True)
+    drawn = str(rng.choice(names, p=np.array(shares) / sum(shares)))
+    n = round(np.exp(rng.uniform(*np.log(N_SAMPLES))))
+    X, truth = FAMILIES[family or drawn][1](n, rng)
+    return Problem(X, tuple(np.asarray(t).reshape(n, -1) for t in truth), family or drawn)
+
+
+def _of_calibration(n: int, rng) -> tuple[np.ndarray, Truth]:
+    while True:  # until it is a product, or nearly: irreducible shapes have families of their own
+        problem = datasets.random_problem(int(rng.randint(2**31)))
+        if problem.kind != "irreducible" and len(problem.X) >= n:
+            return problem.X[:n], tuple(t[:n] for t in problem.truth)
+
+
+def _of_families(group: str, n: int, rng) -> tuple[np.ndarray, Truth]:
+    """Draw a shape of a group, even or not, with noise of up to a twentieth of its size."""
+    names = families.SYMMETRIC if group == "symmetric" else families.FAMILIES[group]
+    density = rng.choice(list(families.DENSITIES), p=(0.6, 0.25, 0.15))
+    name = str(rng.choice(list(names)))
+    X, truth = families.draw(group, name, n, density=density, random_state=rng)
+    if not isinstance(truth, tuple):
+        truth = (X,)
+    return _rotated(_with_noise(X, rng), rng), truth
+
+
+def _with_noise(X: np.ndarray, rng, *, most: float = 0.05) -> np.ndarray:
+    size = np.sqrt(X.var(axis=0).sum())
+    return X + rng.normal(scale=size * rng.choice([0.0, rng.uniform(0, most)]), size=X.shape)
+
+
+def _rotated(X: np.ndarray, rng) -> np.ndarray:
+    room = max(0, 12 - X.shape[1])
+    return rotated_into(X, X.shape[1] + rng.randint(0, room + 1), rng)
+
+
+def _parts(n: int, rng, count: int | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Draw intervals and circles, even or not, as columns and truth."""
+    choices: Sequence[Callable[[float], object]] = [
+        lambda size: Interval(size),
+        lambda size: circle(size / np.pi),
+        lambda size: Normal(size / 4),
+        lambda size: Uneven(circle(size / np.pi), VonMises(1.0)),
+    ]
+    count = count or 2 + int(rng.uniform() < 0.3)
+    drawn = [
+        choices[rng.choice(4, p=(0.35, 0.35, 0.15, 0.15))](np.exp(rng.uniform(0, 1)))
+        for _ in range(count)
+    ]
+    samples = [product(part)(n, rng) for part in drawn]
+    return [(X, truth[0]) for X, truth in samples]
+
+
+def _through_maps(n: int, rng) -> tuple[np.ndarray, Truth]:
+    """Draw a product and send it through a random smooth map, gentle or wild."""
+    columns, truth = zip(*_parts(n, rng), strict=True)
+    X = np.hstack(columns)
+    X = (X - X.mean(axis=0)) / X.std()
+    p = X.shape[1]
+    width = rng.randint(p, 10)
+    strength = rng.uniform(0.1, 1.5)
+    hidden = np.tanh(strength * X @ rng.normal(size=(p, 30)) + rng.normal(size=30))
+    if rng.uniform() < 0.5:
+        # A shift of every sample, which keeps neighbours apart where it is small.
+        X = X + 0.15 * hidden @ rng.normal(size=(30, p))
+    else:
+        X = hidden @ rng.normal(size=(30, max(width, p + 2)))
+    return _with_noise(X, rng, most=0.02), truth
+
+
+def _curve(rng) -> Callable[[np.ndarray], np.ndarray]:
+    """Draw a closed or open curve in two or three columns."""
+    c = int(rng.choice([2, 2, 3]))
+    waves = rng.normal(size=(3, 2, c)) * np.array([1.0, 0.3, 0.1])[:, None, None]
+    numbers = np.arange(1, 4)
+    return lambda t: np.einsum(
+        "nkj,kjc->nc",
+        np.stack([np.cos(np.outer(t, numbers)), np.sin(np.outer(t, numbers))], 2),
+        waves,
+    )
+
+
+def _sums(n: int, rng) -> tuple[np.ndarray, Truth]:
+    """Draw a sum of curves in few columns, which may lie in one plane, nearly."""
+    count = int(rng.choice([2, 2, 3, 4]))
+    p = int(rng.randint(2, 11))
+    X = np.zeros((n, p))
+    truth = []
+    flat = rng.uniform() < 0.3
+    shared = rng.normal(size=(3, p)) * np.array([[1.0], [1.0], [rng.uniform(0, 0.2)]])
+    for _ in range(count):
+        closed = rng.uniform() < 0.6
+        t = rng.uniform(0, 2 * np.pi if closed else np.pi, size=n)
+        columns = _curve(rng)(t) if rng.uniform() < 0.5 else np.c_[np.cos(t), np.sin(t)]
+        axes = shared if flat else rng.normal(size=(3, p))
+        X += rng.uniform(0.4, 1.6) * columns @ axes[: columns.shape[1]]
+        truth.append(np.c_[np.cos(t), np.sin(t)] if closed else t[:, None])
+    return _with_noise(X, rng, most=0.03), tuple(truth)
+
+
+def _tails(n: int, rng) -> tuple[np.ndarray, Truth]:
+    """Draw a product with noise of Student's t with 2 to 5 degrees of freedom."""
+    columns, truth = zip(*_parts(n, rng), strict=True)
+    X = _rotated(np.hstack(columns), rng)
+    scale = np.sqrt(X.var(axis=0).sum()) * rng.uniform(0.003, 0.02)
+    return X + scale * rng.standard_t(rng.choice([2, 3, 5]), size=X.shape), truth
+
+
+def _spikes(n: int, rng) -> tuple[np.ndarray, Truth]:
+    """Draw periodic signals with narrow peaks, each in columns of its own."""
+    blocks, truth = [], []
+    for _ in range(2):
+        phase = rng.uniform(0, 2 * np.pi, size=n)
+        delays = np.linspace(0, 2 * np.pi, rng.randint(3, 12), endpoint=False)
+        sharpness = np.exp(rng.uniform(-1, 3))
+        blocks.append(np.exp(sharpness * (np.cos(phase[:, None] - delays) - 1)))
+        truth.append(np.c_[np.cos(phase), np.sin(phase)])
+    return _with_noise(np.hstack(blocks), rng, most=0.03), tuple(truth)
+
+
+def _counts(n: int, rng) -> tuple[np.ndarray, Truth]:
+    """Draw counts in channels, of peaks that move or grow each on its own."""
+    channels = np.linspace(0, 1, rng.randint(15, 50))
+    rates, truth = np.full((n, len(channels)), 0.5), []
+    centres = (np.arange(2) + 0.5) / 2
+    for centre in centres:
+        t = rng.uniform(-1, 1, size=n)
+        width = rng.uniform(0.05, 0.12)
+        moves = rng.uniform() < 0.5
+        at = centre + 0.12 * t if moves else np.full(n, centre)
+        height = np.ones(n) if moves else np.exp(t)
+        rates += height[:, None] * np.exp(-0.5 * ((channels - at[:, None]) / width) ** 2)
+        truth.append(t[:, None])
+    return rng.poisson(rates * np.exp(rng.uniform(2, 6))).astype(float), tuple(truth)
+
+
+def _one_curve(n: int, rng) -> tuple[np.ndarray, Truth]:
+    """Draw one closed or open curve."""
+    closed = rng.uniform() < 0.5
+    t = rng.uniform(0, 2 * np.pi if closed else np.pi, size=n)
+    X = _rotated(_curve(rng)(t), rng)
+    return _with_noise(X, rng), (np.c_[np.cos(t), np.sin(t)] if closed else t[:, None],)
+
+
+def _group(name: str) -> Callable[..., tuple[np.ndarray, Truth]]:
+    return lambda n, rng: _of_families(name, n, rng)
+
+
+# The share of each family, in percent, and how its problems are drawn.
+FAMILIES: dict[str, tuple[int, Callable[..., tuple[np.ndarray, Truth]]]] = {
+    "calibration": (30, _of_calibration),
+    "separable 2-D": (9, _group("separable 2-D")),
+    "separable 3-D": (5, _group("separable 3-D")),
+    "symmetric": (4, _group("symmetric")),
+    "irreducible": (12, _group("irreducible")),
+    "twisted": (4, _group("twisted")),
+    "maps": (8, _through_maps),
+    "sums": (12, _sums),
+    "tails": (6, _tails),
+    "spikes": (3, _spikes),
+    "counts": (3, _counts),
+    "one curve": (4, _one_curve),
+}
