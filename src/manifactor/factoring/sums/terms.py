@@ -307,7 +307,8 @@ def find_sum(
         samples = samples[np.sort(rng.choice(len(samples), 3000, replace=False))]
     directions = main_directions(samples, rng=rng)
     shown = directions(samples)
-    factors = _curves_or_surfaces(shown, Fitter(max_factors, n_neighbors, rng))
+    fitter = Fitter(max_factors, n_neighbors, rng)
+    factors = _divided(shown, _curves_or_surfaces(shown, fitter), replace(fitter, surfaces=True))
     order = sorted(factors, key=lambda factor: -factor.variance)
     return Sum(
         directions=directions,
@@ -371,6 +372,25 @@ def _with_further(samples: np.ndarray, factors: list[Fitted], fitter: Fitter) ->
         if less > 0.5 * left:
             break
         factors, left = trial, less
+    return factors
+
+
+def _divided(samples: np.ndarray, factors: list[Fitted], fitter: Fitter) -> list[Fitted]:
+    """Factors with two independent parts in place of a surface, as long as one has such.
+
+    They may not show at first, beside other terms in the same directions.
+    """
+    rest = rest_of(samples, factors)
+    for surface in factors:
+        if surface.sheet.topology != "other" or len(factors) == fitter.max_factors:
+            continue
+        # Weaker parts are what the other terms failed to explain.
+        parts = _parts(rest + surface.at.means)[:2]
+        others = [each for each in factors if each is not surface]
+        trial = fitter.polish(samples, [*others, *map(fitter.fit, parts)])
+        less = share_left(samples, trial) < share_left(samples, factors)
+        if len(parts) == 2 and less and _add_up(samples, trial):
+            return _divided(samples, trial, fitter)
     return factors
 
 
