@@ -21,7 +21,11 @@ from manifactor.factoring.gradients.peeling import Look
 from manifactor.factoring.gradients.purity import batch_size, impurity
 from manifactor.factoring.measures import Measurement
 from manifactor.factoring.prediction import PREDICTED_SAMPLES, predictability, thinned
-from manifactor.factoring.sums.independence import independent_parts, principal_coordinates
+from manifactor.factoring.sums.independence import (
+    independent_parts,
+    is_bell,
+    principal_coordinates,
+)
 from manifactor.spectral.spectrum import Spectrum
 
 # Products are taken up to this ratio above the low spectrum, and the spectrum must reach as far: an
@@ -280,7 +284,8 @@ def least_explained_part(
 
     A factor much smaller than the others has its functions beyond the computed spectrum and adds
     little to any distance. Where distances of the factors add up it is still a linear part of the
-    samples that is independent of all others and no Gaussian noise. 1 where there is no such part.
+    samples that is independent of all others and no noise, whose distribution is bell-shaped. 1
+    where there is no such part.
 
     Shapes: samples (n_samples, n_features), inliers (n_samples,).
     """
@@ -290,7 +295,9 @@ def least_explained_part(
     centred = samples[rows] - samples[rows].mean(axis=0)
     coordinates, _ = principal_coordinates(centred)
     places = np.hstack([factor.embedding[rows] / factor.embedding.std() for factor in factors])
-    parts = [
+    found = [
         coordinates @ part.reading for part in independent_parts(coordinates) if not part.gaussian
     ]
+    # Noise may have heavier tails than a Gaussian.
+    parts = [part for part in found if not is_bell(part)]
     return min(_mean_r2(places, parts)) if parts else 1.0
