@@ -21,11 +21,7 @@ from manifactor.factoring.gradients.peeling import Look
 from manifactor.factoring.gradients.purity import batch_size, impurity
 from manifactor.factoring.measures import Measurement
 from manifactor.factoring.prediction import PREDICTED_SAMPLES, predictability, thinned
-from manifactor.factoring.sums.independence import (
-    independent_parts,
-    is_bell,
-    principal_coordinates,
-)
+from manifactor.factoring.sums.independence import independent_parts, is_bell, principal_coordinates
 from manifactor.spectral.spectrum import Spectrum
 
 # Products are taken up to this ratio above the low spectrum, and the spectrum must reach as far: an
@@ -203,18 +199,19 @@ def dependence(
     few = thinned(len(factors[0].embedding), 1000)
     near, *others_near = (_even_places(factor.embedding[few]) for factor in factors)
     statistics = np.empty((1 + PERMUTATIONS, 2 if by_ranks else 1))
-    for row in statistics:
-        row[0] = _correlation([first, *others])
+    for number, row in enumerate(statistics):
+        # The order that was seen is one of the permutations (Phipson and Smyth, 2010). One factor
+        # stays in place: only the order relative to it matters.
+        row[0] = _correlation([first, *(_shuffled(others, rng) if number else others)])
         if by_ranks:
-            row[1] = -_log_distance([near, *others_near])
-        # One factor stays in place: only the order relative to it matters. The order that was seen
-        # is the first of the permutations (Phipson and Smyth, 2010).
-        others, others_near = (
-            [each.take(rng.permutation(len(each)), axis=0) for each in blocks]
-            for blocks in (others, others_near)
-        )
+            shuffled = _shuffled(others_near, rng) if number else others_near
+            row[1] = -_log_distance([near, *shuffled])
     largest = quotient(statistics - statistics.mean(axis=0), statistics.std(axis=0)).max(axis=1)
     return float((largest >= largest[0]).mean())
+
+
+def _shuffled(blocks: Sequence[np.ndarray], rng: np.random.Generator) -> list[np.ndarray]:
+    return [block.take(rng.permutation(len(block)), axis=0) for block in blocks]
 
 
 def _even_places(places: np.ndarray) -> np.ndarray:
