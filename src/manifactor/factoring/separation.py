@@ -18,7 +18,11 @@ from manifactor._support.errors import NothingFoundError
 from manifactor._support.threads import map_threads
 from manifactor.factoring.factor import Factor, make_factors
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.gradients.commuting import View, commutator_of, killing_tensors
+from manifactor.factoring.gradients.commuting import (
+    EmbeddedGeometry,
+    commutator_of,
+    killing_tensors,
+)
 from manifactor.factoring.gradients.division import excess_in_halves
 from manifactor.factoring.gradients.geometry import (
     Geometry,
@@ -153,7 +157,7 @@ def _shortcomings(evidence: Evidence) -> tuple[int, float]:
     return len(evidence.failed), evidence.value("crossing")
 
 
-def _views(diffusion: Diffusion, rng: np.random.Generator) -> list[View]:
+def _views(diffusion: Diffusion, rng: np.random.Generator) -> list[EmbeddedGeometry]:
     """The whole diffusion, and those of halves of the samples, each with a graph of its own.
 
     Halves of the kernel on all samples would be noisier by ten times, not by two. Four of them, of
@@ -169,10 +173,10 @@ def _views(diffusion: Diffusion, rng: np.random.Generator) -> list[View]:
     halves = [np.sort(half[:N_ROWS]) for order in orders for half in np.array_split(order, 2)]
     parts = [diffusion.settled(), *(diffuse(points[half], settings, rng=rng) for half in halves)]
 
-    def view(part: Diffusion, rng: np.random.Generator) -> View:
+    def view(part: Diffusion, rng: np.random.Generator) -> EmbeddedGeometry:
         samples = _distinct(part)
         geometry = measure_geometry(part.distinct, part.affinity, samples, n_rows=N_ROWS, rng=rng)
-        return View(geometry, smooth_coordinates(part.distinct, samples))
+        return EmbeddedGeometry(geometry, smooth_coordinates(part.distinct, samples))
 
     return map_threads(view, parts, rng.spawn(len(parts)))
 
@@ -184,7 +188,10 @@ def _distinct(diffusion: Diffusion) -> np.ndarray:
 
 
 def find_web(
-    whole: View, halves: Sequence[View], dimension: int, symmetries: Symmetries = Symmetries(0)
+    whole: EmbeddedGeometry,
+    halves: Sequence[EmbeddedGeometry],
+    dimension: int,
+    symmetries: Symmetries = Symmetries(0),
 ) -> Web:
     """Return the directions that separate best, and how well they do.
 
@@ -209,7 +216,9 @@ def find_web(
     return Web((axes[:, :, :split], axes[:, :, split:]), (low, high), mu_of_web)
 
 
-def _of_orbits(whole: View, halves: Sequence[View], count: int) -> Measurement:
+def _of_orbits(
+    whole: EmbeddedGeometry, halves: Sequence[EmbeddedGeometry], count: int
+) -> Measurement:
     """How far the squares of all symmetries together fail to commute with the Laplacian."""
     mu, *in_halves = (
         commutator_of(view.geometry, orbit_tensor(view, count)) for view in (whole, *halves)
