@@ -194,7 +194,7 @@ def test_a_flat_torus_is_drawn_in_its_cell(ax, hexagonal_run, annulus):
     first, second = corners[1] - corners[0], corners[3] - corners[0]
     cosine = first @ second / np.linalg.norm(first) / np.linalg.norm(second)
     assert np.degrees(np.arccos(cosine)) == pytest.approx(60, abs=4)
-    # Distances in the cell are those in the data, which they were not after a shear or a mirror.
+    # Distances in the cell are those in the data; a shear would change them.
     xy, X = ax.collections[0].get_offsets(), fit.diffusion_.points
     near = np.linalg.norm(xy - np.mean(corners[:4], axis=0), axis=1) < 0.15
     assert np.corrcoef(pdist(xy[near]), pdist(X[near]))[0, 1] > 0.97
