@@ -233,7 +233,7 @@ def test_coordinates_that_separate_are_no_product_and_their_lengths_are_shown(
     annulus_run, annulus, undrawn
 ):
     text = report_page(open_run(annulus_run), annulus)
-    assert "Not a product, but two coordinates that separate" in text
+    assert "Not a product, but two factors that separate" in text
     assert "A product of" not in text
     section = text.partition('id="separation"')[2].partition("</section>")[0]
     assert section.count("<figure") == 2

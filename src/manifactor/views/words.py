@@ -112,7 +112,7 @@ def verdict_sentence(record: dict, fit: ManifoldFactorizer) -> str:
     if found.verdict == "product":
         return f"A product of {count} independent factors: {shapes}."
     if found.verdict == "separable":
-        return f"Not a product, but {count} coordinates that separate: {shapes}."
+        return f"Not a product, but {count} factors that separate: {shapes}."
     if found.verdict == "none":
         unseparated = separable and found.answer == "no product"
         return (NOT_SEPARABLE if unseparated else NO_PRODUCT[found.answer]).format(shapes=shapes)
