@@ -12,7 +12,7 @@ from manifactor._support.errors import NothingFoundError
 from manifactor.scores import score
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:No product structure"),
+    pytest.mark.filterwarnings("ignore::manifactor.NoProductStructureWarning"),
     pytest.mark.filterwarnings("ignore:The samples are too few"),
 ]
 
@@ -131,6 +131,8 @@ def test_the_default_finds_what_separates_after_all_senses_of_a_product():
     ("X", "parameters", "error", "said"),
     [
         (np.random.default_rng(0).random((90, 2)), {}, NothingFoundError, "20 eigenfunctions"),
+        # Of few samples, the dimension is not known either.
+        (np.random.default_rng(0).random((15, 2)), {}, NothingFoundError, "20 eigenfunctions"),
         (
             np.random.default_rng(0).random((300, 1)) ** [1, 2],
             {},

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 from matplotlib.path import Path
 from PIL import Image
+from scipy.spatial.distance import pdist
 from sklearn import config_context
 
 from manifactor import ManifoldFactorizer
 from manifactor.cryoem.directions import sphere_cells
 from manifactor.factoring.factor import angles, owners
 from manifactor.factoring.judging.evidence import Warp
+from manifactor.runs.folder import read_run
 from manifactor.views import plots
 from manifactor.views.notebook import result_html
 from manifactor.views.plots import _mollweide, _outlines
@@ -183,6 +185,21 @@ def test_a_web_needs_two_coordinates_and_may_be_drawn_at_other_places(ax, disk, 
     ax.clear()
     plots.web(ax, annulus, xy=100 + annulus.diffusion_.points)
     assert min(line.get_xdata().min() for line in ax.lines) > 98
+
+
+def test_a_flat_torus_is_drawn_in_its_cell(ax, hexagonal_run, annulus):
+    _, fit = read_run(hexagonal_run)
+    plots.torus(ax, fit)
+    corners = ax.lines[0].get_xydata()
+    first, second = corners[1] - corners[0], corners[3] - corners[0]
+    cosine = first @ second / np.linalg.norm(first) / np.linalg.norm(second)
+    assert np.degrees(np.arccos(cosine)) == pytest.approx(60, abs=4)
+    # Distances in the cell are those in the data; a shear would change them.
+    xy, X = ax.collections[0].get_offsets(), fit.diffusion_.points
+    near = np.linalg.norm(xy - np.mean(corners[:4], axis=0), axis=1) < 0.15
+    assert np.corrcoef(pdist(xy[near]), pdist(X[near]))[0, 1] > 0.97
+    with pytest.raises(ValueError, match="flat torus"):
+        plots.torus(ax, annulus)
 
 
 # All of a fit in one figure.

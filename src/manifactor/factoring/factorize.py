@@ -332,7 +332,7 @@ def judged(
     # Whoever asks for one factor needs no warning of it.
     if none and settings.n_asked != 1:
         warn_caller(
-            f"No product structure was found: {found.evidence.reason}.", NoProductStructureWarning
+            f"{found.evidence.finding[:-1]}: {found.evidence.reason}.", NoProductStructureWarning
         )
     # Outliers lie where their nearest neighbour lies, which says nothing about them.
     outliers = diffusion.graph.outliers
@@ -380,6 +380,8 @@ def _choice_of_factors(found: Factorization, settings: FactoringSettings) -> Cho
     if found.evidence.verdict == "none":
         return Choice(count, "no product structure was found")
     kind = "sum" if found.sum else settings.method
+    if found.evidence.sense == "separable":
+        kind = "separable"
     return Choice(count, WHY_SO_MANY["divided sum" if found.divided else kind])
 
 
@@ -387,6 +389,7 @@ WHY_SO_MANY = {
     "gradients": (
         "so many blocks of eigenfunctions have orthogonal gradients, beyond the samples' own noise"
     ),
+    "separable": "so many coordinates, or groups of them, separate",
     "sum": "so many independent terms add up to the samples, and leave noise",
     "divided sum": (
         "independent terms add up to the samples, and a surface among them is a "

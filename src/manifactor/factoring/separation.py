@@ -14,11 +14,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial import KDTree
 
-from manifactor._support.errors import NothingFoundError
+from manifactor._support.errors import NothingFoundError, held_warnings
 from manifactor._support.threads import map_threads
 from manifactor.factoring.factor import Factor, make_factors
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.gradients.commuting import View, commutator_of, killing_tensors
+from manifactor.factoring.gradients.commuting import (
+    EmbeddedGeometry,
+    commutator_of,
+    killing_tensors,
+)
 from manifactor.factoring.gradients.division import excess_in_halves
 from manifactor.factoring.gradients.geometry import (
     Geometry,
@@ -97,17 +101,20 @@ def find_separation(
             "distances. Pass samples, or leave `sense` at its default."
         )
     if n_asked not in (None, 2):
-        raise NothingFoundError(f"two factors separate at most; {n_asked} were asked for.")
-    if diffusion.dimension < 1.5:
         raise NothingFoundError(
-            f"two coordinates need samples of a surface; these have {diffusion.dimension:.1f} "
-            "dimensions. Leave `sense` at its default."
+            f"two factors separate at most; {n_asked} were asked for. Leave `n_factors` or `sense` "
+            "at its default."
         )
     n_functions = len(diffusion.distinct.eigenvalues)
     if n_functions < FEWEST_FUNCTIONS:
         raise NothingFoundError(
             f"coordinates that separate need {FEWEST_FUNCTIONS} eigenfunctions or more; got "
             f"{n_functions}. Add samples, or raise `n_functions`."
+        )
+    if diffusion.dimension < 1.5:
+        raise NothingFoundError(
+            f"two coordinates need samples of a surface; these have {diffusion.dimension:.1f} "
+            "dimensions. Leave `sense` at its default."
         )
     whole, *halves = _views(diffusion, rng)
     if min(view.coordinates.shape[1] for view in (whole, *halves)) < 2:
@@ -128,6 +135,9 @@ def find_separation(
     # On surfaces, one field that commutes is sure enough.
     if dimension > 2 and symmetries.count:
         numbers["orbits"] = _of_orbits(whole, halves, symmetries.count)
+    if symmetries.is_homogeneous:
+        # What follows from other tests would be said of coordinates that are not unique.
+        numbers = {"unique": symmetries.count}
     n_samples = len(whole.geometry.spectrum.weights)
     tests = judge(numbers, n_samples=n_samples, shape=symmetries)
     known = Evidence(tests, sense="separable", symmetries=symmetries)
@@ -153,7 +163,7 @@ def _shortcomings(evidence: Evidence) -> tuple[int, float]:
     return len(evidence.failed), evidence.value("crossing")
 
 
-def _views(diffusion: Diffusion, rng: np.random.Generator) -> list[View]:
+def _views(diffusion: Diffusion, rng: np.random.Generator) -> list[EmbeddedGeometry]:
     """The whole diffusion, and those of halves of the samples, each with a graph of its own.
 
     Halves of the kernel on all samples would be noisier by ten times, not by two. Four of them, of
@@ -169,13 +179,16 @@ def _views(diffusion: Diffusion, rng: np.random.Generator) -> list[View]:
     )
     orders = [rng.permutation(len(points)) for _ in range(2)]
     halves = [np.sort(half[:N_ROWS]) for order in orders for half in np.array_split(order, 2)]
-    parts = [diffusion.settled(), *(diffuse(points[half], settings, rng=rng) for half in halves)]
+    # Warnings of halves are those of the whole once more.
+    with held_warnings():
+        parts = [diffuse(points[half], settings, rng=rng) for half in halves]
 
-    def view(part: Diffusion, rng: np.random.Generator) -> View:
+    def view(part: Diffusion, rng: np.random.Generator) -> EmbeddedGeometry:
         samples = _distinct(part)
         geometry = measure_geometry(part.distinct, part.affinity, samples, n_rows=N_ROWS, rng=rng)
-        return View(geometry, smooth_coordinates(part.distinct, samples))
+        return EmbeddedGeometry(geometry, smooth_coordinates(part.distinct, samples))
 
+    parts = [diffusion.settled(), *parts]
     return map_threads(view, parts, rng.spawn(len(parts)))
 
 
@@ -186,7 +199,10 @@ def _distinct(diffusion: Diffusion) -> np.ndarray:
 
 
 def find_web(
-    whole: View, halves: Sequence[View], dimension: int, symmetries: Symmetries = Symmetries(0)
+    whole: EmbeddedGeometry,
+    halves: Sequence[EmbeddedGeometry],
+    dimension: int,
+    symmetries: Symmetries = Symmetries(0),
 ) -> Web:
     """Return the directions that separate best, and how well they do.
 
@@ -216,7 +232,9 @@ def find_web(
     return Web((axes[:, :, :split], axes[:, :, split:]), (low, high), mu_of_web)
 
 
-def _of_orbits(whole: View, halves: Sequence[View], count: int) -> Measurement:
+def _of_orbits(
+    whole: EmbeddedGeometry, halves: Sequence[EmbeddedGeometry], count: int
+) -> Measurement:
     """How far the squares of all symmetries together fail to commute with the Laplacian."""
     mu, *in_halves = (
         commutator_of(view.geometry, orbit_tensor(view, count)) for view in (whole, *halves)
@@ -381,17 +399,14 @@ def _warp(factors: Sequence[Factor], gap: np.ndarray, known: Evidence) -> Warp:
     Along the orbits of a symmetry they depend on the other factor alone.
     """
     length = np.sqrt(np.maximum(gap, 0.0))
-    told = [
-        float(predictability(factor.embedding, length[:, None])[0])
-        if factor.coordinate is not None
-        else 0.0
-        for factor in factors
-    ]
+    told = [predictability(factor.embedding, length[:, None])[0] for factor in factors]
     best = int(np.argmax(told))
     place = factors[best].coordinate
     symmetric = known.symmetries is not None and known.symmetries.name is not None
-    if place is None or not (symmetric or told[best] > 0.9):
+    if not (symmetric or told[best] > 0.9):
         return Warp(None)
+    if place is None:
+        return Warp(best + 1)
     bins = np.array_split(np.argsort(place), 32)
     curve = np.array([length[some].mean() for some in bins])
     return Warp(best + 1, np.array([place[some].mean() for some in bins]), curve / curve.mean())

@@ -27,7 +27,7 @@ LEAST_TURN = 1e-3
 
 
 @dataclass(frozen=True)
-class View:
+class EmbeddedGeometry:
     """A geometry with the coordinates that its gradients are taken in."""
 
     geometry: Geometry
@@ -47,7 +47,7 @@ class Fields:
         return np.tensordot(self.polynomials, self.coefficients[number], axes=1)
 
 
-def killing_tensors(view: View) -> Fields:
+def killing_tensors(view: EmbeddedGeometry) -> Fields:
     """Return the tensors that nearly commute with the Laplacian; the first is the metric.
 
     Shapes: a tensor at rows (n_rows, p, p).

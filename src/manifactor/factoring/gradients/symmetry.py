@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor.factoring.gradients.commuting import Fields, View, killing_fields
+from manifactor.factoring.gradients.commuting import EmbeddedGeometry, Fields, killing_fields
 from manifactor.factoring.gradients.geometry import Geometry
 
 # Largest mu of a symmetry, times samples over dimensions. Over the families of `studies`, the
@@ -69,7 +69,9 @@ class Symmetries:
         return self.name if self.name == "SO(3)" else f"a {self.name}"
 
 
-def find_symmetries(whole: View, halves: Sequence[View], dimension: int) -> Symmetries:
+def find_symmetries(
+    whole: EmbeddedGeometry, halves: Sequence[EmbeddedGeometry], dimension: int
+) -> Symmetries:
     """Count the symmetries of the data and name the shape.
 
     Halves of the samples tell the error of a flat torus's lattice angle.
@@ -128,7 +130,7 @@ def _round_name(eigenvalues: np.ndarray, dimension: int) -> str | None:
     return "SO(3)" if dimension == 3 and multiplicity == 9 else None
 
 
-def _revolution(view: View) -> Symmetries:
+def _revolution(view: EmbeddedGeometry) -> Symmetries:
     """A surface with at most one symmetry; it has no name where that is not a motion of space."""
     geometry = view.geometry
     fields = _of_revolution(geometry)
@@ -156,7 +158,7 @@ def _of_revolution(geometry: Geometry) -> Fields:
     return killing_fields(geometry, min(14, len(geometry.eigenvalues)), 24)
 
 
-def orbit_tensor(view: View, count: int) -> np.ndarray:
+def orbit_tensor(view: EmbeddedGeometry, count: int) -> np.ndarray:
     """Return the sum of the squares of the symmetries' fields, (n_rows, p, p).
 
     It is a tensor that commutes with the Laplacian, and vanishes across the orbits.
@@ -174,7 +176,7 @@ def orbit_tensor(view: View, count: int) -> np.ndarray:
     return sum(each[:, :, None] * each[:, None] for each in vectors)
 
 
-def _nearest_motion(view: View, vectors: np.ndarray) -> np.ndarray:
+def _nearest_motion(view: EmbeddedGeometry, vectors: np.ndarray) -> np.ndarray:
     """The motion of the space of the samples that comes nearest to a field, (n_rows, p)."""
     columns = view.coordinates[view.geometry.rows]
     n_rows, p = columns.shape
