@@ -33,7 +33,7 @@ def result_html(fit) -> str:
         # The verdict, or its sentence, says the sense.
         sense = ""
     if evidence.verdict == "separable":
-        said.append(str(evidence.warp))
+        said.append(str(evidence.warp or ""))
     elif evidence.verdict != "product":
         said.append(f"{evidence.reason[:1].upper()}{evidence.reason[1:]}.")
         said.append(evidence.advice)
