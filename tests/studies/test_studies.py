@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from manifactor import ManifoldFactorizer
+from manifactor import ManifoldFactorizer, datasets
 from manifactor._support import __version__
 from manifactor._support.workers import Here
 from manifactor.datasets import FIELD
@@ -229,6 +229,23 @@ def test_on_a_problem_with_one_factor_the_verdict_none_is_right(monkeypatch, rng
     assert (found["factors"], found["verdict"]) == (1, verdict)
     assert found["right"] is right
     assert not found["solved"]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "right"), [("separable", True), ("partial", True), ("product", False)]
+)
+def test_coordinates_that_separate_are_right_but_not_as_a_product(monkeypatch, verdict, right):
+    monkeypatch.setattr("manifactor.datasets.problems.N_SAMPLES", (1000, 1000.1))
+    problem = datasets.random_problem(15)  # an ellipsoid
+    found = [SimpleNamespace(embedding=each) for each in problem.coordinates[0]]
+    fitted = SimpleNamespace(verdict_=verdict, factors_=found)
+    fitted.evidence_ = SimpleNamespace(tests=[], reason="")
+    fitted.fit = lambda X: fitted
+    monkeypatch.setattr("studies.calibration.ManifoldFactorizer", lambda **_: fitted)
+    assert calibration.record(15)["right"] is right
+    # An axis and the angle around another are not orthogonal.
+    fitted.factors_ = [found[0], SimpleNamespace(embedding=problem.coordinates[1][1])]
+    assert not calibration.record(15)["right"]
 
 
 @pytest.mark.slow
