@@ -139,7 +139,7 @@ class Criterion:
     senses: tuple[str, ...] = tuple(SENSES)
     # Whether neither noise nor a small number of samples makes it fail on a product
     robust: bool = False
-    answer: str = ""  # of a test of one factor: what "none" means if it fails
+    answer: str = ""  # what "none" means if it fails
     # What is allowed beyond the limit, times the square root of the number of samples: errors of
     # the coordinates of n samples fall as 1/sqrt(n)
     slack: float = 0.0
@@ -203,6 +203,7 @@ _OF_SEVERAL = (
         MORE_SAMPLES,
         coordinates="wrong",
         about="halves",
+        answer="cannot tell",
     ),
     Criterion(
         "reliability",
@@ -699,6 +700,15 @@ _OF_ONE = (
         "the data are not a sum of functions of several independent factors",
         AS_ONE,
         answer="one factor",
+    ),
+    Criterion(
+        "right coordinates",
+        0,
+        "one factor: number of failed tests by which the coordinates on several factors are wrong",
+        "coordinates on the {found} factors that were found cannot be relied on",
+        AS_ONE,
+        at_most=True,
+        answer="no product",
     ),
     Criterion(
         "triplets",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from manifactor.factoring.gradients.symmetry import Symmetries
-from manifactor.factoring.judging.criteria import CRITERIA, SENSES, UNEVEN, Criterion, Test
+from manifactor.factoring.judging.criteria import CRITERIA, SENSES, TWISTED, UNEVEN, Criterion, Test
 from manifactor.factoring.measures import NOT_MEASURED
 
 
@@ -184,8 +184,8 @@ class Evidence:
         """
         if self.verdict != "none":
             return self.verdict
-        answers = [CRITERIA[test.name].answer for test in self.failed if test.name in CRITERIA]
-        return "".join(answers[:1]) or "one factor"
+        answers = (CRITERIA[test.name].answer for test in self.failed if test.name in CRITERIA)
+        return next(filter(None, answers), "one factor")
 
     @property
     def advice(self) -> str:
@@ -193,7 +193,12 @@ class Evidence:
 
         It follows from the tests that failed and from what is known of the data.
         """
-        return advise((test.kind for test in self.failed), self.known)
+        failed = [test.kind for test in self.failed]
+        if self.verdict == "none":
+            # There are no coordinates on several factors to be used.
+            known = [CRITERIA[kind] for kind in failed if kind in CRITERIA]
+            failed = [each.name for each in known if each.answer or each.advice == TWISTED]
+        return advise(failed, self.known)
 
     def value(self, name: str) -> float:
         """Return the measured value of a test; nan where there is no such test."""
