@@ -15,6 +15,7 @@ from manifactor import datasets
 from manifactor._support.files import write_bytes
 from manifactor._support.workers import Processes, Workers
 from manifactor.datasets.problems import KINDS, Problem
+from manifactor.datasets.products import ring
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.scores import score, wilson_interval
@@ -26,9 +27,9 @@ from studies.running import exit_code, new_files, parser, recorded
 
 # First sentence of the report.
 RIGHT = (
-    "An answer is right if every factor of the problem was found; on a problem with one factor, if "
-    'the verdict is "none", or if it is "separable" or "partial" and the coordinates in which the '
-    "Laplacian separates were found."
+    "An answer is right if every factor of the problem was found, or both angles of a flat torus; "
+    'on a problem with one factor, if the verdict is "none", or if it is "separable" or "partial" '
+    "and the coordinates in which the Laplacian separates were found."
 )
 
 
@@ -89,7 +90,7 @@ def _answer(problem: Problem, seed: int) -> dict:
     # One thread: there is a process for each core already.
     fit = ManifoldFactorizer(random_state=seed, n_jobs=1).fit(problem.X)
     evidence = fit.evidence_
-    embeddings = [factor.embedding for factor in fit.factors_]
+    embeddings = _embeddings(fit)
     found = score(embeddings, problem.truth)
     right = found.solved
     if len(problem.truth) == 1:
@@ -107,6 +108,14 @@ def _answer(problem: Problem, seed: int) -> dict:
         "reason": evidence.reason,
         "tests": _tests(evidence),
     }
+
+
+def _embeddings(fit: ManifoldFactorizer) -> list[np.ndarray]:
+    """Return where samples lie on every factor, or by both angles of a flat torus."""
+    symmetries = fit.evidence_.symmetries
+    if fit.verdict_ == "none" and symmetries is not None and symmetries.angles is not None:
+        return [ring(angle) for angle in symmetries.angles.T]
+    return [factor.embedding for factor in fit.factors_]
 
 
 def _tests(evidence: Evidence) -> list[dict]:
