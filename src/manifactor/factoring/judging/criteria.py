@@ -264,6 +264,7 @@ _OF_SEVERAL = (
         at_most=True,
         about="lengths",
         robust=True,
+        answer="no product",
     ),
     Criterion(
         "twist in data",
@@ -280,6 +281,7 @@ _OF_SEVERAL = (
         at_most=True,
         about="lengths",
         robust=True,
+        answer="no product",
     ),
     Criterion(
         "undivided",
@@ -708,7 +710,7 @@ _OF_ONE = (
         "coordinates on the {found} factors that were found cannot be relied on",
         AS_ONE,
         at_most=True,
-        answer="no product",
+        answer="cannot tell",
     ),
     Criterion(
         "triplets",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from manifactor.factoring.gradients.symmetry import Symmetries
-from manifactor.factoring.judging.criteria import CRITERIA, SENSES, TWISTED, UNEVEN, Criterion, Test
+from manifactor.factoring.judging.criteria import CRITERIA, SENSES, UNEVEN, Criterion, Test
 from manifactor.factoring.measures import NOT_MEASURED
 
 
@@ -196,8 +196,7 @@ class Evidence:
         failed = [test.kind for test in self.failed]
         if self.verdict == "none":
             # There are no coordinates on several factors to be used.
-            known = [CRITERIA[kind] for kind in failed if kind in CRITERIA]
-            failed = [each.name for each in known if each.answer or each.advice == TWISTED]
+            failed = [kind for kind in failed if kind in CRITERIA and CRITERIA[kind].answer]
         return advise(failed, self.known)
 
     def value(self, name: str) -> float:
