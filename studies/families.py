@@ -77,12 +77,16 @@ def cone(rng, *, end: float = 0.0) -> MappedBox:
     return revolution((end, 1.0), lambda r: r, lambda r: length * r, slope=slope)
 
 
-def ellipsoid(rng) -> MappedBox:
-    """Draw the surface of an ellipsoid with a long axis: along it, and around it.
+def long_ellipsoid(rng) -> MappedBox:
+    """Draw the surface of an ellipsoid with a long axis."""
+    return ellipsoid(rng.uniform(2, 3), rng.uniform(1.15, 1.4), 1.0)
+
+
+def ellipsoid(a: float, b: float, c: float) -> MappedBox:
+    """Return the surface of an ellipsoid with half axes a > b > c: along the first, and around it.
 
     Both are coordinates of confocal quadrics.
     """
-    a, b, c = rng.uniform(2, 3), rng.uniform(1.15, 1.4), 1.0
 
     def place(along: np.ndarray, around: np.ndarray) -> np.ndarray:
         (p, q), (y, z) = ring(along).T, ring(around).T
@@ -351,7 +355,7 @@ FAMILIES: dict[str, dict[str, Callable[..., MappedBox]]] = {
         "cone": cone,
         "vase": random_vase,
         "ellipse": lambda rng: ellipse(rng.uniform(0.5, 0.8)),
-        "ellipsoid": ellipsoid,
+        "ellipsoid": long_ellipsoid,
         "torus": torus,
         "prolate": lambda rng: spheroid(rng, axis=(1.4, 2.5)),
         "oblate": lambda rng: spheroid(rng, axis=(0.4, 0.75)),

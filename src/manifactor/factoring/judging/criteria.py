@@ -139,7 +139,7 @@ class Criterion:
     senses: tuple[str, ...] = tuple(SENSES)
     # Whether neither noise nor a small number of samples makes it fail on a product
     robust: bool = False
-    answer: str = ""  # of a test of one factor: what "none" means if it fails
+    answer: str = ""  # what "none" means if it fails
     # What is allowed beyond the limit, times the square root of the number of samples: errors of
     # the coordinates of n samples fall as 1/sqrt(n)
     slack: float = 0.0
@@ -203,6 +203,7 @@ _OF_SEVERAL = (
         MORE_SAMPLES,
         coordinates="wrong",
         about="halves",
+        answer="cannot tell",
     ),
     Criterion(
         "reliability",
@@ -263,6 +264,7 @@ _OF_SEVERAL = (
         at_most=True,
         about="lengths",
         robust=True,
+        answer="no product",
     ),
     Criterion(
         "twist in data",
@@ -279,7 +281,11 @@ _OF_SEVERAL = (
         at_most=True,
         about="lengths",
         robust=True,
+<<<<<<< HEAD
         in_sense={"separable": 0.1},
+=======
+        answer="no product",
+>>>>>>> sepcal
     ),
     Criterion(
         "undivided",
@@ -700,6 +706,15 @@ _OF_ONE = (
         "the data are not a sum of functions of several independent factors",
         AS_ONE,
         answer="one factor",
+    ),
+    Criterion(
+        "right coordinates",
+        0,
+        "one factor: number of failed tests by which the coordinates on several factors are wrong",
+        "coordinates on the {found} factors that were found cannot be relied on",
+        AS_ONE,
+        at_most=True,
+        answer="cannot tell",
     ),
     Criterion(
         "triplets",

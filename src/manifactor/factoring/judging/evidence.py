@@ -198,8 +198,8 @@ class Evidence:
         """
         if self.verdict != "none":
             return self.verdict
-        answers = [CRITERIA[test.name].answer for test in self.failed if test.name in CRITERIA]
-        return "".join(answers[:1]) or "one factor"
+        answers = (CRITERIA[test.name].answer for test in self.failed if test.name in CRITERIA)
+        return next(filter(None, answers), "one factor")
 
     @property
     def advice(self) -> str:
@@ -207,7 +207,11 @@ class Evidence:
 
         It follows from the tests that failed and from what is known of the data.
         """
-        return advise((test.kind for test in self.failed), self.known)
+        failed = [test.kind for test in self.failed]
+        if self.verdict == "none":
+            # There are no coordinates on several factors to be used.
+            failed = [kind for kind in failed if kind in CRITERIA and CRITERIA[kind].answer]
+        return advise(failed, self.known)
 
     def value(self, name: str) -> float:
         """Return the measured value of a test; nan where there is no such test."""
