@@ -281,11 +281,8 @@ _OF_SEVERAL = (
         at_most=True,
         about="lengths",
         robust=True,
-<<<<<<< HEAD
         in_sense={"separable": 0.1},
-=======
         answer="no product",
->>>>>>> sepcal
     ),
     Criterion(
         "undivided",
