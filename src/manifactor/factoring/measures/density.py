@@ -153,7 +153,7 @@ def gaussian_factors(placed: PlacedSamples) -> Measurement:
     coordinates = centred @ np.linalg.pinv(np.hstack([plane for plane, _ in found])).T
     count = sum(
         # A bent factor is identified by its bend. A half circle has .8 in a line.
-        share > 0.9 and _is_gaussian(coordinates[:, rows])
+        share > 0.9 and is_gaussian(coordinates[:, rows])
         for (_, share), rows in zip(found, fits.directions, strict=True)
     )
     return Measurement(float(count))
@@ -172,8 +172,8 @@ def _mean_plane(slopes: np.ndarray) -> tuple[np.ndarray, float]:
     return axes[:, -dimension:], float(shares[-dimension:].mean())
 
 
-def _is_gaussian(part: np.ndarray) -> bool:
-    """Whether samples, (n, d), have a Gaussian's moments and distances."""
+def is_gaussian(part: np.ndarray) -> bool:
+    """Return whether samples, (n, d), have a Gaussian's moments and distances."""
     white, _ = whitened(part)
     n, dimension = white.shape
     squares = (white**2).sum(axis=1)
