@@ -12,9 +12,12 @@ from scipy.optimize import minimize
 from scipy.spatial import KDTree
 from scipy.spatial.transform import Rotation
 
-ANGLES = (1.0, 2.2, 3.5, 5.0)
-# Largest `off` of a symmetry: this, and more by `SLACK` times the root of the number of samples.
-MOST_OFF = 1.0
+# Turns by which samples are moved: no polygon with few corners looks the same after one of them.
+ANGLES = 0.05 + 2 * np.pi * np.arange(1, 13) / 13
+# Largest `off` of a symmetry, but for `SLACK` times the root of the number of samples. The largest
+# of 34 bodies of revolution of any density and noise was 1.59 with 1,000 samples and 1.88 with
+# 3,000; that of a regular octagon is 1.81 and 2.34, the least of other shapes was 1.87 and 3.99.
+MOST_OFF = 1.4
 SLACK = 0.011
 
 
@@ -25,7 +28,8 @@ class Turn:
     axis: np.ndarray  # (3,), of length 1
     centre: np.ndarray  # (3,): a point on the axis
     # Mean squared distance from turned samples to the nearest sample, in units of the distance of
-    # that one to its 8th neighbour, relative to that of the samples themselves
+    # that one to its 8th neighbour, relative to that of the samples themselves: the largest of all
+    # turns
     off: float = np.inf
 
     def field(self, columns: np.ndarray) -> np.ndarray:
@@ -56,7 +60,7 @@ def find_second_turn(columns: np.ndarray, first: Turn, middle: np.ndarray) -> Tu
 
     Shapes: columns (n, 3), middle (3,): of the samples.
     """
-    return _best_turn(columns, Turn(_across(first.axis)[0], middle), near=8.0)
+    return _best_turn(columns, Turn(_across(first.axis)[0], middle), most=8.0)
 
 
 def is_symmetry(turn: Turn, n_samples: int) -> bool:
@@ -64,8 +68,8 @@ def is_symmetry(turn: Turn, n_samples: int) -> bool:
     return turn.off < MOST_OFF + SLACK * np.sqrt(n_samples)
 
 
-def _best_turn(columns: np.ndarray, start: Turn, near: float = np.inf) -> Turn:
-    """The best turn about an axis near to that of another, which must not be too far off itself."""
+def _best_turn(columns: np.ndarray, start: Turn, most: float = np.inf) -> Turn:
+    """The best turn about an axis near that of another, if this is off by at most `most`."""
     points = _in_space(columns)
     size = np.sqrt(points.var(axis=0).sum())
     tree = KDTree(points)
@@ -79,27 +83,22 @@ def _best_turn(columns: np.ndarray, start: Turn, near: float = np.inf) -> Turn:
         axis = start.axis + tilt
         return replace(start, axis=axis / np.linalg.norm(axis), centre=start.centre + size * shift)
 
-    def off(turn: Turn, count: int) -> float:
+    def off(turn: Turn, angles: np.ndarray, count: int) -> np.ndarray:
         some = points[np.linspace(0, len(points) - 1, min(count, len(points))).astype(int)]
-        found = [tree.query(turn.moved(some, angle)) for angle in ANGLES]
-        return float(np.mean([(d / scale[i]) ** 2 for d, i in found]) / usual)
+        found = [tree.query(turn.moved(some, angle)) for angle in angles]
+        return np.array([np.mean((away / scale[near]) ** 2) for away, near in found]) / usual
 
-    if off(start, 400) > near:
-        return start
+    def to_lessen(change: np.ndarray) -> float:
+        return float(off(changed(change), ANGLES[::3], 400).mean())
+
     none = np.zeros(2 * (columns.shape[1] - 1))
-    found = minimize(
-        lambda change: off(changed(change), 400),
-        none,
-        method="Nelder-Mead",
-        options={
-            "initial_simplex": np.vstack([none, 0.02 * np.eye(len(none))]),
-            "maxfev": 100,
-            "xatol": 1e-3,
-            "fatol": 1e-2,
-        },
-    )
+    if to_lessen(none) > most:
+        return start
+    simplex = np.vstack([none, 0.02 * np.eye(len(none))])
+    options = {"initial_simplex": simplex, "maxfev": 100, "xatol": 1e-3, "fatol": 1e-2}
+    found = minimize(to_lessen, none, method="Nelder-Mead", options=options)
     best = changed(found.x)
-    return replace(best, off=off(best, 3000))
+    return replace(best, off=float(off(best, ANGLES, 3000).max()))
 
 
 def _turn_of(columns: np.ndarray, motion: np.ndarray) -> Turn:
@@ -107,7 +106,7 @@ def _turn_of(columns: np.ndarray, motion: np.ndarray) -> Turn:
     points, motion = _in_space(columns), _in_space(motion)
     middle = points.mean(axis=0)
     centred = np.column_stack([points - middle, np.ones(len(points))])
-    (x, y, z, shift) = np.linalg.lstsq(centred, motion, rcond=None)[0]
+    x, y, z, shift = np.linalg.lstsq(centred, motion, rcond=None)[0]
     speed = np.array([y[2] - z[1], z[0] - x[2], x[1] - y[0]]) / 2
     square = max(float(speed @ speed), np.finfo(float).tiny)
     return Turn(speed / np.sqrt(square), middle + np.cross(speed, shift) / square)
