@@ -87,14 +87,16 @@ def find_symmetries(whole: View, halves: Sequence[View], dimension: int) -> Symm
     name = _round_name(geometry.eigenvalues, dimension) if count == largest else None
     if name is not None or dimension != 2:
         return Symmetries(count, name)
-    if count >= 2:
+    # No flat torus lies in space.
+    in_space = whole.coordinates.shape[1] <= 3
+    if count >= 2 and not in_space:
         vectors = [_vectors(geometry, fields, number) for number in range(2)]
         lattices = [_lattice(view.geometry, n_lowest) for view in (whole, *halves)]
         if lattices[0] is not None and max(_length(each).std() for each in vectors) < 0.3:
             return _flat_torus(lattices[0], lattices[1:])
     # The only surfaces with two symmetries are flat tori, on which fields have one length; a
     # projective plane has three.
-    return _revolution(whole) if count <= 2 else Symmetries(count)
+    return _revolution(whole) if count <= 2 or in_space else Symmetries(count)
 
 
 def _n_lowest(eigenvalues: np.ndarray) -> int:
@@ -235,6 +237,8 @@ def _lattice(geometry: Geometry, n_lowest: int) -> Lattice | None:
     labels = steps[order] @ np.linalg.inv(steps[[first, second]])
     whole = np.abs(labels - np.round(labels)).max(axis=1) < 0.25
     gram = _quadratic(np.round(labels[whole]), energies[order][whole])
+    if np.linalg.det(gram) <= 0:
+        return None
     angles = np.angle(
         geometry.spectrum.functions[:, 1 : 1 + len(waves)] @ waves[:, [first, second]]
     )
