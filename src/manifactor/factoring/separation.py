@@ -167,8 +167,9 @@ def _is_cloud(columns: np.ndarray, turn: Turn | None) -> bool:
     if variance[2:].sum() > 0.02 * variance.sum():
         return False
     plane = columns[:, :2]
-    # -.21 to -.29 on discs whose density falls with the fourth power of the radius, -.05 to -.21 on
-    # polygons with a Gaussian inside whose border is 3 standard deviations away.
+    # -.24 to -.29 on discs whose density falls 3- to 10-fold with the fourth power of the radius,
+    # -.20 to -.25 where it falls 90-fold; -.23 to .01 on polygons and blobs with a Gaussian inside
+    # whose border is 3 standard deviations away.
     fades = fourth_moment(plane) > -0.2 - 1 / np.sqrt(len(plane))
     return (turn is not None and fades) or is_gaussian(plane)
 
