@@ -111,6 +111,22 @@ def test_a_sector_of_an_annulus_separates_without_a_symmetry(rng):
     assert score([f.embedding for f in fit.factors_], (radius[:, None], angle[:, None])).solved
 
 
+def test_radius_and_angle_of_a_disc_separate_where_its_density_falls_outwards(rng):
+    turn, radius = 2 * np.pi * rng.random(8000), np.sqrt(rng.random(8000))
+    kept = np.flatnonzero(rng.random(8000) < 8 ** -(radius**4))[:2000]
+    ring = np.column_stack([np.cos(turn), np.sin(turn)])[kept]
+    fit = separated(radius[kept, None] * ring)
+    assert (fit.verdict_, fit.evidence_.symmetries.name) == ("separable", "disc")
+    assert score([f.embedding for f in fit.factors_], (radius[kept, None], ring)).solved
+
+
+@pytest.mark.parametrize("ratio", [1, 0.6])
+def test_a_gaussian_cloud_separates_in_many_ways_and_so_in_none(rng, ratio):
+    fit = separated(rng.normal(size=(1500, 2)) * [1, ratio])
+    assert fit.verdict_ == "none"
+    assert fit.evidence_.fails("identified")
+
+
 @pytest.mark.parametrize("shape", ["triangle", "moebius", "klein_bottle"])
 def test_triangles_and_twisted_shapes_do_not_separate(shape):
     X, _ = datasets.sample(shape, 2000, random_state=0)

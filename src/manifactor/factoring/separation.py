@@ -10,6 +10,7 @@ the other factor tell it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -31,9 +32,11 @@ from manifactor.factoring.gradients.geometry import (
     smooth_coordinates,
 )
 from manifactor.factoring.gradients.symmetry import Symmetries, find_symmetries, orbit_tensor
+from manifactor.factoring.gradients.turns import Turn
 from manifactor.factoring.judging.criteria import CRITERIA, LOWEST_FUNCTIONS, judge
 from manifactor.factoring.judging.evidence import Evidence, Warp
 from manifactor.factoring.measures import Measurement, product
+from manifactor.factoring.measures.density import fourth_moment, is_gaussian
 from manifactor.factoring.methods import judge_places
 from manifactor.factoring.prediction import (
     N_NEIGHBORS,
@@ -129,9 +132,12 @@ def find_separation(
     web = find_web(whole, halves, dimension, symmetries)
     numbers: dict[str, float | Measurement] = {
         "unique": symmetries.count if symmetries.is_homogeneous else 1,
-        "commutator": web.mu,
+        # A turn is known better than the Laplacian.
+        **({"turned": symmetries.turn.off} if symmetries.turn else {"commutator": web.mu}),
         "warp": web.spread,
     }
+    if _is_cloud(whole.coordinates, symmetries.turn):
+        numbers["identified"] = 2
     # On surfaces, one field that commutes is sure enough.
     if dimension > 2 and symmetries.count:
         numbers["orbits"] = _of_orbits(whole, halves, symmetries.count)
@@ -148,14 +154,34 @@ def find_separation(
     # A turn of space is known to close.
     turns = symmetries.name is not None and whole.coordinates.shape[1] <= 3
     may_be_sewn = turns or web.has_poles
-    for factors in factor_web(whole.geometry, web, diffusion, may_be_sewn=may_be_sewn):
+    ways = factor_web(whole.geometry, web, diffusion, may_be_sewn=may_be_sewn)
+    if symmetries.turn is not None:
+        ways = chain(factor_turn(whole, web, symmetries.turn, diffusion), ways)
+    for factors in ways:
         evidence = weigh(factors, known, gap, diffusion)
         if not best.factors or _shortcomings(evidence) < _shortcomings(best.evidence):
             best = replace(best, factors=factors, evidence=evidence)
-        # Another way could only be more orthogonal.
-        if not evidence.failed and evidence.value("crossing") < CRITERIA["crossing"].limit:
+        # Another way could only be more orthogonal, which the angle of a turn is as it is.
+        orthogonal = evidence.value("crossing") < CRITERIA["crossing"].limit
+        if not evidence.failed and (orthogonal or symmetries.turn is not None):
             break
     return best
+
+
+def _is_cloud(columns: np.ndarray, turn: Turn | None) -> bool:
+    """Whether samples of a plane are Gaussian, or fade out on all sides alike without a border.
+
+    A Gaussian separates in radius and angle, and in any pair of axes.
+    """
+    variance = columns.var(axis=0)
+    if variance[2:].sum() > 0.02 * variance.sum():
+        return False
+    plane = columns[:, :2]
+    # -.24 to -.29 on discs whose density falls 3- to 10-fold with the fourth power of the radius,
+    # -.20 to -.25 where it falls 90-fold; -.23 to .01 on polygons and blobs with a Gaussian inside
+    # whose border is 3 standard deviations away.
+    fades = fourth_moment(plane) > -0.2 - 1 / np.sqrt(len(plane))
+    return (turn is not None and fades) or is_gaussian(plane)
 
 
 def _shortcomings(evidence: Evidence) -> tuple[int, float]:
@@ -216,7 +242,10 @@ def find_web(
     tensor = tensors.at_rows(1)
     # Halves show about three times the value of data that separate, not twice.
     mu_of_web = Measurement(mu, float(noise) / 2)
-    if symmetries.count > 0 and (dimension > 2 or symmetries.name is not None):
+    if symmetries.turn is not None:
+        field = symmetries.turn.field(whole.coordinates[whole.geometry.rows])
+        tensor = field[:, :, None] * field[:, None]
+    elif symmetries.count > 0 and (dimension > 2 or symmetries.name is not None):
         tensor = orbit_tensor(whole, symmetries.count)
         if dimension == 2:
             # Either of them commutes. Bodies of revolution have .0004 or less of one of them with
@@ -289,6 +318,28 @@ def factor_web(
             ):
                 folded = np.hstack([sewn[:, :1], side])
                 yield make_factors(spectrum, [base, folded], charted=[1, 2], folded=1)
+
+
+def factor_turn(
+    whole: EmbeddedGeometry, web: Web, turn: Turn, diffusion: Diffusion
+) -> Iterator[tuple[Factor, ...]]:
+    """Yield factors of a body of revolution: the profile, and the angle of a turn about the axis.
+
+    The cosine and sine of the angle are taken as functions as they are: what would free them from
+    the other factor would only add its errors.
+    """
+    known = diffusion.distinct
+    around = turn.around(whole.coordinates)
+    angle = known.functions.T @ (known.weights[:, None] * around)
+    angle[0] = 0
+    angle /= np.linalg.norm(angle, axis=0)
+    for charted in (None, 1):
+        for penalty in PENALTIES:
+            base = pure_functions(whole.geometry, web.axes[1], web.values[1], penalty)
+            blocks = [beside_constant(base), angle]
+            factors = make_factors(diffusion.spectrum, blocks, charted=[charted, 2], folded=1)
+            if all(factor.topology != "other" for factor in factors):
+                yield factors
 
 
 def _vanishes_at_ends(cosine: np.ndarray, side: np.ndarray) -> bool:

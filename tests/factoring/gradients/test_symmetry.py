@@ -89,3 +89,10 @@ def test_the_lattice_of_a_flat_torus_is_found(degrees, length):
 )
 def test_words(found, words):
     assert words in str(found)
+
+
+def test_an_unevenly_sampled_sphere_is_a_sphere():
+    rng = np.random.default_rng(0)
+    X = sphere(rng, 4000)
+    found = symmetries(X[rng.random(4000) < np.exp(X[:, 0] - 1)][:1500])
+    assert (found.count, found.name) == (3, "sphere")

@@ -7,12 +7,13 @@ dual lattice, and the phases of the two longest waves tell every sample's place.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from manifactor.factoring.gradients.commuting import EmbeddedGeometry, Fields, killing_fields
 from manifactor.factoring.gradients.geometry import Geometry
+from manifactor.factoring.gradients.turns import Turn, find_second_turn, find_turn, is_symmetry
 
 # Largest mu of a symmetry, times samples over dimensions. Over the families of `studies`, the
 # largest of symmetries was 7.1 with 1,000 samples (one SO(3): 18), 6.2 with 3,000 and 2.8 with
@@ -45,6 +46,8 @@ class Symmetries:
     angles : ndarray of shape (n_samples, 2) or None
         Place of every sample on a flat torus: two angles in radians, along the longer period and
         along the shorter one.
+    turn : Turn or None
+        The turn of the plane, or of space, that moves the data along themselves.
     """
 
     count: int
@@ -53,6 +56,7 @@ class Symmetries:
     lattice_error: float | None = None
     ratio: float | None = None
     angles: np.ndarray | None = None
+    turn: Turn | None = field(default=None, repr=False)
 
     @property
     def is_homogeneous(self) -> bool:
@@ -85,14 +89,16 @@ def find_symmetries(
     name = _round_name(geometry.eigenvalues, dimension) if count == largest else None
     if name is not None or dimension != 2:
         return Symmetries(count, name)
-    if count >= 2:
+    # No flat torus lies in space.
+    in_space = whole.coordinates.shape[1] <= 3
+    if count >= 2 and not in_space:
         vectors = [_vectors(geometry, fields, number) for number in range(2)]
         lattices = [_lattice(view.geometry, n_lowest) for view in (whole, *halves)]
         if lattices[0] is not None and max(_length(each).std() for each in vectors) < 0.3:
             return _flat_torus(lattices[0], lattices[1:])
     # The only surfaces with two symmetries are flat tori, on which fields have one length; a
     # projective plane has three.
-    return _revolution(whole) if count in (1, 2) else Symmetries(count)
+    return _revolution(whole) if count <= 2 or in_space else Symmetries(count)
 
 
 def _n_lowest(eigenvalues: np.ndarray) -> int:
@@ -138,19 +144,22 @@ def _revolution(view: EmbeddedGeometry) -> Symmetries:
     n_rows, p = vectors.shape
     # The largest mu of 144 bodies of revolution was .018 with 1,000 samples, .0039 with 3,000 and
     # .0007 with 10,000; the least of holed discs .015, .0040 and .0046.
-    if fields.mu[0] > 0.021 * (1000 / n_rows) ** 1.4:
-        return Symmetries(0)
-    # An ellipsoid with two similar axes has eigenvalues like those of a body of revolution, but a
-    # field along it that is not a motion of space. The least share of it beside motions was .020 on
-    # ellipsoids of 3,000 samples, the largest of bodies of revolution .015; .052 and .005 with
-    # 10,000.
-    if p <= 3:
-        left = _length(vectors - _nearest_motion(view, vectors))
-        if geometry.row_weights @ left**2 > 0.001 + 50 / n_rows:
-            return Symmetries(1)
+    commutes = fields.mu[0] <= 0.021 * (1000 / n_rows) ** 1.4
+    if p > 3:
+        return Symmetries(1, "body of revolution") if commutes else Symmetries(0)
+    columns = view.coordinates[geometry.rows]
+    turn = find_turn(columns, _nearest_motion(view, vectors))
+    # An ellipsoid with two similar axes has eigenvalues like those of a body of revolution.
+    if not is_symmetry(turn, n_rows):
+        return Symmetries(int(commutes))
+    if p == 3:
+        second = find_second_turn(columns, turn, geometry.row_weights @ columns)
+        if is_symmetry(second, n_rows):
+            return Symmetries(3, "sphere")
     # A field of a disc, unlike that of an annulus, vanishes near some samples.
-    is_disc = p == 2 and np.quantile(_length(vectors), 0.01) < 0.2
-    return Symmetries(1, "disc" if is_disc else "body of revolution")
+    lengths = _length(turn.field(columns))
+    is_disc = p == 2 and np.quantile(lengths, 0.01) < 0.2 * np.sqrt((lengths**2).mean())
+    return Symmetries(1, "disc" if is_disc else "body of revolution", turn=turn)
 
 
 def _of_revolution(geometry: Geometry) -> Fields:
@@ -230,6 +239,8 @@ def _lattice(geometry: Geometry, n_lowest: int) -> Lattice | None:
     labels = steps[order] @ np.linalg.inv(steps[[first, second]])
     whole = np.abs(labels - np.round(labels)).max(axis=1) < 0.25
     gram = _quadratic(np.round(labels[whole]), energies[order][whole])
+    if np.linalg.det(gram) <= 0:
+        return None
     angles = np.angle(
         geometry.spectrum.functions[:, 1 : 1 + len(waves)] @ waves[:, [first, second]]
     )

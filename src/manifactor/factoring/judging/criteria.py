@@ -10,6 +10,7 @@ from math import inf
 from typing import Any, ClassVar
 
 from manifactor.factoring.gradients.peeling import MIN_PRODUCT_SHARE
+from manifactor.factoring.gradients.turns import MOST_OFF, SLACK
 from manifactor.factoring.measures import NOT_MEASURED, Measurement
 
 # Between the term of a sum and the criterion, in the name of a test.
@@ -493,6 +494,19 @@ _OF_SEVERAL = (
         AS_ONE,
         slack=130.0,
         slack_power=1.6,
+        at_most=True,
+        answer="no product",
+    ),
+    Criterion(
+        "turned",
+        MOST_OFF,
+        "separable: squared distance from samples, turned about an axis of symmetry, to the "
+        "nearest sample, relative to that between neighbours",
+        "samples turned about an axis lie {value:.1f} times as far from the samples as those lie "
+        "from each other, squared",
+        AS_ONE,
+        slack=SLACK,
+        slack_power=-0.5,
         at_most=True,
         answer="no product",
     ),
