@@ -29,7 +29,6 @@ def samples(tmp_path, rng):
 
 
 @pytest.mark.filterwarnings("default::manifactor.SampleWarning")
-@pytest.mark.filterwarnings("default::manifactor.NoProductStructureWarning")
 def test_an_input_that_is_removed_or_overwritten_costs_a_warning(samples, tmp_path, monkeypatch):
     X, out = np.load(samples), tmp_path / "run"
 
@@ -39,7 +38,7 @@ def test_an_input_that_is_removed_or_overwritten_costs_a_warning(samples, tmp_pa
     with pytest.warns(InputWarning, match=r"X\.npy was changed while it was fitted"):
         fit_and(overwritten, Task(samples), out, monkeypatch)
     read = read_run(out)[1]
-    assert len(read.locate(X[:9])[0].embedding) == 9
+    assert read.locate(X[:9])[0].coordinate.shape == (9,)
     np.save(samples, X)
     with pytest.warns(InputWarning, match=r"X\.npy was removed while it was fitted"):
         fit_and(samples.unlink, Task(samples), tmp_path / "other", monkeypatch)
@@ -47,7 +46,6 @@ def test_an_input_that_is_removed_or_overwritten_costs_a_warning(samples, tmp_pa
 
 
 @pytest.mark.filterwarnings("default::manifactor.SampleWarning")
-@pytest.mark.filterwarnings("default::manifactor.NoProductStructureWarning")
 def test_particles_that_are_removed_cost_only_their_own_file(samples, tmp_path, monkeypatch):
     star = tmp_path / "a.star"
     rows = "".join(f"{k + 1:06d}@a.mrcs {k}\n" for k in range(150))
