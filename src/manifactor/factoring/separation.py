@@ -2,10 +2,10 @@
 
 On an annulus, a cone or an ellipse every eigenfunction is a product of functions of single
 coordinates, although the data are not a product. The directions of these coordinates, the web, are
-eigenvectors of a Killing tensor. Functions that vary along one of them only are the factors; where
-a circle shrinks to a point or is sewn to itself, as at the centre of a disc and between the foci of
-an ellipse, its angle is no such function, but eigenfunctions divided by their size at each place on
-the other factor tell it.
+eigenvectors of a Killing tensor, or of two of them in space. Functions that vary along one of them
+only are the factors; where a circle shrinks to a point or is sewn to itself, as at the centre of a
+disc and between the foci of an ellipse, its angle is no such function, but eigenfunctions divided
+by their size at each place on the other factors tell it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,13 @@ from manifactor.factoring.gradients.geometry import (
     measure_geometry,
     smooth_coordinates,
 )
-from manifactor.factoring.gradients.symmetry import Symmetries, find_symmetries, orbit_tensor
+from manifactor.factoring.gradients.symmetry import (
+    Symmetries,
+    closed_orbits,
+    find_symmetries,
+    orbit_field,
+    orbit_fields,
+)
 from manifactor.factoring.judging.criteria import CRITERIA, LOWEST_FUNCTIONS, judge
 from manifactor.factoring.judging.evidence import Evidence, Warp
 from manifactor.factoring.measures import Measurement, product
@@ -57,19 +63,22 @@ PENALTIES = (10.0, 100.0)
 
 @dataclass(frozen=True)
 class Web:
-    """Orthogonal directions of two coordinates, or groups of them, at the rows of a geometry."""
+    """Orthogonal directions of coordinates, or groups of them, at the rows of a geometry."""
 
     axes: tuple[np.ndarray, ...]  # (n_rows, p, d): of each
-    # (n_rows,) each: eigenvalues of the tensor along both. On a surface, that along one coordinate
-    # is a function of the other
-    values: tuple[np.ndarray, np.ndarray]
-    mu: Measurement  # how far the tensor fails to commute with the Laplacian
+    # (n_tensors, n_rows, n_axes): eigenvalues of each tensor. On a surface, that along one
+    # coordinate is a function of the other
+    values: np.ndarray
+    mu: Measurement  # how far the tensors fail to commute with the Laplacian
 
     @property
     def gap(self) -> np.ndarray:
-        """Squared length of one coordinate in units of the other, up to a constant, (n_rows,)."""
-        low, high = self.values
-        return high - low
+        """Volume in units of functions of single coordinates, (n_rows,): Staeckel's determinant.
+
+        On a surface, the squared length of one coordinate in units of the other, up to a constant.
+        """
+        metric = np.ones_like(self.values[:1])
+        return np.abs(np.linalg.det(np.vstack([metric, self.values]).transpose(1, 0, 2)))
 
     @property
     def has_poles(self) -> bool:
@@ -90,18 +99,22 @@ class Web:
 def find_separation(
     diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
 ) -> Factorization:
-    """Find two factors in whose coordinates the Laplacian separates, and weigh them."""
+    """Find factors in whose coordinates the Laplacian separates, and weigh them."""
     if diffusion.points is None:
         raise ValueError(
             "coordinates that separate are sought among samples; got a precomputed graph of "
             "distances. Pass samples, or leave `sense` at its default."
         )
-    if n_asked not in (None, 2):
-        raise NothingFoundError(f"two factors separate at most; {n_asked} were asked for.")
     if diffusion.dimension < 1.5:
         raise NothingFoundError(
             f"two coordinates need samples of a surface; these have {diffusion.dimension:.1f} "
             "dimensions. Leave `sense` at its default."
+        )
+    dimension = max(2, round(diffusion.dimension))
+    if n_asked is not None and not 2 <= n_asked <= min(dimension, 3):
+        raise NothingFoundError(
+            f"two factors of a surface separate, and up to three of a solid; {n_asked} were asked "
+            "for."
         )
     n_functions = len(diffusion.distinct.eigenvalues)
     if n_functions < FEWEST_FUNCTIONS:
@@ -115,11 +128,12 @@ def find_separation(
             "two coordinates need samples that vary in two directions; these vary in one, beside "
             "noise. Leave `sense` at its default."
         )
-    dimension = max(2, round(diffusion.dimension))
     symmetries = find_symmetries(whole, halves, dimension)
     if symmetries.angles is not None:
         symmetries = replace(symmetries, angles=symmetries.angles[diffusion.graph.inverse])
-    web = find_web(whole, halves, dimension, symmetries)
+    web = find_web(whole, halves, dimension, symmetries, n_asked)
+    if n_asked is not None and len(web.axes) < n_asked:
+        raise NothingFoundError(f"two coordinates separate; {n_asked} were asked for.")
     numbers: dict[str, float | Measurement] = {
         "unique": symmetries.count if symmetries.is_homogeneous else 1,
         "commutator": web.mu,
@@ -127,7 +141,7 @@ def find_separation(
     }
     # On surfaces, one field that commutes is sure enough.
     if dimension > 2 and symmetries.count:
-        numbers["orbits"] = _of_orbits(whole, halves, symmetries.count)
+        numbers["orbits"] = _of_orbits(whole, halves, symmetries.count, dimension)
     n_samples = len(whole.geometry.spectrum.weights)
     tests = judge(numbers, n_samples=n_samples, shape=symmetries)
     known = Evidence(tests, sense="separable", symmetries=symmetries)
@@ -184,35 +198,92 @@ def _distinct(diffusion: Diffusion) -> np.ndarray:
 
 
 def find_web(
-    whole: View, halves: Sequence[View], dimension: int, symmetries: Symmetries = Symmetries(0)
+    whole: View,
+    halves: Sequence[View],
+    dimension: int,
+    symmetries: Symmetries = Symmetries(0),
+    n_asked: int | None = None,
 ) -> Web:
     """Return the directions that separate best, and how well they do.
 
     Those along and across the orbits of symmetries, where there are any: a torus of revolution has
-    several tensors that nearly commute, but one such field.
+    several tensors that nearly commute, but one such field. In space, two tensors, or the squares
+    of two symmetries, tell three directions.
     """
-    tensors, *in_halves = (killing_tensors(view) for view in (whole, *halves))
+    geometry, count = whole.geometry, symmetries.count
+    fields, *in_halves = (killing_tensors(view, dimension) for view in (whole, *halves))
+    noise = excess_in_halves(fields.mu[:3], [half.mu[:3] for half in in_halves])
+    if dimension == 2:
+        # Halves of a surface that separates show about three times its value, not twice.
+        noise = noise / 2
     # The first tensor is the metric.
-    mu = float(tensors.mu[1])
-    noise = excess_in_halves(mu, [half.mu[1] for half in in_halves])
-    tensor = tensors.at_rows(1)
-    if symmetries.count > 0 and (dimension > 2 or symmetries.name is not None):
-        tensor = orbit_tensor(whole, symmetries.count)
-    frames = _tangents(whole.geometry, dimension)
-    values, vectors = np.linalg.eigh(_on_tangents(tensor, frames, whole.geometry))
-    gaps = np.diff(values, axis=1)
-    split = 1 + int(np.argmax(np.median(gaps, axis=0)))
+    _, mu, mu_of_two = map(Measurement, fields.mu.tolist(), noise.tolist())
+    tensors = [fields.at_rows(1)]
+    if dimension > 2 and count > 1:
+        vectors = orbit_fields(whole, count, dimension)
+        closed = closed_orbits(geometry, vectors) if count == 2 and n_asked != 2 else None
+        parts = [vectors] if closed is None else np.split(closed, 2, axis=2)
+        tensors = [_squares(part) for part in parts]
+    elif dimension > 2 and n_asked != 2 and _commutes(mu_of_two, geometry):
+        tensors, mu = [fields.at_rows(1), fields.at_rows(2)], mu_of_two
+    elif dimension > 2 and count:
+        tensors = [_squares(orbit_fields(whole, count, dimension))]
+    elif symmetries.name is not None:
+        tensors = [_squares(orbit_field(whole))]
+    frames = _tangents(geometry, dimension)
+    matrices = np.stack([_on_tangents(tensor, frames, geometry) for tensor in tensors])
+    values, vectors = _clearest(matrices)
+    largest = np.argsort(-np.median(np.diff(values, axis=1), axis=0))[: len(tensors)]
+    groups = np.split(np.arange(dimension), 1 + np.sort(largest))
+    own = np.einsum("xiv,txij,xjv->txv", vectors, matrices, vectors, optimize=True)
     axes = frames @ vectors
-    low, high = values[:, :split].mean(axis=1), values[:, split:].mean(axis=1)
-    # Halves show about three times the value of data that separate, not twice.
-    mu_of_web = Measurement(mu, float(noise) / 2)
-    return Web((axes[:, :, :split], axes[:, :, split:]), (low, high), mu_of_web)
+    return Web(
+        tuple(axes[:, :, group] for group in groups),
+        np.stack([own[:, :, group].mean(axis=2) for group in groups], axis=2),
+        mu,
+    )
 
 
-def _of_orbits(whole: View, halves: Sequence[View], count: int) -> Measurement:
-    """How far the squares of all symmetries together fail to commute with the Laplacian."""
+def _commutes(mu: Measurement, geometry: Geometry) -> bool:
+    """Whether a tensor is taken to commute with the Laplacian."""
+    n_samples = len(geometry.spectrum.weights)
+    return CRITERIA["commutator"].judge(*mu, n_samples=n_samples).passed
+
+
+def _squares(vectors: np.ndarray) -> np.ndarray:
+    """The sum of the squares of fields, (n_rows, p, r), as a tensor, (n_rows, p, p)."""
+    return vectors @ vectors.transpose(0, 2, 1)
+
+
+def _clearest(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors of the combination of tensors that tells directions apart best.
+
+    Shapes: matrices (n_tensors, n_rows, d, d), of one or two tensors.
+    """
+    if len(matrices) == 1:
+        return np.linalg.eigh(matrices[0])
+    d = matrices.shape[-1]
+    traces = np.trace(matrices, axis1=2, axis2=3)[:, :, None, None]
+    matrices = matrices - traces * np.eye(d) / d
+    matrices /= np.sqrt((matrices**2).mean(axis=(1, 2, 3), keepdims=True))
+    turns = np.linspace(0, np.pi, 24, endpoint=False)
+    some = matrices[:, thinned(matrices.shape[1], 1000)]
+
+    def clearness(turn: float) -> float:
+        mixed = np.cos(turn) * some[0] + np.sin(turn) * some[1]
+        gaps = np.diff(np.linalg.eigvalsh(mixed), axis=1)
+        # Directions may meet at poles, but not be exchanged.
+        return float(np.sort(np.quantile(gaps, 0.1, axis=0))[-2] / np.sqrt((mixed**2).mean()))
+
+    best = max(turns, key=clearness)
+    return np.linalg.eigh(np.cos(best) * matrices[0] + np.sin(best) * matrices[1])
+
+
+def _of_orbits(whole: View, halves: Sequence[View], count: int, dimension: int) -> Measurement:
+    """How far the products of all symmetries fail to commute with the Laplacian."""
     mu, *in_halves = (
-        commutator_of(view.geometry, orbit_tensor(view, count)) for view in (whole, *halves)
+        commutator_of(view.geometry, orbit_fields(view, count, dimension))
+        for view in (whole, *halves)
     )
     return Measurement(mu, float(excess_in_halves(mu, in_halves)) / 2)
 
@@ -238,25 +309,39 @@ def factor_web(
 ) -> Iterator[tuple[Factor, ...]]:
     """Yield factors of a web, made in several ways.
 
-    Either both have functions of their own; or one of them has, the base, and the eigenfunctions
-    that it does not explain, freed from it, tell the place on the other, the fibre; or one of them
+    Either all have functions of their own; or all but one have, the bases, and the eigenfunctions
+    that they do not explain, freed from them, tell the place on the other, the fibre; or one of two
     is a circle that is sewn to itself, whose own functions tell its cosine, and an eigenfunction
     that both do not explain tells the side.
     """
     spectrum = diffusion.spectrum
     weights = _flat_weights(web, geometry, diffusion)
+    everyone = range(len(web.axes))
     for penalty in PENALTIES:
         pure = [
-            beside_constant(pure_functions(geometry, web.axes[1 - b], web.values[1 - b], penalty))
-            for b in range(2)
+            beside_constant(
+                pure_functions(
+                    geometry,
+                    np.concatenate([web.axes[a] for a in everyone if a != b], axis=2),
+                    web.values[0, :, 1 - b] if len(everyone) == 2 else None,
+                    penalty,
+                )
+            )
+            for b in everyone
         ]
         yield make_factors(spectrum, pure)
         if not may_be_sewn:
             continue
-        for base, axes in zip(pure, reversed(web.axes), strict=True):
-            fibre = _unexplained(spectrum, [base[:, :1]], 1 + axes.shape[2])
-            charted = [1, fibre.shape[1]]
-            yield make_factors(spectrum, [base, fibre], charted=charted, chart_weights=weights)
+        for last in reversed(everyone):
+            bases = [pure[b] for b in everyone if b != last]
+            known = [base[:, :1] for base in bases]
+            fibre = _unexplained(spectrum, known, 1 + web.axes[last].shape[2])
+            charted = [1 for _ in bases] + [fibre.shape[1]]
+            if fibre.shape[1]:
+                blocks = [*bases, fibre]
+                yield make_factors(spectrum, blocks, charted=charted, chart_weights=weights)
+        if len(everyone) > 2:
+            continue
         side = _unexplained(spectrum, [block[:, :1] for block in pure], 1)
         for base, sewn in (pure, pure[::-1]):
             if side.shape[1] and _vanishes_at_ends(
@@ -275,13 +360,13 @@ def _vanishes_at_ends(cosine: np.ndarray, side: np.ndarray) -> bool:
 
 
 def pure_functions(
-    geometry: Geometry, others: np.ndarray, value: np.ndarray, penalty: float
+    geometry: Geometry, others: np.ndarray, value: np.ndarray | None, penalty: float
 ) -> np.ndarray:
     """Return the lowest functions with the least energy along other directions.
 
     They need not be eigenfunctions, but are combinations of them: the lowest of the Laplacian and
-    `penalty` times that energy. `value` is the tensor's eigenvalue along the other directions, and
-    a function of this coordinate itself, which may be purer.
+    `penalty` times that energy. `value` is the eigenvalue of the only tensor along the other
+    directions, and a function of this coordinate itself, which may be purer.
 
     Shapes: others (n_rows, p, d), value (n_rows,) -> (n_functions - 1, r).
     """
@@ -297,6 +382,8 @@ def pure_functions(
     leaks = leak(functions)
     functions = functions[:, leaks < max(4 * leaks.min(), 0.03)]
     functions = functions[:, np.argsort(geometry.rayleigh(functions))]
+    if value is None:
+        return functions
     known = _of_eigenvalue(geometry, value)
     if leak(known)[0] < leak(functions)[0]:
         functions = np.hstack([known, functions])
@@ -332,9 +419,9 @@ def _unexplained(spectrum: Spectrum, known: Sequence[np.ndarray], count: int) ->
 
 
 def _flat_weights(web: Web, geometry: Geometry, diffusion: Diffusion) -> np.ndarray:
-    """Weights under which places on two separating coordinates are independent.
+    """Weights under which places on separating coordinates are independent.
 
-    The area is the gap times the product of the coordinates' own lengths.
+    The volume is the gap times the product of the coordinates' own lengths.
     """
     gap = np.maximum(web.gap, 0.1 * np.median(web.gap))
     weights = diffusion.spectrum.weights / _at_samples(gap, geometry, diffusion)
@@ -365,11 +452,12 @@ def weigh(
     }
     of_places = judge_places(factors, diffusion.points, inliers=inliers, sense="separable")
     tests = known.tests + judge(numbers, strict=True) + of_places
-    return replace(known, tests=tests, leakage=leaks, warp=_warp(factors, gap, known))
+    warp = _warp(factors, gap, known) if len(factors) == 2 else None
+    return replace(known, tests=tests, leakage=leaks, warp=warp)
 
 
 def _warp(factors: Sequence[Factor], gap: np.ndarray, known: Evidence) -> Warp:
-    """How lengths depend on the factors, given their squared ratio at every sample.
+    """How lengths depend on two factors, given their squared ratio at every sample.
 
     Along the orbits of a symmetry they depend on the other factor alone.
     """

@@ -32,7 +32,7 @@ def result_html(fit) -> str:
     if evidence.verdict == "separable":
         # The verdict says the sense.
         sense = ""
-        said.append(str(evidence.warp))
+        said.append(str(evidence.warp or ""))
     elif evidence.verdict != "product":
         said.append(f"{evidence.reason[:1].upper()}{evidence.reason[1:]}.")
         said.append(evidence.advice)

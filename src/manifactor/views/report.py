@@ -371,7 +371,9 @@ def _separation(fit: ManifoldFactorizer) -> list[Picture]:
     text = "Lines of constant coordinates, in the colour of the factor that they follow."
     alt = f"{plots.drawn(len(fit.spectrum_.weights)):,} samples with lines along both factors."
     pictures = [_panel("web", partial(plots.web, fit=fit), alt, text, kind="turned")]
-    if found is None or found.factor is None:
+    if found is None:
+        return []
+    if found.factor is None:
         return [{**pictures[0], "caption": f"{text} {found}"}]
     draw = partial(plots.warp, fit=fit)
     alt = "Curve of lengths along one factor over the coordinate on the other."

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor.factoring.gradients.commuting import Fields, View, killing_fields
+from manifactor.factoring.gradients.commuting import Fields, View, killing_fields, killing_motions
 from manifactor.factoring.gradients.geometry import Geometry
 
 # Largest mu of a symmetry, times samples over dimensions. Over the families of `studies`, the
@@ -23,6 +23,10 @@ MOST_MU = 7.5
 # Functions among which the waves of a flat torus are sought. With 18, which are noisier, 4 of 8
 # lattices of 1,000 samples were wrong by 2 degrees or more, with 14 two.
 N_WAVES = 14
+# Columns of the samples up to which symmetries are sought among motions of their space.
+MOST_COLUMNS = 5
+# Largest mean cosine between two orbits that are coordinates.
+MOST_COSINE = 0.2
 
 
 @dataclass(frozen=True)
@@ -78,8 +82,11 @@ def find_symmetries(whole: View, halves: Sequence[View], dimension: int) -> Symm
     n_lowest = _n_lowest(geometry.eigenvalues)
     fields = killing_fields(geometry, n_lowest)
     largest = dimension * (dimension + 1) // 2
-    limit = MOST_MU * dimension / len(geometry.rows)
-    count = min(int((fields.mu < limit).sum()), largest)
+    limit = _most_mu(whole, dimension)
+    count = int((fields.mu < limit).sum())
+    if dimension > 2 and whole.coordinates.shape[1] <= MOST_COLUMNS:
+        count = max(count, int((killing_motions(whole).mu < limit).sum()))
+    count = min(count, largest)
     name = _round_name(geometry.eigenvalues, dimension) if count == largest else None
     if name is not None or dimension != 2:
         return Symmetries(count, name)
@@ -91,6 +98,11 @@ def find_symmetries(whole: View, halves: Sequence[View], dimension: int) -> Symm
     # The only surfaces with two symmetries are flat tori, on which fields have one length; a
     # projective plane has three.
     return _revolution(whole) if count in (1, 2) else Symmetries(count)
+
+
+def _most_mu(view: View, dimension: int) -> float:
+    """Largest mu of a symmetry."""
+    return MOST_MU * dimension / len(view.geometry.rows)
 
 
 def _n_lowest(eigenvalues: np.ndarray) -> int:
@@ -156,22 +168,45 @@ def _of_revolution(geometry: Geometry) -> Fields:
     return killing_fields(geometry, min(14, len(geometry.eigenvalues)), 24)
 
 
-def orbit_tensor(view: View, count: int) -> np.ndarray:
-    """Return the sum of the squares of the symmetries' fields, (n_rows, p, p).
-
-    It is a tensor that commutes with the Laplacian, and vanishes across the orbits.
-    """
-    geometry = view.geometry
-    fields = (
-        _of_revolution(geometry)
-        if count == 1
-        else killing_fields(geometry, _n_lowest(geometry.eigenvalues))
-    )
-    vectors = [_vectors(geometry, fields, number) for number in range(count)]
+def orbit_field(view: View) -> np.ndarray:
+    """Return the field of the only symmetry of a surface, (n_rows, p, 1)."""
+    vectors = _vectors(view.geometry, _of_revolution(view.geometry), 0)
     # A motion of space is known better than the field.
-    if vectors[0].shape[1] <= 3:
-        vectors = [_nearest_motion(view, each) for each in vectors]
-    return sum(each[:, :, None] * each[:, None] for each in vectors)
+    if vectors.shape[1] <= 3:
+        vectors = _nearest_motion(view, vectors)
+    return vectors[:, :, None]
+
+
+def orbit_fields(view: View, count: int, dimension: int) -> np.ndarray:
+    """Return the fields of symmetries of more than a surface, (n_rows, p, count)."""
+    geometry = view.geometry
+    if view.coordinates.shape[1] <= MOST_COLUMNS:
+        motions = killing_motions(view)
+        if (motions.mu < 2 * _most_mu(view, dimension)).sum() >= count:
+            return np.stack([motions.at_rows(number) for number in range(count)], axis=2)
+    fields = killing_fields(geometry, _n_lowest(geometry.eigenvalues))
+    return np.stack([_vectors(geometry, fields, number) for number in range(count)], axis=2)
+
+
+def closed_orbits(geometry: Geometry, vectors: np.ndarray) -> np.ndarray | None:
+    """Return combinations of two symmetries that move along two circles, (n_rows, p, 2).
+
+    None where these are not orthogonal, as on a slanted torus.
+    """
+    steps, energies, _ = _common_waves(geometry, vectors)
+    lengths = _length(steps)
+    moved = [k for k in np.argsort(energies) if lengths[k] > 0.2 * lengths.max()]
+    first = moved[0]
+    areas = steps[first, 0] * steps[:, 1] - steps[first, 1] * steps[:, 0]
+    across = [k for k in moved if abs(areas[k]) > 0.5 * lengths[first] * lengths[k]]
+    if not across:
+        return None
+    # Each moves one of the two longest waves, by one step.
+    one, other = (vectors @ np.linalg.inv(steps[[first, across[0]]])).transpose(2, 0, 1)
+    cosine = (one * other).sum(axis=1) / (_length(one) * _length(other))
+    if geometry.row_weights @ np.abs(cosine) > MOST_COSINE:
+        return None
+    return np.stack([one, other], axis=2)
 
 
 def _nearest_motion(view: View, vectors: np.ndarray) -> np.ndarray:
@@ -208,7 +243,9 @@ def _flat_torus(whole: Lattice, halves: Sequence[Lattice | None]) -> Symmetries:
 
 def _lattice(geometry: Geometry, n_lowest: int) -> Lattice | None:
     """Lattice of a flat torus, from two symmetries; None where the waves make no lattice."""
-    steps, energies, waves = _common_waves(geometry, killing_fields(geometry, n_lowest))
+    fields = killing_fields(geometry, n_lowest)
+    vectors = np.stack([_vectors(geometry, fields, number) for number in range(2)], axis=2)
+    steps, energies, waves = _common_waves(geometry, vectors)
     values, axes = np.linalg.eigh(_quadratic(steps, energies))
     if values[0] <= 0:
         return None
@@ -234,8 +271,10 @@ def _lattice(geometry: Geometry, n_lowest: int) -> Lattice | None:
     return _reduced(gram, angles)
 
 
-def _common_waves(geometry: Geometry, fields: Fields) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Common eigenfunctions of two symmetries.
+def _common_waves(
+    geometry: Geometry, vectors: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Common eigenfunctions of two symmetries, (n_rows, p, 2).
 
     Returns the eigenvalues of both, (r, 2), that of the Laplacian, (r,), and coefficients, (r, r).
     """
@@ -243,9 +282,8 @@ def _common_waves(geometry: Geometry, fields: Fields) -> tuple[np.ndarray, np.nd
     r = len(eigenvalues)
     weighted = geometry.row_weights[:, None] * geometry.spectrum.functions[geometry.rows, 1 : 1 + r]
     both = []
-    for number in range(2):
-        vectors = _vectors(geometry, fields, number)
-        moved = weighted.T @ np.einsum("xp,xpk->xk", vectors, geometry.gradients[:, :, :r])
+    for field in vectors.transpose(2, 0, 1):
+        moved = weighted.T @ np.einsum("xp,xpk->xk", field, geometry.gradients[:, :, :r])
         both.append(0.5j * (moved - moved.T))
     # Functions that one combination of the symmetries does not tell apart, another does.
     turns = np.linspace(0, np.pi, 24, endpoint=False)
