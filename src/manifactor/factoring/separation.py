@@ -27,6 +27,7 @@ from manifactor.factoring.gradients.geometry import (
     smooth_coordinates,
 )
 from manifactor.factoring.gradients.symmetry import (
+    MOST_COLUMNS,
     Symmetries,
     closed_orbits,
     find_symmetries,
@@ -136,9 +137,11 @@ def find_separation(
         raise NothingFoundError(f"two coordinates separate; {n_asked} were asked for.")
     numbers: dict[str, float | Measurement] = {
         "unique": symmetries.count if symmetries.is_homogeneous else 1,
-        "commutator": web.mu,
         "warp": web.spread,
     }
+    # Two motions of space tell the web, and are measured better than tensors in many columns.
+    if dimension == 2 or symmetries.count < 2 or whole.coordinates.shape[1] > MOST_COLUMNS:
+        numbers["commutator"] = web.mu
     # On surfaces, one field that commutes is sure enough.
     if dimension > 2 and symmetries.count:
         numbers["orbits"] = _of_orbits(whole, halves, symmetries.count, dimension)

@@ -83,10 +83,11 @@ def find_symmetries(whole: View, halves: Sequence[View], dimension: int) -> Symm
     fields = killing_fields(geometry, n_lowest)
     largest = dimension * (dimension + 1) // 2
     limit = _most_mu(whole, dimension)
-    count = int((fields.mu < limit).sum())
+    count = 0
+    # On long shapes, fields of the lowest functions are more than there are symmetries.
     if dimension > 2 and whole.coordinates.shape[1] <= MOST_COLUMNS:
-        count = max(count, int((killing_motions(whole).mu < limit).sum()))
-    count = min(count, largest)
+        count = int((killing_motions(whole).mu < limit).sum())
+    count = min(count or int((fields.mu < limit).sum()), largest)
     name = _round_name(geometry.eigenvalues, dimension) if count == largest else None
     if name is not None or dimension != 2:
         return Symmetries(count, name)
@@ -285,13 +286,16 @@ def _common_waves(
     for field in vectors.transpose(2, 0, 1):
         moved = weighted.T @ np.einsum("xp,xpk->xk", field, geometry.gradients[:, :, :r])
         both.append(0.5j * (moved - moved.T))
-    # Functions that one combination of the symmetries does not tell apart, another does.
+
+    def steps_of(waves: np.ndarray) -> np.ndarray:
+        return np.column_stack([(waves.conj() * (each @ waves)).sum(axis=0).real for each in both])
+
+    # Functions that one combination of the symmetries does not tell apart, another does: mixed
+    # waves have shorter steps.
     turns = np.linspace(0, np.pi, 24, endpoint=False)
     sums = [np.cos(turn) * both[0] + np.sin(turn) * both[1] for turn in turns]
-    best = max(sums, key=lambda each: np.diff(np.linalg.eigvalsh(each)).min())
-    waves = np.linalg.eigh(best)[1]
-    steps = np.column_stack([(waves.conj() * (each @ waves)).sum(axis=0).real for each in both])
-    return steps, eigenvalues @ np.abs(waves) ** 2, waves
+    waves = max((np.linalg.eigh(each)[1] for each in sums), key=lambda w: (steps_of(w) ** 2).sum())
+    return steps_of(waves), eigenvalues @ np.abs(waves) ** 2, waves
 
 
 def _quadratic(steps: np.ndarray, energies: np.ndarray) -> np.ndarray:
