@@ -235,7 +235,12 @@ def find_web(
         tensors = [_squares(orbit_field(whole))]
     frames = _tangents(geometry, dimension)
     matrices = np.stack([_on_tangents(tensor, frames, geometry) for tensor in tensors])
-    values, vectors = _clearest(matrices)
+    if count == 1 and len(tensors) == 2:
+        orbit = frames.transpose(0, 2, 1) @ orbit_fields(whole, 1, dimension)
+        orbit /= np.linalg.norm(orbit, axis=1, keepdims=True)
+        values, vectors = _clearest(matrices, _squares(orbit))
+    else:
+        values, vectors = _clearest(matrices)
     largest = np.argsort(-np.median(np.diff(values, axis=1), axis=0))[: len(tensors)]
     groups = np.split(np.arange(dimension), 1 + np.sort(largest))
     own = np.einsum("xiv,txij,xjv->txv", vectors, matrices, vectors, optimize=True)
@@ -258,10 +263,12 @@ def _squares(vectors: np.ndarray) -> np.ndarray:
     return vectors @ vectors.transpose(0, 2, 1)
 
 
-def _clearest(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _clearest(matrices: np.ndarray, known: np.ndarray | float = 0) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues and eigenvectors of the combination of tensors that tells directions apart best.
 
-    Shapes: matrices (n_tensors, n_rows, d, d), of one or two tensors.
+    The projector on one direction may be known: near an axis, tensors do not tell around from away.
+
+    Shapes: matrices (n_tensors, n_rows, d, d), of one or two tensors, known (n_rows, d, d).
     """
     if len(matrices) == 1:
         return np.linalg.eigh(matrices[0])
@@ -269,17 +276,16 @@ def _clearest(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     traces = np.trace(matrices, axis1=2, axis2=3)[:, :, None, None]
     matrices = matrices - traces * np.eye(d) / d
     matrices /= np.sqrt((matrices**2).mean(axis=(1, 2, 3), keepdims=True))
-    turns = np.linspace(0, np.pi, 24, endpoint=False)
-    some = matrices[:, thinned(matrices.shape[1], 1000)]
+
+    def solved(turn: float) -> tuple[np.ndarray, np.ndarray]:
+        return np.linalg.eigh(np.cos(turn) * matrices[0] + np.sin(turn) * matrices[1] + 100 * known)
 
     def clearness(turn: float) -> float:
-        mixed = np.cos(turn) * some[0] + np.sin(turn) * some[1]
-        gaps = np.diff(np.linalg.eigvalsh(mixed), axis=1)
         # Directions may meet at poles, but not be exchanged.
-        return float(np.sort(np.quantile(gaps, 0.1, axis=0))[-2] / np.sqrt((mixed**2).mean()))
+        gaps = np.quantile(np.diff(solved(turn)[0], axis=1), 0.1, axis=0)
+        return float(np.sort(gaps)[-2])
 
-    best = max(turns, key=clearness)
-    return np.linalg.eigh(np.cos(best) * matrices[0] + np.sin(best) * matrices[1])
+    return solved(max(np.linspace(0, np.pi, 24, endpoint=False), key=clearness))
 
 
 def _of_orbits(whole: View, halves: Sequence[View], count: int, dimension: int) -> Measurement:
@@ -312,10 +318,10 @@ def factor_web(
 ) -> Iterator[tuple[Factor, ...]]:
     """Yield factors of a web, made in several ways.
 
-    Either all have functions of their own; or all but one have, the bases, and the eigenfunctions
-    that they do not explain, freed from them, tell the place on the other, the fibre; or one of two
-    is a circle that is sewn to itself, whose own functions tell its cosine, and an eigenfunction
-    that both do not explain tells the side.
+    Either all have functions of their own; or one of two has, the base, and the eigenfunctions that
+    it does not explain, freed from it, tell the place on the other, the fibre; or one of two is a
+    circle that is sewn to itself, whose own functions tell its cosine, and an eigenfunction that
+    both do not explain tells the side.
     """
     spectrum = diffusion.spectrum
     weights = _flat_weights(web, geometry, diffusion)
@@ -332,19 +338,16 @@ def factor_web(
             )
             for b in everyone
         ]
-        yield make_factors(spectrum, pure)
-        if not may_be_sewn:
+        # Three factors are curves.
+        yield make_factors(spectrum, pure, most_functions=2 if len(pure) > 2 else None)
+        if not may_be_sewn or len(pure) > 2:
             continue
-        for last in reversed(everyone):
-            bases = [pure[b] for b in everyone if b != last]
-            known = [base[:, :1] for base in bases]
-            fibre = _unexplained(spectrum, known, 1 + web.axes[last].shape[2])
-            charted = [1 for _ in bases] + [fibre.shape[1]]
+        for base, axes in zip(pure, reversed(web.axes), strict=True):
+            fibre = _unexplained(spectrum, [base[:, :1]], 1 + axes.shape[2])
+            charted = [1, fibre.shape[1]]
             if fibre.shape[1]:
-                blocks = [*bases, fibre]
+                blocks = [base, fibre]
                 yield make_factors(spectrum, blocks, charted=charted, chart_weights=weights)
-        if len(everyone) > 2:
-            continue
         side = _unexplained(spectrum, [block[:, :1] for block in pure], 1)
         for base, sewn in (pure, pure[::-1]):
             if side.shape[1] and _vanishes_at_ends(
@@ -383,7 +386,9 @@ def pure_functions(
 
     functions = np.linalg.eigh(np.diag(geometry.eigenvalues) + penalty * energy)[1][:, :12]
     leaks = leak(functions)
-    functions = functions[:, leaks < max(4 * leaks.min(), 0.03)]
+    # Curves need few functions.
+    most = 2 if value is None else 4
+    functions = functions[:, leaks < max(most * leaks.min(), 0.03)]
     functions = functions[:, np.argsort(geometry.rayleigh(functions))]
     if value is None:
         return functions

@@ -182,7 +182,7 @@ def orbit_fields(view: View, count: int, dimension: int) -> np.ndarray:
     """Return the fields of symmetries of more than a surface, (n_rows, p, count)."""
     geometry = view.geometry
     if view.coordinates.shape[1] <= MOST_COLUMNS:
-        motions = killing_motions(view)
+        motions = killing_motions(view, 30)
         if (motions.mu < 2 * _most_mu(view, dimension)).sum() >= count:
             return np.stack([motions.at_rows(number) for number in range(count)], axis=2)
     fields = killing_fields(geometry, _n_lowest(geometry.eigenvalues))
