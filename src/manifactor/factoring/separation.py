@@ -144,7 +144,7 @@ def find_separation(
         numbers["commutator"] = web.mu
     # On surfaces, one field that commutes is sure enough.
     if dimension > 2 and symmetries.count:
-        numbers["orbits"] = _of_orbits(whole, halves, symmetries.count, dimension)
+        numbers["orbits"] = _of_orbits(whole, halves, symmetries.count)
     n_samples = len(whole.geometry.spectrum.weights)
     tests = judge(numbers, n_samples=n_samples, shape=symmetries)
     known = Evidence(tests, sense="separable", symmetries=symmetries)
@@ -222,25 +222,25 @@ def find_web(
     # The first tensor is the metric.
     _, mu, mu_of_two = map(Measurement, fields.mu.tolist(), noise.tolist())
     tensors = [fields.at_rows(1)]
-    if dimension > 2 and count > 1:
-        vectors = orbit_fields(whole, count, dimension)
-        closed = closed_orbits(geometry, vectors) if count == 2 and n_asked != 2 else None
-        parts = [vectors] if closed is None else np.split(closed, 2, axis=2)
-        tensors = [_squares(part) for part in parts]
-    elif dimension > 2 and n_asked != 2 and _commutes(mu_of_two, geometry):
+    may_be_three = dimension == 3 and n_asked != 2
+    n_samples = len(geometry.spectrum.weights)
+    two_commute = CRITERIA["commutator"].judge(*mu_of_two, n_samples=n_samples).passed
+    if may_be_three and count < 2 and two_commute:
         tensors, mu = [fields.at_rows(1), fields.at_rows(2)], mu_of_two
     elif dimension > 2 and count:
-        tensors = [_squares(orbit_fields(whole, count, dimension))]
+        vectors = orbit_fields(whole, count)
+        closed = closed_orbits(geometry, vectors) if may_be_three and count == 2 else None
+        parts = [vectors] if closed is None else np.split(closed, 2, axis=2)
+        tensors = [_squares(part) for part in parts]
     elif symmetries.name is not None:
         tensors = [_squares(orbit_field(whole))]
     frames = _tangents(geometry, dimension)
     matrices = np.stack([_on_tangents(tensor, frames, geometry) for tensor in tensors])
+    known: np.ndarray | float = 0.0
     if count == 1 and len(tensors) == 2:
-        orbit = frames.transpose(0, 2, 1) @ orbit_fields(whole, 1, dimension)
-        orbit /= np.linalg.norm(orbit, axis=1, keepdims=True)
-        values, vectors = _clearest(matrices, _squares(orbit))
-    else:
-        values, vectors = _clearest(matrices)
+        orbit = frames.transpose(0, 2, 1) @ orbit_fields(whole, 1)
+        known = _squares(orbit / np.linalg.norm(orbit, axis=1, keepdims=True))
+    values, vectors = _clearest(matrices, known)
     largest = np.argsort(-np.median(np.diff(values, axis=1), axis=0))[: len(tensors)]
     groups = np.split(np.arange(dimension), 1 + np.sort(largest))
     own = np.einsum("xiv,txij,xjv->txv", vectors, matrices, vectors, optimize=True)
@@ -252,21 +252,16 @@ def find_web(
     )
 
 
-def _commutes(mu: Measurement, geometry: Geometry) -> bool:
-    """Whether a tensor is taken to commute with the Laplacian."""
-    n_samples = len(geometry.spectrum.weights)
-    return CRITERIA["commutator"].judge(*mu, n_samples=n_samples).passed
-
-
 def _squares(vectors: np.ndarray) -> np.ndarray:
     """The sum of the squares of fields, (n_rows, p, r), as a tensor, (n_rows, p, p)."""
     return vectors @ vectors.transpose(0, 2, 1)
 
 
-def _clearest(matrices: np.ndarray, known: np.ndarray | float = 0) -> tuple[np.ndarray, np.ndarray]:
+def _clearest(matrices: np.ndarray, known: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues and eigenvectors of the combination of tensors that tells directions apart best.
 
-    The projector on one direction may be known: near an axis, tensors do not tell around from away.
+    The projector on one direction may be known, else 0: near an axis, tensors hardly tell the
+    direction around it from that away from it.
 
     Shapes: matrices (n_tensors, n_rows, d, d), of one or two tensors, known (n_rows, d, d).
     """
@@ -288,11 +283,10 @@ def _clearest(matrices: np.ndarray, known: np.ndarray | float = 0) -> tuple[np.n
     return solved(max(np.linspace(0, np.pi, 24, endpoint=False), key=clearness))
 
 
-def _of_orbits(whole: View, halves: Sequence[View], count: int, dimension: int) -> Measurement:
+def _of_orbits(whole: View, halves: Sequence[View], count: int) -> Measurement:
     """How far the products of all symmetries fail to commute with the Laplacian."""
     mu, *in_halves = (
-        commutator_of(view.geometry, orbit_fields(view, count, dimension))
-        for view in (whole, *halves)
+        commutator_of(view.geometry, orbit_fields(view, count)) for view in (whole, *halves)
     )
     return Measurement(mu, float(excess_in_halves(mu, in_halves)) / 2)
 

@@ -111,7 +111,7 @@ def killing_fields(geometry: Geometry, n_lowest: int, n_moved: int = 18) -> Fiel
     return Fields(mu, coefficients - coefficients.transpose(0, 2, 1), lowest)
 
 
-def killing_motions(view: View, n_moved: int = 18) -> Fields:
+def killing_motions(view: View, n_moved: int) -> Fields:
     """Return the motions of the space of the samples that nearly commute with the Laplacian.
 
     Where the symmetries are motions, these few fields tell them better than those of functions do.

@@ -25,6 +25,9 @@ MOST_MU = 7.5
 N_WAVES = 14
 # Columns of the samples up to which symmetries are sought among motions of their space.
 MOST_COLUMNS = 5
+# Largest mu of a motion, times samples: up to 82 on symmetries of solids of 3,000 samples and more,
+# 152 and more of others.
+MOST_MU_OF_MOTION = 100
 # Largest mean cosine between two orbits that are coordinates.
 MOST_COSINE = 0.2
 
@@ -82,12 +85,11 @@ def find_symmetries(whole: View, halves: Sequence[View], dimension: int) -> Symm
     n_lowest = _n_lowest(geometry.eigenvalues)
     fields = killing_fields(geometry, n_lowest)
     largest = dimension * (dimension + 1) // 2
-    limit = _most_mu(whole, dimension)
-    count = 0
-    # On long shapes, fields of the lowest functions are more than there are symmetries.
-    if dimension > 2 and whole.coordinates.shape[1] <= MOST_COLUMNS:
-        count = int((killing_motions(whole).mu < limit).sum())
-    count = min(count or int((fields.mu < limit).sum()), largest)
+    count = int((fields.mu < MOST_MU * dimension / len(geometry.rows)).sum())
+    if dimension > 2:
+        # On long shapes, fields of the lowest functions are more than there are symmetries.
+        count = len(_motions(whole)) or count
+    count = min(count, largest)
     name = _round_name(geometry.eigenvalues, dimension) if count == largest else None
     if name is not None or dimension != 2:
         return Symmetries(count, name)
@@ -99,11 +101,6 @@ def find_symmetries(whole: View, halves: Sequence[View], dimension: int) -> Symm
     # The only surfaces with two symmetries are flat tori, on which fields have one length; a
     # projective plane has three.
     return _revolution(whole) if count in (1, 2) else Symmetries(count)
-
-
-def _most_mu(view: View, dimension: int) -> float:
-    """Largest mu of a symmetry."""
-    return MOST_MU * dimension / len(view.geometry.rows)
 
 
 def _n_lowest(eigenvalues: np.ndarray) -> int:
@@ -178,15 +175,24 @@ def orbit_field(view: View) -> np.ndarray:
     return vectors[:, :, None]
 
 
-def orbit_fields(view: View, count: int, dimension: int) -> np.ndarray:
+def orbit_fields(view: View, count: int) -> np.ndarray:
     """Return the fields of symmetries of more than a surface, (n_rows, p, count)."""
-    geometry = view.geometry
-    if view.coordinates.shape[1] <= MOST_COLUMNS:
-        motions = killing_motions(view, 30)
-        if (motions.mu < 2 * _most_mu(view, dimension)).sum() >= count:
-            return np.stack([motions.at_rows(number) for number in range(count)], axis=2)
-    fields = killing_fields(geometry, _n_lowest(geometry.eigenvalues))
-    return np.stack([_vectors(geometry, fields, number) for number in range(count)], axis=2)
+    vectors = _motions(view)[:count]
+    if len(vectors) < count:
+        fields = killing_fields(view.geometry, _n_lowest(view.geometry.eigenvalues))
+        vectors = [_vectors(view.geometry, fields, number) for number in range(count)]
+    return np.stack(vectors, axis=2)
+
+
+def _motions(view: View) -> list[np.ndarray]:
+    """Symmetries among the motions of the space of the samples, (n_rows, p) each."""
+    if view.coordinates.shape[1] > MOST_COLUMNS:
+        return []
+    # Many functions tell a square from a disc, but are noisier.
+    mu = killing_motions(view, 60).mu
+    motions = killing_motions(view, 30)
+    count = int((mu < MOST_MU_OF_MOTION / len(view.geometry.rows)).sum())
+    return [motions.at_rows(number) for number in range(count)]
 
 
 def closed_orbits(geometry: Geometry, vectors: np.ndarray) -> np.ndarray | None:
