@@ -1,4 +1,4 @@
-"""Coordinates in which the Laplacian separates: annulus, disc, ellipse; and what does not."""
+"""Coordinates in which the Laplacian separates: annulus, disc, ellipse, solids; and others."""
 
 import numpy as np
 import pytest
@@ -125,6 +125,28 @@ def test_a_gaussian_cloud_separates_in_many_ways_and_so_in_none(rng, ratio):
     fit = separated(rng.normal(size=(1500, 2)) * [1, ratio])
     assert fit.verdict_ == "none"
     assert fit.evidence_.fails("identified")
+
+
+def test_radius_latitude_and_longitude_of_a_part_of_a_shell_separate(rng):
+    radius, height = np.cbrt(rng.uniform(0.125, 1, 2500)), rng.uniform(-0.5, 0.8, 2500)
+    angle = 2 * np.pi * rng.random(2500)
+    ring = np.column_stack([np.cos(angle), np.sin(angle)])
+    flat = np.sqrt(1 - height**2)[:, None] * ring
+    fit = separated(radius[:, None] * np.column_stack([flat, height]))
+    assert fit.verdict_ == "separable"
+    assert sorted(f.topology for f in fit.factors_) == ["circle", "interval", "interval"]
+    truth = radius[:, None], np.arcsin(height)[:, None], ring
+    assert score([f.embedding for f in fit.factors_], truth).solved
+
+
+def test_the_circles_of_a_cone_over_a_flat_torus_separate(rng):
+    distance = np.cbrt(rng.uniform(0.05, 1, 2000))[:, None]
+    turns = [np.column_stack([np.cos(t), np.sin(t)]) for t in 2 * np.pi * rng.random((2, 2000))]
+    X = distance * np.hstack(turns)
+    fit = ManifoldFactorizer(3, sense="separable", random_state=0).fit(X)
+    assert fit.verdict_ == "separable"
+    assert score([f.embedding for f in fit.factors_], (distance, *turns)).worst > 0.9
+    assert [f.topology for f in fit.factors_] == ["circle", "circle", "interval"]
 
 
 @pytest.mark.parametrize("shape", ["triangle", "moebius", "klein_bottle"])

@@ -2,14 +2,15 @@
 
 On an annulus, a cone or an ellipse every eigenfunction is a product of functions of single
 coordinates, although the data are not a product. The directions of these coordinates, the web, are
-eigenvectors of a Killing tensor. Functions that vary along one of them only are the factors; where
-a circle shrinks to a point or is sewn to itself, as at the centre of a disc and between the foci of
-an ellipse, its angle is no such function, but eigenfunctions divided by their size at each place on
-the other factor tell it.
+eigenvectors of a Killing tensor, or of two of them in space. Functions that vary along one of them
+only are the factors; where a circle shrinks to a point or is sewn to itself, as at the centre of a
+disc and between the foci of an ellipse, its angle is no such function, but eigenfunctions divided
+by their size at each place on the other factors tell it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -31,8 +32,15 @@ from manifactor.factoring.gradients.geometry import (
     measure_geometry,
     smooth_coordinates,
 )
-from manifactor.factoring.gradients.symmetry import Symmetries, find_symmetries, orbit_tensor
-from manifactor.factoring.gradients.turns import Turn
+from manifactor.factoring.gradients.symmetry import (
+    MOST_COLUMNS,
+    Symmetries,
+    closed_orbits,
+    find_symmetries,
+    orbit_field,
+    orbit_fields,
+)
+from manifactor.factoring.gradients.turns import Turn, find_turn
 from manifactor.factoring.judging.criteria import CRITERIA, LOWEST_FUNCTIONS, judge
 from manifactor.factoring.judging.evidence import Evidence, Warp
 from manifactor.factoring.measures import Measurement, product
@@ -64,19 +72,22 @@ PENALTIES = (10.0, 100.0)
 
 @dataclass(frozen=True)
 class Web:
-    """Orthogonal directions of two coordinates, or groups of them, at the rows of a geometry."""
+    """Orthogonal directions of coordinates, or groups of them, at the rows of a geometry."""
 
     axes: tuple[np.ndarray, ...]  # (n_rows, p, d): of each
-    # (n_rows,) each: eigenvalues of the tensor along both. On a surface, that along one coordinate
-    # is a function of the other
-    values: tuple[np.ndarray, np.ndarray]
-    mu: Measurement  # how far the tensor fails to commute with the Laplacian
+    # (n_tensors, n_rows, n_axes): eigenvalues of each tensor. On a surface, that along one
+    # coordinate is a function of the other
+    values: np.ndarray
+    mu: Measurement  # how far the tensors fail to commute with the Laplacian
 
     @property
     def gap(self) -> np.ndarray:
-        """Squared length of one coordinate in units of the other, up to a constant, (n_rows,)."""
-        low, high = self.values
-        return high - low
+        """Volume in units of functions of single coordinates, (n_rows,): Staeckel's determinant.
+
+        On a surface, the squared length of one coordinate in units of the other, up to a constant.
+        """
+        metric = np.ones_like(self.values[:1])
+        return np.abs(np.linalg.det(np.vstack([metric, self.values]).transpose(1, 0, 2)))
 
     @property
     def has_poles(self) -> bool:
@@ -97,16 +108,17 @@ class Web:
 def find_separation(
     diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
 ) -> Factorization:
-    """Find two factors in whose coordinates the Laplacian separates, and weigh them."""
+    """Find factors in whose coordinates the Laplacian separates, and weigh them."""
     if diffusion.points is None:
         raise ValueError(
             "coordinates that separate are sought among samples; got a precomputed graph of "
             "distances. Pass samples, or leave `sense` at its default."
         )
-    if n_asked not in (None, 2):
+    dimension = max(2, round(diffusion.dimension))
+    if n_asked is not None and not 2 <= n_asked <= min(dimension, 3):
         raise NothingFoundError(
-            f"two factors separate at most; {n_asked} were asked for. Leave `n_factors` or `sense` "
-            "at its default."
+            f"two factors of a surface separate, and up to three of a solid; {n_asked} were asked "
+            "for. Leave `n_factors` or `sense` at its default."
         )
     n_functions = len(diffusion.distinct.eigenvalues)
     if n_functions < FEWEST_FUNCTIONS:
@@ -125,22 +137,31 @@ def find_separation(
             "two coordinates need samples that vary in two directions; these vary in one, beside "
             "noise. Leave `sense` at its default."
         )
-    dimension = max(2, round(diffusion.dimension))
     symmetries = find_symmetries(whole, halves, dimension)
     if symmetries.angles is not None:
         symmetries = replace(symmetries, angles=symmetries.angles[diffusion.graph.inverse])
-    web = find_web(whole, halves, dimension, symmetries)
+    web = find_web(whole, halves, dimension, symmetries, n_asked)
+    if n_asked is not None and len(web.axes) < n_asked:
+        raise NothingFoundError(
+            f"two coordinates separate; {n_asked} were asked for. Leave `n_factors` at its default."
+        )
     numbers: dict[str, float | Measurement] = {
         "unique": symmetries.count if symmetries.is_homogeneous else 1,
-        # A turn is known better than the Laplacian.
-        **({"turned": symmetries.turn.off} if symmetries.turn else {"commutator": web.mu}),
         "warp": web.spread,
     }
+    if symmetries.turn is not None:
+        # A turn is known better than the Laplacian.
+        numbers["turned"] = symmetries.turn.off
+    # Two motions of space tell the web, and are measured better than tensors in many columns.
+    elif dimension == 2 or symmetries.count < 2 or whole.coordinates.shape[1] > MOST_COLUMNS:
+        numbers["commutator"] = web.mu
     if _is_cloud(whole.coordinates, symmetries.turn):
         numbers["identified"] = 2
     # On surfaces, one field that commutes is sure enough.
     if dimension > 2 and symmetries.count:
-        numbers["orbits"] = _of_orbits(whole, halves, symmetries.count)
+        numbers["orbits"] = _of_fields(whole, halves, partial(orbit_fields, count=symmetries.count))
+        if whole.coordinates.shape[1] == 3:
+            numbers["turned"] = _largest_off(whole, symmetries.count)
     if symmetries.is_homogeneous:
         # What follows from other tests would be said of coordinates that are not unique.
         numbers = {"unique": symmetries.count}
@@ -229,46 +250,106 @@ def find_web(
     halves: Sequence[EmbeddedGeometry],
     dimension: int,
     symmetries: Symmetries = Symmetries(0),
+    n_asked: int | None = None,
 ) -> Web:
     """Return the directions that separate best, and how well they do.
 
     Those along and across the orbits of symmetries, where there are any: a torus of revolution has
-    several tensors that nearly commute, but one such field.
+    several tensors that nearly commute, but one such field. In space, two tensors, or the squares
+    of two symmetries, tell three directions.
     """
-    tensors, *in_halves = (killing_tensors(view) for view in (whole, *halves))
+    geometry, count = whole.geometry, symmetries.count
+    fields, *in_halves = (killing_tensors(view, dimension) for view in (whole, *halves))
+    noise = excess_in_halves(fields.mu[:3], [half.mu[:3] for half in in_halves])
+    if dimension == 2:
+        # Halves of a surface that separates show about three times its value, not twice.
+        noise = noise / 2
     # The first tensor is the metric.
-    mu = float(tensors.mu[1])
-    noise = excess_in_halves(mu, [half.mu[1] for half in in_halves])
-    tensor = tensors.at_rows(1)
-    # Halves show about three times the value of data that separate, not twice.
-    mu_of_web = Measurement(mu, float(noise) / 2)
-    if symmetries.turn is not None:
-        field = symmetries.turn.field(whole.coordinates[whole.geometry.rows])
-        tensor = field[:, :, None] * field[:, None]
-    elif symmetries.count > 0 and (dimension > 2 or symmetries.name is not None):
-        tensor = orbit_tensor(whole, symmetries.count)
-        if dimension == 2:
-            # Either of them commutes. Bodies of revolution have .0004 or less of one of them with
-            # 3,000 samples, discs with a hole .004 or more of both.
-            of_orbits = _of_orbits(whole, halves, symmetries.count)
-            mu_of_web = min(mu_of_web, of_orbits, key=lambda measured: measured.net)
-    frames = _tangents(whole.geometry, dimension)
-    values, vectors = np.linalg.eigh(_on_tangents(tensor, frames, whole.geometry))
-    gaps = np.diff(values, axis=1)
-    split = 1 + int(np.argmax(np.median(gaps, axis=0)))
+    _, mu, mu_of_two = map(Measurement, fields.mu.tolist(), noise.tolist())
+    tensors = [fields.at_rows(1)]
+    may_be_three = dimension == 3 and n_asked != 2
+    n_samples = len(geometry.spectrum.weights)
+    two_commute = CRITERIA["commutator"].judge(*mu_of_two, n_samples=n_samples).passed
+    if may_be_three and count < 2 and two_commute:
+        tensors, mu = [fields.at_rows(1), fields.at_rows(2)], mu_of_two
+    elif dimension > 2 and count:
+        vectors = orbit_fields(whole, count)
+        closed = closed_orbits(geometry, vectors) if may_be_three and count == 2 else None
+        parts = [vectors] if closed is None else np.split(closed, 2, axis=2)
+        tensors = [_squares(part) for part in parts]
+    elif symmetries.turn is not None:
+        field = symmetries.turn.field(whole.coordinates[geometry.rows])
+        tensors = [_squares(field[:, :, None])]
+    elif symmetries.name is not None:
+        tensors = [_squares(orbit_field(whole))]
+        # Either of them commutes. Bodies of revolution have .0004 or less of one of them with
+        # 3,000 samples, discs with a hole .004 or more of both.
+        of_orbits = _of_fields(whole, halves, orbit_field)
+        mu = min(mu, of_orbits, key=lambda measured: measured.net)
+    frames = _tangents(geometry, dimension)
+    matrices = np.stack([_on_tangents(tensor, frames, geometry) for tensor in tensors])
+    known: np.ndarray | float = 0.0
+    if count == 1 and len(tensors) == 2:
+        orbit = frames.transpose(0, 2, 1) @ orbit_fields(whole, 1)
+        known = _squares(orbit / np.linalg.norm(orbit, axis=1, keepdims=True))
+    values, vectors = _clearest(matrices, known)
+    largest = np.argsort(-np.median(np.diff(values, axis=1), axis=0))[: len(tensors)]
+    groups = np.split(np.arange(dimension), 1 + np.sort(largest))
+    own = np.einsum("xiv,txij,xjv->txv", vectors, matrices, vectors, optimize=True)
     axes = frames @ vectors
-    low, high = values[:, :split].mean(axis=1), values[:, split:].mean(axis=1)
-    return Web((axes[:, :, :split], axes[:, :, split:]), (low, high), mu_of_web)
-
-
-def _of_orbits(
-    whole: EmbeddedGeometry, halves: Sequence[EmbeddedGeometry], count: int
-) -> Measurement:
-    """How far the squares of all symmetries together fail to commute with the Laplacian."""
-    mu, *in_halves = (
-        commutator_of(view.geometry, orbit_tensor(view, count)) for view in (whole, *halves)
+    return Web(
+        tuple(axes[:, :, group] for group in groups),
+        np.stack([own[:, :, group].mean(axis=2) for group in groups], axis=2),
+        mu,
     )
+
+
+def _squares(vectors: np.ndarray) -> np.ndarray:
+    """The sum of the squares of fields, (n_rows, p, r), as a tensor, (n_rows, p, p)."""
+    return vectors @ vectors.transpose(0, 2, 1)
+
+
+def _clearest(matrices: np.ndarray, known: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors of the combination of tensors that tells directions apart best.
+
+    The projector on one direction may be known, else 0: near an axis, tensors hardly tell the
+    direction around it from that away from it.
+
+    Shapes: matrices (n_tensors, n_rows, d, d), of one or two tensors, known (n_rows, d, d).
+    """
+    if len(matrices) == 1:
+        return np.linalg.eigh(matrices[0])
+    d = matrices.shape[-1]
+    traces = np.trace(matrices, axis1=2, axis2=3)[:, :, None, None]
+    matrices = matrices - traces * np.eye(d) / d
+    matrices /= np.sqrt((matrices**2).mean(axis=(1, 2, 3), keepdims=True))
+
+    def solved(turn: float) -> tuple[np.ndarray, np.ndarray]:
+        return np.linalg.eigh(np.cos(turn) * matrices[0] + np.sin(turn) * matrices[1] + 100 * known)
+
+    def clearness(turn: float) -> float:
+        # Directions may meet at poles, but not be exchanged.
+        gaps = np.quantile(np.diff(solved(turn)[0], axis=1), 0.1, axis=0)
+        return float(np.sort(gaps)[-2])
+
+    return solved(max(np.linspace(0, np.pi, 24, endpoint=False), key=clearness))
+
+
+def _of_fields(
+    whole: EmbeddedGeometry,
+    halves: Sequence[EmbeddedGeometry],
+    fields: Callable[[EmbeddedGeometry], np.ndarray],
+) -> Measurement:
+    """How far the products of fields fail to commute with the Laplacian."""
+    mu, *in_halves = (commutator_of(view.geometry, fields(view)) for view in (whole, *halves))
     return Measurement(mu, float(excess_in_halves(mu, in_halves)) / 2)
+
+
+def _largest_off(whole: EmbeddedGeometry, count: int) -> float:
+    """How far turns of a solid by its symmetries move samples off the samples, at most."""
+    columns = whole.coordinates[whole.geometry.rows]
+    motions = orbit_fields(whole, count).transpose(2, 0, 1)
+    return max(find_turn(columns, motion).off for motion in motions)
 
 
 def _tangents(geometry: Geometry, dimension: int) -> np.ndarray:
@@ -292,25 +373,36 @@ def factor_web(
 ) -> Iterator[tuple[Factor, ...]]:
     """Yield factors of a web, made in several ways.
 
-    Either both have functions of their own; or one of them has, the base, and the eigenfunctions
-    that it does not explain, freed from it, tell the place on the other, the fibre; or one of them
-    is a circle that is sewn to itself, whose own functions tell its cosine, and an eigenfunction
-    that both do not explain tells the side.
+    Either all have functions of their own; or one of two has, the base, and the eigenfunctions that
+    it does not explain, freed from it, tell the place on the other, the fibre; or one of two is a
+    circle that is sewn to itself, whose own functions tell its cosine, and an eigenfunction that
+    both do not explain tells the side.
     """
     spectrum = diffusion.spectrum
     weights = _flat_weights(web, geometry, diffusion)
+    everyone = range(len(web.axes))
     for penalty in PENALTIES:
         pure = [
-            beside_constant(pure_functions(geometry, web.axes[1 - b], web.values[1 - b], penalty))
-            for b in range(2)
+            beside_constant(
+                pure_functions(
+                    geometry,
+                    np.concatenate([web.axes[a] for a in everyone if a != b], axis=2),
+                    web.values[0, :, 1 - b] if len(everyone) == 2 else None,
+                    penalty,
+                )
+            )
+            for b in everyone
         ]
-        yield make_factors(spectrum, pure)
-        if not may_be_sewn:
+        # Three factors are curves.
+        yield make_factors(spectrum, pure, most_functions=2 if len(pure) > 2 else None)
+        if not may_be_sewn or len(pure) > 2:
             continue
         for base, axes in zip(pure, reversed(web.axes), strict=True):
             fibre = _unexplained(spectrum, [base[:, :1]], 1 + axes.shape[2])
             charted = [1, fibre.shape[1]]
-            yield make_factors(spectrum, [base, fibre], charted=charted, chart_weights=weights)
+            if fibre.shape[1]:
+                blocks = [base, fibre]
+                yield make_factors(spectrum, blocks, charted=charted, chart_weights=weights)
         side = _unexplained(spectrum, [block[:, :1] for block in pure], 1)
         for base, sewn in (pure, pure[::-1]):
             if side.shape[1] and _vanishes_at_ends(
@@ -335,7 +427,7 @@ def factor_turn(
     angle /= np.linalg.norm(angle, axis=0)
     for charted in (None, 1):
         for penalty in PENALTIES:
-            base = pure_functions(whole.geometry, web.axes[1], web.values[1], penalty)
+            base = pure_functions(whole.geometry, web.axes[1], web.values[0, :, 1], penalty)
             blocks = [beside_constant(base), angle]
             factors = make_factors(diffusion.spectrum, blocks, charted=[charted, 2], folded=1)
             if all(factor.topology != "other" for factor in factors):
@@ -351,13 +443,13 @@ def _vanishes_at_ends(cosine: np.ndarray, side: np.ndarray) -> bool:
 
 
 def pure_functions(
-    geometry: Geometry, others: np.ndarray, value: np.ndarray, penalty: float
+    geometry: Geometry, others: np.ndarray, value: np.ndarray | None, penalty: float
 ) -> np.ndarray:
     """Return the lowest functions with the least energy along other directions.
 
     They need not be eigenfunctions, but are combinations of them: the lowest of the Laplacian and
-    `penalty` times that energy. `value` is the tensor's eigenvalue along the other directions, and
-    a function of this coordinate itself, which may be purer.
+    `penalty` times that energy. `value` is the eigenvalue of the only tensor along the other
+    directions, and a function of this coordinate itself, which may be purer.
 
     Shapes: others (n_rows, p, d), value (n_rows,) -> (n_functions - 1, r).
     """
@@ -371,8 +463,12 @@ def pure_functions(
 
     functions = np.linalg.eigh(np.diag(geometry.eigenvalues) + penalty * energy)[1][:, :12]
     leaks = leak(functions)
-    functions = functions[:, leaks < max(4 * leaks.min(), 0.03)]
+    # Curves need few functions.
+    most = 2 if value is None else 4
+    functions = functions[:, leaks < max(most * leaks.min(), 0.03)]
     functions = functions[:, np.argsort(geometry.rayleigh(functions))]
+    if value is None:
+        return functions
     known = _of_eigenvalue(geometry, value)
     if leak(known)[0] < leak(functions)[0]:
         functions = np.hstack([known, functions])
@@ -408,9 +504,9 @@ def _unexplained(spectrum: Spectrum, known: Sequence[np.ndarray], count: int) ->
 
 
 def _flat_weights(web: Web, geometry: Geometry, diffusion: Diffusion) -> np.ndarray:
-    """Weights under which places on two separating coordinates are independent.
+    """Weights under which places on separating coordinates are independent.
 
-    The area is the gap times the product of the coordinates' own lengths.
+    The volume is the gap times the product of the coordinates' own lengths.
     """
     gap = np.maximum(web.gap, 0.1 * np.median(web.gap))
     weights = diffusion.spectrum.weights / _at_samples(gap, geometry, diffusion)
@@ -441,11 +537,12 @@ def weigh(
     }
     of_places = judge_places(factors, diffusion.points, inliers=inliers, sense="separable")
     tests = known.tests + judge(numbers, strict=True) + of_places
-    return replace(known, tests=tests, leakage=leaks, warp=_warp(factors, gap, known))
+    warp = _warp(factors, gap, known) if len(factors) == 2 else None
+    return replace(known, tests=tests, leakage=leaks, warp=warp)
 
 
 def _warp(factors: Sequence[Factor], gap: np.ndarray, known: Evidence) -> Warp:
-    """How lengths depend on the factors, given their squared ratio at every sample.
+    """How lengths depend on two factors, given their squared ratio at every sample.
 
     Along the orbits of a symmetry they depend on the other factor alone.
     """

@@ -26,9 +26,9 @@ def symmetries(X, dimension=2):
     return find_symmetries(whole, halves, dimension)
 
 
-def n_tensors(view, most):
+def n_tensors(view, most, dimension=2):
     """Number of tensors, up to the largest gap in the logarithm of their mu."""
-    mu = killing_tensors(view).mu
+    mu = killing_tensors(view, dimension).mu
     return 2 + np.argmax(mu[2 : most + 1] / mu[1:most])
 
 
@@ -37,6 +37,14 @@ def test_a_sphere_has_three_symmetries_and_six_tensors():
     found = find_symmetries(whole, halves, 2)
     assert (found.count, found.name, str(found)) == (3, "sphere", "a sphere")
     assert n_tensors(whole, 12) == 6
+
+
+def test_a_solid_spheroid_has_one_symmetry_and_three_tensors():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(6000, 3))
+    whole, *halves = views(X[np.linalg.norm(X, axis=1) < 1] * [0.5, 0.5, 1])
+    assert find_symmetries(whole, halves, 3).count == 1
+    assert n_tensors(whole, 8, dimension=3) == 3
 
 
 def test_a_rectangle_has_no_symmetries_and_two_tensors():

@@ -11,7 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from manifactor.factoring.gradients.commuting import EmbeddedGeometry, Fields, killing_fields
+from manifactor.factoring.gradients.commuting import (
+    EmbeddedGeometry,
+    Fields,
+    killing_fields,
+    killing_motions,
+)
 from manifactor.factoring.gradients.geometry import Geometry
 from manifactor.factoring.gradients.turns import Turn, find_second_turn, find_turn, is_symmetry
 
@@ -24,6 +29,13 @@ MOST_MU = 7.5
 # Functions among which the waves of a flat torus are sought. With 18, which are noisier, 4 of 8
 # lattices of 1,000 samples were wrong by 2 degrees or more, with 14 two.
 N_WAVES = 14
+# Columns of the samples up to which symmetries are sought among motions of their space.
+MOST_COLUMNS = 5
+# Largest mu of a motion, times samples: up to 82 on symmetries of solids of 3,000 samples and more,
+# 152 and more of others.
+MOST_MU_OF_MOTION = 100
+# Largest mean cosine between two orbits that are coordinates.
+MOST_COSINE = 0.2
 
 
 @dataclass(frozen=True)
@@ -84,8 +96,11 @@ def find_symmetries(
     n_lowest = _n_lowest(geometry.eigenvalues)
     fields = killing_fields(geometry, n_lowest)
     largest = dimension * (dimension + 1) // 2
-    limit = MOST_MU * dimension / len(geometry.rows)
-    count = min(int((fields.mu < limit).sum()), largest)
+    count = int((fields.mu < MOST_MU * dimension / len(geometry.rows)).sum())
+    if dimension > 2:
+        # On long shapes, fields of the lowest functions are more than there are symmetries.
+        count = len(_motions(whole)) or count
+    count = min(count, largest)
     name = _round_name(geometry.eigenvalues, dimension) if count == largest else None
     if name is not None or dimension != 2:
         return Symmetries(count, name)
@@ -167,22 +182,50 @@ def _of_revolution(geometry: Geometry) -> Fields:
     return killing_fields(geometry, min(14, len(geometry.eigenvalues)), 24)
 
 
-def orbit_tensor(view: EmbeddedGeometry, count: int) -> np.ndarray:
-    """Return the sum of the squares of the symmetries' fields, (n_rows, p, p).
+def orbit_field(view: EmbeddedGeometry) -> np.ndarray:
+    """Return the field of the only symmetry of a surface, (n_rows, p, 1)."""
+    return _vectors(view.geometry, _of_revolution(view.geometry), 0)[:, :, None]
 
-    It is a tensor that commutes with the Laplacian, and vanishes across the orbits.
+
+def orbit_fields(view: EmbeddedGeometry, count: int) -> np.ndarray:
+    """Return the fields of symmetries of more than a surface, (n_rows, p, count)."""
+    vectors = _motions(view)[:count]
+    if len(vectors) < count:
+        fields = killing_fields(view.geometry, _n_lowest(view.geometry.eigenvalues))
+        vectors = [_vectors(view.geometry, fields, number) for number in range(count)]
+    return np.stack(vectors, axis=2)
+
+
+def _motions(view: EmbeddedGeometry) -> list[np.ndarray]:
+    """Symmetries among the motions of the space of the samples, (n_rows, p) each."""
+    if view.coordinates.shape[1] > MOST_COLUMNS:
+        return []
+    # Many functions tell a square from a disc, but are noisier.
+    mu = killing_motions(view, 60).mu
+    motions = killing_motions(view, 30)
+    count = int((mu < MOST_MU_OF_MOTION / len(view.geometry.rows)).sum())
+    return [motions.at_rows(number) for number in range(count)]
+
+
+def closed_orbits(geometry: Geometry, vectors: np.ndarray) -> np.ndarray | None:
+    """Return combinations of two symmetries that move along two circles, (n_rows, p, 2).
+
+    None where these are not orthogonal, as on a slanted torus.
     """
-    geometry = view.geometry
-    fields = (
-        _of_revolution(geometry)
-        if count == 1
-        else killing_fields(geometry, _n_lowest(geometry.eigenvalues))
-    )
-    vectors = [_vectors(geometry, fields, number) for number in range(count)]
-    # A motion of space is known better than the field.
-    if vectors[0].shape[1] <= 3:
-        vectors = [_nearest_motion(view, each) for each in vectors]
-    return sum(each[:, :, None] * each[:, None] for each in vectors)
+    steps, energies, _ = _common_waves(geometry, vectors)
+    lengths = _length(steps)
+    moved = [k for k in np.argsort(energies) if lengths[k] > 0.2 * lengths.max()]
+    first = moved[0]
+    areas = steps[first, 0] * steps[:, 1] - steps[first, 1] * steps[:, 0]
+    across = [k for k in moved if abs(areas[k]) > 0.5 * lengths[first] * lengths[k]]
+    if not across:
+        return None
+    # Each moves one of the two longest waves, by one step.
+    one, other = (vectors @ np.linalg.inv(steps[[first, across[0]]])).transpose(2, 0, 1)
+    cosine = (one * other).sum(axis=1) / (_length(one) * _length(other))
+    if geometry.row_weights @ np.abs(cosine) > MOST_COSINE:
+        return None
+    return np.stack([one, other], axis=2)
 
 
 def _nearest_motion(view: EmbeddedGeometry, vectors: np.ndarray) -> np.ndarray:
@@ -219,7 +262,9 @@ def _flat_torus(whole: Lattice, halves: Sequence[Lattice | None]) -> Symmetries:
 
 def _lattice(geometry: Geometry, n_lowest: int) -> Lattice | None:
     """Lattice of a flat torus, from two symmetries; None where the waves make no lattice."""
-    steps, energies, waves = _common_waves(geometry, killing_fields(geometry, n_lowest))
+    fields = killing_fields(geometry, n_lowest)
+    vectors = np.stack([_vectors(geometry, fields, number) for number in range(2)], axis=2)
+    steps, energies, waves = _common_waves(geometry, vectors)
     values, axes = np.linalg.eigh(_quadratic(steps, energies))
     if values[0] <= 0:
         return None
@@ -247,8 +292,10 @@ def _lattice(geometry: Geometry, n_lowest: int) -> Lattice | None:
     return _reduced(gram, angles)
 
 
-def _common_waves(geometry: Geometry, fields: Fields) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Common eigenfunctions of two symmetries.
+def _common_waves(
+    geometry: Geometry, vectors: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Common eigenfunctions of two symmetries, (n_rows, p, 2).
 
     Returns the eigenvalues of both, (r, 2), that of the Laplacian, (r,), and coefficients, (r, r).
     """
@@ -256,17 +303,19 @@ def _common_waves(geometry: Geometry, fields: Fields) -> tuple[np.ndarray, np.nd
     r = len(eigenvalues)
     weighted = geometry.row_weights[:, None] * geometry.spectrum.functions[geometry.rows, 1 : 1 + r]
     both = []
-    for number in range(2):
-        vectors = _vectors(geometry, fields, number)
-        moved = weighted.T @ np.einsum("xp,xpk->xk", vectors, geometry.gradients[:, :, :r])
+    for vector in vectors.transpose(2, 0, 1):
+        moved = weighted.T @ np.einsum("xp,xpk->xk", vector, geometry.gradients[:, :, :r])
         both.append(0.5j * (moved - moved.T))
-    # Functions that one combination of the symmetries does not tell apart, another does.
+
+    def steps_of(waves: np.ndarray) -> np.ndarray:
+        return np.column_stack([(waves.conj() * (each @ waves)).sum(axis=0).real for each in both])
+
+    # Functions that one combination of the symmetries does not tell apart, another does: mixed
+    # waves have shorter steps.
     turns = np.linspace(0, np.pi, 24, endpoint=False)
     sums = [np.cos(turn) * both[0] + np.sin(turn) * both[1] for turn in turns]
-    best = max(sums, key=lambda each: np.diff(np.linalg.eigvalsh(each)).min())
-    waves = np.linalg.eigh(best)[1]
-    steps = np.column_stack([(waves.conj() * (each @ waves)).sum(axis=0).real for each in both])
-    return steps, eigenvalues @ np.abs(waves) ** 2, waves
+    waves = max((np.linalg.eigh(each)[1] for each in sums), key=lambda w: (steps_of(w) ** 2).sum())
+    return steps_of(waves), eigenvalues @ np.abs(waves) ** 2, waves
 
 
 def _quadratic(steps: np.ndarray, energies: np.ndarray) -> np.ndarray:
