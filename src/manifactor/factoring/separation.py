@@ -161,7 +161,7 @@ def find_separation(
     if dimension > 2 and symmetries.count:
         numbers["orbits"] = _of_fields(whole, halves, partial(orbit_fields, count=symmetries.count))
         if whole.coordinates.shape[1] == 3:
-            numbers["turned"] = _largest_off(whole, symmetries.count)
+            numbers["strays"] = _strays(whole, _distinct(diffusion), symmetries.count)
     if symmetries.is_homogeneous:
         # What follows from other tests would be said of coordinates that are not unique.
         numbers = {"unique": symmetries.count}
@@ -345,11 +345,16 @@ def _of_fields(
     return Measurement(mu, float(excess_in_halves(mu, in_halves)) / 2)
 
 
-def _largest_off(whole: EmbeddedGeometry, count: int) -> float:
-    """How far turns of a solid by its symmetries move samples off the samples, at most."""
-    columns = whole.coordinates[whole.geometry.rows]
+def _strays(whole: EmbeddedGeometry, points: np.ndarray, count: int) -> float:
+    """Largest share of the samples of a solid that one of its symmetries turns to where none are.
+
+    Smooth coordinates, which the symmetries are given in, would close a hole.
+    """
+    centred = points - points.mean(axis=0)
+    columns = centred @ np.linalg.lstsq(centred, whole.coordinates, rcond=None)[0]
+    rows = columns[whole.geometry.rows]
     motions = orbit_fields(whole, count).transpose(2, 0, 1)
-    return max(find_turn(columns, motion).off for motion in motions)
+    return max(find_turn(rows, motion).strays(rows) for motion in motions)
 
 
 def _tangents(geometry: Geometry, dimension: int) -> np.ndarray:

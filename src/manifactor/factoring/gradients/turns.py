@@ -42,6 +42,14 @@ class Turn:
         across = (_in_space(columns) - self.centre) @ _across(self.axis).T
         return across / np.linalg.norm(across, axis=1, keepdims=True)
 
+    def strays(self, columns: np.ndarray) -> float:
+        """Return the share of samples, (n, p), that turns bring to where no sample is near."""
+        points = _in_space(columns)
+        tree = KDTree(points)
+        scale = tree.query(points, 9)[0][:, -1]
+        found = [tree.query(self.moved(points, angle)) for angle in ANGLES]
+        return float(np.mean([away > 1.2 * scale[near] for away, near in found]))
+
     def moved(self, points: np.ndarray, angle: float) -> np.ndarray:
         """Return points of space, (n, 3), after a turn."""
         turn = Rotation.from_rotvec(angle * self.axis)
