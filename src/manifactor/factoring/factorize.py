@@ -1,6 +1,6 @@
 """From a diffusion to the factors of the manifold: find them, divide terms of a sum, judge."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeGuard
@@ -84,7 +84,7 @@ def find(
         found = find_in_all_senses(diffusion, n_asked, rng=rng)
         several = n_asked is None and len(found.factors) > 1
         # Of fewer samples, factors are often right although tests fail.
-        if several and not is_sound(found) and _may_try_others(diffusion):
+        if several and _wrong(found) and _may_try_others(diffusion):
             found = _undivided(found)
     else:
         found = SENSE_SEARCHES[sense].find(diffusion, n_asked, rng=rng)
@@ -205,15 +205,17 @@ def _may_try_others(diffusion: Diffusion) -> bool:
 
 def is_sound(found: Factorization | None) -> TypeGuard[Factorization]:
     """Return whether there are several factors and the coordinates on them are right."""
-    return found is not None and len(found.factors) > 1 and not _wrong(found)
+    if found is None or len(found.factors) < 2:
+        return False
+    return not _wrong(found, ("wrong", "incomplete"))
 
 
-def _wrong(found: Factorization) -> list[Test]:
+def _wrong(found: Factorization, answers: Sequence[str] = ("wrong",)) -> list[Test]:
     """Failed tests by which coordinates are wrong; all of them in the sense "separable"."""
     return [
         test
         for test in found.evidence.failed
-        if CRITERIA[test.kind].coordinates == "wrong"
+        if CRITERIA[test.kind].coordinates in answers
         or test.net > CRITERIA[test.kind].wrong_beyond
         or found.evidence.sense == "separable"
         # A sum tells how well the axes of a Gaussian cloud are known, by a test of its own.

@@ -132,7 +132,8 @@ class Criterion:
     advice: str = ""  # what to do if it fails, in sentences
     _: KW_ONLY
     at_most: bool = False  # whether a value must be at most the limit, or at least
-    # What a failure says of the coordinates: they are "wrong", "unclear", or "right"
+    # What a failure says of the coordinates: they are "wrong", "incomplete" as they leave something
+    # of the data unexplained, "unclear", or "right"
     coordinates: str = "unclear"
     about: str = ""  # "lengths" or "halves" (of the samples), where that matters
     # Of a test of coordinates and samples: the senses that it applies in. All other tests belong to
@@ -305,7 +306,7 @@ _OF_SEVERAL = (
         "the factors have {difference}",
         MORE_FUNCTIONS,
         at_most=True,
-        coordinates="wrong",
+        coordinates="incomplete",
     ),
     Criterion(
         "explained",
@@ -315,7 +316,7 @@ _OF_SEVERAL = (
         "the factors explain only {value:.0%} of a main direction of the data",
         "Look at the columns that the factors do not explain: without them the fit may show a "
         "product.",
-        coordinates="wrong",
+        coordinates="incomplete",
     ),
     Criterion(
         "lowest functions",
@@ -325,7 +326,7 @@ _OF_SEVERAL = (
         "lowest eigenfunctions",
         "the factors explain only {value:.0%} of one of the lowest eigenfunctions",
         "Add samples, or ask for one factor more with `n_factors`.",
-        coordinates="wrong",
+        coordinates="incomplete",
     ),
     Criterion(
         "parts",
@@ -336,7 +337,7 @@ _OF_SEVERAL = (
         "the factors explain only {value:.0%} of an independent part of the data, which may be a "
         "small factor",
         "Scale up the columns of a small factor: it is too small beside the others.",
-        coordinates="wrong",
+        coordinates="incomplete",
     ),
     Criterion(
         "folds",
@@ -373,7 +374,7 @@ _OF_SEVERAL = (
         "sum: share of the data's variance that a sum of one function of each factor explains",
         "a sum of one function of each factor explains only {value:.0%} of the data's variance",
         "Use the factors with care: much of the data is not a function of them.",
-        coordinates="wrong",
+        coordinates="incomplete",
     ),
     Criterion(
         "own share",
@@ -395,7 +396,7 @@ _OF_SEVERAL = (
         "Use the factors, and look at what they leave: it is not noise, and may be a factor of "
         "its own.",
         at_most=True,
-        coordinates="wrong",
+        coordinates="incomplete",
     ),
     Criterion(
         "identified",
