@@ -9,6 +9,7 @@ from sklearn.neighbors import kneighbors_graph
 
 from manifactor import ManifoldFactorizer, datasets, load, save
 from manifactor._support.errors import NothingFoundError
+from manifactor.runs.folder import read_record, write_run
 from manifactor.scores import score
 
 pytestmark = [
@@ -101,6 +102,15 @@ def test_an_archive_keeps_the_verdict_and_the_warp(annulus, tmp_path):
     assert again.verdict_ == "separable"
     assert again.evidence_.warp.length.tolist() == fit.evidence_.warp.length.tolist()
     assert again.transform(X[:9]) == pytest.approx(fit.transform(X[:9]))
+
+
+def test_the_record_of_a_run_holds_the_warp_and_the_symmetries_as_numbers(annulus, tmp_path):
+    _, _, fit = annulus
+    write_run(fit, tmp_path / "run", record={})
+    record = read_record(tmp_path / "run")
+    lattice = dict.fromkeys(["lattice_angle", "lattice_error", "ratio"])
+    assert record["symmetries"] == {"count": 1, "name": "body of revolution", **lattice}
+    assert record["warp"]["length"] == pytest.approx(fit.evidence_.warp.length)
 
 
 def test_a_sector_of_an_annulus_separates_without_a_symmetry(rng):
