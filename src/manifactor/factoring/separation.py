@@ -137,6 +137,8 @@ def find_separation(
             "two coordinates need samples that vary in two directions; these vary in one, beside "
             "noise. Leave `sense` at its default."
         )
+    # Noise of many columns adds to the dimension, but not to the smoothed samples.
+    dimension = min(dimension, whole.coordinates.shape[1])
     symmetries = find_symmetries(whole, halves, dimension)
     if symmetries.angles is not None:
         symmetries = replace(symmetries, angles=symmetries.angles[diffusion.graph.inverse])
