@@ -20,18 +20,9 @@ from manifactor._support.errors import NothingFoundError, held_warnings
 from manifactor._support.threads import map_threads
 from manifactor.factoring.factor import Factor, make_factors
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.gradients.commuting import (
-    EmbeddedGeometry,
-    commutator_of,
-    killing_tensors,
-)
+from manifactor.factoring.gradients.commuting import commutator_of, killing_tensors
 from manifactor.factoring.gradients.division import excess_in_halves
-from manifactor.factoring.gradients.geometry import (
-    Geometry,
-    beside_constant,
-    measure_geometry,
-    smooth_coordinates,
-)
+from manifactor.factoring.gradients.geometry import Geometry, beside_constant, measure_geometry
 from manifactor.factoring.gradients.symmetry import (
     MOST_COLUMNS,
     Symmetries,
@@ -131,8 +122,8 @@ def find_separation(
             f"two coordinates need samples of a surface; these have {diffusion.dimension:.1f} "
             "dimensions. Leave `sense` at its default."
         )
-    whole, *halves = _views(diffusion, rng)
-    if min(view.coordinates.shape[1] for view in (whole, *halves)) < 2:
+    whole, *halves = _geometries(diffusion, rng)
+    if min(each.coordinates.shape[1] for each in (whole, *halves)) < 2:
         raise NothingFoundError(
             "two coordinates need samples that vary in two directions; these vary in one, beside "
             "noise. Leave `sense` at its default."
@@ -167,17 +158,17 @@ def find_separation(
     if symmetries.is_homogeneous:
         # What follows from other tests would be said of coordinates that are not unique.
         numbers = {"unique": symmetries.count}
-    n_samples = len(whole.geometry.spectrum.weights)
+    n_samples = len(whole.spectrum.weights)
     tests = judge(numbers, n_samples=n_samples, shape=symmetries)
     known = Evidence(tests, sense="separable", symmetries=symmetries)
     best = Factorization((), known, diffusion)
     if known.failed:
         return best
-    gap = _at_samples(web.gap, whole.geometry, diffusion)
+    gap = _at_samples(web.gap, whole, diffusion)
     # A turn of space is known to close.
     turns = symmetries.name is not None and whole.coordinates.shape[1] <= 3
     may_be_sewn = turns or web.has_poles
-    ways = factor_web(whole.geometry, web, diffusion, may_be_sewn=may_be_sewn)
+    ways = factor_web(whole, web, diffusion, may_be_sewn=may_be_sewn)
     if symmetries.turn is not None:
         ways = chain(factor_turn(whole, web, symmetries.turn, diffusion), ways)
     for factors in ways:
@@ -212,8 +203,8 @@ def _shortcomings(evidence: Evidence) -> tuple[int, float]:
     return len(evidence.failed), evidence.value("crossing")
 
 
-def _views(diffusion: Diffusion, rng: np.random.Generator) -> list[EmbeddedGeometry]:
-    """The whole diffusion, and those of halves of the samples, each with a graph of its own.
+def _geometries(diffusion: Diffusion, rng: np.random.Generator) -> list[Geometry]:
+    """The geometry of a diffusion, then those of halves of the samples with graphs of their own.
 
     Halves of the kernel on all samples would be noisier by ten times, not by two. Four of them, of
     two ways to halve the samples, make the noise of mu less noisy itself.
@@ -232,13 +223,12 @@ def _views(diffusion: Diffusion, rng: np.random.Generator) -> list[EmbeddedGeome
     with held_warnings():
         parts = [diffuse(points[half], settings, rng=rng) for half in halves]
 
-    def view(part: Diffusion, rng: np.random.Generator) -> EmbeddedGeometry:
+    def measured(part: Diffusion, rng: np.random.Generator) -> Geometry:
         samples = _distinct(part)
-        geometry = measure_geometry(part.distinct, part.affinity, samples, n_rows=N_ROWS, rng=rng)
-        return EmbeddedGeometry(geometry, smooth_coordinates(part.distinct, samples))
+        return measure_geometry(part.distinct, part.affinity, samples, n_rows=N_ROWS, rng=rng)
 
     parts = [diffusion.settled(), *parts]
-    return map_threads(view, parts, rng.spawn(len(parts)))
+    return map_threads(measured, parts, rng.spawn(len(parts)))
 
 
 def _distinct(diffusion: Diffusion) -> np.ndarray:
@@ -248,8 +238,8 @@ def _distinct(diffusion: Diffusion) -> np.ndarray:
 
 
 def find_web(
-    whole: EmbeddedGeometry,
-    halves: Sequence[EmbeddedGeometry],
+    geometry: Geometry,
+    halves: Sequence[Geometry],
     dimension: int,
     symmetries: Symmetries = Symmetries(0),
     n_asked: int | None = None,
@@ -260,8 +250,8 @@ def find_web(
     several tensors that nearly commute, but one such field. In space, two tensors, or the squares
     of two symmetries, tell three directions.
     """
-    geometry, count = whole.geometry, symmetries.count
-    fields, *in_halves = (killing_tensors(view, dimension) for view in (whole, *halves))
+    count = symmetries.count
+    fields, *in_halves = (killing_tensors(each, dimension) for each in (geometry, *halves))
     noise = excess_in_halves(fields.mu[:3], [half.mu[:3] for half in in_halves])
     if dimension == 2:
         # Halves of a surface that separates show about three times its value, not twice.
@@ -275,24 +265,24 @@ def find_web(
     if may_be_three and count < 2 and two_commute:
         tensors, mu = [fields.at_rows(1), fields.at_rows(2)], mu_of_two
     elif dimension > 2 and count:
-        vectors = orbit_fields(whole, count)
+        vectors = orbit_fields(geometry, count)
         closed = closed_orbits(geometry, vectors) if may_be_three and count == 2 else None
         parts = [vectors] if closed is None else np.split(closed, 2, axis=2)
         tensors = [_squares(part) for part in parts]
     elif symmetries.turn is not None:
-        field = symmetries.turn.field(whole.coordinates[geometry.rows])
+        field = symmetries.turn.field(geometry.coordinates[geometry.rows])
         tensors = [_squares(field[:, :, None])]
     elif symmetries.name is not None:
-        tensors = [_squares(orbit_field(whole))]
+        tensors = [_squares(orbit_field(geometry))]
         # Either of them commutes. Bodies of revolution have .0004 or less of one of them with
         # 3,000 samples, discs with a hole .004 or more of both.
-        of_orbits = _of_fields(whole, halves, orbit_field)
+        of_orbits = _of_fields(geometry, halves, orbit_field)
         mu = min(mu, of_orbits, key=lambda measured: measured.net)
     frames = _tangents(geometry, dimension)
     matrices = np.stack([_on_tangents(tensor, frames, geometry) for tensor in tensors])
     known: np.ndarray | float = 0.0
     if count == 1 and len(tensors) == 2:
-        orbit = frames.transpose(0, 2, 1) @ orbit_fields(whole, 1)
+        orbit = frames.transpose(0, 2, 1) @ orbit_fields(geometry, 1)
         known = _squares(orbit / np.linalg.norm(orbit, axis=1, keepdims=True))
     values, vectors = _clearest(matrices, known)
     largest = np.argsort(-np.median(np.diff(values, axis=1), axis=0))[: len(tensors)]
@@ -338,24 +328,22 @@ def _clearest(matrices: np.ndarray, known: np.ndarray | float) -> tuple[np.ndarr
 
 
 def _of_fields(
-    whole: EmbeddedGeometry,
-    halves: Sequence[EmbeddedGeometry],
-    fields: Callable[[EmbeddedGeometry], np.ndarray],
+    geometry: Geometry, halves: Sequence[Geometry], fields: Callable[[Geometry], np.ndarray]
 ) -> Measurement:
     """How far the products of fields fail to commute with the Laplacian."""
-    mu, *in_halves = (commutator_of(view.geometry, fields(view)) for view in (whole, *halves))
+    mu, *in_halves = (commutator_of(each, fields(each)) for each in (geometry, *halves))
     return Measurement(mu, float(excess_in_halves(mu, in_halves)) / 2)
 
 
-def _strays(whole: EmbeddedGeometry, points: np.ndarray, count: int) -> float:
+def _strays(geometry: Geometry, points: np.ndarray, count: int) -> float:
     """Largest share of the samples of a solid that one of its symmetries turns to where none are.
 
     Smooth coordinates, which the symmetries are given in, would close a hole.
     """
     centred = points - points.mean(axis=0)
-    columns = centred @ np.linalg.lstsq(centred, whole.coordinates, rcond=None)[0]
-    rows = columns[whole.geometry.rows]
-    motions = orbit_fields(whole, count).transpose(2, 0, 1)
+    columns = centred @ np.linalg.lstsq(centred, geometry.coordinates, rcond=None)[0]
+    rows = columns[geometry.rows]
+    motions = orbit_fields(geometry, count).transpose(2, 0, 1)
     return max(find_turn(rows, motion).strays(rows) for motion in motions)
 
 
@@ -420,7 +408,7 @@ def factor_web(
 
 
 def factor_turn(
-    whole: EmbeddedGeometry, web: Web, turn: Turn, diffusion: Diffusion
+    geometry: Geometry, web: Web, turn: Turn, diffusion: Diffusion
 ) -> Iterator[tuple[Factor, ...]]:
     """Yield factors of a body of revolution: the profile, and the angle of a turn about the axis.
 
@@ -428,13 +416,13 @@ def factor_turn(
     the other factor would only add its errors.
     """
     known = diffusion.distinct
-    around = turn.around(whole.coordinates)
+    around = turn.around(geometry.coordinates)
     angle = known.functions.T @ (known.weights[:, None] * around)
     angle[0] = 0
     angle /= np.linalg.norm(angle, axis=0)
     for charted in (None, 1):
         for penalty in PENALTIES:
-            base = pure_functions(whole.geometry, web.axes[1], web.values[0, :, 1], penalty)
+            base = pure_functions(geometry, web.axes[1], web.values[0, :, 1], penalty)
             blocks = [beside_constant(base), angle]
             factors = make_factors(diffusion.spectrum, blocks, charted=[charted, 2], folded=1)
             if all(factor.topology != "other" for factor in factors):

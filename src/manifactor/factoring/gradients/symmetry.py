@@ -11,12 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from manifactor.factoring.gradients.commuting import (
-    EmbeddedGeometry,
-    Fields,
-    killing_fields,
-    killing_motions,
-)
+from manifactor.factoring.gradients.commuting import Fields, killing_fields, killing_motions
 from manifactor.factoring.gradients.geometry import Geometry
 from manifactor.factoring.gradients.turns import Turn, find_second_turn, find_turn, is_symmetry
 
@@ -85,35 +80,32 @@ class Symmetries:
         return self.name if self.name == "SO(3)" else f"a {self.name}"
 
 
-def find_symmetries(
-    whole: EmbeddedGeometry, halves: Sequence[EmbeddedGeometry], dimension: int
-) -> Symmetries:
+def find_symmetries(geometry: Geometry, halves: Sequence[Geometry], dimension: int) -> Symmetries:
     """Count the symmetries of the data and name the shape.
 
     Halves of the samples tell the error of a flat torus's lattice angle.
     """
-    geometry = whole.geometry
     n_lowest = _n_lowest(geometry.eigenvalues)
     fields = killing_fields(geometry, n_lowest)
     largest = dimension * (dimension + 1) // 2
     count = int((fields.mu < MOST_MU * dimension / len(geometry.rows)).sum())
     if dimension > 2:
         # On long shapes, fields of the lowest functions are more than there are symmetries.
-        count = len(_motions(whole)) or count
+        count = len(_motions(geometry)) or count
     count = min(count, largest)
     name = _round_name(geometry.eigenvalues, dimension) if count == largest else None
     if name is not None or dimension != 2:
         return Symmetries(count, name)
     # No flat torus lies in space.
-    in_space = whole.coordinates.shape[1] <= 3
+    in_space = geometry.coordinates.shape[1] <= 3
     if count >= 2 and not in_space:
         vectors = [_vectors(geometry, fields, number) for number in range(2)]
-        lattices = [_lattice(view.geometry, n_lowest) for view in (whole, *halves)]
+        lattices = [_lattice(each, n_lowest) for each in (geometry, *halves)]
         if lattices[0] is not None and max(_length(each).std() for each in vectors) < 0.3:
             return _flat_torus(lattices[0], lattices[1:])
     # The only surfaces with two symmetries are flat tori, on which fields have one length; a
     # projective plane has three.
-    return _revolution(whole) if count <= 2 or in_space else Symmetries(count)
+    return _revolution(geometry) if count <= 2 or in_space else Symmetries(count)
 
 
 def _n_lowest(eigenvalues: np.ndarray) -> int:
@@ -151,9 +143,8 @@ def _round_name(eigenvalues: np.ndarray, dimension: int) -> str | None:
     return "SO(3)" if dimension == 3 and multiplicity == 9 else None
 
 
-def _revolution(view: EmbeddedGeometry) -> Symmetries:
+def _revolution(geometry: Geometry) -> Symmetries:
     """A surface with at most one symmetry; it has no name where that is not a motion of space."""
-    geometry = view.geometry
     fields = _of_revolution(geometry)
     vectors = _vectors(geometry, fields, 0)
     n_rows, p = vectors.shape
@@ -162,8 +153,8 @@ def _revolution(view: EmbeddedGeometry) -> Symmetries:
     commutes = fields.mu[0] <= 0.021 * (1000 / n_rows) ** 1.4
     if p > 3:
         return Symmetries(1, "body of revolution") if commutes else Symmetries(0)
-    columns = view.coordinates[geometry.rows]
-    turn = find_turn(columns, _nearest_motion(view, vectors))
+    columns = geometry.coordinates[geometry.rows]
+    turn = find_turn(columns, _nearest_motion(geometry, vectors))
     # An ellipsoid with two similar axes has eigenvalues like those of a body of revolution.
     if not is_symmetry(turn, n_rows):
         return Symmetries(int(commutes))
@@ -182,28 +173,28 @@ def _of_revolution(geometry: Geometry) -> Fields:
     return killing_fields(geometry, min(14, len(geometry.eigenvalues)), 24)
 
 
-def orbit_field(view: EmbeddedGeometry) -> np.ndarray:
+def orbit_field(geometry: Geometry) -> np.ndarray:
     """Return the field of the only symmetry of a surface, (n_rows, p, 1)."""
-    return _vectors(view.geometry, _of_revolution(view.geometry), 0)[:, :, None]
+    return _vectors(geometry, _of_revolution(geometry), 0)[:, :, None]
 
 
-def orbit_fields(view: EmbeddedGeometry, count: int) -> np.ndarray:
+def orbit_fields(geometry: Geometry, count: int) -> np.ndarray:
     """Return the fields of symmetries of more than a surface, (n_rows, p, count)."""
-    vectors = _motions(view)[:count]
+    vectors = _motions(geometry)[:count]
     if len(vectors) < count:
-        fields = killing_fields(view.geometry, _n_lowest(view.geometry.eigenvalues))
-        vectors = [_vectors(view.geometry, fields, number) for number in range(count)]
+        fields = killing_fields(geometry, _n_lowest(geometry.eigenvalues))
+        vectors = [_vectors(geometry, fields, number) for number in range(count)]
     return np.stack(vectors, axis=2)
 
 
-def _motions(view: EmbeddedGeometry) -> list[np.ndarray]:
+def _motions(geometry: Geometry) -> list[np.ndarray]:
     """Symmetries among the motions of the space of the samples, (n_rows, p) each."""
-    if view.coordinates.shape[1] > MOST_COLUMNS:
+    if geometry.coordinates.shape[1] > MOST_COLUMNS:
         return []
     # Many functions tell a square from a disc, but are noisier.
-    mu = killing_motions(view, 60).mu
-    motions = killing_motions(view, 30)
-    count = int((mu < MOST_MU_OF_MOTION / len(view.geometry.rows)).sum())
+    mu = killing_motions(geometry, 60).mu
+    motions = killing_motions(geometry, 30)
+    count = int((mu < MOST_MU_OF_MOTION / len(geometry.rows)).sum())
     return [motions.at_rows(number) for number in range(count)]
 
 
@@ -228,9 +219,9 @@ def closed_orbits(geometry: Geometry, vectors: np.ndarray) -> np.ndarray | None:
     return np.stack([one, other], axis=2)
 
 
-def _nearest_motion(view: EmbeddedGeometry, vectors: np.ndarray) -> np.ndarray:
+def _nearest_motion(geometry: Geometry, vectors: np.ndarray) -> np.ndarray:
     """The motion of the space of the samples that comes nearest to a field, (n_rows, p)."""
-    columns = view.coordinates[view.geometry.rows]
+    columns = geometry.coordinates[geometry.rows]
     n_rows, p = columns.shape
     first, second = np.triu_indices(p, 1)
     turns = np.zeros((n_rows, p, len(first)))
@@ -238,7 +229,7 @@ def _nearest_motion(view: EmbeddedGeometry, vectors: np.ndarray) -> np.ndarray:
     turns[:, second, range(len(first))] = -columns[:, first]
     shifts = np.broadcast_to(np.eye(p), (n_rows, p, p))
     motions = np.concatenate([shifts, turns], axis=2)
-    scale = np.sqrt(view.geometry.row_weights)[:, None]
+    scale = np.sqrt(geometry.row_weights)[:, None]
     weighted = (motions * scale[:, :, None]).reshape(n_rows * p, -1)
     return motions @ np.linalg.lstsq(weighted, (scale * vectors).ravel(), rcond=None)[0]
 
