@@ -24,7 +24,7 @@ from manifactor.factoring.gradients.commuting import commutator_of, killing_tens
 from manifactor.factoring.gradients.division import excess_in_halves
 from manifactor.factoring.gradients.geometry import Geometry, beside_constant, measure_geometry
 from manifactor.factoring.gradients.symmetry import (
-    MOST_COLUMNS,
+    COLUMNS_OF_MOTIONS,
     Symmetries,
     closed_orbits,
     find_symmetries,
@@ -146,7 +146,7 @@ def find_separation(
         # A turn is known better than the Laplacian.
         numbers["turned"] = symmetries.turn.off
     # Two motions of space tell the web, and are measured better than tensors in many columns.
-    elif dimension == 2 or symmetries.count < 2 or whole.coordinates.shape[1] > MOST_COLUMNS:
+    elif dimension == 2 or symmetries.count < 2 or whole.coordinates.shape[1] > COLUMNS_OF_MOTIONS:
         numbers["commutator"] = web.mu
     if _is_cloud(whole.coordinates, symmetries.turn):
         numbers["identified"] = 2
@@ -241,8 +241,8 @@ def find_web(
     geometry: Geometry,
     halves: Sequence[Geometry],
     dimension: int,
-    symmetries: Symmetries = Symmetries(0),
-    n_asked: int | None = None,
+    symmetries: Symmetries,
+    n_asked: int | None,
 ) -> Web:
     """Return the directions that separate best, and how well they do.
 
@@ -364,7 +364,7 @@ def _on_tangents(tensor: np.ndarray, frames: np.ndarray, geometry: Geometry) -> 
 
 
 def factor_web(
-    geometry: Geometry, web: Web, diffusion: Diffusion, *, may_be_sewn: bool = True
+    geometry: Geometry, web: Web, diffusion: Diffusion, *, may_be_sewn: bool
 ) -> Iterator[tuple[Factor, ...]]:
     """Yield factors of a web, made in several ways.
 

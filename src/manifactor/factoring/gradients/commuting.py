@@ -42,7 +42,7 @@ class Fields:
         return np.tensordot(self.polynomials, self.coefficients[number], axes=1)
 
 
-def killing_tensors(geometry: Geometry, dimension: int = 2) -> Fields:
+def killing_tensors(geometry: Geometry, dimension: int) -> Fields:
     """Return the tensors that nearly commute with the Laplacian; the first is the metric.
 
     Shapes: a tensor at rows (n_rows, p, p).

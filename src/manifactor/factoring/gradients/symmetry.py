@@ -25,7 +25,7 @@ MOST_MU = 7.5
 # lattices of 1,000 samples were wrong by 2 degrees or more, with 14 two.
 N_WAVES = 14
 # Columns of the samples up to which symmetries are sought among motions of their space.
-MOST_COLUMNS = 5
+COLUMNS_OF_MOTIONS = 5
 # Largest mu of a motion, times samples: up to 82 on symmetries of solids of 3,000 samples and more,
 # 152 and more of others.
 MOST_MU_OF_MOTION = 100
@@ -189,7 +189,7 @@ def orbit_fields(geometry: Geometry, count: int) -> np.ndarray:
 
 def _motions(geometry: Geometry) -> list[np.ndarray]:
     """Symmetries among the motions of the space of the samples, (n_rows, p) each."""
-    if geometry.coordinates.shape[1] > MOST_COLUMNS:
+    if geometry.coordinates.shape[1] > COLUMNS_OF_MOTIONS:
         return []
     # Many functions tell a square from a disc, but are noisier.
     mu = killing_motions(geometry, 60).mu
@@ -206,13 +206,11 @@ def closed_orbits(geometry: Geometry, vectors: np.ndarray) -> np.ndarray | None:
     steps, energies, _ = _common_waves(geometry, vectors)
     lengths = _length(steps)
     moved = [k for k in np.argsort(energies) if lengths[k] > 0.2 * lengths.max()]
-    first = moved[0]
-    areas = steps[first, 0] * steps[:, 1] - steps[first, 1] * steps[:, 0]
-    across = [k for k in moved if abs(areas[k]) > 0.5 * lengths[first] * lengths[k]]
-    if not across:
+    longest = _two_across(steps, moved)
+    if longest is None:
         return None
     # Each moves one of the two longest waves, by one step.
-    one, other = (vectors @ np.linalg.inv(steps[[first, across[0]]])).transpose(2, 0, 1)
+    one, other = (vectors @ np.linalg.inv(steps[longest])).transpose(2, 0, 1)
     cosine = (one * other).sum(axis=1) / (_length(one) * _length(other))
     if geometry.row_weights @ np.abs(cosine) > MOST_COSINE:
         return None
@@ -264,23 +262,28 @@ def _lattice(geometry: Geometry, n_lowest: int) -> Lattice | None:
     squares = (steps**2).sum(axis=1)
     # The last function's partner may lie above those that are compared.
     order = [k for k in np.argsort(energies) if abs(squares[k] - energies[k]) < 0.3 * energies[k]]
-    if not order:
+    longest = _two_across(steps, order)
+    if longest is None:
         return None
-    first = order[0]
-    areas = steps[first, 0] * steps[:, 1] - steps[first, 1] * steps[:, 0]
-    sines = areas / np.sqrt(squares[first] * squares)
-    second = next((k for k in order if abs(sines[k]) > 0.5), None)
-    if second is None:
-        return None
-    labels = steps[order] @ np.linalg.inv(steps[[first, second]])
+    labels = steps[order] @ np.linalg.inv(steps[longest])
     whole = np.abs(labels - np.round(labels)).max(axis=1) < 0.25
     gram = _quadratic(np.round(labels[whole]), energies[order][whole])
     if np.linalg.det(gram) <= 0:
         return None
-    angles = np.angle(
-        geometry.spectrum.functions[:, 1 : 1 + len(waves)] @ waves[:, [first, second]]
-    )
-    return _reduced(gram, angles)
+    functions = geometry.spectrum.functions[:, 1 : 1 + len(waves)]
+    return _reduced(gram, np.angle(functions @ waves[:, longest]))
+
+
+def _two_across(steps: np.ndarray, order: Sequence[int]) -> list[int] | None:
+    """The first step in an order, and the next one at 30 degrees or more to it; None if none is.
+
+    Shapes: steps (r, 2). Both steps, and `order`, are given by their rows.
+    """
+    for second in order[1:]:
+        pair = [order[0], second]
+        if abs(np.linalg.det(steps[pair])) > 0.5 * _length(steps[pair]).prod():
+            return pair
+    return None
 
 
 def _common_waves(
