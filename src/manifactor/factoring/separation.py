@@ -99,14 +99,53 @@ class Web:
 def find_separation(
     diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
 ) -> Factorization:
-    """Find factors in whose coordinates the Laplacian separates, and weigh them."""
+    """Return the factors in whose coordinates the Laplacian separates, and the evidence for them.
+
+    There are no factors where no coordinates separate.
+    """
+    _require_surface(diffusion, n_asked)
+    whole, *halves = _geometries(diffusion, rng)
+    n_columns = [each.coordinates.shape[1] for each in (whole, *halves)]
+    if min(n_columns) < 2:
+        raise NothingFoundError(
+            "two coordinates need samples that vary in two directions; these vary in one, beside "
+            "noise. Leave `sense` at its default."
+        )
+    # Noise in many columns adds to the dimension, but not to the smoothed samples.
+    dimension = min(_dimension(diffusion), n_columns[0])
+    symmetries = find_symmetries(whole, halves, dimension)
+    if symmetries.angles is not None:
+        symmetries = replace(symmetries, angles=symmetries.angles[diffusion.graph.inverse])
+
+    def evidence(numbers: dict[str, float | Measurement]) -> Evidence:
+        tests = judge(numbers, n_samples=len(whole.spectrum.weights), shape=symmetries)
+        return Evidence(tests, sense="separable", symmetries=symmetries)
+
+    if symmetries.is_homogeneous:
+        return Factorization((), evidence({"unique": symmetries.count}), diffusion)
+    web = find_web(whole, halves, dimension, symmetries, n_asked)
+    if n_asked is not None and len(web.axes) < n_asked:
+        raise NothingFoundError(
+            f"two coordinates separate; {n_asked} were asked for. Leave `n_factors` at its default."
+        )
+    known = evidence({"unique": 1, **_of_web(web, whole, halves, symmetries, _distinct(diffusion))})
+    if known.failed:
+        return Factorization((), known, diffusion)
+    return _best_factors(whole, web, known, diffusion)
+
+
+def _dimension(diffusion: Diffusion) -> int:
+    return max(2, round(diffusion.dimension))
+
+
+def _require_surface(diffusion: Diffusion, n_asked: int | None) -> None:
+    """Raise an error where a diffusion cannot show the coordinates asked for."""
     if diffusion.points is None:
         raise ValueError(
             "coordinates that separate are sought among samples; got a precomputed graph of "
             "distances. Pass samples, or leave `sense` at its default."
         )
-    dimension = max(2, round(diffusion.dimension))
-    if n_asked is not None and not 2 <= n_asked <= min(dimension, 3):
+    if n_asked is not None and not 2 <= n_asked <= min(_dimension(diffusion), 3):
         raise NothingFoundError(
             f"two factors of a surface separate, and up to three of a solid; {n_asked} were asked "
             "for. Leave `n_factors` or `sense` at its default."
@@ -122,62 +161,59 @@ def find_separation(
             f"two coordinates need samples of a surface; these have {diffusion.dimension:.1f} "
             "dimensions. Leave `sense` at its default."
         )
-    whole, *halves = _geometries(diffusion, rng)
-    if min(each.coordinates.shape[1] for each in (whole, *halves)) < 2:
-        raise NothingFoundError(
-            "two coordinates need samples that vary in two directions; these vary in one, beside "
-            "noise. Leave `sense` at its default."
-        )
-    # Noise of many columns adds to the dimension, but not to the smoothed samples.
-    dimension = min(dimension, whole.coordinates.shape[1])
-    symmetries = find_symmetries(whole, halves, dimension)
-    if symmetries.angles is not None:
-        symmetries = replace(symmetries, angles=symmetries.angles[diffusion.graph.inverse])
-    web = find_web(whole, halves, dimension, symmetries, n_asked)
-    if n_asked is not None and len(web.axes) < n_asked:
-        raise NothingFoundError(
-            f"two coordinates separate; {n_asked} were asked for. Leave `n_factors` at its default."
-        )
-    numbers: dict[str, float | Measurement] = {
-        "unique": symmetries.count if symmetries.is_homogeneous else 1,
-        "warp": web.spread,
-    }
+
+
+def _of_web(
+    web: Web,
+    whole: Geometry,
+    halves: Sequence[Geometry],
+    symmetries: Symmetries,
+    points: np.ndarray,
+) -> dict[str, float | Measurement]:
+    """Numbers that tell whether a web separates, by the names of their tests.
+
+    Shapes: points (n_distinct, n_features).
+    """
+    count, n_columns = symmetries.count, whole.coordinates.shape[1]
+    is_surface = sum(axes.shape[2] for axes in web.axes) == 2
+    numbers: dict[str, float | Measurement] = {"warp": web.spread}
     if symmetries.turn is not None:
         # A turn is known better than the Laplacian.
         numbers["turned"] = symmetries.turn.off
     # Two motions of space tell the web, and are measured better than tensors in many columns.
-    elif dimension == 2 or symmetries.count < 2 or whole.coordinates.shape[1] > COLUMNS_OF_MOTIONS:
+    elif is_surface or count < 2 or n_columns > COLUMNS_OF_MOTIONS:
         numbers["commutator"] = web.mu
     if _is_cloud(whole.coordinates, symmetries.turn):
         numbers["identified"] = 2
     # On surfaces, one field that commutes is sure enough.
-    if dimension > 2 and symmetries.count:
-        numbers["orbits"] = _of_fields(whole, halves, partial(orbit_fields, count=symmetries.count))
-        if whole.coordinates.shape[1] == 3:
-            numbers["strays"] = _strays(whole, _distinct(diffusion), symmetries.count)
-    if symmetries.is_homogeneous:
-        # What follows from other tests would be said of coordinates that are not unique.
-        numbers = {"unique": symmetries.count}
-    n_samples = len(whole.spectrum.weights)
-    tests = judge(numbers, n_samples=n_samples, shape=symmetries)
-    known = Evidence(tests, sense="separable", symmetries=symmetries)
-    best = Factorization((), known, diffusion)
-    if known.failed:
-        return best
-    gap = _at_samples(web.gap, whole, diffusion)
+    if count and not is_surface:
+        numbers["orbits"] = _of_fields(whole, halves, partial(orbit_fields, count=count))
+        if n_columns == 3:
+            numbers["strays"] = _strays(whole, points, count)
+    return numbers
+
+
+def _best_factors(
+    geometry: Geometry, web: Web, known: Evidence, diffusion: Diffusion
+) -> Factorization:
+    """The factors of a web that fail the fewest tests, of those made in several ways."""
+    symmetries = known.symmetries
+    assert symmetries is not None
+    turn = symmetries.turn
+    gap = _at_samples(web.gap, geometry, diffusion)
     # A turn of space is known to close.
-    turns = symmetries.name is not None and whole.coordinates.shape[1] <= 3
-    may_be_sewn = turns or web.has_poles
-    ways = factor_web(whole, web, diffusion, may_be_sewn=may_be_sewn)
-    if symmetries.turn is not None:
-        ways = chain(factor_turn(whole, web, symmetries.turn, diffusion), ways)
+    turns = symmetries.name is not None and geometry.coordinates.shape[1] <= 3
+    ways = factor_web(geometry, web, diffusion, may_be_sewn=turns or web.has_poles)
+    if turn is not None:
+        ways = chain(factor_turn(geometry, web, turn, diffusion), ways)
+    best = Factorization((), known, diffusion)
     for factors in ways:
         evidence = weigh(factors, known, gap, diffusion)
         if not best.factors or _shortcomings(evidence) < _shortcomings(best.evidence):
             best = replace(best, factors=factors, evidence=evidence)
         # Another way could only be more orthogonal, which the angle of a turn is as it is.
         orthogonal = evidence.value("crossing") < CRITERIA["crossing"].limit
-        if not evidence.failed and (orthogonal or symmetries.turn is not None):
+        if not evidence.failed and (orthogonal or turn is not None):
             break
     return best
 
