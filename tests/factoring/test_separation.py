@@ -159,6 +159,14 @@ def test_the_circles_of_a_cone_over_a_flat_torus_separate(rng):
     assert [f.topology for f in fit.factors_] == ["circle", "circle", "interval"]
 
 
+def test_noise_in_many_columns_adds_no_dimension(rng):
+    X = np.hstack([rng.random((800, 2)), 0.012 * rng.normal(size=(800, 6))])
+    fit = ManifoldFactorizer(sense="separable", preparation="none", random_state=0).fit(X)
+    assert fit.diffusion_.dimension > 2.5
+    # A square is a product: no length changes.
+    assert fit.evidence_.fails("warp")
+
+
 @pytest.mark.parametrize("shape", ["triangle", "moebius", "klein_bottle"])
 def test_triangles_and_twisted_shapes_do_not_separate(shape):
     X, _ = datasets.sample(shape, 2000, random_state=0)

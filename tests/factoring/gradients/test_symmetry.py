@@ -39,6 +39,14 @@ def test_a_sphere_has_three_symmetries_and_six_tensors():
     assert n_tensors(whole, 12) == 6
 
 
+def test_a_ball_of_five_dimensions_measured_as_four_is_not_a_sphere():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 5))
+    X *= rng.random((1000, 1)) ** 0.2 / np.linalg.norm(X, axis=1, keepdims=True)
+    found = symmetries(X, dimension=4)
+    assert (found.count, found.name) == (10, None)
+
+
 def test_a_solid_spheroid_has_one_symmetry_and_three_tensors():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(6000, 3))
