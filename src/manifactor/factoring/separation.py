@@ -380,7 +380,8 @@ def _strays(geometry: Geometry, points: np.ndarray, count: int) -> float:
     columns = centred @ np.linalg.lstsq(centred, geometry.coordinates, rcond=None)[0]
     rows = columns[geometry.rows]
     motions = orbit_fields(geometry, count).transpose(2, 0, 1)
-    return max(find_turn(rows, motion).strays(rows) for motion in motions)
+    turns = (find_turn(rows, motion, geometry.row_weights) for motion in motions)
+    return max(turn.strays(rows) for turn in turns)
 
 
 def _tangents(geometry: Geometry, dimension: int) -> np.ndarray:

@@ -172,7 +172,7 @@ def _revolution(geometry: Geometry) -> Symmetries:
     if p > 3:
         return Symmetries(1, "body of revolution") if commutes else Symmetries(0)
     columns = geometry.coordinates[geometry.rows]
-    turn = find_turn(columns, _nearest_motion(geometry, vectors))
+    turn = find_turn(columns, vectors, geometry.row_weights)
     # An ellipsoid with two similar axes has eigenvalues like those of a body of revolution.
     if not is_symmetry(turn, n_rows):
         return Symmetries(int(commutes))
@@ -233,21 +233,6 @@ def closed_orbits(geometry: Geometry, vectors: np.ndarray) -> np.ndarray | None:
     if geometry.row_weights @ np.abs(cosine) > MOST_COSINE:
         return None
     return np.stack([one, other], axis=2)
-
-
-def _nearest_motion(geometry: Geometry, vectors: np.ndarray) -> np.ndarray:
-    """The motion of the space of the samples that comes nearest to a field, (n_rows, p)."""
-    columns = geometry.coordinates[geometry.rows]
-    n_rows, p = columns.shape
-    first, second = np.triu_indices(p, 1)
-    turns = np.zeros((n_rows, p, len(first)))
-    turns[:, first, range(len(first))] = columns[:, second]
-    turns[:, second, range(len(first))] = -columns[:, first]
-    shifts = np.broadcast_to(np.eye(p), (n_rows, p, p))
-    motions = np.concatenate([shifts, turns], axis=2)
-    scale = np.sqrt(geometry.row_weights)[:, None]
-    weighted = (motions * scale[:, :, None]).reshape(n_rows * p, -1)
-    return motions @ np.linalg.lstsq(weighted, (scale * vectors).ravel(), rcond=None)[0]
 
 
 @dataclass(frozen=True)
