@@ -9,6 +9,7 @@ from sklearn.neighbors import kneighbors_graph
 
 from manifactor import ManifoldFactorizer, datasets, load, save
 from manifactor._support.errors import NothingFoundError
+from manifactor.runs.folder import read_record, write_run
 from manifactor.scores import score
 
 pytestmark = [
@@ -103,6 +104,15 @@ def test_an_archive_keeps_the_verdict_and_the_warp(annulus, tmp_path):
     assert again.transform(X[:9]) == pytest.approx(fit.transform(X[:9]))
 
 
+def test_the_record_of_a_run_holds_the_warp_and_the_symmetries_as_numbers(annulus, tmp_path):
+    _, _, fit = annulus
+    write_run(fit, tmp_path / "run", record={})
+    record = read_record(tmp_path / "run")
+    lattice = dict.fromkeys(["lattice_angle", "lattice_error", "ratio"])
+    assert record["symmetries"] == {"count": 1, "name": "body of revolution", **lattice}
+    assert record["warp"]["length"] == pytest.approx(fit.evidence_.warp.length)
+
+
 def test_a_sector_of_an_annulus_separates_without_a_symmetry(rng):
     radius, angle = np.sqrt(0.1 + 0.9 * rng.random(2000)), 2 * rng.random(2000)
     fit = separated(radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]))
@@ -147,6 +157,14 @@ def test_the_circles_of_a_cone_over_a_flat_torus_separate(rng):
     assert fit.verdict_ == "separable"
     assert score([f.embedding for f in fit.factors_], (distance, *turns)).worst > 0.9
     assert [f.topology for f in fit.factors_] == ["circle", "circle", "interval"]
+
+
+def test_noise_in_many_columns_adds_no_dimension(rng):
+    X = np.hstack([rng.random((800, 2)), 0.012 * rng.normal(size=(800, 6))])
+    fit = ManifoldFactorizer(sense="separable", preparation="none", random_state=0).fit(X)
+    assert fit.diffusion_.dimension > 2.5
+    # A square is a product: no length changes.
+    assert fit.evidence_.fails("warp")
 
 
 @pytest.mark.parametrize("shape", ["triangle", "moebius", "klein_bottle"])

@@ -166,6 +166,10 @@ def test_lengths_of_a_product_or_of_both_coordinates_are_no_curve(ax, torus, ann
     both = SimpleNamespace(verdict_="separable", evidence_=SimpleNamespace(warp=Warp(None)))
     with pytest.raises(ValueError, match="on both"):
         plots.warp(ax, both)
+    solid = SimpleNamespace(evidence_=SimpleNamespace(warp=None), factors_=[None] * 3)
+    solid.verdict_ = "separable"
+    with pytest.raises(ValueError, match="two factors to show"):
+        plots.warp(ax, solid)
 
 
 def test_lines_of_a_web_go_round_an_annulus_and_across_it(ax, annulus):

@@ -20,20 +20,11 @@ from manifactor._support.errors import NothingFoundError, held_warnings
 from manifactor._support.threads import map_threads
 from manifactor.factoring.factor import Factor, make_factors
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.gradients.commuting import (
-    EmbeddedGeometry,
-    commutator_of,
-    killing_tensors,
-)
+from manifactor.factoring.gradients.commuting import commutator_of, killing_tensors
 from manifactor.factoring.gradients.division import excess_in_halves
-from manifactor.factoring.gradients.geometry import (
-    Geometry,
-    beside_constant,
-    measure_geometry,
-    smooth_coordinates,
-)
+from manifactor.factoring.gradients.geometry import Geometry, beside_constant, measure_geometry
 from manifactor.factoring.gradients.symmetry import (
-    MOST_COLUMNS,
+    COLUMNS_OF_MOTIONS,
     Symmetries,
     closed_orbits,
     find_symmetries,
@@ -108,14 +99,53 @@ class Web:
 def find_separation(
     diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
 ) -> Factorization:
-    """Find factors in whose coordinates the Laplacian separates, and weigh them."""
+    """Return the factors in whose coordinates the Laplacian separates, and the evidence for them.
+
+    There are no factors where no coordinates separate.
+    """
+    _require_surface(diffusion, n_asked)
+    whole, *halves = _geometries(diffusion, rng)
+    n_columns = [each.coordinates.shape[1] for each in (whole, *halves)]
+    if min(n_columns) < 2:
+        raise NothingFoundError(
+            "two coordinates need samples that vary in two directions; these vary in one, beside "
+            "noise. Leave `sense` at its default."
+        )
+    # Noise in many columns adds to the dimension, but not to the smoothed samples.
+    dimension = min(_dimension(diffusion), n_columns[0])
+    symmetries = find_symmetries(whole, halves, dimension)
+    if symmetries.angles is not None:
+        symmetries = replace(symmetries, angles=symmetries.angles[diffusion.graph.inverse])
+
+    def evidence(numbers: dict[str, float | Measurement]) -> Evidence:
+        tests = judge(numbers, n_samples=len(whole.spectrum.weights), shape=symmetries)
+        return Evidence(tests, sense="separable", symmetries=symmetries)
+
+    if symmetries.is_homogeneous:
+        return Factorization((), evidence({"unique": symmetries.count}), diffusion)
+    web = find_web(whole, halves, dimension, symmetries, n_asked)
+    if n_asked is not None and len(web.axes) < n_asked:
+        raise NothingFoundError(
+            f"two coordinates separate; {n_asked} were asked for. Leave `n_factors` at its default."
+        )
+    known = evidence({"unique": 1, **_of_web(web, whole, halves, symmetries, _distinct(diffusion))})
+    if known.failed:
+        return Factorization((), known, diffusion)
+    return _best_factors(whole, web, known, diffusion)
+
+
+def _dimension(diffusion: Diffusion) -> int:
+    return max(2, round(diffusion.dimension))
+
+
+def _require_surface(diffusion: Diffusion, n_asked: int | None) -> None:
+    """Raise an error where a diffusion cannot show the coordinates asked for."""
     if diffusion.points is None:
         raise ValueError(
             "coordinates that separate are sought among samples; got a precomputed graph of "
             "distances. Pass samples, or leave `sense` at its default."
         )
-    dimension = max(2, round(diffusion.dimension))
-    if n_asked is not None and not 2 <= n_asked <= min(dimension, 3):
+    if n_asked is not None and not 2 <= n_asked <= min(_dimension(diffusion), 3):
         raise NothingFoundError(
             f"two factors of a surface separate, and up to three of a solid; {n_asked} were asked "
             "for. Leave `n_factors` or `sense` at its default."
@@ -131,60 +161,59 @@ def find_separation(
             f"two coordinates need samples of a surface; these have {diffusion.dimension:.1f} "
             "dimensions. Leave `sense` at its default."
         )
-    whole, *halves = _views(diffusion, rng)
-    if min(view.coordinates.shape[1] for view in (whole, *halves)) < 2:
-        raise NothingFoundError(
-            "two coordinates need samples that vary in two directions; these vary in one, beside "
-            "noise. Leave `sense` at its default."
-        )
-    symmetries = find_symmetries(whole, halves, dimension)
-    if symmetries.angles is not None:
-        symmetries = replace(symmetries, angles=symmetries.angles[diffusion.graph.inverse])
-    web = find_web(whole, halves, dimension, symmetries, n_asked)
-    if n_asked is not None and len(web.axes) < n_asked:
-        raise NothingFoundError(
-            f"two coordinates separate; {n_asked} were asked for. Leave `n_factors` at its default."
-        )
-    numbers: dict[str, float | Measurement] = {
-        "unique": symmetries.count if symmetries.is_homogeneous else 1,
-        "warp": web.spread,
-    }
+
+
+def _of_web(
+    web: Web,
+    whole: Geometry,
+    halves: Sequence[Geometry],
+    symmetries: Symmetries,
+    points: np.ndarray,
+) -> dict[str, float | Measurement]:
+    """Numbers that tell whether a web separates, by the names of their tests.
+
+    Shapes: points (n_distinct, n_features).
+    """
+    count, n_columns = symmetries.count, whole.coordinates.shape[1]
+    is_surface = sum(axes.shape[2] for axes in web.axes) == 2
+    numbers: dict[str, float | Measurement] = {"warp": web.spread}
     if symmetries.turn is not None:
         # A turn is known better than the Laplacian.
         numbers["turned"] = symmetries.turn.off
     # Two motions of space tell the web, and are measured better than tensors in many columns.
-    elif dimension == 2 or symmetries.count < 2 or whole.coordinates.shape[1] > MOST_COLUMNS:
+    elif is_surface or count < 2 or n_columns > COLUMNS_OF_MOTIONS:
         numbers["commutator"] = web.mu
     if _is_cloud(whole.coordinates, symmetries.turn):
         numbers["identified"] = 2
     # On surfaces, one field that commutes is sure enough.
-    if dimension > 2 and symmetries.count:
-        numbers["orbits"] = _of_fields(whole, halves, partial(orbit_fields, count=symmetries.count))
-        if whole.coordinates.shape[1] == 3:
-            numbers["strays"] = _strays(whole, _distinct(diffusion), symmetries.count)
-    if symmetries.is_homogeneous:
-        # What follows from other tests would be said of coordinates that are not unique.
-        numbers = {"unique": symmetries.count}
-    n_samples = len(whole.geometry.spectrum.weights)
-    tests = judge(numbers, n_samples=n_samples, shape=symmetries)
-    known = Evidence(tests, sense="separable", symmetries=symmetries)
-    best = Factorization((), known, diffusion)
-    if known.failed:
-        return best
-    gap = _at_samples(web.gap, whole.geometry, diffusion)
+    if count and not is_surface:
+        numbers["orbits"] = _of_fields(whole, halves, partial(orbit_fields, count=count))
+        if n_columns == 3:
+            numbers["strays"] = _strays(whole, points, count)
+    return numbers
+
+
+def _best_factors(
+    geometry: Geometry, web: Web, known: Evidence, diffusion: Diffusion
+) -> Factorization:
+    """The factors of a web that fail the fewest tests, of those made in several ways."""
+    symmetries = known.symmetries
+    assert symmetries is not None
+    turn = symmetries.turn
+    gap = _at_samples(web.gap, geometry, diffusion)
     # A turn of space is known to close.
-    turns = symmetries.name is not None and whole.coordinates.shape[1] <= 3
-    may_be_sewn = turns or web.has_poles
-    ways = factor_web(whole.geometry, web, diffusion, may_be_sewn=may_be_sewn)
-    if symmetries.turn is not None:
-        ways = chain(factor_turn(whole, web, symmetries.turn, diffusion), ways)
+    turns = symmetries.name is not None and geometry.coordinates.shape[1] <= 3
+    ways = factor_web(geometry, web, diffusion, may_be_sewn=turns or web.has_poles)
+    if turn is not None:
+        ways = chain(factor_turn(geometry, web, turn, diffusion), ways)
+    best = Factorization((), known, diffusion)
     for factors in ways:
         evidence = weigh(factors, known, gap, diffusion)
         if not best.factors or _shortcomings(evidence) < _shortcomings(best.evidence):
             best = replace(best, factors=factors, evidence=evidence)
         # Another way could only be more orthogonal, which the angle of a turn is as it is.
         orthogonal = evidence.value("crossing") < CRITERIA["crossing"].limit
-        if not evidence.failed and (orthogonal or symmetries.turn is not None):
+        if not evidence.failed and (orthogonal or turn is not None):
             break
     return best
 
@@ -210,8 +239,8 @@ def _shortcomings(evidence: Evidence) -> tuple[int, float]:
     return len(evidence.failed), evidence.value("crossing")
 
 
-def _views(diffusion: Diffusion, rng: np.random.Generator) -> list[EmbeddedGeometry]:
-    """The whole diffusion, and those of halves of the samples, each with a graph of its own.
+def _geometries(diffusion: Diffusion, rng: np.random.Generator) -> list[Geometry]:
+    """The geometry of a diffusion, then those of halves of the samples with graphs of their own.
 
     Halves of the kernel on all samples would be noisier by ten times, not by two. Four of them, of
     two ways to halve the samples, make the noise of mu less noisy itself.
@@ -230,13 +259,12 @@ def _views(diffusion: Diffusion, rng: np.random.Generator) -> list[EmbeddedGeome
     with held_warnings():
         parts = [diffuse(points[half], settings, rng=rng) for half in halves]
 
-    def view(part: Diffusion, rng: np.random.Generator) -> EmbeddedGeometry:
+    def measured(part: Diffusion, rng: np.random.Generator) -> Geometry:
         samples = _distinct(part)
-        geometry = measure_geometry(part.distinct, part.affinity, samples, n_rows=N_ROWS, rng=rng)
-        return EmbeddedGeometry(geometry, smooth_coordinates(part.distinct, samples))
+        return measure_geometry(part.distinct, part.affinity, samples, n_rows=N_ROWS, rng=rng)
 
     parts = [diffusion.settled(), *parts]
-    return map_threads(view, parts, rng.spawn(len(parts)))
+    return map_threads(measured, parts, rng.spawn(len(parts)))
 
 
 def _distinct(diffusion: Diffusion) -> np.ndarray:
@@ -246,11 +274,11 @@ def _distinct(diffusion: Diffusion) -> np.ndarray:
 
 
 def find_web(
-    whole: EmbeddedGeometry,
-    halves: Sequence[EmbeddedGeometry],
+    geometry: Geometry,
+    halves: Sequence[Geometry],
     dimension: int,
-    symmetries: Symmetries = Symmetries(0),
-    n_asked: int | None = None,
+    symmetries: Symmetries,
+    n_asked: int | None,
 ) -> Web:
     """Return the directions that separate best, and how well they do.
 
@@ -258,8 +286,8 @@ def find_web(
     several tensors that nearly commute, but one such field. In space, two tensors, or the squares
     of two symmetries, tell three directions.
     """
-    geometry, count = whole.geometry, symmetries.count
-    fields, *in_halves = (killing_tensors(view, dimension) for view in (whole, *halves))
+    count = symmetries.count
+    fields, *in_halves = (killing_tensors(each, dimension) for each in (geometry, *halves))
     noise = excess_in_halves(fields.mu[:3], [half.mu[:3] for half in in_halves])
     if dimension == 2:
         # Halves of a surface that separates show about three times its value, not twice.
@@ -273,24 +301,24 @@ def find_web(
     if may_be_three and count < 2 and two_commute:
         tensors, mu = [fields.at_rows(1), fields.at_rows(2)], mu_of_two
     elif dimension > 2 and count:
-        vectors = orbit_fields(whole, count)
+        vectors = orbit_fields(geometry, count)
         closed = closed_orbits(geometry, vectors) if may_be_three and count == 2 else None
         parts = [vectors] if closed is None else np.split(closed, 2, axis=2)
         tensors = [_squares(part) for part in parts]
     elif symmetries.turn is not None:
-        field = symmetries.turn.field(whole.coordinates[geometry.rows])
+        field = symmetries.turn.field(geometry.coordinates[geometry.rows])
         tensors = [_squares(field[:, :, None])]
     elif symmetries.name is not None:
-        tensors = [_squares(orbit_field(whole))]
+        tensors = [_squares(orbit_field(geometry))]
         # Either of them commutes. Bodies of revolution have .0004 or less of one of them with
         # 3,000 samples, discs with a hole .004 or more of both.
-        of_orbits = _of_fields(whole, halves, orbit_field)
+        of_orbits = _of_fields(geometry, halves, orbit_field)
         mu = min(mu, of_orbits, key=lambda measured: measured.net)
     frames = _tangents(geometry, dimension)
     matrices = np.stack([_on_tangents(tensor, frames, geometry) for tensor in tensors])
     known: np.ndarray | float = 0.0
     if count == 1 and len(tensors) == 2:
-        orbit = frames.transpose(0, 2, 1) @ orbit_fields(whole, 1)
+        orbit = frames.transpose(0, 2, 1) @ orbit_fields(geometry, 1)
         known = _squares(orbit / np.linalg.norm(orbit, axis=1, keepdims=True))
     values, vectors = _clearest(matrices, known)
     largest = np.argsort(-np.median(np.diff(values, axis=1), axis=0))[: len(tensors)]
@@ -336,25 +364,24 @@ def _clearest(matrices: np.ndarray, known: np.ndarray | float) -> tuple[np.ndarr
 
 
 def _of_fields(
-    whole: EmbeddedGeometry,
-    halves: Sequence[EmbeddedGeometry],
-    fields: Callable[[EmbeddedGeometry], np.ndarray],
+    geometry: Geometry, halves: Sequence[Geometry], fields: Callable[[Geometry], np.ndarray]
 ) -> Measurement:
     """How far the products of fields fail to commute with the Laplacian."""
-    mu, *in_halves = (commutator_of(view.geometry, fields(view)) for view in (whole, *halves))
+    mu, *in_halves = (commutator_of(each, fields(each)) for each in (geometry, *halves))
     return Measurement(mu, float(excess_in_halves(mu, in_halves)) / 2)
 
 
-def _strays(whole: EmbeddedGeometry, points: np.ndarray, count: int) -> float:
+def _strays(geometry: Geometry, points: np.ndarray, count: int) -> float:
     """Largest share of the samples of a solid that one of its symmetries turns to where none are.
 
     Smooth coordinates, which the symmetries are given in, would close a hole.
     """
     centred = points - points.mean(axis=0)
-    columns = centred @ np.linalg.lstsq(centred, whole.coordinates, rcond=None)[0]
-    rows = columns[whole.geometry.rows]
-    motions = orbit_fields(whole, count).transpose(2, 0, 1)
-    return max(find_turn(rows, motion).strays(rows) for motion in motions)
+    columns = centred @ np.linalg.lstsq(centred, geometry.coordinates, rcond=None)[0]
+    rows = columns[geometry.rows]
+    motions = orbit_fields(geometry, count).transpose(2, 0, 1)
+    turns = (find_turn(rows, motion, geometry.row_weights) for motion in motions)
+    return max(turn.strays(rows) for turn in turns)
 
 
 def _tangents(geometry: Geometry, dimension: int) -> np.ndarray:
@@ -374,7 +401,7 @@ def _on_tangents(tensor: np.ndarray, frames: np.ndarray, geometry: Geometry) -> 
 
 
 def factor_web(
-    geometry: Geometry, web: Web, diffusion: Diffusion, *, may_be_sewn: bool = True
+    geometry: Geometry, web: Web, diffusion: Diffusion, *, may_be_sewn: bool
 ) -> Iterator[tuple[Factor, ...]]:
     """Yield factors of a web, made in several ways.
 
@@ -418,7 +445,7 @@ def factor_web(
 
 
 def factor_turn(
-    whole: EmbeddedGeometry, web: Web, turn: Turn, diffusion: Diffusion
+    geometry: Geometry, web: Web, turn: Turn, diffusion: Diffusion
 ) -> Iterator[tuple[Factor, ...]]:
     """Yield factors of a body of revolution: the profile, and the angle of a turn about the axis.
 
@@ -426,13 +453,13 @@ def factor_turn(
     the other factor would only add its errors.
     """
     known = diffusion.distinct
-    around = turn.around(whole.coordinates)
+    around = turn.around(geometry.coordinates)
     angle = known.functions.T @ (known.weights[:, None] * around)
     angle[0] = 0
     angle /= np.linalg.norm(angle, axis=0)
     for charted in (None, 1):
         for penalty in PENALTIES:
-            base = pure_functions(whole.geometry, web.axes[1], web.values[0, :, 1], penalty)
+            base = pure_functions(geometry, web.axes[1], web.values[0, :, 1], penalty)
             blocks = [beside_constant(base), angle]
             factors = make_factors(diffusion.spectrum, blocks, charted=[charted, 2], folded=1)
             if all(factor.topology != "other" for factor in factors):

@@ -211,17 +211,19 @@ def _summary(fit: ManifoldFactorizer, record: dict) -> dict:
         "reliability": evidence.reliability,
         "leakage": evidence.leakage.tolist(),
         "warp": _plain(evidence.warp),
-        "symmetries": _plain(evidence.symmetries, but="angles"),  # they are in coordinates.csv
+        # Angles are in coordinates.csv; a turn is one of the smoothed samples.
+        "symmetries": _plain(evidence.symmetries, but=("angles", "turn")),
         "seconds": fit.timings_,
         "versions": versions(),
     }
 
 
-def _plain(record: Warp | Symmetries | None, *, but: str = "") -> dict | None:
-    """Return a part of the evidence with lists for arrays."""
+def _plain(record: Warp | Symmetries | None, *, but: Sequence[str] = ()) -> dict | None:
+    """Return a part of the evidence with lists for arrays, but for some fields."""
     if record is None:
         return None
-    return {name: np.asarray(each).tolist() for name, each in vars(record).items() if name != but}
+    shown = {name: each for name, each in vars(record).items() if name not in but}
+    return {name: np.asarray(each).tolist() for name, each in shown.items()}
 
 
 def versions() -> dict[str, str]:

@@ -765,7 +765,7 @@ def warp(ax, fit):
     ----------
     ax : Axes
     fit : ManifoldFactorizer
-        Fitted, with the verdict "separable".
+        Fitted, with the verdict "separable" and two factors.
     """
     if fit.verdict_ != "separable":
         raise ValueError(
@@ -773,6 +773,11 @@ def warp(ax, fit):
             f"{fit.verdict_!r}. Draw `plots.joint` or `plots.web` instead."
         )
     found = fit.evidence_.warp
+    if found is None:
+        raise ValueError(
+            f"`fit` must have two factors to show how lengths change; got {len(fit.factors_)}. "
+            "Draw `plots.joint` of two of them instead."
+        )
     if not len(found.length):
         raise ValueError(
             f"{found} There is no curve of them over one coordinate. Draw `plots.web` instead."
@@ -796,14 +801,16 @@ def web(ax, fit, *, xy: np.ndarray | None = None, settings: PlotSettings = PlotS
     ----------
     ax : Axes
     fit : ManifoldFactorizer
-        Fitted, with two factors that have coordinates, of samples (not of distances).
+        Fitted, with two factors that have coordinates.
     xy : ndarray of shape (n_samples, 2) or None
-        Where samples are drawn. None for the columns of the samples if there are two,
-        else for the first two principal components.
+        Where samples are drawn; needed if distances were fitted. None for the columns of
+        the samples if there are two, else for the first two principal components.
     settings : PlotSettings
     """
     if len(fit.factors_) != 2 or any(factor.coordinate is None for factor in fit.factors_):
         return nothing(ax, "two factors must have a single coordinate each")
+    if xy is None and fit.diffusion_.points is None:
+        return nothing(ax, "distances do not tell where samples are drawn")
     xy = _plane(fit.diffusion_.points) if xy is None else np.asarray(xy, float)
     shown = _thinned(len(xy), settings)
     ax.scatter(*xy[shown].T, s=1.5, color="#c8c8c8", linewidths=0, rasterized=True)

@@ -18,7 +18,8 @@ def frustum(rng, n, *, squeeze=1.0):
 def near_turn(X, axis):
     """The best turn near one whose axis is wrong by 4 degrees and passes .05 beside the origin."""
     wrong = Rotation.from_rotvec([0.07, 0, 0]).apply(axis)
-    return find_turn(X, Turn(wrong, np.array([0.05, 0, 0])).field(X))
+    field = Turn(wrong, np.array([0.05, 0, 0])).field(X)
+    return find_turn(X, field, np.ones(len(X)))
 
 
 def test_the_axis_of_an_uneven_cone_is_found(rng):

@@ -30,14 +30,6 @@ SOLID_FUNCTIONS = 35
 
 
 @dataclass(frozen=True)
-class EmbeddedGeometry:
-    """A geometry with the coordinates that its gradients are taken in."""
-
-    geometry: Geometry
-    coordinates: np.ndarray  # (n_distinct, p)
-
-
-@dataclass(frozen=True)
 class Fields:
     """Fields of one kind on the rows of a geometry, by how little they fail to commute."""
 
@@ -50,13 +42,12 @@ class Fields:
         return np.tensordot(self.polynomials, self.coefficients[number], axes=1)
 
 
-def killing_tensors(view: EmbeddedGeometry, dimension: int = 2) -> Fields:
+def killing_tensors(geometry: Geometry, dimension: int) -> Fields:
     """Return the tensors that nearly commute with the Laplacian; the first is the metric.
 
     Shapes: a tensor at rows (n_rows, p, p).
     """
-    geometry = view.geometry
-    axes, columns = _frame(geometry, view.coordinates)
+    axes, columns = _frame(geometry)
     p = columns.shape[1]
     n_low = 18 if p < MOST_COLUMNS else 30
     if dimension > 2:
@@ -111,17 +102,16 @@ def killing_fields(geometry: Geometry, n_lowest: int, n_moved: int = 18) -> Fiel
     return Fields(mu, coefficients - coefficients.transpose(0, 2, 1), lowest)
 
 
-def killing_motions(view: EmbeddedGeometry, n_moved: int) -> Fields:
+def killing_motions(geometry: Geometry, n_moved: int) -> Fields:
     """Return the motions of the space of the samples that nearly commute with the Laplacian.
 
     Where the symmetries are motions, these few fields tell them better than those of functions do.
 
     Shapes: a field at rows (n_rows, p).
     """
-    geometry = view.geometry
     eigenvalues = geometry.eigenvalues[:n_moved]
     n_low = len(eigenvalues)
-    columns = view.coordinates[geometry.rows]
+    columns = geometry.coordinates[geometry.rows]
     p = columns.shape[1]
     # Those of the constant are shifts, those of a column turns.
     polynomials = _polynomials(columns / np.sqrt((columns**2).mean()), 1)
@@ -161,7 +151,7 @@ def commutator_of(geometry: Geometry, vectors: np.ndarray) -> float:
     return float(commutator / size)
 
 
-def _frame(geometry: Geometry, coordinates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _frame(geometry: Geometry) -> tuple[np.ndarray, np.ndarray]:
     """Gradients along the axes that tensors are written in, and columns, (n_rows, p).
 
     The gradients are (n_rows, p, r). Axes and columns are smooth coordinates where they are few. A
@@ -169,7 +159,7 @@ def _frame(geometry: Geometry, coordinates: np.ndarray) -> tuple[np.ndarray, np.
     """
     gradients = geometry.gradients
     if gradients.shape[1] <= MOST_COLUMNS:
-        columns = coordinates[geometry.rows]
+        columns = geometry.coordinates[geometry.rows]
         return gradients, columns / np.sqrt((columns**2).mean(axis=0).max())
     lowest = gradients[:, :, :FIELD_FUNCTIONS]
     functions = geometry.spectrum.functions[geometry.rows, 1 : 1 + FIELD_FUNCTIONS]

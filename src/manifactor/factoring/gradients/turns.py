@@ -56,12 +56,12 @@ class Turn:
         return turn.apply(points - self.centre) + self.centre
 
 
-def find_turn(columns: np.ndarray, motion: np.ndarray) -> Turn:
-    """Return the turn nearest to a motion that moves samples best among themselves.
+def find_turn(columns: np.ndarray, field: np.ndarray, weights: np.ndarray) -> Turn:
+    """Return the turn near a vector field that moves samples best among themselves.
 
-    Shapes: columns (n, p) with p = 2 or 3, motion (n, p).
+    Shapes: columns (n, p) with p = 2 or 3, field (n, p), weights (n,).
     """
-    return _best_turn(columns, _turn_of(columns, motion))
+    return _best_turn(columns, _turn_of(columns, field, weights))
 
 
 def find_second_turn(columns: np.ndarray, first: Turn, middle: np.ndarray) -> Turn:
@@ -110,13 +110,15 @@ def _best_turn(columns: np.ndarray, start: Turn, most: float = np.inf) -> Turn:
     return replace(best, off=float(off(best, ANGLES, 3000).max()))
 
 
-def _turn_of(columns: np.ndarray, motion: np.ndarray) -> Turn:
-    """The turn of a motion of space, less its shift along the axis."""
-    points, motion = _in_space(columns), _in_space(motion)
+def _turn_of(columns: np.ndarray, field: np.ndarray, weights: np.ndarray) -> Turn:
+    """The turn of the motion of space nearest to a field, less its shift along the axis."""
+    points = _in_space(columns)
     middle = points.mean(axis=0)
-    centred = np.column_stack([points - middle, np.ones(len(points))])
-    x, y, z, shift = np.linalg.lstsq(centred, motion, rcond=None)[0]
-    speed = np.array([y[2] - z[1], z[0] - x[2], x[1] - y[0]]) / 2
+    turns = np.cross(np.eye(3)[:, None], points - middle)
+    shifts = np.broadcast_to(np.eye(3)[:, None], turns.shape)
+    scale = np.sqrt(weights)[:, None]
+    motions = (scale * np.concatenate([shifts, turns])).reshape(6, -1).T
+    shift, speed = np.split(np.linalg.lstsq(motions, (scale * _in_space(field)).ravel())[0], 2)
     square = max(float(speed @ speed), np.finfo(float).tiny)
     return Turn(speed / np.sqrt(square), middle + np.cross(speed, shift) / square)
 

@@ -173,7 +173,10 @@ def _mean_plane(slopes: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def fourth_moment(part: np.ndarray) -> float:
-    """Return that of samples, (n, d), relative to a Gaussian's, less 1; -1/3 on an even disc."""
+    """Return that of white samples, relative to a Gaussian's, less 1; -1/3 on an even disc.
+
+    Shapes: part (n, d), which need not be white.
+    """
     white, _ = whitened(part)
     dimension = white.shape[1]
     return float(((white**2).sum(axis=1) ** 2).mean()) / (dimension * (dimension + 2)) - 1
