@@ -441,7 +441,7 @@ def factor_web(
                 *spectrum.combined(np.hstack([sewn[:, :1], side])).T
             ):
                 folded = np.hstack([sewn[:, :1], side])
-                yield make_factors(spectrum, [base, folded], charted=[1, 2], folded=1)
+                yield make_factors(spectrum, [base, folded], charted=[1, 2], circle=1, folded=True)
 
 
 def factor_turn(
@@ -461,7 +461,7 @@ def factor_turn(
         for penalty in PENALTIES:
             base = pure_functions(geometry, web.axes[1], web.values[0, :, 1], penalty)
             blocks = [beside_constant(base), angle]
-            factors = make_factors(diffusion.spectrum, blocks, charted=[charted, 2], folded=1)
+            factors = make_factors(diffusion.spectrum, blocks, charted=[charted, 2], circle=1)
             if all(factor.topology != "other" for factor in factors):
                 yield factors
 
