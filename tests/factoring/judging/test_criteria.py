@@ -69,7 +69,7 @@ def rule(criterion):
     words = f"{'at most' if criterion.at_most else 'at least'} {criterion.limit:.3g}"
     if not criterion.slack:
         return words
-    powers = {0.5: "/ sqrt(n)", -0.5: "sqrt(n)"}
+    powers = {0.5: "/ sqrt(n)", -0.5: "sqrt(n)", 1: "/ n"}
     power = powers.get(criterion.slack_power, f"/ n^{criterion.slack_power:g}")
     return f"{words} + {criterion.slack:g} {power}"
 
