@@ -55,7 +55,8 @@ print(alone.factors_[0])
 print(alone.evidence_.reason)
 
 # %%
-# The verdict "none" is right, and so is the dimension.
+# The verdict "none" is right, and so is the dimension. With less noise the fit also tells the
+# angle of the torus: :ref:`sphx_glr_gallery_plot_grid_cell_lattice.py`.
 #
 # With head direction cells it is a product
 # -----------------------------------------

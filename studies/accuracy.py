@@ -14,6 +14,7 @@ from sklearn.decomposition import PCA
 from manifactor._support.files import write_bytes
 from manifactor._support.workers import Processes, Workers
 from manifactor.estimators import ManifoldFactorizer
+from manifactor.factoring.gradients.symmetry import Symmetries
 from manifactor.scores import Score, regression_r2, score, wilson_interval
 from studies.baselines import BASELINES, METHODS
 from studies.cases import Case, Row, rows_of
@@ -244,7 +245,8 @@ def _named(X: np.ndarray, wanted: Symmetry, seed: int) -> dict:
     with warnings.catch_warnings(action="ignore"):
         try:
             fit = ManifoldFactorizer(random_state=seed, n_jobs=1).fit(X)
-            found = fit.evidence_.symmetries
+            # They are given only where coordinates separate, or all places look the same.
+            found = fit.evidence_.symmetries or Symmetries(0)
             verdict, name, angle = fit.verdict_, found.name, found.lattice_angle
         # As in `_recovered`.
         except Exception as error:

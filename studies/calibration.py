@@ -15,6 +15,7 @@ from manifactor import datasets
 from manifactor._support.files import write_bytes
 from manifactor._support.workers import Processes, Workers
 from manifactor.datasets.problems import KINDS, Problem
+from manifactor.datasets.products import ring
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.scores import score, wilson_interval
@@ -26,8 +27,9 @@ from studies.running import exit_code, new_files, parser, recorded
 
 # First sentence of the report.
 RIGHT = (
-    "An answer is right if every factor of the problem was found; on a problem with "
-    'one factor, if the verdict is "none".'
+    "An answer is right if every factor of the problem was found, or both angles of a flat torus; "
+    'on a problem with one factor, if the verdict is "none", or if it is "separable" or "partial" '
+    "and the coordinates in which the Laplacian separates were found."
 )
 
 
@@ -72,6 +74,7 @@ def record(seed: int) -> dict:
         "kind": problem.kind,
         "product": problem.product,
         "factors": len(problem.truth),
+        "separable": bool(problem.coordinates),
         "description": problem.description,
         # A fit that failed has no score.
         "number_right": False,
@@ -87,20 +90,32 @@ def _answer(problem: Problem, seed: int) -> dict:
     # One thread: there is a process for each core already.
     fit = ManifoldFactorizer(random_state=seed, n_jobs=1).fit(problem.X)
     evidence = fit.evidence_
-    found = score([factor.embedding for factor in fit.factors_], problem.truth)
-    # A problem with one factor has nothing to be split: the verdict is the answer.
-    one_factor = len(problem.truth) == 1
+    embeddings = _embeddings(fit)
+    found = score(embeddings, problem.truth)
+    right = found.solved
+    if len(problem.truth) == 1:
+        # There is nothing to be split: the verdict is the answer, unless coordinates separate.
+        separated = any(score(embeddings, each).solved for each in problem.coordinates)
+        right = fit.verdict_ == "none" or (fit.verdict_ in ("separable", "partial") and separated)
     return {
         "verdict": fit.verdict_,
         "confidence": round(verdict_confidence(fit.verdict_, evidence.tests), 4),
         "number_right": found.number_right,
         "solved": found.solved,
-        "right": fit.verdict_ == "none" if one_factor else found.solved,
+        "right": right,
         "own": round(found.worst, 4),
         "leak": round(found.leak, 4),
         "reason": evidence.reason,
         "tests": _tests(evidence),
     }
+
+
+def _embeddings(fit: ManifoldFactorizer) -> list[np.ndarray]:
+    """Return where samples lie on every factor, or by both angles of a flat torus."""
+    symmetries = fit.evidence_.symmetries
+    if fit.verdict_ == "none" and symmetries is not None and symmetries.angles is not None:
+        return [ring(angle) for angle in symmetries.angles.T]
+    return [factor.embedding for factor in fit.factors_]
 
 
 def _tests(evidence: Evidence) -> list[dict]:

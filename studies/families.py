@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 from sklearn.utils import check_random_state
 
-from manifactor.datasets.charts import AROUND, Chart, annulus, ellipse, revolution, sphere, vase
+from manifactor.datasets.charts import AROUND, MappedBox, annulus, ellipse, revolution, sphere, vase
 from manifactor.datasets.not_products import LatticeTorus
 from manifactor.datasets.products import Sphere, Truth, ring, rotations
 
@@ -52,37 +52,41 @@ def draw(
 # Separable, of two dimensions.
 
 
-def random_vase(rng, **changes) -> Chart:
+def random_vase(rng, **changes) -> MappedBox:
     """Draw a vase with one to one and a half waves, of circles or spheres."""
     depth, waves = rng.uniform(0.2, 0.45), rng.uniform(1, 1.5)
     return vase(depth, waves, rng.uniform(*AROUND), rng.uniform(3, 5), **changes)
 
 
-def sector(rng) -> Chart:
+def sector(rng) -> MappedBox:
     """Draw a sector of an annulus."""
     ends = (rng.uniform(0.2, 0.6), 1.0), (0.0, rng.uniform(1.0, 4.5))
-    return Chart(ends, lambda r, a: r[:, None] * ring(a), ("interval", "interval"))
+    return MappedBox(ends, lambda r, a: r[:, None] * ring(a), ("interval", "interval"))
 
 
-def disc(rng, **changes) -> Chart:
+def disc(rng, **changes) -> MappedBox:
     """Draw a disc or a ball; its soft density is not Gaussian, as Gaussians separate in x and y."""
     radius = rng.uniform(0.5, 2)
     return revolution((0.0, 1.0), lambda r: radius * r, slope=lambda r, *_: r**4, **changes)
 
 
-def cone(rng, *, end: float = 0.0) -> Chart:
+def cone(rng, *, end: float = 0.0) -> MappedBox:
     """Draw a cone whose radius falls from 1 to `end`."""
     length = rng.uniform(0.7, 2.5)
     slope = None if end else lambda r, _: r**2
     return revolution((end, 1.0), lambda r: r, lambda r: length * r, slope=slope)
 
 
-def ellipsoid(rng) -> Chart:
-    """Draw the surface of an ellipsoid with a long axis: along it, and around it.
+def long_ellipsoid(rng) -> MappedBox:
+    """Draw the surface of an ellipsoid with a long axis."""
+    return ellipsoid(rng.uniform(2, 3), rng.uniform(1.15, 1.4), 1.0)
+
+
+def ellipsoid(a: float, b: float, c: float) -> MappedBox:
+    """Return the surface of an ellipsoid with half axes a > b > c: along the first, and around it.
 
     Both are coordinates of confocal quadrics.
     """
-    a, b, c = rng.uniform(2, 3), rng.uniform(1.15, 1.4), 1.0
 
     def place(along: np.ndarray, around: np.ndarray) -> np.ndarray:
         (p, q), (y, z) = ring(along).T, ring(around).T
@@ -94,10 +98,10 @@ def ellipsoid(rng) -> Chart:
     def slope(*q: np.ndarray) -> np.ndarray:
         return ((place(*q) ** 2).sum(axis=1) - c**2) / (a**2 - c**2)
 
-    return Chart(((0.0, np.pi), AROUND), place, ("interval", "circle"), slope=slope)
+    return MappedBox(((0.0, np.pi), AROUND), place, ("interval", "circle"), slope=slope)
 
 
-def torus(rng, **changes) -> Chart:
+def torus(rng, **changes) -> MappedBox:
     """Draw a torus of revolution: around its tube, and the circles or spheres around its axis."""
     tube = rng.uniform(0.25, 0.6)
     return revolution(
@@ -109,7 +113,7 @@ def torus(rng, **changes) -> Chart:
     )
 
 
-def spheroid(rng, *, axis: tuple[float, float]) -> Chart:
+def spheroid(rng, *, axis: tuple[float, float]) -> MappedBox:
     """Draw the surface of a spheroid, with the least and largest half axis of revolution."""
     length = rng.uniform(*axis)
     return revolution(
@@ -120,17 +124,17 @@ def spheroid(rng, *, axis: tuple[float, float]) -> Chart:
 # Separable, of three dimensions.
 
 
-def band(rng) -> Chart:
+def band(rng) -> MappedBox:
     """Draw the part of a shell between two latitudes: radius, latitude and longitude."""
     latitudes = rng.uniform(0.4, 0.8), rng.uniform(1.6, 2.4)
-    return Chart(
+    return MappedBox(
         ((rng.uniform(0.4, 0.6), 1.0), latitudes, AROUND),
         lambda r, *angles: r[:, None] * sphere(*angles),
         ("interval", "interval", "circle"),
     )
 
 
-def cone_over_torus(rng, *, opening: tuple[float, float] = AROUND) -> Chart:
+def cone_over_torus(rng, *, opening: tuple[float, float] = AROUND) -> MappedBox:
     """Draw a cone over a flat torus, or over a cylinder: distance from the tip and two others."""
     ratio, end = rng.uniform(0.6, 1.6), rng.uniform(0.3, 0.6)
     second = "circle" if opening == AROUND else "interval"
@@ -138,10 +142,10 @@ def cone_over_torus(rng, *, opening: tuple[float, float] = AROUND) -> Chart:
     def place(s: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return s[:, None] * np.c_[ring(a), ratio * ring(b)]
 
-    return Chart(((end, 1.0), AROUND, opening), place, ("interval", "circle", second))
+    return MappedBox(((end, 1.0), AROUND, opening), place, ("interval", "circle", second))
 
 
-def two_radii(rng) -> Chart:
+def two_radii(rng) -> MappedBox:
     """Draw two circles whose radii vary along an interval, each in its own way."""
     depth, length, phase = rng.uniform(0.2, 0.4, 2), rng.uniform(3, 5), rng.uniform(*AROUND, 2)
 
@@ -150,10 +154,10 @@ def two_radii(rng) -> Chart:
         rings = [radius[:, None] * ring(a) for radius, a in zip(radii.T, angles, strict=True)]
         return np.c_[*rings, length * t]
 
-    return Chart(((0.0, 1.0), AROUND, AROUND), place, ("interval", "circle", "circle"))
+    return MappedBox(((0.0, 1.0), AROUND, AROUND), place, ("interval", "circle", "circle"))
 
 
-def solid_spheroid(rng) -> Chart:
+def solid_spheroid(rng) -> MappedBox:
     """Draw the inside of a long spheroid, in spheroidal coordinates: two intervals and an angle."""
     width = rng.uniform(0.4, 0.7)
     focus = np.sqrt(1 - width**2)
@@ -163,7 +167,7 @@ def solid_spheroid(rng) -> Chart:
         return focus * np.c_[flat, np.cosh(u) * np.cos(v)]
 
     high = np.arctanh(width)
-    return Chart(
+    return MappedBox(
         ((0.0, high), (0.0, np.pi), AROUND),
         place,
         ("interval", "interval", "circle"),
@@ -174,12 +178,12 @@ def solid_spheroid(rng) -> Chart:
 # Irreducible: in the plane, in space, and surfaces with bumps.
 
 
-def solid(extents: Sequence[float], inside: Callable[..., np.ndarray]) -> Chart:
+def solid(extents: Sequence[float], inside: Callable[..., np.ndarray]) -> MappedBox:
     """Return the points of a box, from minus to plus each extent, of which `inside` is true."""
-    return Chart([(-e, e) for e in extents], lambda *x: np.column_stack(x), inside=inside)
+    return MappedBox([(-e, e) for e in extents], lambda *x: np.column_stack(x), inside=inside)
 
 
-def polygon(vertices: np.ndarray) -> Chart:
+def polygon(vertices: np.ndarray) -> MappedBox:
     """Return the inside of a polygon with the vertices, (n, 2), in their order."""
 
     def inside(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -193,13 +197,13 @@ def polygon(vertices: np.ndarray) -> Chart:
     return solid(np.abs(vertices).max(axis=0), inside)
 
 
-def uneven_polygon(rng, *, corners: int) -> Chart:
+def uneven_polygon(rng, *, corners: int) -> MappedBox:
     """Draw a polygon with unequal sides and angles."""
     angle = 2 * np.pi * (np.arange(corners) + rng.uniform(-0.25, 0.25, corners)) / corners
     return polygon(rng.permutation(np.linspace(0.6, 1.1, corners))[:, None] * ring(angle))
 
 
-def ell(rng) -> Chart:
+def ell(rng) -> MappedBox:
     """Draw an L-shape."""
     (x, y), width = rng.uniform(-0.2, 0.2, 2), rng.uniform(0.7, 1)
     return solid((1, width), lambda u, v: (u < x) | (v < y * width))
@@ -210,7 +214,7 @@ def in_ball(*x: np.ndarray) -> np.ndarray:
     return np.linalg.norm(x, axis=0) < 1
 
 
-def holed(rng, whole: Chart) -> Chart:
+def holed(rng, whole: MappedBox) -> MappedBox:
     """Draw a round hole, away from the middle, in a solid."""
     radius, at = rng.uniform(0.25, 0.35), rng.choice([-1, 1]) * rng.uniform(0.2, 0.35)
 
@@ -220,19 +224,19 @@ def holed(rng, whole: Chart) -> Chart:
     return replace(whole, inside=inside)
 
 
-def stadium(rng) -> Chart:
+def stadium(rng) -> MappedBox:
     """Draw a rectangle with round ends."""
     half = rng.uniform(0.5, 1.5)
     return solid((half + 1, 1), lambda x, y: np.hypot(np.maximum(np.abs(x) - half, 0), y) < 1)
 
 
-def lens(rng) -> Chart:
+def lens(rng) -> MappedBox:
     """Draw what two discs of different radii have in common."""
     apart, radius = rng.uniform(0.6, 1.2), rng.uniform(0.8, 1.2)
     return solid((1, 1), lambda x, y: in_ball(x, y) & (np.hypot(x - apart, y) < radius))
 
 
-def blob(rng, *, waves: Sequence[int]) -> Chart:
+def blob(rng, *, waves: Sequence[int]) -> MappedBox:
     """Draw a region of the plane whose radius is a sum of waves."""
     phases = rng.uniform(*AROUND, len(waves))
     heights = rng.uniform(0.35, 0.6) * rng.dirichlet(np.ones(len(waves)))
@@ -244,7 +248,7 @@ def blob(rng, *, waves: Sequence[int]) -> Chart:
     return solid((1.6, 1.6), inside)
 
 
-def tetrahedron(rng) -> Chart:
+def tetrahedron(rng) -> MappedBox:
     """Draw the inside of a tetrahedron with unequal edges."""
     vertices = rng.uniform(0.7, 1.3, (4, 1)) * ([1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1])
 
@@ -261,7 +265,7 @@ def bumps(rng, *, columns: int, size: float) -> Callable[[np.ndarray], np.ndarra
     return lambda X: size / 2 * np.cos(X @ waves + phases).sum(axis=1)
 
 
-def bumpy_sphere(rng, *, axes: Sequence[float] = (1, 1, 1)) -> Chart:
+def bumpy_sphere(rng, *, axes: Sequence[float] = (1, 1, 1)) -> MappedBox:
     """Draw a sphere, stretched along three axes, with bumps."""
     bump = bumps(rng, columns=3, size=rng.uniform(0.12, 0.2))
 
@@ -269,10 +273,10 @@ def bumpy_sphere(rng, *, axes: Sequence[float] = (1, 1, 1)) -> Chart:
         x = sphere(*angles)
         return np.array(axes) * x * np.exp(bump(x))[:, None]
 
-    return Chart(((0.0, np.pi), AROUND), place)
+    return MappedBox(((0.0, np.pi), AROUND), place)
 
 
-def bumpy_torus(rng) -> Chart:
+def bumpy_torus(rng) -> MappedBox:
     """Draw a torus of revolution whose tube has bumps."""
     tube, bump = rng.uniform(0.3, 0.45), bumps(rng, columns=4, size=0.2)
 
@@ -280,19 +284,19 @@ def bumpy_torus(rng) -> Chart:
         around, across = tube * np.exp(bump(np.c_[ring(t), ring(a)])) * ring(t).T
         return np.c_[(1 + around)[:, None] * ring(a), across]
 
-    return Chart((AROUND, AROUND), place)
+    return MappedBox((AROUND, AROUND), place)
 
 
-def bumpy_sheet(rng) -> Chart:
+def bumpy_sheet(rng) -> MappedBox:
     """Draw a rectangle with hills and valleys."""
     bump, width = bumps(rng, columns=2, size=rng.uniform(0.3, 0.5)), rng.uniform(0.6, 1)
-    return Chart(((-1, 1), (-width, width)), lambda x, y: np.c_[x, y, bump(np.c_[x, y])])
+    return MappedBox(((-1, 1), (-width, width)), lambda x, y: np.c_[x, y, bump(np.c_[x, y])])
 
 
 # Twisted: locally a product, but a fibre comes back turned or reflected from around a circle.
 
 
-def reflected(rng, fibre: Chart, *, fixed: int) -> Chart:
+def reflected(rng, fibre: MappedBox, *, fixed: int) -> MappedBox:
     """Draw a circle with a fibre that comes back with its last column reflected.
 
     The first `fixed` columns of the fibre come back as they were.
@@ -304,10 +308,10 @@ def reflected(rng, fibre: Chart, *, fixed: int) -> Chart:
         # Half a turn for each full turn of the circle.
         return np.c_[radius * ring(t), x[:, :fixed], x[:, fixed:] * ring(t / 2)]
 
-    return Chart((AROUND, *fibre.box), place, inside=lambda t, *q: fibre.inside(*q))
+    return MappedBox((AROUND, *fibre.box), place, inside=lambda t, *q: fibre.inside(*q))
 
 
-def mapping_torus(rng, fibre: Chart, *, turn: float, level: bool = True) -> Chart:
+def mapping_torus(rng, fibre: MappedBox, *, turn: float, level: bool = True) -> MappedBox:
     """Draw a circle with a plane fibre that comes back after a part of a turn.
 
     With w = x + iy, both w exp(i turn t) and w exp(i (turn - 1) t) have one value where t = 2 pi is
@@ -323,26 +327,26 @@ def mapping_torus(rng, fibre: Chart, *, turn: float, level: bool = True) -> Char
         z = [np.sqrt(share) * w * np.exp(1j * rate * t) for share, rate in terms]
         return np.c_[radius * ring(t), np.real(z).T, np.imag(z).T]
 
-    return Chart((AROUND, *fibre.box), place, inside=lambda t, *q: fibre.inside(*q))
+    return MappedBox((AROUND, *fibre.box), place, inside=lambda t, *q: fibre.inside(*q))
 
 
-def filled(*extents: float) -> Chart:
+def filled(*extents: float) -> MappedBox:
     """Return an interval or a rectangle."""
     return solid(extents, lambda *x: np.full(len(x[0]), True))
 
 
-def oblong(rng) -> Chart:
+def oblong(rng) -> MappedBox:
     """Draw a rectangle."""
     return filled(1, rng.uniform(0.5, 0.9))
 
 
-def oval(rng) -> Chart:
+def oval(rng) -> MappedBox:
     """Draw the inside of an ellipse."""
     width = rng.uniform(0.4, 0.7)
     return solid((1, width), lambda x, y: in_ball(x, y / width))
 
 
-FAMILIES: dict[str, dict[str, Callable[..., Chart]]] = {
+FAMILIES: dict[str, dict[str, Callable[..., MappedBox]]] = {
     "separable 2-D": {
         "annulus": lambda rng: annulus(rng.uniform(0.2, 0.7)),
         "sector": sector,
@@ -351,7 +355,7 @@ FAMILIES: dict[str, dict[str, Callable[..., Chart]]] = {
         "cone": cone,
         "vase": random_vase,
         "ellipse": lambda rng: ellipse(rng.uniform(0.5, 0.8)),
-        "ellipsoid": ellipsoid,
+        "ellipsoid": long_ellipsoid,
         "torus": torus,
         "prolate": lambda rng: spheroid(rng, axis=(1.4, 2.5)),
         "oblate": lambda rng: spheroid(rng, axis=(0.4, 0.75)),
@@ -387,10 +391,10 @@ FAMILIES: dict[str, dict[str, Callable[..., Chart]]] = {
     },
     "twisted": {
         "moebius": lambda rng: reflected(rng, filled(rng.uniform(0.5, 1.2)), fixed=0),
-        "klein_bottle": lambda rng: reflected(rng, Chart((AROUND,), ring), fixed=1),
+        "klein_bottle": lambda rng: reflected(rng, MappedBox((AROUND,), ring), fixed=1),
         "reflected_disc": lambda rng: reflected(rng, solid((1, 1), in_ball), fixed=1),
         "reflected_sphere": lambda rng: reflected(
-            rng, Chart(((0.0, np.pi), AROUND), sphere), fixed=2
+            rng, MappedBox(((0.0, np.pi), AROUND), sphere), fixed=2
         ),
         "quarter_turn": lambda rng: mapping_torus(rng, filled(0.9, 0.9), turn=1 / 4),
         "half_turn": lambda rng: mapping_torus(rng, oblong(rng), turn=1 / 2),

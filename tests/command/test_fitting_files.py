@@ -61,7 +61,7 @@ def test_a_class_of_an_odd_box_is_fitted_averaged_and_reported(here, capsys):
         assert stack.voxel_size.x == 4
     assert manifactor("report run --movies") == 0
     with Image.open(here / "run" / f"report-factor{number}.gif") as movie:
-        assert movie.n_frames == 22
+        assert movie.n_frames > 10
     assert (here / f"run/report-factor{number}.mp4").exists() == can_write_mp4()
     assert "No averages along" not in (here / "run" / "report.html").read_text()
     assert manifactor("select run --column rlnOpticsGroup 2 2 --out part.star") == 0

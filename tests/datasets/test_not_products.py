@@ -19,6 +19,7 @@ from manifactor.datasets.not_products import (
     shifting,
     turning,
 )
+from studies.families import ellipsoid
 
 
 def samples(shape, n_samples=4000):
@@ -47,6 +48,19 @@ def test_a_frustum_is_a_sector_of_an_annulus_rolled_up():
     np.testing.assert_allclose(X[:, 2], 10 * (1 - radius) / 0.6)
     share = (radius**2 - 0.16) / 0.84
     assert stats.kstest(share, "uniform").pvalue > 0.01
+
+
+def test_an_ellipsoid_has_the_same_confocal_coordinates_along_its_longest_and_shortest_axis():
+    chart = ellipsoid(3.0, 2.0, 1.0)
+    X, (along, around) = chart(500, np.random.RandomState(0))
+    first, second = Ellipsoid((2.0, 1.0, 3.0)).coordinates(X[:, [1, 2, 0]])
+    np.testing.assert_allclose(first[0], np.cos(np.pi * along), atol=1e-9)
+    np.testing.assert_allclose(first[1], around, atol=1e-9)
+    # Only the side that the middle axis tells belongs to another coordinate.
+    np.testing.assert_allclose(second[0][:, 0], first[1][:, 1])
+    np.testing.assert_allclose(second[1][:, 0], first[0][:, 0])
+    np.testing.assert_allclose((second[1] ** 2).sum(axis=1), 1)
+    np.testing.assert_array_equal(np.sign(second[1][:, 1]), np.sign(X[:, 1]))
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.3])

@@ -145,6 +145,52 @@ def test_random_problems_are_of_every_kind_and_say_whether_product_is_right():
         assert all(len(latents) == len(problem.X) for latents in problem.truth)
 
 
+def irreducible(name):
+    """Return the first random problem of an irreducible shape."""
+    problems = (datasets.random_problem(seed) for seed in range(200))
+    return next(each for each in problems if each.description.startswith(f"{name}, "))
+
+
+def gram(X):
+    """Return the scalar products of centred samples, which a rotation of space leaves as they are."""
+    X = X - X.mean(axis=0)
+    return X @ X.T
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    ("name", "height"),
+    [
+        ("disk", lambda radius: 0 * radius),
+        # The radius falls from 1 to .5, or to .4, along the height.
+        ("frustum", lambda radius: 2 * (1 - radius) / 0.5),
+        ("long_frustum", lambda radius: 10 * (1 - radius) / 0.6),
+    ],
+)
+def test_disks_and_frusta_are_told_by_their_radius_and_angle(name, height):
+    problem = irreducible(name)
+    ((radius, around),) = problem.coordinates
+    np.testing.assert_allclose(np.linalg.norm(around, axis=1), 1)
+    same = gram(np.c_[radius * around, height(radius)])
+    # But for the scale, and noise of a fortieth of the radius.
+    found = gram(problem.X)
+    assert np.corrcoef(same.ravel(), found.ravel())[0, 1] > 0.99
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", ["sphere", "triangle", "moebius", "cloud2", "solid_ellipsoid"])
+def test_shapes_that_do_not_separate_uniquely_have_no_coordinates(name):
+    assert irreducible(name).coordinates == ()
+
+
+@pytest.mark.usefixtures("small")
+def test_an_ellipsoid_has_two_pairs_of_coordinates():
+    assert [[each.shape[1] for each in pair] for pair in irreducible("ellipsoid").coordinates] == [
+        [1, 2],
+        [1, 2],
+    ]
+
+
 def test_random_problems_have_800_to_6000_samples():
     assert all(800 <= len(datasets.random_problem(seed).X) <= 6000 for seed in range(3))
 

@@ -166,7 +166,7 @@ TESTS_OF_PLACES = {
     "density": OF_LENGTHS,
     "volume": ["folds", "filling", "skew", "crossing", "poles", "identified"],
     "sum": ["folds", "filling", "skew", "modulation in data", "identified"],
-    "separable": ["folds", "filling", "skew", "crossing", "identified"],
+    "separable": ["folds", "filling", "skew", "crossing", "seams", "identified"],
 }
 
 

@@ -50,6 +50,13 @@ def test_one_factor_is_never_sound_and_only_a_sum_may_have_gaussian_factors():
     assert is_sound(replace(gaussian, sum="a sum"))
 
 
+def test_all_tests_of_coordinates_that_separate_must_be_passed():
+    found = two_factors(JUDGE["filling"](0.05))
+    web = replace(found, evidence=replace(found.evidence, sense="separable"))
+    assert is_sound(found)
+    assert not is_sound(web)
+
+
 def nothing(*_, **__):
     raise NothingFoundError("nothing was found")
 

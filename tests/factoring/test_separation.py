@@ -1,4 +1,4 @@
-"""Coordinates in which the Laplacian separates: annulus, disc, ellipse; and what does not."""
+"""Coordinates in which the Laplacian separates: annulus, disc, ellipse, solids; and others."""
 
 import numpy as np
 import pytest
@@ -9,10 +9,11 @@ from sklearn.neighbors import kneighbors_graph
 
 from manifactor import ManifoldFactorizer, datasets, load, save
 from manifactor._support.errors import NothingFoundError
+from manifactor.runs.folder import read_record, write_run
 from manifactor.scores import score
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:No product structure"),
+    pytest.mark.filterwarnings("ignore::manifactor.NoProductStructureWarning"),
     pytest.mark.filterwarnings("ignore:The samples are too few"),
 ]
 
@@ -103,12 +104,67 @@ def test_an_archive_keeps_the_verdict_and_the_warp(annulus, tmp_path):
     assert again.transform(X[:9]) == pytest.approx(fit.transform(X[:9]))
 
 
+def test_the_record_of_a_run_holds_the_warp_and_the_symmetries_as_numbers(annulus, tmp_path):
+    _, _, fit = annulus
+    write_run(fit, tmp_path / "run", record={})
+    record = read_record(tmp_path / "run")
+    lattice = dict.fromkeys(["lattice_angle", "lattice_error", "ratio"])
+    assert record["symmetries"] == {"count": 1, "name": "body of revolution", **lattice}
+    assert record["warp"]["length"] == pytest.approx(fit.evidence_.warp.length)
+
+
 def test_a_sector_of_an_annulus_separates_without_a_symmetry(rng):
     radius, angle = np.sqrt(0.1 + 0.9 * rng.random(2000)), 2 * rng.random(2000)
     fit = separated(radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]))
     assert fit.verdict_ == "separable"
     assert [f.topology for f in fit.factors_] == ["interval", "interval"]
     assert score([f.embedding for f in fit.factors_], (radius[:, None], angle[:, None])).solved
+
+
+def test_radius_and_angle_of_a_disc_separate_where_its_density_falls_outwards(rng):
+    turn, radius = 2 * np.pi * rng.random(8000), np.sqrt(rng.random(8000))
+    kept = np.flatnonzero(rng.random(8000) < 8 ** -(radius**4))[:2000]
+    ring = np.column_stack([np.cos(turn), np.sin(turn)])[kept]
+    fit = separated(radius[kept, None] * ring)
+    assert (fit.verdict_, fit.evidence_.symmetries.name) == ("separable", "disc")
+    assert score([f.embedding for f in fit.factors_], (radius[kept, None], ring)).solved
+
+
+@pytest.mark.parametrize("ratio", [1, 0.6])
+def test_a_gaussian_cloud_separates_in_many_ways_and_so_in_none(rng, ratio):
+    fit = separated(rng.normal(size=(1500, 2)) * [1, ratio])
+    assert fit.verdict_ == "none"
+    assert fit.evidence_.fails("identified")
+
+
+def test_radius_latitude_and_longitude_of_a_part_of_a_shell_separate(rng):
+    radius, height = np.cbrt(rng.uniform(0.125, 1, 2500)), rng.uniform(-0.5, 0.8, 2500)
+    angle = 2 * np.pi * rng.random(2500)
+    ring = np.column_stack([np.cos(angle), np.sin(angle)])
+    flat = np.sqrt(1 - height**2)[:, None] * ring
+    fit = separated(radius[:, None] * np.column_stack([flat, height]))
+    assert fit.verdict_ == "separable"
+    assert sorted(f.topology for f in fit.factors_) == ["circle", "interval", "interval"]
+    truth = radius[:, None], np.arcsin(height)[:, None], ring
+    assert score([f.embedding for f in fit.factors_], truth).solved
+
+
+def test_the_circles_of_a_cone_over_a_flat_torus_separate(rng):
+    distance = np.cbrt(rng.uniform(0.05, 1, 2000))[:, None]
+    turns = [np.column_stack([np.cos(t), np.sin(t)]) for t in 2 * np.pi * rng.random((2, 2000))]
+    X = distance * np.hstack(turns)
+    fit = ManifoldFactorizer(3, sense="separable", random_state=0).fit(X)
+    assert fit.verdict_ == "separable"
+    assert score([f.embedding for f in fit.factors_], (distance, *turns)).worst > 0.9
+    assert [f.topology for f in fit.factors_] == ["circle", "circle", "interval"]
+
+
+def test_noise_in_many_columns_adds_no_dimension(rng):
+    X = np.hstack([rng.random((800, 2)), 0.012 * rng.normal(size=(800, 6))])
+    fit = ManifoldFactorizer(sense="separable", preparation="none", random_state=0).fit(X)
+    assert fit.diffusion_.dimension > 2.5
+    # A square is a product: no length changes.
+    assert fit.evidence_.fails("warp")
 
 
 @pytest.mark.parametrize("shape", ["triangle", "moebius", "klein_bottle"])
@@ -131,6 +187,8 @@ def test_the_default_finds_what_separates_after_all_senses_of_a_product():
     ("X", "parameters", "error", "said"),
     [
         (np.random.default_rng(0).random((90, 2)), {}, NothingFoundError, "20 eigenfunctions"),
+        # Of few samples, the dimension is not known either.
+        (np.random.default_rng(0).random((15, 2)), {}, NothingFoundError, "20 eigenfunctions"),
         (
             np.random.default_rng(0).random((300, 1)) ** [1, 2],
             {},

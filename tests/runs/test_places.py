@@ -46,7 +46,7 @@ def test_a_factor_of_more_dimensions_has_no_range():
 def test_a_table_gives_the_places_back(rng):
     places = [
         Place(rng.uniform(size=5), "interval", rng.uniform(size=5)),
-        Place(rng.uniform(size=(5, 3)), "other", rng.uniform(size=5)),
+        Place(rng.uniform(size=(5, 3)), "other", rng.uniform(size=5), None, rng.random((5, 2))),
         Place(rng.uniform(0, 6, size=5), "circle", rng.uniform(size=5)),
     ]
     table = table_columns(places, np.arange(5) + 7)
@@ -59,6 +59,23 @@ def test_a_table_gives_the_places_back(rng):
     for before, after in zip(places, back, strict=True):
         np.testing.assert_allclose(after.coordinate, before.coordinate, rtol=1e-9)
         np.testing.assert_array_equal(after.confidence, before.confidence)
+    np.testing.assert_array_equal(back[1].angles, places[1].angles)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::manifactor.NoProductStructureWarning")
+def test_other_samples_of_a_flat_torus_have_the_angles_of_those_near_them():
+    X, _ = datasets.sample("hexagonal_torus", 2500, random_state=0)
+    fit = ManifoldFactorizer(sense="separable", random_state=0).fit(X[:2000])
+    (fitted,), (placed,) = fitted_places(fit), all_places(fit, X)
+    np.testing.assert_allclose(np.radians(fitted.angles), fit.evidence_.symmetries.angles)
+    off = np.abs((placed.angles[:2000] - fitted.angles + 180) % 360 - 180)
+    assert np.quantile(off, 0.99) < 5
+    # Others lie where the same angles are in the data.
+    ring = np.exp(1j * np.radians(placed.angles))
+    near = np.argmax((ring[2000:, None] * ring[:2000].conj()).real.sum(axis=2), axis=1)
+    spacing = np.linalg.norm(X[2000:] - X[near], axis=1)
+    assert np.median(spacing) < 0.1 * np.linalg.norm(X.std(axis=0))
 
 
 @pytest.mark.slow

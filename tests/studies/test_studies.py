@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from manifactor import ManifoldFactorizer
+from manifactor import ManifoldFactorizer, datasets
 from manifactor._support import __version__
 from manifactor._support.workers import Here
 from manifactor.datasets import FIELD
+from manifactor.factoring.gradients.symmetry import Symmetries
 from manifactor.factoring.judging.criteria import Criterion
 from studies import accuracy, calibration
 from studies.accuracy import Case, TableSettings, full_table, jobs, quick_table
@@ -221,7 +222,7 @@ def test_on_a_problem_with_one_factor_the_verdict_none_is_right(monkeypatch, rng
     # Even if the coordinates of the one factor are poor.
     poor = [SimpleNamespace(embedding=rng.normal(size=(100, 1)))]
     fitted = SimpleNamespace(verdict_=verdict, factors_=poor * (1 if right else 2))
-    fitted.evidence_ = SimpleNamespace(tests=[], reason="")
+    fitted.evidence_ = SimpleNamespace(tests=[], reason="", symmetries=None)
     fitted.fit = lambda X: fitted
     monkeypatch.setattr("studies.calibration.ManifoldFactorizer", lambda **_: fitted)
     monkeypatch.setattr("manifactor.datasets.problems.N_SAMPLES", (100, 100.1))
@@ -229,6 +230,37 @@ def test_on_a_problem_with_one_factor_the_verdict_none_is_right(monkeypatch, rng
     assert (found["factors"], found["verdict"]) == (1, verdict)
     assert found["right"] is right
     assert not found["solved"]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "right"), [("separable", True), ("partial", True), ("product", False)]
+)
+def test_coordinates_that_separate_are_right_but_not_as_a_product(monkeypatch, verdict, right):
+    monkeypatch.setattr("manifactor.datasets.problems.N_SAMPLES", (1000, 1000.1))
+    problem = datasets.random_problem(15)  # an ellipsoid
+    found = [SimpleNamespace(embedding=each) for each in problem.coordinates[0]]
+    fitted = SimpleNamespace(verdict_=verdict, factors_=found)
+    fitted.evidence_ = SimpleNamespace(tests=[], reason="", symmetries=None)
+    fitted.fit = lambda X: fitted
+    monkeypatch.setattr("studies.calibration.ManifoldFactorizer", lambda **_: fitted)
+    assert calibration.record(15)["right"] is right
+    # An axis and the angle around another are not orthogonal.
+    fitted.factors_ = [found[0], SimpleNamespace(embedding=problem.coordinates[1][1])]
+    assert not calibration.record(15)["right"]
+
+
+def test_both_angles_of_a_flat_torus_are_its_factors(monkeypatch):
+    monkeypatch.setattr("manifactor.datasets.problems.N_SAMPLES", (1000, 1000.1))
+    problem = datasets.random_problem(24)  # two circles at an angle
+    angles = np.column_stack([np.arctan2(*each.T) for each in problem.truth])
+    fitted = SimpleNamespace(verdict_="none", factors_=[SimpleNamespace(embedding=problem.X)])
+    named = Symmetries(2, "flat torus", angles=angles)
+    fitted.evidence_ = SimpleNamespace(tests=[], reason="", symmetries=named)
+    fitted.fit = lambda X: fitted
+    monkeypatch.setattr("studies.calibration.ManifoldFactorizer", lambda **_: fitted)
+    assert calibration.record(24)["right"]
+    fitted.evidence_.symmetries = None
+    assert not calibration.record(24)["right"]
 
 
 @pytest.mark.slow

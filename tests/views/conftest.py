@@ -13,7 +13,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from manifactor import ManifoldFactorizer, datasets
+from manifactor import ManifoldFactorizer, NoProductStructureWarning, datasets
 from manifactor.cryoem.all_views.model import motion_records
 from manifactor.cryoem.all_views.volumes import MODEL_FILE
 from manifactor.cryoem.simulate.writing import write_dataset
@@ -104,6 +104,17 @@ def annulus_run(tmp_path_factory):
 def annulus(annulus_run):
     """The fit of that run."""
     return read_run(annulus_run)[1]
+
+
+@pytest.fixture(scope="session")
+def hexagonal_run(tmp_path_factory):
+    """A run of 1,500 samples of a hexagonal torus, 1,200 of them fitted."""
+    folder = tmp_path_factory.mktemp("hexagonal")
+    np.save(folder / "torus.npy", datasets.sample("hexagonal_torus", 1500, random_state=0)[0])
+    task = Task(folder / "torus.npy", FitOptions(sense="separable", fit_samples=1200))
+    with pytest.warns(NoProductStructureWarning):
+        task.fit(task.read(), folder / "run")
+    return folder / "run"
 
 
 EMPTY = "<svg viewBox='0 0 1 1'></svg>"

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 from matplotlib.path import Path
 from PIL import Image
+from scipy.spatial.distance import pdist
 from sklearn import config_context
 
 from manifactor import ManifoldFactorizer
 from manifactor.cryoem.directions import sphere_cells
 from manifactor.factoring.factor import angles, owners
 from manifactor.factoring.judging.evidence import Warp
+from manifactor.runs.folder import read_run
 from manifactor.views import plots
 from manifactor.views.notebook import result_html
 from manifactor.views.plots import _mollweide, _outlines
@@ -164,6 +166,10 @@ def test_lengths_of_a_product_or_of_both_coordinates_are_no_curve(ax, torus, ann
     both = SimpleNamespace(verdict_="separable", evidence_=SimpleNamespace(warp=Warp(None)))
     with pytest.raises(ValueError, match="on both"):
         plots.warp(ax, both)
+    solid = SimpleNamespace(evidence_=SimpleNamespace(warp=None), factors_=[None] * 3)
+    solid.verdict_ = "separable"
+    with pytest.raises(ValueError, match="two factors to show"):
+        plots.warp(ax, solid)
 
 
 def test_lines_of_a_web_go_round_an_annulus_and_across_it(ax, annulus):
@@ -183,6 +189,22 @@ def test_a_web_needs_two_coordinates_and_may_be_drawn_at_other_places(ax, disk, 
     ax.clear()
     plots.web(ax, annulus, xy=100 + annulus.diffusion_.points)
     assert min(line.get_xdata().min() for line in ax.lines) > 98
+
+
+def test_a_flat_torus_is_drawn_in_its_cell(ax, hexagonal_run, annulus):
+    _, fit = read_run(hexagonal_run)
+    plots.torus(ax, fit)
+    corners = ax.lines[0].get_xydata()
+    first, second = corners[1] - corners[0], corners[3] - corners[0]
+    cosine = first @ second / np.linalg.norm(first) / np.linalg.norm(second)
+    angle = fit.evidence_.symmetries.lattice_angle
+    assert np.degrees(np.arccos(cosine)) == pytest.approx(angle)
+    # Distances in the cell are those in the data; a shear would change them.
+    xy, X = ax.collections[0].get_offsets(), fit.diffusion_.points
+    near = np.linalg.norm(xy - np.mean(corners[:4], axis=0), axis=1) < 0.15
+    assert np.corrcoef(pdist(xy[near]), pdist(X[near]))[0, 1] > 0.9
+    with pytest.raises(ValueError, match="flat torus"):
+        plots.torus(ax, annulus)
 
 
 # All of a fit in one figure.

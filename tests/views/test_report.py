@@ -14,6 +14,7 @@ from manifactor.command.arguments import parse_arguments
 from manifactor.command.fitting import tasks_of
 from manifactor.command.main import main
 from manifactor.cryoem.files.mrc import write_stack
+from manifactor.factoring.judging.criteria import CRITERIA
 from manifactor.factoring.judging.evidence import Warp
 from manifactor.runs.archive import ARCHIVE_VERSION
 from manifactor.runs.folder import read_run, write_run
@@ -232,7 +233,7 @@ def test_coordinates_that_separate_are_no_product_and_their_lengths_are_shown(
     annulus_run, annulus, undrawn
 ):
     text = report_page(open_run(annulus_run), annulus)
-    assert "Not a product, but two coordinates that separate" in text
+    assert "Not a product, but two factors that separate" in text
     assert "A product of" not in text
     section = text.partition('id="separation"')[2].partition("</section>")[0]
     assert section.count("<figure") == 2
@@ -243,6 +244,26 @@ def test_coordinates_that_separate_are_no_product_and_their_lengths_are_shown(
     fit.factorization_ = replace(annulus.factorization_, evidence=both)
     section = report_page(open_run(annulus_run), fit).partition('id="separation"')[2]
     assert section.partition("</section>")[0].count("<figure") == 1
+
+
+def test_lines_of_coordinates_that_fail_a_test_are_shown_without_lengths(
+    annulus_run, annulus, undrawn
+):
+    fit = copy(annulus)
+    evidence = annulus.evidence_.with_test(CRITERIA["leakage"].judge(0.9))
+    fit.factorization_ = replace(annulus.factorization_, evidence=evidence)
+    text = report_page(open_run(annulus_run), fit)
+    assert "not every test of coordinates that separate was passed" in text
+    section = text.partition('id="separation"')[2].partition("</section>")[0]
+    assert section.count("<figure") == 1
+    assert str(evidence.warp) not in section
+
+
+def test_a_flat_torus_is_named_and_drawn_by_its_two_angles(hexagonal_run, undrawn):
+    _, fit = read_run(hexagonal_run)
+    text = report_page(open_run(hexagonal_run), fit)
+    assert f"the data have one factor, {fit.evidence_.symmetries}." in text
+    assert "Samples by their two angles" in text
 
 
 @pytest.mark.browser

@@ -42,6 +42,17 @@ def test_the_verdict_is_one_sentence_with_shapes_counted(torus, value, sentence)
     assert words.shapes_in_words(fit.factors_[:1]) == "a circle"
 
 
+def test_what_does_not_separate_is_not_judged_as_a_product(annulus):
+    some = with_tests(annulus, SIZE.judge(3))
+    assert "not every test of coordinates that separate" in words.verdict_sentence({}, some)
+    assert str(some.evidence_).startswith("Coordinates were found, but not every test")
+    one = with_tests(annulus, JUDGE["commutator"](0.5, n_samples=1000))
+    one = changed(one, factors=one.factors_[:1])
+    one = changed(one, evidence=replace(one.evidence_, leakage=np.full((1, 1), np.nan)))
+    assert "No coordinates that separate were found" in words.verdict_sentence({}, one)
+    assert "product" not in str(one.evidence_)
+
+
 @pytest.mark.parametrize(
     ("name", "words_of_it"),
     [

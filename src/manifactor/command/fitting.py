@@ -24,6 +24,7 @@ from manifactor.runs.archive import Checkpoints, is_run, load, other_fit, requir
 from manifactor.runs.cost import Cost, Opened
 from manifactor.runs.folder import PARTS_FOLDER, require_new_run
 from manifactor.runs.options import FitOptions, flag_of
+from manifactor.runs.places import torus_angles
 from manifactor.runs.task import (
     FAILED,
     TABLE,
@@ -246,7 +247,9 @@ def _show_result(estimator: ManifoldFactorizer, record: dict, out: Path, what: s
     found = [*all_views_lines(record), *about_particles(record)]
     show("\n".join([summary(record, estimator), *found, ""]))
     name = "coordinates/part-*.parquet" if "parts" in record else "coordinates.csv"
-    show(f"Coordinates of every {what}: {out / name}.")
+    torus = " It has both angles on the torus, factor1_angle1 and factor1_angle2, in degrees."
+    known = "" if torus_angles(estimator) is None else torus
+    show(f"Coordinates of every {what}: {out / name}.{known}")
     show(f"For the details, run: {shell_line('manifactor', 'report', out)}")
 
 

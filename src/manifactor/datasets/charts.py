@@ -24,7 +24,7 @@ def _everywhere(*q: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Chart:
+class MappedBox:
     """The image of a box of coordinates under a map."""
 
     box: Sequence[tuple[float, float]]  # lowest and highest value of each coordinate
@@ -96,7 +96,7 @@ def revolution(
     along: str = "interval",
     around: str = "circle",
     slope: Callable | None = None,
-) -> Chart:
+) -> MappedBox:
     """Return the circles or spheres of a radius that varies along a curve.
 
     It is a surface of revolution, or a part of the plane or of space if there is no height.
@@ -107,15 +107,15 @@ def revolution(
         flat = radius(t)[:, None] * fibre(*q)
         return flat if height is None else np.c_[flat, height(t)]
 
-    return Chart((ends, *angles), place, (along, around), slope=slope)
+    return MappedBox((ends, *angles), place, (along, around), slope=slope)
 
 
-def annulus(ratio: float, **changes) -> Chart:
+def annulus(ratio: float, **changes) -> MappedBox:
     """Return the annulus between radii `ratio` and 1: radius and angle."""
     return revolution((ratio, 1.0), lambda r: r, **changes)
 
 
-def vase(depth: float, waves: float, phase: float, length: float, **changes) -> Chart:
+def vase(depth: float, waves: float, phase: float, length: float, **changes) -> MappedBox:
     """Return a surface of revolution with a wavy radius: height and angle."""
 
     def radius(t: np.ndarray) -> np.ndarray:
@@ -124,7 +124,7 @@ def vase(depth: float, waves: float, phase: float, length: float, **changes) -> 
     return revolution((0.0, 1.0), radius, lambda t: length * t, **changes)
 
 
-def ellipse(axis: float) -> Chart:
+def ellipse(axis: float) -> MappedBox:
     """Return the inside of an ellipse with half axes 1 and `axis`, in elliptic coordinates.
 
     The confocal ellipses, from the segment between the foci to the border, are an interval; the
@@ -142,4 +142,4 @@ def ellipse(axis: float) -> Chart:
         quartic = (x**2 + y**2) ** 2 + 2 * focus**2 * y**2
         return quartic / max(1, axis**4 + 2 * focus**2 * axis**2)
 
-    return Chart(((0.0, np.arctanh(axis)), AROUND), place, ("interval", "circle"), slope=slope)
+    return MappedBox(((0.0, np.arctanh(axis)), AROUND), place, ("interval", "circle"), slope=slope)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor.datasets.products import PartSamples, Samples, Sphere, product, ring, thinned
+from manifactor.datasets.products import PartSamples, Samples, Sphere, Truth, product, ring, thinned
 
 # Two sides of length 1 with 60 degrees between them.
 SIDES_AT_60_DEGREES = np.array([[1.0, 0.0], [0.5, np.sqrt(3) / 2]])
@@ -84,6 +84,26 @@ class Ellipsoid:
 
         X = axes * thinned(product(Sphere()), density, n_samples, rng)[0]
         return X, (X,)
+
+    def coordinates(self, X: np.ndarray) -> tuple[Truth, Truth]:
+        """Return the confocal coordinates of samples: an interval and a circle, in two ways.
+
+        Both are right: along the longest axis and around it, or along the shortest and around it.
+        All three axes must differ.
+        """
+        squares = np.square(self.axes)
+        c, b, a = np.sort(squares)
+        z_side, y_side, x_side = np.sign(X.T[np.argsort(squares)])
+        # A quadric sum x^2 / (squares - k) = 1 passes through a sample for three k: 0, that of the
+        # ellipsoid itself, one of c to b and one of b to a, of which sum and product are known.
+        mean = (squares.sum() - (X**2).sum(axis=1)) / 2
+        square = squares.prod() * (X**2 / squares**2).sum(axis=1)
+        apart = np.sqrt(np.maximum(mean**2 - square, 0))
+        low, high = np.clip(mean - apart, c, b), np.clip(mean + apart, b, a)
+        along, across = np.sqrt((a - high) / (a - b)), np.sqrt((high - b) / (a - b))
+        up, aside = np.sqrt((low - c) / (b - c)), np.sqrt((b - low) / (b - c))
+        x, z = (x_side * along)[:, None], (z_side * up)[:, None]
+        return (x, np.c_[y_side * aside, z]), (z, np.c_[x, y_side * across])
 
 
 @dataclass(frozen=True)

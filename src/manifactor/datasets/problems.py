@@ -11,6 +11,8 @@ from manifactor._support.parameters import require_choice
 from manifactor.datasets.not_products import (
     PROFILES,
     CutCorner,
+    Ellipsoid,
+    Frustum,
     Hole,
     LatticeTorus,
     Revolution,
@@ -284,6 +286,10 @@ class Problem:
         Whether the verdict "product" is right: there are several true factors, and the
         samples fill their product. It is wrong of an irreducible shape, and of a
         near-product, which has two true factors all the same.
+    coordinates : tuple of tuple of ndarray of shape (n_samples, c_i)
+        Coordinates in which the Laplacian of an irreducible shape separates, as on a disk,
+        a cone frustum or an ellipsoid: one array for each, as in `truth`. Where there are
+        several such tuples, each of them is right; () if nothing is known to separate.
     """
 
     X: np.ndarray
@@ -291,6 +297,20 @@ class Problem:
     description: str
     kind: str
     product: bool
+    coordinates: tuple[Truth, ...] = ()
+
+
+def _separating(drawn: Drawn, X: np.ndarray) -> tuple[Truth, ...]:
+    """Return coordinates of samples in which the Laplacian of an irreducible shape separates.
+
+    A solid ellipsoid has three, which no search for two of them finds.
+    """
+    if isinstance(drawn.shape, Ellipsoid):
+        return drawn.shape.coordinates(X)
+    if isinstance(drawn.shape, Frustum) or drawn.name == "disk":
+        radius = np.linalg.norm(X[:, :2], axis=1, keepdims=True)
+        return ((radius, X[:, :2] / radius),)
+    return ()
 
 
 def random_problem(seed: int, *, kinds: str = "all") -> Problem:
@@ -319,6 +339,7 @@ def random_problem(seed: int, *, kinds: str = "all") -> Problem:
         kind = "even" if kinds == "even" else str(rng.choice(list(KINDS), p=frequencies))
         drawn = KINDS[kind](rng)
     X, truth = drawn.shape(n, rng)
+    coordinates = _separating(drawn, X)
     room = 20 - X.shape[1]
     if room >= 0:
         X = rotated_into(X, X.shape[1] + rng.randint(0, room + 1), rng)
@@ -328,4 +349,4 @@ def random_problem(seed: int, *, kinds: str = "all") -> Problem:
     if noise:
         X = X + rng.normal(scale=noise, size=X.shape)
     description = f"{drawn.name}, n = {n}, noise {noise:.3f}, in R^{X.shape[1]}, times {scale:.1e}"
-    return Problem(scale * X, truth, description, kind, drawn.product)
+    return Problem(scale * X, truth, description, kind, drawn.product, coordinates)

@@ -304,7 +304,9 @@ def with_data_known(
         # Only halves of the samples that differ lead to advice on it.
         uneven=evidence.fails("agreement", "uncertainty")
         and is_uneven(density_of(found.diffusion)),
-        circles=any(factor.topology == "circle" for factor in found.factors),
+        # Twisted data that are one factor have circles all the same.
+        circles=len(found.factors) == 1
+        or any(factor.topology == "circle" for factor in found.factors),
         columns=remedy(columns, names),
     )
     return replace(found, evidence=replace(evidence, known=known, details=details))

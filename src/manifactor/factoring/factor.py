@@ -147,13 +147,16 @@ def make_factors(
     most_functions: int | None = None,
     charted: Sequence[int | None] = (),
     chart_weights: np.ndarray | None = None,
-    folded: int | None = None,
+    circle: int | None = None,
+    folded: bool = False,
 ) -> tuple[Factor, ...]:
     """Return the factors whose functions are combinations of the spectrum's.
 
     Places on a factor are read from at most `most_functions`; None for as many as it takes. They
     are read from the first `charted` functions of each block, whatever these are, if that is given,
-    and freed from the other factors under `chart_weights` of the samples, if these are.
+    and freed from the other factors under `chart_weights` of the samples, if these are. `circle` is
+    the number of a block of a circle's cosine and sine, which are taken as they are; of the sine,
+    if `folded`, only the sign.
 
     Shapes: blocks (n_spectrum_functions, n_functions), chart_weights (n_samples,).
     """
@@ -176,7 +179,8 @@ def make_factors(
             geometry,
             most_functions,
             counts[f],
-            order[f] == folded,
+            order[f] == circle,
+            folded,
         )
         for f in range(len(blocks))
     ]
@@ -199,6 +203,7 @@ def _make_factor(
     geometry: Geometry | None,
     most_functions: int | None,
     charted: int | None,
+    circle: bool,
     folded: bool,
 ) -> Factor:
     """Factor of one block, freed from the others, with confidence 1."""
@@ -210,11 +215,11 @@ def _make_factor(
         else chart_functions(spectrum, block, lowest, most=most_functions)
     )
     # A modulation is smooth, and every function of the regression adds its error.
-    corrected = _others(blocks, but=f, most=0 if folded else 6)
+    corrected = _others(blocks, but=f, most=0 if circle else 6)
     # Functions that are given may vanish at some places on the others.
     least = FIBRE_SPREAD if charted else LEAST_SPREAD
     chart, places = make_chart(weighted, block[:, columns], corrected, least_spread=least)
-    topology = "circle" if folded else find_topology(spectrum, block, lowest, places)
+    topology = "circle" if circle else find_topology(spectrum, block, lowest, places)
     dimension, cloud = 1, None
     if topology == "other":
         dimension = cloud_dimension(places)
@@ -225,7 +230,7 @@ def _make_factor(
         # More functions than dimensions leave the surface by their errors, which pulling takes out.
         if places.shape[1] > dimension:
             cloud = make_cloud(places, dimension)
-    ends = interval_ends("interval" if folded else topology, places)
+    ends = interval_ends("interval" if circle and folded else topology, places)
     embedding, coordinate = place_on_shape(topology, places, cloud, ends)
     return Factor(
         functions=spectrum.combined(block),

@@ -1,6 +1,6 @@
 """From a diffusion to the factors of the manifold: find them, divide terms of a sum, judge."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeGuard
@@ -19,7 +19,7 @@ from manifactor.factoring.factorization import (
     require_factoring,
 )
 from manifactor.factoring.gradients.peeling import MAX_FACTORS
-from manifactor.factoring.judging.criteria import CRITERIA, judge
+from manifactor.factoring.judging.criteria import CRITERIA, Test, judge
 from manifactor.factoring.judging.evidence import Evidence, NoProductStructureWarning
 from manifactor.factoring.measures.places import prepared_noise, signal_share
 from manifactor.factoring.methods import (
@@ -82,6 +82,10 @@ def find(
     sense = "sum" if settings.method in SUM_NAMES else settings.sense
     if is_auto(sense):
         found = find_in_all_senses(diffusion, n_asked, rng=rng)
+        several = n_asked is None and len(found.factors) > 1
+        # Of fewer samples, factors are often right although tests fail.
+        if several and _wrong(found) and _may_try_others(diffusion):
+            found = _undivided(found)
     else:
         found = SENSE_SEARCHES[sense].find(diffusion, n_asked, rng=rng)
     return replace(found, factors=found.factors or whole_factor(found.diffusion))
@@ -203,12 +207,36 @@ def is_sound(found: Factorization | None) -> TypeGuard[Factorization]:
     """Return whether there are several factors and the coordinates on them are right."""
     if found is None or len(found.factors) < 2:
         return False
-    return not any(
-        CRITERIA[test.kind].coordinates == "wrong" or test.net > CRITERIA[test.kind].wrong_beyond
+    return not _wrong(found, ("wrong", "incomplete"))
+
+
+def _wrong(found: Factorization, answers: Sequence[str] = ("wrong",)) -> list[Test]:
+    """Failed tests by which coordinates are wrong; all of them in the sense "separable"."""
+    return [
+        test
         for test in found.evidence.failed
+        if CRITERIA[test.kind].coordinates in answers
+        or test.net > CRITERIA[test.kind].wrong_beyond
+        or found.evidence.sense == "separable"
         # A sum tells how well the axes of a Gaussian cloud are known, by a test of its own.
         if not (found.sum and test.name == "identified")
+    ]
+
+
+def _undivided(found: Factorization) -> Factorization:
+    """Return the data as one factor, and why, where several were found with wrong coordinates.
+
+    On 1,195 random problems, 4 of 88 such results had all factors, while 266 of 298 results with
+    sound coordinates had.
+    """
+    why = judge({"right coordinates": len(_wrong(found))}, found=len(found.factors))
+    evidence = replace(
+        found.evidence,
+        tests=found.evidence.failed + why,
+        leakage=np.full((1, 1), np.nan),
+        dependence=np.nan,
     )
+    return replace(found, factors=(), evidence=evidence, sum=None)
 
 
 def _is_better(candidate: Factorization, best: Factorization | None, n_asked: int | None) -> bool:
@@ -332,7 +360,7 @@ def judged(
     # Whoever asks for one factor needs no warning of it.
     if none and settings.n_asked != 1:
         warn_caller(
-            f"No product structure was found: {found.evidence.reason}.", NoProductStructureWarning
+            f"{found.evidence.finding[:-1]}: {found.evidence.reason}.", NoProductStructureWarning
         )
     # Outliers lie where their nearest neighbour lies, which says nothing about them.
     outliers = diffusion.graph.outliers
@@ -380,6 +408,8 @@ def _choice_of_factors(found: Factorization, settings: FactoringSettings) -> Cho
     if found.evidence.verdict == "none":
         return Choice(count, "no product structure was found")
     kind = "sum" if found.sum else settings.method
+    if found.evidence.sense == "separable":
+        kind = "separable"
     return Choice(count, WHY_SO_MANY["divided sum" if found.divided else kind])
 
 
@@ -387,6 +417,7 @@ WHY_SO_MANY = {
     "gradients": (
         "so many blocks of eigenfunctions have orthogonal gradients, beyond the samples' own noise"
     ),
+    "separable": "so many coordinates, or groups of them, separate",
     "sum": "so many independent terms add up to the samples, and leave noise",
     "divided sum": (
         "independent terms add up to the samples, and a surface among them is a "

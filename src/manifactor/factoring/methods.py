@@ -50,6 +50,7 @@ from manifactor.factoring.measures.places import (
     modulation_in_data,
     place_samples,
     poles,
+    seams,
     skew,
     twist_in_data,
 )
@@ -69,6 +70,7 @@ OF_PLACES: dict[str, Callable[[PlacedSamples], Measurement]] = {
     "crossing": crossing,
     "modulation in data": modulation_in_data,
     "poles": lambda placed: poles(placed.places, placed.samples),
+    "seams": seams,
     "identified": gaussian_factors,
 }
 

@@ -2,34 +2,40 @@
 
 On an annulus, a cone or an ellipse every eigenfunction is a product of functions of single
 coordinates, although the data are not a product. The directions of these coordinates, the web, are
-eigenvectors of a Killing tensor. Functions that vary along one of them only are the factors; where
-a circle shrinks to a point or is sewn to itself, as at the centre of a disc and between the foci of
-an ellipse, its angle is no such function, but eigenfunctions divided by their size at each place on
-the other factor tell it.
+eigenvectors of a Killing tensor, or of two of them in space. Functions that vary along one of them
+only are the factors; where a circle shrinks to a point or is sewn to itself, as at the centre of a
+disc and between the foci of an ellipse, its angle is no such function, but eigenfunctions divided
+by their size at each place on the other factors tell it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 
 import numpy as np
 from scipy.spatial import KDTree
 
-from manifactor._support.errors import NothingFoundError
+from manifactor._support.errors import NothingFoundError, held_warnings
 from manifactor._support.threads import map_threads
 from manifactor.factoring.factor import Factor, make_factors
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.gradients.commuting import View, commutator_of, killing_tensors
+from manifactor.factoring.gradients.commuting import commutator_of, killing_tensors
 from manifactor.factoring.gradients.division import excess_in_halves
-from manifactor.factoring.gradients.geometry import (
-    Geometry,
-    beside_constant,
-    measure_geometry,
-    smooth_coordinates,
+from manifactor.factoring.gradients.geometry import Geometry, beside_constant, measure_geometry
+from manifactor.factoring.gradients.symmetry import (
+    COLUMNS_OF_MOTIONS,
+    Symmetries,
+    closed_orbits,
+    find_symmetries,
+    orbit_field,
+    orbit_fields,
 )
-from manifactor.factoring.gradients.symmetry import Symmetries, find_symmetries, orbit_tensor
+from manifactor.factoring.gradients.turns import Turn, find_turn
 from manifactor.factoring.judging.criteria import CRITERIA, LOWEST_FUNCTIONS, judge
 from manifactor.factoring.judging.evidence import Evidence, Warp
 from manifactor.factoring.measures import Measurement, product
+from manifactor.factoring.measures.density import fourth_moment, is_gaussian
 from manifactor.factoring.methods import judge_places
 from manifactor.factoring.prediction import (
     N_NEIGHBORS,
@@ -57,19 +63,22 @@ PENALTIES = (10.0, 100.0)
 
 @dataclass(frozen=True)
 class Web:
-    """Orthogonal directions of two coordinates, or groups of them, at the rows of a geometry."""
+    """Orthogonal directions of coordinates, or groups of them, at the rows of a geometry."""
 
     axes: tuple[np.ndarray, ...]  # (n_rows, p, d): of each
-    # (n_rows,) each: eigenvalues of the tensor along both. On a surface, that along one coordinate
-    # is a function of the other
-    values: tuple[np.ndarray, np.ndarray]
-    mu: Measurement  # how far the tensor fails to commute with the Laplacian
+    # (n_tensors, n_rows, n_axes): eigenvalues of each tensor. On a surface, that along one
+    # coordinate is a function of the other
+    values: np.ndarray
+    mu: Measurement  # how far the tensors fail to commute with the Laplacian
 
     @property
     def gap(self) -> np.ndarray:
-        """Squared length of one coordinate in units of the other, up to a constant, (n_rows,)."""
-        low, high = self.values
-        return high - low
+        """Volume in units of functions of single coordinates, (n_rows,): Staeckel's determinant.
+
+        On a surface, the squared length of one coordinate in units of the other, up to a constant.
+        """
+        metric = np.ones_like(self.values[:1])
+        return np.abs(np.linalg.det(np.vstack([metric, self.values]).transpose(1, 0, 2)))
 
     @property
     def has_poles(self) -> bool:
@@ -90,18 +99,56 @@ class Web:
 def find_separation(
     diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
 ) -> Factorization:
-    """Find two factors in whose coordinates the Laplacian separates, and weigh them."""
+    """Return the factors in whose coordinates the Laplacian separates, and the evidence for them.
+
+    There are no factors where no coordinates separate.
+    """
+    _require_surface(diffusion, n_asked)
+    whole, *halves = _geometries(diffusion, rng)
+    n_columns = [each.coordinates.shape[1] for each in (whole, *halves)]
+    if min(n_columns) < 2:
+        raise NothingFoundError(
+            "two coordinates need samples that vary in two directions; these vary in one, beside "
+            "noise. Leave `sense` at its default."
+        )
+    # Noise in many columns adds to the dimension, but not to the smoothed samples.
+    dimension = min(_dimension(diffusion), n_columns[0])
+    symmetries = find_symmetries(whole, halves, dimension)
+    if symmetries.angles is not None:
+        symmetries = replace(symmetries, angles=symmetries.angles[diffusion.graph.inverse])
+
+    def evidence(numbers: dict[str, float | Measurement]) -> Evidence:
+        tests = judge(numbers, n_samples=len(whole.spectrum.weights), shape=symmetries)
+        return Evidence(tests, sense="separable", symmetries=symmetries)
+
+    if symmetries.is_homogeneous:
+        return Factorization((), evidence({"unique": symmetries.count}), diffusion)
+    web = find_web(whole, halves, dimension, symmetries, n_asked)
+    if n_asked is not None and len(web.axes) < n_asked:
+        raise NothingFoundError(
+            f"two coordinates separate; {n_asked} were asked for. Leave `n_factors` at its default."
+        )
+    known = evidence({"unique": 1, **_of_web(web, whole, halves, symmetries, _distinct(diffusion))})
+    if known.failed:
+        return Factorization((), known, diffusion)
+    return _best_factors(whole, web, known, diffusion)
+
+
+def _dimension(diffusion: Diffusion) -> int:
+    return max(2, round(diffusion.dimension))
+
+
+def _require_surface(diffusion: Diffusion, n_asked: int | None) -> None:
+    """Raise an error where a diffusion cannot show the coordinates asked for."""
     if diffusion.points is None:
         raise ValueError(
             "coordinates that separate are sought among samples; got a precomputed graph of "
             "distances. Pass samples, or leave `sense` at its default."
         )
-    if n_asked not in (None, 2):
-        raise NothingFoundError(f"two factors separate at most; {n_asked} were asked for.")
-    if diffusion.dimension < 1.5:
+    if n_asked is not None and not 2 <= n_asked <= min(_dimension(diffusion), 3):
         raise NothingFoundError(
-            f"two coordinates need samples of a surface; these have {diffusion.dimension:.1f} "
-            "dimensions. Leave `sense` at its default."
+            f"two factors of a surface separate, and up to three of a solid; {n_asked} were asked "
+            "for. Leave `n_factors` or `sense` at its default."
         )
     n_functions = len(diffusion.distinct.eigenvalues)
     if n_functions < FEWEST_FUNCTIONS:
@@ -109,43 +156,82 @@ def find_separation(
             f"coordinates that separate need {FEWEST_FUNCTIONS} eigenfunctions or more; got "
             f"{n_functions}. Add samples, or raise `n_functions`."
         )
-    whole, *halves = _views(diffusion, rng)
-    if min(view.coordinates.shape[1] for view in (whole, *halves)) < 2:
+    if diffusion.dimension < 1.5:
         raise NothingFoundError(
-            "two coordinates need samples that vary in two directions; these vary in one, beside "
-            "noise. Leave `sense` at its default."
+            f"two coordinates need samples of a surface; these have {diffusion.dimension:.1f} "
+            "dimensions. Leave `sense` at its default."
         )
-    dimension = max(2, round(diffusion.dimension))
-    symmetries = find_symmetries(whole, halves, dimension)
-    if symmetries.angles is not None:
-        symmetries = replace(symmetries, angles=symmetries.angles[diffusion.graph.inverse])
-    web = find_web(whole, halves, dimension, symmetries)
-    numbers: dict[str, float | Measurement] = {
-        "unique": symmetries.count if symmetries.is_homogeneous else 1,
-        "commutator": web.mu,
-        "warp": web.spread,
-    }
+
+
+def _of_web(
+    web: Web,
+    whole: Geometry,
+    halves: Sequence[Geometry],
+    symmetries: Symmetries,
+    points: np.ndarray,
+) -> dict[str, float | Measurement]:
+    """Numbers that tell whether a web separates, by the names of their tests.
+
+    Shapes: points (n_distinct, n_features).
+    """
+    count, n_columns = symmetries.count, whole.coordinates.shape[1]
+    is_surface = sum(axes.shape[2] for axes in web.axes) == 2
+    numbers: dict[str, float | Measurement] = {"warp": web.spread}
+    if symmetries.turn is not None:
+        # A turn is known better than the Laplacian.
+        numbers["turned"] = symmetries.turn.off
+    # Two motions of space tell the web, and are measured better than tensors in many columns.
+    elif is_surface or count < 2 or n_columns > COLUMNS_OF_MOTIONS:
+        numbers["commutator"] = web.mu
+    if _is_cloud(whole.coordinates, symmetries.turn):
+        numbers["identified"] = 2
     # On surfaces, one field that commutes is sure enough.
-    if dimension > 2 and symmetries.count:
-        numbers["orbits"] = _of_orbits(whole, halves, symmetries.count)
-    n_samples = len(whole.geometry.spectrum.weights)
-    tests = judge(numbers, n_samples=n_samples, shape=symmetries)
-    known = Evidence(tests, sense="separable", symmetries=symmetries)
-    best = Factorization((), known, diffusion)
-    if known.failed:
-        return best
-    gap = _at_samples(web.gap, whole.geometry, diffusion)
+    if count and not is_surface:
+        numbers["orbits"] = _of_fields(whole, halves, partial(orbit_fields, count=count))
+        if n_columns == 3:
+            numbers["strays"] = _strays(whole, points, count)
+    return numbers
+
+
+def _best_factors(
+    geometry: Geometry, web: Web, known: Evidence, diffusion: Diffusion
+) -> Factorization:
+    """The factors of a web that fail the fewest tests, of those made in several ways."""
+    symmetries = known.symmetries
+    assert symmetries is not None
+    turn = symmetries.turn
+    gap = _at_samples(web.gap, geometry, diffusion)
     # A turn of space is known to close.
-    turns = symmetries.name is not None and whole.coordinates.shape[1] <= 3
-    may_be_sewn = turns or web.has_poles
-    for factors in factor_web(whole.geometry, web, diffusion, may_be_sewn=may_be_sewn):
+    turns = symmetries.name is not None and geometry.coordinates.shape[1] <= 3
+    ways = factor_web(geometry, web, diffusion, may_be_sewn=turns or web.has_poles)
+    if turn is not None:
+        ways = chain(factor_turn(geometry, web, turn, diffusion), ways)
+    best = Factorization((), known, diffusion)
+    for factors in ways:
         evidence = weigh(factors, known, gap, diffusion)
         if not best.factors or _shortcomings(evidence) < _shortcomings(best.evidence):
             best = replace(best, factors=factors, evidence=evidence)
-        # Another way could only be more orthogonal.
-        if not evidence.failed and evidence.value("crossing") < CRITERIA["crossing"].limit:
+        # Another way could only be more orthogonal, which the angle of a turn is as it is.
+        orthogonal = evidence.value("crossing") < CRITERIA["crossing"].limit
+        if not evidence.failed and (orthogonal or turn is not None):
             break
     return best
+
+
+def _is_cloud(columns: np.ndarray, turn: Turn | None) -> bool:
+    """Whether samples of a plane are Gaussian, or fade out on all sides alike without a border.
+
+    A Gaussian separates in radius and angle, and in any pair of axes.
+    """
+    variance = columns.var(axis=0)
+    if variance[2:].sum() > 0.02 * variance.sum():
+        return False
+    plane = columns[:, :2]
+    # -.24 to -.29 on discs whose density falls 3- to 10-fold with the fourth power of the radius,
+    # -.20 to -.25 where it falls 90-fold; -.23 to .01 on polygons and blobs with a Gaussian inside
+    # whose border is 3 standard deviations away.
+    fades = fourth_moment(plane) > -0.2 - 1 / np.sqrt(len(plane))
+    return (turn is not None and fades) or is_gaussian(plane)
 
 
 def _shortcomings(evidence: Evidence) -> tuple[int, float]:
@@ -153,8 +239,8 @@ def _shortcomings(evidence: Evidence) -> tuple[int, float]:
     return len(evidence.failed), evidence.value("crossing")
 
 
-def _views(diffusion: Diffusion, rng: np.random.Generator) -> list[View]:
-    """The whole diffusion, and those of halves of the samples, each with a graph of its own.
+def _geometries(diffusion: Diffusion, rng: np.random.Generator) -> list[Geometry]:
+    """The geometry of a diffusion, then those of halves of the samples with graphs of their own.
 
     Halves of the kernel on all samples would be noisier by ten times, not by two. Four of them, of
     two ways to halve the samples, make the noise of mu less noisy itself.
@@ -169,14 +255,16 @@ def _views(diffusion: Diffusion, rng: np.random.Generator) -> list[View]:
     )
     orders = [rng.permutation(len(points)) for _ in range(2)]
     halves = [np.sort(half[:N_ROWS]) for order in orders for half in np.array_split(order, 2)]
-    parts = [diffusion.settled(), *(diffuse(points[half], settings, rng=rng) for half in halves)]
+    # Warnings of halves are those of the whole once more.
+    with held_warnings():
+        parts = [diffuse(points[half], settings, rng=rng) for half in halves]
 
-    def view(part: Diffusion, rng: np.random.Generator) -> View:
+    def measured(part: Diffusion, rng: np.random.Generator) -> Geometry:
         samples = _distinct(part)
-        geometry = measure_geometry(part.distinct, part.affinity, samples, n_rows=N_ROWS, rng=rng)
-        return View(geometry, smooth_coordinates(part.distinct, samples))
+        return measure_geometry(part.distinct, part.affinity, samples, n_rows=N_ROWS, rng=rng)
 
-    return map_threads(view, parts, rng.spawn(len(parts)))
+    parts = [diffusion.settled(), *parts]
+    return map_threads(measured, parts, rng.spawn(len(parts)))
 
 
 def _distinct(diffusion: Diffusion) -> np.ndarray:
@@ -186,42 +274,114 @@ def _distinct(diffusion: Diffusion) -> np.ndarray:
 
 
 def find_web(
-    whole: View, halves: Sequence[View], dimension: int, symmetries: Symmetries = Symmetries(0)
+    geometry: Geometry,
+    halves: Sequence[Geometry],
+    dimension: int,
+    symmetries: Symmetries,
+    n_asked: int | None,
 ) -> Web:
     """Return the directions that separate best, and how well they do.
 
     Those along and across the orbits of symmetries, where there are any: a torus of revolution has
-    several tensors that nearly commute, but one such field.
+    several tensors that nearly commute, but one such field. In space, two tensors, or the squares
+    of two symmetries, tell three directions.
     """
-    tensors, *in_halves = (killing_tensors(view) for view in (whole, *halves))
+    count = symmetries.count
+    fields, *in_halves = (killing_tensors(each, dimension) for each in (geometry, *halves))
+    noise = excess_in_halves(fields.mu[:3], [half.mu[:3] for half in in_halves])
+    if dimension == 2:
+        # Halves of a surface that separates show about three times its value, not twice.
+        noise = noise / 2
     # The first tensor is the metric.
-    mu = float(tensors.mu[1])
-    noise = excess_in_halves(mu, [half.mu[1] for half in in_halves])
-    tensor = tensors.at_rows(1)
-    # Halves show about three times the value of data that separate, not twice.
-    mu_of_web = Measurement(mu, float(noise) / 2)
-    if symmetries.count > 0 and (dimension > 2 or symmetries.name is not None):
-        tensor = orbit_tensor(whole, symmetries.count)
-        if dimension == 2:
-            # Either of them commutes. Bodies of revolution have .0004 or less of one of them with
-            # 3,000 samples, discs with a hole .004 or more of both.
-            of_orbits = _of_orbits(whole, halves, symmetries.count)
-            mu_of_web = min(mu_of_web, of_orbits, key=lambda measured: measured.net)
-    frames = _tangents(whole.geometry, dimension)
-    values, vectors = np.linalg.eigh(_on_tangents(tensor, frames, whole.geometry))
-    gaps = np.diff(values, axis=1)
-    split = 1 + int(np.argmax(np.median(gaps, axis=0)))
+    _, mu, mu_of_two = map(Measurement, fields.mu.tolist(), noise.tolist())
+    tensors = [fields.at_rows(1)]
+    may_be_three = dimension == 3 and n_asked != 2
+    n_samples = len(geometry.spectrum.weights)
+    two_commute = CRITERIA["commutator"].judge(*mu_of_two, n_samples=n_samples).passed
+    if may_be_three and count < 2 and two_commute:
+        tensors, mu = [fields.at_rows(1), fields.at_rows(2)], mu_of_two
+    elif dimension > 2 and count:
+        vectors = orbit_fields(geometry, count)
+        closed = closed_orbits(geometry, vectors) if may_be_three and count == 2 else None
+        parts = [vectors] if closed is None else np.split(closed, 2, axis=2)
+        tensors = [_squares(part) for part in parts]
+    elif symmetries.turn is not None:
+        field = symmetries.turn.field(geometry.coordinates[geometry.rows])
+        tensors = [_squares(field[:, :, None])]
+    elif symmetries.name is not None:
+        tensors = [_squares(orbit_field(geometry))]
+        # Either of them commutes. Bodies of revolution have .0004 or less of one of them with
+        # 3,000 samples, discs with a hole .004 or more of both.
+        of_orbits = _of_fields(geometry, halves, orbit_field)
+        mu = min(mu, of_orbits, key=lambda measured: measured.net)
+    frames = _tangents(geometry, dimension)
+    matrices = np.stack([_on_tangents(tensor, frames, geometry) for tensor in tensors])
+    known: np.ndarray | float = 0.0
+    if count == 1 and len(tensors) == 2:
+        orbit = frames.transpose(0, 2, 1) @ orbit_fields(geometry, 1)
+        known = _squares(orbit / np.linalg.norm(orbit, axis=1, keepdims=True))
+    values, vectors = _clearest(matrices, known)
+    largest = np.argsort(-np.median(np.diff(values, axis=1), axis=0))[: len(tensors)]
+    groups = np.split(np.arange(dimension), 1 + np.sort(largest))
+    own = np.einsum("xiv,txij,xjv->txv", vectors, matrices, vectors, optimize=True)
     axes = frames @ vectors
-    low, high = values[:, :split].mean(axis=1), values[:, split:].mean(axis=1)
-    return Web((axes[:, :, :split], axes[:, :, split:]), (low, high), mu_of_web)
-
-
-def _of_orbits(whole: View, halves: Sequence[View], count: int) -> Measurement:
-    """How far the squares of all symmetries together fail to commute with the Laplacian."""
-    mu, *in_halves = (
-        commutator_of(view.geometry, orbit_tensor(view, count)) for view in (whole, *halves)
+    return Web(
+        tuple(axes[:, :, group] for group in groups),
+        np.stack([own[:, :, group].mean(axis=2) for group in groups], axis=2),
+        mu,
     )
+
+
+def _squares(vectors: np.ndarray) -> np.ndarray:
+    """The sum of the squares of fields, (n_rows, p, r), as a tensor, (n_rows, p, p)."""
+    return vectors @ vectors.transpose(0, 2, 1)
+
+
+def _clearest(matrices: np.ndarray, known: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors of the combination of tensors that tells directions apart best.
+
+    The projector on one direction may be known, else 0: near an axis, tensors hardly tell the
+    direction around it from that away from it.
+
+    Shapes: matrices (n_tensors, n_rows, d, d), of one or two tensors, known (n_rows, d, d).
+    """
+    if len(matrices) == 1:
+        return np.linalg.eigh(matrices[0])
+    d = matrices.shape[-1]
+    traces = np.trace(matrices, axis1=2, axis2=3)[:, :, None, None]
+    matrices = matrices - traces * np.eye(d) / d
+    matrices /= np.sqrt((matrices**2).mean(axis=(1, 2, 3), keepdims=True))
+
+    def solved(turn: float) -> tuple[np.ndarray, np.ndarray]:
+        return np.linalg.eigh(np.cos(turn) * matrices[0] + np.sin(turn) * matrices[1] + 100 * known)
+
+    def clearness(turn: float) -> float:
+        # Directions may meet at poles, but not be exchanged.
+        gaps = np.quantile(np.diff(solved(turn)[0], axis=1), 0.1, axis=0)
+        return float(np.sort(gaps)[-2])
+
+    return solved(max(np.linspace(0, np.pi, 24, endpoint=False), key=clearness))
+
+
+def _of_fields(
+    geometry: Geometry, halves: Sequence[Geometry], fields: Callable[[Geometry], np.ndarray]
+) -> Measurement:
+    """How far the products of fields fail to commute with the Laplacian."""
+    mu, *in_halves = (commutator_of(each, fields(each)) for each in (geometry, *halves))
     return Measurement(mu, float(excess_in_halves(mu, in_halves)) / 2)
+
+
+def _strays(geometry: Geometry, points: np.ndarray, count: int) -> float:
+    """Largest share of the samples of a solid that one of its symmetries turns to where none are.
+
+    Smooth coordinates, which the symmetries are given in, would close a hole.
+    """
+    centred = points - points.mean(axis=0)
+    columns = centred @ np.linalg.lstsq(centred, geometry.coordinates, rcond=None)[0]
+    rows = columns[geometry.rows]
+    motions = orbit_fields(geometry, count).transpose(2, 0, 1)
+    turns = (find_turn(rows, motion, geometry.row_weights) for motion in motions)
+    return max(turn.strays(rows) for turn in turns)
 
 
 def _tangents(geometry: Geometry, dimension: int) -> np.ndarray:
@@ -241,36 +401,69 @@ def _on_tangents(tensor: np.ndarray, frames: np.ndarray, geometry: Geometry) -> 
 
 
 def factor_web(
-    geometry: Geometry, web: Web, diffusion: Diffusion, *, may_be_sewn: bool = True
+    geometry: Geometry, web: Web, diffusion: Diffusion, *, may_be_sewn: bool
 ) -> Iterator[tuple[Factor, ...]]:
     """Yield factors of a web, made in several ways.
 
-    Either both have functions of their own; or one of them has, the base, and the eigenfunctions
-    that it does not explain, freed from it, tell the place on the other, the fibre; or one of them
-    is a circle that is sewn to itself, whose own functions tell its cosine, and an eigenfunction
-    that both do not explain tells the side.
+    Either all have functions of their own; or one of two has, the base, and the eigenfunctions that
+    it does not explain, freed from it, tell the place on the other, the fibre; or one of two is a
+    circle that is sewn to itself, whose own functions tell its cosine, and an eigenfunction that
+    both do not explain tells the side.
     """
     spectrum = diffusion.spectrum
     weights = _flat_weights(web, geometry, diffusion)
+    everyone = range(len(web.axes))
     for penalty in PENALTIES:
         pure = [
-            beside_constant(pure_functions(geometry, web.axes[1 - b], web.values[1 - b], penalty))
-            for b in range(2)
+            beside_constant(
+                pure_functions(
+                    geometry,
+                    np.concatenate([web.axes[a] for a in everyone if a != b], axis=2),
+                    web.values[0, :, 1 - b] if len(everyone) == 2 else None,
+                    penalty,
+                )
+            )
+            for b in everyone
         ]
-        yield make_factors(spectrum, pure)
-        if not may_be_sewn:
+        # Three factors are curves.
+        yield make_factors(spectrum, pure, most_functions=2 if len(pure) > 2 else None)
+        if not may_be_sewn or len(pure) > 2:
             continue
         for base, axes in zip(pure, reversed(web.axes), strict=True):
             fibre = _unexplained(spectrum, [base[:, :1]], 1 + axes.shape[2])
             charted = [1, fibre.shape[1]]
-            yield make_factors(spectrum, [base, fibre], charted=charted, chart_weights=weights)
+            if fibre.shape[1]:
+                blocks = [base, fibre]
+                yield make_factors(spectrum, blocks, charted=charted, chart_weights=weights)
         side = _unexplained(spectrum, [block[:, :1] for block in pure], 1)
         for base, sewn in (pure, pure[::-1]):
             if side.shape[1] and _vanishes_at_ends(
                 *spectrum.combined(np.hstack([sewn[:, :1], side])).T
             ):
                 folded = np.hstack([sewn[:, :1], side])
-                yield make_factors(spectrum, [base, folded], charted=[1, 2], folded=1)
+                yield make_factors(spectrum, [base, folded], charted=[1, 2], circle=1, folded=True)
+
+
+def factor_turn(
+    geometry: Geometry, web: Web, turn: Turn, diffusion: Diffusion
+) -> Iterator[tuple[Factor, ...]]:
+    """Yield factors of a body of revolution: the profile, and the angle of a turn about the axis.
+
+    The cosine and sine of the angle are taken as functions as they are: what would free them from
+    the other factor would only add its errors.
+    """
+    known = diffusion.distinct
+    around = turn.around(geometry.coordinates)
+    angle = known.functions.T @ (known.weights[:, None] * around)
+    angle[0] = 0
+    angle /= np.linalg.norm(angle, axis=0)
+    for charted in (None, 1):
+        for penalty in PENALTIES:
+            base = pure_functions(geometry, web.axes[1], web.values[0, :, 1], penalty)
+            blocks = [beside_constant(base), angle]
+            factors = make_factors(diffusion.spectrum, blocks, charted=[charted, 2], circle=1)
+            if all(factor.topology != "other" for factor in factors):
+                yield factors
 
 
 def _vanishes_at_ends(cosine: np.ndarray, side: np.ndarray) -> bool:
@@ -282,13 +475,13 @@ def _vanishes_at_ends(cosine: np.ndarray, side: np.ndarray) -> bool:
 
 
 def pure_functions(
-    geometry: Geometry, others: np.ndarray, value: np.ndarray, penalty: float
+    geometry: Geometry, others: np.ndarray, value: np.ndarray | None, penalty: float
 ) -> np.ndarray:
     """Return the lowest functions with the least energy along other directions.
 
     They need not be eigenfunctions, but are combinations of them: the lowest of the Laplacian and
-    `penalty` times that energy. `value` is the tensor's eigenvalue along the other directions, and
-    a function of this coordinate itself, which may be purer.
+    `penalty` times that energy. `value` is the eigenvalue of the only tensor along the other
+    directions, and a function of this coordinate itself, which may be purer.
 
     Shapes: others (n_rows, p, d), value (n_rows,) -> (n_functions - 1, r).
     """
@@ -302,8 +495,12 @@ def pure_functions(
 
     functions = np.linalg.eigh(np.diag(geometry.eigenvalues) + penalty * energy)[1][:, :12]
     leaks = leak(functions)
-    functions = functions[:, leaks < max(4 * leaks.min(), 0.03)]
+    # Curves need few functions.
+    most = 2 if value is None else 4
+    functions = functions[:, leaks < max(most * leaks.min(), 0.03)]
     functions = functions[:, np.argsort(geometry.rayleigh(functions))]
+    if value is None:
+        return functions
     known = _of_eigenvalue(geometry, value)
     if leak(known)[0] < leak(functions)[0]:
         functions = np.hstack([known, functions])
@@ -339,9 +536,9 @@ def _unexplained(spectrum: Spectrum, known: Sequence[np.ndarray], count: int) ->
 
 
 def _flat_weights(web: Web, geometry: Geometry, diffusion: Diffusion) -> np.ndarray:
-    """Weights under which places on two separating coordinates are independent.
+    """Weights under which places on separating coordinates are independent.
 
-    The area is the gap times the product of the coordinates' own lengths.
+    The volume is the gap times the product of the coordinates' own lengths.
     """
     gap = np.maximum(web.gap, 0.1 * np.median(web.gap))
     weights = diffusion.spectrum.weights / _at_samples(gap, geometry, diffusion)
@@ -372,26 +569,24 @@ def weigh(
     }
     of_places = judge_places(factors, diffusion.points, inliers=inliers, sense="separable")
     tests = known.tests + judge(numbers, strict=True) + of_places
-    return replace(known, tests=tests, leakage=leaks, warp=_warp(factors, gap, known))
+    warp = _warp(factors, gap, known) if len(factors) == 2 else None
+    return replace(known, tests=tests, leakage=leaks, warp=warp)
 
 
 def _warp(factors: Sequence[Factor], gap: np.ndarray, known: Evidence) -> Warp:
-    """How lengths depend on the factors, given their squared ratio at every sample.
+    """How lengths depend on two factors, given their squared ratio at every sample.
 
     Along the orbits of a symmetry they depend on the other factor alone.
     """
     length = np.sqrt(np.maximum(gap, 0.0))
-    told = [
-        float(predictability(factor.embedding, length[:, None])[0])
-        if factor.coordinate is not None
-        else 0.0
-        for factor in factors
-    ]
+    told = [predictability(factor.embedding, length[:, None])[0] for factor in factors]
     best = int(np.argmax(told))
     place = factors[best].coordinate
     symmetric = known.symmetries is not None and known.symmetries.name is not None
-    if place is None or not (symmetric or told[best] > 0.9):
+    if not (symmetric or told[best] > 0.9):
         return Warp(None)
+    if place is None:
+        return Warp(best + 1)
     bins = np.array_split(np.argsort(place), 32)
     curve = np.array([length[some].mean() for some in bins])
     return Warp(best + 1, np.array([place[some].mean() for some in bins]), curve / curve.mean())

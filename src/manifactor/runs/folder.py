@@ -20,8 +20,9 @@ from manifactor.cryoem.files.formats import particles_with
 from manifactor.cryoem.files.particles import Particles
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.factorizer import Locator
+from manifactor.factoring.gradients.symmetry import Symmetries
 from manifactor.factoring.judging.criteria import CRITERIA
-from manifactor.factoring.judging.evidence import Evidence
+from manifactor.factoring.judging.evidence import Evidence, Warp
 from manifactor.runs.archive import ARCHIVE_VERSION, FORMAT, is_run, load, save, write_tree
 from manifactor.runs.confounders import SIGNIFICANCE
 from manifactor.runs.places import (
@@ -209,9 +210,20 @@ def _summary(fit: ManifoldFactorizer, record: dict) -> dict:
         "agreement": evidence.agreement,
         "reliability": evidence.reliability,
         "leakage": evidence.leakage.tolist(),
+        "warp": _plain(evidence.warp),
+        # Angles are in coordinates.csv; a turn is one of the smoothed samples.
+        "symmetries": _plain(evidence.symmetries, but=("angles", "turn")),
         "seconds": fit.timings_,
         "versions": versions(),
     }
+
+
+def _plain(record: Warp | Symmetries | None, *, but: Sequence[str] = ()) -> dict | None:
+    """Return a part of the evidence with lists for arrays, but for some fields."""
+    if record is None:
+        return None
+    shown = {name: each for name, each in vars(record).items() if name not in but}
+    return {name: np.asarray(each).tolist() for name, each in shown.items()}
 
 
 def versions() -> dict[str, str]:
@@ -409,6 +421,9 @@ def drawn_places(run: Path, record: dict) -> PlacedRows:
             np.concatenate([place.coordinate for place in factor]),
             factor[0].topology,
             np.concatenate([place.confidence for place in factor]),
+            angles=None
+            if factor[0].angles is None
+            else np.vstack([each.angles for each in factor]),
         )
         for factor in factors
     )

@@ -27,6 +27,7 @@ class Place:
     confidence: np.ndarray | None = None  # (n,)
     # (n,): standard deviation of the coordinate, where it is known
     deviation: np.ndarray | None = None
+    angles: np.ndarray | None = None  # (n, 2): both angles on a flat torus, in degrees
 
     @classmethod
     def from_displayed(
@@ -46,9 +47,9 @@ class Place:
         return len(self.coordinate)
 
     def __getitem__(self, rows) -> "Place":
-        confidence = None if self.confidence is None else self.confidence[rows]
-        deviation = None if self.deviation is None else self.deviation[rows]
-        return Place(self.coordinate[rows], self.topology, confidence, deviation)
+        known = (self.confidence, self.deviation, self.angles)
+        some = (None if each is None else each[rows] for each in known)
+        return Place(self.coordinate[rows], self.topology, *some)
 
     @cached_property
     def displayed(self) -> np.ndarray:
@@ -130,10 +131,23 @@ def all_places(fit, X: np.ndarray) -> tuple[Place, ...]:
 
 def as_places(fit, located: Sequence[tuple]) -> tuple[Place, ...]:
     """Return what a ManifoldFactorizer located as the places of a run."""
-    return tuple(
+    places = tuple(
         Place(embedding if coordinate is None else coordinate, factor.topology, confidence)
         for factor, (embedding, coordinate, confidence) in zip(fit.factors_, located, strict=True)
     )
+    angles = torus_angles(fit)
+    if angles is not None and places[0].coordinate is not fit.factors_[0].embedding:
+        # Of other samples than the fit's: cosines and sines from those near them.
+        waves = np.hstack([np.cos(angles), np.sin(angles)])
+        at = fit.inverse_transform(places[0].coordinate, values=waves)
+        angles = np.arctan2(at[:, 2:], at[:, :2]) % (2 * np.pi)
+    return places if angles is None else (replace(places[0], angles=np.degrees(angles)),)
+
+
+def torus_angles(fit) -> np.ndarray | None:
+    """Return both angles of the fit's samples if its only factor is a flat torus, (n, 2)."""
+    found = fit.evidence_.symmetries
+    return found.angles if found is not None and len(fit.factors_) == 1 else None
 
 
 # Names of the columns in files: of a 1-D factor, of a factor of several dimensions, of the
@@ -152,6 +166,7 @@ def coordinate_columns(places: Sequence[Place], suffix: str) -> dict[str, np.nda
     ['mfFactor1', 'mfFactor1Confidence']
     """
     one, several, spread, sure = COLUMN_NAMES[suffix]
+    angle = f"{one}Angle{{}}" if suffix == ".star" else f"{one}_angle{{}}"
     columns: dict[str, np.ndarray] = {}
     for number, place in enumerate(places, start=1):
         if place.coordinate.ndim == 1:
@@ -159,6 +174,8 @@ def coordinate_columns(places: Sequence[Place], suffix: str) -> dict[str, np.nda
         else:
             for j, column in enumerate(place.displayed.T, start=int(suffix != ".csv")):
                 columns[several.format(number, j)] = column
+        for j, column in enumerate(() if place.angles is None else place.angles.T, start=1):
+            columns[angle.format(number, j)] = column
         if place.displayed_deviation is not None:
             columns[spread.format(number)] = place.displayed_deviation
         if place.confidence is not None:
@@ -226,12 +243,14 @@ def from_table(
 
 def _from_columns(name: str, header: Sequence[str], columns: np.ndarray, topology: str) -> Place:
     own = [k for k, each in enumerate(header) if each == name or each.startswith(f"{name}_")]
-    *shown, confidence = own
+    turns = [k for k in own if header[k].startswith(f"{name}_angle")]
+    *shown, confidence = (k for k in own if k not in turns)
     values = columns[:, shown] if topology == "other" else columns[:, shown[0]]
     deviation = None
     if f"{name}_deviation" in header:
         deviation = columns[:, header.index(f"{name}_deviation")]
-    return Place.from_displayed(values, topology, columns[:, confidence], deviation)
+    place = Place.from_displayed(values, topology, columns[:, confidence], deviation)
+    return replace(place, angles=columns[:, turns]) if turns else place
 
 
 # Bins of equal width along a factor, and on the grid of two factors.

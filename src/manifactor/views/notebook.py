@@ -29,10 +29,11 @@ def result_html(fit) -> str:
     evidence = fit.evidence_
     said = [words.verdict_sentence({}, fit)]
     sense = f"in the sense of {evidence.sense}, "
-    if evidence.verdict == "separable":
-        # The verdict says the sense.
+    if evidence.sense == "separable":
+        # The verdict, or its sentence, says the sense.
         sense = ""
-        said.append(str(evidence.warp))
+    if evidence.verdict == "separable":
+        said.append(str(evidence.warp or ""))
     elif evidence.verdict != "product":
         said.append(f"{evidence.reason[:1].upper()}{evidence.reason[1:]}.")
         said.append(evidence.advice)

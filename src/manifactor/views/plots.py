@@ -765,7 +765,7 @@ def warp(ax, fit):
     ----------
     ax : Axes
     fit : ManifoldFactorizer
-        Fitted, with the verdict "separable".
+        Fitted, with the verdict "separable" and two factors.
     """
     if fit.verdict_ != "separable":
         raise ValueError(
@@ -773,10 +773,14 @@ def warp(ax, fit):
             f"{fit.verdict_!r}. Draw `plots.joint` or `plots.web` instead."
         )
     found = fit.evidence_.warp
-    if found.factor is None:
+    if found is None:
         raise ValueError(
-            "Lengths along each factor depend on the coordinates on both, and are no curve over "
-            "one of them. Draw `plots.web` instead."
+            f"`fit` must have two factors to show how lengths change; got {len(fit.factors_)}. "
+            "Draw `plots.joint` of two of them instead."
+        )
+    if not len(found.length):
+        raise ValueError(
+            f"{found} There is no curve of them over one coordinate. Draw `plots.web` instead."
         )
     base, other = found.factor - 1, 2 - found.factor
     length, scale, unit = _DISPLAYED[fit.factors_[base].topology]
@@ -797,14 +801,16 @@ def web(ax, fit, *, xy: np.ndarray | None = None, settings: PlotSettings = PlotS
     ----------
     ax : Axes
     fit : ManifoldFactorizer
-        Fitted, with two factors that have coordinates, of samples (not of distances).
+        Fitted, with two factors that have coordinates.
     xy : ndarray of shape (n_samples, 2) or None
-        Where samples are drawn. None for the columns of the samples if there are two,
-        else for the first two principal components.
+        Where samples are drawn; needed if distances were fitted. None for the columns of
+        the samples if there are two, else for the first two principal components.
     settings : PlotSettings
     """
     if len(fit.factors_) != 2 or any(factor.coordinate is None for factor in fit.factors_):
         return nothing(ax, "two factors must have a single coordinate each")
+    if xy is None and fit.diffusion_.points is None:
+        return nothing(ax, "distances do not tell where samples are drawn")
     xy = _plane(fit.diffusion_.points) if xy is None else np.asarray(xy, float)
     shown = _thinned(len(xy), settings)
     ax.scatter(*xy[shown].T, s=1.5, color="#c8c8c8", linewidths=0, rasterized=True)
@@ -820,6 +826,33 @@ def web(ax, fit, *, xy: np.ndarray | None = None, settings: PlotSettings = PlotS
             ax.plot(*drawn_at.T, color=colour(f), linewidth=0.8)
     ax.set_aspect("equal")
     return _bare(ax)
+
+
+def torus(ax, fit, *, values: np.ndarray | None = None):
+    """Draw the samples in the cell of a flat torus, to scale; return the Axes.
+
+    Opposite sides of the cell, a parallelogram, are the same. The first angle of
+    ``evidence_.symmetries`` grows to the right.
+
+    Parameters
+    ----------
+    ax : Axes
+    fit : ManifoldFactorizer
+        Fitted, to samples of a flat torus.
+    values : ndarray of shape (n_samples,) or None
+        Angles that the colours show; None for the first one of the torus.
+    """
+    found = fit.evidence_.symmetries
+    if found is None or found.angles is None:
+        raise ValueError("`fit` must have found a flat torus. Draw `plots.embedding` instead.")
+    slant = np.radians(found.lattice_angle)
+    periods = np.array([[found.ratio, 0], [np.cos(slant), np.sin(slant)]])
+    corners = np.array([[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]) @ periods
+    ax.plot(*corners.T, color=GREY, linewidth=0.6)
+    xy = found.angles / (2 * np.pi) @ periods
+    ax.set_aspect("equal")
+    shown = found.angles[:, 0] if values is None else values
+    return points(ax, xy, shown, cmap=circle_map())
 
 
 def _plane(samples: np.ndarray) -> np.ndarray:

@@ -25,6 +25,7 @@ from manifactor.cryoem.pictures import enlarged, movie_bytes, png_bytes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factor import angle_matrix, owners
 from manifactor.runs.folder import read_run
+from manifactor.runs.places import torus_angles
 from manifactor.runs.run import Run, open_run
 from manifactor.views import plots, words
 
@@ -149,6 +150,8 @@ def _factor(run: Run, fit: ManifoldFactorizer, f: int, shown: Shown) -> dict[str
         pictures = [_deviations(run, f)]
     if line:
         pictures.append(_histogram(fit, f))
+    if torus_angles(fit) is not None:
+        pictures.append(_torus(fit))
     if motions is not None:
         # How well each direction shows the motion.
         values = motions.model.views.deviations[:, f]
@@ -312,6 +315,16 @@ def _histogram(fit: ManifoldFactorizer, f: int) -> Picture:
     return _panel(f"histogram{f + 1}", partial(plots.coordinate, fit=fit, factor=f), alt, text)
 
 
+def _torus(fit: ManifoldFactorizer) -> Picture:
+    """Return the samples in the cell of a flat torus."""
+    text = (
+        "Samples by their two angles, in the cell that is repeated in all directions: opposite "
+        "sides are the same."
+    )
+    alt = f"Parallelogram of samples: {fit.evidence_.symmetries}."
+    return _panel("torus", partial(plots.torus, fit=fit), alt, text)
+
+
 def _averages(run: Run, f: int, cone: Cone | None) -> Picture | str | None:
     """Return mean images or volumes along a factor.
 
@@ -365,17 +378,19 @@ def _joint(fit: ManifoldFactorizer, one: int, other: int) -> Picture:
 
 def _separation(fit: ManifoldFactorizer) -> list[Picture]:
     """Return the lines of coordinates that separate, and how lengths change along them."""
-    if fit.verdict_ != "separable":
-        return []
     found = fit.evidence_.warp
+    if found is None or any(factor.coordinate is None for factor in fit.factors_):
+        return []
     text = "Lines of constant coordinates, in the colour of the factor that they follow."
     alt = f"{plots.drawn(len(fit.spectrum_.weights)):,} samples with lines along both factors."
-    pictures = [_panel("web", partial(plots.web, fit=fit), alt, text, kind="turned")]
-    if found is None or found.factor is None:
-        return [{**pictures[0], "caption": f"{text} {found}"}]
+    web = _panel("web", partial(plots.web, fit=fit), alt, text, kind="turned")
+    if fit.verdict_ != "separable":
+        return [web]
+    if not len(found.length):
+        return [{**web, "caption": f"{text} {found}"}]
     draw = partial(plots.warp, fit=fit)
     alt = "Curve of lengths along one factor over the coordinate on the other."
-    return [*pictures, _panel("warp", draw, alt, str(found))]
+    return [web, _panel("warp", draw, alt, str(found))]
 
 
 def _spectrum(fit: ManifoldFactorizer) -> Picture:

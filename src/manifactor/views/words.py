@@ -29,6 +29,9 @@ NO_PRODUCT = {
         "It cannot be told whether the data are a product; they are taken as one factor, {shapes}."
     ),
 }
+NOT_SEPARABLE = (
+    "No coordinates that separate were found; the data are taken as one factor, {shapes}."
+)
 NUMERALS = ("no", "one", "two", "three", "four", "five", "six")
 
 
@@ -103,15 +106,20 @@ def verdict_sentence(record: dict, fit: ManifoldFactorizer) -> str:
     found = run_evidence(fit, record)
     count = _numeral(len(fit.factors_))
     shapes = shapes_in_words(fit.factors_)
+    separable = found.sense == "separable"
+    if len(fit.factors_) == 1 and found.symmetries and found.symmetries.is_homogeneous:
+        shapes = str(found.symmetries)
     if found.verdict == "product":
         return f"A product of {count} independent factors: {shapes}."
     if found.verdict == "separable":
-        return f"Not a product, but {count} coordinates that separate: {shapes}."
+        return f"Not a product, but {count} factors that separate: {shapes}."
     if found.verdict == "none":
-        return NO_PRODUCT[found.answer].format(shapes=shapes)
+        unseparated = separable and found.answer == "no product"
+        return (NOT_SEPARABLE if unseparated else NO_PRODUCT[found.answer]).format(shapes=shapes)
     # Partial means several: a single factor is no product.
+    of_what = "of coordinates that separate" if separable else "of a product"
     return (
-        f"{count.capitalize()} factors were found, {shapes}, but not every test of a product was "
+        f"{count.capitalize()} factors were found, {shapes}, but not every test {of_what} was "
         "passed."
     )
 

@@ -7,40 +7,56 @@ from manifactor.datasets.not_products import LatticeTorus
 from manifactor.datasets.products import rotations
 from manifactor.factoring.gradients.commuting import killing_tensors
 from manifactor.factoring.gradients.symmetry import Symmetries, find_symmetries
-from manifactor.factoring.separation import _views
+from manifactor.factoring.separation import _geometries
 from manifactor.spectral.diffusion import DiffusionSettings
 from manifactor.spectral.pipeline import diffuse
 
 from ..places import ring, sphere
 
 
-def views(X):
+def geometries(X):
     """The geometry of samples, and of halves of them."""
     rng = np.random.default_rng(0)
-    return _views(diffuse(X, DiffusionSettings(n_functions=41, n_jobs=1), rng=rng), rng)
+    return _geometries(diffuse(X, DiffusionSettings(n_functions=41, n_jobs=1), rng=rng), rng)
 
 
 def symmetries(X, dimension=2):
     """The symmetries of samples."""
-    whole, *halves = views(X)
+    whole, *halves = geometries(X)
     return find_symmetries(whole, halves, dimension)
 
 
-def n_tensors(view, most):
+def n_tensors(geometry, most, dimension=2):
     """Number of tensors, up to the largest gap in the logarithm of their mu."""
-    mu = killing_tensors(view).mu
+    mu = killing_tensors(geometry, dimension).mu
     return 2 + np.argmax(mu[2 : most + 1] / mu[1:most])
 
 
 def test_a_sphere_has_three_symmetries_and_six_tensors():
-    whole, *halves = views(sphere(np.random.default_rng(0), 2000))
+    whole, *halves = geometries(sphere(np.random.default_rng(0), 2000))
     found = find_symmetries(whole, halves, 2)
     assert (found.count, found.name, str(found)) == (3, "sphere", "a sphere")
     assert n_tensors(whole, 12) == 6
 
 
+def test_a_ball_of_five_dimensions_measured_as_four_is_not_a_sphere():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 5))
+    X *= rng.random((1000, 1)) ** 0.2 / np.linalg.norm(X, axis=1, keepdims=True)
+    found = symmetries(X, dimension=4)
+    assert (found.count, found.name) == (10, None)
+
+
+def test_a_solid_spheroid_has_one_symmetry_and_three_tensors():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(6000, 3))
+    whole, *halves = geometries(X[np.linalg.norm(X, axis=1) < 1] * [0.5, 0.5, 1])
+    assert find_symmetries(whole, halves, 3).count == 1
+    assert n_tensors(whole, 8, dimension=3) == 3
+
+
 def test_a_rectangle_has_no_symmetries_and_two_tensors():
-    whole, *halves = views(np.random.default_rng(0).uniform(size=(2000, 2)) * [1, 0.7])
+    whole, *halves = geometries(np.random.default_rng(0).uniform(size=(2000, 2)) * [1, 0.7])
     assert str(find_symmetries(whole, halves, 2)) == "no continuous symmetries"
     assert n_tensors(whole, 12) == 2
 
@@ -89,3 +105,10 @@ def test_the_lattice_of_a_flat_torus_is_found(degrees, length):
 )
 def test_words(found, words):
     assert words in str(found)
+
+
+def test_an_unevenly_sampled_sphere_is_a_sphere():
+    rng = np.random.default_rng(0)
+    X = sphere(rng, 4000)
+    found = symmetries(X[rng.random(4000) < np.exp(X[:, 0] - 1)][:1500])
+    assert (found.count, found.name) == (3, "sphere")

@@ -170,6 +170,9 @@ def test_a_product_is_called_one_and_a_twisted_product_never(shape, verdict):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::manifactor.factoring.judging.evidence.SampleWarning")
+@pytest.mark.filterwarnings(
+    "ignore::manifactor.factoring.judging.evidence.NoProductStructureWarning"
+)
 @pytest.mark.parametrize("quarters", [0, 1, 2])
 @pytest.mark.parametrize("n", [1000, 3000])
 def test_a_square_that_comes_back_turned_makes_no_product(n, quarters):
@@ -180,11 +183,28 @@ def test_a_square_that_comes_back_turned_makes_no_product(n, quarters):
     square = (x + 1j * y) * np.exp(1j * quarters * angle / 4)
     X = np.column_stack([2 * np.cos(angle), 2 * np.sin(angle), square.real, square.imag])
     evidence = ManifoldFactorizer(random_state=0).fit(X).evidence_
-    assert evidence.verdict == ("partial" if quarters else "product")
+    assert (evidence.verdict == "product") == (quarters == 0)
     told = "twist in data" in [test.name for test in evidence.tests]
     assert told == evidence.fails("twist in data") == (quarters > 0)
     if quarters:
         assert "once around a circle" in evidence.advice
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::manifactor.factoring.judging.evidence.SampleWarning")
+def test_wrong_coordinates_on_several_factors_are_returned_only_if_asked_for():
+    X, _ = datasets.sample("moebius", 1200, random_state=0)
+    with pytest.warns(NoProductStructureWarning, match="cannot be relied on"):
+        fit = ManifoldFactorizer(random_state=0).fit(X)
+    evidence = fit.evidence_
+    assert (fit.verdict_, fit.n_factors_, evidence.answer) == ("none", 1, "no product")
+    # Why, and nothing about the use of coordinates that are not there.
+    assert evidence.fails("twist")
+    assert evidence.fails("leakage")
+    assert "a twisted product is one on each half" in evidence.advice
+    assert "Use the coordinates" not in evidence.advice
+    asked = ManifoldFactorizer(2, random_state=0).fit(X)
+    assert (asked.verdict_, asked.n_factors_) == ("partial", 2)
 
 
 @pytest.mark.slow

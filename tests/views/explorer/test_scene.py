@@ -80,6 +80,16 @@ def test_a_run_of_numbers_shows_its_features(torus_run):
     assert "column 4" in scene.columns
 
 
+def test_a_flat_torus_is_shown_by_its_two_angles(hexagonal_run):
+    scene = open_scene(hexagonal_run)
+    for number in (1, 2):
+        column = scene.columns[f"factor1_angle{number}"]
+        assert column.cyclic
+        assert len(column.values) == 1500
+    assert "factor1_angle1" not in scene.about()["factors"][0]["columns"]
+    assert "a flat torus, lattice angle" in scene.about()["verdict"]
+
+
 def test_an_input_that_changed_after_the_fit_is_named(torus_run, tmp_path):
     assert open_scene(torus_run).about()["warnings"] == []
     other = copied(torus_run, tmp_path, input_changed="2020-01-01T00:00:00+00:00")

@@ -13,4 +13,6 @@ commuting
     Tensors and vector fields that commute with the Laplacian.
 symmetry
     Continuous symmetries of the data, and the shapes that they tell.
+turns
+    Turns of the plane or of space that move samples among themselves.
 """

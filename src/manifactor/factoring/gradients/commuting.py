@@ -24,14 +24,9 @@ FIELD_FUNCTIONS = 4
 LEAST_SIZE = 1e-4
 # The same of vector fields: those that hardly turn the lowest functions.
 LEAST_TURN = 1e-3
-
-
-@dataclass(frozen=True)
-class View:
-    """A geometry with the coordinates that its gradients are taken in."""
-
-    geometry: Geometry
-    coordinates: np.ndarray  # (n_distinct, p)
+# Functions that tensors on more than a surface are compared by: the lowest 18 of a shell do not
+# vary along its radius.
+SOLID_FUNCTIONS = 35
 
 
 @dataclass(frozen=True)
@@ -47,15 +42,16 @@ class Fields:
         return np.tensordot(self.polynomials, self.coefficients[number], axes=1)
 
 
-def killing_tensors(view: View) -> Fields:
+def killing_tensors(geometry: Geometry, dimension: int) -> Fields:
     """Return the tensors that nearly commute with the Laplacian; the first is the metric.
 
     Shapes: a tensor at rows (n_rows, p, p).
     """
-    geometry = view.geometry
-    axes, columns = _frame(geometry, view.coordinates)
+    axes, columns = _frame(geometry)
     p = columns.shape[1]
     n_low = 18 if p < MOST_COLUMNS else 30
+    if dimension > 2:
+        n_low = SOLID_FUNCTIONS
     eigenvalues = geometry.eigenvalues[:n_low]
     slopes = axes[:, :, : len(eigenvalues)]
     polynomials = _polynomials(columns, 2)
@@ -106,20 +102,56 @@ def killing_fields(geometry: Geometry, n_lowest: int, n_moved: int = 18) -> Fiel
     return Fields(mu, coefficients - coefficients.transpose(0, 2, 1), lowest)
 
 
-def commutator_of(geometry: Geometry, tensor: np.ndarray) -> float:
-    """Return mu of a tensor field at the rows, (n_rows, p, p), without its share of the metric."""
+def killing_motions(geometry: Geometry, n_moved: int) -> Fields:
+    """Return the motions of the space of the samples that nearly commute with the Laplacian.
+
+    Where the symmetries are motions, these few fields tell them better than those of functions do.
+
+    Shapes: a field at rows (n_rows, p).
+    """
+    eigenvalues = geometry.eigenvalues[:n_moved]
+    n_low = len(eigenvalues)
+    columns = geometry.coordinates[geometry.rows]
+    p = columns.shape[1]
+    # Those of the constant are shifts, those of a column turns.
+    polynomials = _polynomials(columns / np.sqrt((columns**2).mean()), 1)
+    first, second = np.triu_indices(1 + p, 1)
+    motions = np.zeros((len(first), 1 + p, 1 + p))
+    motions[range(len(first)), first, second] = 1
+    motions -= motions.transpose(0, 2, 1)
+    functions = geometry.spectrum.functions[geometry.rows, 1 : 1 + n_low]
+    weighted = (geometry.row_weights[:, None] * functions).T
+    elements = np.array(
+        [
+            [(weighted * each) @ geometry.gradients[:, axis, :n_low] for axis in range(p)]
+            for each in polynomials.T
+        ]
+    )
+    moving = np.tensordot(motions[:, :, 1:], elements, axes=2)
+    moving = (moving - moving.transpose(0, 2, 1)) / 2
+    mu, mixed = _least_commutators(moving, eigenvalues, 0.25, LEAST_TURN)
+    return Fields(mu, np.tensordot(mixed.T, motions[:, :, 1:], axes=1), polynomials)
+
+
+def commutator_of(geometry: Geometry, vectors: np.ndarray) -> float:
+    """Return mu of all products of fields, (n_rows, p, r), without their shares of the metric."""
     eigenvalues = geometry.eigenvalues[:18]
     slopes = geometry.gradients[:, :, : len(eigenvalues)] / np.sqrt(eigenvalues)
-    flat = (geometry.row_weights[:, None, None] * slopes).reshape(-1, len(eigenvalues)).T
-    elements = flat @ (tensor @ slopes).reshape(flat.shape[::-1])
-    metric = flat @ slopes.reshape(flat.shape[::-1])
-    elements -= (elements * metric).sum() / (metric**2).sum() * metric
+    weights = geometry.row_weights[:, None]
+    along = np.einsum("xpk,xpr->rxk", slopes, vectors)
+    metric = np.einsum("xpk,xpl->kl", weights[:, :, None] * slopes, slopes, optimize=True)
     row, column = eigenvalues[:, None], eigenvalues
-    commutator = elements * (row - column) / (row + column)
-    return float((commutator**2).sum() / (elements**2).sum())
+    size = commutator = 0.0
+    for i, j in np.ndindex(len(along), len(along)):
+        elements = (weights * along[i]).T @ along[j]
+        elements = (elements + elements.T) / 2
+        elements -= (elements * metric).sum() / (metric**2).sum() * metric
+        size += (elements**2).sum()
+        commutator += ((elements * (row - column) / (row + column)) ** 2).sum()
+    return float(commutator / size)
 
 
-def _frame(geometry: Geometry, coordinates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _frame(geometry: Geometry) -> tuple[np.ndarray, np.ndarray]:
     """Gradients along the axes that tensors are written in, and columns, (n_rows, p).
 
     The gradients are (n_rows, p, r). Axes and columns are smooth coordinates where they are few. A
@@ -127,7 +159,7 @@ def _frame(geometry: Geometry, coordinates: np.ndarray) -> tuple[np.ndarray, np.
     """
     gradients = geometry.gradients
     if gradients.shape[1] <= MOST_COLUMNS:
-        columns = coordinates[geometry.rows]
+        columns = geometry.coordinates[geometry.rows]
         return gradients, columns / np.sqrt((columns**2).mean(axis=0).max())
     lowest = gradients[:, :, :FIELD_FUNCTIONS]
     functions = geometry.spectrum.functions[geometry.rows, 1 : 1 + FIELD_FUNCTIONS]

@@ -31,6 +31,7 @@ class Geometry:
     """
 
     spectrum: Spectrum  # on the distinct samples
+    coordinates: np.ndarray  # (n_distinct, n_coordinates): those that gradients are taken in
     rows: np.ndarray  # (n_rows,): the samples at which gradients were taken
     # (n_rows, n_coordinates, n_functions - 1): scaled so that the mean square of each is the
     # function's eigenvalue
@@ -95,13 +96,13 @@ def measure_geometry(
     rows = np.arange(len(spectrum.weights))
     if len(rows) > n_rows:
         rows = np.sort(rng.choice(len(rows), n_rows, replace=False))
-    coordinates = smooth_coordinates(spectrum, samples)
+    coordinates = _coordinates(spectrum, samples)
     gradients = _regression(coordinates, spectrum, _steps(affinity, rows))
     weights = _share(spectrum.weights[rows])
     energy = np.einsum("x,xpa,xpa->a", weights, gradients, gradients, optimize=True)
     # The ridge shortens gradients; their true mean square is known, the eigenvalue.
     gradients *= np.sqrt(quotient(spectrum.eigenvalues[1:], energy))
-    return Geometry(spectrum, rows, gradients, _average(coordinates[rows]))
+    return Geometry(spectrum, coordinates, rows, gradients, _average(coordinates[rows]))
 
 
 def carre_du_champ(
@@ -148,7 +149,7 @@ def _share(weights: np.ndarray) -> np.ndarray:
     return weights / weights.sum()
 
 
-def smooth_coordinates(spectrum: Spectrum, samples: np.ndarray | None) -> np.ndarray:
+def _coordinates(spectrum: Spectrum, samples: np.ndarray | None) -> np.ndarray:
     """Return smooth coordinates in which gradients are taken, (n, n_coordinates)."""
     if samples is None:
         # Where only distances are known, functions are the coordinates. They are damped by

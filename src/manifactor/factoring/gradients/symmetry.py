@@ -7,12 +7,13 @@ dual lattice, and the phases of the two longest waves tell every sample's place.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from manifactor.factoring.gradients.commuting import Fields, View, killing_fields
+from manifactor.factoring.gradients.commuting import Fields, killing_fields, killing_motions
 from manifactor.factoring.gradients.geometry import Geometry
+from manifactor.factoring.gradients.turns import Turn, find_second_turn, find_turn, is_symmetry
 
 # Largest mu of a symmetry, times samples over dimensions. Over the families of `studies`, the
 # largest of symmetries was 7.1 with 1,000 samples (one SO(3): 18), 6.2 with 3,000 and 2.8 with
@@ -23,6 +24,17 @@ MOST_MU = 7.5
 # Functions among which the waves of a flat torus are sought. With 18, which are noisier, 4 of 8
 # lattices of 1,000 samples were wrong by 2 degrees or more, with 14 two.
 N_WAVES = 14
+# Columns of the samples up to which symmetries are sought among motions of their space.
+COLUMNS_OF_MOTIONS = 5
+# Largest mu of a motion, times samples: up to 82 on symmetries of solids of 3,000 samples and more,
+# 152 and more of others.
+MOST_MU_OF_MOTION = 100
+# Largest mean cosine between two orbits that are coordinates.
+MOST_COSINE = 0.2
+# Largest spread of the squared radius of a sphere, relative to its mean: up to .07 on spheres of
+# two to four dimensions and 1,000 samples, uneven or with noise of a tenth of the radius; .11 to
+# .41 on balls.
+MOST_OFF_SPHERE = 0.1
 
 
 @dataclass(frozen=True)
@@ -45,6 +57,8 @@ class Symmetries:
     angles : ndarray of shape (n_samples, 2) or None
         Place of every sample on a flat torus: two angles in radians, along the longer period and
         along the shorter one.
+    turn : Turn or None
+        The turn of the plane, or of space, that moves the data along themselves.
     """
 
     count: int
@@ -53,6 +67,7 @@ class Symmetries:
     lattice_error: float | None = None
     ratio: float | None = None
     angles: np.ndarray | None = None
+    turn: Turn | None = field(default=None, repr=False)
 
     @property
     def is_homogeneous(self) -> bool:
@@ -69,28 +84,32 @@ class Symmetries:
         return self.name if self.name == "SO(3)" else f"a {self.name}"
 
 
-def find_symmetries(whole: View, halves: Sequence[View], dimension: int) -> Symmetries:
+def find_symmetries(geometry: Geometry, halves: Sequence[Geometry], dimension: int) -> Symmetries:
     """Count the symmetries of the data and name the shape.
 
     Halves of the samples tell the error of a flat torus's lattice angle.
     """
-    geometry = whole.geometry
     n_lowest = _n_lowest(geometry.eigenvalues)
     fields = killing_fields(geometry, n_lowest)
     largest = dimension * (dimension + 1) // 2
-    limit = MOST_MU * dimension / len(geometry.rows)
-    count = min(int((fields.mu < limit).sum()), largest)
-    name = _round_name(geometry.eigenvalues, dimension) if count == largest else None
+    count = int((fields.mu < MOST_MU * dimension / len(geometry.rows)).sum())
+    if dimension > 2:
+        # On long shapes, fields of the lowest functions are more than there are symmetries.
+        count = len(_motions(geometry)) or count
+    count = min(count, largest)
+    name = _round_name(geometry, dimension) if count == largest else None
     if name is not None or dimension != 2:
         return Symmetries(count, name)
-    if count >= 2:
+    # No flat torus lies in space.
+    in_space = geometry.coordinates.shape[1] <= 3
+    if count >= 2 and not in_space:
         vectors = [_vectors(geometry, fields, number) for number in range(2)]
-        lattices = [_lattice(view.geometry, n_lowest) for view in (whole, *halves)]
+        lattices = [_lattice(each, n_lowest) for each in (geometry, *halves)]
         if lattices[0] is not None and max(_length(each).std() for each in vectors) < 0.3:
             return _flat_torus(lattices[0], lattices[1:])
     # The only surfaces with two symmetries are flat tori, on which fields have one length; a
     # projective plane has three.
-    return _revolution(whole) if count in (1, 2) else Symmetries(count)
+    return _revolution(geometry) if count <= 2 or in_space else Symmetries(count)
 
 
 def _n_lowest(eigenvalues: np.ndarray) -> int:
@@ -116,39 +135,55 @@ def _length(vectors: np.ndarray) -> np.ndarray:
     return np.linalg.norm(vectors, axis=1)
 
 
-def _round_name(eigenvalues: np.ndarray, dimension: int) -> str | None:
+def _round_name(geometry: Geometry, dimension: int) -> str | None:
     """Name of a shape with all symmetries that its dimension allows.
 
     The lowest eigenvalue of a sphere has dimension + 1 functions and the next is at least twice as
-    large; the lowest of the rotations has nine.
+    large; the lowest of the rotations has nine. A ball whose dimension is measured as one less has
+    as many symmetries as its border.
     """
+    eigenvalues = geometry.eigenvalues
     multiplicity = int((eigenvalues < 1.5 * eigenvalues[0]).sum())
     if multiplicity == dimension + 1:
-        return "sphere"
+        in_own_space = geometry.coordinates.shape[1] == dimension + 1
+        is_solid = in_own_space and _off_sphere(geometry) > MOST_OFF_SPHERE
+        return None if is_solid else "sphere"
     return "SO(3)" if dimension == 3 and multiplicity == 9 else None
 
 
-def _revolution(view: View) -> Symmetries:
+def _off_sphere(geometry: Geometry) -> float:
+    """How far samples lie off the sphere nearest to them: the spread of their squared radius."""
+    columns = geometry.coordinates
+    squares = (columns**2).sum(axis=1)
+    # On a sphere, whatever its centre, squares are a linear function of the columns.
+    terms = np.column_stack([columns, np.ones(len(columns))])
+    rest = squares - terms @ np.linalg.lstsq(terms, squares, rcond=None)[0]
+    return float(rest.std() / squares.mean())
+
+
+def _revolution(geometry: Geometry) -> Symmetries:
     """A surface with at most one symmetry; it has no name where that is not a motion of space."""
-    geometry = view.geometry
     fields = _of_revolution(geometry)
     vectors = _vectors(geometry, fields, 0)
     n_rows, p = vectors.shape
     # The largest mu of 144 bodies of revolution was .018 with 1,000 samples, .0039 with 3,000 and
     # .0007 with 10,000; the least of holed discs .015, .0040 and .0046.
-    if fields.mu[0] > 0.021 * (1000 / n_rows) ** 1.4:
-        return Symmetries(0)
-    # An ellipsoid with two similar axes has eigenvalues like those of a body of revolution, but a
-    # field along it that is not a motion of space. The least share of it beside motions was .020 on
-    # ellipsoids of 3,000 samples, the largest of bodies of revolution .015; .052 and .005 with
-    # 10,000.
-    if p <= 3:
-        left = _length(vectors - _nearest_motion(view, vectors))
-        if geometry.row_weights @ left**2 > 0.001 + 50 / n_rows:
-            return Symmetries(1)
+    commutes = fields.mu[0] <= 0.021 * (1000 / n_rows) ** 1.4
+    if p > 3:
+        return Symmetries(1, "body of revolution") if commutes else Symmetries(0)
+    columns = geometry.coordinates[geometry.rows]
+    turn = find_turn(columns, vectors, geometry.row_weights)
+    # An ellipsoid with two similar axes has eigenvalues like those of a body of revolution.
+    if not is_symmetry(turn, n_rows):
+        return Symmetries(int(commutes))
+    if p == 3:
+        second = find_second_turn(columns, turn, geometry.row_weights @ columns)
+        if is_symmetry(second, n_rows):
+            return Symmetries(3, "sphere")
     # A field of a disc, unlike that of an annulus, vanishes near some samples.
-    is_disc = p == 2 and np.quantile(_length(vectors), 0.01) < 0.2
-    return Symmetries(1, "disc" if is_disc else "body of revolution")
+    lengths = _length(turn.field(columns))
+    is_disc = p == 2 and np.quantile(lengths, 0.01) < 0.2 * np.sqrt((lengths**2).mean())
+    return Symmetries(1, "disc" if is_disc else "body of revolution", turn=turn)
 
 
 def _of_revolution(geometry: Geometry) -> Fields:
@@ -156,37 +191,48 @@ def _of_revolution(geometry: Geometry) -> Fields:
     return killing_fields(geometry, min(14, len(geometry.eigenvalues)), 24)
 
 
-def orbit_tensor(view: View, count: int) -> np.ndarray:
-    """Return the sum of the squares of the symmetries' fields, (n_rows, p, p).
+def orbit_field(geometry: Geometry) -> np.ndarray:
+    """Return the field of the only symmetry of a surface, (n_rows, p, 1)."""
+    return _vectors(geometry, _of_revolution(geometry), 0)[:, :, None]
 
-    It is a tensor that commutes with the Laplacian, and vanishes across the orbits.
+
+def orbit_fields(geometry: Geometry, count: int) -> np.ndarray:
+    """Return the fields of symmetries of more than a surface, (n_rows, p, count)."""
+    vectors = _motions(geometry)[:count]
+    if len(vectors) < count:
+        fields = killing_fields(geometry, _n_lowest(geometry.eigenvalues))
+        vectors = [_vectors(geometry, fields, number) for number in range(count)]
+    return np.stack(vectors, axis=2)
+
+
+def _motions(geometry: Geometry) -> list[np.ndarray]:
+    """Symmetries among the motions of the space of the samples, (n_rows, p) each."""
+    if geometry.coordinates.shape[1] > COLUMNS_OF_MOTIONS:
+        return []
+    # Many functions tell a square from a disc, but are noisier.
+    mu = killing_motions(geometry, 60).mu
+    motions = killing_motions(geometry, 30)
+    count = int((mu < MOST_MU_OF_MOTION / len(geometry.rows)).sum())
+    return [motions.at_rows(number) for number in range(count)]
+
+
+def closed_orbits(geometry: Geometry, vectors: np.ndarray) -> np.ndarray | None:
+    """Return combinations of two symmetries that move along two circles, (n_rows, p, 2).
+
+    None where these are not orthogonal, as on a slanted torus.
     """
-    geometry = view.geometry
-    fields = (
-        _of_revolution(geometry)
-        if count == 1
-        else killing_fields(geometry, _n_lowest(geometry.eigenvalues))
-    )
-    vectors = [_vectors(geometry, fields, number) for number in range(count)]
-    # A motion of space is known better than the field.
-    if vectors[0].shape[1] <= 3:
-        vectors = [_nearest_motion(view, each) for each in vectors]
-    return sum(each[:, :, None] * each[:, None] for each in vectors)
-
-
-def _nearest_motion(view: View, vectors: np.ndarray) -> np.ndarray:
-    """The motion of the space of the samples that comes nearest to a field, (n_rows, p)."""
-    columns = view.coordinates[view.geometry.rows]
-    n_rows, p = columns.shape
-    first, second = np.triu_indices(p, 1)
-    turns = np.zeros((n_rows, p, len(first)))
-    turns[:, first, range(len(first))] = columns[:, second]
-    turns[:, second, range(len(first))] = -columns[:, first]
-    shifts = np.broadcast_to(np.eye(p), (n_rows, p, p))
-    motions = np.concatenate([shifts, turns], axis=2)
-    scale = np.sqrt(view.geometry.row_weights)[:, None]
-    weighted = (motions * scale[:, :, None]).reshape(n_rows * p, -1)
-    return motions @ np.linalg.lstsq(weighted, (scale * vectors).ravel(), rcond=None)[0]
+    steps, energies, _ = _common_waves(geometry, vectors)
+    lengths = _length(steps)
+    moved = [k for k in np.argsort(energies) if lengths[k] > 0.2 * lengths.max()]
+    longest = _two_across(steps, moved)
+    if longest is None:
+        return None
+    # Each moves one of the two longest waves, by one step.
+    one, other = (vectors @ np.linalg.inv(steps[longest])).transpose(2, 0, 1)
+    cosine = (one * other).sum(axis=1) / (_length(one) * _length(other))
+    if geometry.row_weights @ np.abs(cosine) > MOST_COSINE:
+        return None
+    return np.stack([one, other], axis=2)
 
 
 @dataclass(frozen=True)
@@ -208,7 +254,9 @@ def _flat_torus(whole: Lattice, halves: Sequence[Lattice | None]) -> Symmetries:
 
 def _lattice(geometry: Geometry, n_lowest: int) -> Lattice | None:
     """Lattice of a flat torus, from two symmetries; None where the waves make no lattice."""
-    steps, energies, waves = _common_waves(geometry, killing_fields(geometry, n_lowest))
+    fields = killing_fields(geometry, n_lowest)
+    vectors = np.stack([_vectors(geometry, fields, number) for number in range(2)], axis=2)
+    steps, energies, waves = _common_waves(geometry, vectors)
     values, axes = np.linalg.eigh(_quadratic(steps, energies))
     if values[0] <= 0:
         return None
@@ -217,25 +265,34 @@ def _lattice(geometry: Geometry, n_lowest: int) -> Lattice | None:
     squares = (steps**2).sum(axis=1)
     # The last function's partner may lie above those that are compared.
     order = [k for k in np.argsort(energies) if abs(squares[k] - energies[k]) < 0.3 * energies[k]]
-    if not order:
+    longest = _two_across(steps, order)
+    if longest is None:
         return None
-    first = order[0]
-    areas = steps[first, 0] * steps[:, 1] - steps[first, 1] * steps[:, 0]
-    sines = areas / np.sqrt(squares[first] * squares)
-    second = next((k for k in order if abs(sines[k]) > 0.5), None)
-    if second is None:
-        return None
-    labels = steps[order] @ np.linalg.inv(steps[[first, second]])
+    labels = steps[order] @ np.linalg.inv(steps[longest])
     whole = np.abs(labels - np.round(labels)).max(axis=1) < 0.25
     gram = _quadratic(np.round(labels[whole]), energies[order][whole])
-    angles = np.angle(
-        geometry.spectrum.functions[:, 1 : 1 + len(waves)] @ waves[:, [first, second]]
-    )
-    return _reduced(gram, angles)
+    if np.linalg.det(gram) <= 0:
+        return None
+    functions = geometry.spectrum.functions[:, 1 : 1 + len(waves)]
+    return _reduced(gram, np.angle(functions @ waves[:, longest]))
 
 
-def _common_waves(geometry: Geometry, fields: Fields) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Common eigenfunctions of two symmetries.
+def _two_across(steps: np.ndarray, order: Sequence[int]) -> list[int] | None:
+    """The first step in an order, and the next one at 30 degrees or more to it; None if none is.
+
+    Shapes: steps (r, 2). Both steps, and `order`, are given by their rows.
+    """
+    for second in order[1:]:
+        pair = [order[0], second]
+        if abs(np.linalg.det(steps[pair])) > 0.5 * _length(steps[pair]).prod():
+            return pair
+    return None
+
+
+def _common_waves(
+    geometry: Geometry, vectors: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Common eigenfunctions of two symmetries, (n_rows, p, 2).
 
     Returns the eigenvalues of both, (r, 2), that of the Laplacian, (r,), and coefficients, (r, r).
     """
@@ -243,17 +300,19 @@ def _common_waves(geometry: Geometry, fields: Fields) -> tuple[np.ndarray, np.nd
     r = len(eigenvalues)
     weighted = geometry.row_weights[:, None] * geometry.spectrum.functions[geometry.rows, 1 : 1 + r]
     both = []
-    for number in range(2):
-        vectors = _vectors(geometry, fields, number)
-        moved = weighted.T @ np.einsum("xp,xpk->xk", vectors, geometry.gradients[:, :, :r])
+    for vector in vectors.transpose(2, 0, 1):
+        moved = weighted.T @ np.einsum("xp,xpk->xk", vector, geometry.gradients[:, :, :r])
         both.append(0.5j * (moved - moved.T))
-    # Functions that one combination of the symmetries does not tell apart, another does.
+
+    def steps_of(waves: np.ndarray) -> np.ndarray:
+        return np.column_stack([(waves.conj() * (each @ waves)).sum(axis=0).real for each in both])
+
+    # Functions that one combination of the symmetries does not tell apart, another does: mixed
+    # waves have shorter steps.
     turns = np.linspace(0, np.pi, 24, endpoint=False)
     sums = [np.cos(turn) * both[0] + np.sin(turn) * both[1] for turn in turns]
-    best = max(sums, key=lambda each: np.diff(np.linalg.eigvalsh(each)).min())
-    waves = np.linalg.eigh(best)[1]
-    steps = np.column_stack([(waves.conj() * (each @ waves)).sum(axis=0).real for each in both])
-    return steps, eigenvalues @ np.abs(waves) ** 2, waves
+    waves = max((np.linalg.eigh(each)[1] for each in sums), key=lambda w: (steps_of(w) ** 2).sum())
+    return steps_of(waves), eigenvalues @ np.abs(waves) ** 2, waves
 
 
 def _quadratic(steps: np.ndarray, energies: np.ndarray) -> np.ndarray:

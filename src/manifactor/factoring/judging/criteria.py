@@ -10,6 +10,7 @@ from math import inf
 from typing import Any, ClassVar
 
 from manifactor.factoring.gradients.peeling import MIN_PRODUCT_SHARE
+from manifactor.factoring.gradients.turns import MOST_OFF, SLACK
 from manifactor.factoring.measures import NOT_MEASURED, Measurement
 
 # Between the term of a sum and the criterion, in the name of a test.
@@ -131,7 +132,8 @@ class Criterion:
     advice: str = ""  # what to do if it fails, in sentences
     _: KW_ONLY
     at_most: bool = False  # whether a value must be at most the limit, or at least
-    # What a failure says of the coordinates: they are "wrong", "unclear", or "right"
+    # What a failure says of the coordinates: they are "wrong", "incomplete" as they leave something
+    # of the data unexplained, "unclear", or "right"
     coordinates: str = "unclear"
     about: str = ""  # "lengths" or "halves" (of the samples), where that matters
     # Of a test of coordinates and samples: the senses that it applies in. All other tests belong to
@@ -139,7 +141,7 @@ class Criterion:
     senses: tuple[str, ...] = tuple(SENSES)
     # Whether neither noise nor a small number of samples makes it fail on a product
     robust: bool = False
-    answer: str = ""  # of a test of one factor: what "none" means if it fails
+    answer: str = ""  # what "none" means if it fails
     # What is allowed beyond the limit, times the square root of the number of samples: errors of
     # the coordinates of n samples fall as 1/sqrt(n)
     slack: float = 0.0
@@ -203,6 +205,7 @@ _OF_SEVERAL = (
         MORE_SAMPLES,
         coordinates="wrong",
         about="halves",
+        answer="cannot tell",
     ),
     Criterion(
         "reliability",
@@ -263,6 +266,7 @@ _OF_SEVERAL = (
         at_most=True,
         about="lengths",
         robust=True,
+        answer="no product",
     ),
     Criterion(
         "twist in data",
@@ -280,6 +284,7 @@ _OF_SEVERAL = (
         about="lengths",
         robust=True,
         in_sense={"separable": 0.1},
+        answer="no product",
     ),
     Criterion(
         "undivided",
@@ -301,7 +306,7 @@ _OF_SEVERAL = (
         "the factors have {difference}",
         MORE_FUNCTIONS,
         at_most=True,
-        coordinates="wrong",
+        coordinates="incomplete",
     ),
     Criterion(
         "explained",
@@ -311,7 +316,7 @@ _OF_SEVERAL = (
         "the factors explain only {value:.0%} of a main direction of the data",
         "Look at the columns that the factors do not explain: without them the fit may show a "
         "product.",
-        coordinates="wrong",
+        coordinates="incomplete",
     ),
     Criterion(
         "lowest functions",
@@ -321,7 +326,7 @@ _OF_SEVERAL = (
         "lowest eigenfunctions",
         "the factors explain only {value:.0%} of one of the lowest eigenfunctions",
         "Add samples, or ask for one factor more with `n_factors`.",
-        coordinates="wrong",
+        coordinates="incomplete",
     ),
     Criterion(
         "parts",
@@ -332,7 +337,7 @@ _OF_SEVERAL = (
         "the factors explain only {value:.0%} of an independent part of the data, which may be a "
         "small factor",
         "Scale up the columns of a small factor: it is too small beside the others.",
-        coordinates="wrong",
+        coordinates="incomplete",
     ),
     Criterion(
         "folds",
@@ -364,12 +369,25 @@ _OF_SEVERAL = (
         robust=True,
     ),
     Criterion(
+        "seams",
+        # 1.1 to 1.4 on bodies of revolution of 2,500 samples, up to 2.2 on ellipses; 3.2 and more
+        # on half discs whose angle was taken for a circle.
+        2.7,
+        "separable: distance between samples where a circle closes, relative to elsewhere on it",
+        "a circle does not close: samples on both sides of a place on it lie {value:.1f} times as "
+        "far apart as elsewhere, where {limit:.1f} is allowed",
+        AS_ONE,
+        at_most=True,
+        coordinates="wrong",
+        senses=("separable",),
+    ),
+    Criterion(
         "sum",
         0.5,
         "sum: share of the data's variance that a sum of one function of each factor explains",
         "a sum of one function of each factor explains only {value:.0%} of the data's variance",
         "Use the factors with care: much of the data is not a function of them.",
-        coordinates="wrong",
+        coordinates="incomplete",
     ),
     Criterion(
         "own share",
@@ -391,7 +409,7 @@ _OF_SEVERAL = (
         "Use the factors, and look at what they leave: it is not noise, and may be a factor of "
         "its own.",
         at_most=True,
-        coordinates="wrong",
+        coordinates="incomplete",
     ),
     Criterion(
         "identified",
@@ -494,13 +512,41 @@ _OF_SEVERAL = (
         answer="no product",
     ),
     Criterion(
+        "turned",
+        MOST_OFF,
+        "separable: squared distance from samples, turned about an axis of symmetry, to the "
+        "nearest sample, relative to that between neighbours",
+        "samples turned about an axis lie {value:.1f} times as far from the samples as those lie "
+        "from each other, squared",
+        AS_ONE,
+        slack=SLACK,
+        slack_power=-0.5,
+        at_most=True,
+        answer="no product",
+    ),
+    Criterion(
         "orbits",
-        # At most .005 on balls of 3,000 samples, .012 and more on balls with a hole off the centre.
-        0.008,
-        "separable, three dimensions and more: squared commutator of all symmetries' squares with "
-        "the Laplacian, relative to their size, less its noise",
+        # Up to .0006 on solids of 3,000 samples that separate. Balls with a hole off the centre may
+        # have less; "strays" sees them.
+        0.0001,
+        "separable, three dimensions and more: squared commutators of the products of symmetries "
+        "with the Laplacian, relative to their size, less its noise",
         "the symmetries found are not exact: their commutator with the Laplacian is {interval} of "
         "their size where {limit:.2g} is allowed",
+        AS_ONE,
+        at_most=True,
+        answer="no product",
+        slack=2.7,
+        slack_power=1.0,
+    ),
+    Criterion(
+        "strays",
+        # At most .0003 on solids of 1,000 to 10,000 samples that separate, .001 and more on balls
+        # with a hole off the centre.
+        0.0006,
+        "separable, solids: share of samples that symmetries turn to where no sample is",
+        "turns move {value:.2%} of the samples into empty space, where {limit:.2%} is allowed, as "
+        "with a hole",
         AS_ONE,
         at_most=True,
         answer="no product",
@@ -508,12 +554,13 @@ _OF_SEVERAL = (
     Criterion(
         "warp",
         # .2 and more on separable shapes; near 0 on twisted products, which separate locally.
-        0.1,
+        0.05,
         "separable: spread of the logarithm of the squared ratio of lengths along both coordinates",
-        "directions separate, but lengths along them do not change, as on a product, which the "
-        "data are not as a whole: they may be twisted, or have a hole",
-        AS_ONE,
+        "directions separate, but lengths along them do not change, as on a product, a twisted one "
+        "or one with a hole",
+        "Leave `sense` at its default, which finds products.",
         answer="no product",
+        slack=3.0,
     ),
     # Errors of coordinates leave cosines and spreads of .1 on even products of 1,000 samples, .06
     # on those of 3,000 and .03 on those of 30,000.
@@ -700,6 +747,15 @@ _OF_ONE = (
         "the data are not a sum of functions of several independent factors",
         AS_ONE,
         answer="one factor",
+    ),
+    Criterion(
+        "right coordinates",
+        0,
+        "one factor: number of failed tests by which the coordinates on several factors are wrong",
+        "coordinates on the {found} factors that were found cannot be relied on",
+        AS_ONE,
+        at_most=True,
+        answer="cannot tell",
     ),
     Criterion(
         "triplets",

@@ -24,6 +24,11 @@ VERDICTS = {
     "partial": "Several factors were found, but not every test of a product was passed.",
     "none": "No product structure was found.",
 }
+# The same, where coordinates that separate were looked for alone.
+VERDICTS_OF_SEPARATION = {
+    "partial": "Coordinates were found, but not every test that they separate was passed.",
+    "none": "No coordinates that separate were found.",
+}
 # Of a product in the sense of a sum some of whose terms have several factors.
 SUM_OF_TERMS = (
     "They are a sum: each term moves the samples by a function of its own, whatever the others do."
@@ -69,7 +74,7 @@ class Warp:
         Number of the factor, from 1, whose coordinate lengths along the other depend on
         (a warped product); None if they depend on both (Staeckel).
     coordinate : ndarray of shape (n_points,)
-        Coordinates on this factor; empty where there is none.
+        Coordinates on this factor; empty where there is none, or it is a surface.
     length : ndarray of shape (n_points,)
         Lengths along the other factor there, relative to their mean.
     """
@@ -81,10 +86,13 @@ class Warp:
     def __str__(self) -> str:
         if self.factor is None:
             return "Lengths along each coordinate depend on both, as a sum of a function of each."
+        depend = f"Lengths along factor {3 - self.factor} depend on the"
+        if not len(self.length):
+            return f"{depend} place on factor {self.factor}."
         low, high = self.length.min(), self.length.max()
         return (
-            f"Lengths along factor {3 - self.factor} depend on the coordinate on factor "
-            f"{self.factor}: they are {low:.2g} to {high:.2g} times their mean."
+            f"{depend} coordinate on factor {self.factor}: they are {low:.2g} to {high:.2g} times "
+            "their mean."
         )
 
 
@@ -161,6 +169,12 @@ class Evidence:
         return "separable" if self.sense == "separable" else "product"
 
     @property
+    def finding(self) -> str:
+        """The verdict as a sentence."""
+        own = VERDICTS_OF_SEPARATION if self.sense == "separable" else {}
+        return own.get(self.verdict, VERDICTS[self.verdict])
+
+    @property
     def failed(self) -> tuple[Test, ...]:
         """Tests that were not passed."""
         return tuple(test for test in self.tests if not test.passed)
@@ -184,8 +198,8 @@ class Evidence:
         """
         if self.verdict != "none":
             return self.verdict
-        answers = [CRITERIA[test.name].answer for test in self.failed if test.name in CRITERIA]
-        return "".join(answers[:1]) or "one factor"
+        answers = (CRITERIA[test.name].answer for test in self.failed if test.name in CRITERIA)
+        return next(filter(None, answers), "one factor")
 
     @property
     def advice(self) -> str:
@@ -193,7 +207,11 @@ class Evidence:
 
         It follows from the tests that failed and from what is known of the data.
         """
-        return advise((test.kind for test in self.failed), self.known)
+        failed = [test.kind for test in self.failed]
+        if self.verdict == "none":
+            # There are no coordinates on several factors to be used.
+            failed = [kind for kind in failed if kind in CRITERIA and CRITERIA[kind].answer]
+        return advise(failed, self.known)
 
     def value(self, name: str) -> float:
         """Return the measured value of a test; nan where there is no such test."""
@@ -238,20 +256,30 @@ class Evidence:
         return replace(self, tests=(*self.tests, test))
 
     def __str__(self) -> str:
-        sentences = [VERDICTS[self.verdict], _sentence(self.reason)]
+        sentences = [self.finding, _sentence(self.reason)]
         if self.verdict in ("product", "separable"):
             sentences.append(SUM_OF_TERMS if self.terms else SENSES[self.sense])
         if self.verdict == "separable" and self.warp is not None:
             sentences.append(str(self.warp))
-        if self.symmetries is not None and self.symmetries.name is not None:
-            sentences.append(f"The symmetries are those of {self.symmetries}.")
+        if self.symmetries is not None:
+            sentences.append(self._symmetries_in_words(self.symmetries))
         sentences += self._terms_in_words()
         sentences += self._numbers_in_words()
         if self.details:
             sentences.append(_sentence(self.details))
         if self.advice:
             sentences.append(f"What to do: {self.advice}")
-        return " ".join(sentences)
+        return " ".join(filter(None, sentences))
+
+    def _symmetries_in_words(self, found: Symmetries) -> str:
+        """A sentence on symmetries that tell the shape; "" for others."""
+        angles = "" if found.angles is None else " Two angles tell the place of every sample."
+        if found.is_homogeneous:
+            known = "" if self.fails("unique") else f"Every place looks the same, as on {found}."
+            return f"{known}{angles}".strip()
+        if found.name is None or self.verdict != "separable":
+            return ""
+        return f"The data look the same after every rotation, as {found} does."
 
     def _terms_in_words(self) -> list[str]:
         """A sentence on each term of a sum that has several factors."""

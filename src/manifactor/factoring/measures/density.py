@@ -153,7 +153,7 @@ def gaussian_factors(placed: PlacedSamples) -> Measurement:
     coordinates = centred @ np.linalg.pinv(np.hstack([plane for plane, _ in found])).T
     count = sum(
         # A bent factor is identified by its bend. A half circle has .8 in a line.
-        share > 0.9 and _is_gaussian(coordinates[:, rows])
+        share > 0.9 and is_gaussian(coordinates[:, rows])
         for (_, share), rows in zip(found, fits.directions, strict=True)
     )
     return Measurement(float(count))
@@ -172,12 +172,22 @@ def _mean_plane(slopes: np.ndarray) -> tuple[np.ndarray, float]:
     return axes[:, -dimension:], float(shares[-dimension:].mean())
 
 
-def _is_gaussian(part: np.ndarray) -> bool:
-    """Whether samples, (n, d), have a Gaussian's moments and distances."""
+def fourth_moment(part: np.ndarray) -> float:
+    """Return that of white samples, relative to a Gaussian's, less 1; -1/3 on an even disc.
+
+    Shapes: part (n, d), which need not be white.
+    """
+    white, _ = whitened(part)
+    dimension = white.shape[1]
+    return float(((white**2).sum(axis=1) ** 2).mean()) / (dimension * (dimension + 2)) - 1
+
+
+def is_gaussian(part: np.ndarray) -> bool:
+    """Return whether samples, (n, d), have a Gaussian's moments and distances."""
     white, _ = whitened(part)
     n, dimension = white.shape
     squares = (white**2).sum(axis=1)
-    fourth = float((squares**2).mean()) / (dimension * (dimension + 2)) - 1
+    fourth = fourth_moment(part)
     # One standard error of each number is added to what is allowed.
     error = np.sqrt(8 / (dimension * (dimension + 2) * n))
     ranks = (np.arange(n) + 0.5) / n

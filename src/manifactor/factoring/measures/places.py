@@ -559,6 +559,38 @@ def _turn_around(circle: np.ndarray, others: np.ndarray) -> float:
     return largest
 
 
+def seams(placed: PlacedSamples) -> Measurement:
+    """Return how far apart samples lie where a circle closes, relative to elsewhere around it.
+
+    The largest over the circles, 1 where there is none. Samples are put into 36 bins around the
+    circle, or fewer of at least 50 samples; it is the distance between the samples of two bins side
+    by side. The two straight edges of half a disc, taken for one place on a circle, lie far apart.
+
+    >>> turn = np.random.default_rng(0).uniform(0, 2 * np.pi, size=2000)
+    >>> ring = np.column_stack([np.cos(turn), np.sin(turn)])
+    >>> def seam(samples):
+    ...     return round(seams(place_samples([ring], [1], samples)).value)
+    >>> seam(ring), seam(np.column_stack([np.cos(turn / 2), np.sin(turn / 2)])) > 10
+    (1, True)
+    """
+    found = [1.0]
+    for place, dimension in zip(placed.places, placed.dimensions, strict=True):
+        if (place.shape[1], dimension) != (2, 1):
+            continue
+        n_bins = max(2, min(36, placed.n_samples // 50))
+        turn = signed_angle(place) / (2 * np.pi) % 1
+        bins = (n_bins * turn).astype(int) % n_bins
+        members = [placed.samples[bins == number] for number in range(n_bins)]
+        apart = [
+            max(np.median(KDTree(a).query(b)[0]) for a, b in ((own, after), (after, own)))
+            for own, after in zip(members, [*members[1:], members[0]], strict=True)
+            if len(own) and len(after)
+        ]
+        if apart:
+            found.append(float(quotient(np.max(apart), np.median(apart))))
+    return Measurement(max(found))
+
+
 def poles(places: Sequence[np.ndarray], samples: np.ndarray) -> Measurement:
     """Return how many samples have neighbours all over a factor, per neighbour.
 

@@ -61,6 +61,8 @@ def place_columns(places: Sequence[Place]) -> dict[str, Column]:
             for axis, column in enumerate(values.T):
                 text = f"{label}, axis {axis + 1}"
                 columns[f"{name}_{axis}"] = Column(text, column, "places")
+        for j, column in enumerate(() if place.angles is None else place.angles.T, start=1):
+            columns[f"{name}_angle{j}"] = Column(f"torus, angle {j}", column, "angles", cyclic=True)
         confidence = np.ones(len(place)) if place.confidence is None else place.confidence
         sure = Column(f"confidence on {label}", confidence, "confidence")
         columns[f"{name}_confidence"] = sure

@@ -2,7 +2,9 @@
 
 /** The initial state of a run. */
 export function initial(about) {
-  const places = Object.keys(about.columns).filter((name) => about.columns[name].group === "places");
+  const named = (group) => Object.keys(about.columns).filter((name) => about.columns[name].group === group);
+  // Two angles tell the place on a torus; its axes do not.
+  const places = [...named("angles"), ...named("places")];
   return {
     page: "explore",
     at: about.factors.map(({ start }) => start),
