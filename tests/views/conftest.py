@@ -59,15 +59,20 @@ def scene(run):
 NAMES = ["alpha", "beta", "a long name of a column", "x"]
 
 
+def fitted(path, options):
+    """Fit a file and return the folder of the run, which lies beside it."""
+    task = Task(path, options)
+    task.fit(task.read(), path.parent / "run")
+    return path.parent / "run"
+
+
 @pytest.fixture(scope="session")
 def torus_run(tmp_path_factory):
     """A run of a table of plain numbers: 600 samples of a torus."""
     folder = tmp_path_factory.mktemp("torus")
     X = datasets.sample("torus", 600, random_state=0)[0]
     np.savetxt(folder / "torus.csv", X, delimiter=",", header=",".join(NAMES), comments="")
-    task = Task(folder / "torus.csv", FitOptions(n_factors=2, seed=3))
-    task.fit(task.read(), folder / "run")
-    return folder / "run"
+    return fitted(folder / "torus.csv", FitOptions(n_factors=2, seed=3))
 
 
 @pytest.fixture(scope="session")
@@ -95,9 +100,7 @@ def annulus_run(tmp_path_factory):
     """A run of 1,000 samples of an annulus, whose radius and angle separate."""
     folder = tmp_path_factory.mktemp("annulus")
     np.save(folder / "annulus.npy", datasets.sample("annulus", 1000, random_state=0)[0])
-    task = Task(folder / "annulus.npy", FitOptions(sense="separable"))
-    task.fit(task.read(), folder / "run")
-    return folder / "run"
+    return fitted(folder / "annulus.npy", FitOptions(sense="separable"))
 
 
 @pytest.fixture(scope="session")
@@ -111,10 +114,8 @@ def hexagonal_run(tmp_path_factory):
     """A run of 1,500 samples of a hexagonal torus, 1,200 of them fitted."""
     folder = tmp_path_factory.mktemp("hexagonal")
     np.save(folder / "torus.npy", datasets.sample("hexagonal_torus", 1500, random_state=0)[0])
-    task = Task(folder / "torus.npy", FitOptions(sense="separable", fit_samples=1200))
     with pytest.warns(NoProductStructureWarning):
-        task.fit(task.read(), folder / "run")
-    return folder / "run"
+        return fitted(folder / "torus.npy", FitOptions(sense="separable", fit_samples=1200))
 
 
 EMPTY = "<svg viewBox='0 0 1 1'></svg>"
