@@ -6,6 +6,7 @@ whether it is right are recorded.
 
 import time
 import warnings
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -13,8 +14,15 @@ import numpy as np
 from manifactor.estimators import DiffusionMap
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.factorize import SENSE_SEARCHES, divide_terms
-from manifactor.factoring.methods import attempt, whole_factor
+from manifactor.factoring.methods import (
+    attempt,
+    density_of,
+    find_in_more_functions,
+    is_uneven,
+    whole_factor,
+)
 from manifactor.scores import score
+from manifactor.spectral.diffusion import Diffusion
 from studies.mixture import Problem, draw
 
 
@@ -28,27 +36,42 @@ def record(seed: int, *, family: str | None = None) -> dict:
     with warnings.catch_warnings(action="ignore"):
         diffusion = DiffusionMap(n_functions=100, random_state=seed, n_jobs=1).fit(problem.X)
         found = diffusion.diffusion_
-        proposals = []
-        for sense, search in SENSE_SEARCHES.items():
-            begun = time.perf_counter()
-            rng = np.random.default_rng(seed)
-            proposed, _ = attempt(partial(search.find, found, None, rng=rng))
-            if proposed is not None:
-                proposed = divide_terms(proposed, None, rng=rng)
-                said = _proposal(proposed, problem)
-                proposals.append({**said, "seconds": round(time.perf_counter() - begun, 2)})
-                if (sense, said["verdict"]) == ("geometry", "product"):
-                    break
+        proposals = [_proposal(each, problem) for each in _proposed(found, seed)]
     return {
         "seed": seed,
         "family": problem.family,
+        "member": problem.member,
         "n": len(problem.X),
         "columns": problem.X.shape[1],
         "dimension": round(found.dimension, 3),
+        "evenness": _rounded(density_of(found).spread),
         "true": [truth.shape[1] for truth in problem.truth],
         "proposals": proposals,
         "seconds": round(time.perf_counter() - start, 2),
     }
+
+
+def _proposed(diffusion: Diffusion, seed: int) -> Iterator[Factorization]:
+    """What each sense proposes, and what the geometry proposes of more functions."""
+    geometry = None
+    even = not is_uneven(density_of(diffusion))
+    for sense, search in SENSE_SEARCHES.items():
+        if sense == "density" and even:
+            continue
+        rng = np.random.default_rng(seed)
+        options = {"grow": False} if sense == "geometry" else {}
+        found, _ = attempt(partial(search.find, diffusion, None, rng=rng, **options))
+        if found is None:
+            continue
+        yield divide_terms(found, None, rng=rng)
+        if sense == "geometry":
+            if found.evidence.verdict == "product":
+                return
+            geometry = found
+    if geometry is not None:
+        more = find_in_more_functions(geometry, None, rng=np.random.default_rng(seed))
+        if more is not geometry:
+            yield more
 
 
 def _proposal(proposed: Factorization, problem: Problem) -> dict:
@@ -59,7 +82,9 @@ def _proposal(proposed: Factorization, problem: Problem) -> dict:
     return {
         "sense": evidence.sense,
         "verdict": evidence.verdict,
+        "functions": len(proposed.diffusion.distinct.eigenvalues),
         "topologies": [factor.topology for factor in factors],
+        "dimensions": [factor.dimension for factor in factors],
         "confidences": [round(float(factor.confidence.mean()), 4) for factor in factors],
         "solved": result.solved,
         # A factor is right if it tells one true factor, and nothing of the others.

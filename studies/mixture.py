@@ -6,7 +6,7 @@
 
 Beside the random problems of the calibration there are all families of shapes, products through
 random maps, sums of curves in few columns, tails of noise, spikes, counts and single curves, each
-of 250 to 4,000 samples. The truth is what could be found at best: one factor, the samples, where
+of 300 to 3,000 samples. The truth is what could be found at best: one factor, the samples, where
 nothing divides.
 """
 
@@ -14,22 +14,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from manifactor import datasets
 from manifactor.datasets.products import Interval, Normal, Truth, Uneven, VonMises, circle, product
 from manifactor.datasets.shapes import rotated_into
 from studies import families
 
-N_SAMPLES = (250, 4000)
+N_SAMPLES = (300, 3000)
+# Samples, the truth, and the member of the family.
+Drawn = tuple[np.ndarray, Truth, str]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Samples, the true factors, and the family that they were drawn from."""
+    """Samples, the true factors, the family that they were drawn from, and which of it."""
 
     X: np.ndarray
     truth: Truth
     family: str
+    member: str
 
 
 def draw(seed: int, *, family: str | None = None) -> Problem:
@@ -38,26 +42,28 @@ def draw(seed: int, *, family: str | None = None) -> Problem:
     names, shares = zip(*((name, share) for name, (share, _) in FAMILIES.items()), strict=True)
     drawn = str(rng.choice(names, p=np.array(shares) / sum(shares)))
     n = round(np.exp(rng.uniform(*np.log(N_SAMPLES))))
-    X, truth = FAMILIES[family or drawn][1](n, rng)
-    return Problem(X, tuple(np.asarray(t).reshape(n, -1) for t in truth), family or drawn)
+    X, truth, member = FAMILIES[family or drawn][1](n, rng)
+    return Problem(X, tuple(np.asarray(t).reshape(n, -1) for t in truth), family or drawn, member)
 
 
-def _of_calibration(n: int, rng) -> tuple[np.ndarray, Truth]:
+def _of_calibration(n: int, rng) -> Drawn:
     while True:  # until it is a product, or nearly: irreducible shapes have families of their own
         problem = datasets.random_problem(int(rng.randint(2**31)))
         if problem.kind != "irreducible" and len(problem.X) >= n:
-            return problem.X[:n], tuple(t[:n] for t in problem.truth)
+            return problem.X[:n], tuple(t[:n] for t in problem.truth), problem.kind
 
 
-def _of_families(group: str, n: int, rng) -> tuple[np.ndarray, Truth]:
+def _of_families(group: str, n: int, rng) -> Drawn:
     """Draw a shape of a group, even or not, with noise of up to a twentieth of its size."""
     names = families.SYMMETRIC if group == "symmetric" else families.FAMILIES[group]
+    # Bodies of revolution are symmetric, too, but have coordinates that separate.
+    names = [name for name in names if group != "symmetric" or name not in BODIES]
     density = rng.choice(list(families.DENSITIES), p=(0.6, 0.25, 0.15))
-    name = str(rng.choice(list(names)))
+    name = str(rng.choice(names))
     X, truth = families.draw(group, name, n, density=density, random_state=rng)
     if not isinstance(truth, tuple):
         truth = (X,)
-    return _rotated(_with_noise(X, rng), rng), truth
+    return _rotated(_with_noise(X, rng), rng), truth, name
 
 
 def _with_noise(X: np.ndarray, rng, *, most: float = 0.05) -> np.ndarray:
@@ -87,7 +93,7 @@ def _parts(n: int, rng, count: int | None = None) -> list[tuple[np.ndarray, np.n
     return [(X, truth[0]) for X, truth in samples]
 
 
-def _through_maps(n: int, rng) -> tuple[np.ndarray, Truth]:
+def _through_maps(n: int, rng) -> Drawn:
     """Draw a product and send it through a random smooth map, gentle or wild."""
     columns, truth = zip(*_parts(n, rng), strict=True)
     X = np.hstack(columns)
@@ -101,48 +107,61 @@ def _through_maps(n: int, rng) -> tuple[np.ndarray, Truth]:
         X = X + 0.15 * hidden @ rng.normal(size=(30, p))
     else:
         X = hidden @ rng.normal(size=(30, max(width, p + 2)))
-    return _with_noise(X, rng, most=0.02), truth
+    return _with_noise(X, rng, most=0.02), truth, "near" if X.shape[1] == p else "far"
 
 
-def _curve(rng) -> Callable[[np.ndarray], np.ndarray]:
-    """Draw a closed or open curve in two or three columns."""
+def _curve(rng, *, closed: bool) -> Callable[[np.ndarray], np.ndarray]:
+    """Draw a curve in two or three columns that keeps apart from itself."""
     c = int(rng.choice([2, 2, 3]))
-    waves = rng.normal(size=(3, 2, c)) * np.array([1.0, 0.3, 0.1])[:, None, None]
     numbers = np.arange(1, 4)
-    return lambda t: np.einsum(
-        "nkj,kjc->nc",
-        np.stack([np.cos(np.outer(t, numbers)), np.sin(np.outer(t, numbers))], 2),
-        waves,
-    )
+    steps = np.linspace(0, 2 * np.pi if closed else np.pi, 100)
+    while True:
+        waves = rng.normal(size=(3, 2, c)) * np.array([1.0, 0.3, 0.1])[:, None, None]
+
+        def curve(t: np.ndarray, waves=waves) -> np.ndarray:
+            angles = np.outer(t, numbers)
+            return np.cos(angles) @ waves[:, 0] + np.sin(angles) @ waves[:, 1]
+
+        points = curve(steps)
+        apart = np.abs(steps[:, None] - steps)
+        far = np.minimum(apart, 2 * np.pi - apart if closed else np.pi) > 1
+        if (cdist(points, points)[far] > 0.5 * np.sqrt(points.var(axis=0).sum())).all():
+            return curve
 
 
-def _sums(n: int, rng) -> tuple[np.ndarray, Truth]:
-    """Draw a sum of curves in few columns, which may lie in one plane, nearly."""
+def _sums(n: int, rng) -> Drawn:
+    """Draw a sum of curves in few columns; two of them may lie in one plane, nearly."""
     count = int(rng.choice([2, 2, 3, 4]))
-    p = int(rng.randint(2, 11))
+    p = int(rng.randint(count + 1, 11))
+    flat = count == 2 and rng.uniform() < 0.3
+    height = rng.uniform(0.05, 0.3)
     X = np.zeros((n, p))
     truth = []
-    flat = rng.uniform() < 0.3
-    shared = rng.normal(size=(3, p)) * np.array([[1.0], [1.0], [rng.uniform(0, 0.2)]])
-    for _ in range(count):
+    for number in range(count):
         closed = rng.uniform() < 0.6
         t = rng.uniform(0, 2 * np.pi if closed else np.pi, size=n)
-        columns = _curve(rng)(t) if rng.uniform() < 0.5 else np.c_[np.cos(t), np.sin(t)]
-        axes = shared if flat else rng.normal(size=(3, p))
-        X += rng.uniform(0.4, 1.6) * columns @ axes[: columns.shape[1]]
+        columns = np.c_[np.cos(t), np.sin(t)]
+        if not flat and rng.uniform() < 0.5:
+            columns = _curve(rng, closed=closed)(t)[:, :p]
+        axes = np.linalg.qr(rng.normal(size=(p, columns.shape[1])))[0].T
+        if flat:  # the second of two circles is tilted a little
+            axes = np.eye(p)[:2] + number * height * np.eye(p)[[2, 2]] * [[1], [0]]
+        X += rng.uniform(0.4, 1.6) * columns @ axes
         truth.append(np.c_[np.cos(t), np.sin(t)] if closed else t[:, None])
-    return _with_noise(X, rng, most=0.03), tuple(truth)
+    member = f"{count} terms{' near a plane' if flat else ''}"
+    return _with_noise(X, rng, most=0.03), tuple(truth), member
 
 
-def _tails(n: int, rng) -> tuple[np.ndarray, Truth]:
+def _tails(n: int, rng) -> Drawn:
     """Draw a product with noise of Student's t with 2 to 5 degrees of freedom."""
     columns, truth = zip(*_parts(n, rng), strict=True)
     X = _rotated(np.hstack(columns), rng)
     scale = np.sqrt(X.var(axis=0).sum()) * rng.uniform(0.003, 0.02)
-    return X + scale * rng.standard_t(rng.choice([2, 3, 5]), size=X.shape), truth
+    freedom = rng.choice([2, 3, 5])
+    return X + scale * rng.standard_t(freedom, size=X.shape), truth, f"t({freedom})"
 
 
-def _spikes(n: int, rng) -> tuple[np.ndarray, Truth]:
+def _spikes(n: int, rng) -> Drawn:
     """Draw periodic signals with narrow peaks, each in columns of its own."""
     blocks, truth = [], []
     for _ in range(2):
@@ -151,10 +170,10 @@ def _spikes(n: int, rng) -> tuple[np.ndarray, Truth]:
         sharpness = np.exp(rng.uniform(-1, 3))
         blocks.append(np.exp(sharpness * (np.cos(phase[:, None] - delays) - 1)))
         truth.append(np.c_[np.cos(phase), np.sin(phase)])
-    return _with_noise(np.hstack(blocks), rng, most=0.03), tuple(truth)
+    return _with_noise(np.hstack(blocks), rng, most=0.03), tuple(truth), "two signals"
 
 
-def _counts(n: int, rng) -> tuple[np.ndarray, Truth]:
+def _counts(n: int, rng) -> Drawn:
     """Draw counts in channels, of peaks that move or grow each on its own."""
     channels = np.linspace(0, 1, rng.randint(15, 50))
     rates, truth = np.full((n, len(channels)), 0.5), []
@@ -167,23 +186,25 @@ def _counts(n: int, rng) -> tuple[np.ndarray, Truth]:
         height = np.ones(n) if moves else np.exp(t)
         rates += height[:, None] * np.exp(-0.5 * ((channels - at[:, None]) / width) ** 2)
         truth.append(t[:, None])
-    return rng.poisson(rates * np.exp(rng.uniform(2, 6))).astype(float), tuple(truth)
+    return rng.poisson(rates * np.exp(rng.uniform(2, 6))).astype(float), tuple(truth), "two peaks"
 
 
-def _one_curve(n: int, rng) -> tuple[np.ndarray, Truth]:
+def _one_curve(n: int, rng) -> Drawn:
     """Draw one closed or open curve."""
     closed = rng.uniform() < 0.5
     t = rng.uniform(0, 2 * np.pi if closed else np.pi, size=n)
-    X = _rotated(_curve(rng)(t), rng)
-    return _with_noise(X, rng), (np.c_[np.cos(t), np.sin(t)] if closed else t[:, None],)
+    X = _rotated(_curve(rng, closed=closed)(t), rng)
+    truth = np.c_[np.cos(t), np.sin(t)] if closed else t[:, None]
+    return _with_noise(X, rng), (truth,), "closed" if closed else "open"
 
 
-def _group(name: str) -> Callable[..., tuple[np.ndarray, Truth]]:
+def _group(name: str) -> Callable[..., Drawn]:
     return lambda n, rng: _of_families(name, n, rng)
 
 
+BODIES = ("vase", "prolate", "torus", "frustum")
 # The share of each family, in percent, and how its problems are drawn.
-FAMILIES: dict[str, tuple[int, Callable[..., tuple[np.ndarray, Truth]]]] = {
+FAMILIES: dict[str, tuple[int, Callable[..., Drawn]]] = {
     "calibration": (30, _of_calibration),
     "separable 2-D": (9, _group("separable 2-D")),
     "separable 3-D": (5, _group("separable 3-D")),

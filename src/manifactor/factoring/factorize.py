@@ -20,7 +20,7 @@ from manifactor.factoring.factorization import (
 )
 from manifactor.factoring.gradients.peeling import MAX_FACTORS
 from manifactor.factoring.judging.criteria import CRITERIA, Test, judge
-from manifactor.factoring.judging.evidence import Evidence, NoProductStructureWarning
+from manifactor.factoring.judging.evidence import CURVES, Evidence, NoProductStructureWarning
 from manifactor.factoring.measures.places import prepared_noise, signal_share
 from manifactor.factoring.methods import (
     attempt,
@@ -36,6 +36,7 @@ from manifactor.factoring.methods import (
     whole_factor,
 )
 from manifactor.factoring.placement import make_placer, place_blocks
+from manifactor.factoring.prediction import leaves_noise
 from manifactor.factoring.separation import find_separation
 from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
 from manifactor.spectral.pipeline import diffuse
@@ -76,7 +77,7 @@ def find(
         evidence = Evidence(judge({"factors asked for": 1})) if n_asked else line
         if evidence is not None:
             whole = whole_factor(diffusion, on_line=line is not None)
-            return Factorization(whole, evidence, diffusion)
+            return _named_if_curve(Factorization(whole, evidence, diffusion))
     if settings.method == "triplets":
         return find_by_triplets(diffusion, settings, rng=rng)
     sense = "sum" if settings.method in SUM_NAMES else settings.sense
@@ -88,7 +89,19 @@ def find(
             found = _undivided(found)
     else:
         found = SENSE_SEARCHES[sense].find(diffusion, n_asked, rng=rng)
-    return replace(found, factors=found.factors or whole_factor(found.diffusion))
+    if found.factors:
+        return found
+    return _named_if_curve(replace(found, factors=whole_factor(found.diffusion)))
+
+
+def _named_if_curve(found: Factorization) -> Factorization:
+    """Return one factor as it is, or named where it is a curve that leaves noise only."""
+    (whole,), diffusion = found.factors, found.diffusion
+    if whole.topology not in CURVES or diffusion.points is None:
+        return found
+    if not leaves_noise(whole.embedding, diffusion.points):
+        return found
+    return replace(found, evidence=replace(found.evidence, curve=whole.topology))
 
 
 # Senses of a product.

@@ -22,8 +22,10 @@ VERDICTS = {
     "product": "The data are samples of a product of independent factors.",
     "separable": "The data are not a product, but their Laplacian separates.",
     "partial": "Several factors were found, but not every test of a product was passed.",
+    "one factor": "The data are one factor: {curve}.",
     "none": "No product structure was found.",
 }
+CURVES = {"interval": "an interval", "circle": "a circle"}
 # The same, where coordinates that separate were looked for alone.
 VERDICTS_OF_SEPARATION = {
     "partial": "Coordinates were found, but not every test that they separate was passed.",
@@ -129,6 +131,13 @@ class Evidence:
     symmetries : Symmetries or None
         Continuous symmetries, such as those of a sphere; None where they were not looked
         for, as on a product.
+    curve : "interval", "circle" or ""
+        What the data are where they are one curve, beside noise.
+    probability : float
+        How often results with such tests had all factors right, on the random problems that
+        it was learnt from; nan outside of their range.
+    probabilities : tuple of float
+        The same for each factor by itself.
 
     Examples
     --------
@@ -148,6 +157,9 @@ class Evidence:
     terms: tuple[tuple[int, ...], ...] = ()
     warp: Warp | None = None
     symmetries: Symmetries | None = None
+    curve: str = ""
+    probability: float = NOT_MEASURED
+    probabilities: tuple[float, ...] = ()
 
     @property
     def n_factors(self) -> int:
@@ -156,14 +168,15 @@ class Evidence:
 
     @property
     def verdict(self) -> str:
-        """Either "product", "separable", "partial" or "none".
+        """Either "product", "separable", "partial", "one factor" or "none".
 
-        "none" if there is one factor, "product" if there are several and all tests were passed,
-        "separable" if these were tests of coordinates in which the Laplacian separates.
+        "one factor" if the data are one curve, "none" if they are one factor of several directions;
+        "product" if there are several factors and all tests were passed, "separable" if these were
+        tests of coordinates in which the Laplacian separates.
         """
-        # No test of one factor proves that there is no second one.
+        # No test of one surface proves that it does not divide.
         if self.n_factors == 1:
-            return "none"
+            return "one factor" if self.curve else "none"
         if self.failed:
             return "partial"
         return "separable" if self.sense == "separable" else "product"
@@ -172,7 +185,7 @@ class Evidence:
     def finding(self) -> str:
         """The verdict as a sentence."""
         own = VERDICTS_OF_SEPARATION if self.sense == "separable" else {}
-        return own.get(self.verdict, VERDICTS[self.verdict])
+        return own.get(self.verdict, VERDICTS[self.verdict]).format(curve=CURVES.get(self.curve))
 
     @property
     def failed(self) -> tuple[Test, ...]:
