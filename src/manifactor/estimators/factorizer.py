@@ -170,9 +170,10 @@ class ManifoldFactorizer(SpectralEstimator):
 
     Attributes
     ----------
-    verdict_ : "product", "separable", "partial" or "none"
+    verdict_ : "product", "separable", "partial", "one factor" or "none"
+        "one factor" if the data are one curve.
     n_factors_ : int
-        1 when the verdict is "none".
+        1 when the verdict is "one factor" or "none".
     factors_ : tuple of Factor
         The one with the smallest eigenvalue first; by "sum", the one that explains
         most of the data. A surface of a sum that is a product of lengths itself is
@@ -342,7 +343,7 @@ class ManifoldFactorizer(SpectralEstimator):
     sum_ = read_off("factorization_.sum", "Terms that add up to the data, or None.")
     evidence_ = read_off("factorization_.evidence", "Evidence: the tests behind the verdict.")
     verdict_ = read_off(
-        "evidence_.verdict", 'Verdict: "product", "separable", "partial" or "none".'
+        "evidence_.verdict", 'Verdict: "product", "separable", "partial", "one factor" or "none".'
     )
     splits_ = read_off("factorization_.splits", "How the functions fell into blocks, step by step.")
     triplets_ = read_off("factorization_.triplets", "Triplets of the triplet method, or None.")

@@ -200,6 +200,8 @@ def _summary(fit: ManifoldFactorizer, record: dict) -> dict:
         "n_samples": len(fit.spectrum_.weights),
         **record,
         "verdict": evidence.verdict,
+        "probability": evidence.probability,
+        "probabilities": evidence.probabilities,
         "sense": evidence.sense,
         "reason": evidence.reason,
         "answer": evidence.answer,

@@ -29,8 +29,8 @@ def result_html(fit) -> str:
     evidence = fit.evidence_
     said = [words.verdict_sentence({}, fit)]
     sense = f"in the sense of {evidence.sense}, "
-    if evidence.sense == "separable":
-        # The verdict, or its sentence, says the sense.
+    if evidence.sense == "separable" or evidence.verdict == "one factor":
+        # The verdict, or its sentence, says the sense; one curve has none.
         sense = ""
     if evidence.verdict == "separable":
         said.append(str(evidence.warp or ""))
@@ -40,7 +40,7 @@ def result_html(fit) -> str:
     sentences = escape(" ".join(filter(None, said)))
     figures = [_figure(fit, number) for number in range(len(fit.factors_))]
     return (
-        f'<div style="{STYLE}"><strong>{escape(evidence.verdict)}</strong> '
+        f'<div style="{STYLE}"><strong>{escape(evidence.summary)}</strong> '
         f"({escape(sense)}"
         f"{len(fit.spectrum_.weights):,} samples). {sentences}"
         f'<div style="{ROW}">{"".join(figures)}</div></div>'
@@ -57,7 +57,9 @@ def _figure(fit, number: int) -> str:
         f'viewBox="0 0 {SIDE} {SIDE}">{draw(factor, colour(number))}</svg>'
     )
     sure = f"median confidence {np.median(factor.confidence):.2f}"
-    caption = f"{escape(name)}<br><small>{sure}</small>"
+    likely = words.factor_probability({}, fit, number)
+    notes = "<br>".join(filter(None, [sure, likely]))
+    caption = f"{escape(name)}<br><small>{notes}</small>"
     return f'<figure style="margin: 0">{svg}<figcaption>{caption}</figcaption></figure>'
 
 

@@ -906,7 +906,10 @@ def overview(fit, *, figure=None):
             figure = new_figure(max(7.6, 2.4 * count), 5.0)
             # Notebooks show it also if pyplot was never imported.
             figure._repr_png_ = partial(_png, figure)
-        figure.suptitle(f"{fit.verdict_}: {count} factor{'' if count == 1 else 's'}", fontsize=10)
+        title = fit.evidence_.summary
+        if "factor" not in title:
+            title += f": {count} factor{'' if count == 1 else 's'}"
+        figure.suptitle(title, fontsize=10)
         above, below = figure.subfigures(2, 1)
         for number, ax in enumerate(above.subplots(1, count, squeeze=False)[0]):
             embedding(ax, fit, number)

@@ -116,6 +116,7 @@ def report_page(run: Run, fit: ManifoldFactorizer, *, shown: Shown | None = None
     return page.render(
         name=words.input_name(record),
         verdict=words.verdict_sentence(record, fit),
+        probability=words.probability_line(record, fit),
         warnings=[*warnings, *run.warnings],
         introduction=[
             words.evidence(record, fit),
@@ -166,6 +167,7 @@ def _factor(run: Run, fit: ManifoldFactorizer, f: int, shown: Shown) -> dict[str
     return {
         "shape": factor.shape,
         "eigenvalues": f"Dimension {factor.dimension}; eigenvalues {listed}{more}.",
+        "probability": words.factor_probability(run.record, fit, f),
         "pictures": pictures,
         "strips": _strips(run, f, shown) if line else [],
     }

@@ -15,6 +15,7 @@ from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.judging.criteria import Test
+from manifactor.factoring.judging.evidence import percent
 from manifactor.runs.folder import run_evidence
 
 # Characters of a line of plain text; most terminals are at least as wide.
@@ -55,7 +56,7 @@ def report_text(record: dict, fit: ManifoldFactorizer) -> str:
 
 def summary(record: dict, fit: ManifoldFactorizer) -> str:
     """Return verdict and factors in words."""
-    verdict = run_evidence(fit, record).verdict
+    verdict = run_evidence(fit, record).summary
     reasons = fill(f"Verdict: {verdict}. {evidence(record, fit)}", TEXT_WIDTH)
     factors = [f"Factor {number}: {factor}." for number, factor in enumerate(fit.factors_, start=1)]
     return "\n".join([reasons, *factors])
@@ -78,6 +79,8 @@ def tests_sentence(record: dict, fit: ManifoldFactorizer) -> str:
     total, failed = len(found.tests), len(found.failed)
     if not failed:
         return f"All {total} tests were passed."
+    if found.verdict == "one factor":
+        return f"One curve fails tests that ask for several factors: here, {failed} of {total}."
     reason = _with_options(found.reason).rstrip(".")
     return f"{failed} of {total} tests failed: {reason}."
 
@@ -113,6 +116,8 @@ def verdict_sentence(record: dict, fit: ManifoldFactorizer) -> str:
         return f"A product of {count} independent factors: {shapes}."
     if found.verdict == "separable":
         return f"Not a product, but {count} factors that separate: {shapes}."
+    if found.verdict == "one factor":
+        return found.finding
     if found.verdict == "none":
         unseparated = separable and found.answer == "no product"
         return (NOT_SEPARABLE if unseparated else NO_PRODUCT[found.answer]).format(shapes=shapes)
@@ -122,6 +127,18 @@ def verdict_sentence(record: dict, fit: ManifoldFactorizer) -> str:
         f"{count.capitalize()} factors were found, {shapes}, but not every test {of_what} was "
         "passed."
     )
+
+
+def probability_line(record: dict, fit: ManifoldFactorizer) -> str:
+    """Return the verdict with its probability; "" where that is not known."""
+    found = run_evidence(fit, record)
+    return f"Verdict: {found.summary}." if found.summary != found.verdict else ""
+
+
+def factor_probability(record: dict, fit: ManifoldFactorizer, f: int) -> str:
+    """Return how often such a factor is right; "" where that is not known."""
+    share = "".join(map(percent, run_evidence(fit, record).probabilities[f : f + 1]))
+    return f"Right in {share} of random problems with such tests." if share else ""
 
 
 def shapes_in_words(factors: Sequence[Factor]) -> str:

@@ -26,6 +26,8 @@ VERDICTS = {
     "none": "No product structure was found.",
 }
 CURVES = {"interval": "an interval", "circle": "a circle"}
+# Tests that say something of one curve if they fail; all others ask whether the data divide.
+OF_A_CURVE = ("directions", "reliability", "views", "consistency")
 # The same, where coordinates that separate were looked for alone.
 VERDICTS_OF_SEPARATION = {
     "partial": "Coordinates were found, but not every test that they separate was passed.",
@@ -198,8 +200,14 @@ class Evidence:
 
     @property
     def reason(self) -> str:
-        """Problems of the failed tests, joined by semicolons."""
-        problems = [test.problem for test in self.failed]
+        """Problems of the failed tests, joined by semicolons.
+
+        Of one curve, only those that matter to its coordinate.
+        """
+        curve = self.verdict == "one factor"
+        problems = [t.problem for t in self.failed if not curve or t.name in OF_A_CURVE]
+        if curve and not problems:
+            return "beside noise, one coordinate tells the place of every sample"
         return "; ".join(problems) or "all tests were passed"
 
     @property
@@ -221,6 +229,10 @@ class Evidence:
         It follows from the tests that failed and from what is known of the data.
         """
         failed = [test.kind for test in self.failed]
+        if self.verdict == "one factor":
+            # One curve is an answer, and few samples show it.
+            curve = [name for name in failed if name in OF_A_CURVE[1:]]
+            return advise(curve, replace(self.known, n_samples=None))
         if self.verdict == "none":
             # There are no coordinates on several factors to be used.
             failed = [kind for kind in failed if kind in CRITERIA and CRITERIA[kind].answer]
@@ -265,11 +277,15 @@ class Evidence:
         return f"Evidence({self.verdict}, {n_passed} of {len(self.tests)} tests passed)"
 
     def with_test(self, test: Test) -> "Evidence":
-        """Return the evidence with one more test."""
-        return replace(self, tests=(*self.tests, test))
+        """Return the evidence with one more test.
+
+        If it failed, the result is not among those that the probability was learnt from.
+        """
+        known = self if test.passed else replace(self, probability=NOT_MEASURED, probabilities=())
+        return replace(known, tests=(*self.tests, test))
 
     def __str__(self) -> str:
-        sentences = [self.finding, _sentence(self.reason)]
+        sentences = [self.finding, _sentence(self.reason), self._probability_in_words()]
         if self.verdict in ("product", "separable"):
             sentences.append(SUM_OF_TERMS if self.terms else SENSES[self.sense])
         if self.verdict == "separable" and self.warp is not None:
@@ -283,6 +299,29 @@ class Evidence:
         if self.advice:
             sentences.append(f"What to do: {self.advice}")
         return " ".join(filter(None, sentences))
+
+    @property
+    def summary(self) -> str:
+        """The verdict and how probable it is: "partial, 71 %: factor 1 97 %, factor 2 74 %".
+
+        Without numbers where these are not known.
+        """
+        known = ", ".join(filter(None, [self.verdict, percent(self.probability)]))
+        return ": ".join(filter(None, [known, self._each_in_words()]))
+
+    def _each_in_words(self) -> str:
+        """How probable each factor is, where not all may be right; "" where it is not known."""
+        shares = enumerate(map(percent, self.probabilities), start=1)
+        known = [f"factor {number} {share}" for number, share in shares if share]
+        return ", ".join(known) if self.verdict == "partial" else ""
+
+    def _probability_in_words(self) -> str:
+        """A sentence on how often such results are right; "" where that is not known."""
+        if not (share := percent(self.probability)):
+            return ""
+        each = self._each_in_words()
+        said = f"Of random problems with such tests, {share} had all factors right"
+        return f"{said} ({each})." if each else f"{said}."
 
     def _symmetries_in_words(self, found: Symmetries) -> str:
         """A sentence on symmetries that tell the shape; "" for others."""
@@ -352,6 +391,15 @@ class Evidence:
             "The samples do not fill the product evenly: a coordinate on one factor tells "
             f"something of another (p = {p:.3f}). A product of lengths allows that."
         )
+
+
+def percent(share: float) -> str:
+    """Return a probability in words, which is never sure; "" where it is not known.
+
+    >>> percent(0.997), percent(0.714), percent(0.0), percent(NOT_MEASURED)
+    ('99 %', '71 %', '1 %', '')
+    """
+    return "" if np.isnan(share) else f"{np.clip(round(100 * share), 1, 99)} %"
 
 
 def _sentence(phrase: str) -> str:

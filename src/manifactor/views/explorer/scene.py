@@ -74,15 +74,24 @@ class RunScene:
     def about(self) -> dict:
         """Return what the page needs to build itself."""
         run = self.run
-        factors = zip(self.fit.factors_, self.factors, strict=True)
+        record, fit = run.record, self.fit
+        factors = enumerate(zip(fit.factors_, self.factors, strict=True))
         return {
             "name": run.folder.resolve().name,
-            "input": words.input_name(run.record),
-            "verdict": words.verdict_sentence(run.record, self.fit),
-            "warnings": [*words.warnings(run.record), *run.warnings, *self.missing],
+            "input": words.input_name(record),
+            "verdict": words.verdict_sentence(record, fit),
+            "probability": words.probability_line(record, fit),
+            "warnings": [*words.warnings(record), *run.warnings, *self.missing],
             "samples": len(run.rows),
             "shown": len(self.shown),
-            "factors": [{"shape": factor.shape, **described} for factor, described in factors],
+            "factors": [
+                {
+                    "shape": factor.shape,
+                    "probability": words.factor_probability(record, fit, f),
+                    **described,
+                }
+                for f, (factor, described) in factors
+            ],
             "columns": {name: each.described() for name, each in self.columns.items()},
             "preview": self.preview.described(),
             "inner": INNER_RADIUS,

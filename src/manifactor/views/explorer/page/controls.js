@@ -12,6 +12,7 @@ export function control(number, factor, heard) {
   const card = html("section", { class: "factor", "aria-labelledby": `factor${number}` });
   card.style.setProperty("--own", own(number - 1));
   card.append(html("h3", { id: `factor${number}` }, `Factor ${number}: ${factor.shape}`));
+  if (factor.probability) card.append(html("p", { class: "probability" }, factor.probability));
   let place = factor.start;
   const move = (axis, value) => {
     const [low, high] = factor.limits[axis];

@@ -153,7 +153,7 @@ const colourViews = latest(
 function describeRun() {
   document.title = `${about.name} · manifactor`;
   byId("title").textContent = `${about.name}: ${about.input}`;
-  byId("verdict").textContent = [about.verdict, ...about.warnings].join(" ");
+  byId("verdict").textContent = [about.verdict, about.probability, ...about.warnings].filter(Boolean).join(" ");
   byId("thinned").textContent =
     about.shown < about.samples
       ? `${whole(about.shown)} of ${whole(about.samples)} samples are drawn; counts and files are of all.`
