@@ -80,7 +80,7 @@ def tests_sentence(record: dict, fit: ManifoldFactorizer) -> str:
     if not failed:
         return f"All {total} tests were passed."
     if found.verdict == "one factor":
-        return f"One curve fails tests that ask for several factors: here, {failed} of {total}."
+        return f"{failed} of {total} tests failed; one curve need not pass those of several factors."
     reason = _with_options(found.reason).rstrip(".")
     return f"{failed} of {total} tests failed: {reason}."
 
@@ -138,7 +138,7 @@ def probability_line(record: dict, fit: ManifoldFactorizer) -> str:
 def factor_probability(record: dict, fit: ManifoldFactorizer, f: int) -> str:
     """Return how often such a factor is right; "" where that is not known."""
     share = "".join(map(percent, run_evidence(fit, record).probabilities[f : f + 1]))
-    return f"Right in {share} of random problems with such tests." if share else ""
+    return f"Right in {share} of such results." if share else ""
 
 
 def shapes_in_words(factors: Sequence[Factor]) -> str:

@@ -153,7 +153,8 @@ const colourViews = latest(
 function describeRun() {
   document.title = `${about.name} · manifactor`;
   byId("title").textContent = `${about.name}: ${about.input}`;
-  byId("verdict").textContent = [about.verdict, about.probability, ...about.warnings].filter(Boolean).join(" ");
+  const said = [about.verdict, about.probability, ...about.warnings].filter(Boolean).join(" ");
+  byId("verdict").textContent = said.replaceAll(" %", "\u00a0%");
   byId("thinned").textContent =
     about.shown < about.samples
       ? `${whole(about.shown)} of ${whole(about.samples)} samples are drawn; counts and files are of all.`
