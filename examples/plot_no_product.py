@@ -46,10 +46,10 @@ for name, X in samples.items():
 # What the fit says
 # -----------------
 #
-# ``verdict_`` is "product", "separable" (:doc:`/separable`), "partial" or "none".
-# ``evidence_.answer`` tells three kinds of "none" apart. ``reason`` names the tests that
-# failed, with their numbers. ``advice`` says what to do next; :doc:`/partial-or-none`
-# says more.
+# ``verdict_`` is "product", "separable" (:doc:`/separable`), "partial", "one factor" (a
+# curve) or "none". ``evidence_.answer`` tells three kinds of "none" apart. ``reason``
+# names the tests that failed, with their numbers. ``advice`` says what to do next;
+# :doc:`/partial-or-none` says more.
 
 for name, fit in fits.items():
     evidence = fit.evidence_
