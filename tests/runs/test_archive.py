@@ -1,6 +1,8 @@
 import json
 import pickle
 import re
+from copy import copy
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -187,13 +189,14 @@ def test_what_an_archive_of_another_release_has_more_or_less_does_not_matter(fit
     def change(manifest, arrays):
         record = manifest["fitted"]["factorization_"]["fields"]["evidence"]["fields"]
         record["mood"] = {"record": "Popen", "fields": {}}
-        del record["details"]
+        for name in ("details", "curve", "probability", "probabilities"):
+            del record[name]
         manifest["fitted"]["transform"] = {"value": "x"}
         manifest["parameters"]["colour"] = 1
 
     tampered(saved, change)
     back = load(saved)
-    assert back.evidence_.details == ""
+    assert (back.evidence_.details, back.evidence_.summary) == ("", back.verdict_)
     assert callable(back.transform)
     np.testing.assert_array_equal(back.coordinates(), fit.coordinates())
 
@@ -247,6 +250,21 @@ def test_a_run_folder_holds_fit_record_and_coordinates(fit, run):
     table = np.genfromtxt(run / "coordinates.csv", delimiter=",", names=True)
     assert table.dtype.names[:4] == ("sample", "factor1", "factor1_confidence", "factor2")
     np.testing.assert_allclose(table["factor1"], np.degrees(fit.factors_[0].coordinate), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"), [((0.9, (0.95, 0.8)), [0.9, [0.95, 0.8]]), ((np.nan, ()), [None, []])]
+)
+def test_probabilities_come_back_from_archive_and_record(fit, tmp_path, given, stored):
+    evidence = replace(fit.evidence_, probability=given[0], probabilities=given[1])
+    likely = copy(fit)
+    likely.factorization_ = replace(fit.factorization_, evidence=evidence)
+    write_run(likely, tmp_path / "run", record={"command": "fit", "input": "X"})
+    record, back = read_run(tmp_path / "run")
+    assert [record["probability"], record["probabilities"]] == stored
+    assert str(back.evidence_) == str(evidence)
+    assert back.evidence_.probabilities == given[1]
+    np.testing.assert_equal(back.evidence_.probability, given[0])
 
 
 def test_a_run_is_replaced_when_told_and_nothing_else_ever(fit, run):

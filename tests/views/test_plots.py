@@ -215,7 +215,7 @@ def test_the_overview_has_all_factors_and_what_they_were_found_by(torus):
     shown = [ax.get_title() or ax.get_xlabel() for ax in figure.get_axes()]
     assert shown[:2] == ["factor 1: a circle", "factor 2: a circle"]
     assert shown[2:] == ["eigenfunction", "factor", "factor 1, degrees"]
-    assert figure.get_suptitle() == "product: 2 factors"
+    assert re.fullmatch("product(, .. %)?: 2 factors", figure.get_suptitle())
     # Notebooks without pyplot show it by this method.
     assert figure._repr_png_().startswith(b"\x89PNG")
     assert pickle.loads(pickle.dumps(figure)).get_axes()
@@ -299,7 +299,7 @@ def drawings(html):
 def test_a_notebook_shows_verdict_and_factors_above_the_diagram(torus):
     html = torus._repr_mimebundle_()["text/html"]
     assert torus._repr_html_().startswith(result_html(torus))
-    assert html.index("<strong>product</strong>") < html.index("two circles")
+    assert html.index("<strong>product") < html.index("two circles")
     assert html.index("Factor 2: a circle") < html.index("sk-top-container")
     names = [drawing.get("aria-label") for drawing in drawings(result_html(torus))]
     assert names == ["Factor 1: a circle", "Factor 2: a circle"]
@@ -318,14 +318,14 @@ def test_reasons_and_advice_are_shown_unless_it_is_a_product(torus):
     evidence = replace(torus.evidence_, tests=tests)
     fit.factorization_ = replace(torus.factorization_, evidence=evidence)
     html = result_html(fit)
-    assert "<strong>partial</strong>" in html
+    assert "<strong>partial" in html
     assert "&lt;b&gt; is &amp; wrong." in html
     assert evidence.advice[:20] in html
 
 
 def test_a_notebook_says_how_lengths_change_where_coordinates_separate(annulus):
     html = result_html(annulus)
-    assert "<strong>separable</strong> (1,000 samples). Not a product" in html
+    assert re.search(r"<strong>separable.*</strong> \(1,000 samples\)\. Not a product", html)
     assert str(annulus.evidence_.warp) in html
 
 

@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from manifactor import ManifoldFactorizer
 from manifactor.command.arguments import parse_arguments
 from manifactor.command.fitting import tasks_of
 from manifactor.command.main import main
+from manifactor.cryoem.all_views.shown import Shown
 from manifactor.cryoem.files.mrc import write_stack
 from manifactor.factoring.judging.criteria import CRITERIA
 from manifactor.factoring.judging.evidence import Warp
@@ -22,6 +24,8 @@ from manifactor.runs.options import FitOptions
 from manifactor.runs.run import open_run
 from manifactor.runs.task import Task
 from manifactor.views import report
+from manifactor.views.explorer.scene import scene_of
+from manifactor.views.notebook import result_html
 from manifactor.views.report import report_page, write_report
 
 from .conftest import Reader, changed, copied
@@ -227,6 +231,32 @@ def test_a_surface_and_factors_of_a_sum_have_pages(disk, sum_torus, tmp_path, un
     assert "Histogram" not in pages[0]
     assert "A product of two independent factors" in pages[1]
     assert "Matrix of angles" not in pages[1]
+
+
+def test_report_explorer_and_notebook_show_how_probable_a_result_is(torus_run, torus, undrawn):
+    fit = copy(torus)
+    skew = CRITERIA["skew"].judge(0.2)
+    evidence = replace(torus.evidence_, tests=(skew,), probability=0.7, probabilities=(0.997, 0.74))
+    fit.factorization_ = replace(torus.factorization_, evidence=evidence)
+    run, line = open_run(torus_run), "partial, 70 %: factor 1 99 %, factor 2 74 %"
+    page = report_page(run, fit)
+    assert page.index(f"Verdict: {line}.") < page.index("<nav")
+    each = [f"Right in {share} % of such results." for share in (99, 74)]
+    assert page.index(each[0]) < page.index("Factor 2: a circle") < page.index(each[1])
+    about = scene_of(run, fit, Shown()).about()
+    assert about["probability"] == f"Verdict: {line}."
+    assert [factor["probability"] for factor in about["factors"]] == each
+    assert f"<strong>{line}</strong>" in result_html(fit)
+
+
+def test_one_curve_has_a_page_without_any_complaint(tmp_path, undrawn):
+    angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 400)
+    fit = ManifoldFactorizer(random_state=0).fit(np.c_[np.cos(angle), np.sin(angle)])
+    write_run(fit, tmp_path / "run", record={"command": "fit", "input": "X"})
+    text = report_page(open_run(tmp_path / "run"), fit)
+    assert '<p class="verdict">The data are one factor: a circle.</p>' in text
+    assert "No product" not in text
+    assert "What to do" not in text
 
 
 def test_coordinates_that_separate_are_no_product_and_their_lengths_are_shown(

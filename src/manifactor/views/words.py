@@ -80,7 +80,7 @@ def tests_sentence(record: dict, fit: ManifoldFactorizer) -> str:
     if not failed:
         return f"All {total} tests were passed."
     if found.verdict == "one factor":
-        return f"{failed} of {total} tests failed; one curve need not pass those of several factors."
+        return f"{failed} of {total} tests failed, which one curve need not pass."
     reason = _with_options(found.reason).rstrip(".")
     return f"{failed} of {total} tests failed: {reason}."
 

@@ -67,6 +67,40 @@ def test_one_factor_is_found_for_one_of_three_reasons(name, value, words, answer
     assert evidence.advice
 
 
+def test_one_curve_is_an_answer_and_only_its_own_faults_are_told():
+    curve = Evidence((JUDGE["blocks"](1),), curve="circle", known=DataKnown(n_samples=300))
+    assert curve.verdict == curve.answer == "one factor"
+    assert str(curve).startswith("The data are one factor: a circle. Beside noise, one coordinate")
+    assert "product" not in str(curve)
+    assert curve.advice == ""
+    noisy = curve.with_test(JUDGE["reliability"](0.7, noise_share=0.3, factor=1))
+    assert noisy.reason == "noise makes up 30% of the variance of the coordinates on factor 1"
+    assert noisy.advice == ADVICE["reliability"]
+
+
+@pytest.mark.parametrize(
+    ("value", "probability", "each", "summary", "sentence"),
+    [
+        (0.9, 0.997, (1.0, 0.99), "product, 99 %", "99 % had all factors right."),
+        (
+            *(0.5, 0.71, (0.97, 0.74)),
+            "partial, 71 %: factor 1 97 %, factor 2 74 %",
+            "71 % had all factors right (factor 1 97 %, factor 2 74 %).",
+        ),
+        (0.5, 0.001, (), "partial, 1 %", "1 % had all factors right."),
+        (0.9, np.nan, (np.nan, np.nan), "product", ""),
+    ],
+)
+def test_a_probability_stands_beside_the_verdict_and_is_never_sure(
+    value, probability, each, summary, sentence
+):
+    tests = (JUDGE["product"](value),)
+    found = Evidence(tests, TWO_FACTORS, probability=probability, probabilities=each)
+    assert found.summary == summary
+    assert ("random problems" in str(found)) == bool(sentence)
+    assert sentence in str(found)
+
+
 IMAGES = DataKnown(n_samples=1500, n_columns=576, noise=0.17)
 FEW = DataKnown(n_samples=150, noise=0.01)
 NO_CIRCLES = DataKnown(circles=False)

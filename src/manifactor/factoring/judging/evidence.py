@@ -285,13 +285,14 @@ class Evidence:
         return replace(known, tests=(*self.tests, test))
 
     def __str__(self) -> str:
-        sentences = [self.finding, _sentence(self.reason), self._probability_in_words()]
+        sentences = [self.finding, _sentence(self.reason)]
         if self.verdict in ("product", "separable"):
             sentences.append(SUM_OF_TERMS if self.terms else SENSES[self.sense])
         if self.verdict == "separable" and self.warp is not None:
             sentences.append(str(self.warp))
         if self.symmetries is not None:
             sentences.append(self._symmetries_in_words(self.symmetries))
+        sentences.append(self._probability_in_words())
         sentences += self._terms_in_words()
         sentences += self._numbers_in_words()
         if self.details:
