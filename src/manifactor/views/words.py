@@ -15,7 +15,7 @@ from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.judging.criteria import Test
-from manifactor.factoring.judging.evidence import percent
+from manifactor.factoring.judging.evidence import OF_A_CURVE, percent
 from manifactor.runs.folder import run_evidence
 
 # Characters of a line of plain text; most terminals are at least as wide.
@@ -79,7 +79,7 @@ def tests_sentence(record: dict, fit: ManifoldFactorizer) -> str:
     total, failed = len(found.tests), len(found.failed)
     if not failed:
         return f"All {total} tests were passed."
-    if found.verdict == "one factor":
+    if found.verdict == "one factor" and not found.fails(*OF_A_CURVE):
         return f"{failed} of {total} tests failed, which one curve need not pass."
     reason = _with_options(found.reason).rstrip(".")
     return f"{failed} of {total} tests failed: {reason}."

@@ -26,8 +26,8 @@ VERDICTS = {
     "none": "No product structure was found.",
 }
 CURVES = {"interval": "an interval", "circle": "a circle"}
-# Tests that say something of one curve if they fail; all others ask whether the data divide.
-OF_A_CURVE = ("directions", "reliability", "views", "consistency")
+# Tests of the coordinate on one curve; all others ask whether the data divide.
+OF_A_CURVE = ("reliability", "views", "consistency")
 # The same, where coordinates that separate were looked for alone.
 VERDICTS_OF_SEPARATION = {
     "partial": "Coordinates were found, but not every test that they separate was passed.",
@@ -205,7 +205,8 @@ class Evidence:
         Of one curve, only those that matter to its coordinate.
         """
         curve = self.verdict == "one factor"
-        problems = [t.problem for t in self.failed if not curve or t.name in OF_A_CURVE]
+        told = ("directions", *OF_A_CURVE)
+        problems = [test.problem for test in self.failed if not curve or test.name in told]
         if curve and not problems:
             return "beside noise, one coordinate tells the place of every sample"
         return "; ".join(problems) or "all tests were passed"
@@ -231,8 +232,8 @@ class Evidence:
         failed = [test.kind for test in self.failed]
         if self.verdict == "one factor":
             # One curve is an answer, and few samples show it.
-            curve = [name for name in failed if name in OF_A_CURVE[1:]]
-            return advise(curve, replace(self.known, n_samples=None))
+            own = [name for name in failed if name in OF_A_CURVE]
+            return advise(own, replace(self.known, n_samples=None))
         if self.verdict == "none":
             # There are no coordinates on several factors to be used.
             failed = [kind for kind in failed if kind in CRITERIA and CRITERIA[kind].answer]
