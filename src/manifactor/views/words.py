@@ -57,7 +57,8 @@ def report_text(record: dict, fit: ManifoldFactorizer) -> str:
 def summary(record: dict, fit: ManifoldFactorizer) -> str:
     """Return verdict and factors in words."""
     verdict = run_evidence(fit, record).summary
-    reasons = fill(f"Verdict: {verdict}. {evidence(record, fit)}", TEXT_WIDTH)
+    said = f"Verdict: {verdict}. {evidence(record, fit)}".replace(" %", "\xa0%")
+    reasons = fill(said, TEXT_WIDTH).replace("\xa0", " ")  # no line begins with a percent sign
     factors = [f"Factor {number}: {factor}." for number, factor in enumerate(fit.factors_, start=1)]
     return "\n".join([reasons, *factors])
 

@@ -25,14 +25,14 @@ VERDICTS = {
     "one factor": "The data are one factor: {curve}.",
     "none": "No product structure was found.",
 }
-CURVES = {"interval": "an interval", "circle": "a circle"}
-# Tests of the coordinate on one curve; all others ask whether the data divide.
-OF_A_CURVE = ("reliability", "views", "consistency")
 # The same, where coordinates that separate were looked for alone.
 VERDICTS_OF_SEPARATION = {
     "partial": "Coordinates were found, but not every test that they separate was passed.",
     "none": "No coordinates that separate were found.",
 }
+CURVES = {"interval": "an interval", "circle": "a circle"}
+# Tests of the coordinate on one curve; all others ask whether the data divide.
+OF_A_CURVE = ("reliability", "views", "consistency")
 # Of a product in the sense of a sum some of whose terms have several factors.
 SUM_OF_TERMS = (
     "They are a sum: each term moves the samples by a function of its own, whatever the others do."
