@@ -242,10 +242,10 @@ def diagram(
         pixels = plots.picture(_figure(rates, settings))[".png"]
     with plots.style(plots.PAGE):
         drawn = plots.svg(_figure(rates, settings), "reliability")
-    return {".svg": _svg_file(drawn), ".png": pixels}
+    return {".svg": svg_file(drawn), ".png": pixels}
 
 
-def _svg_file(svg: str) -> bytes:
+def svg_file(svg: str) -> bytes:
     """Return a drawing of `plots.svg` as the content of an .svg file.
 
     The file has a background of its own, and colours for light and for dark screens.

@@ -1,29 +1,51 @@
 """How often results with given tests are right: the probability that a fit prints.
 
 Every sense proposes its factors of every problem of a wide mixture; the tests of each proposal and
-whether it is right are recorded.
+whether it is right are recorded. A monotone model of the records is the table of
+`manifactor.factoring.judging.probability`. It is checked on members of the families that it was not
+learnt from.
 """
 
+import json
+import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
 
+from manifactor._support.files import write_bytes
+from manifactor._support.workers import Processes, Workers
 from manifactor.estimators import DiffusionMap
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.factorize import SENSE_SEARCHES, divide_terms
-from manifactor.factoring.methods import (
-    attempt,
-    density_of,
-    find_in_more_functions,
-    is_uneven,
-    whole_factor,
+from manifactor.factoring.factorize import SENSE_SEARCHES, sampling_of
+from manifactor.factoring.judging.criteria import CRITERIA, Test
+from manifactor.factoring.judging.probability import (
+    KNOTS,
+    Sampling,
+    kind_of_several,
+    of_factor,
+    of_one,
+    of_several,
 )
-from manifactor.scores import score
+from manifactor.factoring.methods import attempt, density_of, find_in_more_functions, whole_factor
+from manifactor.scores import score, wilson_interval
 from manifactor.spectral.diffusion import Diffusion
+from manifactor.views import plots
+from studies.calibration import svg_file
 from studies.mixture import Problem, draw
+from studies.pieces import results_as_done
+from studies.running import exit_code, new_files, parser, recorded
+
+# Groups of members that are left out in turn.
+N_FOLDS = 5
+# Strength of the prior that shortcomings do not matter.
+SHRINKAGE = 0.5
 
 
 def record(seed: int, *, family: str | None = None) -> dict:
@@ -53,17 +75,17 @@ def record(seed: int, *, family: str | None = None) -> dict:
 
 def _proposed(diffusion: Diffusion, seed: int) -> Iterator[Factorization]:
     """What each sense proposes, and what the geometry proposes of more functions."""
+    sampling = sampling_of(diffusion)
     geometry = None
-    even = not is_uneven(density_of(diffusion))
     for sense, search in SENSE_SEARCHES.items():
-        if sense == "density" and even:
+        if sense == "density" and not sampling.is_uneven:
             continue
         rng = np.random.default_rng(seed)
         options = {"grow": False} if sense == "geometry" else {}
-        found, _ = attempt(partial(search.find, diffusion, None, rng=rng, **options))
+        found, _ = attempt(partial(search, diffusion, None, rng=rng, **options))
         if found is None:
             continue
-        yield divide_terms(found, None, rng=rng)
+        yield found
         if sense == "geometry":
             if found.evidence.verdict == "product":
                 return
@@ -116,3 +138,300 @@ def _rounded(values) -> float | list | None:
     if np.ndim(values):
         return [_rounded(value) for value in values]
     return None if np.isnan(values) else float(f"{values:.6g}")
+
+
+# The model: log odds that start from the kind of a result and fall with its shortcomings.
+
+
+@dataclass(frozen=True)
+class Example:
+    """A result, its shortcomings, and whether it is right."""
+
+    problem: int  # number of its record
+    member: str
+    kind: str
+    shortcomings: Mapping[str, float]
+    right: bool
+
+
+Table = dict[str, dict]
+
+
+def sampling_in(record: dict) -> Sampling:
+    """Return what a record says of the samples."""
+    spread = record["evenness"]
+    return Sampling(record["n"], record["dimension"], np.nan if spread is None else spread)
+
+
+def _tests(proposal: dict) -> list[Test]:
+    tests = []
+    for name, value, noise, limit, passed in proposal["tests"]:
+        numbers = (np.nan if number is None else number for number in (value, noise))
+        test = Test(name, *numbers, limit, passed, "")
+        tests.append(replace(test, at_least=not CRITERIA[test.kind].at_most))
+    return tests
+
+
+def of_proposals(records: Sequence[dict]) -> list[tuple[Example, dict]]:
+    """Return the examples of several factors, each with its proposal."""
+    return [
+        (
+            Example(
+                number,
+                member_of(record),
+                kind_of_several(proposal["sense"], len(proposal["dimensions"])),
+                of_several(_tests(proposal), proposal["dimensions"], sampling_in(record)),
+                proposal["solved"],
+            ),
+            proposal,
+        )
+        for number, record in enumerate(records)
+        for proposal in record["proposals"]
+        if len(proposal["dimensions"]) > 1
+    ]
+
+
+def member_of(record: dict) -> str:
+    """Return the family and its member."""
+    return f"{record['family']}: {record['member']}"
+
+
+def of_undivided(records: Sequence[dict], likeliest: Mapping[int, float]) -> list[Example]:
+    """Return the examples of one factor, beside the best division of each problem."""
+    examples = []
+    for number, record in enumerate(records):
+        of_geometry = [each for each in record["proposals"] if each["sense"] == "geometry"]
+        if not of_geometry:
+            continue
+        last = of_geometry[-1]
+        kind = "probability"
+        if len(last["dimensions"]) == 1:
+            failed = [test[0] for test in last["tests"] if not test[4]]
+            kind = failed[-1] if last["topologies"] == ["other"] else "curve"
+        found = of_one(likeliest.get(number, 0.0), sampling_in(record))
+        right = len(record["true"]) == 1
+        examples.append(Example(number, member_of(record), kind, found, right))
+    return examples
+
+
+def of_factors(proposals: Iterable[tuple[Example, dict]], right: Sequence[float]) -> list[Example]:
+    """Return the examples of single factors, beside the probability of all."""
+    examples = []
+    for (whole, proposal), of_all in zip(proposals, right, strict=True):
+        leaks = np.array(proposal["leakage"], float)
+        own = np.fmax(np.nanmax(leaks, axis=0), np.nanmax(leaks, axis=1))
+        each = zip(
+            proposal["topologies"], own, proposal["confidences"], proposal["right"], strict=True
+        )
+        for topology, leak, sure, is_right in each:
+            found = of_factor(of_all, leak, sure)
+            examples.append(replace(whole, kind=topology, shortcomings=found, right=is_right))
+    return examples
+
+
+def design(examples: Sequence[Example], kinds: Sequence[str], names: Sequence[str]) -> np.ndarray:
+    """Return one row for each example: its kind, and how far it is through each step of knots."""
+    starts = np.array([[example.kind == kind for kind in kinds] for example in examples], float)
+    far = np.array([[each.shortcomings.get(name, 0.0) for name in names] for each in examples])
+    knots = np.array(KNOTS)
+    steps = np.clip((far[:, :, None] - knots[:-1]) / np.diff(knots), 0, 1)
+    return np.hstack([starts, steps.reshape(len(examples), -1)])
+
+
+def fit(examples: Sequence[Example]) -> Table:
+    """Return the kinds' log odds, and what shortcomings take off them, which is never negative."""
+    kinds = sorted({each.kind for each in examples})
+    names = sorted({name for each in examples for name in each.shortcomings})
+    rows = design(examples, kinds, names)
+    right = np.array([each.right for each in examples], float)
+    prior = np.r_[np.full(len(kinds), 0.02), np.full(rows.shape[1] - len(kinds), SHRINKAGE)]
+
+    def loss(odds: np.ndarray) -> tuple[float, np.ndarray]:
+        values = rows @ odds
+        fitted = np.logaddexp(0, values).sum() - right @ values + 0.5 * prior @ odds**2
+        return fitted, rows.T @ (expit(values) - right) + prior * odds
+
+    bounds = [(None, None)] * len(kinds) + [(None, 0.0)] * (len(prior) - len(kinds))
+    odds = minimize(loss, np.zeros(len(prior)), jac=True, bounds=bounds, method="L-BFGS-B").x
+    steps = odds[len(kinds) :].reshape(len(names), -1)
+    curves = np.hstack([np.zeros((len(names), 1)), np.cumsum(steps, axis=1)])
+    return {
+        "kinds": dict(zip(kinds, odds.round(3).tolist(), strict=False)),
+        "log odds": {
+            name: curve
+            for name, curve in zip(names, curves.round(3).tolist(), strict=True)
+            if curve[-1] < 0
+        },
+    }
+
+
+def predicted(table: Table, examples: Iterable[Example]) -> np.ndarray:
+    """Return the probabilities of examples by a table."""
+    odds = [
+        table["kinds"].get(each.kind, 0.0)
+        + sum(
+            np.interp(far, KNOTS, table["log odds"][name])
+            for name, far in each.shortcomings.items()
+            if name in table["log odds"]
+        )
+        for each in examples
+    ]
+    return expit(np.array(odds))
+
+
+def folds_of(examples: Sequence[Example]) -> np.ndarray:
+    """Return the fold of each example: members of families are left out as a whole."""
+    members = sorted({each.member for each in examples})
+    number = {member: place % N_FOLDS for place, member in enumerate(members)}
+    return np.array([number[each.member] for each in examples])
+
+
+def left_out(examples: Sequence[Example]) -> np.ndarray:
+    """Return the probability of each example by a table learnt without its member."""
+    folds = folds_of(examples)
+    right = np.zeros(len(examples))
+    for fold in range(N_FOLDS):
+        inside = [each for each, own in zip(examples, folds, strict=True) if own != fold]
+        outside = [each for each, own in zip(examples, folds, strict=True) if own == fold]
+        right[folds == fold] = predicted(fit(inside), outside)
+    return right
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """The table, and the results that fits would have had, by tables without their members."""
+
+    table: Table
+    results: list[Example]
+    probabilities: np.ndarray
+
+
+def learn(records: Sequence[dict]) -> Learnt:
+    """Learn the table from records, and check it."""
+    several = of_proposals(records)
+    wholes = [whole for whole, _ in several]
+    of_several_out = left_out(wholes)
+    best: dict[int, tuple[float, Example]] = {}
+    for whole, right in zip(wholes, of_several_out, strict=True):
+        if right >= best.get(whole.problem, (0.0, whole))[0]:
+            best[whole.problem] = float(right), whole
+    ones = of_undivided(records, {number: right for number, (right, _) in best.items()})
+    of_ones_out = left_out(ones)
+    # What a fit returns: the best division if it is likely, else one factor.
+    returned = dict(best)
+    for one, right in zip(ones, of_ones_out, strict=True):
+        if returned.get(one.problem, (0.0, one))[0] < CRITERIA["probability"].limit:
+            returned[one.problem] = float(right), one
+    dimensions = [record["dimension"] for record in records]
+    table = {
+        "problems": len(records),
+        "samples": [min(r["n"] for r in records), max(r["n"] for r in records)],
+        "dimension": [0.5, round(float(np.quantile(dimensions, 0.99)), 1)],
+        "several": fit(wholes),
+        "one": fit(ones),
+        "factor": fit(of_factors(several, of_several_out)),
+    }
+    results = [example for _, example in returned.values()]
+    return Learnt(table, results, np.array([right for right, _ in returned.values()]))
+
+
+# The report.
+
+
+def calibration_error(probabilities: np.ndarray, right: np.ndarray, *, n_bins: int = 10) -> float:
+    """Return the mean distance of the probability from the rate, in bins of equally many results.
+
+    >>> calibration_error(np.full(4, 0.5), np.array([0, 1, 0, 1]), n_bins=1)
+    0.0
+    """
+    bins = np.array_split(np.argsort(probabilities, kind="stable"), n_bins)
+    off = [len(rows) * abs(probabilities[rows].mean() - right[rows].mean()) for rows in bins]
+    return float(sum(off) / len(right))
+
+
+def render(learnt: Learnt) -> str:
+    """Return the check of the table as Markdown: all results, and each family by itself."""
+    right = np.array([each.right for each in learnt.results], float)
+    family = np.array([each.member.partition(":")[0] for each in learnt.results])
+    lines = [
+        f"Learnt from {learnt.table['problems']} problems. The results of each member of a family "
+        "have the probability by a table that was learnt without it.",
+        "",
+        "| family | results | right | mean probability | Brier score | calibration error |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in [*sorted(set(family)), "all"]:
+        rows = (family == name) | (name == "all")
+        said, was = learnt.probabilities[rows], right[rows]
+        brier = np.mean((said - was) ** 2)
+        error = calibration_error(said, was, n_bins=10 if name == "all" else 4)
+        lines.append(
+            f"| {name} | {rows.sum()} | {was.mean():.0%} | {said.mean():.0%} | {brier:.3f} "
+            f"| {error:.3f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def diagram(learnt: Learnt, *, n_bins: int = 12) -> bytes:
+    """Return the reliability diagram as an SVG file: the share that is right over probability."""
+    right = np.array([each.right for each in learnt.results], float)
+    curves = {}
+    one = np.array([each.shortcomings.get("other result") is not None for each in learnt.results])
+    for name, rows in (
+        ("several factors", np.flatnonzero(~one)),
+        ("one factor", np.flatnonzero(one)),
+    ):
+        order = rows[np.argsort(learnt.probabilities[rows], kind="stable")]
+        curves[name] = [
+            plots.Rate(
+                learnt.probabilities[own].mean(),
+                right[own].mean(),
+                *wilson_interval(int(right[own].sum()), len(own)),
+            )
+            for own in np.array_split(order, n_bins)
+            if len(own)
+        ]
+    with plots.style(plots.PAGE):
+        figure = plots.new_figure(3.6, 3.2)
+        plots.reliability(figure.subplots(), curves)
+        return svg_file(plots.svg(figure, "reliability"))
+
+
+def run(
+    n_problems: int, *, known: Collection[int] = (), workers: Workers = Processes()
+) -> Iterator[dict]:
+    """Yield one record for each random problem, as they are done."""
+    return results_as_done(workers, record, [(s,) for s in range(n_problems) if s not in known])
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Learn how often results with given tests are right, and check it."""
+    grammar = parser(__doc__.partition("\n")[0])
+    grammar.add_argument("--problems", type=int, metavar="N", help="20000, or 40 with --quick")
+    grammar.add_argument(
+        "--records", nargs="+", type=Path, metavar="FILE", help="learn from these, fit nothing"
+    )
+    options = grammar.parse_args(argv)
+    files = new_files(options, "judgement", ".jsonl", ".json", ".md", ".svg")
+    if options.records:
+        lines = [line for path in options.records for line in path.read_text().splitlines()]
+        write(learn([json.loads(line) for line in lines]), files)
+        return
+    n_problems = options.problems or (40 if options.quick else 20_000)
+    jobs = [{"seed": seed} for seed in range(n_problems)]
+    study = partial(run, n_problems)
+    with recorded(files[".jsonl"], jobs, study, overwrite=options.overwrite) as records:
+        write(learn(records), files)
+
+
+def write(learnt: Learnt, files: Mapping[str, Path]) -> None:
+    """Write the table, which is to be copied beside its module, the check and its picture."""
+    report = render(learnt)
+    print(report)
+    write_bytes(files[".json"], (json.dumps(learnt.table, indent=1) + "\n").encode())
+    write_bytes(files[".md"], report.encode())
+    write_bytes(files[".svg"], diagram(learnt))
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))

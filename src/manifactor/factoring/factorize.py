@@ -1,9 +1,10 @@
 """From a diffusion to the factors of the manifold: find them, divide terms of a sum, judge."""
 
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, TypeGuard
+from typing import NoReturn
 
 import numpy as np
 
@@ -19,8 +20,18 @@ from manifactor.factoring.factorization import (
     require_factoring,
 )
 from manifactor.factoring.gradients.peeling import MAX_FACTORS
-from manifactor.factoring.judging.criteria import CRITERIA, Test, judge
+from manifactor.factoring.judging.criteria import CRITERIA, SENSES, judge
 from manifactor.factoring.judging.evidence import CURVES, Evidence, NoProductStructureWarning
+from manifactor.factoring.judging.probability import (
+    Sampling,
+    kind_of_one,
+    kind_of_several,
+    of_factor,
+    of_one,
+    of_several,
+    probability,
+)
+from manifactor.factoring.measures import NOT_MEASURED
 from manifactor.factoring.measures.places import prepared_noise, signal_share
 from manifactor.factoring.methods import (
     attempt,
@@ -29,7 +40,7 @@ from manifactor.factoring.methods import (
     find_in_functions,
     find_in_more_functions,
     find_in_samples,
-    is_uneven,
+    require_as_many,
     weigh_line,
     weigh_noise,
     weigh_terms,
@@ -57,7 +68,6 @@ def factorize(
     # The number of functions is known only now; all else was checked by the estimator.
     require_factoring(settings, n_functions=len(diffusion.distinct.eigenvalues))
     found = find(diffusion, settings, rng=rng)
-    found = divide_terms(found, settings.n_asked, rng=rng)
     return judged(found, diffusion, settings, noise=noise, rng=rng)
 
 
@@ -81,17 +91,18 @@ def find(
     if settings.method == "triplets":
         return find_by_triplets(diffusion, settings, rng=rng)
     sense = "sum" if settings.method in SUM_NAMES else settings.sense
-    if is_auto(sense):
-        found = find_in_all_senses(diffusion, n_asked, rng=rng)
-        several = n_asked is None and len(found.factors) > 1
-        # Of fewer samples, factors are often right although tests fail.
-        if several and _wrong(found) and _may_try_others(diffusion):
-            found = _undivided(found)
+    likeliest = 0.0
+    if not is_auto(sense):
+        found = SENSE_SEARCHES[sense](diffusion, n_asked, rng=rng)
+    elif _may_try_others(diffusion):
+        proposals = propose(diffusion, n_asked, rng=rng)
+        likeliest = max(each.probability for each in proposals)
+        found = choose(proposals, n_asked)
     else:
-        found = SENSE_SEARCHES[sense].find(diffusion, n_asked, rng=rng)
-    if found.factors:
-        return found
-    return _named_if_curve(replace(found, factors=whole_factor(found.diffusion)))
+        found = SENSE_SEARCHES["geometry"](diffusion, n_asked, rng=rng)
+    if not found.factors:
+        found = _named_if_curve(replace(found, factors=whole_factor(found.diffusion)))
+    return with_probability(found, likeliest, sampling_of(diffusion))
 
 
 def _named_if_curve(found: Factorization) -> Factorization:
@@ -127,78 +138,229 @@ def _in_functions_of(
     return find_in_functions(other, n_asked, sense=sense, strict=True, rng=rng)
 
 
-class SenseSearch(NamedTuple):
-    """How factors are searched for in a sense of a product, and when."""
-
-    # From a diffusion and the number of factors asked for, with `rng`
-    find: Callable[..., Factorization]
-    # Whether it may show more than the best result so far, where the density is uneven or not
-    worth_trying: Callable[[Factorization | None, bool], bool] = lambda best, uneven: True
+def _in_samples(
+    diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
+) -> Factorization:
+    """Terms of a sum, and the factors of those that are products themselves."""
+    found = divide_terms(find_in_samples(diffusion, n_asked, rng=rng), n_asked, rng=rng)
+    require_as_many(n_asked, len(found.factors))
+    return found
 
 
 # In the order in which they are tried. All but the geometry are further chances to find a product
-# by accident, so that their tests have stricter limits. On even samples the density changes
-# nothing: in "volume" and "density" only the noise of coordinates would be drawn anew. "density"
-# takes the most time. `SENSES` of `judging/criteria.py` says what each of them means.
-SENSE_SEARCHES = {
-    "geometry": SenseSearch(find_in_functions),
-    "sum": SenseSearch(find_in_samples),
-    "volume": SenseSearch(
-        partial(_in_functions_of, in_volume, "volume"),
-        lambda best, uneven: uneven or not is_sound(best) or best.evidence.fails("product"),
-    ),
-    "density": SenseSearch(
-        partial(_in_functions_of, in_density, "density"),
-        lambda best, uneven: uneven and not is_sound(best),
-    ),
-    "separable": SenseSearch(find_separation),
+# by accident, so that their tests have stricter limits. `SENSES` of `judging/criteria.py` says what
+# each of them means.
+SENSE_SEARCHES: dict[str, Callable[..., Factorization]] = {
+    "geometry": find_in_functions,
+    "sum": _in_samples,
+    "volume": partial(_in_functions_of, in_volume, "volume"),
+    "density": partial(_in_functions_of, in_density, "density"),
+    "separable": find_separation,
 }
 
+# A product that is right with this probability ends the search.
+SURE = 0.9
+# Probabilities that differ by less are nearly the same.
+NEARLY = 0.1
 
-def find_in_all_senses(
-    diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
-) -> Factorization:
-    """Try each sense of "product" in turn and stop at the first that fits.
 
-    If the data are a product in no sense, the result is the one whose coordinates are right and
-    that fails the fewest tests, else that of the geometry, for which more functions are computed
-    where they miss a dimension.
+@dataclass(frozen=True)
+class Proposal:
+    """What a sense proposes, its warnings, and how often such results are right.
+
+    The probability of one factor is 0 here: it is what remains if nothing else is likely.
     """
-    (geometry, (in_geometry, _)), *others = SENSE_SEARCHES.items()
-    if not _may_try_others(diffusion):
-        return in_geometry(diffusion, n_asked, rng=rng)
-    first, warned = attempt(partial(in_geometry, diffusion, n_asked, grow=False, rng=rng))
-    if first is not None and first.evidence.verdict == "product":
-        issue(warned)
-        return first
-    best, tried, symmetries = first, [geometry], None
-    uneven = is_uneven(density_of(diffusion))
-    for sense, search in others:
-        if not search.worth_trying(best, uneven):
+
+    sense: str
+    found: Factorization
+    warned: list[warnings.WarningMessage]
+    probability: float
+
+    @property
+    def is_likely(self) -> bool:
+        """Whether such results are right more often than not."""
+        return self.probability >= CRITERIA["probability"].limit
+
+    @property
+    def ends_search(self) -> bool:
+        """Whether nothing better is to be expected: a product of lengths, or one that is sure."""
+        enough = 0.0 if self.sense == "geometry" else SURE
+        return self.found.evidence.verdict == "product" and self.probability >= enough
+
+    def __str__(self) -> str:
+        several = len(self.found.factors) > 1
+        return f"{self.sense} {f'{self.probability:.0%}' if several else 'one factor'}"
+
+
+def propose(
+    diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
+) -> list[Proposal]:
+    """Return what each sense proposes, up to the first that ends the search.
+
+    On even samples the density changes nothing, and takes the most time. More functions are
+    computed where all proposals are unlikely and the geometry misses a dimension.
+    """
+    sampling = sampling_of(diffusion)
+    # Each sense has random numbers of its own: what one finds does not depend on the others.
+    streams = {sense: stream for sense, stream in zip(SENSES, rng.spawn(len(SENSES)), strict=True)}
+    searches = {
+        sense: partial(search, diffusion, n_asked, rng=streams[sense])
+        for sense, search in SENSE_SEARCHES.items()
+        if sense != "density" or sampling.is_uneven
+    }
+    searches["geometry"] = partial(find_in_functions, diffusion, n_asked, grow=False, rng=rng)
+    proposals: list[Proposal] = []
+    for sense, search in searches.items():
+        # Coordinates of a twisted product separate in every part, but not as a whole.
+        twisted = any(p.is_likely and p.found.evidence.fails("twist in data") for p in proposals)
+        if sense == "separable" and twisted:
             continue
-        tried.append(sense)
-        found, held = attempt(partial(search.find, diffusion, n_asked, rng=rng))
-        if found is not None and found.evidence.symmetries is not None:
-            symmetries = found.evidence.symmetries
-        if found is not None and _is_better(found, best, n_asked):
-            best, warned = found, held
-        if best is not None and best.evidence.verdict == "product":
-            break
-    if not is_sound(best):
-        best = (
-            in_geometry(diffusion, n_asked, rng=rng)
-            if first is None
-            else find_in_more_functions(first, n_asked, rng=rng)
+        proposals += _proposed(sense, search, sampling)
+        if proposals and proposals[-1].ends_search:
+            return proposals
+    if not any(each.is_likely for each in proposals):
+        proposals += _of_more_functions(proposals, diffusion, n_asked, sampling, rng=rng)
+    if not proposals:
+        _raise_how_many(diffusion, n_asked, rng=rng)
+    return proposals
+
+
+def _proposed(
+    sense: str, search: Callable[[], Factorization], sampling: Sampling
+) -> list[Proposal]:
+    """What a sense proposes; nothing if it finds less than was asked for."""
+    found, warned = attempt(search)
+    if found is None:
+        return []
+    right = probability_of_several(found, sampling) if len(found.factors) > 1 else 0.0
+    return [Proposal(sense, found, warned, right)]
+
+
+def _of_more_functions(
+    proposals: Sequence[Proposal],
+    diffusion: Diffusion,
+    n_asked: int | None,
+    sampling: Sampling,
+    *,
+    rng: np.random.Generator,
+) -> list[Proposal]:
+    """What the geometry proposes of more functions, if it misses a dimension."""
+    first = [each.found for each in proposals if each.sense == "geometry"]
+    if not first:
+        search = partial(find_in_functions, diffusion, n_asked, rng=rng)
+    elif first[0].evidence.fails("dimensions", "missing dimensions"):
+        search = partial(find_in_more_functions, first[0], n_asked, rng=rng)
+    else:
+        return []
+    return _proposed("geometry", search, sampling)
+
+
+def choose(proposals: Sequence[Proposal], n_asked: int | None) -> Factorization:
+    """Return the proposal that is most likely right, or one factor if none is likely.
+
+    Of proposals that are nearly as likely, one that passes all tests is taken: it also says how
+    the coordinates belong together.
+    """
+    highest = max(each.probability for each in proposals)
+    best = max(
+        (each for each in proposals if each.probability >= highest - NEARLY),
+        key=lambda each: (not each.found.evidence.failed, each.probability),
+    )
+    if best.is_likely or (n_asked is not None and len(best.found.factors) > 1):
+        chosen, why = best, "likeliest to be right"
+    else:
+        chosen, why = _as_one(proposals, best), "none is likely to be right"
+    issue(chosen.warned)
+    found = chosen.found
+    if len(proposals) == 1:
+        return found
+    tried = ", ".join(map(str, proposals))
+    choices = {**found.choices, "sense": Choice(found.evidence.sense, f"{why}: {tried}")}
+    return replace(found, evidence=_with_symmetries(found.evidence, proposals), choices=choices)
+
+
+def _as_one(proposals: Sequence[Proposal], best: Proposal) -> Proposal:
+    """One factor: as the geometry has found it, or in place of several that are unlikely."""
+    ones = [each for each in proposals if each.sense == "geometry" and not each.found.factors]
+    if ones:
+        return ones[-1]
+    found = best.found
+    unlikely = judge({"probability": best.probability}, found=len(found.factors))
+    evidence = replace(
+        found.evidence,
+        tests=found.evidence.failed + unlikely,
+        leakage=np.full((1, 1), np.nan),
+        dependence=NOT_MEASURED,
+        terms=(),
+    )
+    nothing = replace(found, factors=(), evidence=evidence, sum=None, divided=())
+    return replace(best, found=nothing, warned=[])
+
+
+def _raise_how_many(
+    diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
+) -> NoReturn:
+    """Raise an error that says how many factors any sense shows, fewer than were asked for."""
+    found = 1
+    if n_asked is not None:
+        found = max(len(each.found.factors) for each in propose(diffusion, None, rng=rng))
+    require_as_many(n_asked, max(found, 1))
+    raise NothingFoundError(
+        f"no sense of a product divides these samples into {n_asked} factors. Leave `n_factors` "
+        "at its default."
+    )
+
+
+def _with_symmetries(evidence: Evidence, proposals: Sequence[Proposal]) -> Evidence:
+    """The evidence with symmetries of a shape that looks the same everywhere.
+
+    On other shapes, symmetries mean something only beside coordinates that separate.
+    """
+    for each in proposals:
+        symmetries = each.found.evidence.symmetries
+        if symmetries is not None and symmetries.is_homogeneous:
+            return replace(evidence, symmetries=symmetries)
+    return evidence
+
+
+# How often such results are right.
+
+
+def sampling_of(diffusion: Diffusion) -> Sampling:
+    """Return what is known of the samples before any factor is found."""
+    n_distinct = len(diffusion.graph.distinct)
+    return Sampling(n_distinct, diffusion.dimension, density_of(diffusion).spread)
+
+
+def probability_of_several(found: Factorization, sampling: Sampling) -> float:
+    """Return how often such results with several factors are right."""
+    dimensions = [factor.dimension for factor in found.factors]
+    kind = kind_of_several(found.evidence.sense, len(dimensions))
+    return probability("several", kind, of_several(found.evidence.tests, dimensions, sampling))
+
+
+def with_probability(found: Factorization, likeliest: float, sampling: Sampling) -> Factorization:
+    """Return a result with its probability and that of each factor.
+
+    `likeliest` is the probability of the best division into several factors, which one factor is
+    weighed against. Nothing is said of samples unlike those of the problems learnt from.
+    """
+    evidence = found.evidence
+    if not sampling.is_known:
+        return found
+    if len(found.factors) == 1:
+        right = probability("one", kind_of_one(evidence), of_one(likeliest, sampling))
+        return replace(found, evidence=replace(evidence, probability=right, probabilities=(right,)))
+    right = probability_of_several(found, sampling)
+    leaks = np.fmax(np.nanmax(evidence.leakage, axis=0), np.nanmax(evidence.leakage, axis=1))
+    each = tuple(
+        # All factors are right at most as often as one of them.
+        max(right, probability("factor", factor.topology, of_factor(right, leak, sure)))
+        for factor, leak, sure in zip(
+            found.factors, leaks, (each.confidence.mean() for each in found.factors), strict=True
         )
-        warned = warned if best is first else []
-    issue(warned)
-    why = "most tests are passed in it" if is_sound(best) else "no other is better"
-    choice = Choice(best.evidence.sense, f"{why}, of the senses {', '.join(tried)}")
-    evidence = best.evidence
-    # On other shapes, symmetries mean something only beside coordinates that separate.
-    if symmetries is not None and symmetries.is_homogeneous:
-        evidence = replace(evidence, symmetries=symmetries)
-    return replace(best, evidence=evidence, choices={**best.choices, "sense": choice})
+    )
+    return replace(found, evidence=replace(evidence, probability=right, probabilities=each))
 
 
 def _may_try_others(diffusion: Diffusion) -> bool:
@@ -216,58 +378,6 @@ def _may_try_others(diffusion: Diffusion) -> bool:
     return left_to_us and len(diffusion.graph.distinct) >= CRITERIA["samples"].limit
 
 
-def is_sound(found: Factorization | None) -> TypeGuard[Factorization]:
-    """Return whether there are several factors and the coordinates on them are right."""
-    if found is None or len(found.factors) < 2:
-        return False
-    return not _wrong(found, ("wrong", "incomplete"))
-
-
-def _wrong(found: Factorization, answers: Sequence[str] = ("wrong",)) -> list[Test]:
-    """Failed tests by which coordinates are wrong; all of them in the sense "separable"."""
-    return [
-        test
-        for test in found.evidence.failed
-        if CRITERIA[test.kind].coordinates in answers
-        or test.net > CRITERIA[test.kind].wrong_beyond
-        or found.evidence.sense == "separable"
-        # A sum tells how well the axes of a Gaussian cloud are known, by a test of its own.
-        if not (found.sum and test.name == "identified")
-    ]
-
-
-def _undivided(found: Factorization) -> Factorization:
-    """Return the data as one factor, and why, where several were found with wrong coordinates.
-
-    On 1,195 random problems, 4 of 88 such results had all factors, while 266 of 298 results with
-    sound coordinates had.
-    """
-    why = judge({"right coordinates": len(_wrong(found))}, found=len(found.factors))
-    evidence = replace(
-        found.evidence,
-        tests=found.evidence.failed + why,
-        leakage=np.full((1, 1), np.nan),
-        dependence=np.nan,
-    )
-    return replace(found, factors=(), evidence=evidence, sum=None)
-
-
-def _is_better(candidate: Factorization, best: Factorization | None, n_asked: int | None) -> bool:
-    """Whether a later result is to replace an earlier one."""
-    if not is_sound(candidate):
-        return False
-    if best is None:
-        # Surfaces may be divided later, see `divide_terms`.
-        surfaces = sum(factor.topology == "other" for factor in candidate.factors)
-        return len(candidate.factors) + surfaces >= (n_asked or 1)
-    return not is_sound(best) or _shortcomings(candidate) < _shortcomings(best)
-
-
-def _shortcomings(found: Factorization) -> tuple[int, float]:
-    """Number of failed tests, then the largest leakage; the less the better."""
-    return len(found.evidence.failed), float(np.nanmax(found.evidence.leakage))
-
-
 # Terms of a sum that are products of lengths themselves, and their factors.
 
 
@@ -279,7 +389,7 @@ def divide_terms(
     Everything else is returned as it is, and so is a sum whose coordinates are wrong. No more
     factors are made than the caller asked for.
     """
-    if found.sum is None or not is_sound(found):
+    if found.sum is None or not _is_sound(found):
         return found
     room = (n_asked or MAX_FACTORS) - len(found.factors)
     factors: list[Factor] = []
@@ -318,6 +428,17 @@ def divide_terms(
     )
 
 
+def _is_sound(found: Factorization) -> bool:
+    """Whether there are several factors, and no failed test says that coordinates are wrong."""
+    return len(found.factors) > 1 and not any(
+        CRITERIA[test.kind].coordinates in ("wrong", "incomplete")
+        or test.net > CRITERIA[test.kind].wrong_beyond
+        for test in found.evidence.failed
+        # A sum tells how well the axes of a Gaussian cloud are known, by a test of its own.
+        if not (found.sum and test.name == "identified")
+    )
+
+
 def _inside(
     points: np.ndarray, spectral: DiffusionSettings, *, most: int, rng: np.random.Generator
 ) -> Factorization:
@@ -336,7 +457,7 @@ def _is_nearly_a_product(inner: Factorization) -> bool:
     stay whole.
     """
     right = all(CRITERIA[test.kind].coordinates == "right" for test in inner.evidence.failed)
-    return is_sound(inner) and right and not inner.evidence.fails("skew")
+    return _is_sound(inner) and right and not inner.evidence.fails("skew")
 
 
 def _factors_of(term: Factor, inner: Factorization) -> list[Factor]:

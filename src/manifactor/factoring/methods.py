@@ -179,6 +179,15 @@ def _places(look: Look) -> np.ndarray:
     return np.hstack(places)
 
 
+def require_as_many(asked: int | None, found: int) -> None:
+    """Raise an error if fewer factors were found than asked for."""
+    if asked is not None and found < asked:
+        raise NothingFoundError(
+            f"Found only {found} of the {asked} factors requested by `n_factors`: what remains "
+            "varies along these. Lower `n_factors`, or give more samples."
+        )
+
+
 def as_many_as(asked: int | None, peeling: Peeling) -> list[np.ndarray]:
     """Return the blocks found, or as many as were asked for.
 
@@ -188,11 +197,7 @@ def as_many_as(asked: int | None, peeling: Peeling) -> list[np.ndarray]:
     blocks.sort(key=lambda block: float(geometry.rayleigh(block)[0]))
     if asked is None or asked == len(blocks):
         return blocks
-    if asked > len(blocks):
-        raise NothingFoundError(
-            f"Found only {len(blocks)} of the {asked} factors requested by `n_factors`: all "
-            "remaining eigenfunctions vary along these. Lower `n_factors`, or give more samples."
-        )
+    require_as_many(asked, len(blocks))
     kept, joined = blocks[: asked - 1], blocks[asked - 1 :]
     # What has no energy along the kept blocks includes the products of the joined ones, which are
     # functions of the joint factor.

@@ -749,12 +749,13 @@ _OF_ONE = (
         answer="one factor",
     ),
     Criterion(
-        "right coordinates",
-        0,
-        "one factor: number of failed tests by which the coordinates on several factors are wrong",
-        "coordinates on the {found} factors that were found cannot be relied on",
+        "probability",
+        # A result that is wrong more often than right is worse than none.
+        0.5,
+        "one factor: how often the best division into several factors is right, by its tests",
+        "divisions into {found} factors with such tests are right in {value:.0%} of random "
+        "problems, where {limit:.0%} are needed",
         AS_ONE,
-        at_most=True,
         answer="cannot tell",
     ),
     Criterion(
