@@ -121,6 +121,18 @@ def test_senses_are_tried_where_the_geometry_has_too_few_factors(search):
     assert "geometry, sum" in found.choices["sense"].why
 
 
+def test_coordinates_of_a_twisted_product_are_not_said_to_separate(search):
+    separable = two_factors()
+    separable = replace(separable, evidence=replace(separable.evidence, sense="separable"))
+    twisted = two_factors(JUDGE["twist in data"](0.3))
+    uneven = two_factors(JUDGE["modulation in data"](0.3))
+    verdicts = [
+        search(geometry=BAD, sum=found, volume=BAD, separable=separable).evidence.verdict
+        for found in (twisted, uneven)
+    ]
+    assert verdicts == ["partial", "separable"]
+
+
 @pytest.mark.parametrize(("asked", "tests"), [(3, ()), (2, (JUDGE["folds"](0.5),))])
 def test_the_error_of_the_geometry_is_raised_if_every_sense_fails(search, asked, tests):
     other = two_factors(*tests)

@@ -138,7 +138,11 @@ SENSE_SEARCHES = {
         partial(_in_functions_of, in_density, "density"),
         lambda best, uneven: uneven and not is_sound(best),
     ),
-    "separable": SenseSearch(find_separation),
+    # Coordinates of a twisted product separate in every part, but not as a whole.
+    "separable": SenseSearch(
+        find_separation,
+        lambda best, uneven: not (is_sound(best) and best.evidence.fails("twist in data")),
+    ),
 }
 
 
