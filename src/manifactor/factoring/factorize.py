@@ -212,7 +212,10 @@ def propose(
     proposals: list[Proposal] = []
     for sense, search in searches.items():
         # Coordinates of a twisted product separate in every part, but not as a whole.
-        twisted = any(p.is_likely and p.found.evidence.fails("twist in data") for p in proposals)
+        twisted = any(
+            _is_sound(each.found) and each.found.evidence.fails("twist in data")
+            for each in proposals
+        )
         if sense == "separable" and twisted:
             continue
         proposals += _proposed(sense, search, sampling)
@@ -306,8 +309,8 @@ def _raise_how_many(
         found = max(len(each.found.factors) for each in propose(diffusion, None, rng=rng))
     require_as_many(n_asked, max(found, 1))
     raise NothingFoundError(
-        f"no sense of a product divides these samples into {n_asked} factors. Leave `n_factors` "
-        "at its default."
+        f"no sense of a product divides these samples into just {n_asked} factors. Leave "
+        "`n_factors` at its default."
     )
 
 
