@@ -168,6 +168,7 @@ def test_columns_that_vary_late_in_the_table_are_worth_a_fit(rng):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::manifactor.SampleWarning")
+@pytest.mark.filterwarnings("ignore::manifactor.NoProductStructureWarning")
 def test_known_noise_is_a_share_of_the_samples_after_preparation(rng):
     angle, radius = rng.uniform(0, 2 * np.pi, 300), np.sqrt(rng.uniform(size=300))
     X = 0.1 * rng.normal(size=(300, 40))
