@@ -20,7 +20,6 @@ from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.scores import score, wilson_interval
 from manifactor.views import plots
-from studies.confidence import verdict_confidence
 from studies.pieces import results_as_done
 from studies.records import VERDICTS, count, with_verdict
 from studies.running import exit_code, new_files, parser, recorded
@@ -28,8 +27,8 @@ from studies.running import exit_code, new_files, parser, recorded
 # First sentence of the report.
 RIGHT = (
     "An answer is right if every factor of the problem was found, or both angles of a flat torus; "
-    'on a problem with one factor, if the verdict is "none", or if it is "separable" or "partial" '
-    "and the coordinates in which the Laplacian separates were found."
+    'on a problem with one factor, if the verdict is "none" or "one factor", or "separable" '
+    'or "partial" and the coordinates in which the Laplacian separates were found.'
 )
 
 
@@ -37,7 +36,7 @@ RIGHT = (
 class CalibrationSettings:
     """Settings of the calibration."""
 
-    # Bins of a verdict's confidence, with equally many problems each.
+    # Bins of a verdict's probability, with equally many problems each.
     n_bins: int = 8
     # The 95 % interval of a rate among fewer problems is up to .5 wide. A verdict that was given
     # less often has one bin.
@@ -68,7 +67,7 @@ def record(seed: int) -> dict:
             said = _answer(problem, seed)
         # One failure must not lose the other problems.
         except Exception as error:
-            said = {"verdict": f"error: {error}", "confidence": 0.0}
+            said = {"verdict": f"error: {error}", "probability": None}
     return {
         "seed": seed,
         "kind": problem.kind,
@@ -86,7 +85,7 @@ def record(seed: int) -> dict:
 
 
 def _answer(problem: Problem, seed: int) -> dict:
-    """Return the verdict, its confidence and its tests, and the score."""
+    """Return the verdict, its probability and its tests, and the score."""
     # One thread: there is a process for each core already.
     fit = ManifoldFactorizer(random_state=seed, n_jobs=1).fit(problem.X)
     evidence = fit.evidence_
@@ -96,10 +95,12 @@ def _answer(problem: Problem, seed: int) -> dict:
     if len(problem.truth) == 1:
         # There is nothing to be split: the verdict is the answer, unless coordinates separate.
         separated = any(score(embeddings, each).solved for each in problem.coordinates)
-        right = fit.verdict_ == "none" or (fit.verdict_ in ("separable", "partial") and separated)
+        right = fit.verdict_ in ("none", "one factor") or (
+            fit.verdict_ in ("separable", "partial") and separated
+        )
     return {
         "verdict": fit.verdict_,
-        "confidence": round(verdict_confidence(fit.verdict_, evidence.tests), 4),
+        "probability": _or_none(round(evidence.probability, 4)),
         "number_right": found.number_right,
         "solved": found.solved,
         "right": right,
@@ -119,7 +120,7 @@ def _embeddings(fit: ManifoldFactorizer) -> list[np.ndarray]:
 
 
 def _tests(evidence: Evidence) -> list[dict]:
-    """Return the numbers of all tests, from which a confidence can be made anew."""
+    """Return the numbers of all tests, from which a probability can be made anew."""
     kept = ("name", "value", "noise", "limit", "at_least", "passed")
     tests = [asdict(test) for test in evidence.tests]
     return [{key: _or_none(test[key]) for key in kept} for test in tests]
@@ -202,17 +203,18 @@ def _right_of(given: Sequence[dict]) -> str:
 def curves(
     records: Sequence[dict], *, settings: CalibrationSettings = CalibrationSettings()
 ) -> dict[str, list[plots.Rate]]:
-    """Return the share that is right in bins of the confidence, for each verdict given.
+    """Return the share that is right in bins of the probability, for each verdict given.
 
-    >>> answer = {"verdict": "none", "confidence": 0.5, "right": True}
+    >>> answer = {"verdict": "none", "probability": 0.5, "right": True}
     >>> (rate,) = curves([answer, answer])["none"]
     >>> f"{rate.rate:.2f} ({rate.low:.2f} to {rate.high:.2f})"
     '1.00 (0.34 to 1.00)'
     """
     found = {}
     for verdict in VERDICTS:
-        given = with_verdict(records, verdict)
-        given = sorted(given, key=lambda one: one["confidence"])
+        # Outside of the range of its table, a probability is not known.
+        given = [one for one in with_verdict(records, verdict) if one["probability"] is not None]
+        given = sorted(given, key=lambda one: one["probability"])
         n_bins = min(settings.n_bins, len(given) // settings.fewest_in_bin)
         if given:
             bins = np.array_split(np.arange(len(given)), max(n_bins, 1))
@@ -223,8 +225,8 @@ def curves(
 def _rate(members: Sequence[dict]) -> plots.Rate:
     right = count(members, "right")
     low, high = wilson_interval(right, len(members))
-    confidence = float(np.mean([one["confidence"] for one in members]))
-    return plots.Rate(confidence, right / len(members), low, high)
+    probability = float(np.mean([one["probability"] for one in members]))
+    return plots.Rate(probability, right / len(members), low, high)
 
 
 def diagram(
@@ -242,10 +244,10 @@ def diagram(
         pixels = plots.picture(_figure(rates, settings))[".png"]
     with plots.style(plots.PAGE):
         drawn = plots.svg(_figure(rates, settings), "reliability")
-    return {".svg": svg_file(drawn), ".png": pixels}
+    return {".svg": _svg_file(drawn), ".png": pixels}
 
 
-def svg_file(svg: str) -> bytes:
+def _svg_file(svg: str) -> bytes:
     """Return a drawing of `plots.svg` as the content of an .svg file.
 
     The file has a background of its own, and colours for light and for dark screens.
@@ -289,7 +291,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for suffix, content in pictures.items():
             write_bytes(files[suffix], content)
         if pictures:
-            drawn = f"\n![Share of right answers over confidence]({files['.svg'].name})\n"
+            drawn = f"\n![Share of right answers over probability]({files['.svg'].name})\n"
             write_bytes(files[".md"], f"{report}{drawn}".encode())
 
 

@@ -34,10 +34,9 @@ from manifactor.factoring.judging.probability import (
     of_several,
 )
 from manifactor.factoring.methods import attempt, density_of, find_in_more_functions, whole_factor
-from manifactor.scores import score, wilson_interval
+from manifactor.scores import score
 from manifactor.spectral.diffusion import Diffusion
-from manifactor.views import plots
-from studies.calibration import svg_file
+from studies.calibration import diagram
 from studies.mixture import Problem, draw
 from studies.pieces import results_as_done
 from studies.running import exit_code, new_files, parser, recorded
@@ -149,6 +148,7 @@ class Example:
 
     problem: int  # number of its record
     member: str
+    verdict: str
     kind: str
     shortcomings: Mapping[str, float]
     right: bool
@@ -179,6 +179,7 @@ def of_proposals(records: Sequence[dict]) -> list[tuple[Example, dict]]:
             Example(
                 number,
                 member_of(record),
+                proposal["verdict"],
                 kind_of_several(proposal["sense"], len(proposal["dimensions"])),
                 of_several(_tests(proposal), proposal["dimensions"], sampling_in(record)),
                 proposal["solved"],
@@ -209,8 +210,9 @@ def of_undivided(records: Sequence[dict], likeliest: Mapping[int, float]) -> lis
             failed = [test[0] for test in last["tests"] if not test[4]]
             kind = failed[-1] if last["topologies"] == ["other"] else "curve"
         found = of_one(likeliest.get(number, 0.0), sampling_in(record))
+        verdict = "one factor" if kind == "curve" else "none"
         right = len(record["true"]) == 1
-        examples.append(Example(number, member_of(record), kind, found, right))
+        examples.append(Example(number, member_of(record), verdict, kind, found, right))
     return examples
 
 
@@ -372,31 +374,6 @@ def render(learnt: Learnt) -> str:
     return "\n".join(lines) + "\n"
 
 
-def diagram(learnt: Learnt, *, n_bins: int = 12) -> bytes:
-    """Return the reliability diagram as an SVG file: the share that is right over probability."""
-    right = np.array([each.right for each in learnt.results], float)
-    curves = {}
-    one = np.array([each.shortcomings.get("other result") is not None for each in learnt.results])
-    for name, rows in (
-        ("several factors", np.flatnonzero(~one)),
-        ("one factor", np.flatnonzero(one)),
-    ):
-        order = rows[np.argsort(learnt.probabilities[rows], kind="stable")]
-        curves[name] = [
-            plots.Rate(
-                learnt.probabilities[own].mean(),
-                right[own].mean(),
-                *wilson_interval(int(right[own].sum()), len(own)),
-            )
-            for own in np.array_split(order, n_bins)
-            if len(own)
-        ]
-    with plots.style(plots.PAGE):
-        figure = plots.new_figure(3.6, 3.2)
-        plots.reliability(figure.subplots(), curves)
-        return svg_file(plots.svg(figure, "reliability"))
-
-
 def run(
     n_problems: int, *, known: Collection[int] = (), workers: Workers = Processes()
 ) -> Iterator[dict]:
@@ -430,7 +407,11 @@ def write(learnt: Learnt, files: Mapping[str, Path]) -> None:
     print(report)
     write_bytes(files[".json"], (json.dumps(learnt.table, indent=1) + "\n").encode())
     write_bytes(files[".md"], report.encode())
-    write_bytes(files[".svg"], diagram(learnt))
+    answers = [
+        {"verdict": each.verdict, "probability": said, "right": each.right}
+        for each, said in zip(learnt.results, learnt.probabilities, strict=True)
+    ]
+    write_bytes(files[".svg"], diagram(answers)[".svg"])
 
 
 if __name__ == "__main__":

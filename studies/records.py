@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 # The order of columns in tables.
-VERDICTS = ("product", "separable", "partial", "none")
+VERDICTS = ("product", "separable", "partial", "one factor", "none")
 
 
 def count(records: Iterable[dict], key: str) -> int:
@@ -20,7 +20,7 @@ def verdict_counts(records: Sequence[dict]) -> str:
     """Return how often each verdict was given, in the order of `VERDICTS`.
 
     >>> verdict_counts([{"verdict": "none"}, {"verdict": "product"}])
-    '1 / 0 / 0 / 1'
+    '1 / 0 / 0 / 0 / 1'
     """
     given = [record["verdict"] for record in records]
     return " / ".join(str(given.count(verdict)) for verdict in VERDICTS)

@@ -15,12 +15,10 @@ from manifactor._support import __version__
 from manifactor._support.workers import Here
 from manifactor.datasets import FIELD
 from manifactor.factoring.gradients.symmetry import Symmetries
-from manifactor.factoring.judging.criteria import Criterion
 from studies import accuracy, calibration
 from studies.accuracy import Case, TableSettings, full_table, jobs, quick_table
 from studies.baselines import BASELINES, METHODS
 from studies.calibration import CalibrationSettings, curves, diagram
-from studies.confidence import margin, verdict_confidence
 from studies.field import FieldSettings
 from studies.keeping import finish, in_order, keep, kept_records, positions, unfinished
 
@@ -139,7 +137,7 @@ def test_the_reliability_of_verdicts_is_counted():
     right = {"verdict": "product", "solved": True, "right": True}
     wrong = {"verdict": "none", "solved": False, "right": False}
     table = accuracy.render([{**run, **right}, {**run, **wrong}])
-    assert "| random | 2 | 50% | 9%-91% | 50% | 100% | 1 / 0 / 0 / 1 | 1.0 |" in table
+    assert "| random | 2 | 50% | 9%-91% | 50% | 100% | 1 / 0 / 0 / 0 / 1 | 1.0 |" in table
     assert "| product | 1 | 1 | 1 |" in table
     assert "| none | 1 | 1 | 0 |" in table
     # A method without a verdict has none counted.
@@ -151,7 +149,7 @@ def test_the_reliability_of_verdicts_is_counted():
 
 
 def answer(verdict, right, **given):
-    usual = {"seed": 0, "kind": "even", "product": True, "confidence": 0.5}
+    usual = {"seed": 0, "kind": "even", "product": True, "probability": 0.5}
     return {**usual, "verdict": verdict, "right": right, **given}
 
 
@@ -162,7 +160,7 @@ def test_an_answer_is_compared_with_the_truth(monkeypatch):
     assert (found["kind"], found["factors"]) == ("even", 2)
     assert found["solved"]
     assert found["right"]
-    assert 0 <= found["confidence"] <= 1
+    assert 0 <= found["probability"] <= 1
     assert "completeness" in [test["name"] for test in found["tests"]]
     # Everything can be read again, without nan.
     assert "NaN" not in json.dumps(found)
@@ -172,7 +170,7 @@ def test_a_near_product_may_be_solved_and_wrongly_be_called_a_product():
     verdicts = ("product", "partial", "partial")
     near = [answer(verdict, True, kind="near", product=False) for verdict in verdicts]
     report = calibration.render(near)
-    assert "| near | 3 | 100% | 1 of 1 | - | 2 of 2 | - | 1 of 3 |" in report
+    assert "| near | 3 | 100% | 1 of 1 | - | 2 of 2 | - | - | 1 of 3 |" in report
     assert 'but called "product": 33.3% (1 of 3;' in report
 
 
@@ -198,20 +196,20 @@ def test_the_report_has_the_share_of_products_that_are_right():
     ]
     report = calibration.render(records)
     assert "75.0% (3 of 4; 95 % interval 30.1% to 95.4%)" in report
-    assert "| even | 3 | 100% | 3 of 3 | - | - | - | - |" in report
-    assert "| wells | 1 | 0% | 0 of 1 | - | - | - | - |" in report
-    assert "| irreducible | 1 | 100% | - | - | - | 1 of 1 | 0 of 1 |" in report
-    assert "| all | 5 | 80% | 3 of 4 | - | - | 1 of 1 | 0 of 1 |" in report
+    assert "| even | 3 | 100% | 3 of 3 | - | - | - | - | - |" in report
+    assert "| wells | 1 | 0% | 0 of 1 | - | - | - | - | - |" in report
+    assert "| irreducible | 1 | 100% | - | - | - | - | 1 of 1 | 0 of 1 |" in report
+    assert "| all | 5 | 80% | 3 of 4 | - | - | - | 1 of 1 | 0 of 1 |" in report
     assert "soft" not in report
 
 
-def test_bins_of_the_confidence_hold_equally_many_answers():
-    records = [answer("product", i >= 10, confidence=i / 40) for i in range(40)]
+def test_bins_of_the_probability_hold_equally_many_answers():
+    records = [answer("product", i >= 10, probability=i / 40) for i in range(40)]
     found = curves(records, settings=CalibrationSettings(n_bins=4))
     assert list(found) == ["product"]
     assert [one.rate for one in found["product"]] == [0, 1, 1, 1]
-    confidences = [one.confidence for one in found["product"]]
-    assert confidences == pytest.approx([0.1125, 0.3625, 0.6125, 0.8625])
+    means = [one.probability for one in found["product"]]
+    assert means == pytest.approx([0.1125, 0.3625, 0.6125, 0.8625])
     assert all(one.low <= one.rate <= one.high for one in found["product"])
 
 
@@ -222,7 +220,7 @@ def test_on_a_problem_with_one_factor_the_verdict_none_is_right(monkeypatch, rng
     # Even if the coordinates of the one factor are poor.
     poor = [SimpleNamespace(embedding=rng.normal(size=(100, 1)))]
     fitted = SimpleNamespace(verdict_=verdict, factors_=poor * (1 if right else 2))
-    fitted.evidence_ = SimpleNamespace(tests=[], reason="", symmetries=None)
+    fitted.evidence_ = SimpleNamespace(tests=[], reason="", symmetries=None, probability=np.nan)
     fitted.fit = lambda X: fitted
     monkeypatch.setattr("studies.calibration.ManifoldFactorizer", lambda **_: fitted)
     monkeypatch.setattr("manifactor.datasets.problems.N_SAMPLES", (100, 100.1))
@@ -240,7 +238,7 @@ def test_coordinates_that_separate_are_right_but_not_as_a_product(monkeypatch, v
     problem = datasets.random_problem(15)  # an ellipsoid
     found = [SimpleNamespace(embedding=each) for each in problem.coordinates[0]]
     fitted = SimpleNamespace(verdict_=verdict, factors_=found)
-    fitted.evidence_ = SimpleNamespace(tests=[], reason="", symmetries=None)
+    fitted.evidence_ = SimpleNamespace(tests=[], reason="", symmetries=None, probability=np.nan)
     fitted.fit = lambda X: fitted
     monkeypatch.setattr("studies.calibration.ManifoldFactorizer", lambda **_: fitted)
     assert calibration.record(15)["right"] is right
@@ -255,7 +253,7 @@ def test_both_angles_of_a_flat_torus_are_its_factors(monkeypatch):
     angles = np.column_stack([np.arctan2(*each.T) for each in problem.truth])
     fitted = SimpleNamespace(verdict_="none", factors_=[SimpleNamespace(embedding=problem.X)])
     named = Symmetries(2, "flat torus", angles=angles)
-    fitted.evidence_ = SimpleNamespace(tests=[], reason="", symmetries=named)
+    fitted.evidence_ = SimpleNamespace(tests=[], reason="", symmetries=named, probability=np.nan)
     fitted.fit = lambda X: fitted
     monkeypatch.setattr("studies.calibration.ManifoldFactorizer", lambda **_: fitted)
     assert calibration.record(24)["right"]
@@ -277,54 +275,6 @@ def test_the_diagram_is_drawn_of_a_single_answer_for_light_and_dark_screens():
         assert f"var({name}" in text
     assert "none" in text
     assert diagram([answer("error: no convergence", False)]) == {}  # no verdict
-
-
-# How sure a verdict is.
-
-
-def judged(value, limit, at_least, noise=float("nan")):
-    criterion = Criterion("test", limit, at_most=not at_least, meaning="", problem="")
-    return criterion.judge(value, noise)
-
-
-@pytest.mark.parametrize(
-    ("test", "expected"),
-    [
-        (judged(0.8, 0.8, True), 0.0),
-        (judged(1.0, 0.8, True), 1.0),
-        (judged(0.9, 0.8, True), 0.5),
-        (judged(0.0, 0.8, True), 1.0),
-        (judged(0.6, 0.2, False), 0.5),
-        # Its noise is taken off before.
-        (judged(0.3, 0.2, False, noise=0.2), 0.5),
-        (judged(-0.1, 0.2, False), 1.0),
-        # A count has no largest value.
-        (judged(800, 200, True), 0.75),
-        (judged(float("nan"), 0.2, False), 0.0),
-    ],
-)
-def test_the_margin_is_the_distance_from_the_limit(test, expected):
-    assert margin(test) == pytest.approx(expected)
-
-
-PASSED = [judged(0.9, 0.8, True), judged(0.01, 0.2, False)]
-FAILED = [judged(0.75, 0.8, True), judged(0.2, 0.8, True), judged(0.9, 0.8, True)]
-
-
-@pytest.mark.parametrize(
-    ("verdict", "tests", "expected"),
-    [
-        ("product", PASSED, 0.5),
-        ("none", FAILED, 0.75),
-        ("partial", FAILED, 0.25),
-        ("product", [], 0),
-        ("none", [], 0),
-    ],
-)
-def test_a_product_is_as_sure_as_its_narrowest_test_and_none_as_its_clearest_failure(
-    verdict, tests, expected
-):
-    assert verdict_confidence(verdict, tests) == pytest.approx(expected)
 
 
 # Records that survive an interrupt.

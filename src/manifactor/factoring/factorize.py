@@ -21,7 +21,12 @@ from manifactor.factoring.factorization import (
 )
 from manifactor.factoring.gradients.peeling import MAX_FACTORS
 from manifactor.factoring.judging.criteria import CRITERIA, SENSES, judge
-from manifactor.factoring.judging.evidence import CURVES, Evidence, NoProductStructureWarning
+from manifactor.factoring.judging.evidence import (
+    CURVES,
+    VERDICTS,
+    Evidence,
+    NoProductStructureWarning,
+)
 from manifactor.factoring.judging.probability import (
     Sampling,
     kind_of_one,
@@ -261,13 +266,13 @@ def _of_more_functions(
 def choose(proposals: Sequence[Proposal], n_asked: int | None) -> Factorization:
     """Return the proposal that is most likely right, or one factor if none is likely.
 
-    Of proposals that are nearly as likely, one that passes all tests is taken: it also says how
-    the coordinates belong together.
+    Of proposals that are nearly as likely, a product is taken first, then coordinates that
+    separate: they also say how the factors belong together.
     """
     highest = max(each.probability for each in proposals)
     best = max(
         (each for each in proposals if each.probability >= highest - NEARLY),
-        key=lambda each: (not each.found.evidence.failed, each.probability),
+        key=lambda each: (-list(VERDICTS).index(each.found.evidence.verdict), each.probability),
     )
     if best.is_likely or (n_asked is not None and len(best.found.factors) > 1):
         chosen, why = best, "likeliest to be right"
@@ -542,6 +547,8 @@ def _choice_of_factors(found: Factorization, settings: FactoringSettings) -> Cho
         return given(count)
     if settings.n_asked is not None:
         return Choice(count, f"no more of the {settings.n_asked} asked for were found")
+    if found.evidence.verdict == "one factor":
+        return Choice(count, "one curve, beside noise, tells all samples apart")
     if found.evidence.verdict == "none":
         return Choice(count, "no product structure was found")
     kind = "sum" if found.sum else settings.method

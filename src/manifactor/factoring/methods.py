@@ -571,8 +571,8 @@ def weigh_noise(evidence: Evidence, shares: Sequence[float]) -> Evidence:
     worst = int(np.argmin(shares))
     # Noise may move coordinates by more than they spread.
     share = max(0.0, float(shares[worst]))
-    tests = judge({"reliability": share}, noise_share=1 - share, factor=worst + 1)
-    return replace(evidence, tests=evidence.tests + tests)
+    (test,) = judge({"reliability": share}, noise_share=1 - share, factor=worst + 1)
+    return evidence.with_test(test)
 
 
 def weigh_terms(of_sum: Evidence, inside: Mapping[int, Evidence]) -> Evidence:

@@ -408,25 +408,25 @@ def averages(ax, images: np.ndarray, *, labels: Sequence[str] = ()):
 
 @dataclass(frozen=True)
 class Rate:
-    """The share of answers that are right, at some confidence.
+    """The share of answers that are right, at some probability.
 
     Attributes
     ----------
-    confidence : float
+    probability : float
         Mean over the answers.
     rate : float
     low, high : float
         Ends of the confidence interval of the rate.
     """
 
-    confidence: float
+    probability: float
     rate: float
     low: float
     high: float
 
 
 def reliability(ax, curves: Mapping[str, Sequence[Rate]]):
-    """Draw the share of right answers over their confidence; return the Axes.
+    """Draw the share of right answers over their probability; return the Axes.
 
     Parameters
     ----------
@@ -436,8 +436,8 @@ def reliability(ax, curves: Mapping[str, Sequence[Rate]]):
     """
     if not curves:
         return nothing(ax, "too few answers to draw")
-    # On the diagonal, the confidence is the probability of a right answer.
-    ax.plot((0, 1), (0, 1), color=GREY, linewidth=0.6, linestyle="--", label="probability")
+    # On the diagonal, the probability is right.
+    ax.plot((0, 1), (0, 1), color=GREY, linewidth=0.6, linestyle="--", label="as it should be")
     for number, (name, rates) in enumerate(curves.items()):
         x, y, low, high = np.array([astuple(rate) for rate in rates]).T
         # At a rate of 0 or 1, rounding may leave the rate outside of its interval.
@@ -445,7 +445,7 @@ def reliability(ax, curves: Mapping[str, Sequence[Rate]]):
         look = {"marker": "o", "ms": 3, "lw": 1, "elinewidth": 0.6, "capsize": 2}
         ax.errorbar(x, y, yerr=beyond, color=colour(number), label=name, **look)
     limits = (-0.03, 1.03)
-    ax.set(xlabel="confidence", ylabel="share that is right", xlim=limits, ylim=limits)
+    ax.set(xlabel="probability", ylabel="share that is right", xlim=limits, ylim=limits)
     ax.legend(frameon=False)
     return ax
 
