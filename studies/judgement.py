@@ -44,7 +44,7 @@ from studies.running import exit_code, new_files, parser, recorded
 # Groups of members that are left out in turn.
 N_FOLDS = 5
 # Strength of the prior that shortcomings do not matter.
-SHRINKAGE = 0.5
+SHRINKAGE = 3.0
 
 
 def record(seed: int, *, family: str | None = None) -> dict:
@@ -98,7 +98,9 @@ def _proposed(diffusion: Diffusion, seed: int) -> Iterator[Factorization]:
 def _proposal(proposed: Factorization, problem: Problem) -> dict:
     evidence = proposed.evidence
     factors = proposed.factors or whole_factor(proposed.diffusion)
-    result = score([factor.embedding for factor in factors], problem.truth)
+    embeddings = [factor.embedding for factor in factors]
+    results = [score(embeddings, truth) for truth in problem.truths]
+    result = next((each for each in results if each.solved), results[0])
     best = result.r2.argmax(axis=0)
     return {
         "sense": evidence.sense,
@@ -333,8 +335,14 @@ def learn(records: Sequence[dict]) -> Learnt:
         "one": fit(ones),
         "factor": fit(of_factors(several, of_several_out)),
     }
-    results = [example for _, example in returned.values()]
-    return Learnt(table, results, np.array([right for right, _ in returned.values()]))
+    # Where it cannot be told, nothing is said.
+    said = [(right, each) for right, each in returned.values() if not is_open(each.kind)]
+    return Learnt(table, [each for _, each in said], np.array([right for right, _ in said]))
+
+
+def is_open(kind: str) -> bool:
+    """Return whether a result of this kind says that it cannot tell."""
+    return kind in CRITERIA and CRITERIA[kind].answer == "cannot tell"
 
 
 # The report.

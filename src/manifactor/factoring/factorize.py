@@ -351,10 +351,11 @@ def with_probability(found: Factorization, likeliest: float, sampling: Sampling)
     """Return a result with its probability and that of each factor.
 
     `likeliest` is the probability of the best division into several factors, which one factor is
-    weighed against. Nothing is said of samples unlike those of the problems learnt from.
+    weighed against. Nothing is said of samples unlike those of the problems learnt from, nor where
+    the answer is that it cannot be told.
     """
     evidence = found.evidence
-    if not sampling.is_known:
+    if not sampling.is_known or evidence.answer == "cannot tell":
         return found
     if len(found.factors) == 1:
         right = probability("one", kind_of_one(evidence), of_one(likeliest, sampling))

@@ -46,9 +46,12 @@ class Sampling:
 
     @property
     def shortcomings(self) -> dict[str, float]:
-        """How few and how uneven the samples are."""
-        uneven = 0.0 if np.isnan(self.spread) else self.spread / CRITERIA["evenness"].limit
-        return {"few samples": np.log2(MANY_SAMPLES / self.n_samples), "uneven": uneven}
+        """How few and how uneven the samples are, in how many dimensions."""
+        return {
+            "few samples": np.log2(MANY_SAMPLES / self.n_samples),
+            "uneven": 0.0 if np.isnan(self.spread) else self.spread / CRITERIA["evenness"].limit,
+            "dimensions of the data": self.dimension - 1,
+        }
 
 
 def shortcoming(test: Test) -> float:
