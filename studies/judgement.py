@@ -183,7 +183,9 @@ def of_proposals(records: Sequence[dict]) -> list[tuple[Example, dict]]:
                 member_of(record),
                 proposal["verdict"],
                 kind_of_several(proposal["sense"], len(proposal["dimensions"])),
-                of_several(_tests(proposal), proposal["dimensions"], sampling_in(record)),
+                of_several(
+                    proposal["sense"], _tests(proposal), proposal["dimensions"], sampling_in(record)
+                ),
                 proposal["solved"],
             ),
             proposal,

@@ -166,7 +166,7 @@ SENSE_SEARCHES: dict[str, Callable[..., Factorization]] = {
 # A product that is right with this probability ends the search.
 SURE = 0.9
 # Probabilities that differ by less are nearly the same.
-NEARLY = 0.1
+NEARLY = 0.2
 
 
 @dataclass(frozen=True)
@@ -343,8 +343,10 @@ def sampling_of(diffusion: Diffusion) -> Sampling:
 def probability_of_several(found: Factorization, sampling: Sampling) -> float:
     """Return how often such results with several factors are right."""
     dimensions = [factor.dimension for factor in found.factors]
-    kind = kind_of_several(found.evidence.sense, len(dimensions))
-    return probability("several", kind, of_several(found.evidence.tests, dimensions, sampling))
+    evidence = found.evidence
+    kind = kind_of_several(evidence.sense, len(dimensions))
+    faults = of_several(evidence.sense, evidence.tests, dimensions, sampling)
+    return probability("several", kind, faults)
 
 
 def with_probability(found: Factorization, likeliest: float, sampling: Sampling) -> Factorization:
