@@ -309,7 +309,10 @@ def with_data_known(
         or any(factor.topology == "circle" for factor in found.factors),
         columns=remedy(columns, names),
     )
-    return replace(found, evidence=replace(evidence, known=known, details=details))
+    evidence = replace(evidence, known=known, details=details)
+    if known.columns:  # the random problems have no such columns
+        evidence = evidence.without_probability()
+    return replace(found, evidence=evidence)
 
 
 def _warn(found: Suspicions, names: Labels | None) -> None:

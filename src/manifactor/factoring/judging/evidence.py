@@ -282,8 +282,12 @@ class Evidence:
 
         If it failed, the result is not among those that the probability was learnt from.
         """
-        known = self if test.passed else replace(self, probability=NOT_MEASURED, probabilities=())
+        known = self if test.passed else self.without_probability()
         return replace(known, tests=(*self.tests, test))
+
+    def without_probability(self) -> "Evidence":
+        """Return the evidence of a result unlike those that the probability was learnt from."""
+        return replace(self, probability=NOT_MEASURED, probabilities=())
 
     def __str__(self) -> str:
         sentences = [self.finding, _sentence(self.reason)]
