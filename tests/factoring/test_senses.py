@@ -60,8 +60,6 @@ def nothing(*_, **__):
 @pytest.fixture
 def proposed(monkeypatch):
     """What the senses propose of even samples, each of which finds what it is told to find."""
-    sampling = Sampling(1000, 2.0, 0.1)
-    monkeypatch.setattr(senses, "sampling_of", lambda *_: sampling)
 
     def proposals(geometry, *, n_asked=None, **found):
         find = {sense: _find(nothing) for sense in SENSE_SEARCHES}
@@ -69,7 +67,7 @@ def proposed(monkeypatch):
         for sense, each in find.items():
             monkeypatch.setitem(SENSE_SEARCHES, sense, each)
         monkeypatch.setattr(senses, "find_in_functions", _find(geometry))
-        return propose(None, n_asked, rng=np.random.default_rng(0))
+        return propose(None, n_asked, Sampling(1000, 2.0, 0.1), rng=np.random.default_rng(0))
 
     return proposals
 

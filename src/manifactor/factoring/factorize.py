@@ -96,18 +96,19 @@ def find(
     if settings.method == "triplets":
         return find_by_triplets(diffusion, settings, rng=rng)
     sense = "sum" if settings.method in SUM_NAMES else settings.sense
+    sampling = sampling_of(diffusion)
     likeliest = 0.0
     if not is_auto(sense):
         found = SENSE_SEARCHES[sense](diffusion, n_asked, rng=rng)
     elif _may_try_others(diffusion):
-        proposals = propose(diffusion, n_asked, rng=rng)
+        proposals = propose(diffusion, n_asked, sampling, rng=rng)
         likeliest = max(each.probability for each in proposals)
         found = choose(proposals, n_asked)
     else:
         found = SENSE_SEARCHES["geometry"](diffusion, n_asked, rng=rng)
     if not found.factors:
         found = _named_if_curve(replace(found, factors=whole_factor(found.diffusion)))
-    return with_probability(found, likeliest, sampling_of(diffusion))
+    return with_probability(found, likeliest, sampling)
 
 
 def _named_if_curve(found: Factorization) -> Factorization:
@@ -198,14 +199,13 @@ class Proposal:
 
 
 def propose(
-    diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
+    diffusion: Diffusion, n_asked: int | None, sampling: Sampling, *, rng: np.random.Generator
 ) -> list[Proposal]:
     """Return what each sense proposes, up to the first that ends the search.
 
     On even samples the density changes nothing, and takes the most time. More functions are
     computed where all proposals are unlikely and the geometry misses a dimension.
     """
-    sampling = sampling_of(diffusion)
     # Each sense has random numbers of its own: what one finds does not depend on the others.
     streams = {sense: stream for sense, stream in zip(SENSES, rng.spawn(len(SENSES)), strict=True)}
     searches = {
@@ -229,7 +229,7 @@ def propose(
     if not any(each.is_likely for each in proposals):
         proposals += _of_more_functions(proposals, diffusion, n_asked, sampling, rng=rng)
     if not proposals:
-        _raise_how_many(diffusion, n_asked, rng=rng)
+        _raise_how_many(diffusion, n_asked, sampling, rng=rng)
     return proposals
 
 
@@ -306,12 +306,12 @@ def _as_one(proposals: Sequence[Proposal], best: Proposal) -> Proposal:
 
 
 def _raise_how_many(
-    diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
+    diffusion: Diffusion, n_asked: int | None, sampling: Sampling, *, rng: np.random.Generator
 ) -> NoReturn:
     """Raise an error that says how many factors any sense shows, fewer than were asked for."""
     found = 1
     if n_asked is not None:
-        found = max(len(each.found.factors) for each in propose(diffusion, None, rng=rng))
+        found = max(len(each.found.factors) for each in propose(diffusion, None, sampling, rng=rng))
     require_as_many(n_asked, max(found, 1))
     raise NothingFoundError(
         f"no sense of a product divides these samples into just {n_asked} factors. Leave "
