@@ -44,12 +44,16 @@ class Problem:
         return (self.truth,)
 
 
-def draw(seed: int, *, family: str | None = None) -> Problem:
-    """Draw problem number `seed`, of a random family or of one."""
+def draw(seed: int, *, family: str | None = None, n_samples: int | None = None) -> Problem:
+    """Draw problem number `seed`, of a random family or of one, with as many samples as asked for.
+
+    Problems of the calibration have 6,000 samples at most.
+    """
     rng = np.random.RandomState(seed)
     names, shares = zip(*((name, share) for name, (share, _) in FAMILIES.items()), strict=True)
     drawn = str(rng.choice(names, p=np.array(shares) / sum(shares)))
-    n = round(np.exp(rng.uniform(*np.log(N_SAMPLES))))
+    usual = round(np.exp(rng.uniform(*np.log(N_SAMPLES))))
+    n = n_samples or usual
     X, truth, member = FAMILIES[family or drawn][1](n, rng)
     return Problem(X, tuple(np.asarray(t).reshape(n, -1) for t in truth), family or drawn, member)
 

@@ -15,7 +15,7 @@ from manifactor._support import __version__
 from manifactor._support.workers import Here
 from manifactor.datasets import FIELD
 from manifactor.factoring.gradients.symmetry import Symmetries
-from studies import accuracy, calibration
+from studies import accuracy, calibration, rows
 from studies.accuracy import Case, TableSettings, full_table, jobs, quick_table
 from studies.baselines import BASELINES, METHODS
 from studies.calibration import CalibrationSettings, curves, diagram
@@ -325,3 +325,33 @@ def test_records_of_another_study_or_version_are_refused(out, text, message):
     unfinished(out).write_text(text)
     with pytest.raises(ValueError, match=message):
         kept_records(out, JOBS)
+
+
+# Known hard cases.
+
+
+def test_a_row_of_hard_cases_is_fitted_counted_and_written(tmp_path, monkeypatch):
+    monkeypatch.setattr("studies.running.Processes", Here)
+    rows.main(["--rows", "planet seen from Earth", "--seeds", "1", "--out", str(tmp_path)])
+    (line,) = (tmp_path / "rows.jsonl").read_text().splitlines()
+    found = json.loads(line)
+    assert found["columns"] == 3
+    assert not (found["verdict"] == "product" and not found["solved"])
+    row = '| planet seen from Earth | 1 | wrong "product" | at most 1 of 60 | 0 of 1 |'
+    assert row in (tmp_path / "rows.md").read_text()
+
+
+def test_every_row_draws_samples_with_their_truth():
+    drawn = [rows.planets(0), rows.torus(0), rows.tails(3, 0), rows.heart_and_breath(0)]
+    for X, truth in [*drawn, rows.nested(3, 500), rows.any_problem(1)]:
+        assert {len(X)} == {len(t) for t in truth}
+        assert np.isfinite(X).all()
+    np.testing.assert_array_equal(rows.nested(3, 500)[0], rows.nested(3, 1000)[0][:500])
+
+
+def test_a_given_number_of_factors_is_compared_with_the_number_found():
+    fit = {"verdict": "product", "row": "number of factors given", "seconds": 1.0}
+    right = {**fit, "factors": 2, "solved": True}
+    failed = {"verdict": "error", "factors": 0, "solved": False}
+    table = rows.render([{**right, "given": right}, {**right, "given": failed}, right])
+    assert "another number 1 of 2, less right 1 of 2" in table
