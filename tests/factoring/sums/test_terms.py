@@ -39,6 +39,15 @@ def test_a_factor_thirty_times_weaker_is_found(rng):
     assert solved(found, X, [ring(angle), t[:, None]])
 
 
+def test_noise_with_heavy_tails_is_no_term_beside_a_circle_and_an_interval(rng):
+    angle, t = rng.uniform(0, 2 * np.pi, size=2000), rng.uniform(size=2000)
+    X = np.column_stack([ring(angle), 2 * t, np.zeros((2000, 3))])
+    noisy = X + 0.02 * rng.standard_t(3, size=X.shape)
+    found = find(noisy)
+    assert [term.sheet.topology for term in found.summands] == ["circle", "interval"]
+    assert solved(found, noisy, [ring(angle), t[:, None]])
+
+
 def test_the_strongest_term_comes_first_and_shares_are_of_what_others_leave(rng):
     X = rng.uniform(size=(1000, 3)) * [1, 5, 2] + 0.05 * rng.normal(size=(1000, 3))
     found = find(X)

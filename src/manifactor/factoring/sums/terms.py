@@ -18,9 +18,11 @@ from manifactor.factoring.shapes import on_circle, signed_angle, unit_vectors, w
 from manifactor.factoring.sums.independence import (
     MAX_CUMULANT,
     MOST_COMPONENTS,
+    IndependentPart,
     axes_errors,
     dependence,
     independent_parts,
+    is_bell,
     is_gaussian,
     main_directions,
     principal_axes,
@@ -425,15 +427,27 @@ def _parts(rest: np.ndarray) -> list[np.ndarray]:
     """Independent parts of a rest, (n, q) each, without those that are noise."""
     turned, axes = principal_coordinates(rest - rest.mean(axis=0))
     parts = independent_parts(turned)
-    structured = [part.variance for part in parts if not part.gaussian]
-    # A Gaussian part is not noise if it is wider than a quarter of the weakest other part.
+    # A bell with heavy tails is noise as a Gaussian is, unless all parts are bells.
+    bells = [part.gaussian or is_bell(turned @ part.reading) for part in parts]
+    if all(bells):
+        bells = [part.gaussian for part in parts]
+    structured = [part.variance for part, bell in zip(parts, bells, strict=True) if not bell]
+    # It is not noise if it is wider than a quarter of the weakest other part.
     least = min(structured, default=0.0) / 16
-    # Gaussians of equal variance beside anything else are noise.
     return [
         part(turned) @ axes
-        for part in parts
-        if not part.gaussian or not structured or (len(part.writing) == 1 and part.variance > least)
+        for part, bell in zip(parts, bells, strict=True)
+        if not bell or not structured or _is_wide(part, least)
     ]
+
+
+def _is_wide(part: IndependentPart, least: float) -> bool:
+    """Whether a bell-shaped part is more than noise beside others.
+
+    Gaussians of equal variance beside anything else are noise.
+    """
+    count = len(part.writing)
+    return part.variance / count > least and (count == 1 or not part.gaussian)
 
 
 def is_noise(rest: np.ndarray) -> bool:
