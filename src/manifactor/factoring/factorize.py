@@ -164,8 +164,9 @@ SENSE_SEARCHES: dict[str, Callable[..., Factorization]] = {
     "separable": find_separation,
 }
 
-# A product that is right with this probability ends the search.
-SURE = 0.9
+# A product that is right with this probability ends the search. On 3,149 problems all limits from
+# .85 to .95 gave the same answers; the lowest saves the most time.
+SURE = 0.85
 # Probabilities that differ by less are nearly the same.
 NEARLY = 0.2
 
