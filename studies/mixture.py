@@ -36,12 +36,17 @@ class Problem:
     member: str
 
 
-def draw(seed: int, *, family: str | None = None) -> Problem:
-    """Draw problem number `seed`, of a random family or of one."""
+def draw(seed: int, *, family: str | None = None, n: int | None = None) -> Problem:
+    """Draw problem number `seed`, of a random family or of one, with a random number of samples.
+
+    `n` samples are drawn instead where it is given: the first of them are fewer samples of the same
+    problem, but not those that are drawn without it.
+    """
     rng = np.random.RandomState(seed)
     names, shares = zip(*((name, share) for name, (share, _) in FAMILIES.items()), strict=True)
     drawn = str(rng.choice(names, p=np.array(shares) / sum(shares)))
-    n = round(np.exp(rng.uniform(*np.log(N_SAMPLES))))
+    usual = round(np.exp(rng.uniform(*np.log(N_SAMPLES))))
+    n = usual if n is None else n
     X, truth, member = FAMILIES[family or drawn][1](n, rng)
     return Problem(X, tuple(np.asarray(t).reshape(n, -1) for t in truth), family or drawn, member)
 
