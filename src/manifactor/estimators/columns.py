@@ -338,7 +338,8 @@ def _noise_share(found: Factorization, X, noise: np.ndarray | None) -> float:
         of_noise = float(variance.sum())
     elif preparation is not None:
         n_columns, n_kept = preparation.components.shape
-        given = float(np.var(np.asarray(X[some], dtype=float), axis=0).sum())
+        given = found.diffusion.transformed(np.asarray(X[some], dtype=float))
+        given = float(np.var(given, axis=0).sum())
         if n_kept < n_columns:
             of_noise = n_kept * max(0.0, given - kept) / (n_columns - n_kept)
     return of_noise / kept if kept else np.nan
