@@ -21,6 +21,7 @@ from manifactor._support.files import write_bytes
 from manifactor._support.workers import Processes, Workers
 from manifactor.datasets.products import ring
 from manifactor.estimators import ManifoldFactorizer
+from manifactor.estimators.columns import suspicious_columns
 from manifactor.scores import column_r2, score
 from studies.mixture import Problem, draw
 from studies.pieces import results_as_done
@@ -118,6 +119,14 @@ def _without(case: Case, which: np.ndarray) -> Trial | None:
     return _columns(case, case.problem.X[:, ~which]) if some else None
 
 
+def columns_as_advised(case: Case) -> Trial:
+    """Leave out columns that are not measurements, and bring the others to one scale."""
+    X = case.problem.X
+    found = suspicious_columns(X)
+    X = np.delete(X, [*found.get("index", ()), *found.get("label", ())], axis=1)
+    return _columns(case, X / X.std(axis=0) if "scale" in found else X)
+
+
 def unexplained_columns_scaled_up(case: Case) -> Trial:
     """Multiply the column that the factors predict least, and others like it, by 5."""
     r2 = column_r2(case.embedding, case.problem.X)
@@ -164,12 +173,6 @@ def thinned(case: Case) -> Trial:
     return Trial(_rows(case.problem, rows))
 
 
-def square_root(case: Case) -> Trial | None:
-    """Take the square root of columns that are nowhere negative."""
-    X = case.problem.X
-    return _columns(case, np.sqrt(X)) if (X >= 0).all() and X.shape[1] >= 10 else None
-
-
 # Advice that says how to read the result: it is right or wrong, and nothing is fitted.
 
 
@@ -191,11 +194,14 @@ def are_right_together(case: Case) -> bool:
 
 # Words of the advice, and the ways to follow it.
 FOLLOWED: dict[str, tuple[Callable[[Case], Trial | bool | None], ...]] = {
+    "Then fit again.": (columns_as_advised,),
     "Add samples": (twice_the_samples,),
     "Reduce the noise": (without_noisy_columns,),
     "eave out noisy columns": (without_noisy_columns,),
     "logarithm or ranks": (logarithm, ranks, thinned),
-    "Fit a part": (half_of_the_range,),
+    "Fit a part of the samples, or": (half_of_the_range,),
+    "Fit a part of the samples, such": (half_of_the_range,),
+    "Fit a part of the samples: a twisted": (half_of_the_range,),
     "Fit each cluster": (largest_cluster,),
     "sk for one factor more": (one_factor_more,),
     "Raise `n_functions`": (more_functions, unexplained_columns_scaled_up),
@@ -255,9 +261,6 @@ def _followed(case: Case, seed: int) -> dict:
     _, solved = _state(case.fit, case.problem)
     followed = []
     ways = [(words, way) for words, each in FOLLOWED.items() for way in each]
-    if evidence.verdict not in CERTAIN:
-        # Nobody advises it yet.
-        ways.append(("", square_root))
     done: dict[str, dict | None] = {}
     for words, way in ways:
         if words in evidence.advice:
@@ -327,23 +330,32 @@ def _embeddings(fit: ManifoldFactorizer) -> list[np.ndarray]:
 def render(records: Iterable[dict]) -> str:
     """Return the table in Markdown: how often each way to follow advice helped."""
     records = list(records)
-    rows: dict[tuple[str, str], list[tuple[dict, dict]]] = {}
+    rows: dict[tuple[str, ...], list[tuple[dict, dict]]] = {}
     for one in records:
         for each in one["followed"]:
-            rows.setdefault((each["advice"], each["way"]), []).append((one, each))
+            key = each["advice"], one["verdict"], each["way"]
+            rows.setdefault(key, []).append((one, each))
     advised = sum(bool(one["advice"]) for one in records)
-    heads = ["advice", "followed by", "cases", *OUTCOMES, "wrong before", "of these helped"]
+    heads = [
+        "advice",
+        "verdict",
+        "followed by",
+        "cases",
+        *OUTCOMES,
+        "wrong before",
+        "of these helped",
+    ]
     lines = [
         f"{advised} of {len(records)} problems were given advice.",
         "",
         f"| {' | '.join(heads)} |",
         "|---" * len(heads) + "|",
     ]
-    for (words, way), cases in sorted(rows.items(), key=lambda row: -len(row[1])):
+    for (words, verdict, way), cases in sorted(rows.items(), key=lambda row: -len(row[1])):
         outcomes = [each["outcome"] for _, each in cases]
         wrong = [each["outcome"] for one, each in cases if not one["solved"]]
         counts = [len(cases), *map(outcomes.count, OUTCOMES), len(wrong), wrong.count("helped")]
-        cells = [words, way.replace("_", " "), *map(str, counts)]
+        cells = [words, verdict, way.replace("_", " "), *map(str, counts)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -58,7 +58,7 @@ def test_the_study_counts_what_came_of_each_piece_of_advice(tmp_path, monkeypatc
     monkeypatch.setattr(advice, "record", lambda seed: {"seed": seed, **one})
     monkeypatch.setattr("studies.running.Processes", Here)
     advice.main(["--problems", "2", "--out", str(tmp_path)])
-    row = "| Add samples | twice the samples | 2 | 2 | 0 | 0 | 0 | 2 | 2 |"
+    row = "| Add samples | none | twice the samples | 2 | 2 | 0 | 0 | 0 | 2 | 2 |"
     assert row in capsys.readouterr().out
     assert row in (tmp_path / "advice.md").read_text()
     kept = (tmp_path / "advice.jsonl").read_text().splitlines()
