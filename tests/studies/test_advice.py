@@ -64,3 +64,11 @@ def test_the_study_counts_what_came_of_each_piece_of_advice(tmp_path, monkeypatc
     kept = (tmp_path / "advice.jsonl").read_text().splitlines()
     assert [json.loads(line)["seed"] for line in kept] == [0, 1]
     assert "0 of 0" in render([])
+
+
+@pytest.mark.slow
+def test_what_a_fit_advises_is_followed_and_so_is_what_it_once_advised():
+    found = advice.record(19)  # uneven samples of one factor
+    assert found["verdict"] == "none"
+    assert {each["advice"] for each in found["followed"]} == {"(evenness)"}
+    assert {each["way"] for each in found["followed"]} >= {"ranks", "thinned"}
