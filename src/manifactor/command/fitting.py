@@ -59,6 +59,7 @@ NOT_OF_ALL_VIEWS = (
     "fit_samples",
     "coordinates",
     "preparation",
+    "transformation",
     "reuse",
 )
 

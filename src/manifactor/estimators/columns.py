@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from manifactor._support.errors import warn_caller
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.judging.evidence import DataKnown
-from manifactor.factoring.methods import density_of, is_uneven
 
 # A column differs in scale if its spread is this many times that of the other columns, or the
 # other way round. Factors of a product may differ thirtyfold in size and still be found.
@@ -301,9 +300,6 @@ def with_data_known(
         n_samples=len(found.diffusion.graph.distinct),
         n_columns=0 if sp.issparse(X) else X.shape[1],
         noise=_noise_share(found, X, noise),
-        # Only halves of the samples that differ lead to advice on it.
-        uneven=evidence.fails("agreement", "uncertainty")
-        and is_uneven(density_of(found.diffusion)),
         # Twisted data that are one factor have circles all the same.
         circles=len(found.factors) == 1
         or any(factor.topology == "circle" for factor in found.factors),
@@ -341,7 +337,8 @@ def _noise_share(found: Factorization, X, noise: np.ndarray | None) -> float:
         of_noise = float(variance.sum())
     elif preparation is not None:
         n_columns, n_kept = preparation.components.shape
-        given = float(np.var(np.asarray(X[some], dtype=float), axis=0).sum())
+        given = found.diffusion.transformed(np.asarray(X[some], dtype=float))
+        given = float(np.var(given, axis=0).sum())
         if n_kept < n_columns:
             of_noise = n_kept * max(0.0, given - kept) / (n_columns - n_kept)
     return of_noise / kept if kept else np.nan

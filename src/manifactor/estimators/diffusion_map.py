@@ -372,6 +372,10 @@ class DiffusionMap(SpectralEstimator):
         than 64 columns those that distances between neighbours do not depend on, before
         neighbours are searched; `choices_["preparation"].why` says what was done and
         why. Precomputed distances and a search of the caller's own are left alone.
+    transformation : "auto", "none", "sqrt", "log" or "ranks"
+        A function of every column, taken first: the square root of counts, the
+        logarithm of positive values, or ranks within each column, from 0 to 1. "auto"
+        leaves the columns as they are.
     solver : "auto", "dense", "arpack" or "chebyshev"
     device : str
         "cpu", or a device that torch knows, such as "cuda": neighbours, affinity and
@@ -436,6 +440,7 @@ class DiffusionMap(SpectralEstimator):
         density_correction=1.0,
         neighbors="auto",
         preparation="auto",
+        transformation="auto",
         solver="auto",
         device="cpu",
         n_jobs=-1,
@@ -449,6 +454,7 @@ class DiffusionMap(SpectralEstimator):
         self.density_correction = density_correction
         self.neighbors = neighbors
         self.preparation = preparation
+        self.transformation = transformation
         self.solver = solver
         self.device = device
         self.n_jobs = n_jobs

@@ -1,7 +1,7 @@
 """ManifoldFactorizer: samples to factors and coordinates, and back, as a transformer."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -86,6 +86,33 @@ def _factored(
     return found
 
 
+def _may_be_counts(X, settings: DiffusionSettings) -> bool:
+    """Return whether samples may be counts, spectra or densities, and a second fit is cheap."""
+    free = settings.transformation == "auto" and not settings.precomputed
+    return free and X.shape[0] <= 20_000 and X.shape[1] >= 10 and bool((X >= 0).all())
+
+
+def _with_roots_tried(
+    find: Callable[[DiffusionSettings], Factorization], settings: DiffusionSettings
+) -> Factorization:
+    """Return the factors of the columns, or of their square roots if only those are a product.
+
+    The square root makes the noise of counts even.
+    """
+    with held_warnings() as held:
+        found = find(settings)
+    verdict = found.evidence.verdict
+    if verdict in ("partial", "none"):
+        why = f'the square roots of the columns are a product, themselves they are "{verdict}"'
+        roots = replace(settings, transformation=Choice("sqrt", why))
+        with held_warnings() as of_roots, suppress(NothingFoundError):
+            second = find(roots)
+            if second.evidence.verdict == "product":
+                found, held = second, of_roots
+    issue(held)
+    return found
+
+
 @dataclass(frozen=True)
 class Locator:
     """A function from samples to their places on each factor; workers get it."""
@@ -150,6 +177,11 @@ class ManifoldFactorizer(SpectralEstimator):
     n_neighbors, bandwidth, density_correction, neighbors, preparation, solver
     device, n_jobs
         As in `DiffusionMap`.
+    transformation : "auto", "none", "sqrt", "log" or "ranks"
+        As in `DiffusionMap`, and undone by `inverse_transform`. "auto" tries the square
+        root where no value is negative, there are ten columns or more and at most
+        20,000 samples, and these are not a product; it is taken if that makes them one.
+        `choices_["transformation"].why` then says so.
     eigenvalue_tolerance : float or "auto"
         For "triplets": how far the eigenvalue of a product may lie from the sum of its
         parts' (the paper's delta, times 4: the paper measures in a quarter of the
@@ -235,6 +267,7 @@ class ManifoldFactorizer(SpectralEstimator):
         exclude=(),
         neighbors="auto",
         preparation="auto",
+        transformation="auto",
         solver="auto",
         device="cpu",
         n_jobs=-1,
@@ -254,6 +287,7 @@ class ManifoldFactorizer(SpectralEstimator):
         self.exclude = exclude
         self.neighbors = neighbors
         self.preparation = preparation
+        self.transformation = transformation
         self.solver = solver
         self.device = device
         self.n_jobs = n_jobs
@@ -274,8 +308,9 @@ class ManifoldFactorizer(SpectralEstimator):
         X : array of shape (n_samples, n_features)
         y : ignored
         noise : array of shape (n_features,) or None
-            Standard deviation of the noise in every column, if it is known. The
-            verdict "product" then also requires that it hardly moves the places.
+            Standard deviation of the noise in every column, if it is known; after the
+            `transformation`, if there is one. The verdict "product" then also requires
+            that it hardly moves the places.
         stages : Stages or None
             Where finished stages are kept and looked up; None for the estimator's own
             memory of its last fit.
@@ -307,10 +342,16 @@ class ManifoldFactorizer(SpectralEstimator):
         several = factoring.n_asked != 1
         with device_memory(), blas_threads(X):
             warned = warn_of_no_measurements(X, names) if several else {}
-            with held_warnings() as held:
-                diffusion = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
-            with stages.timed("factors"):
-                found = _factored(diffusion, factoring, noise, held)
+
+            def find(settings: DiffusionSettings) -> Factorization:
+                with held_warnings() as held:
+                    diffusion = diffuse(X, settings, stages=stages, rng=rng)
+                with stages.timed("factors"):
+                    return _factored(diffusion, factoring, noise, held)
+
+            settings = self._diffusion_settings()
+            tried = several and noise is None and _may_be_counts(X, settings)
+            found = _with_roots_tried(find, settings) if tried else find(settings)
             if several:
                 found = with_data_known(found, X, warned=warned, noise=noise, names=names)
             self.factorization_ = found.settled()
@@ -582,8 +623,8 @@ class ManifoldFactorizer(SpectralEstimator):
         count = require_count("n_neighbors", n_neighbors, low=1, high=len(table))
         at = values_at(self.factorization_.places(), table, places, count)
         at = at.reshape(len(places), *given.shape[1:])
-        if values is None and self.preparation_ is not None:
-            at = at @ self.preparation_.components.T + self.preparation_.mean
+        if values is None:
+            at = self.diffusion_.unprepared(at)
         return given_precision(X, at)
 
     def inverse_neighbors(self, values=None) -> Choice:

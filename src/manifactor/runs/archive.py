@@ -39,6 +39,7 @@ from manifactor.spectral.gpu import settled
 from manifactor.spectral.neighbors import NeighborGraph
 from manifactor.spectral.pipeline import Walk
 from manifactor.spectral.preparation import Preparation
+from manifactor.spectral.transformation import Transformation
 
 # Raised whenever a record changes. 7: a term of a Sum may have several factors.
 ARCHIVE_VERSION = 7
@@ -154,7 +155,7 @@ def _record(tree: dict, stored):
 def _records() -> dict[str, Any]:
     """Return the only classes that a tree may name: records, and those in their fields."""
     found: dict[str, Any] = {}
-    left: list[Any] = [MotionModel, Preparation, *STAGES.values(), *FITTED.values()]
+    left: list[Any] = [MotionModel, Preparation, Transformation, *STAGES.values(), *FITTED.values()]
     while left:
         hint = left.pop()
         if hasattr(hint, "__dataclass_fields__") and hint not in found.values():

@@ -387,6 +387,12 @@ class FitOptions:
         "do not depend on; images and volumes have their own preparation",
         "auto",
     )
+    transformation: Literal["auto", "none", "sqrt", "log", "ranks"] = _method(
+        "function of every column, taken first: square root, logarithm or ranks. auto tries the "
+        "square root of ten or more columns without negative values that are not a product",
+        "auto",
+        flag="--transform",
+    )
     neighbors: Literal["auto", "kd_tree", "brute", "faiss"] = _method(
         "algorithm of the neighbour search", "auto"
     )

@@ -33,6 +33,7 @@ from manifactor.spectral.neighbors import N_NEIGHBORS, SEARCHES, NeighborGraph
 from manifactor.spectral.preparation import PREPARATIONS, Preparation
 from manifactor.spectral.searches import NearestSamples, TreeSearch, neighbor_rows
 from manifactor.spectral.spectrum import Spectrum
+from manifactor.spectral.transformation import TRANSFORMATIONS, Transformation
 
 log = logging.getLogger("manifactor")
 
@@ -46,7 +47,8 @@ SAMPLES_PER_FUNCTION = 8
 class DiffusionSettings:
     """The caller's parameters of `diffuse`, which are documented in `DiffusionMap`.
 
-    A method that needs few functions gives their number and the reason for it.
+    A method that needs few functions gives their number and the reason for it; so does one that
+    tries a transformation.
     """
 
     n_functions: int | str | Choice = "auto"
@@ -55,6 +57,7 @@ class DiffusionSettings:
     density_correction: float = 1.0
     neighbors: Any = "auto"
     preparation: str = "auto"
+    transformation: str | Choice = "auto"
     solver: str = "auto"
     device: str = "cpu"
     n_jobs: int | None = -1
@@ -108,6 +111,7 @@ def automatic_functions(n_samples: int) -> Choice:
 def require_diffusion(settings: DiffusionSettings, n_samples: int) -> None:
     """Raise ValueError for a parameter that is wrong for this number of samples."""
     require_choice("preparation", settings.preparation, PREPARATIONS)
+    _require_transformation(settings)
     require_choice("solver", settings.solver, ["auto", *SOLVERS])
     if settings.device != "cpu":
         require_device(settings.device)
@@ -135,6 +139,18 @@ def require_diffusion(settings: DiffusionSettings, n_samples: int) -> None:
         require_choice("n_functions", count, ["auto"], "or a number")
     elif not isinstance(count, Choice):
         require_count("n_functions", count, low=2, high=n_samples - 1, n_samples=n_samples)
+
+
+def _require_transformation(settings: DiffusionSettings) -> None:
+    asked = settings.transformation
+    if isinstance(asked, Choice):
+        return
+    require_choice("transformation", asked, TRANSFORMATIONS)
+    if settings.precomputed and asked not in ("auto", "none"):
+        raise ValueError(
+            f"precomputed distances have no columns to transform; got `transformation`={asked!r}. "
+            "Transform the samples before their distances are computed."
+        )
 
 
 def _require_bandwidth(settings: DiffusionSettings) -> None:
@@ -236,9 +252,26 @@ class Diffusion:
         """Neighbours of each sample; the usual number for a search of the caller's."""
         return self.graph.n_neighbors or N_NEIGHBORS
 
+    @property
+    def transformation(self) -> Transformation | None:
+        """The function of every column that was taken first; None for columns as they are."""
+        choice = self.choices.get("transformation")
+        return None if choice is None else choice.value
+
+    def transformed(self, X):
+        """Return new samples with the function of every column that those of the fit have."""
+        return X if self.transformation is None else self.transformation(X)
+
     def prepared(self, X):
         """Return new samples prepared as those of the fit were."""
+        X = self.transformed(X)
         return X if self.preparation is None else self.preparation(X)
+
+    def unprepared(self, X: np.ndarray) -> np.ndarray:
+        """Return samples from prepared ones, without the components that were dropped."""
+        if self.preparation is not None:
+            X = X @ self.preparation.components.T + self.preparation.mean
+        return X if self.transformation is None else self.transformation.inverse(X)
 
     def extended(self, X_prepared) -> np.ndarray:
         """Return the functions at new, prepared samples, (n_new, n_functions).

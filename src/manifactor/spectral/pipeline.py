@@ -33,6 +33,7 @@ from manifactor.spectral.laplacian import (
 from manifactor.spectral.neighbors import N_NEIGHBORS, NeighborGraph, chosen, neighbor_graph
 from manifactor.spectral.preparation import MOST_COLUMNS, MOST_COMPONENTS, choose_preparation
 from manifactor.spectral.spectrum import Spectrum
+from manifactor.spectral.transformation import choose_transformation
 
 
 def stage_keys(X, settings: DiffusionSettings, stages: Stages) -> dict[str, str]:
@@ -42,7 +43,13 @@ def stage_keys(X, settings: DiffusionSettings, stages: Stages) -> dict[str, str]
         search = f"{type(search).__qualname__} {search.get_params()}"
     elif settings.own_search:
         search = uuid4().hex  # its parameters are unknown
-    preparation = fingerprint(X, settings.precomputed, settings.own_search, settings.preparation)
+    preparation = fingerprint(
+        X,
+        settings.precomputed,
+        settings.own_search,
+        settings.preparation,
+        getattr(settings.transformation, "value", settings.transformation),
+    )
     neighbours = fingerprint(
         preparation, number_of_neighbors(settings, X.shape[0]).value, search, settings.device
     )
@@ -83,6 +90,10 @@ def diffuse(
     stages = stages or Stages()
     keys = stage_keys(X, settings, stages)
 
+    transformation = choose_transformation(settings.transformation, X)
+    if transformation.value is not None:
+        X = transformation.value(X)
+
     def prepare() -> Choice:
         with stages.timed("preparation"):
             if settings.preparation == "none":
@@ -106,7 +117,10 @@ def diffuse(
     # A kept spectrum needs no neighbours: its graph is the one without outliers.
     walk = stages.recall("spectrum", keys["spectrum"], walk_and_solve)
     walk = replace(walk, graph=walk.graph.with_search(samples, settings.n_jobs))
-    return _diffusion(samples, preparation, walk, settings, keys)
+    found = _diffusion(samples, preparation, walk, settings, keys)
+    if transformation.value is None:
+        return found
+    return replace(found, choices={"transformation": transformation, **found.choices})
 
 
 def kept_stages(diffusion: Diffusion) -> Stages:

@@ -64,7 +64,16 @@ def test_evidence_reads_as_prose():
 def test_one_factor_is_found_for_one_of_three_reasons(name, value, words, answer):
     evidence = Evidence((JUDGE[name](value, **words),))
     assert (evidence.verdict, evidence.answer) == ("none", answer)
-    assert evidence.advice
+    # Nothing is known that helps uneven samples.
+    assert bool(evidence.advice) == (name != "evenness")
+
+
+def test_more_samples_are_advised_where_several_factors_were_found():
+    tests, few = (JUDGE["completeness"](0.4),), DataKnown(n_samples=400)
+    several = Evidence(tests, TWO_FACTORS, known=few)
+    assert several.advice.startswith("Add samples: 400 are few")
+    one = Evidence((*tests, JUDGE["blocks"](1)), known=few)
+    assert one.advice == ADVICE["blocks"]
 
 
 def test_one_curve_is_an_answer_and_only_its_own_faults_are_told():
@@ -126,9 +135,7 @@ CAUSED = ["completeness", "modulation", "explained", "filling"]
         (["completeness", "modulation", "modulation in data"], DataKnown(), ["modulation"]),
         # A surface with a corner cut off is that, with any noise.
         (["filling"], IMAGES, ["filling"]),
-        # More samples do not help where the density varies.
         (["agreement"], DataKnown(), ["agreement"]),
-        (["agreement"], DataKnown(uneven=True), ["evenness"]),
     ],
 )
 def test_advice_is_short_and_that_of_the_gravest_tests(failed, known, advice):

@@ -197,11 +197,15 @@ def orbit_field(geometry: Geometry) -> np.ndarray:
 
 
 def orbit_fields(geometry: Geometry, count: int) -> np.ndarray:
-    """Return the fields of symmetries of more than a surface, (n_rows, p, count)."""
+    """Return the fields of symmetries of more than a surface, (n_rows, p, count).
+
+    They are fewer where functions of a half of the samples have fewer.
+    """
     vectors = _motions(geometry)[:count]
     if len(vectors) < count:
         fields = killing_fields(geometry, _n_lowest(geometry.eigenvalues))
-        vectors = [_vectors(geometry, fields, number) for number in range(count)]
+        known = min(count, len(fields.mu))
+        vectors = [_vectors(geometry, fields, number) for number in range(known)]
     return np.stack(vectors, axis=2)
 
 

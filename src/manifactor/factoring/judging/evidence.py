@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from manifactor.factoring.gradients.symmetry import Symmetries
-from manifactor.factoring.judging.criteria import CRITERIA, SENSES, UNEVEN, Criterion, Test
+from manifactor.factoring.judging.criteria import CRITERIA, SENSES, Criterion, Test
 from manifactor.factoring.measures import NOT_MEASURED
 
 
@@ -62,7 +62,6 @@ class DataKnown:
     n_columns: int = 0  # columns as given, before any preparation
     # Share of the variance of prepared samples that is noise; nan if not known
     noise: float = NOT_MEASURED
-    uneven: bool = False  # whether the density varies so much that more samples may not help
     circles: bool = True  # whether a factor is a circle, which a twisted product needs
     # What to do about columns that are likely not measurements; "" if there are none
     columns: str = ""
@@ -235,8 +234,10 @@ class Evidence:
             own = [name for name in failed if name in OF_A_CURVE]
             return advise(own, replace(self.known, n_samples=None))
         if self.verdict == "none":
-            # There are no coordinates on several factors to be used.
+            # There are no coordinates on several factors to be used, and twice the samples made
+            # such a result better in 1 of 53 cases.
             failed = [kind for kind in failed if kind in CRITERIA and CRITERIA[kind].answer]
+            return advise(failed, replace(self.known, n_samples=None))
         return advise(failed, self.known)
 
     def value(self, name: str) -> float:
@@ -439,7 +440,7 @@ def advise(failed: Iterable[str], known: DataKnown = DataKnown()) -> str:
 
 
 def _of_data(failed: Sequence[Criterion], known: DataKnown) -> list[str]:
-    """What to do about noise, few samples and uneven ones, where tests show them."""
+    """What to do about noise and few samples, where tests show them."""
     advice = []
     unsure = {each.name for each in failed if not each.robust}
     # A twentieth of the variance moves coordinates by a fifth of their standard deviation.
@@ -455,10 +456,9 @@ def _of_data(failed: Sequence[Criterion], known: DataKnown) -> list[str]:
     if unsure and known.n_samples is not None and known.n_samples < FEW_SAMPLES:
         advice.append(
             f"Add samples: {known.n_samples} are few, and {FEW_SAMPLES} show most products of two "
-            "curves."
+            "curves (twice as many gave a surer verdict in 10 of 12 such cases)."
         )
-    halves_differ = any(each.about == "halves" for each in failed)
-    return advice or ([UNEVEN] if halves_differ and known.uneven else [])
+    return advice
 
 
 def _of_tests(tests: Sequence[Criterion], known: DataKnown, unsure: bool) -> list[str]:
