@@ -70,7 +70,7 @@ def test_distances_have_no_columns_to_transform(torus):
 
 @pytest.mark.slow
 def test_the_square_root_of_counts_is_taken_by_itself_if_it_makes_them_a_product():
-    X = draw(7, family="counts", n=333).X
+    X = draw(7, family="counts", n_samples=333).X
     with pytest.warns(NoProductStructureWarning):
         plain = ManifoldFactorizer(transformation="none", random_state=7).fit(X)
     fit = ManifoldFactorizer(random_state=7).fit(X)

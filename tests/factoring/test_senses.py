@@ -44,7 +44,7 @@ def test_of_nearly_equal_proposals_one_that_passes_all_tests_is_chosen():
 
 
 def test_unlikely_factors_are_not_returned_unless_their_number_was_asked_for():
-    unlikely = [proposal(FAILS, 0.3)]
+    unlikely = [proposal(FAILS, 0.2)]
     assert choose(unlikely, None).evidence.verdict == "none"
     assert choose(unlikely, None).evidence.fails("probability")
     assert choose(unlikely, 2).evidence.verdict == "partial"
@@ -80,9 +80,14 @@ def test_a_product_of_lengths_ends_the_search(proposed):
     assert [each.sense for each in proposed(two_factors(), sum=two_factors(sense="sum"))] == [
         "geometry"
     ]
-    tried = proposed(FAILS, sum=FAILS, volume=FAILS, density=FAILS, separable=FAILS)
-    # Even samples are not weighed by their density.
-    assert [each.sense for each in tried] == ["geometry", "sum", "volume", "separable"]
+
+
+def test_senses_of_the_density_are_not_tried_on_even_samples_with_right_coordinates(proposed):
+    others = dict.fromkeys(["sum", "volume", "density", "separable"], FAILS)
+    assert [e.sense for e in proposed(FAILS, **others)] == ["geometry", "sum", "separable"]
+    # One factor may be several in units of the density.
+    tried = [each.sense for each in proposed(ONE, **others)]
+    assert tried == ["geometry", "sum", "volume", "separable"]
 
 
 def test_coordinates_of_a_twisted_product_are_not_said_to_separate(proposed):

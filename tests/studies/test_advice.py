@@ -15,7 +15,7 @@ from studies.mixture import FAMILIES, Problem, draw
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_problem_is_drawn_with_as_many_samples_as_asked_for(family):
-    problem = draw(3, family=family, n=400)
+    problem = draw(3, family=family, n_samples=400)
     assert len(problem.X) == 400
     assert all(len(each) == 400 for each in problem.truth)
 

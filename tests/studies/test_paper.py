@@ -315,8 +315,8 @@ def test_rates_count_what_was_solved_by_case_and_method():
     assert in_words("published", CASES, records) == words
     assert in_words("default", CASES, records) == "Default: solved in 2 of 2 runs."
     mixed, right = (" ".join(row) for row in table_of(CASES, records, "").rows)
-    assert mixed == "torus published 1 of 2 0.750 0.150 1.00 3.0 50% 1 / 0 / 0 / 1"
-    assert right == "torus default 2 of 2 1.000 0.000 1.00 3.0 50% 2 / 0 / 0 / 0"
+    assert mixed == "torus published 1 of 2 0.750 0.150 1.00 3.0 50% 1 / 0 / 0 / 0 / 1"
+    assert right == "torus default 2 of 2 1.000 0.000 1.00 3.0 50% 2 / 0 / 0 / 0 / 0"
 
 
 def test_every_data_set_method_and_seed_is_measured_once(small, lab, made):

@@ -167,6 +167,9 @@ SENSE_SEARCHES: dict[str, Callable[..., Factorization]] = {
 # A product that is right with this probability ends the search. On 3,149 problems all limits from
 # .85 to .95 gave the same answers; the lowest saves the most time.
 SURE = 0.85
+# The spread of the density of even samples is .09 to .13 on surfaces with edges and .04 to .07 on
+# others; on tori that are sampled evenly by their angles it is .11 to .24.
+EVEN, EVEN_WITHOUT_EDGES = 0.14, 0.08
 # Probabilities that differ by less are nearly the same.
 NEARLY = 0.2
 
@@ -185,7 +188,7 @@ class Proposal:
 
     @property
     def is_likely(self) -> bool:
-        """Whether such results are right more often than not."""
+        """Whether such results are right often enough to be returned."""
         return self.probability >= CRITERIA["probability"].limit
 
     @property
@@ -204,8 +207,8 @@ def propose(
 ) -> list[Proposal]:
     """Return what each sense proposes, up to the first that ends the search.
 
-    On even samples the density changes nothing, and takes the most time. More functions are
-    computed where all proposals are unlikely and the geometry misses a dimension.
+    On even samples the density changes nothing. More functions are computed where all proposals are
+    unlikely and the geometry misses a dimension.
     """
     # Each sense has random numbers of its own: what one finds does not depend on the others.
     streams = {sense: stream for sense, stream in zip(SENSES, rng.spawn(len(SENSES)), strict=True)}
@@ -224,6 +227,8 @@ def propose(
         )
         if sense == "separable" and twisted:
             continue
+        if sense == "volume" and _is_same_in_volume(proposals, sampling):
+            continue
         proposals += _proposed(sense, search, sampling)
         if proposals and proposals[-1].ends_search:
             return proposals
@@ -232,6 +237,20 @@ def propose(
     if not proposals:
         _raise_how_many(diffusion, n_asked, sampling, rng=rng)
     return proposals
+
+
+def _is_same_in_volume(proposals: Sequence[Proposal], sampling: Sampling) -> bool:
+    """Whether units of the density change nothing about right coordinates: samples are even.
+
+    Only lengths may be wrong then, which the sense "volume" does not test.
+    """
+    of_geometry = [each.found for each in proposals if each.sense == "geometry"]
+    if not of_geometry or not _is_sound(of_geometry[0]):
+        return False
+    (found,) = of_geometry
+    closed = all(factor.topology == "circle" for factor in found.factors)
+    limit = EVEN_WITHOUT_EDGES if closed else EVEN
+    return sampling.spread <= limit and not found.evidence.fails("product")
 
 
 def _proposed(
