@@ -41,6 +41,9 @@ def test_of_nearly_equal_proposals_one_that_passes_all_tests_is_chosen():
     assert chosen.evidence.verdict == "separable"
     chosen = choose([proposal(FAILS, 0.95), proposal(whole, 0.7, "separable")], None)
     assert chosen.evidence.verdict == "partial"
+    # An unlikely result never takes the place of a likely one.
+    chosen = choose([proposal(FAILS, 0.45), proposal(whole, 0.35, "separable")], None)
+    assert chosen.evidence.verdict == "partial"
 
 
 def test_unlikely_factors_are_not_returned_unless_their_number_was_asked_for():

@@ -290,8 +290,9 @@ def choose(proposals: Sequence[Proposal], n_asked: int | None) -> Factorization:
     separate: they also say how the factors belong together.
     """
     highest = max(each.probability for each in proposals)
+    likely = [each for each in proposals if each.is_likely] or proposals
     best = max(
-        (each for each in proposals if each.probability >= highest - NEARLY),
+        (each for each in likely if each.probability >= highest - NEARLY),
         key=lambda each: (-list(VERDICTS).index(each.found.evidence.verdict), each.probability),
     )
     if best.is_likely or (n_asked is not None and len(best.found.factors) > 1):
