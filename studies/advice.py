@@ -7,7 +7,7 @@ program can do it, and the second fit is compared with the first by the truth.
 import sys
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -18,13 +18,12 @@ from sklearn.neighbors import NearestNeighbors
 
 from manifactor._support.errors import NothingFoundError
 from manifactor._support.files import write_bytes
-from manifactor._support.workers import Processes, Workers
 from manifactor.datasets.products import ring
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.columns import suspicious_columns
 from manifactor.scores import column_r2, score
 from studies.mixture import Problem, draw
-from studies.pieces import results_as_done
+from studies.pieces import of_seeds, seeds
 from studies.running import exit_code, new_files, parser, recorded
 
 # Fewer than in the mixture: advice is printed where samples are few, and twice as many are drawn.
@@ -222,19 +221,6 @@ NOT_GIVEN: dict[str, tuple[Callable[[Case], Trial | bool | None], ...]] = {
 }
 
 
-def run(
-    n_problems: int, *, known: Collection[int] = (), workers: Workers = Processes()
-) -> Iterator[dict]:
-    """Yield one record for each problem, as they are done."""
-    drawn = [(seed,) for seed in range(n_problems) if seed not in known]
-    return results_as_done(workers, record, drawn)
-
-
-def jobs(n_problems: int) -> list[dict]:
-    """Return the entries that identify the record of each problem, in their order."""
-    return [{"seed": seed} for seed in range(n_problems)]
-
-
 def record(seed: int, *, family: str | None = None) -> dict:
     """Fit a problem, follow each piece of advice, and return what came of it."""
     n = round(np.exp(np.random.RandomState(seed).uniform(*np.log(N_SAMPLES))))
@@ -367,8 +353,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = grammar.parse_args(argv)
     n_problems = options.problems or (10 if options.quick else 1000)
     files = new_files(options, "advice", ".jsonl", ".md")
-    study = partial(run, n_problems)
-    with recorded(files[".jsonl"], jobs(n_problems), study, overwrite=options.overwrite) as records:
+    study = partial(of_seeds, record, n_problems)
+    with recorded(
+        files[".jsonl"], seeds(n_problems), study, overwrite=options.overwrite
+    ) as records:
         report = render(records)
         print(report)
         write_bytes(files[".md"], report.encode())

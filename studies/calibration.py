@@ -4,7 +4,7 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import resources
@@ -13,14 +13,13 @@ import numpy as np
 
 from manifactor import datasets
 from manifactor._support.files import write_bytes
-from manifactor._support.workers import Processes, Workers
 from manifactor.datasets.problems import KINDS, Problem
 from manifactor.datasets.products import ring
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.scores import score, wilson_interval
 from manifactor.views import plots
-from studies.pieces import results_as_done
+from studies.pieces import of_seeds, seeds
 from studies.records import VERDICTS, count, with_verdict
 from studies.running import exit_code, new_files, parser, recorded
 
@@ -43,19 +42,6 @@ class CalibrationSettings:
     fewest_in_bin: int = 10
     # Inches: half the width of a page of text.
     picture_size: tuple[float, float] = (3.6, 3.2)
-
-
-def run(
-    n_problems: int, *, known: Collection[int] = (), workers: Workers = Processes()
-) -> Iterator[dict]:
-    """Yield one record for each random problem, as they are done."""
-    drawn = [(seed,) for seed in range(n_problems) if seed not in known]
-    return results_as_done(workers, record, drawn)
-
-
-def jobs(n_problems: int) -> list[dict]:
-    """Return the entries that identify the record of each problem, in their order."""
-    return [{"seed": seed} for seed in range(n_problems)]
 
 
 def record(seed: int) -> dict:
@@ -281,8 +267,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     # About 1000 of 2000 are called "product", so that a rate of 99 % is known to .6 %.
     n_problems = options.problems or (20 if options.quick else 2000)
     files = new_files(options, "calibration", ".jsonl", ".md", ".svg", ".png")
-    study = partial(run, n_problems)
-    with recorded(files[".jsonl"], jobs(n_problems), study, overwrite=options.overwrite) as records:
+    study = partial(of_seeds, record, n_problems)
+    with recorded(
+        files[".jsonl"], seeds(n_problems), study, overwrite=options.overwrite
+    ) as records:
         report = render(records)
         print(report)
         # The table first: drawing may fail, and it needs no picture.

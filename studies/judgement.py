@@ -10,7 +10,7 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,6 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from manifactor._support.files import write_bytes
-from manifactor._support.workers import Processes, Workers
 from manifactor.estimators import DiffusionMap
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.factorize import SENSE_SEARCHES, sampling_of
@@ -29,6 +28,7 @@ from manifactor.factoring.judging.probability import (
     KNOTS,
     Sampling,
     kind_of_several,
+    log_odds,
     of_factor,
     of_one,
     of_several,
@@ -38,7 +38,7 @@ from manifactor.scores import score
 from manifactor.spectral.diffusion import Diffusion
 from studies.calibration import diagram
 from studies.mixture import Problem, draw
-from studies.pieces import results_as_done
+from studies.pieces import of_seeds, seeds
 from studies.running import exit_code, new_files, parser, recorded
 
 # Groups of members that are left out in turn.
@@ -273,16 +273,7 @@ def fit(examples: Sequence[Example]) -> Table:
 
 def predicted(table: Table, examples: Iterable[Example]) -> np.ndarray:
     """Return the probabilities of examples by a table."""
-    odds = [
-        table["kinds"].get(each.kind, 0.0)
-        + sum(
-            np.interp(far, KNOTS, table["log odds"][name])
-            for name, far in each.shortcomings.items()
-            if name in table["log odds"]
-        )
-        for each in examples
-    ]
-    return expit(np.array(odds))
+    return expit(np.array([log_odds(table, each.kind, each.shortcomings) for each in examples]))
 
 
 def folds_of(examples: Sequence[Example]) -> np.ndarray:
@@ -384,13 +375,6 @@ def render(learnt: Learnt) -> str:
     return "\n".join(lines) + "\n"
 
 
-def run(
-    n_problems: int, *, known: Collection[int] = (), workers: Workers = Processes()
-) -> Iterator[dict]:
-    """Yield one record for each random problem, as they are done."""
-    return results_as_done(workers, record, [(s,) for s in range(n_problems) if s not in known])
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Learn how often results with given tests are right, and check it."""
     grammar = parser(__doc__.partition("\n")[0])
@@ -405,9 +389,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         write(learn([json.loads(line) for line in lines]), files)
         return
     n_problems = options.problems or (40 if options.quick else 20_000)
-    jobs = [{"seed": seed} for seed in range(n_problems)]
-    study = partial(run, n_problems)
-    with recorded(files[".jsonl"], jobs, study, overwrite=options.overwrite) as records:
+    study = partial(of_seeds, record, n_problems)
+    with recorded(
+        files[".jsonl"], seeds(n_problems), study, overwrite=options.overwrite
+    ) as records:
         write(learn(records), files)
 
 

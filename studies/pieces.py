@@ -1,9 +1,9 @@
 """Pieces of a study, done by workers."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
-from manifactor._support.workers import Workers
+from manifactor._support.workers import Processes, Workers
 
 
 def results_as_done(
@@ -18,3 +18,20 @@ def results_as_done(
             errors.append(found.error)
     if errors:
         raise errors[0]
+
+
+def of_seeds(
+    record: Callable[[int], dict],
+    n_problems: int,
+    *,
+    known: Collection[int] = (),
+    workers: Workers = Processes(),
+) -> Iterator[dict]:
+    """Yield the record of each random problem that is not known, as they are done."""
+    drawn = [(seed,) for seed in range(n_problems) if seed not in known]
+    return results_as_done(workers, record, drawn)
+
+
+def seeds(n_problems: int) -> list[dict]:
+    """Return the entries that identify the record of each random problem, in their order."""
+    return [{"seed": seed} for seed in range(n_problems)]

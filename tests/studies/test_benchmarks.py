@@ -140,7 +140,8 @@ def test_what_a_number_does_is_counted_and_an_error_is_an_answer(sensitivity):
     assert before == [(True, "product")]
     strict = variation(sensitivity, "CRITERIA", "agreement", 5.0)
     record = sensitivity.compared(strict, before, sensitivity.outcomes(pairs, strict))
-    assert (record["gained"], record["verdicts"]) == (0, 1)
+    # The coordinates stay right: only the verdict changes.
+    assert (record["gained"], record["lost"], record["verdicts"]) == (0, 0, 1)
     wrong = variation(sensitivity, "manifactor.spectral.neighbors", "APPROXIMATE_ABOVE", "many")
     record = sensitivity.compared(wrong, before, sensitivity.outcomes(pairs, wrong))
     assert (record["lost"], record["errors"]) == (1, 1)

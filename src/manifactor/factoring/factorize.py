@@ -211,32 +211,36 @@ def propose(
     unlikely and the geometry misses a dimension.
     """
     # Each sense has random numbers of its own: what one finds does not depend on the others.
-    streams = {sense: stream for sense, stream in zip(SENSES, rng.spawn(len(SENSES)), strict=True)}
+    streams = dict(zip(SENSES, rng.spawn(len(SENSES)), strict=True))
     searches = {
         sense: partial(search, diffusion, n_asked, rng=streams[sense])
         for sense, search in SENSE_SEARCHES.items()
-        if sense != "density" or sampling.is_uneven
     }
     searches["geometry"] = partial(find_in_functions, diffusion, n_asked, grow=False, rng=rng)
     proposals: list[Proposal] = []
     for sense, search in searches.items():
-        # Coordinates of a twisted product separate in every part, but not as a whole.
-        twisted = any(
-            _is_sound(each.found) and each.found.evidence.fails("twist in data")
-            for each in proposals
-        )
-        if sense == "separable" and twisted:
-            continue
-        if sense == "volume" and _is_same_in_volume(proposals, sampling):
+        if not _is_worth_trying(sense, proposals, sampling):
             continue
         proposals += _proposed(sense, search, sampling)
         if proposals and proposals[-1].ends_search:
             return proposals
     if not any(each.is_likely for each in proposals):
         proposals += _of_more_functions(proposals, diffusion, n_asked, sampling, rng=rng)
-    if not proposals:
+    if not proposals and n_asked is not None:
         _raise_how_many(diffusion, n_asked, sampling, rng=rng)
     return proposals
+
+
+def _is_worth_trying(sense: str, proposals: Sequence[Proposal], sampling: Sampling) -> bool:
+    """Whether a sense may show more than those before it."""
+    if sense == "volume":
+        return not _is_same_in_volume(proposals, sampling)
+    if sense == "density":
+        return sampling.is_uneven
+    # Coordinates of a twisted product separate in every part, but not as a whole.
+    return sense != "separable" or not any(
+        _is_sound(each.found) and each.found.evidence.fails("twist in data") for each in proposals
+    )
 
 
 def _is_same_in_volume(proposals: Sequence[Proposal], sampling: Sampling) -> bool:
@@ -327,12 +331,10 @@ def _as_one(proposals: Sequence[Proposal], best: Proposal) -> Proposal:
 
 
 def _raise_how_many(
-    diffusion: Diffusion, n_asked: int | None, sampling: Sampling, *, rng: np.random.Generator
+    diffusion: Diffusion, n_asked: int, sampling: Sampling, *, rng: np.random.Generator
 ) -> NoReturn:
     """Raise an error that says how many factors any sense shows, fewer than were asked for."""
-    found = 1
-    if n_asked is not None:
-        found = max(len(each.found.factors) for each in propose(diffusion, None, sampling, rng=rng))
+    found = max(len(each.found.factors) for each in propose(diffusion, None, sampling, rng=rng))
     require_as_many(n_asked, max(found, 1))
     raise NothingFoundError(
         f"no sense of a product divides these samples into just {n_asked} factors. Leave "

@@ -130,12 +130,15 @@ def probability(part: str, kind: str, shortcomings: Mapping[str, float]) -> floa
 
     The part of the table is "several", "one" or "factor".
     """
-    table = _table()[part]
-    odds = table["kinds"].get(kind, 0.0)
-    for name, far in shortcomings.items():
-        if name in table["log odds"]:
-            odds += np.interp(far, KNOTS, table["log odds"][name])
-    return float(expit(odds))
+    return float(expit(log_odds(_table()[part], kind, shortcomings)))
+
+
+def log_odds(table: Mapping, kind: str, shortcomings: Mapping[str, float]) -> float:
+    """Return the log odds of a result by a part of a table."""
+    known = table["log odds"]
+    return table["kinds"].get(kind, 0.0) + sum(
+        np.interp(far, KNOTS, known[name]) for name, far in shortcomings.items() if name in known
+    )
 
 
 @cache
