@@ -167,6 +167,7 @@ TESTS_OF_PLACES = {
     "volume": ["folds", "filling", "skew", "crossing", "poles", "identified"],
     "sum": ["folds", "filling", "skew", "modulation in data", "identified"],
     "separable": ["folds", "filling", "skew", "crossing", "seams", "identified"],
+    "dynamics": ["folds", "filling"],
 }
 
 
@@ -177,7 +178,9 @@ def test_right_places_on_a_square_pass_the_tests_of_every_sense(rng, sense):
     assert [test.name for test in tests] == TESTS_OF_PLACES[sense]
     assert all(test.passed for test in tests)
     # .04 + 2.7 / sqrt(n)
-    assert tests[2].limit == pytest.approx(0.1502, abs=1e-4)
+    assert all(
+        test.limit == pytest.approx(0.1502, abs=1e-4) for test in tests if test.name == "skew"
+    )
 
 
 def test_clusters_are_told_with_their_factor_and_their_sizes(rng):

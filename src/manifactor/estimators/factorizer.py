@@ -40,6 +40,7 @@ from manifactor.estimators.diffusion_map import (
     read_off,
     without_weights,
 )
+from manifactor.estimators.moving import MOST_OF_TRAJECTORY, given_moves
 from manifactor.factoring.factorization import (
     SUM_NAMES,
     FactoringSettings,
@@ -49,9 +50,10 @@ from manifactor.factoring.factorization import (
 )
 from manifactor.factoring.factorize import factorize
 from manifactor.factoring.inversion import choose_window, even_steps, values_at
-from manifactor.factoring.placement import Placed, Placer, make_placer, place_blocks
+from manifactor.factoring.placement import Placed, Placer, make_placer, place_blocks, places_at
 from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
 from manifactor.spectral.gpu import device_memory, from_tensor, like
+from manifactor.spectral.moves import Trajectory
 from manifactor.spectral.neighbors import DisconnectedGraphWarning
 from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.preparation import MOST_COMPONENTS
@@ -296,7 +298,20 @@ class ManifoldFactorizer(SpectralEstimator):
         self.verbose = verbose
 
     @without_weights
-    def fit(self, X, y=None, *, noise=None, stages=None, column_names=None, fit_samples="auto"):
+    def fit(
+        self,
+        X,
+        y=None,
+        *,
+        metric=None,
+        times=None,
+        trajectories=False,
+        bursts=None,
+        noise=None,
+        stages=None,
+        column_names=None,
+        fit_samples="auto",
+    ):
         """Factor the manifold of the samples.
 
         Of an array that is not in memory (Dask, Zarr, HDF5), a random part is read and
@@ -306,7 +321,22 @@ class ManifoldFactorizer(SpectralEstimator):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+            With `trajectories`, a list of such arrays.
         y : ignored
+        metric : array of shape (n_samples, n_features, n_features), or None
+            Covariance of small moves of each sample, or, with fewer columns than features,
+            its Jacobian along the latents. Factors are then found in the sense
+            "dynamics": latents that move independently of each other, whatever map leads
+            from them to the samples.
+        times : array of shape (n_samples,) or None
+            Times of samples that follow each other; covariances of moves are measured
+            from steps. Steps of more than 1.5 times the usual one are breaks. No other
+            column is needed for the order of the rows.
+        trajectories : bool
+            Whether `X` is a list of trajectories, each in the order of time with even
+            steps.
+        bursts : array of shape (n_samples, n_repeats, n_features) or None
+            Samples that are a short move away from each of `X`.
         noise : array of shape (n_features,) or None
             Standard deviation of the noise in every column, if it is known; after the
             `transformation`, if there is one. The verdict "product" then also requires
@@ -319,33 +349,41 @@ class ManifoldFactorizer(SpectralEstimator):
             DataFrame, or numbers from 0.
         fit_samples : int, "auto" or "all"
             How many samples to draw and fit. "auto" takes all that are in memory; of
-            an array that is not, 20,000.
+            an array that is not, 20,000; of trajectories 3,000, beside all their steps.
 
         Returns
         -------
         self
         """
         factoring = self._checked_settings()
+        X, moves = given_moves(
+            self, X, metric=metric, times=times, trajectories=trajectories, bursts=bursts
+        )
+        if isinstance(moves, Trajectory) and fit_samples == "auto":
+            fit_samples = MOST_OF_TRAJECTORY
         X, rows = drawn_samples(self, X, fit_samples)
+        if moves is not None and rows is not None:
+            moves = moves.chosen(rows)
         with self._progress(self.callback) as callback:
-            self._find(X, factoring, noise, stages, column_names, callback)
+            self._find(X, factoring, moves, noise, stages, column_names, callback)
         self.rows_ = rows
         self._precision = precision_of(X)
         return self
 
-    def _find(self, X, factoring, noise, stages, column_names, callback) -> None:
+    def _find(self, X, factoring, moves, noise, stages, column_names, callback) -> None:
         """Find the factors of samples in memory, and remember them."""
         X, cost, stages, rng = self._begin(X, stages, callback, column_names)
         noise = None if noise is None else checked_noise(noise, X)
         names = column_labels(self, column_names, X.shape[1])
-        # Whoever asks for one factor does not expect a product, and needs no reasons.
-        several = factoring.n_asked != 1
+        # Whoever asks for one factor does not expect a product, and needs no reasons. Columns of
+        # samples in the order of time may well order the rows.
+        several = factoring.n_asked != 1 and moves is None
         with device_memory(), blas_threads(X):
             warned = warn_of_no_measurements(X, names) if several else {}
 
             def find(settings: DiffusionSettings) -> Factorization:
                 with held_warnings() as held:
-                    diffusion = diffuse(X, settings, stages=stages, rng=rng)
+                    diffusion = diffuse(X, settings, moves=moves, stages=stages, rng=rng)
                 with stages.timed("factors"):
                     return _factored(diffusion, factoring, noise, held)
 
@@ -426,7 +464,8 @@ class ManifoldFactorizer(SpectralEstimator):
         """
         factors = self.fit(X, **fit_params).factors_
         if self.rows_ is not None:
-            return self.transform(X)
+            whole = fit_params.get("trajectories", False)
+            return self.transform(np.concatenate(X) if whole else X)
         embeddings = np.hstack([factor.embedding for factor in factors])
         return given_precision(X, embeddings)
 
@@ -483,8 +522,7 @@ class ManifoldFactorizer(SpectralEstimator):
         if self.sum_ is not None:
             placer = make_placer(self.factorization_, n_new=len(prepared))
             return [placed[:2] for placed in place_blocks(prepared, placer)]
-        functions = self.diffusion_.extended(prepared)
-        return [factor.place(functions) for factor in self.factors_]
+        return places_at(self.factors_, self.diffusion_, prepared)
 
     def coordinates(self, X=None):
         """Return one number for each sample and 1-D factor, (n, n_factors).

@@ -70,6 +70,9 @@ class Factor:
         columns than the factor has dimensions.
     ends : ndarray of shape (2,) or None
         The chart's values at the ends of an interval.
+    slopes : ndarray of shape (n_samples, n_features) or None
+        How the coordinate of an interval changes along the prepared samples, where it was
+        integrated from its gradients: in a fit that knows moves of the samples.
     """
 
     functions: np.ndarray
@@ -83,6 +86,7 @@ class Factor:
     chart: Chart | None
     cloud: Cloud | None
     ends: np.ndarray | None
+    slopes: np.ndarray | None = None
 
     def place(self, spectrum_functions: np.ndarray) -> Places:
         """Return embedding and coordinate of samples.

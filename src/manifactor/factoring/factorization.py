@@ -21,7 +21,7 @@ from manifactor.factoring.factor import Factor
 from manifactor.factoring.gradients.division import Split
 from manifactor.factoring.gradients.peeling import MAX_FACTORS
 from manifactor.factoring.inversion import PlaceSpace, choose_window
-from manifactor.factoring.judging.criteria import SENSES
+from manifactor.factoring.judging.criteria import OF_SAMPLES
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.factoring.maxcut import Cut
 from manifactor.factoring.sums.summands import Sum
@@ -31,7 +31,8 @@ from manifactor.spectral.diffusion import Diffusion
 METHOD_NAMES = ("gradients", "sum", "deflation", "triplets")
 # "deflation" is an earlier name of "sum".
 SUM_NAMES = ("sum", "deflation")
-SENSE_NAMES = tuple(SENSES)
+# The senses that a caller may ask for; "dynamics" follows from moves that are given.
+SENSE_NAMES = OF_SAMPLES
 
 
 @dataclass(frozen=True)

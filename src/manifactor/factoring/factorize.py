@@ -20,7 +20,7 @@ from manifactor.factoring.factorization import (
     require_factoring,
 )
 from manifactor.factoring.gradients.peeling import MAX_FACTORS
-from manifactor.factoring.judging.criteria import CRITERIA, SENSES, judge
+from manifactor.factoring.judging.criteria import CRITERIA, judge
 from manifactor.factoring.judging.evidence import (
     CURVES,
     VERDICTS,
@@ -36,7 +36,14 @@ from manifactor.factoring.judging.probability import (
     of_several,
     probability,
 )
-from manifactor.factoring.measures import NOT_MEASURED
+from manifactor.factoring.measures import NOT_MEASURED, Measurement
+from manifactor.factoring.measures.motion import (
+    TESTED_MOVE,
+    correlation_times,
+    couplings,
+    length_of_move,
+    time_of_move,
+)
 from manifactor.factoring.measures.places import prepared_noise, signal_share
 from manifactor.factoring.methods import (
     attempt,
@@ -55,6 +62,7 @@ from manifactor.factoring.placement import make_placer, place_blocks
 from manifactor.factoring.prediction import leaves_noise
 from manifactor.factoring.separation import find_separation
 from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
+from manifactor.spectral.moves import Bursts, Trajectory
 from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.senses import in_density, in_volume
 
@@ -95,6 +103,9 @@ def find(
             return _named_if_curve(Factorization(whole, evidence, diffusion))
     if settings.method == "triplets":
         return find_by_triplets(diffusion, settings, rng=rng)
+    if diffusion.metric is not None:
+        found = find_in_functions(diffusion, n_asked, sense="dynamics", rng=rng)
+        return found if found.factors else _as_whole(found)
     sense = "sum" if settings.method in SUM_NAMES else settings.sense
     sampling = sampling_of(diffusion)
     likeliest = 0.0
@@ -107,8 +118,13 @@ def find(
     else:
         found = SENSE_SEARCHES["geometry"](diffusion, n_asked, rng=rng)
     if not found.factors:
-        found = _named_if_curve(replace(found, factors=whole_factor(found.diffusion)))
+        found = _as_whole(found)
     return with_probability(found, likeliest, sampling)
+
+
+def _as_whole(found: Factorization) -> Factorization:
+    """Return a result without factors with all data as one."""
+    return _named_if_curve(replace(found, factors=whole_factor(found.diffusion)))
 
 
 def _named_if_curve(found: Factorization) -> Factorization:
@@ -211,7 +227,7 @@ def propose(
     unlikely and the geometry misses a dimension.
     """
     # Each sense has random numbers of its own: what one finds does not depend on the others.
-    streams = dict(zip(SENSES, rng.spawn(len(SENSES)), strict=True))
+    streams = dict(zip(SENSE_SEARCHES, rng.spawn(len(SENSE_SEARCHES)), strict=True))
     searches = {
         sense: partial(search, diffusion, n_asked, rng=streams[sense])
         for sense, search in SENSE_SEARCHES.items()
@@ -519,7 +535,9 @@ def judged(
     noise: np.ndarray | None,
     rng: np.random.Generator,
 ) -> Factorization:
-    """Return the result with the test of known noise and with what was chosen; warn of "none"."""
+    """Return the result with the tests of moves and noise, and what was chosen; warn of "none"."""
+    if diffusion.path is not None:
+        found = with_motion(found, diffusion.path)
     none = found.evidence.verdict == "none"
     # After all else, so that the factors are the same with and without it.
     if noise is not None and not none:
@@ -546,6 +564,26 @@ def judged(
             count, "more than usual: the factors first found had fewer dimensions than the data"
         )
     return replace(found, factors=factors, choices=choices)
+
+
+def with_motion(found: Factorization, path: Trajectory | Bursts) -> Factorization:
+    """Return the result with tests of how samples move on its factors; the path is forgotten."""
+    found = replace(found, diffusion=replace(found.diffusion, path=None))
+    evidence, lowest = found.evidence, [float(factor.eigenvalues[0]) for factor in found.factors]
+    numbers: dict[str, float | Measurement] = {}
+    if len(lowest) > 1:
+        moves = path.moves(time_of_move(TESTED_MOVE, max(lowest)))
+        placer = make_placer(found, n_new=2 * len(moves[0]))
+        places = [[each.embedding for each in place_blocks(some, placer)] for some in moves]
+        numbers |= couplings(*places, n_repeats=path.n_repeats)
+        numbers["resolution"] = length_of_move(path.lag, max(lowest))
+    tests = (*evidence.tests, *judge(numbers))
+    if not (np.isnan(path.duration) or evidence.curve):
+        times = correlation_times(path.duration, min(lowest))
+        enough = judge({"coverage": times}, longer=CRITERIA["coverage"].limit / max(times, 1e-3))
+        # First, as it may be why there is one factor only.
+        tests = (*enough, *tests)
+    return replace(found, evidence=replace(evidence, tests=tests))
 
 
 def signal_shares(

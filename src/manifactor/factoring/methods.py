@@ -30,6 +30,7 @@ from manifactor.factoring.gradients.purity import (
     product_share,
     without_energy,
 )
+from manifactor.factoring.integration import integrated
 from manifactor.factoring.judging.criteria import CRITERIA, LOWEST_FUNCTIONS, Test, judge
 from manifactor.factoring.judging.evidence import Evidence, SampleWarning
 from manifactor.factoring.measures import NOT_MEASURED, Measurement, product
@@ -219,6 +220,7 @@ def weigh_peeled(peeled: Peeled, n_asked: int | None, *, rng: np.random.Generato
         [beside_constant(block) for block in blocks],
         geometry=peeling.looks[0].geometry,
     )
+    factors = tuple(integrated(factor, diffusion) for factor in factors)
     evidence = weigh(peeled, factors, rng=rng)
     return Factorization(factors, evidence, diffusion, peeling.splits)
 
@@ -307,7 +309,10 @@ def density_of(diffusion: Diffusion) -> Evenness:
     if diffusion.points is None:
         return Evenness(NOT_MEASURED, NOT_MEASURED)
     samples = chosen(diffusion.points, diffusion.graph.distinct)
-    return evenness(np.asarray(samples), diffusion.dimension)
+    metric = diffusion.metric
+    if metric is not None:
+        metric = metric.chosen(diffusion.graph.distinct)
+    return evenness(np.asarray(samples), diffusion.dimension, metric)
 
 
 def is_uneven(density: Evenness) -> bool:
@@ -444,6 +449,9 @@ def weigh(peeled: Peeled, factors: Sequence[Factor], *, rng: np.random.Generator
     of_factors = sum(factor.dimension for factor in factors)
     misfit = peeled.dimensions.misfit(of_factors, CRITERIA["dimensions"].limit)
     found |= {"leakage": np.nanmax(leaks), "dimensions": misfit.dimensions}
+    # A trajectory may be short: independent coordinates then predict each other by chance.
+    if sense not in CRITERIA["leakage"].senses:
+        del found["leakage"]
     tests = judge(found, strict=peeled.strict, difference=misfit.difference)
     evidence = Evidence(
         tests + of_places,

@@ -5,11 +5,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.spatial import KDTree
 
 from manifactor._support.threads import cores
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.factorization import Factorization
+from manifactor.factoring.integration import integrated_at
+from manifactor.factoring.shapes import Places
 from manifactor.factoring.sums.summands import Sum, confidence
 from manifactor.spectral.diffusion import CombinedFunctions, Diffusion, is_combinable
 from manifactor.spectral.laplacian import LEAST_COMPANY
@@ -95,7 +98,7 @@ def _placer(factors: Sequence[Factor], diffusion: Diffusion, n_new: int) -> Plac
     combinable = is_combinable(diffusion)
     general = None
     if outliers.any() or not combinable:
-        nearest = nearest_point(diffusion.samples)
+        nearest = _nearest(diffusion)
         general = partial(_place_block, factors, diffusion, nearest, reach)
     if general is not None and not combinable:
         return general
@@ -124,12 +127,40 @@ def _place_block(
     """
     distance, index = nearest(X)
     far = distance > reach
-    # Far samples have no kernel to be placed by, and would be refused by `extended`.
-    functions = diffusion.extended(np.where(far[:, None], diffusion.samples[index], X))
+    # Far samples have no kernel to be placed by, and would be refused by `steps_from`.
+    places = places_at(factors, diffusion, np.where(far[:, None], diffusion.samples[index], X))
     return [
-        Placed(*factor.place(functions), np.where(far, 0.0, factor.confidence[index]))
-        for factor in factors
+        Placed(*own, np.where(far, 0.0, factor.confidence[index]))
+        for factor, own in zip(factors, places, strict=True)
     ]
+
+
+def places_at(factors: Sequence[Factor], diffusion: Diffusion, X: np.ndarray) -> list[Places]:
+    """Return embedding and coordinate of prepared samples on each factor, by all functions."""
+    weights, nearest = diffusion.steps_from(X)
+    functions = diffusion.extended_by(weights, nearest)
+    out = []
+    for factor in factors:
+        if factor.slopes is None:
+            out.append(factor.place(functions))
+        else:
+            along = integrated_at(factor, diffusion, X, sp.csr_array(weights), nearest)
+            out.append((along[:, None], along))
+    return out
+
+
+def _nearest(diffusion: Diffusion) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Return a function from samples to distance and index of the nearest sample of the fit."""
+    metric, samples = diffusion.metric, diffusion.samples
+    plain = nearest_point(samples)
+    if metric is None:
+        return plain
+
+    def in_metric(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        _, index = plain(X)
+        return np.sqrt(metric.squared_lengths(index, index, X - samples[index])), index
+
+    return in_metric
 
 
 def _place_combined(

@@ -29,6 +29,8 @@ from manifactor.spectral.forecast import forecast
 from manifactor.spectral.gpu import ResidentMatrix, require_device, settled
 from manifactor.spectral.kernel import COINCIDENT, Affinity, kernel_rows
 from manifactor.spectral.laplacian import LEAST_COMPANY, SOLVERS, Part, laplacian_spectrum
+from manifactor.spectral.metric import LocalMetric
+from manifactor.spectral.moves import Bursts, Measured, Trajectory
 from manifactor.spectral.neighbors import N_NEIGHBORS, SEARCHES, NeighborGraph
 from manifactor.spectral.preparation import PREPARATIONS, Preparation
 from manifactor.spectral.searches import NearestSamples, TreeSearch, neighbor_rows
@@ -208,6 +210,10 @@ class Diffusion:
     settings: DiffusionSettings = field(default_factory=DiffusionSettings)
     max_functions: int = 0  # the number of functions up to which a method may ask for more
     n_requested: int = 0  # functions computed at first, before a method asked for more
+    # Lengths at every sample in units of its moves, where these are known
+    metric: LocalMetric | None = None
+    # Moves that factors are tested by, until the end of a fit
+    path: Trajectory | Bursts | None = None
 
     def __repr__(self) -> str:
         n_samples, n_functions = len(self.graph.inverse), len(self.distinct.eigenvalues)
@@ -281,9 +287,15 @@ class Diffusion:
 
         Shapes: X_prepared (n_new, n_features).
         """
-        spectrum, affinity, graph = self.distinct, self.affinity, self.graph
-        weights: sp.csr_array | np.ndarray  # of the steps to the distinct samples, not normalised
-        # The distinct sample on which an outlier is put; -1 for all others.
+        return self.extended_by(*self.steps_from(X_prepared))
+
+    def steps_from(self, X_prepared) -> tuple[sp.csr_array | np.ndarray, np.ndarray]:
+        """Return weights of the walk's steps from new samples, (n_new, n_distinct), not normalised.
+
+        Also the distinct sample on which an outlier is put; -1 for all others.
+        """
+        affinity, graph = self.affinity, self.graph
+        weights: sp.csr_array | np.ndarray
         nearest = np.full(X_prepared.shape[0], -1)
         if isinstance(affinity.kernel, np.ndarray):
             # A full kernel knows no outliers.
@@ -302,17 +314,21 @@ class Diffusion:
                 # Those farther off than the fit's outliers are refused.
                 alone &= distances.min(axis=1, explicit=True).toarray().ravel() <= limit
                 nearest[alone] = distances[alone].argmin(axis=1, explicit=True)
-        outlier = nearest >= 0
-        reach = weights.sum(axis=1)
-        reached = reach > 0
-        far = np.flatnonzero(~(reached | outlier))
+        reached = weights.sum(axis=1) > 0
+        far = np.flatnonzero(~(reached | (nearest >= 0)))
         if len(far):
             raise ValueError(
                 f"new samples must lie near the training samples; {len(far)} of {len(reached)} "
                 f"have none within reach of the bandwidth {affinity.bandwidth.value:.3g}, the "
                 f"first in row {far[0]}. Check that they are in the same units, or leave them out."
             )
-        mean = (weights @ spectrum.functions) / np.where(reached, reach, 1)[:, None]
+        return weights, nearest
+
+    def extended_by(self, weights: sp.csr_array | np.ndarray, nearest: np.ndarray) -> np.ndarray:
+        """Return the functions at new samples, given what `steps_from` returns."""
+        spectrum, outlier = self.distinct, nearest >= 0
+        reach = weights.sum(axis=1)
+        mean = (weights @ spectrum.functions) / np.where(reach > 0, reach, 1)[:, None]
         values = mean * np.exp(spectrum.step * spectrum.eigenvalues)
         # As in the fit, an outlier lies where its nearest neighbour lies.
         values[outlier] = spectrum.functions[nearest[outlier]]
@@ -364,7 +380,17 @@ class Diffusion:
 
     def searchable(self, n_jobs: int | None) -> "Diffusion":
         """Return the same with a neighbour search, which archives do not hold."""
-        return replace(self, graph=self.graph.with_search(self.samples, n_jobs))
+        graph = self.graph.with_search(self.samples, n_jobs, self.metric)
+        return replace(self, graph=graph)
+
+    def with_choices(self, **choices: Choice) -> "Diffusion":
+        """Return the same with further choices, before all others."""
+        return replace(self, choices={**choices, **self.choices})
+
+    def in_metric(self, measured: Measured) -> "Diffusion":
+        """Return the same with the metric that its distances are of."""
+        found = replace(self, metric=measured.metric, path=measured.path)
+        return found.with_choices(**measured.choices)
 
 
 # Few combinations of a spectrum's functions at many new samples.

@@ -29,6 +29,7 @@ from manifactor.spectral.gpu import (
     settled,
 )
 from manifactor.spectral.kernel import LEAST_WEIGHT, Affinity, affinity
+from manifactor.spectral.metric import LocalMetric
 from manifactor.spectral.neighbors import DisconnectedGraphWarning, NeighborGraph
 from manifactor.spectral.operators import HostOperator
 from manifactor.spectral.spectrum import SAMPLING_ERROR, Spectrum
@@ -365,7 +366,8 @@ def draw_parts(
     samples: np.ndarray,
     n_functions: int,
     *,
-    search: Callable[[np.ndarray], NeighborGraph],
+    search: Callable[[np.ndarray, LocalMetric | None], NeighborGraph],
+    metric: LocalMetric | None = None,
     walk_of: Callable[[NeighborGraph], Affinity] = affinity,
     rng: Generator,
 ) -> tuple[Part, ...]:
@@ -376,20 +378,24 @@ def draw_parts(
     Shapes: samples (n_distinct, n_features).
     """
 
-    def solved(samples: np.ndarray, rows: np.ndarray, n_functions: int) -> Part:
-        graph = search(samples[rows])
+    def solved(
+        samples: np.ndarray, metric: LocalMetric | None, rows: np.ndarray, n_functions: int
+    ) -> Part:
+        own = None if metric is None else metric.chosen(rows)
+        graph = search(samples[rows], own)
         walk, rows, start = walk_of(graph), rows[graph.distinct], None
         if len(rows) > NESTED_ABOVE:
             size = part_size(len(rows))
             some = np.sort(rng.permutation(len(rows))[:size])
-            start = solved(samples[rows], some, with_spare(n_functions, size))
+            own = None if metric is None else metric.chosen(rows)
+            start = solved(samples[rows], own, some, with_spare(n_functions, size))
         return Part(rows, walk, _rough_spectrum(walk, n_functions, start, rng))
 
     drawn, size = rng.permutation(len(samples)), part_size(len(samples))
     # Warnings about a part are not shown; the same problem in the whole sample is reported there.
     with held_warnings():
-        first = solved(samples, np.sort(drawn[:size]), with_spare(n_functions, size))
-        second = solved(samples, np.sort(drawn[size : 2 * size]), n_functions)
+        first = solved(samples, metric, np.sort(drawn[:size]), with_spare(n_functions, size))
+        second = solved(samples, metric, np.sort(drawn[size : 2 * size]), n_functions)
     return first, second
 
 

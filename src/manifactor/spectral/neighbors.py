@@ -20,6 +20,7 @@ from manifactor._support.parameters import Choice, given
 from manifactor._support.threads import cores, map_panels
 from manifactor.spectral.cells import DeviceSearch, NeighborTable
 from manifactor.spectral.gpu import ResidentMatrix, require_device, resident
+from manifactor.spectral.metric import LocalMetric, MetricSearch
 from manifactor.spectral.searches import (
     TREE_DIMENSIONS,
     ApproximateSearch,
@@ -290,7 +291,8 @@ class NeighborGraph:
     components: np.ndarray
     # Its ``transform`` finds the neighbours of new samples; None if distances were given
     search: Any
-    method: Choice  # the search: "kd_tree", "brute", "faiss", "cells", "custom" or "precomputed"
+    # The search: "kd_tree", "brute", "faiss", "cells", "metric", "custom" or "precomputed"
+    method: Choice
     n_neighbors: int | None  # neighbours that an exact search finds for each sample
     # Fraction of the nearest neighbours that was found, measured; 1 for exact searches, nan for a
     # search of the caller
@@ -330,15 +332,21 @@ class NeighborGraph:
             return self
         return replace(self, distances=resident(self.distances, require_device(device)))
 
-    def with_search(self, samples: np.ndarray, n_jobs: int | None) -> "NeighborGraph":
+    def with_search(
+        self, samples: np.ndarray, n_jobs: int | None, metric: LocalMetric | None = None
+    ) -> "NeighborGraph":
         """Return the graph with its search, built again if it was not kept.
 
         Archives hold no search. One of the caller, and precomputed distances, cannot be built
         again.
         """
         method = self.method.value
-        if self.search is not None or method not in (*SEARCHES, "cells"):
+        if self.search is not None or method not in (*SEARCHES, "cells", "metric"):
             return self
+        if metric is not None:
+            search = _metric_search(samples, self.n_neighbors or 1, metric, n_jobs)
+            search = search.among(self.distinct)
+            return replace(self, search=search.fit(chosen(samples, self.distinct)))
         # The device or the package of the fit need not be there now.
         if method in ("cells", "faiss"):
             method = choose_search(*samples.shape).value
@@ -360,7 +368,7 @@ class NeighborGraph:
         nearest = NearestNeighbors(n_neighbors=1).fit(samples)
         left_out = X[self.distinct[isolated]]
         place[isolated] = nearest.kneighbors(left_out, return_distance=False)[:, 0]
-        search = clone(self.search, safe=False)
+        search = self.search.among(kept)
         n_neighbors = _limit_neighbors(search, self.n_neighbors, len(kept))
         resides = isinstance(self.distances, ResidentMatrix)
         anew = n_neighbors is None or n_neighbors != self.n_neighbors or resides
@@ -398,29 +406,42 @@ class NeighborGraph:
 
 
 def neighbor_graph(
-    X, n_neighbors: int, *, method: Any = "auto", n_jobs: int | None = -1, device: str = "cpu"
+    X,
+    n_neighbors: int,
+    *,
+    method: Any = "auto",
+    n_jobs: int | None = -1,
+    device: str = "cpu",
+    metric: LocalMetric | None = None,
 ) -> NeighborGraph:
     """Return the graph of the `n_neighbors` nearest neighbours of every sample.
 
-    The graph is symmetric and connected; copies of a sample are merged.
+    The graph is symmetric and connected; copies of a sample are merged. With a metric, distances
+    are those in units of the samples' local moves.
 
     Shapes: X (n_samples, n_features).
     """
     choice = choose_search(*X.shape, method=method, device=device)
+    if metric is not None:
+        choice = Choice("metric", "distances are in units of local moves")
     if choice.value == "precomputed":
         return _precomputed_graph(sp.csr_array(X), choice)
     search: NeighborSearch
     count: int | None = n_neighbors
     if choice.value == "custom":
         search, count = CustomSearch(clone(method, safe=False)), None
+    elif metric is not None:
+        search = _metric_search(X, n_neighbors, metric, n_jobs)
     else:
         search = make_search(choice.value, n_neighbors, n_jobs=n_jobs, device=device)
-    order = search.sample_order(X)
+    whole, order = search, search.sample_order(X)
     inverse = np.empty_like(order)
     inverse[order] = np.arange(len(order))
     samples = order, inverse
     while True:
         distinct = chosen(X, samples[0])
+        # A local metric has a row for each sample.
+        search = whole if metric is None else whole.among(samples[0])
         count = _limit_neighbors(search, count, len(distinct))
         distances = search.fit_transform(distinct)
         copy_of = copy_groups(distances)
@@ -429,6 +450,14 @@ def neighbor_graph(
         # Copies took the places of other neighbours, and more copies may lie beyond.
         samples = merged(*samples, copy_of)
     return _assembled(symmetric(distances), distinct, samples, search, count, choice)
+
+
+def _metric_search(
+    samples: np.ndarray, n_neighbors: int, metric: LocalMetric, n_jobs: int | None
+) -> MetricSearch:
+    """Return a search by a local metric of all samples."""
+    plain = make_search(choose_search(*samples.shape).value, n_neighbors, n_jobs=n_jobs)
+    return MetricSearch(n_neighbors, metric, plain)
 
 
 def chosen(X: np.ndarray, rows: np.ndarray) -> np.ndarray:

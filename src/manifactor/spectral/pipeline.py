@@ -30,13 +30,17 @@ from manifactor.spectral.laplacian import (
     warn_of_weak_links,
     without_outliers,
 )
+from manifactor.spectral.metric import LocalMetric
+from manifactor.spectral.moves import Moves
 from manifactor.spectral.neighbors import N_NEIGHBORS, NeighborGraph, chosen, neighbor_graph
 from manifactor.spectral.preparation import MOST_COLUMNS, MOST_COMPONENTS, choose_preparation
 from manifactor.spectral.spectrum import Spectrum
 from manifactor.spectral.transformation import choose_transformation
 
 
-def stage_keys(X, settings: DiffusionSettings, stages: Stages) -> dict[str, str]:
+def stage_keys(
+    X, settings: DiffusionSettings, stages: Stages, moves: Moves | None = None
+) -> dict[str, str]:
     """Return the key of every stage: a fingerprint of all that it depends on."""
     search: Any = settings.neighbors
     if hasattr(search, "get_params"):
@@ -53,6 +57,8 @@ def stage_keys(X, settings: DiffusionSettings, stages: Stages) -> dict[str, str]
     neighbours = fingerprint(
         preparation, number_of_neighbors(settings, X.shape[0]).value, search, settings.device
     )
+    if moves is not None:
+        neighbours = fingerprint(neighbours, *moves.arrays)
     # The number of functions both as asked for and as chosen: "auto" is settled only when copies
     # are known.
     spectrum = stages.random_key(
@@ -79,16 +85,19 @@ def diffuse(
     X,
     settings: DiffusionSettings = DiffusionSettings(),
     *,
+    moves: Moves | None = None,
     stages: Stages | None = None,
     rng: np.random.Generator,
 ) -> Diffusion:
     """Return the diffusion process on samples and its spectrum.
 
+    Where moves are known, distances are in units of these.
+
     Shapes: X (n_samples, n_features).
     """
     require_diffusion(settings, X.shape[0])
     stages = stages or Stages()
-    keys = stage_keys(X, settings, stages)
+    keys = stage_keys(X, settings, stages, moves)
 
     transformation = choose_transformation(settings.transformation, X)
     if transformation.value is not None:
@@ -104,23 +113,29 @@ def diffuse(
 
     preparation = stages.recall("preparation", keys["preparation"], prepare)
     samples = X if preparation.value is None else preparation.value(X)
+    measured = None
+    if moves is not None:
+        with stages.timed("moves"):
+            measured = moves.measured(samples, preparation.value)
+        samples = measured.samples
+    metric = None if measured is None else measured.metric
 
     def search() -> NeighborGraph:
         with stages.timed("neighbours"):
-            return _search(samples, settings)
+            return _search(samples, metric, settings=settings)
 
     def walk_and_solve() -> Walk:
         graph = stages.recall("neighbours", keys["neighbours"], search)
-        graph = graph.with_search(samples, settings.n_jobs)
-        return _walk(samples, graph, settings, stages=stages, rng=rng)
+        graph = graph.with_search(samples, settings.n_jobs, metric)
+        return _walk(samples, graph, settings, metric=metric, stages=stages, rng=rng)
 
     # A kept spectrum needs no neighbours: its graph is the one without outliers.
     walk = stages.recall("spectrum", keys["spectrum"], walk_and_solve)
-    walk = replace(walk, graph=walk.graph.with_search(samples, settings.n_jobs))
+    walk = replace(walk, graph=walk.graph.with_search(samples, settings.n_jobs, metric))
     found = _diffusion(samples, preparation, walk, settings, keys)
-    if transformation.value is None:
-        return found
-    return replace(found, choices={"transformation": transformation, **found.choices})
+    if transformation.value is not None:
+        found = found.with_choices(transformation=transformation)
+    return found if measured is None else found.in_metric(measured)
 
 
 def kept_stages(diffusion: Diffusion) -> Stages:
@@ -139,7 +154,9 @@ def kept_stages(diffusion: Diffusion) -> Stages:
     return Stages({name: (first.keys[name], found) for name, found in results.items()})
 
 
-def _search(samples, settings: DiffusionSettings) -> NeighborGraph:
+def _search(
+    samples, metric: LocalMetric | None = None, *, settings: DiffusionSettings
+) -> NeighborGraph:
     """Return the neighbour graph of samples."""
     count = N_NEIGHBORS if isinstance(settings.n_neighbors, str) else settings.n_neighbors
     return neighbor_graph(
@@ -148,6 +165,7 @@ def _search(samples, settings: DiffusionSettings) -> NeighborGraph:
         method=settings.neighbors,
         n_jobs=settings.n_jobs,
         device=settings.device,
+        metric=metric,
     )
 
 
@@ -156,6 +174,7 @@ def _walk(
     graph: NeighborGraph,
     settings: DiffusionSettings,
     *,
+    metric: LocalMetric | None,
     stages: Stages,
     rng: np.random.Generator,
 ) -> Walk:
@@ -183,6 +202,7 @@ def _walk(
                 chosen(samples, graph.distinct),
                 n_functions,
                 search=partial(_search, settings=settings),
+                metric=None if metric is None else metric.chosen(graph.distinct),
                 walk_of=walk_of,
                 rng=rng,
             )

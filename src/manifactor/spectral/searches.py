@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import KDTree
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.neighbors import KNeighborsTransformer, NearestNeighbors
 from sklearn.pipeline import make_pipeline
@@ -64,6 +64,10 @@ class NeighborSearch(BaseEstimator):
     def sample_order(self, X) -> np.ndarray:
         """Return the order in which the search prefers the samples, (n_samples,)."""
         return np.arange(X.shape[0])
+
+    def among(self, rows: np.ndarray) -> "NeighborSearch":
+        """Return a search among some of the samples that it is for, not fitted."""
+        return clone(self, safe=False)
 
 
 class CustomSearch(NeighborSearch):

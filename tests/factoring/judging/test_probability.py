@@ -4,7 +4,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from manifactor.factoring.judging.criteria import CRITERIA, SENSES
+from manifactor.factoring.judging.criteria import CRITERIA, OF_SAMPLES
 from manifactor.factoring.judging.probability import (
     KNOTS,
     MOST,
@@ -29,8 +29,8 @@ def test_a_larger_shortcoming_never_makes_a_result_likelier(part):
         assert (np.diff(odds) <= 0).all()
 
 
-def test_every_sense_has_log_odds_to_start_from():
-    kinds = {kind_of_several(sense, count) for sense in SENSES for count in (2, 3)}
+def test_every_sense_of_samples_has_log_odds_to_start_from():
+    kinds = {kind_of_several(sense, count) for sense in OF_SAMPLES for count in (2, 3)}
     assert kinds <= set(TABLE["several"]["kinds"])
 
 

@@ -1,5 +1,6 @@
 """Gradients of the functions at some of the samples, and their inner products."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.utils import gen_batches
 
 from manifactor._support.values import quotient
 from manifactor.spectral.kernel import Affinity
+from manifactor.spectral.metric import LocalMetric
 from manifactor.spectral.spectrum import Spectrum
 
 # Samples at which gradients are taken: the mean over 1,000 is accurate to a few percent.
@@ -86,18 +88,30 @@ def measure_geometry(
     affinity: Affinity,
     samples: np.ndarray | None,
     *,
+    metric: LocalMetric | None = None,
     n_rows: int = N_ROWS,
     rng: np.random.Generator,
 ) -> Geometry:
     """Compute gradients by local regression of the functions on the smoothed samples.
+
+    With a metric of the samples, gradients are those in units of local moves.
 
     Shapes: samples (n_distinct, n_features).
     """
     rows = np.arange(len(spectrum.weights))
     if len(rows) > n_rows:
         rows = np.sort(rng.choice(len(rows), n_rows, replace=False))
-    coordinates = _coordinates(spectrum, samples)
-    gradients = _regression(coordinates, spectrum, _steps(affinity, rows))
+    steps = _steps(affinity, rows)
+    if metric is None or samples is None:
+        coordinates = _coordinates(spectrum, samples)
+        gradients = _regression(coordinates, spectrum, steps)
+    else:
+        # Functions tell which rows are neighbours: samples may be folded.
+        coordinates = _coordinates(spectrum, None)
+        axes = _main_axes(spectrum, samples)
+        smooth = spectrum.combined(beside_constant(_projected(spectrum, samples) @ axes))
+        own = metric.chosen(rows).mapped(axes)
+        gradients = _regression(smooth, spectrum, steps, whiten=own.whitened)
     weights = _share(spectrum.weights[rows])
     energy = np.einsum("x,xpa,xpa->a", weights, gradients, gradients, optimize=True)
     # The ridge shortens gradients; their true mean square is known, the eigenvalue.
@@ -164,6 +178,18 @@ def _coordinates(spectrum: Spectrum, samples: np.ndarray | None) -> np.ndarray:
     return spectrum.combined(beside_constant(left[:, :count] * strength[:count]))
 
 
+def _main_axes(spectrum: Spectrum, samples: np.ndarray) -> np.ndarray:
+    """Return the axes that samples of many columns vary along, (n_features, at most 20).
+
+    All of them where there are few columns: moves may be small along one of them.
+    """
+    n_columns = samples.shape[1]
+    if n_columns <= MAX_COORDINATES:
+        return np.eye(n_columns)
+    right = np.linalg.svd(_projected(spectrum, samples), full_matrices=False)[2]
+    return right[:MAX_COORDINATES].T
+
+
 def _projected(spectrum: Spectrum, samples: np.ndarray) -> np.ndarray:
     """Return the samples' coefficients in the functions, (n_functions - 1, n_features).
 
@@ -187,10 +213,16 @@ def _steps(affinity: Affinity, rows: np.ndarray) -> sp.csr_array:
     return sp.csr_array(scale @ steps)
 
 
-def _regression(coordinates: np.ndarray, spectrum: Spectrum, steps: sp.csr_array) -> np.ndarray:
+def _regression(
+    coordinates: np.ndarray,
+    spectrum: Spectrum,
+    steps: sp.csr_array,
+    *,
+    whiten: Callable[[np.ndarray], np.ndarray] = lambda around: around,
+) -> np.ndarray:
     """Return slopes along the coordinates, (n_rows, n_coordinates, n_functions - 1)."""
-    near, weight = _padded(steps)
-    around = coordinates[near]
+    near, weight = padded(steps)
+    around = whiten(coordinates[near])
     around -= np.einsum("xk,xkp->xp", weight, around)[:, None]
     weighted = around * weight[:, :, None]
     weighted = weighted.transpose(0, 2, 1)
@@ -204,7 +236,7 @@ def _regression(coordinates: np.ndarray, spectrum: Spectrum, steps: sp.csr_array
     return np.linalg.inv(regular) @ joint
 
 
-def _padded(steps: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
+def padded(steps: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
     """Return neighbours of each row and the probabilities of steps there, (n_rows, k).
 
     Rows with fewer neighbours are padded with steps of probability 0.

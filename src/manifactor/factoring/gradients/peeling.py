@@ -62,11 +62,16 @@ def take_looks(diffusion: Diffusion, *, rng: np.random.Generator) -> list[Look]:
     samples = diffusion.points
     if samples is not None:
         samples = chosen(samples, diffusion.graph.distinct)
+    metric = diffusion.metric
+    if metric is not None:
+        metric = metric.chosen(diffusion.graph.distinct)
 
     def look(part: Part, rng: np.random.Generator) -> Look:
         some = None if samples is None else chosen(samples, part.rows)
+        own = None if metric is None else metric.chosen(part.rows)
         spectrum = part.spectrum.lowest(count)
-        return Look(part.rows, measure_geometry(spectrum, part.affinity, some, rng=rng))
+        geometry = measure_geometry(spectrum, part.affinity, some, metric=own, rng=rng)
+        return Look(part.rows, geometry)
 
     # A generator for each, so that results do not depend on the order of threads.
     return map_threads(look, parts, rng.spawn(len(parts)))

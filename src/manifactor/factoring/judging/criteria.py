@@ -89,6 +89,7 @@ class Test:
 # The senses of a product, in the order in which they are tried, and what each of them says of data
 # that pass all tests. A further sense needs a line here, its search in `SENSE_SEARCHES` of
 # `factoring/factorize.py`, and its name in `senses` of those criteria below that apply in it.
+# "dynamics" is not searched for: it is the sense of samples whose moves are known.
 SENSES = {
     "geometry": (
         "They are a product of lengths: directions of different factors are "
@@ -111,7 +112,13 @@ SENSES = {
         "of a product. Directions of different factors are orthogonal, but lengths along one "
         "depend on another."
     ),
+    "dynamics": (
+        "They move independently: each factor diffuses by itself, whatever map leads from the "
+        "factors to the samples."
+    ),
 }
+# Those in which lengths and angles of the samples themselves mean something.
+OF_SAMPLES = tuple(sense for sense in SENSES if sense != "dynamics")
 
 
 @dataclass(frozen=True)
@@ -346,6 +353,45 @@ _OF_SEVERAL = (
         coordinates="incomplete",
     ),
     Criterion(
+        "coverage",
+        20,
+        "dynamics: correlation times of the slowest factor in all of the time",
+        "the slowest factor moves through its range too seldom: {value:.1f} correlation times, "
+        "where {limit:.0f} are needed; a record {longer:.1f} times as long would do",
+        "Record for longer: in so short a time, independent factors may look dependent.",
+        answer="cannot tell",
+        senses=("dynamics",),
+    ),
+    Criterion(
+        "resolution",
+        0.05,
+        "dynamics: length of a move, relative to that of the shortest factor",
+        "moves are {value:.2f} of the length of the shortest factor where {limit:.2f} is allowed: "
+        "too long to show the directions of a bent manifold",
+        "Record at shorter time steps.",
+        at_most=True,
+        senses=("dynamics",),
+    ),
+    *(
+        Criterion(
+            name,
+            limit,
+            f"dynamics: squared correlation of {what}, less that after shifts in time",
+            f"samples do not move independently on the factors: {what} have a squared correlation "
+            "of {interval} where {limit:.2f} is allowed",
+            "Take the factors together: they do not move independently of each other.",
+            at_most=True,
+            coordinates="wrong",
+            senses=("dynamics",),
+        )
+        for name, limit, what in (
+            ("moves", 0.15, "moves on two factors"),
+            ("drift", 0.02, "moves on one factor and places on another"),
+            ("speed", 0.1, "squared moves on one factor and places or squared moves on another"),
+            ("places", 0.15, "places on two factors"),
+        )
+    ),
+    Criterion(
         "folds",
         # 0 on products, up to .015 where noise is a tenth of a factor's length, .03 and more where
         # a chart folds.
@@ -428,6 +474,7 @@ _OF_SEVERAL = (
         at_most=True,
         # But in a sum, which tells how well the axes of a Gaussian cloud are known: see "axes".
         coordinates="wrong",
+        senses=OF_SAMPLES,
         robust=True,
     ),
     Criterion(
@@ -455,6 +502,7 @@ _OF_SEVERAL = (
         strict=0.15,
         at_most=True,
         coordinates="wrong",
+        senses=OF_SAMPLES,
     ),
     Criterion(
         "completeness",
@@ -614,6 +662,7 @@ _OF_SEVERAL = (
         wrong_beyond=1 / 3,
         at_most=True,
         coordinates="right",
+        senses=OF_SAMPLES,
         robust=True,
     ),
     Criterion(

@@ -9,7 +9,8 @@ from sklearn.neighbors import NearestNeighbors
 from manifactor.factoring.measures import Measurement
 from manifactor.factoring.measures.places import PlacedSamples
 from manifactor.factoring.prediction import thinned, whitened
-from manifactor.spectral.neighbors import chosen
+from manifactor.spectral.metric import LocalMetric, MetricSearch
+from manifactor.spectral.neighbors import choose_search, chosen, make_search
 
 
 @dataclass(frozen=True)
@@ -20,17 +21,23 @@ class Evenness:
     ratio: float  # of the density that few samples exceed to that which few do not reach
 
 
-def evenness(samples: np.ndarray, dimension: float) -> Evenness:
-    """Return how much the density of samples of a manifold varies.
+def evenness(samples: np.ndarray, dimension: float, metric: LocalMetric | None = None) -> Evenness:
+    """Return how much the density of samples of a manifold varies, in their metric if it is known.
 
     Shapes: samples (n, p).
     """
-    some = samples[thinned(len(samples), 4000)]
+    rows = thinned(len(samples), 4000)
+    some = samples[rows]
     # By chance the distance to the 64th neighbour varies by 1/8 over the dimension.
     count = min(64, len(some) - 1)
-    search = NearestNeighbors(n_neighbors=count).fit(some)
-    # Without an argument, samples are not neighbours of their own.
-    distances = search.kneighbors()[0][:, -1]
+    if metric is None:
+        search = NearestNeighbors(n_neighbors=count).fit(some)
+        # Without an argument, samples are not neighbours of their own.
+        distances = search.kneighbors()[0][:, -1]
+    else:
+        plain = make_search(choose_search(*some.shape).value, count)
+        near = MetricSearch(count, metric.chosen(rows), plain).fit_transform(some)
+        distances = near.max(axis=1).toarray().ravel()
     logarithms = np.log(np.maximum(distances, np.finfo(float).tiny))
     low, high = np.quantile(logarithms, [0.05, 0.95])
     ratio = float(np.exp(min(dimension * (high - low), 50.0)))

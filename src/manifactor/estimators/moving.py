@@ -1,0 +1,213 @@
+"""Moves of the samples as a caller gives them: a metric, times, trajectories or bursts, checked."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from manifactor._support.errors import warn_caller
+from manifactor._support.values import bad_values, require_values
+from manifactor.estimators.arrays import is_outside_memory, numbers
+from manifactor.spectral.moves import Bursts, GivenMetric, Moves, NoDiffusionWarning, Trajectory
+
+# Fewer moves tell no local covariance.
+FEWEST_MOVES = 50
+# A time step that is so many times as long as the usual one is a break.
+LONGEST_STEP = 1.5
+# Mean square of a step, relative to that between any two samples, from which on rows are in no
+# order: 1 where they were shuffled, .02 for steps of a tenth of an interval.
+NO_ORDER = 0.8
+# Correlation of a step with the one before from which on motion is smooth: 0 for a diffusion.
+SMOOTH = 0.5
+# With more samples of a trajectory, a fit takes longer, and its coordinates hardly improve.
+MOST_OF_TRAJECTORY = 3000
+
+# Parameters of the estimator that moves leave no choice of, and their values.
+REQUIRED = {
+    "method": ("gradients",),
+    "sense": ("auto",),
+    "neighbors": ("auto",),
+    "transformation": ("auto", "none"),
+    "device": ("cpu",),
+}
+
+
+def given_moves(
+    estimator: Any, X: Any, *, metric: Any, times: Any, trajectories: bool, bursts: Any
+) -> tuple[Any, Moves | None]:
+    """Return the samples, and their moves if any are given; several trajectories are joined."""
+    given = {"metric": metric, "times": times, "bursts": bursts}
+    names = [name for name, value in given.items() if value is not None]
+    names += ["trajectories"] if trajectories else []
+    if not names:
+        return X, None
+    if len(names) > 1:
+        raise ValueError(
+            f"moves of the samples must be given in one way; got `{'` and `'.join(names)}`. Leave "
+            "out all but one."
+        )
+    for name, allowed in REQUIRED.items():
+        value = getattr(estimator, name)
+        if not (isinstance(value, str) and value in allowed):
+            raise ValueError(
+                f"`{name}` must be {' or '.join(map(repr, allowed))} where `{names[0]}` tells the "
+                f"moves of the samples; got {value!r}. Leave it at its default."
+            )
+    if isinstance(estimator.n_neighbors, str) and estimator.n_neighbors == "all":
+        raise ValueError(
+            f"`n_neighbors` must be a number or 'auto' with `{names[0]}`; got 'all'. Leave it at "
+            "its default."
+        )
+    if sp.issparse(X) or is_outside_memory(X):
+        raise ValueError(
+            f"`X` must be samples in memory with `{names[0]}`; got {type(X).__name__}. Load them "
+            "first, as in numpy.asarray(X)."
+        )
+    if trajectories:
+        X, piece = _joined(X)
+        return X, _trajectory(X, np.arange(len(X), dtype=float), piece)
+    samples = numbers(X, "X")
+    if samples.ndim != 2:
+        raise ValueError(f"`X` must have one sample a row; got an array of shape {samples.shape}.")
+    require_values(samples)
+    if times is not None:
+        return X, _timed(samples, times)
+    return X, _metric(metric, samples) if bursts is None else _bursts(bursts, samples)
+
+
+def _joined(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the samples of all trajectories, and the number of the one that each belongs to."""
+    if not isinstance(X, list | tuple) and np.ndim(X) != 3:
+        raise ValueError(
+            "with `trajectories=True`, `X` must be a list of arrays, one for each trajectory; got "
+            f"{type(X).__name__}. For one trajectory, pass [X]."
+        )
+    parts = [numbers(part, f"X[{number}]") for number, part in enumerate(X)]
+    for number, part in enumerate(parts):
+        if part.ndim != 2 or part.shape[1] != parts[0].shape[-1]:
+            raise ValueError(
+                "trajectories must have one sample a row and the same columns; got shapes "
+                f"{parts[0].shape} in X[0] and {part.shape} in X[{number}]."
+            )
+        require_values(part, argument=f"X[{number}]")
+    if not parts:
+        raise ValueError("`X` must hold one trajectory or more; got an empty list.")
+    return np.concatenate(parts), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+
+
+def _timed(samples: np.ndarray, times: Any) -> Trajectory:
+    """Return samples in the order of their times, broken where a step is long."""
+    times = np.asarray(times)
+    if times.dtype.kind == "M":
+        times = times.astype("datetime64[ns]").astype(np.int64)
+    times = numbers(times, "times")
+    if times.shape != (len(samples),):
+        raise ValueError(
+            f"`times` must have one number for each of the {len(samples)} samples; got shape "
+            f"{times.shape}."
+        )
+    require_values(times, argument="times")
+    order = np.argsort(times, kind="stable")
+    steps = np.diff(times[order])
+    if (steps == 0).any():
+        first = int(np.argmax(steps == 0))
+        raise ValueError(
+            f"`times` must differ; rows {order[first]} and {order[first + 1]} have the same, "
+            f"{times[order[first]]:g}. Pass several trajectories as a list: "
+            "fit([X1, X2], trajectories=True)."
+        )
+    # Of fewer than two samples, which are refused below, there is no step.
+    unit = float(np.median(steps)) if len(steps) else 1.0
+    breaks = np.concatenate([[0], np.cumsum(steps > LONGEST_STEP * unit)])
+    return _trajectory(samples[order], times[order] / unit, breaks[: len(samples)])
+
+
+def _trajectory(samples: np.ndarray, times: np.ndarray, piece: np.ndarray) -> Trajectory:
+    """Return a trajectory that is long enough and in order; warn of smooth motion."""
+    path = Trajectory(samples, times, piece)
+    starts = path.starts(1) if len(samples) > 1 else np.empty(0, dtype=int)
+    if len(starts) < FEWEST_MOVES:
+        raise ValueError(
+            f"trajectories must have {FEWEST_MOVES} steps or more, and thousands to show a "
+            f"product; got {len(starts)}. Add samples, or check `times`: steps longer than "
+            f"{LONGEST_STEP:g} times the usual one are breaks."
+        )
+    steps = samples[starts + 1] - samples[starts]
+    square, spread = (steps**2).sum(axis=1).mean(), 2 * samples.var(axis=0).sum()
+    if square > NO_ORDER * spread:
+        raise ValueError(
+            "rows must be in the order of time, with steps that are short beside the data; a "
+            f"sample is as far from the next as from any other ({square / spread:.0%} of the mean "
+            "square). Give `times`, or samples that follow each other sooner."
+        )
+    both = path.starts(2)
+    first, second = samples[both + 1] - samples[both], samples[both + 2] - samples[both + 1]
+    correlation = (first * second).sum() / max((first**2).sum(), np.finfo(float).tiny)
+    if correlation > SMOOTH:
+        warn_caller(
+            f"steps must be those of a diffusion, each independent of the one before; they have a "
+            f"correlation of {correlation:.2f}, as those of smooth motion. Such a path shows one "
+            "direction at a time, not the metric of all factors: give every n-th sample, or fit "
+            "without `times` or `trajectories`.",
+            NoDiffusionWarning,
+        )
+    return path
+
+
+def _metric(metric: Any, samples: np.ndarray) -> GivenMetric:
+    """Return covariances of moves, or Jacobians."""
+    matrices = numbers(metric, "metric")
+    n, p = samples.shape
+    if matrices.ndim != 3 or matrices.shape[:2] != (n, p) or not 1 <= matrices.shape[2] <= p:
+        raise ValueError(
+            f"`metric` must have shape {(n, p, p)}, a covariance of moves for each sample, or "
+            f"({n}, {p}, d), its Jacobian along d latents; got {matrices.shape}."
+        )
+    _require_finite(matrices, "metric")
+    are_roots = matrices.shape[2] < p
+    size = np.abs(matrices).max(axis=(1, 2))
+    _require_rows(size > 0, "`metric` must not be 0", "Leave such samples out.")
+    if not are_roots:
+        off = np.abs(matrices - matrices.transpose(0, 2, 1)).max(axis=(1, 2))
+        remedy = "Covariances of Jacobians J are J @ J.transpose(0, 2, 1)."
+        _require_rows(off <= 1e-6 * size, "covariances in `metric` must be symmetric", remedy)
+        lowest = np.linalg.eigvalsh(matrices)[:, 0]
+        negative = "covariances in `metric` must not be negative"
+        remedy = "Add samples to each covariance, or set negative eigenvalues to 0."
+        _require_rows(lowest >= -1e-6 * size, negative, remedy)
+    return GivenMetric(matrices, are_roots)
+
+
+def _bursts(bursts: Any, samples: np.ndarray) -> Bursts:
+    """Return samples with those that are a short move away from each."""
+    repeats = numbers(bursts, "bursts")
+    n, p = samples.shape
+    if repeats.ndim != 3 or repeats.shape[0] != n or repeats.shape[2] != p or not repeats.shape[1]:
+        raise ValueError(
+            f"`bursts` must have shape ({n}, r, {p}), with r samples a short move away from each; "
+            f"got {repeats.shape}."
+        )
+    _require_finite(repeats, "bursts")
+    if n * repeats.shape[1] < FEWEST_MOVES:
+        raise ValueError(
+            f"`bursts` must have {FEWEST_MOVES} moves or more in all; got {n * repeats.shape[1]}. "
+            "Add samples or repeats."
+        )
+    if not (repeats != samples[:, None]).any():
+        raise ValueError("`bursts` must move the samples; all repeats equal their samples.")
+    return Bursts(samples, repeats)
+
+
+def _require_finite(array: np.ndarray, argument: str) -> None:
+    if bad_values(array) is None:
+        return
+    finite = np.isfinite(array).all(axis=(1, 2))
+    _require_rows(finite, f"`{argument}` must be finite", "Leave such samples out.")
+    require_values(array.reshape(len(array), -1), argument=argument)
+
+
+def _require_rows(right: np.ndarray, what: str, remedy: str) -> None:
+    if not right.all():
+        count, first = int((~right).sum()), int(np.argmin(right))
+        more = f" and {count - 1} more" if count > 1 else ""
+        raise ValueError(f"{what}; that of row {first} is wrong{more}. {remedy}")

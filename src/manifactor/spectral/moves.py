@@ -1,0 +1,343 @@
+"""From moves of the samples to their local metric: given covariances, trajectories, or bursts.
+
+Local covariances are means over the moves that start nearest to a sample. The mean move is not
+taken off: drift is of second order, but edges push all moves inwards. Measurement noise is.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from manifactor._support.errors import warn_caller
+from manifactor._support.parameters import Choice
+from manifactor._support.threads import row_slices
+from manifactor.spectral.kernel import choose_bandwidth
+from manifactor.spectral.metric import LocalMetric
+from manifactor.spectral.neighbors import choose_search, make_search, neighbor_graph
+from manifactor.spectral.preparation import Preparation
+
+# Moves that a local covariance is the mean of: its entries are then known to 10 %, and of 50 to 400
+# no other number gave better factors.
+N_MOVES = 100
+# Lags that are tried, up to the first at which noise is small: the variance of the slowest latent's
+# move must be so many times that of the noise.
+LAGS = (1, 2, 4, 8, 16)
+BEYOND_NOISE = 4.0
+# Directions of moves that are kept have at least this share of the variance along the last
+# dimension of the data. There are more of them than dimensions, since tangents turn inside a
+# neighbourhood: a warped torus in 6 columns is lost with 2 or 6 directions, found with 3 or 4.
+LEAST_SHARE = 0.05
+# Samples that tell the dimension, the lag and the number of directions.
+ASKED = 3000
+# Noise below so many standard errors is none.
+SURE = 3.0
+# Moves that factors are tested by at most.
+MOST_TESTED = 4000
+
+
+class NoDiffusionWarning(UserWarning):
+    """The moves of the samples are not those of a diffusion."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What moves tell of the samples."""
+
+    samples: np.ndarray  # (n, p): prepared, without noise across the manifold
+    metric: LocalMetric
+    choices: dict[str, Choice] = field(default_factory=dict)
+    path: "Trajectory | Bursts | None" = None  # prepared, by which factors are tested
+
+
+class Moves(Protocol):
+    """Moves as the caller gives them."""
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """Everything that the metric depends on, beside the samples of the fit."""
+
+    def chosen(self, rows: np.ndarray) -> "Moves":
+        """Return the moves of a fit of some of the samples."""
+
+    def measured(self, samples: np.ndarray, preparation: Preparation | None) -> Measured:
+        """Return the metric of prepared samples, (n, p)."""
+
+
+@dataclass(frozen=True)
+class GivenMetric:
+    """Covariances of moves, (n, p, p), or their roots, such as Jacobians, (n, p, d)."""
+
+    matrices: np.ndarray
+    are_roots: bool
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """The matrices."""
+        return (self.matrices,)
+
+    def chosen(self, rows: np.ndarray) -> "GivenMetric":
+        """Return the metric at some of the samples."""
+        return replace(self, matrices=self.matrices[rows])
+
+    def measured(self, samples: np.ndarray, preparation: Preparation | None) -> Measured:
+        """Return the metric of prepared samples; of covariances, only the main directions count."""
+        matrices = self.matrices
+        if preparation is not None:
+            matrices = preparation.components.T @ matrices
+            matrices = matrices if self.are_roots else matrices @ preparation.components
+        if self.are_roots:
+            kept = Choice(matrices.shape[2], "the Jacobians have as many")
+            return Measured(samples, LocalMetric.of_roots(matrices), {"directions": kept})
+        spectrum = _spectrum(matrices[_asked(len(samples))])
+        kept = directions(spectrum, dimension(samples[_asked(len(samples))]))
+        roots = _roots(matrices, kept.value)
+        return Measured(samples, LocalMetric.of_roots(roots), {"directions": kept})
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """Samples in the order of time, in one piece or several."""
+
+    samples: np.ndarray  # (T, p)
+    times: np.ndarray  # (T,): in units of the usual step
+    piece: np.ndarray  # (T,): number of the piece that each sample belongs to
+    lag: int = 1  # steps of the moves that the metric is of
+
+    n_repeats: ClassVar[int] = 0  # moves are in the order of time
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """Samples, times and pieces."""
+        return self.samples, self.times, self.piece
+
+    def chosen(self, rows: np.ndarray) -> "Trajectory":
+        """Return the same: all steps tell of the metric at some samples."""
+        return self
+
+    def starts(self, lag: int) -> np.ndarray:
+        """Return the samples that have another one `lag` steps later in the same piece."""
+        return np.flatnonzero(self.piece[:-lag] == self.piece[lag:])
+
+    def measured(self, samples: np.ndarray, preparation: Preparation | None) -> Measured:
+        """Return the metric of prepared samples by the steps around them."""
+        if preparation is not None:
+            whole = replace(self, samples=preparation(self.samples))
+            return whole.measured(samples, None)
+        noise = noise_covariance(self)
+        size = np.trace(noise) / len(noise)
+        asked = samples[_asked(len(samples))]
+        for lag in LAGS:
+            moves = LocalMoves.of_trajectory(self, lag, noise)
+            found = list(moves.around(asked))
+            spectrum = _spectrum(np.concatenate([each for _, _, each in found]))
+            if lag == LAGS[0]:
+                d = dimension(np.concatenate([mean for _, mean, _ in found]))
+            slowest = max(spectrum[min(d, len(spectrum)) - 1], 0.0)
+            if lag * slowest >= BEYOND_NOISE * size or not len(self.starts(2 * lag)):
+                break
+        kept = directions(spectrum, d)
+        floor = BEYOND_NOISE * size
+        samples, metric = moves.metric(samples, kept.value, floor, flat=bool(noise.any()))
+        choices = {"directions": kept, "lag": _lag_choice(lag, slowest, size)}
+        return Measured(samples, metric, choices, replace(self, lag=lag))
+
+    @property
+    def duration(self) -> float:
+        """Time of all steps, in units of the usual one."""
+        return float(np.diff(self.times)[self.starts(1)].sum())
+
+    def moves(self, time: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return samples, and those about this time later, in the order of time, (m, p) each."""
+        lag = max(self.lag, round(time))
+        # Pieces may be short.
+        while lag > self.lag and len(self.starts(lag)) < len(self.samples) / 2:
+            lag = max(self.lag, lag // 2)
+        starts = self.starts(lag)
+        some = starts[np.linspace(0, len(starts) - 1, min(len(starts), MOST_TESTED)).astype(int)]
+        return self.samples[some], self.samples[some + lag]
+
+
+@dataclass(frozen=True)
+class Bursts:
+    """Samples, each with several others that are a short move away."""
+
+    samples: np.ndarray  # (n, p)
+    repeats: np.ndarray  # (n, r, p)
+
+    lag: ClassVar[int] = 1
+    duration: ClassVar[float] = float("nan")
+
+    @property
+    def n_repeats(self) -> int:
+        """Moves of one sample."""
+        return self.repeats.shape[1]
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """The repeats."""
+        return (self.repeats,)
+
+    def chosen(self, rows: np.ndarray) -> "Bursts":
+        """Return the same: all bursts tell of the metric at some samples."""
+        return self
+
+    def measured(self, samples: np.ndarray, preparation: Preparation | None) -> Measured:
+        """Return the metric of prepared samples by the bursts around them."""
+        if preparation is not None:
+            n, r, p = self.repeats.shape
+            repeats = preparation(self.repeats.reshape(n * r, p)).reshape(n, r, -1)
+            return Bursts(preparation(self.samples), repeats).measured(samples, None)
+        moves = LocalMoves.of_bursts(self)
+        asked = samples[_asked(len(samples))]
+        found = list(moves.around(asked))
+        spectrum = _spectrum(np.concatenate([each for _, _, each in found]))
+        kept = directions(spectrum, dimension(np.concatenate([mean for _, mean, _ in found])))
+        _, metric = moves.metric(samples, kept.value, 0.0, flat=False)
+        return Measured(samples, metric, {"directions": kept}, self)
+
+    def moves(self, time: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return samples and those a move away, (m, p) each; a burst after the other."""
+        some = slice(max(1, MOST_TESTED // self.n_repeats))
+        before = np.repeat(self.samples[some], self.n_repeats, axis=0)
+        return before, self.repeats[some].reshape(before.shape)
+
+
+@dataclass(frozen=True)
+class LocalMoves:
+    """Moves by where they start, and a search for those that start near a sample."""
+
+    starts: np.ndarray  # (m, p)
+    # From numbers of starts, (k,), to their moves over the root of their time, (k * r, p)
+    moves: Callable[[np.ndarray], np.ndarray]
+    noise: np.ndarray  # (p, p): what noise adds to their mean square
+    n_near: int
+
+    @classmethod
+    def of_trajectory(cls, path: Trajectory, lag: int, noise: np.ndarray) -> "LocalMoves":
+        """Return the steps of a trajectory over a lag."""
+        starts = path.starts(lag)
+        root = np.sqrt(path.times[starts + lag] - path.times[starts])
+
+        def moves(some: np.ndarray) -> np.ndarray:
+            first = starts[some]
+            return (path.samples[first + lag] - path.samples[first]) / root[some][..., None]
+
+        n_near = min(N_MOVES, len(starts))
+        return cls(path.samples[starts], moves, 2 * noise / np.median(root) ** 2, n_near)
+
+    @classmethod
+    def of_bursts(cls, bursts: Bursts) -> "LocalMoves":
+        """Return the moves of bursts, pooled over the nearest of them."""
+        n, r, p = bursts.repeats.shape
+
+        def moves(some: np.ndarray) -> np.ndarray:
+            found = bursts.repeats[some] - bursts.samples[some][..., None, :]
+            return found.reshape(len(some), -1, p)
+
+        return cls(bursts.samples, moves, np.zeros((p, p)), min(n, -(-N_MOVES // r)))
+
+    def around(self, points: np.ndarray) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """Yield slices of points, the mean start around each, and the covariance of moves."""
+        search = make_search(choose_search(*self.starts.shape).value, self.n_near - 1)
+        search.fit(self.starts)
+        # A few hundred megabytes at once.
+        at_most = max(1, 2**24 // (N_MOVES * self.starts.shape[1] + self.starts.shape[1] ** 2))
+        for rows in row_slices(len(points), at_most):
+            near = search.transform(points[rows]).indices.reshape(rows.stop - rows.start, -1)
+            moves = self.moves(near)
+            squares = moves.transpose(0, 2, 1) @ moves / moves.shape[1]
+            yield rows, self.starts[near[:, : N_MOVES // 2]].mean(axis=1), squares - self.noise
+
+    def metric(
+        self, points: np.ndarray, n_directions: int, floor: float, *, flat: bool
+    ) -> tuple[np.ndarray, LocalMetric]:
+        """Return points and the metric there; if `flat`, noise across the manifold is taken off.
+
+        Points are then moved onto the plane of their moves through the mean of their neighbours.
+        """
+        roots = np.empty((*points.shape, n_directions))
+        moved = points.copy() if flat else points
+        for rows, mean, covariances in self.around(points):
+            roots[rows] = _roots(covariances, n_directions)
+            if flat:
+                plane = np.linalg.qr(roots[rows])[0]
+                off = (points[rows] - mean)[:, :, None]
+                moved[rows] = mean + (plane @ (plane.transpose(0, 2, 1) @ off))[:, :, 0]
+        return moved, LocalMetric.of_roots(roots, floor)
+
+
+def noise_covariance(path: Trajectory) -> np.ndarray:
+    """Return the covariance of measurement noise, (p, p).
+
+    Noise makes each step undo a part of the one before: cov(dx_t, dx_t+1) = -N. Edges and curvature
+    do so, too, but about as much two steps later, which noise does not. Directions below some
+    standard errors have none. The usual (2 C_1 - C_2) / 2 makes noise of 2 to 5 % of clean steps.
+    """
+    steps = np.diff(path.samples, axis=0)
+
+    def after(m: int) -> np.ndarray:
+        both = path.starts(m + 1)
+        return steps[both].T @ steps[both + m] / max(1, len(both))
+
+    difference = after(2) - after(1)
+    values, axes = np.linalg.eigh((difference + difference.T) / 2)
+    own = steps[path.starts(1)] @ axes
+    error = (own**2).mean(axis=0) * np.sqrt(2 / len(own))
+    return (axes * np.where(values < SURE * error, 0.0, values)) @ axes.T
+
+
+def directions(spectrum: np.ndarray, dimension: int) -> Choice:
+    """Return how many directions of moves to keep, given their median variances, descending.
+
+    >>> directions(np.array([4.0, 1.0, 0.1, 0.01]), 2).value
+    3
+    """
+    least = LEAST_SHARE * spectrum[min(dimension, len(spectrum)) - 1]
+    count = max(min(dimension, len(spectrum)), int((spectrum > max(least, 0.0)).sum()))
+    why = f"moves along them have {LEAST_SHARE:.0%} or more of the variance along the last of "
+    return Choice(count, f"{why}{dimension} dimensions of the data")
+
+
+def dimension(points: np.ndarray) -> int:
+    """Return the dimension of points, (n, p), by the slope of their kernel."""
+    graph = neighbor_graph(points, min(64, len(points) - 1))
+    return max(1, round(choose_bandwidth(graph.distances).dimension))
+
+
+def _lag_choice(lag: int, slowest: float, noise: float) -> Choice:
+    """Return the lag and the reason for it; warn if noise outweighs moves at all lags."""
+    if not noise:
+        return Choice(lag, "steps show no measurement noise")
+    if lag * slowest >= BEYOND_NOISE * noise:
+        why = f"the variance of the slowest move is {lag * slowest / noise:.2g} times the noise"
+        return Choice(lag, why)
+    enough = f"{BEYOND_NOISE * noise / slowest:.0f} steps" if slowest > 0 else "any number of steps"
+    warn_caller(
+        f"moves must outweigh the measurement noise; at the longest lag tried, {lag} steps, the "
+        f"variance of the slowest move is {lag * slowest / noise:.2g} times that of the noise, "
+        f"where {BEYOND_NOISE:g} are needed: a lag of {enough} would do. Give every n-th sample, "
+        "or average the noise.",
+        NoDiffusionWarning,
+    )
+    return Choice(lag, "the longest that was tried; noise outweighs moves at all of them")
+
+
+def _asked(n_samples: int) -> np.ndarray | slice:
+    """Return evenly spread rows that tell what holds for all samples."""
+    if n_samples <= ASKED:
+        return slice(None)
+    return np.linspace(0, n_samples - 1, ASKED).astype(int)
+
+
+def _spectrum(covariances: np.ndarray) -> np.ndarray:
+    """Return the median variances along the main directions, descending."""
+    return np.median(np.linalg.eigvalsh(covariances)[:, ::-1], axis=0)
+
+
+def _roots(covariances: np.ndarray, count: int) -> np.ndarray:
+    """Return the main columns of the roots of covariances, (n, p, count)."""
+    variances, axes = np.linalg.eigh(covariances)
+    variances, axes = variances[:, -count:], axes[:, :, -count:]
+    return axes * np.sqrt(np.maximum(variances, 0.0))[:, None]
