@@ -18,7 +18,8 @@ STEPS = np.array([0.04, 0.06])
 
 def trajectory(samples, times=None, piece=None):
     times = np.arange(len(samples), dtype=float) if times is None else times
-    return Trajectory(samples, times, np.zeros(len(samples), int) if piece is None else piece)
+    piece = np.zeros(len(samples), int) if piece is None else piece
+    return Trajectory(samples, times, piece, np.arange(len(samples)))
 
 
 def relative_error(metric, u, scale=1.0):
@@ -87,6 +88,21 @@ def test_covariances_are_those_of_a_unit_of_time(path):
     kept = np.sort(np.random.default_rng(0).choice(len(X), 6000, replace=False))
     found = trajectory(X[kept], times=kept.astype(float)).measured(X[kept][::10], None)
     assert relative_error(found.metric, u[kept][::10]) < 0.25
+
+
+def test_samples_of_a_trajectory_are_drawn_evenly_in_the_space_of_latents(path):
+    u, X = path
+    given = np.random.default_rng(0).permutation(len(X))
+    path = Trajectory(X, np.arange(len(X)) * 1.0, np.zeros(len(X), int), given)
+    rows = path.even_rows(1000)
+    assert len(rows) > 990
+    drawn = u[np.argsort(given)[rows]]
+
+    def spread(places):
+        counts = np.histogram2d(*places.T, bins=5, range=[[0, 1], [0, 1]])[0]
+        return counts.std() / counts.mean()
+
+    assert spread(drawn) < 0.8 * spread(u)
 
 
 def test_bursts_tell_the_same_as_steps(rng):

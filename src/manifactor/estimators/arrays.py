@@ -76,7 +76,7 @@ def drawn_samples(estimator: Any, X: Any, asked: int | str) -> tuple[Any, np.nda
         return X, None
     seed = check_random_state(estimator.random_state).randint(2**31)
     rows = draw_rows(n_samples, count, np.random.default_rng(seed))
-    return _take_rows(X, rows), rows
+    return take_rows(X, rows), rows
 
 
 def draw_rows(n_samples: int, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -97,7 +97,7 @@ def draw_count(asked: int | str, n_samples: int) -> int:
     return min(require_count("fit_samples", asked, low=FEWEST_SAMPLES, high=10**9), n_samples)
 
 
-def _take_rows(X: Any, rows: np.ndarray) -> np.ndarray:
+def take_rows(X: Any, rows: np.ndarray) -> np.ndarray:
     """Return some samples, ascending; chunks that hold none of them are not read."""
     if is_lazy(X):
         return np.asarray(X[rows].compute())

@@ -21,7 +21,6 @@ from manifactor._support.values import require_values
 from manifactor._support.workers import ignored
 from manifactor.estimators.arrays import (
     coordinate_table,
-    drawn_samples,
     given_places,
     given_precision,
     is_lazy,
@@ -40,7 +39,7 @@ from manifactor.estimators.diffusion_map import (
     read_off,
     without_weights,
 )
-from manifactor.estimators.moving import MOST_OF_TRAJECTORY, given_moves
+from manifactor.estimators.moving import drawn_with_moves, given_moves
 from manifactor.factoring.factorization import (
     SUM_NAMES,
     FactoringSettings,
@@ -53,7 +52,6 @@ from manifactor.factoring.inversion import choose_window, even_steps, values_at
 from manifactor.factoring.placement import Placed, Placer, make_placer, place_blocks, places_at
 from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
 from manifactor.spectral.gpu import device_memory, from_tensor, like
-from manifactor.spectral.moves import Trajectory
 from manifactor.spectral.neighbors import DisconnectedGraphWarning
 from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.preparation import MOST_COMPONENTS
@@ -241,6 +239,19 @@ class ManifoldFactorizer(SpectralEstimator):
     `fit` takes no `sample_weight`: by default, the density of the samples is removed
     from the result. Where it matters, draw samples by their weights and fit those.
 
+    Where moves of the samples are known, `fit` finds factors in the sense "dynamics":
+    latents that diffuse independently of each other, whatever map leads from them to the
+    samples. Lengths are then in units of local moves. One of these is given:
+
+    - ``fit(X, metric=C)``: a covariance of small moves for each sample, of shape
+      (n_samples, n_features, n_features), or its Jacobian along d latents, with d columns;
+    - ``fit(X, times=t)``: the times of samples that follow each other in short steps, or
+      ``fit([X1, X2], trajectories=True)``: trajectories in the order of time. A step of more
+      than 1.5 times the usual one is a break. Local covariances are measured from all steps,
+      less the noise of measurement; samples to fit are drawn evenly;
+    - ``fit(X, bursts=Y)``: samples that are a short move away from each one, of shape
+      (n_samples, n_repeats, n_features).
+
     Examples
     --------
     >>> from manifactor import ManifoldFactorizer, datasets
@@ -315,59 +326,37 @@ class ManifoldFactorizer(SpectralEstimator):
         """Factor the manifold of the samples.
 
         Of an array that is not in memory (Dask, Zarr, HDF5), a random part is read and
-        fitted. Everything that the fit knows of samples belongs to this part: `rows_`
-        says which samples these are, and `locate` places all others.
+        fitted: `rows_` says which samples these are, and `locate` places all others.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
             With `trajectories`, a list of such arrays.
         y : ignored
-        metric : array of shape (n_samples, n_features, n_features), or None
-            Covariance of small moves of each sample, or, with fewer columns than features,
-            its Jacobian along the latents. Factors are then found in the sense
-            "dynamics": latents that move independently of each other, whatever map leads
-            from them to the samples.
-        times : array of shape (n_samples,) or None
-            Times of samples that follow each other; covariances of moves are measured
-            from steps. Steps of more than 1.5 times the usual one are breaks. No other
-            column is needed for the order of the rows.
-        trajectories : bool
-            Whether `X` is a list of trajectories, each in the order of time with even
-            steps.
-        bursts : array of shape (n_samples, n_repeats, n_features) or None
-            Samples that are a short move away from each of `X`.
+        metric, times, trajectories, bursts
+            Moves of the samples, in one of these ways; see the notes on `ManifoldFactorizer`.
         noise : array of shape (n_features,) or None
-            Standard deviation of the noise in every column, if it is known; after the
-            `transformation`, if there is one. The verdict "product" then also requires
-            that it hardly moves the places.
+            Standard deviation of the noise in every column, after the `transformation`, if
+            it is known. "product" then also requires that it hardly moves the places.
         stages : Stages or None
-            Where finished stages are kept and looked up; None for the estimator's own
-            memory of its last fit.
+            Where finished stages are kept; None for the estimator's memory of its last fit.
         column_names : sequence of str or None
-            For warnings and errors, one for each column. None takes the names of a
-            DataFrame, or numbers from 0.
+            For warnings and errors. None takes those of a DataFrame, or numbers from 0.
         fit_samples : int, "auto" or "all"
-            How many samples to draw and fit. "auto" takes all that are in memory; of
-            an array that is not, 20,000; of trajectories 3,000, beside all their steps.
+            How many samples to draw and fit. "auto" takes all that are in memory; of an
+            array that is not, 20,000; of trajectories, 3,000.
 
         Returns
         -------
         self
         """
         factoring = self._checked_settings()
-        X, moves = given_moves(
-            self, X, metric=metric, times=times, trajectories=trajectories, bursts=bursts
-        )
-        if isinstance(moves, Trajectory) and fit_samples == "auto":
-            fit_samples = MOST_OF_TRAJECTORY
-        X, rows = drawn_samples(self, X, fit_samples)
-        if moves is not None and rows is not None:
-            moves = moves.chosen(rows)
+        given = {"metric": metric, "times": times, "trajectories": trajectories, "bursts": bursts}
+        X, moves = given_moves(self, X, given)
+        X, rows, moves = drawn_with_moves(self, X, moves, fit_samples)
         with self._progress(self.callback) as callback:
             self._find(X, factoring, moves, noise, stages, column_names, callback)
-        self.rows_ = rows
-        self._precision = precision_of(X)
+        self.rows_, self._precision = rows, precision_of(X)
         return self
 
     def _find(self, X, factoring, moves, noise, stages, column_names, callback) -> None:

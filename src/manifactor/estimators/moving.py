@@ -1,5 +1,6 @@
 """Moves of the samples as a caller gives them: a metric, times, trajectories or bursts, checked."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,13 @@ import scipy.sparse as sp
 
 from manifactor._support.errors import warn_caller
 from manifactor._support.values import bad_values, require_values
-from manifactor.estimators.arrays import is_outside_memory, numbers
+from manifactor.estimators.arrays import (
+    draw_count,
+    drawn_samples,
+    is_outside_memory,
+    numbers,
+    take_rows,
+)
 from manifactor.spectral.moves import Bursts, GivenMetric, Moves, NoDiffusionWarning, Trajectory
 
 # Fewer moves tell no local covariance.
@@ -32,13 +39,9 @@ REQUIRED = {
 }
 
 
-def given_moves(
-    estimator: Any, X: Any, *, metric: Any, times: Any, trajectories: bool, bursts: Any
-) -> tuple[Any, Moves | None]:
+def given_moves(estimator: Any, X: Any, given: dict[str, Any]) -> tuple[Any, Moves | None]:
     """Return the samples, and their moves if any are given; several trajectories are joined."""
-    given = {"metric": metric, "times": times, "bursts": bursts}
-    names = [name for name, value in given.items() if value is not None]
-    names += ["trajectories"] if trajectories else []
+    names = [name for name, value in given.items() if value is not None and value is not False]
     if not names:
         return X, None
     if len(names) > 1:
@@ -63,16 +66,36 @@ def given_moves(
             f"`X` must be samples in memory with `{names[0]}`; got {type(X).__name__}. Load them "
             "first, as in numpy.asarray(X)."
         )
-    if trajectories:
+    if names == ["trajectories"]:
         X, piece = _joined(X)
-        return X, _trajectory(X, np.arange(len(X), dtype=float), piece)
+        every = np.arange(len(X))
+        return X, _checked(Trajectory(X, every.astype(float), piece, every))
     samples = numbers(X, "X")
     if samples.ndim != 2:
         raise ValueError(f"`X` must have one sample a row; got an array of shape {samples.shape}.")
     require_values(samples)
-    if times is not None:
-        return X, _timed(samples, times)
-    return X, _metric(metric, samples) if bursts is None else _bursts(bursts, samples)
+    checks: dict[str, Callable[..., Moves]]
+    checks = {"metric": _metric, "times": _timed, "bursts": _bursts}
+    return X, checks[names[0]](given[names[0]], samples)
+
+
+def drawn_with_moves(
+    estimator: Any, X: Any, moves: Moves | None, asked: int | str
+) -> tuple[Any, np.ndarray | None, Moves | None]:
+    """Return the samples to fit, their rows, None for all, and their moves.
+
+    Of trajectories, even samples are taken, at most 3,000 unless a number is given.
+    """
+    if isinstance(moves, Trajectory):
+        count = draw_count(MOST_OF_TRAJECTORY if asked == "auto" else asked, len(moves.samples))
+        if count == len(moves.samples):
+            return X, None, moves
+        even = moves.even_rows(count)
+        return take_rows(X, even), even, moves
+    X, rows = drawn_samples(estimator, X, asked)
+    if isinstance(moves, GivenMetric) and rows is not None:
+        moves = moves.chosen(rows)
+    return X, rows, moves
 
 
 def _joined(X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -95,7 +118,7 @@ def _joined(X: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(parts), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
 
 
-def _timed(samples: np.ndarray, times: Any) -> Trajectory:
+def _timed(times: Any, samples: np.ndarray) -> Trajectory:
     """Return samples in the order of their times, broken where a step is long."""
     times = np.asarray(times)
     if times.dtype.kind == "M":
@@ -119,12 +142,12 @@ def _timed(samples: np.ndarray, times: Any) -> Trajectory:
     # Of fewer than two samples, which are refused below, there is no step.
     unit = float(np.median(steps)) if len(steps) else 1.0
     breaks = np.concatenate([[0], np.cumsum(steps > LONGEST_STEP * unit)])
-    return _trajectory(samples[order], times[order] / unit, breaks[: len(samples)])
+    return _checked(Trajectory(samples[order], times[order] / unit, breaks[: len(samples)], order))
 
 
-def _trajectory(samples: np.ndarray, times: np.ndarray, piece: np.ndarray) -> Trajectory:
+def _checked(path: Trajectory) -> Trajectory:
     """Return a trajectory that is long enough and in order; warn of smooth motion."""
-    path = Trajectory(samples, times, piece)
+    samples = path.samples
     starts = path.starts(1) if len(samples) > 1 else np.empty(0, dtype=int)
     if len(starts) < FEWEST_MOVES:
         raise ValueError(

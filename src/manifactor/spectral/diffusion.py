@@ -30,7 +30,7 @@ from manifactor.spectral.gpu import ResidentMatrix, require_device, settled
 from manifactor.spectral.kernel import COINCIDENT, Affinity, kernel_rows
 from manifactor.spectral.laplacian import LEAST_COMPANY, SOLVERS, Part, laplacian_spectrum
 from manifactor.spectral.metric import LocalMetric
-from manifactor.spectral.moves import Bursts, Measured, Trajectory
+from manifactor.spectral.moves import Bursts, Trajectory
 from manifactor.spectral.neighbors import N_NEIGHBORS, SEARCHES, NeighborGraph
 from manifactor.spectral.preparation import PREPARATIONS, Preparation
 from manifactor.spectral.searches import NearestSamples, TreeSearch, neighbor_rows
@@ -382,15 +382,6 @@ class Diffusion:
         """Return the same with a neighbour search, which archives do not hold."""
         graph = self.graph.with_search(self.samples, n_jobs, self.metric)
         return replace(self, graph=graph)
-
-    def with_choices(self, **choices: Choice) -> "Diffusion":
-        """Return the same with further choices, before all others."""
-        return replace(self, choices={**choices, **self.choices})
-
-    def in_metric(self, measured: Measured) -> "Diffusion":
-        """Return the same with the metric that its distances are of."""
-        found = replace(self, metric=measured.metric, path=measured.path)
-        return found.with_choices(**measured.choices)
 
 
 # Few combinations of a spectrum's functions at many new samples.

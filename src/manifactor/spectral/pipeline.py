@@ -31,7 +31,7 @@ from manifactor.spectral.laplacian import (
     without_outliers,
 )
 from manifactor.spectral.metric import LocalMetric
-from manifactor.spectral.moves import Moves
+from manifactor.spectral.moves import Measured, Moves
 from manifactor.spectral.neighbors import N_NEIGHBORS, NeighborGraph, chosen, neighbor_graph
 from manifactor.spectral.preparation import MOST_COLUMNS, MOST_COMPONENTS, choose_preparation
 from manifactor.spectral.spectrum import Spectrum
@@ -58,7 +58,7 @@ def stage_keys(
         preparation, number_of_neighbors(settings, X.shape[0]).value, search, settings.device
     )
     if moves is not None:
-        neighbours = fingerprint(neighbours, *moves.arrays)
+        neighbours = fingerprint(neighbours, *vars(moves).values())
     # The number of functions both as asked for and as chosen: "auto" is settled only when copies
     # are known.
     spectrum = stages.random_key(
@@ -89,11 +89,9 @@ def diffuse(
     stages: Stages | None = None,
     rng: np.random.Generator,
 ) -> Diffusion:
-    """Return the diffusion process on samples and its spectrum.
+    """Return the diffusion process on samples, (n_samples, n_features), and its spectrum.
 
     Where moves are known, distances are in units of these.
-
-    Shapes: X (n_samples, n_features).
     """
     require_diffusion(settings, X.shape[0])
     stages = stages or Stages()
@@ -113,12 +111,8 @@ def diffuse(
 
     preparation = stages.recall("preparation", keys["preparation"], prepare)
     samples = X if preparation.value is None else preparation.value(X)
-    measured = None
-    if moves is not None:
-        with stages.timed("moves"):
-            measured = moves.measured(samples, preparation.value)
-        samples = measured.samples
-    metric = None if measured is None else measured.metric
+    measured = Measured(samples) if moves is None else moves.measured(samples, preparation.value)
+    samples, metric = measured.samples, measured.metric
 
     def search() -> NeighborGraph:
         with stages.timed("neighbours"):
@@ -132,10 +126,10 @@ def diffuse(
     # A kept spectrum needs no neighbours: its graph is the one without outliers.
     walk = stages.recall("spectrum", keys["spectrum"], walk_and_solve)
     walk = replace(walk, graph=walk.graph.with_search(samples, settings.n_jobs, metric))
-    found = _diffusion(samples, preparation, walk, settings, keys)
-    if transformation.value is not None:
-        found = found.with_choices(transformation=transformation)
-    return found if measured is None else found.in_metric(measured)
+    found = _diffusion(measured, preparation, walk, settings, keys)
+    if transformation.value is None:
+        return found
+    return replace(found, choices={"transformation": transformation, **found.choices})
 
 
 def kept_stages(diffusion: Diffusion) -> Stages:
@@ -232,9 +226,14 @@ def _affinity(
 
 
 def _diffusion(
-    samples, preparation: Choice, walk: Walk, settings: DiffusionSettings, keys: dict[str, str]
+    measured: Measured,
+    preparation: Choice,
+    walk: Walk,
+    settings: DiffusionSettings,
+    keys: dict[str, str],
 ) -> Diffusion:
     """Return the record, with every choice that was made on the way."""
+    samples = measured.samples
     n_distinct = len(walk.graph.distinct)
     bandwidth = walk.affinity.bandwidth
     neighbours = number_of_neighbors(settings, samples.shape[0])
@@ -258,6 +257,7 @@ def _diffusion(
         "density correction": density,
         "functions": number_of_functions(settings, n_distinct),
         "eigensolver": walk.spectrum.solver,
+        **measured.choices,
     }
     # A method may ask for more functions, where a dimension of the data is missing.
     most = min(400, n_distinct // SAMPLES_PER_FUNCTION)
@@ -272,6 +272,8 @@ def _diffusion(
         settings=settings,
         max_functions=most if settings.n_functions == "auto" else 0,
         n_requested=len(walk.spectrum.eigenvalues),
+        metric=measured.metric,
+        path=measured.path,
     )
 
 
