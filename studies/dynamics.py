@@ -161,9 +161,9 @@ def of_control(name: str, seed: int) -> Fitted:
         noise[:, 1] = 0.5 * noise[:, 0] + np.sqrt(0.75) * noise[:, 1]
     for t, move in enumerate(noise):
         if name == "speed":
-            move = move * [1, 0.4 + 1.6 * at[0]]
+            move[1] *= 0.4 + 1.6 * at[0]
         elif name == "drift":
-            move = move + [0, 0.01 * (at[0] - at[1])]
+            move[1] += 0.01 * (at[0] - at[1])
         moved = (at + move) % 1 if kinds[0] == RING else 1 - np.abs(1 - np.abs(at + move))
         if name != "triangle" or moved.sum() < 1:
             at = moved

@@ -158,7 +158,8 @@ def _nearest(diffusion: Diffusion) -> Callable[[np.ndarray], tuple[np.ndarray, n
 
     def in_metric(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         _, index = plain(X)
-        return np.sqrt(metric.squared_lengths(index, index, X - samples[index])), index
+        moves = metric.along(index, X - samples[index])
+        return np.sqrt(metric.squared_lengths(index, index, moves)), index
 
     return in_metric
 

@@ -62,6 +62,16 @@ class LocalMetric:
         inside = (moves @ self.axes) / self.scales[:, None]
         return inside @ self.axes.transpose(0, 2, 1)
 
+    def along(self, i: np.ndarray, moves: np.ndarray) -> np.ndarray:
+        """Return moves (r, p) from samples i without what noise adds to them across the manifold.
+
+        They are as they are where there is no noise.
+        """
+        if not self.floor:
+            return moves
+        axes = self.axes[i]
+        return (axes @ (axes.transpose(0, 2, 1) @ moves[:, :, None]))[:, :, 0]
+
     def squared_lengths(self, i: np.ndarray, j: np.ndarray, moves: np.ndarray) -> np.ndarray:
         """Return the squared lengths of moves (r, p) from sample i to j, by the mean of both C.
 
@@ -134,6 +144,7 @@ class MetricSearch(NeighborSearch):
         near = found.indices.reshape(len(X), -1)
         plain = found.data.reshape(near.shape)
         own = np.take_along_axis(near, plain.argmin(axis=1)[:, None], 1)[:, 0]
+        X = self.samples_[own] + self.metric.along(own, X - self.samples_[own])
         count = min(self.n_neighbors + 1, near.shape[1])
         for squares, kept in ((self._rough, 2 * count), (self._exact, count)):
             if kept < near.shape[1] or squares is self._exact:
