@@ -577,13 +577,15 @@ def with_motion(found: Factorization, path: Trajectory | Bursts) -> Factorizatio
         places = [[each.embedding for each in place_blocks(some, placer)] for some in moves]
         numbers |= couplings(*places, n_repeats=path.n_repeats)
         numbers["resolution"] = length_of_move(path.lag, max(lowest))
-    tests = (*evidence.tests, *judge(numbers))
-    if not (np.isnan(path.duration) or evidence.curve):
+    evidence = replace(evidence, tests=(*evidence.tests, *judge(numbers)))
+    if not np.isnan(path.duration):
         times = correlation_times(path.duration, min(lowest))
-        enough = judge({"coverage": times}, longer=CRITERIA["coverage"].limit / max(times, 1e-3))
-        # First, as it may be why there is one factor only.
-        tests = (*enough, *tests)
-    return replace(found, evidence=replace(evidence, tests=tests))
+        needed = CRITERIA["coverage"].limit / max(times, 1e-3)
+        (enough,) = judge({"coverage": times}, longer=needed)
+        # First, as it may be why there is one factor only: a short path looks like a curve.
+        curve = evidence.curve if enough.passed else ""
+        evidence = replace(evidence, tests=(enough, *evidence.tests), curve=curve)
+    return replace(found, evidence=evidence)
 
 
 def signal_shares(

@@ -110,12 +110,12 @@ class Trajectory:
             found = whole.measured(samples[known], None)
         assert found.metric is not None
         d = dimension(found.samples)
-        # The space that a sample has for itself, in units of moves: that of its nearest neighbour
-        # of a few without noise. Samples far off by noise would seem to have much.
-        search = make_search(choose_search(*samples.shape).value, min(N_MOVES, len(samples) - 1))
-        radius = search.fit(samples).transform(found.samples).max(axis=1).toarray().ravel()
-        space = radius**d / found.metric.scales[:, :d].prod(axis=1)
-        share = space[nearest_point(found.samples)(samples)[1]]
+        near = nearest_point(found.samples)(samples)[1]
+        # Samples far off by noise would seem to have much space for themselves: it is then that of
+        # the nearest one without noise.
+        radius = _radius(samples, found.samples)[near] if found.metric.floor else _radius(samples)
+        # In units of moves.
+        share = radius**d / found.metric.scales[:, :d].prod(axis=1)[near]
         # Probabilities are at most 1: what samples of rare places cannot take, others get.
         for _ in range(30):
             share = np.minimum(share * (count / share.sum()), 1.0)
@@ -335,6 +335,16 @@ def _narrow(samples: np.ndarray) -> np.ndarray:
         return samples
     some = samples[_thinned(len(samples), 1000)]
     return samples @ np.linalg.svd(some - some.mean(axis=0), full_matrices=False)[2][:32].T
+
+
+def _radius(samples: np.ndarray, points: np.ndarray | None = None) -> np.ndarray:
+    """Return how far around points, or the samples themselves, some of the samples lie."""
+    points = samples if points is None else points
+    search = make_search(choose_search(*samples.shape).value, min(N_MOVES, len(samples) - 1))
+    search.fit(samples)
+    # Blocks, to save memory.
+    blocks = [search.transform(points[rows]) for rows in row_slices(len(points), 5000)]
+    return np.concatenate([each.max(axis=1).toarray().ravel() for each in blocks])
 
 
 def _spectrum(covariances: np.ndarray) -> np.ndarray:
