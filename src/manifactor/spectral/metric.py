@@ -146,17 +146,15 @@ class MetricSearch(NeighborSearch):
         own = np.take_along_axis(near, plain.argmin(axis=1)[:, None], 1)[:, 0]
         X = self.samples_[own] + self.metric.along(own, X - self.samples_[own])
         count = min(self.n_neighbors + 1, near.shape[1])
-        for squares, kept in ((self._rough, 2 * count), (self._exact, count)):
-            if kept < near.shape[1] or squares is self._exact:
-                lengths = squares(X, own, near)
-                nearest = np.argpartition(lengths, kept - 1, axis=1)[:, :kept]
-                near = np.take_along_axis(near, nearest, 1)
-        return np.sqrt(np.take_along_axis(lengths, nearest, 1)), near
-
-    def _rough(self, X: np.ndarray, own: np.ndarray, near: np.ndarray) -> np.ndarray:
-        return self.metric.squares_at(own, self.samples_[near] - X[:, None])
+        if 2 * count < near.shape[1]:
+            rough = self.metric.squares_at(own, self.samples_[near] - X[:, None])
+            (near,) = _smallest(2 * count, rough, near)
+        squares = self._exact(X, own, near)
+        near, squares = _smallest(count, squares, near, squares)
+        return np.sqrt(squares), near
 
     def _exact(self, X: np.ndarray, own: np.ndarray, near: np.ndarray) -> np.ndarray:
+        """Return squared lengths to samples near each, (n, k), some pairs at a time."""
         squares = np.empty(near.shape)
         step = max(1, PAIRS_AT_ONCE // near.shape[1])
         for start in range(0, len(X), step):
@@ -166,3 +164,9 @@ class MetricSearch(NeighborSearch):
             ends = np.repeat(own[rows], some.shape[1]), some.ravel()
             squares[rows] = self.metric.squared_lengths(*ends, moves).reshape(some.shape)
         return squares
+
+
+def _smallest(count: int, keys: np.ndarray, *arrays: np.ndarray) -> list[np.ndarray]:
+    """Return the entries of arrays, (n, k), with the smallest keys in each row, (n, count)."""
+    kept = np.argpartition(keys, count - 1, axis=1)[:, :count]
+    return [np.take_along_axis(each, kept, 1) for each in arrays]

@@ -37,8 +37,8 @@ LEAST_SHARE = 0.05
 ASKED = 3000
 # Samples of a trajectory that some are drawn from.
 MOST_DRAWN_FROM = 50_000
-# Noise below so many standard errors is none.
-SURE = 3.0
+# Noise below so many standard errors is none: clean steps have up to 2.8.
+SURE = 3.5
 # Moves that factors are tested by at most.
 MOST_TESTED = 2000
 
@@ -275,16 +275,13 @@ def noise_covariance(path: Trajectory) -> np.ndarray:
     do so, too, but about as much two steps later, which noise does not. Directions below some
     standard errors have none. The usual (2 C_1 - C_2) / 2 makes noise of 2 to 5 % of clean steps.
     """
-    steps = np.diff(path.samples, axis=0)
-
-    def after(m: int) -> np.ndarray:
-        both = path.starts(m + 1)
-        return steps[both].T @ steps[both + m] / max(1, len(both))
-
-    difference = after(2) - after(1)
+    steps, first = np.diff(path.samples, axis=0), path.starts(3)
+    if not len(first):
+        return np.zeros((steps.shape[1],) * 2)
+    later = steps[first + 2] - steps[first + 1]
+    difference = steps[first].T @ later / len(first)
     values, axes = np.linalg.eigh((difference + difference.T) / 2)
-    own = steps[path.starts(1)] @ axes
-    error = (own**2).mean(axis=0) * np.sqrt(2 / len(own))
+    error = ((steps[first] @ axes) * (later @ axes)).std(axis=0) / np.sqrt(len(first))
     return (axes * np.where(values < SURE * error, 0.0, values)) @ axes.T
 
 
