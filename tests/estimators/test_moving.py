@@ -125,6 +125,7 @@ def test_steps_tell_the_factors_of_a_trajectory(path, fit_of_path):
     assert solved(fit_of_path, u[fit_of_path.rows_])
     assert len(fit_of_path.rows_) == 1500
     assert fit_of_path.choices_["lag"].value == 1
+    assert fit_of_path.choices_["samples"].value == 1500
     assert fit_of_path.diffusion_.path is None
     everywhere = fit_of_path.transform(X)
     assert score([everywhere[:, [0]], everywhere[:, [1]]], truth_of(u)).solved

@@ -26,7 +26,8 @@ LONGEST_STEP = 1.5
 NO_ORDER = 0.8
 # Correlation of a step with the one before from which on motion is smooth: 0 for a diffusion.
 SMOOTH = 0.5
-# With more samples of a trajectory, a fit takes longer, and its coordinates hardly improve.
+# Samples of a trajectory that are fitted unless the caller says how many: as many as the fits of
+# `studies/dynamics.py` have. Three intervals take 10,000.
 MOST_OF_TRAJECTORY = 3000
 
 # Parameters of the estimator that moves leave no choice of, and their values.

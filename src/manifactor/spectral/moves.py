@@ -146,6 +146,9 @@ class Trajectory:
         kept = directions(spectrum, d)
         samples, metric = moves.metric(samples, kept.value, NOISE_ACROSS * size)
         choices = {"directions": kept, "lag": _lag_choice(lag, slowest, size)}
+        if len(samples) < len(self.samples):
+            why = f"of {len(self.samples):,} in all, as even as possible in units of moves"
+            choices["samples"] = Choice(len(samples), why)
         return Measured(samples, metric, choices, replace(self, lag=lag))
 
     @property
