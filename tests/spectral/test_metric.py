@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from manifactor.spectral.metric import FLOOR, LocalMetric
-from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.spectral.metric import CURVED, FLOOR, LocalMetric
+from manifactor.spectral.neighbors import DisconnectedGraphWarning, neighbor_graph
 
 from ..moving import jacobian, seen
 
@@ -22,7 +22,11 @@ def test_a_squared_length_is_that_of_the_mean_covariance_of_both_ends(roots, rng
     for length, a, b, move in zip(metric.squared_lengths(i, j, moves), i, j, moves, strict=True):
         least = min(metric.scales[a].min(), metric.scales[b].min())
         mean = (covariances[a] + covariances[b]) / 2 + (FLOOR * least**2 + 0.3) * np.eye(5)
-        assert length == pytest.approx(move @ np.linalg.solve(mean, move), rel=1e-8)
+        # What one end's directions do not have of a chord counts as a step to another sheet.
+        inside = min(((move @ metric.axes[end]) ** 2).sum() for end in (a, b))
+        across = max(move @ move - (1 + CURVED) * inside, 0) / (FLOOR * least**2 + 0.3)
+        right = move @ np.linalg.solve(mean, move) + across
+        assert length == pytest.approx(right, rel=1e-8)
 
 
 def test_a_linear_map_of_samples_maps_their_covariances(roots, rng):
@@ -63,6 +67,17 @@ def test_new_samples_have_the_metric_of_their_nearest_neighbour(rng):
     assert (near.min(axis=1, explicit=True).toarray() == 0).all()
     rebuilt = graph.with_search(seen(u), 1, LocalMetric.of_roots(jacobian(u)))
     assert (rebuilt.distances_to(seen(u[:50])) != near).nnz == 0
+
+
+def test_sheets_that_cross_are_not_neighbours(rng):
+    # Two planes in four dimensions that meet at a point.
+    u = rng.uniform(-1, 1, size=(1000, 2))
+    X, roots = np.zeros((1000, 4)), np.zeros((1000, 4, 2))
+    X[:500, :2], X[500:, 2:] = u[:500], u[500:]
+    roots[:500, :2], roots[500:, 2:] = np.eye(2), np.eye(2)
+    with pytest.warns(DisconnectedGraphWarning):
+        found = neighbor_graph(X, 10, metric=LocalMetric.of_roots(0.05 * roots))
+    assert len(np.unique(found.components[:500])) == len(np.unique(found.components[500:])) == 1
 
 
 def test_copies_are_merged_with_their_metric(rng):

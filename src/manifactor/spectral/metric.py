@@ -19,7 +19,7 @@ from manifactor.spectral.searches import NeighborSearch, neighbor_rows
 # any displacement off the directions of moves would be infinitely long.
 FLOOR = 0.1
 # Share of a squared displacement along the directions of moves that a curved manifold may add to it
-# across them; for the choice of candidates only.
+# across them: as much as where tangents turn by 60 degrees from one end to the other.
 CURVED = 0.33
 # Nearest samples by plain distance among which the neighbours by the metric are looked for. A map
 # that stretches one direction 8 times as much as the other still has its 64 neighbours among them.
@@ -77,7 +77,8 @@ class LocalMetric:
 
         With lengths of J of 1 + a and 1 - a at both ends, the mean of C is off by -a^2 of a square,
         that of the inverses by 3 a^2. A chord lies in the mean of the tangents of its ends, so that
-        curvature does not count as a displacement across the manifold.
+        curvature does not count as a displacement across the manifold; a chord that one end's
+        directions do not have leads to another sheet.
         """
         roots = [self.axes[end] * self.scales[end][:, None] for end in (i, j)]
         both = np.concatenate(roots, axis=2) / np.sqrt(2)
@@ -90,6 +91,11 @@ class LocalMetric:
         solved = np.linalg.solve(inner, along[:, :, None])[:, :, 0]
         square = np.einsum("rp,rp->r", moves, moves)
         left = square - np.einsum("rd,rd->r", along, solved)
+        # Where sheets cross, a chord between them lies in the mean of both tangents, but not in
+        # each of them.
+        tangent = [np.einsum("rp,rpq->rq", moves, self.axes[end]) ** 2 for end in (i, j)]
+        inside = np.minimum(*(each.sum(axis=1) for each in tangent))
+        left = left + np.maximum(square - (1 + CURVED) * inside, 0)
         # Rounding must not make copies of samples that differ.
         return np.maximum(left, 1e-14 * square) / floor
 
