@@ -646,8 +646,8 @@ _OF_SEVERAL = (
     ),
     Criterion(
         "certainty",
-        # Of 1,911 results that passed all other tests of a product, of members of families that were
-        # not learnt from, 94 % were right: 97 % of those above the limit, 69 % of those below it.
+        # Of 1,911 results that passed all other tests of a product, by members of families that
+        # were left out, 94 % were right: 97 % of those above the limit, 69 % of those below it.
         0.8,
         "how often results that pass all other tests on such samples are right",
         "all other tests were passed, but on such samples that is right in {value:.0%} of random "
