@@ -58,7 +58,8 @@ class Trial:
 
 
 def _rows(problem: Problem, rows) -> Problem:
-    return replace(problem, X=problem.X[rows], truth=tuple(t[rows] for t in problem.truth))
+    truths = tuple(tuple(t[rows] for t in truth) for truth in problem.truths)
+    return replace(problem, X=problem.X[rows], truths=truths)
 
 
 def _columns(case: Case, X: np.ndarray) -> Trial:
@@ -298,11 +299,12 @@ def _outcome(case: Case, trial: Trial | bool | None, seed: int) -> dict | None:
 def _state(fit: ManifoldFactorizer, problem: Problem) -> tuple[int, bool]:
     """Return how many factors are right, and whether all of them are.
 
-    Of data with one factor, the answer is right if there is one.
+    Of data with one factor, the answer is right if there is one, or coordinates that separate.
     """
     found = _embeddings(fit)
     if len(problem.truth) == 1:
-        return int(len(found) == 1), len(found) == 1
+        right = len(found) == 1 or any(score(found, each).solved for each in problem.truths[1:])
+        return int(right), right
     scored = score(found, problem.truth)
     right = 0
     for true, own in scored.match:

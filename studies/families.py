@@ -32,10 +32,11 @@ DENSITIES: dict[str, Callable[..., float]] = {
 
 @dataclass(frozen=True)
 class Symmetry:
-    """The name of a symmetric shape, and the angle of a flat torus's lattice in degrees."""
+    """The name of a symmetric shape; a flat torus's angle, in degrees, and its two circles."""
 
     name: str
     lattice_angle: float | None = None
+    circles: Truth = ()
 
 
 def draw(
@@ -426,8 +427,8 @@ def flat_torus(n_samples: int, rng, *, degrees: tuple[float, float]) -> tuple[np
     angle = rng.uniform(*degrees)
     # With a longer second vector, another pair of vectors would be shorter and have another angle.
     longest = min(1.6, 0.5 / np.cos(np.radians(angle)))
-    X, _ = LatticeTorus(angle, rng.uniform(1, longest))(n_samples, rng)
-    return X, Symmetry("flat torus", angle)
+    X, circles = LatticeTorus(angle, rng.uniform(1, longest))(n_samples, rng)
+    return X, Symmetry("flat torus", angle, circles)
 
 
 def body(n_samples: int, rng, *, family: str) -> tuple[np.ndarray, Symmetry]:

@@ -10,6 +10,7 @@ import json
 import sys
 import time
 import warnings
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,8 +23,16 @@ from scipy.special import expit
 from manifactor._support.files import write_bytes
 from manifactor.estimators import DiffusionMap
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.factorize import SENSE_SEARCHES, sampling_of
+from manifactor.factoring.factorize import (
+    NEARLY,
+    SENSE_SEARCHES,
+    Proposal,
+    confirmations,
+    sampling_of,
+    weighed,
+)
 from manifactor.factoring.judging.criteria import CRITERIA, Test
+from manifactor.factoring.judging.evidence import VERDICTS
 from manifactor.factoring.judging.probability import (
     KNOTS,
     Sampling,
@@ -50,14 +59,18 @@ SHRINKAGE = 3.0
 def record(seed: int, *, family: str | None = None) -> dict:
     """Return the proposals of all senses for a random problem, with their tests and scores.
 
-    A product in the geometry is the only proposal, as in a fit.
+    A product in the geometry that is sure is the only proposal, as in a fit.
     """
     problem = draw(seed, family=family)
     start = time.perf_counter()
     with warnings.catch_warnings(action="ignore"):
         diffusion = DiffusionMap(n_functions=100, random_state=seed, n_jobs=1).fit(problem.X)
         found = diffusion.diffusion_
-        proposals = [_proposal(each, problem) for each in _proposed(found, seed)]
+        proposed = list(_proposed(found, seed))
+        confirmed = confirmations(proposed)
+        proposals = [
+            _proposal(each, r2, problem) for each, r2 in zip(proposed, confirmed, strict=True)
+        ]
     return {
         "seed": seed,
         "family": problem.family,
@@ -86,7 +99,7 @@ def _proposed(diffusion: Diffusion, seed: int) -> Iterator[Factorization]:
             continue
         yield found
         if sense == "geometry":
-            if found.evidence.verdict == "product":
+            if weighed([Proposal(sense, found, [])], sampling)[0].ends_search:
                 return
             geometry = found
     if geometry is not None:
@@ -95,12 +108,12 @@ def _proposed(diffusion: Diffusion, seed: int) -> Iterator[Factorization]:
             yield more
 
 
-def _proposal(proposed: Factorization, problem: Problem) -> dict:
+def _proposal(proposed: Factorization, confirmed: float, problem: Problem) -> dict:
     evidence = proposed.evidence
     factors = proposed.factors or whole_factor(proposed.diffusion)
     embeddings = [factor.embedding for factor in factors]
     results = [score(embeddings, truth) for truth in problem.truths]
-    result = next((each for each in results if each.solved), results[0])
+    result = max(results, key=lambda each: (each.solved, each.number_right, each.worst))
     best = result.r2.argmax(axis=0)
     return {
         "sense": evidence.sense,
@@ -109,6 +122,7 @@ def _proposal(proposed: Factorization, problem: Problem) -> dict:
         "topologies": [factor.topology for factor in factors],
         "dimensions": [factor.dimension for factor in factors],
         "confidences": [round(float(factor.confidence.mean()), 4) for factor in factors],
+        "confirmed": _rounded(confirmed),
         "solved": result.solved,
         # A factor is right if it tells one true factor, and nothing of the others.
         "right": [
@@ -174,26 +188,32 @@ def _tests(proposal: dict) -> list[Test]:
     return tests
 
 
-def of_proposals(records: Sequence[dict]) -> list[tuple[Example, dict]]:
-    """Return the examples of several factors, each with its proposal."""
+def of_proposals(records: Sequence[dict], *, alone: bool = False) -> list[tuple[Example, dict]]:
+    """Return the examples of several factors, each with its proposal.
+
+    Beside the other senses, or alone, as a fit in one sense has them.
+    """
     return [
-        (
-            Example(
-                number,
-                member_of(record),
-                proposal["verdict"],
-                kind_of_several(proposal["sense"], len(proposal["dimensions"])),
-                of_several(
-                    proposal["sense"], _tests(proposal), proposal["dimensions"], sampling_in(record)
-                ),
-                proposal["solved"],
-            ),
-            proposal,
-        )
+        (_example(number, record, {**proposal, "confirmed": None} if alone else proposal), proposal)
         for number, record in enumerate(records)
         for proposal in record["proposals"]
         if len(proposal["dimensions"]) > 1
     ]
+
+
+def _example(number: int, record: dict, proposal: dict) -> Example:
+    confirmed = np.nan if proposal["confirmed"] is None else proposal["confirmed"]
+    shortcomings = of_several(
+        proposal["sense"],
+        _tests(proposal),
+        proposal["dimensions"],
+        min(proposal["confidences"]),
+        confirmed,
+        sampling_in(record),
+    )
+    kind = kind_of_several(proposal["sense"], len(proposal["dimensions"]))
+    said = proposal["verdict"], kind, shortcomings, proposal["solved"]
+    return Example(number, member_of(record), *said)
 
 
 def member_of(record: dict) -> str:
@@ -307,30 +327,43 @@ def learn(records: Sequence[dict]) -> Learnt:
     """Learn the table from records, and check it."""
     several = of_proposals(records)
     wholes = [whole for whole, _ in several]
-    of_several_out = left_out(wholes)
-    best: dict[int, tuple[float, Example]] = {}
+    alone = [whole for whole, _ in of_proposals(records, alone=True)]
+    of_several_out = left_out([*wholes, *alone])[: len(wholes)]
+    found: dict[int, list[tuple[float, Example]]] = defaultdict(list)
     for whole, right in zip(wholes, of_several_out, strict=True):
-        if right >= best.get(whole.problem, (0.0, whole))[0]:
-            best[whole.problem] = float(right), whole
-    ones = of_undivided(records, {number: right for number, (right, _) in best.items()})
+        found[whole.problem].append((float(right), whole))
+    likeliest = {number: max(right for right, _ in each) for number, each in found.items()}
+    ones = of_undivided(records, likeliest)
     of_ones_out = left_out(ones)
-    # What a fit returns: the best division if it is likely, else one factor.
-    returned = dict(best)
+    returned = {number: chosen(each) for number, each in found.items()}
     for one, right in zip(ones, of_ones_out, strict=True):
-        if returned.get(one.problem, (0.0, one))[0] < CRITERIA["probability"].limit:
+        if likeliest.get(one.problem, 0.0) < CRITERIA["probability"].limit:
             returned[one.problem] = float(right), one
     dimensions = [record["dimension"] for record in records]
     table = {
         "problems": len(records),
         "samples": [min(r["n"] for r in records), max(r["n"] for r in records)],
         "dimension": [0.5, round(float(np.quantile(dimensions, 0.99)), 1)],
-        "several": fit(wholes),
+        "several": fit([*wholes, *alone]),
         "one": fit(ones),
         "factor": fit(of_factors(several, of_several_out)),
     }
     # Where it cannot be told, nothing is said.
     said = [(right, each) for right, each in returned.values() if not is_open(each.kind)]
     return Learnt(table, [each for _, each in said], np.array([right for right, _ in said]))
+
+
+def chosen(found: Sequence[tuple[float, Example]]) -> tuple[float, Example]:
+    """Return the division that a fit would choose, with its verdict; see `choose` of the package.
+
+    It is the likeliest one, or one of a better verdict that is nearly as likely.
+    """
+    highest = max(right for right, _ in found)
+    nearly = [each for each in found if each[0] >= highest - NEARLY]
+    right, best = min(nearly, key=lambda each: (list(VERDICTS).index(each[1].verdict), -each[0]))
+    if best.verdict == "product" and right < CRITERIA["certainty"].limit:
+        best = replace(best, verdict="partial")
+    return right, best
 
 
 def is_open(kind: str) -> bool:

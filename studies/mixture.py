@@ -6,8 +6,7 @@
 
 Beside the random problems of the calibration there are all families of shapes, products through
 random maps, sums of curves in few columns, tails of noise, spikes, counts and single curves, each
-of 300 to 3,000 samples. The truth is what could be found at best: one factor, the samples, where
-nothing divides.
+of 300 to 3,000 samples.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,31 +16,33 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from manifactor import datasets
+from manifactor.datasets.not_products import SIDES_AT_60_DEGREES
 from manifactor.datasets.products import Interval, Normal, Truth, Uneven, VonMises, circle, product
 from manifactor.datasets.shapes import rotated_into
 from studies import families
 
 N_SAMPLES = (300, 3000)
-# Samples, the truth, and the member of the family.
-Drawn = tuple[np.ndarray, Truth, str]
+# Samples, truths that are each right, and the member of the family.
+Drawn = tuple[np.ndarray, Sequence[Truth], str]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Samples, the true factors, the family that they were drawn from, and which of it."""
+    """Samples, the family that they were drawn from, and which of it.
+
+    What is not a product has two right answers: one factor, the samples, and the coordinates that
+    separate, or those of a product that a map has bent. The first of them is the truth.
+    """
 
     X: np.ndarray
-    truth: Truth
+    truths: tuple[Truth, ...]
     family: str
     member: str
 
     @property
-    def truths(self) -> tuple[Truth, ...]:
-        """Factors that are right: the true ones, and the sides of what is nearly a rectangle."""
-        if self.member in NEARLY_RECTANGLES:
-            (whole,) = self.truth
-            return self.truth, tuple(whole.T[:, :, None])
-        return (self.truth,)
+    def truth(self) -> Truth:
+        """The true factors."""
+        return self.truths[0]
 
 
 def draw(seed: int, *, family: str | None = None, n_samples: int | None = None) -> Problem:
@@ -54,8 +55,9 @@ def draw(seed: int, *, family: str | None = None, n_samples: int | None = None) 
     drawn = str(rng.choice(names, p=np.array(shares) / sum(shares)))
     usual = round(np.exp(rng.uniform(*np.log(N_SAMPLES))))
     n = n_samples or usual
-    X, truth, member = FAMILIES[family or drawn][1](n, rng)
-    return Problem(X, tuple(np.asarray(t).reshape(n, -1) for t in truth), family or drawn, member)
+    X, truths, member = FAMILIES[family or drawn][1](n, rng)
+    columns = [tuple(np.asarray(t).reshape(n, -1) for t in truth) for truth in truths]
+    return Problem(X, tuple(columns), family or drawn, member)
 
 
 def _of_calibration(n: int, rng) -> Drawn:
@@ -64,9 +66,11 @@ def _of_calibration(n: int, rng) -> Drawn:
         problem = datasets.random_problem(int(rng.randint(2**31)))
         if len(problem.X) >= n:
             break
-    # Coordinates that separate are the best that can be found.
-    truth = problem.coordinates[0] if problem.coordinates else problem.truth
-    return problem.X[:n], tuple(t[:n] for t in truth), problem.kind
+    truths = [problem.truth, *problem.coordinates]
+    if problem.description.startswith("parallelogram"):
+        # A sum along two sides.
+        truths.append(_sides(problem.truth[0] @ np.linalg.inv(SIDES_AT_60_DEGREES)))
+    return problem.X[:n], [[t[:n] for t in truth] for truth in truths], problem.kind
 
 
 def _of_families(group: str, n: int, rng) -> Drawn:
@@ -77,9 +81,32 @@ def _of_families(group: str, n: int, rng) -> Drawn:
     density = rng.choice(list(families.DENSITIES), p=(0.6, 0.25, 0.15))
     name = str(rng.choice(names))
     X, truth = families.draw(group, name, n, density=density, random_state=rng)
-    if not isinstance(truth, tuple):
-        truth = (X,)
-    return _rotated(_with_noise(X, rng), rng), truth, name
+    found = truth.circles if isinstance(truth, families.Symmetry) else truth
+    if name in NEARLY:
+        found = NEARLY[name](X)
+    # None of these is a product.
+    truths = [(X,), found] if len(found) > 1 else [(X,)]
+    return _rotated(_with_noise(X, rng), rng), truths, name
+
+
+def _sides(X: np.ndarray) -> Truth:
+    return X[:, [0]], X[:, [1]]
+
+
+def _angles(X: np.ndarray) -> Truth:
+    """Return the angles of a torus of radius 1 around the third axis."""
+    away = np.hypot(X[:, 0], X[:, 1])
+    tube = np.c_[away - 1, X[:, 2]]
+    return X[:, :2] / away[:, None], tube / np.linalg.norm(tube, axis=1)[:, None]
+
+
+# Shapes that are nearly products, and their factors.
+NEARLY: dict[str, Callable[[np.ndarray], Truth]] = {
+    "stadium": _sides,
+    "holed_rectangle": _sides,
+    "bumpy_sheet": _sides,
+    "bumpy_torus": _angles,
+}
 
 
 def _with_noise(X: np.ndarray, rng, *, most: float = 0.05) -> np.ndarray:
@@ -121,9 +148,9 @@ def _through_maps(n: int, rng) -> Drawn:
     if rng.uniform() < 0.5:
         # A shift of every sample, which keeps neighbours apart where it is small.
         X = X + 0.15 * hidden @ rng.normal(size=(30, p))
-    else:
-        X = hidden @ rng.normal(size=(30, max(width, p + 2)))
-    return _with_noise(X, rng, most=0.02), truth, "near" if X.shape[1] == p else "far"
+        return _with_noise(X, rng, most=0.02), [truth], "near"
+    X = hidden @ rng.normal(size=(30, max(width, p + 2)))
+    return _with_noise(X, rng, most=0.02), [(X,), truth], "far"
 
 
 def _curve(rng, *, closed: bool) -> Callable[[np.ndarray], np.ndarray]:
@@ -165,7 +192,7 @@ def _sums(n: int, rng) -> Drawn:
         X += rng.uniform(0.4, 1.6) * columns @ axes
         truth.append(np.c_[np.cos(t), np.sin(t)] if closed else t[:, None])
     member = f"{count} terms{' near a plane' if flat else ''}"
-    return _with_noise(X, rng, most=0.03), tuple(truth), member
+    return _with_noise(X, rng, most=0.03), [truth], member
 
 
 def _tails(n: int, rng) -> Drawn:
@@ -174,7 +201,7 @@ def _tails(n: int, rng) -> Drawn:
     X = _rotated(np.hstack(columns), rng)
     scale = np.sqrt(X.var(axis=0).sum()) * rng.uniform(0.003, 0.02)
     freedom = rng.choice([2, 3, 5])
-    return X + scale * rng.standard_t(freedom, size=X.shape), truth, f"t({freedom})"
+    return X + scale * rng.standard_t(freedom, size=X.shape), [truth], f"t({freedom})"
 
 
 def _spikes(n: int, rng) -> Drawn:
@@ -186,7 +213,7 @@ def _spikes(n: int, rng) -> Drawn:
         sharpness = np.exp(rng.uniform(-1, 3))
         blocks.append(np.exp(sharpness * (np.cos(phase[:, None] - delays) - 1)))
         truth.append(np.c_[np.cos(phase), np.sin(phase)])
-    return _with_noise(np.hstack(blocks), rng, most=0.03), tuple(truth), "two signals"
+    return _with_noise(np.hstack(blocks), rng, most=0.03), [truth], "two signals"
 
 
 def _counts(n: int, rng) -> Drawn:
@@ -202,7 +229,7 @@ def _counts(n: int, rng) -> Drawn:
         height = np.ones(n) if moves else np.exp(t)
         rates += height[:, None] * np.exp(-0.5 * ((channels - at[:, None]) / width) ** 2)
         truth.append(t[:, None])
-    return rng.poisson(rates * np.exp(rng.uniform(2, 6))).astype(float), tuple(truth), "two peaks"
+    return rng.poisson(rates * np.exp(rng.uniform(2, 6))).astype(float), [truth], "two peaks"
 
 
 def _one_curve(n: int, rng) -> Drawn:
@@ -211,14 +238,13 @@ def _one_curve(n: int, rng) -> Drawn:
     t = rng.uniform(0, 2 * np.pi if closed else np.pi, size=n)
     X = _rotated(_curve(rng, closed=closed)(t), rng)
     truth = np.c_[np.cos(t), np.sin(t)] if closed else t[:, None]
-    return _with_noise(X, rng), (truth,), "closed" if closed else "open"
+    return _with_noise(X, rng), [(truth,)], "closed" if closed else "open"
 
 
 def _group(name: str) -> Callable[..., Drawn]:
     return lambda n, rng: _of_families(name, n, rng)
 
 
-NEARLY_RECTANGLES = ("stadium", "holed_rectangle")
 BODIES = ("vase", "prolate", "torus", "frustum")
 # The share of each family, in percent, and how its problems are drawn.
 FAMILIES: dict[str, tuple[int, Callable[..., Drawn]]] = {

@@ -23,7 +23,8 @@ from studies.pieces import results_as_done
 from studies.records import count, with_verdict
 from studies.running import exit_code, new_files, parser, recorded
 
-Samples = tuple[np.ndarray, Truth]
+# Samples, and truths that are each right.
+Samples = tuple[np.ndarray, Sequence[Truth]]
 
 # Radii of orbits in astronomical units, and their inclination in degrees.
 ORBITS = {
@@ -57,7 +58,7 @@ def planet(seed: int) -> Samples:
     inclination = rng.uniform(1, 7)
     angles = rng.uniform(0, 2 * np.pi, size=(2, rng.integers(300, 1001)))
     X = _on_orbit(radius, inclination, angles[1]) - _on_orbit(1, 0, angles[0])
-    return X, tuple(map(ring, angles))
+    return X, [tuple(map(ring, angles))]
 
 
 def planets(seed: int) -> Samples:
@@ -67,7 +68,7 @@ def planets(seed: int) -> Samples:
     angles = rng.uniform(0, 2 * np.pi, size=(len(names), rng.choice([1000, 2000, 3000])))
     places = [_on_orbit(*ORBITS[name], angle) for name, angle in zip(names, angles, strict=True)]
     X = np.hstack([one - other for one, other in combinations(places, 2)])
-    return X, tuple(map(ring, angles))
+    return X, [tuple(map(ring, angles))]
 
 
 def torus(seed: int) -> Samples:
@@ -76,7 +77,7 @@ def torus(seed: int) -> Samples:
     ratio = rng.uniform(1.6, 3)
     along, around = rng.uniform(0, 2 * np.pi, size=(2, rng.choice([2000, 3000])))
     X = np.c_[(ratio + np.cos(around))[:, None] * ring(along), np.sin(around)]
-    return X + rng.normal(scale=0.02, size=X.shape), (ring(along), ring(around))
+    return X + rng.normal(scale=0.02, size=X.shape), [(ring(along), ring(around))]
 
 
 def tails(freedom: int, seed: int) -> Samples:
@@ -90,7 +91,7 @@ def tails(freedom: int, seed: int) -> Samples:
     X = np.hstack([size * t for size, t in zip(sizes, truth, strict=True)])
     X = X @ np.linalg.qr(rng.normal(size=(8, X.shape[1])))[0].T
     scale = np.sqrt(X.var(axis=0).sum()) * rng.uniform(0.01, 0.02)
-    return X + scale * rng.standard_t(freedom, size=X.shape), truth
+    return X + scale * rng.standard_t(freedom, size=X.shape), [truth]
 
 
 # Phase, width and height of the waves P, Q, R, S and T of a heart beat.
@@ -115,20 +116,20 @@ def heart_and_breath(seed: int) -> Samples:
     beats = np.exp(-0.5 * (away / BEAT[:, 1]) ** 2) @ BEAT[:, 2]
     breaths = np.sin(breath) + rng.uniform(0, 0.3) * np.sin(2 * breath)
     X = np.hstack([beats / beats.std(), breaths / breaths.std()])
-    return X + rng.normal(scale=rng.uniform(0, 0.05), size=X.shape), tuple(map(ring, phases))
+    return X + rng.normal(scale=rng.uniform(0, 0.05), size=X.shape), [tuple(map(ring, phases))]
 
 
 def nested(seed: int, n: int) -> Samples:
     """Draw the first samples of a problem of the mixture that has 8,000 of them."""
     family = NESTED_FAMILIES[seed % len(NESTED_FAMILIES)]
     problem = mixture.draw(seed, family=family, n_samples=max(NESTED))
-    return problem.X[:n], tuple(truth[:n] for truth in problem.truth)
+    return problem.X[:n], [tuple(each[:n] for each in truth) for truth in problem.truths]
 
 
 def any_problem(seed: int) -> Samples:
     """Draw a problem of the mixture."""
     problem = mixture.draw(seed)
-    return problem.X, problem.truth
+    return problem.X, problem.truths
 
 
 # Fits.
@@ -136,7 +137,8 @@ def any_problem(seed: int) -> Samples:
 
 def fitted(samples: Samples, seed: int, **options) -> dict:
     """Fit with the defaults, or with options, and return the answer and whether it is right."""
-    X, truth = samples
+    X, truths = samples
+    truth = truths[0]
     start = time.perf_counter()
     with warnings.catch_warnings(action="ignore"):
         try:
@@ -148,8 +150,11 @@ def fitted(samples: Samples, seed: int, **options) -> dict:
             return {**said, "seconds": round(time.perf_counter() - start, 2)}
     seconds = round(time.perf_counter() - start, 2)
     evidence = fit.evidence_
-    result = score([factor.embedding for factor in fit.factors_], truth)
-    one = len(truth) == 1
+    embeddings = [factor.embedding for factor in fit.factors_]
+    result, *others = (score(embeddings, each) for each in truths)
+    solved = any(each.solved for each in (result, *others))
+    if len(truth) == len(embeddings) == 1:
+        solved = True  # where nothing divides, one factor is the answer
     return {
         "n": len(X),
         "columns": X.shape[1],
@@ -161,8 +166,7 @@ def fitted(samples: Samples, seed: int, **options) -> dict:
         "topologies": [factor.topology for factor in fit.factors_],
         # True factors that a factor tells.
         "found": int((result.r2.max(axis=1) >= 0.95).sum()),
-        # Where nothing divides, one factor is the answer.
-        "solved": len(fit.factors_) == 1 if one else result.solved,
+        "solved": solved,
         "own": round(result.worst, 4),
         "leak": round(result.leak, 4),
         "functions": len(fit.diffusion_.distinct.eigenvalues),

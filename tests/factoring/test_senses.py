@@ -7,7 +7,7 @@ from manifactor import Evidence, SampleWarning
 from manifactor._support.errors import NothingFoundError, warn_caller
 from manifactor.factoring import factorize as senses
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.factorize import SENSE_SEARCHES, Proposal, choose, propose
+from manifactor.factoring.factorize import SENSE_SEARCHES, Proposal, choose, confirmations, propose
 from manifactor.factoring.judging.probability import Sampling
 
 from .places import JUDGE, interval
@@ -15,7 +15,7 @@ from .places import JUDGE, interval
 
 def two_factors(*tests, sense="geometry"):
     """A factorization of two intervals with the given tests; it has no diffusion."""
-    factors = tuple(interval(t) for t in np.random.default_rng(0).uniform(size=(2, 9)))
+    factors = tuple(interval(t) for t in np.random.default_rng(0).uniform(size=(2, 300)))
     leakage = np.array([[np.nan, 0.1], [0.1, np.nan]])
     return Factorization(factors, Evidence(tests, leakage, sense=sense), None)
 
@@ -127,3 +127,11 @@ def test_too_many_factors_asked_for_raise_an_error_with_the_number_found(propose
 
     with pytest.raises(NothingFoundError, match="Found only 2 of the 3 factors"):
         proposed(two_at_most, n_asked=3)
+
+
+def test_factors_that_another_sense_shows_as_well_are_confirmed():
+    one, other = two_factors(), two_factors(sense="sum")
+    same, turned = confirmations([one, replace(other, factors=other.factors[::-1])])
+    assert same == turned > 0.9
+    assert confirmations([one, ONE]) == [0.0, 0.0]
+    assert np.isnan(confirmations([one])).all()

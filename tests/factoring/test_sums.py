@@ -106,7 +106,7 @@ def turned_alike(a, b):
 @pytest.mark.slow
 def test_a_surface_that_is_a_product_is_divided(fit):
     _, x, y, angle = bent_square_and_circle(1000, 2)
-    assert fit.verdict_ == "product"
+    assert {test.name for test in fit.evidence_.failed} <= {"certainty"}
     assert [each.topology for each in fit.factors_] == ["interval", "interval", "circle"]
     first, second, third = (each.coordinate for each in fit.factors_)
     assert min(correlated(first, x), correlated(second, y)) > 0.99

@@ -23,7 +23,7 @@ def test_a_problem_is_drawn_with_as_many_samples_as_asked_for(family):
 @pytest.fixture(scope="module")
 def rectangle():
     X, truth = datasets.sample("rectangle", 400, random_state=0)
-    problem = Problem(X, truth, "shapes", "rectangle")
+    problem = Problem(X, (truth,), "shapes", "rectangle")
     fit = ManifoldFactorizer(n_factors=1, random_state=0).fit(X)
     return Case(problem, problem, fit)
 
@@ -45,7 +45,7 @@ def test_more_factors_than_there_are_change_nothing(rectangle):
 def test_thinning_takes_samples_where_they_are_dense():
     rng = np.random.default_rng(0)
     X = np.r_[rng.uniform(size=(900, 2)), rng.uniform(1, 2, size=(100, 2))]
-    problem = Problem(X, (X,), "", "")
+    problem = Problem(X, ((X,),), "", "")
     kept = advice.thinned(Case(problem, problem, None)).problem.X
     sparse = (kept > 1).all(axis=1).sum()
     assert 450 < len(kept) < 550

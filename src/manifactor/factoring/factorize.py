@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 from typing import NoReturn
 
 import numpy as np
@@ -45,6 +46,7 @@ from manifactor.factoring.measures.motion import (
     time_of_move,
 )
 from manifactor.factoring.measures.places import prepared_noise, signal_share
+from manifactor.factoring.measures.product import shared
 from manifactor.factoring.methods import (
     attempt,
     density_of,
@@ -180,9 +182,6 @@ SENSE_SEARCHES: dict[str, Callable[..., Factorization]] = {
     "separable": find_separation,
 }
 
-# A product that is right with this probability ends the search. On 3,149 problems all limits from
-# .85 to .95 gave the same answers; the lowest saves the most time.
-SURE = 0.85
 # The spread of the density of even samples is .09 to .13 on surfaces with edges and .04 to .07 on
 # others; on tori that are sampled evenly by their angles it is .11 to .24.
 EVEN, EVEN_WITHOUT_EDGES = 0.14, 0.08
@@ -200,7 +199,7 @@ class Proposal:
     sense: str
     found: Factorization
     warned: list[warnings.WarningMessage]
-    probability: float
+    probability: float = 0.0
 
     @property
     def is_likely(self) -> bool:
@@ -209,9 +208,9 @@ class Proposal:
 
     @property
     def ends_search(self) -> bool:
-        """Whether nothing better is to be expected: a product of lengths, or one that is sure."""
-        enough = 0.0 if self.sense == "geometry" else SURE
-        return self.found.evidence.verdict == "product" and self.probability >= enough
+        """Whether nothing better is to be expected: a product that is sure."""
+        sure = self.probability >= CRITERIA["certainty"].limit
+        return sure and self.found.evidence.verdict == "product"
 
     def __str__(self) -> str:
         several = len(self.found.factors) > 1
@@ -237,11 +236,12 @@ def propose(
     for sense, search in searches.items():
         if not _is_worth_trying(sense, proposals, sampling):
             continue
-        proposals += _proposed(sense, search, sampling)
+        proposals = weighed([*proposals, *_proposed(sense, search)], sampling)
         if proposals and proposals[-1].ends_search:
             return proposals
     if not any(each.is_likely for each in proposals):
-        proposals += _of_more_functions(proposals, diffusion, n_asked, sampling, rng=rng)
+        more = _of_more_functions(proposals, diffusion, n_asked, rng=rng)
+        proposals = weighed([*proposals, *more], sampling)
     if not proposals and n_asked is not None:
         _raise_how_many(diffusion, n_asked, sampling, rng=rng)
     return proposals
@@ -273,22 +273,34 @@ def _is_same_in_volume(proposals: Sequence[Proposal], sampling: Sampling) -> boo
     return sampling.spread <= limit and not found.evidence.fails("product")
 
 
-def _proposed(
-    sense: str, search: Callable[[], Factorization], sampling: Sampling
-) -> list[Proposal]:
+def _proposed(sense: str, search: Callable[[], Factorization]) -> list[Proposal]:
     """What a sense proposes; nothing if it finds less than was asked for."""
     found, warned = attempt(search)
-    if found is None:
-        return []
-    right = probability_of_several(found, sampling) if len(found.factors) > 1 else 0.0
-    return [Proposal(sense, found, warned, right)]
+    return [] if found is None else [Proposal(sense, found, warned)]
+
+
+def weighed(proposals: Sequence[Proposal], sampling: Sampling) -> list[Proposal]:
+    """Return proposals with their probabilities, each beside the others."""
+    confirmed = confirmations([each.found for each in proposals])
+    return [
+        replace(each, probability=probability_of_several(each.found, r2, sampling))
+        for each, r2 in zip(proposals, confirmed, strict=True)
+    ]
+
+
+def confirmations(found: Sequence[Factorization]) -> list[float]:
+    """Return the R^2 of each result's factors with the same ones of another; nan if it is alone."""
+    r2 = np.full((len(found), len(found)), np.nan)
+    for i, j in combinations(range(len(found)), 2):
+        one, other = found[i].factors, found[j].factors
+        r2[i, j] = r2[j, i] = shared(one, other) if len(one) > 1 else 0.0
+    return np.nanmax(r2, axis=1).tolist() if len(found) > 1 else [np.nan] * len(found)
 
 
 def _of_more_functions(
     proposals: Sequence[Proposal],
     diffusion: Diffusion,
     n_asked: int | None,
-    sampling: Sampling,
     *,
     rng: np.random.Generator,
 ) -> list[Proposal]:
@@ -300,7 +312,7 @@ def _of_more_functions(
         search = partial(find_in_more_functions, first[0], n_asked, rng=rng)
     else:
         return []
-    return _proposed("geometry", search, sampling)
+    return _proposed("geometry", search)
 
 
 def choose(proposals: Sequence[Proposal], n_asked: int | None) -> Factorization:
@@ -321,6 +333,8 @@ def choose(proposals: Sequence[Proposal], n_asked: int | None) -> Factorization:
         chosen, why = _as_one(proposals, best), "none is likely to be right"
     issue(chosen.warned)
     found = chosen.found
+    if found.factors:
+        found = replace(found, evidence=replace(found.evidence, probability=chosen.probability))
     if len(proposals) == 1:
         return found
     tried = ", ".join(map(str, proposals))
@@ -379,13 +393,20 @@ def sampling_of(diffusion: Diffusion) -> Sampling:
     return Sampling(n_distinct, diffusion.dimension, density_of(diffusion).spread)
 
 
-def probability_of_several(found: Factorization, sampling: Sampling) -> float:
-    """Return how often such results with several factors are right."""
-    dimensions = [factor.dimension for factor in found.factors]
-    evidence = found.evidence
-    kind = kind_of_several(evidence.sense, len(dimensions))
-    faults = of_several(evidence.sense, evidence.tests, dimensions, sampling)
-    return probability("several", kind, faults)
+def probability_of_several(found: Factorization, confirmed: float, sampling: Sampling) -> float:
+    """Return how often such results are right; 0 for one factor."""
+    if len(found.factors) < 2:
+        return 0.0
+    evidence, factors = found.evidence, found.factors
+    faults = of_several(
+        evidence.sense,
+        evidence.tests,
+        [factor.dimension for factor in factors],
+        min(factor.confidence.mean() for factor in factors),
+        confirmed,
+        sampling,
+    )
+    return probability("several", kind_of_several(evidence.sense, len(factors)), faults)
 
 
 def with_probability(found: Factorization, likeliest: float, sampling: Sampling) -> Factorization:
@@ -397,11 +418,13 @@ def with_probability(found: Factorization, likeliest: float, sampling: Sampling)
     """
     evidence = found.evidence
     if not sampling.is_known or evidence.answer == "cannot tell":
-        return found
+        return replace(found, evidence=evidence.without_probability())
     if len(found.factors) == 1:
         right = probability("one", kind_of_one(evidence), of_one(likeliest, sampling))
         return replace(found, evidence=replace(evidence, probability=right, probabilities=(right,)))
-    right = probability_of_several(found, sampling)
+    right = evidence.probability
+    if np.isnan(right):  # no other sense was tried
+        right = probability_of_several(found, np.nan, sampling)
     leaks = np.fmax(np.nanmax(evidence.leakage, axis=0), np.nanmax(evidence.leakage, axis=1))
     each = tuple(
         # All factors are right at most as often as one of them.
@@ -410,7 +433,10 @@ def with_probability(found: Factorization, likeliest: float, sampling: Sampling)
             found.factors, leaks, (each.confidence.mean() for each in found.factors), strict=True
         )
     )
-    return replace(found, evidence=replace(evidence, probability=right, probabilities=each))
+    evidence = replace(evidence, probability=right, probabilities=each)
+    if evidence.verdict == "product":
+        evidence = replace(evidence, tests=evidence.tests + judge({"certainty": right}))
+    return replace(found, evidence=evidence)
 
 
 def _may_try_others(diffusion: Diffusion) -> bool:

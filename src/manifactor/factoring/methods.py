@@ -488,21 +488,22 @@ def find_in_samples(
     )
     found = find(samples)
     factors = found.factors(diffusion.points)
-    agreed = NOT_MEASURED
-    # Halves of a handful of samples show nothing.
-    if len(factors) > 1 and len(samples) >= CRITERIA["samples"].limit:
-        agreed = agreement(found, samples, find, rng=rng)
-    evidence = weigh_sum(found, factors, diffusion, agreed=agreed, rng=rng)
+    evidence = weigh_sum(found, factors, diffusion, rng=rng)
+    wrong = any(
+        CRITERIA[test.kind].coordinates in ("wrong", "incomplete") for test in evidence.failed
+    )
+    # Halves need not be compared if the coordinates are wrong, and those of a handful of samples
+    # show nothing.
+    if len(factors) > 1 and not wrong:
+        enough = len(samples) >= CRITERIA["samples"].limit
+        agreed = agreement(found, samples, find, rng=rng) if enough else NOT_MEASURED
+        tests = judge({"agreement": agreed}, strict=True)
+        evidence = replace(evidence, tests=tests + evidence.tests)
     return Factorization(factors, evidence, diffusion, sum=found)
 
 
 def weigh_sum(
-    found: Sum,
-    factors: Sequence[Factor],
-    diffusion: Diffusion,
-    *,
-    agreed: float,
-    rng: np.random.Generator,
+    found: Sum, factors: Sequence[Factor], diffusion: Diffusion, *, rng: np.random.Generator
 ) -> Evidence:
     """Return the evidence on factors whose functions add up to the samples.
 
@@ -518,7 +519,6 @@ def weigh_sum(
         "own share": found.own_share,
         "structured rest": found.structured_rest,
         "axes": np.sin(found.axes_error) ** 2,
-        "agreement": agreed,
         "leakage": np.nanmax(leaks),
         "independence": p,
     }

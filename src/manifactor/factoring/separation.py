@@ -17,6 +17,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from manifactor._support.errors import NothingFoundError, held_warnings
+from manifactor._support.parameters import Choice
 from manifactor._support.threads import map_threads
 from manifactor.factoring.factor import Factor, make_factors
 from manifactor.factoring.factorization import Factorization
@@ -252,8 +253,10 @@ def _geometries(diffusion: Diffusion, rng: np.random.Generator) -> list[Geometry
     two ways to halve the samples, make the noise of mu less noisy itself.
     """
     points = _distinct(diffusion)
+    count = min(FUNCTIONS_OF_HALF, len(points) // 4)
     settings = DiffusionSettings(
-        n_functions=min(FUNCTIONS_OF_HALF, len(points) // 4),
+        # Halves of few samples may resolve fewer.
+        n_functions=Choice(count, "enough for the lowest of half the samples"),
         preparation="none",
         # Three times as fast as a full decomposition of 1,500 samples, for so few functions.
         solver="chebyshev",
@@ -294,6 +297,11 @@ def find_web(
     """
     count = symmetries.count
     fields, *in_halves = (killing_tensors(each, dimension) for each in (geometry, *halves))
+    if min(len(each.mu) for each in (fields, *in_halves)) < 3:
+        raise NothingFoundError(
+            "coordinates that separate need three tensors that can be told from noise in each half "
+            "of the samples, and there are fewer. Leave `sense` at its default, or add samples."
+        )
     noise = excess_in_halves(fields.mu[:3], [half.mu[:3] for half in in_halves])
     if dimension == 2:
         # Halves of a surface that separates show about three times its value, not twice.

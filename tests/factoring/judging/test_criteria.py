@@ -88,7 +88,7 @@ def test_the_words_of_the_table_are_known_and_every_problem_can_be_told(criterio
     assert criterion.about in {"", "lengths", "halves"}
     assert criterion.answer in {"", "one factor", "no product", "cannot tell"}
     assert set() < set(criterion.senses) <= set(SENSES)
-    if criterion.name not in {"factors asked for", "views", "consistency", "evenness"}:
+    if criterion.name not in {"factors asked for", "views", "consistency", "evenness", "certainty"}:
         assert criterion.advice.endswith(".")
     words = {name for _, name, _, _ in Formatter().parse(criterion.problem) if name}
     more = words - {"value", "noise", "net", "limit", "interval"}

@@ -45,18 +45,22 @@ def test_the_shortcoming_of_a_test_is_one_at_its_limit_and_more_where_it_fails(n
 
 
 def test_a_product_with_good_tests_is_likelier_than_one_with_failed_tests():
-    def right(leakage, samples):
+    def right(leakage, samples, confidence=1.0, confirmed=1.0):
         tests = (CRITERIA["leakage"].judge(leakage), CRITERIA["folds"].judge(0.0))
-        return probability("several", "geometry", of_several("geometry", tests, (1, 1), samples))
+        faults = of_several("geometry", tests, (1, 1), confidence, confirmed, samples)
+        return probability("several", "geometry", faults)
 
-    assert right(0.0, MANY) > 0.9 > 0.5 > right(0.5, MANY)
+    assert right(0.0, MANY) > 0.9 > right(0.5, MANY)
     assert right(0.0, MANY) > right(0.0, Sampling(300, 2.0, 0.1))
+    assert right(0.0, MANY) > right(0.0, MANY, confidence=0.5)
+    # Another sense that shows the same tells more than none, and one that shows others less.
+    assert right(0.0, MANY) > right(0.0, MANY, confirmed=np.nan) > right(0.0, MANY, confirmed=0)
 
 
 def test_axes_of_a_gaussian_cloud_are_judged_by_their_own_test_in_a_sum():
     tests = (CRITERIA["identified"].judge(2),)
-    assert "identified" in of_several("geometry", tests, (1, 1), MANY)
-    assert "identified" not in of_several("sum", tests, (1, 1), MANY)
+    assert "identified" in of_several("geometry", tests, (1, 1), 1.0, np.nan, MANY)
+    assert "identified" not in of_several("sum", tests, (1, 1), 1.0, np.nan, MANY)
 
 
 def test_nothing_is_known_of_samples_unlike_those_of_the_table():

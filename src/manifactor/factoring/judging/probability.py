@@ -2,7 +2,7 @@
 
 The log odds of a result are a sum over its shortcomings: each test adds what a table says of how
 far it is from its limit, and never more where it is farther on the wrong side. The table,
-`probability.json`, is made by `python -m studies.judgement learn`.
+`probability.json`, is made by `python -m studies.judgement`.
 """
 
 import json
@@ -77,9 +77,18 @@ def shortcoming(test: Test) -> float:
 
 
 def of_several(
-    sense: str, tests: Iterable[Test], dimensions: Sequence[int], sampling: Sampling
+    sense: str,
+    tests: Iterable[Test],
+    dimensions: Sequence[int],
+    confidence: float,
+    confirmed: float,
+    sampling: Sampling,
 ) -> dict[str, float]:
-    """Return the shortcomings of a result with several factors of such dimensions."""
+    """Return the shortcomings of a result with several factors of such dimensions.
+
+    From the least mean confidence of a factor, and the R^2 with the same factors in another sense,
+    nan where no other sense was tried.
+    """
     found: dict[str, float] = {}
     for test in tests:
         # A sum tells how well the axes of a Gaussian cloud are known, by a test of its own.
@@ -87,7 +96,20 @@ def of_several(
             continue
         found[test.kind] = max(found.get(test.kind, 0.0), shortcoming(test))
     over = (sum(dimensions) - sampling.dimension) / CRITERIA["dimensions"].limit
-    return {**found, **sampling.shortcomings, "more dimensions": over, "fewer dimensions": -over}
+    return {
+        **found,
+        **sampling.shortcomings,
+        "more dimensions": over,
+        "fewer dimensions": -over,
+        "uncertainty of coordinates": MOST * (1 - confidence),
+        **_of_confirmation(confirmed),
+    }
+
+
+def _of_confirmation(r2: float) -> dict[str, float]:
+    if np.isnan(r2):
+        return {"no other sense": 1.0}
+    return {"not in another sense": MOST * (1 - r2)}
 
 
 def kind_of_several(sense: str, count: int) -> str:

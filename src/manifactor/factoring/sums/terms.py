@@ -388,10 +388,12 @@ def _divided(samples: np.ndarray, factors: list[Fitted], fitter: Fitter) -> list
             continue
         # Weaker parts are what the other terms failed to explain.
         parts = _parts(rest + surface.at.means)[:2]
+        if len(parts) < 2:
+            continue
         others = [each for each in factors if each is not surface]
         trial = fitter.polish(samples, [*others, *map(fitter.fit, parts)])
         less = share_left(samples, trial) < share_left(samples, factors)
-        if len(parts) == 2 and less and _add_up(samples, trial):
+        if less and _add_up(samples, trial):
             return _divided(samples, trial, fitter)
     return factors
 
