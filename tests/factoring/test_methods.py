@@ -118,7 +118,7 @@ def weighed(found, places, samples, rng):
     everyone = SimpleNamespace(outliers=np.zeros(len(places[0]), dtype=bool))
     diffusion = SimpleNamespace(points=samples, graph=everyone)
     factors = [interval(t) for t in places]
-    return weigh_sum(found, factors, diffusion, agreed=0.99, rng=rng)
+    return weigh_sum(found, factors, diffusion, rng=rng)
 
 
 @pytest.mark.parametrize(

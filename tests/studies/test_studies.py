@@ -343,8 +343,8 @@ def test_a_row_of_hard_cases_is_fitted_counted_and_written(tmp_path, monkeypatch
 
 def test_every_row_draws_samples_with_their_truth():
     drawn = [rows.planets(0), rows.torus(0), rows.tails(3, 0), rows.heart_and_breath(0)]
-    for X, truth in [*drawn, rows.nested(3, 500), rows.any_problem(1)]:
-        assert {len(X)} == {len(t) for t in truth}
+    for X, truths in [*drawn, rows.nested(3, 500), rows.any_problem(1)]:
+        assert {len(X)} == {len(t) for truth in truths for t in truth}
         assert np.isfinite(X).all()
     np.testing.assert_array_equal(rows.nested(3, 500)[0], rows.nested(3, 1000)[0][:500])
 

@@ -103,11 +103,13 @@ def _with_roots_tried(
         found = find(settings)
     verdict = found.evidence.verdict
     if verdict in ("partial", "none"):
-        why = f'the square roots of the columns are a product, themselves they are "{verdict}"'
+        why = f'square roots pass the tests of a product; the columns themselves are "{verdict}"'
         roots = replace(settings, transformation=Choice("sqrt", why))
         with held_warnings() as of_roots, suppress(NothingFoundError):
             second = find(roots)
-            if second.evidence.verdict == "product":
+            failed = {test.name for test in second.evidence.failed}
+            # A product, be it of few samples and not sure.
+            if second.evidence.n_factors > 1 and failed <= {"certainty"}:
                 found, held = second, of_roots
     issue(held)
     return found
