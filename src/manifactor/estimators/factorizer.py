@@ -103,7 +103,7 @@ def _with_roots_tried(
         found = find(settings)
     verdict = found.evidence.verdict
     if verdict in ("partial", "none"):
-        why = f'square roots of the columns pass the tests of a product; the columns are "{verdict}"'
+        why = f'square roots pass the tests of a product; the columns themselves are "{verdict}"'
         roots = replace(settings, transformation=Choice("sqrt", why))
         with held_warnings() as of_roots, suppress(NothingFoundError):
             second = find(roots)
