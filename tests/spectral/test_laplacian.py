@@ -146,7 +146,7 @@ def test_a_part_is_an_eighth_of_the_samples_within_limits():
 def test_parts_are_disjoint_see_the_whole_and_start_from_parts_of_their_own(monkeypatch):
     searched = []
 
-    def search(some):
+    def search(some, _):
         searched.append(len(some))
         return neighbor_graph(some, 64)
 
