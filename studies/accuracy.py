@@ -11,7 +11,6 @@ from itertools import groupby
 import numpy as np
 from sklearn.decomposition import PCA
 
-from manifactor._support.files import write_bytes
 from manifactor._support.workers import Processes, Workers
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.gradients.symmetry import Symmetries
@@ -22,7 +21,7 @@ from studies.families import CLOSED, FAMILIES, SYMMETRIC, Symmetry
 from studies.field import FieldSettings, field_rows
 from studies.pieces import results_as_done
 from studies.records import VERDICTS, count, verdict_counts, with_verdict
-from studies.running import exit_code, new_files, parser, recorded
+from studies.running import exit_code, new_files, parser, report
 
 # The paper's data sets; the molecule's images have a benchmark of their own.
 PAPER = ("rectangle_z", "rectangle_xyz", "torus", "cylinder", "cube")
@@ -362,10 +361,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         samples=options.samples,
     )
     study = partial(run, table)
-    with recorded(files[".jsonl"], jobs(table), study, overwrite=options.overwrite) as records:
-        report = render(records)
-        print(report)
-        write_bytes(files[".md"], report.encode())
+    report(files, jobs(table), study, render, overwrite=options.overwrite)
 
 
 if __name__ == "__main__":

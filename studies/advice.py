@@ -17,14 +17,13 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 
 from manifactor._support.errors import NothingFoundError
-from manifactor._support.files import write_bytes
 from manifactor.datasets.products import ring
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.columns import suspicious_columns
 from manifactor.scores import column_r2, score
 from studies.mixture import Problem, draw
 from studies.pieces import of_seeds, seeds
-from studies.running import exit_code, new_files, parser, recorded
+from studies.running import exit_code, new_files, parser, report
 
 # Fewer than in the mixture: advice is printed where samples are few, and twice as many are drawn.
 N_SAMPLES = (300, 1500)
@@ -356,12 +355,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     n_problems = options.problems or (10 if options.quick else 1000)
     files = new_files(options, "advice", ".jsonl", ".md")
     study = partial(of_seeds, record, n_problems)
-    with recorded(
-        files[".jsonl"], seeds(n_problems), study, overwrite=options.overwrite
-    ) as records:
-        report = render(records)
-        print(report)
-        write_bytes(files[".md"], report.encode())
+    report(files, seeds(n_problems), study, render, overwrite=options.overwrite)
 
 
 if __name__ == "__main__":

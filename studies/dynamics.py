@@ -13,14 +13,13 @@ from itertools import product
 
 import numpy as np
 
-from manifactor._support.files import write_bytes
 from manifactor._support.workers import Processes, Workers
 from manifactor.datasets.products import ring
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.scores import score
 from studies.pieces import results_as_done
 from studies.records import count, verdict_counts, with_verdict
-from studies.running import exit_code, new_files, parser, recorded
+from studies.running import exit_code, new_files, parser, report
 
 LINE, RING = "interval", "circle"
 Kinds = tuple[str, ...]
@@ -269,10 +268,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     ]
     files = new_files(options, "dynamics", ".jsonl", ".md")
     study = partial(run, todo)
-    with recorded(files[".jsonl"], todo, study, overwrite=options.overwrite) as records:
-        report = render(records)
-        print(report)
-        write_bytes(files[".md"], report.encode())
+    report(files, todo, study, render, overwrite=options.overwrite)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from manifactor._support.files import write_bytes
 from manifactor._support.workers import Processes, Workers
 from manifactor.datasets.products import Truth, ring
 from manifactor.estimators import ManifoldFactorizer
@@ -21,7 +20,7 @@ from manifactor.scores import score
 from studies import mixture
 from studies.pieces import results_as_done
 from studies.records import count, with_verdict
-from studies.running import exit_code, new_files, parser, recorded
+from studies.running import exit_code, new_files, parser, report
 
 # Samples, and truths that are each right.
 Samples = tuple[np.ndarray, Sequence[Truth]]
@@ -351,10 +350,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     todo = jobs(options.rows, options.seeds or (2 if options.quick else None))
     files = new_files(options, "rows", ".jsonl", ".md")
     study = partial(run, todo)
-    with recorded(files[".jsonl"], todo, study, overwrite=options.overwrite) as records:
-        report = render(records)
-        print(report)
-        write_bytes(files[".md"], report.encode())
+    report(files, todo, study, render, overwrite=options.overwrite)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from manifactor._support.files import write_bytes
 from manifactor._support.workers import Processes
 from studies.keeping import finish, in_order, keep, kept_records, positions, unfinished
 
@@ -53,6 +54,21 @@ def recorded(
     records = in_order([*kept, *bar], jobs)
     yield records
     finish(out, records)
+
+
+def report(
+    files: dict[str, Path],
+    jobs: Sequence[dict],
+    run: Callable[..., Iterator[dict]],
+    render: Callable[[list[dict]], str],
+    *,
+    overwrite: bool,
+) -> None:
+    """Run a study, or the rest of one; print its report and write it."""
+    with recorded(files[".jsonl"], jobs, run, overwrite=overwrite) as records:
+        text = render(records)
+        print(text)
+        write_bytes(files[".md"], text.encode())
 
 
 def exit_code(main: Callable[[Sequence[str] | None], None]) -> int:

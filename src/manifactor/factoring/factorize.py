@@ -46,7 +46,6 @@ from manifactor.factoring.measures.motion import (
     time_of_move,
 )
 from manifactor.factoring.measures.places import prepared_noise, signal_share
-from manifactor.factoring.measures.product import shared
 from manifactor.factoring.methods import (
     attempt,
     density_of,
@@ -61,7 +60,7 @@ from manifactor.factoring.methods import (
     whole_factor,
 )
 from manifactor.factoring.placement import make_placer, place_blocks
-from manifactor.factoring.prediction import leaves_noise
+from manifactor.factoring.prediction import leaves_noise, matched_r2, thinned
 from manifactor.factoring.separation import find_separation
 from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
 from manifactor.spectral.moves import Bursts, Trajectory
@@ -292,9 +291,14 @@ def confirmations(found: Sequence[Factorization]) -> list[float]:
     """Return the R^2 of each result's factors with the same ones of another; nan if it is alone."""
     r2 = np.full((len(found), len(found)), np.nan)
     for i, j in combinations(range(len(found)), 2):
-        one, other = found[i].factors, found[j].factors
-        r2[i, j] = r2[j, i] = shared(one, other) if len(one) > 1 else 0.0
+        one, other = ([_some_places(each) for each in found[k].factors] for k in (i, j))
+        r2[i, j] = r2[j, i] = matched_r2(one, other) if len(one) > 1 else 0.0
     return np.nanmax(r2, axis=1).tolist() if len(found) > 1 else [np.nan] * len(found)
+
+
+def _some_places(factor: Factor) -> np.ndarray:
+    """Where some of the samples lie on a factor: a thousand tell whether two are the same."""
+    return factor.embedding[thinned(len(factor.embedding), 1000)]
 
 
 def _of_more_functions(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment
 from scipy.spatial import KDTree
 
 from manifactor._support.values import quotient
@@ -139,6 +140,28 @@ def predictability(
     rest = target - neighbour_means(source, k)(target)
     left = (rest**2).mean(axis=0) / (1 + 1 / k)
     return np.clip(1 - quotient(left, target.var(axis=0)), 0, 1)
+
+
+def matched_r2(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> float:
+    """Return the least R^2 between coordinates of two sets, matched one to one.
+
+    It is that by which either predicts the other, and 0 if there are not as many.
+
+    >>> a, b = np.random.default_rng(0).uniform(size=(2, 500, 1))
+    >>> matched_r2([a, b], [b**2, -a]) > 0.98, matched_r2([a, b], [a])
+    (True, 0.0)
+
+    Shapes: ones, others (n, d) each.
+    """
+    if len(ones) != len(others):
+        return 0.0
+    r2 = np.array(
+        [
+            [min(predictability(a, b).mean(), predictability(b, a).mean()) for b in others]
+            for a in ones
+        ]
+    )
+    return float(r2[linear_sum_assignment(-r2)].min())
 
 
 def leaves_noise(places: np.ndarray, samples: np.ndarray) -> bool:

@@ -77,8 +77,8 @@ class GivenMetric:
         if self.are_roots:
             kept = Choice(matrices.shape[2], "the Jacobians have as many")
             return Measured(samples, LocalMetric.of_roots(matrices), {"directions": kept})
-        spectrum = _spectrum(matrices[_thinned(len(samples), ASKED)])
-        kept = directions(spectrum, dimension(samples[_thinned(len(samples), ASKED)]))
+        asked = _thinned(len(samples), ASKED)
+        kept = directions(_spectrum(matrices[asked]), dimension(samples[asked]))
         roots = _roots(matrices, kept.value)
         return Measured(samples, LocalMetric.of_roots(roots), {"directions": kept})
 
@@ -198,7 +198,8 @@ class Bursts:
 
     def moves(self, time: float) -> tuple[np.ndarray, np.ndarray]:
         """Return samples and those a move away, (m, p) each; a burst after the other."""
-        some = slice(max(1, MOST_TESTED // self.n_repeats))
+        # Samples may come in order: the first of them would be of one corner.
+        some = _thinned(len(self.samples), max(1, MOST_TESTED // self.n_repeats))
         before = np.repeat(self.samples[some], self.n_repeats, axis=0)
         return before, self.repeats[some].reshape(before.shape)
 

@@ -221,7 +221,7 @@ def _regression(
     whiten: Callable[[np.ndarray], np.ndarray] = lambda around: around,
 ) -> np.ndarray:
     """Return slopes along the coordinates, (n_rows, n_coordinates, n_functions - 1)."""
-    near, weight = padded(steps)
+    near, weight = _padded(steps)
     around = whiten(coordinates[near])
     around -= np.einsum("xk,xkp->xp", weight, around)[:, None]
     weighted = around * weight[:, :, None]
@@ -236,7 +236,7 @@ def _regression(
     return np.linalg.inv(regular) @ joint
 
 
-def padded(steps: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
+def _padded(steps: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
     """Return neighbours of each row and the probabilities of steps there, (n_rows, k).
 
     Rows with fewer neighbours are padded with steps of probability 0.

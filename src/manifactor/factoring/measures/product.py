@@ -183,21 +183,6 @@ def _mean_r2(places: np.ndarray, targets: Sequence[np.ndarray]) -> list[float]:
     return [float(part.mean()) for part in np.split(columns, ends)]
 
 
-def shared(factors: Sequence[Factor], others: Sequence[Factor]) -> float:
-    """Return how far two sets of as many factors are the same; 0 if they are not as many.
-
-    Factors are matched one to one. It is the least R^2 of a pair, by the one of the other.
-    """
-    if len(factors) != len(others):
-        return 0.0
-    rows = thinned(len(factors[0].embedding), 1000)
-    these, those = ([each.embedding[rows] for each in some] for some in (factors, others))
-    there = np.array([_mean_r2(each, those) for each in these])
-    back = np.array([_mean_r2(each, these) for each in those]).T
-    r2 = np.minimum(there, back)
-    return float(r2[linear_sum_assignment(-r2)].min())
-
-
 def dependence(
     factors: Sequence[Factor], *, by_ranks: bool = True, rng: np.random.Generator
 ) -> float:

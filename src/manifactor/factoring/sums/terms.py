@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from manifactor._support.errors import held_warnings, issue, parted
-from manifactor.factoring.prediction import has_edge, predictability, thinned, whitened
+from manifactor.factoring.prediction import has_edge, matched_r2, thinned, whitened
 from manifactor.factoring.shapes import on_circle, signed_angle, unit_vectors, widest_gap
 from manifactor.factoring.sums.independence import (
     MAX_CUMULANT,
@@ -523,24 +522,11 @@ def agreement(
     Shapes: samples (n_samples, n_features).
     """
     shown = samples[thinned(len(samples), 1000)]
+    places = found.explain(shown).places
     best = 0.0
     for rows in np.array_split(rng.permutation(len(samples)), 2):
-        best = max(best, _agreed(found, find(samples[rows]), shown))
+        best = max(best, matched_r2(places, find(samples[rows]).explain(shown).places))
         # The other half is not looked at if the first agrees well.
         if best > 0.9:
             break
     return best
-
-
-def _agreed(first: Sum, second: Sum, samples: np.ndarray) -> float:
-    """Least R^2 between the factors of two sums, matched one to one."""
-    if len(first.summands) != len(second.summands):
-        return 0.0
-    ours, theirs = first.explain(samples).places, second.explain(samples).places
-    table = np.array(
-        [
-            [min(predictability(a, b).mean(), predictability(b, a).mean()) for b in theirs]
-            for a in ours
-        ]
-    )
-    return float(table[linear_sum_assignment(-table)].min())
