@@ -69,7 +69,10 @@ def record(seed: int, *, family: str | None = None) -> dict:
         proposed = list(_proposed(found, seed))
         confirmed = confirmations(proposed)
         proposals = [
-            _proposal(each, r2, problem) for each, r2 in zip(proposed, confirmed, strict=True)
+            _proposal(each, r2, problem)
+            for each, r2 in zip(proposed, confirmed, strict=True)
+            # What is not divided is told by the geometry alone.
+            if each.factors or each.evidence.sense == "geometry"
         ]
     return {
         "seed": seed,

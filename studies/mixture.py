@@ -100,9 +100,15 @@ def _angles(X: np.ndarray) -> Truth:
     return X[:, :2] / away[:, None], tube / np.linalg.norm(tube, axis=1)[:, None]
 
 
+def _axes(X: np.ndarray) -> Truth:
+    """Return the coordinates along the main axes."""
+    return _sides(X @ np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2].T)
+
+
 # Shapes that are nearly products, and their factors.
 NEARLY: dict[str, Callable[[np.ndarray], Truth]] = {
     "stadium": _sides,
+    "peanut": _axes,
     "holed_rectangle": _sides,
     "bumpy_sheet": _sides,
     "bumpy_torus": _angles,

@@ -34,6 +34,7 @@ def test_isotropic_noise_is_dropped_and_nothing_else(noisy):
     assert choice.value.components.shape == (20, 2)
     assert choice.why == choice.value.reason
     assert "18 of 20 principal components are isotropic" in choice.why
+    assert choice.value.noise == pytest.approx(0.05**2, rel=0.05)
 
 
 @pytest.mark.parametrize("shape", ["square", "equal_torus3", "swiss_roll", "strip10"])

@@ -435,6 +435,7 @@ def weigh(peeled: Peeled, factors: Sequence[Factor], *, rng: np.random.Generator
             "modulation": partial(product.modulation, factors, spectrum),
             "undivided": partial(product.undivided, peeling.splits),
             "explained": partial(product.explained, factors, points, inliers),
+            "hidden direction": partial(product.hidden_direction, factors, points, inliers),
             "lowest functions": partial(product.explained, factors, lowest, inliers),
             "parts": partial(product.least_explained_part, factors, points, inliers),
             "leakage": partial(product.leakage, factors),
@@ -450,8 +451,7 @@ def weigh(peeled: Peeled, factors: Sequence[Factor], *, rng: np.random.Generator
     misfit = peeled.dimensions.misfit(of_factors, CRITERIA["dimensions"].limit)
     found |= {"leakage": np.nanmax(leaks), "dimensions": misfit.dimensions}
     # A trajectory may be short: independent coordinates then predict each other by chance.
-    if sense not in CRITERIA["leakage"].senses:
-        del found["leakage"]
+    found = {name: value for name, value in found.items() if sense in CRITERIA[name].senses}
     tests = judge(found, strict=peeled.strict, difference=misfit.difference)
     evidence = Evidence(
         tests + of_places,
@@ -486,16 +486,17 @@ def find_in_samples(
     find = partial(
         find_sum, max_factors=n_asked or MAX_FACTORS, n_neighbors=diffusion.n_neighbors, rng=rng
     )
-    found = find(samples)
+    known = diffusion.preparation
+    found = replace(find(samples), noise=known.noise if known else 0.0)
     factors = found.factors(diffusion.points)
     evidence = weigh_sum(found, factors, diffusion, rng=rng)
     wrong = any(
         CRITERIA[test.kind].coordinates in ("wrong", "incomplete") for test in evidence.failed
     )
     # Halves need not be compared if the coordinates are wrong, and those of a handful of samples
-    # show nothing.
+    # or of noise show nothing.
     if len(factors) > 1 and not wrong:
-        enough = len(samples) >= CRITERIA["samples"].limit
+        enough = len(samples) >= CRITERIA["samples"].limit and not found.is_cloud
         agreed = agreement(found, samples, find, rng=rng) if enough else NOT_MEASURED
         tests = judge({"agreement": agreed}, strict=True)
         evidence = replace(evidence, tests=tests + evidence.tests)
@@ -512,17 +513,18 @@ def weigh_sum(
     """
     if len(factors) == 1:
         return Evidence(judge({"terms": 1}), sense="sum")
+    inliers = ~diffusion.graph.outliers
     leaks = product.leakage(factors)
     p = product.dependence(factors, rng=rng)
     numbers = {
         "sum": 1 - found.left,
         "own share": found.own_share,
+        "hidden direction": product.hidden_direction(factors, diffusion.points, inliers),
         "structured rest": found.structured_rest,
         "axes": np.sin(found.axes_error) ** 2,
         "leakage": np.nanmax(leaks),
         "independence": p,
     }
-    inliers = ~diffusion.graph.outliers
     of_places = judge_places(factors, diffusion.points, inliers=inliers, sense="sum")
     tests = judge(numbers, strict=True) + of_places
     return Evidence(tests, leakage=leaks, dependence=p, sense="sum")

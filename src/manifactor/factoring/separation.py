@@ -578,6 +578,7 @@ def weigh(
     leaks = product.leakage(factors)
     numbers = {
         "explained": product.explained(factors, diffusion.points, inliers),
+        "hidden direction": product.hidden_direction(factors, diffusion.points, inliers),
         "lowest functions": product.explained(factors, lowest, inliers),
         "leakage": float(np.nanmax(leaks)),
     }

@@ -444,6 +444,7 @@ class Preparation:
     mean: np.ndarray  # (n_features,)
     components: np.ndarray  # (n_features, n_kept): principal axes
     reason: str  # which components were dropped, and why
+    noise: float = 0.0  # variance in each direction of noise that was dropped
 
     def __repr__(self) -> str:
         n_columns, n_kept = self.components.shape
@@ -516,12 +517,12 @@ def _choose_without_noise(X: np.ndarray, found: PrincipalAxes, otherwise: Choice
         kept = components_beside_noise(some, found.axes)
         if 0 < len(kept) < n_found - noise:
             because = "they have no more variance than with random signs"
-            return _without(found.chosen(kept), n_columns, because=because)
+            return _without(found.chosen(kept), n_columns, of=n_found, because=because)
     if not noise:
         return otherwise
     of = f"{n_columns}" if n_columns <= n_found else f"{n_found} relevant"
     reason = f"{noise} of {of} principal components are isotropic Gaussian noise and were dropped"
-    return _kept(found.leading(n_found - noise), reason)
+    return _kept(found.leading(n_found - noise), reason, n_noisy=noise)
 
 
 def _choose_from_leading(X: np.ndarray, leading: Iterable[PrincipalAxes]) -> Choice:
@@ -547,7 +548,7 @@ def _choose_from_leading(X: np.ndarray, leading: Iterable[PrincipalAxes]) -> Cho
             return Choice(None, "all principal components look like noise")
         if first is not None:
             because = "samples are uncorrelated with each other in them"
-            return _without(found.leading(first), n_columns, because=because)
+            return _without(found.leading(first), n_columns, of=n_columns, because=because)
     # Images with sharp edges need too many: the squared distance to the 8th neighbour varies by
     # 1/sqrt(8) from sample to sample, so that a fifth of it will do.
     if _components_of_distances(X, found, 0.2) is not None:
@@ -589,12 +590,10 @@ def _neighbor_distance(X: np.ndarray, found: PrincipalAxes) -> float:
     return float(np.median(nearest.max(axis=1)))
 
 
-def _without(found: PrincipalAxes, n_columns: int, *, because: str) -> Choice:
-    dropped = n_columns - len(found.variance)
-    return _kept(
-        found,
-        f"{dropped:,} of {n_columns:,} principal components are noise and were dropped: {because}",
-    )
+def _without(found: PrincipalAxes, n_columns: int, *, of: int, because: str) -> Choice:
+    n_kept = len(found.variance)
+    what = f"{n_columns - n_kept:,} of {n_columns:,} principal components"
+    return _kept(found, f"{what} are noise and were dropped: {because}", n_noisy=of - n_kept)
 
 
 def _without_negligible(found: PrincipalAxes, n_columns: int) -> Choice:
@@ -607,5 +606,6 @@ def _without_negligible(found: PrincipalAxes, n_columns: int) -> Choice:
     return _kept(found, f"{depend}; the others, {share:.0e} of the variance, were dropped")
 
 
-def _kept(found: PrincipalAxes, reason: str) -> Choice:
-    return Choice(Preparation(found.mean, found.axes, reason), reason)
+def _kept(found: PrincipalAxes, reason: str, *, n_noisy: int = 0) -> Choice:
+    noise = float(found.rest[-1] / n_noisy) if n_noisy else 0.0
+    return Choice(Preparation(found.mean, found.axes, reason, noise), reason)

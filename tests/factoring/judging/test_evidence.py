@@ -17,7 +17,15 @@ ADVICE = {name: criterion.advice for name, criterion in CRITERIA.items()}
 TWO_FACTORS = np.array([[np.nan, 0.15], [0.1, np.nan]])
 PRODUCT = [
     *("product", "completeness", "twist", "modulation", "undivided"),
-    *("explained", "lowest functions", "parts", "leakage", "agreement", "dimensions"),
+    *(
+        "explained",
+        "hidden direction",
+        "lowest functions",
+        "parts",
+        "leakage",
+        "agreement",
+        "dimensions",
+    ),
     *("folds", "filling", "skew", "crossing", "modulation in data", "identified"),
 ]
 

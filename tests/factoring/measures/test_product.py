@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from manifactor.factoring.factor import make_factors, selection
 from manifactor.factoring.gradients.division import Split
@@ -7,6 +8,7 @@ from manifactor.factoring.measures.product import (
     completeness,
     dependence,
     explained,
+    hidden_direction,
     leakage,
     least_explained_part,
     undivided,
@@ -45,6 +47,21 @@ def test_the_smallest_p_value_is_one_over_the_number_of_orders(rng, monkeypatch)
     monkeypatch.setattr(product, "PERMUTATIONS", 19)
     t = rng.uniform(size=500)
     assert dependence([interval(t), interval(t)], rng=rng) == 1 / 20
+
+
+def test_a_direction_that_no_factor_tells_is_measured_and_noise_is_not(rng):
+    a, b, s = rng.uniform(size=(3, 1000, 1))
+    factors = [interval(a[:, 0]), interval(b[:, 0])]
+    everyone = np.ones(1000, dtype=bool)
+    flat = np.c_[a, b, np.zeros((1000, 4))]
+    noisy = flat + 0.02 * rng.normal(size=flat.shape)
+    # A quarter of the size of the others.
+    third = np.c_[a, b, 0.25 * s]
+    assert hidden_direction(factors, flat, everyone) < 0.01
+    assert hidden_direction(factors, noisy, everyone) < 0.1
+    assert hidden_direction(factors, third, everyone) == pytest.approx(0.25, abs=0.05)
+    assert hidden_direction(factors, None, everyone) == 0
+    assert hidden_direction(factors, flat[:20], everyone[:20]) == 0
 
 
 def test_a_direction_of_the_data_that_no_factor_explains_is_noticed(rng):

@@ -95,6 +95,10 @@ def of_several(
         if (sense, test.kind) == ("sum", "identified"):
             continue
         found[test.kind] = max(found.get(test.kind, 0.0), shortcoming(test))
+        # Straight terms that leave nothing: any cloud in as many directions is such a sum, and only
+        # independence tells.
+        if test.name == "sum" and test.value > 1 - 1e-6:
+            found["straight terms"] = 1.0
     over = (sum(dimensions) - sampling.dimension) / CRITERIA["dimensions"].limit
     return {
         **found,

@@ -20,7 +20,13 @@ from manifactor.factoring.gradients.division import Split, excess_in_halves
 from manifactor.factoring.gradients.peeling import Look
 from manifactor.factoring.gradients.purity import batch_size, impurity
 from manifactor.factoring.measures import Measurement
-from manifactor.factoring.prediction import PREDICTED_SAMPLES, predictability, thinned
+from manifactor.factoring.prediction import (
+    N_NEIGHBORS,
+    PREDICTED_SAMPLES,
+    nearest_others,
+    predictability,
+    thinned,
+)
 from manifactor.factoring.sums.independence import independent_parts, is_bell, principal_coordinates
 from manifactor.spectral.spectrum import Spectrum
 
@@ -29,6 +35,8 @@ from manifactor.spectral.spectrum import Spectrum
 PRODUCT_MARGIN = 1.3
 # Permutations of the places, which make 1/200 the smallest p-value.
 PERMUTATIONS = 199
+# Samples around which the rest is looked at: medians over 300 are accurate to a tenth.
+LOOKED_AT = 300
 
 
 def completeness(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
@@ -198,14 +206,16 @@ def dependence(
     first, *others = (_features(factor.embedding[thin], by_ranks) for factor in factors)
     few = thinned(len(factors[0].embedding), 1000)
     near, *others_near = (_even_places(factor.embedding[few]) for factor in factors)
-    statistics = np.empty((1 + PERMUTATIONS, 2 if by_ranks else 1))
-    for number, row in enumerate(statistics):
-        # The order that was seen is one of the permutations (Phipson and Smyth, 2010). One factor
-        # stays in place: only the order relative to it matters.
-        row[0] = _correlation([first, *(_shuffled(others, rng) if number else others)])
+    # The order that was seen is one of the permutations (Phipson and Smyth, 2010). One factor stays
+    # in place: only the order relative to it matters.
+    correlations, together = [_correlation([first, *others])], [[near, *others_near]]
+    for _ in range(PERMUTATIONS):
+        correlations.append(_correlation([first, *_shuffled(others, rng)]))
         if by_ranks:
-            shuffled = _shuffled(others_near, rng) if number else others_near
-            row[1] = -_log_distance([near, *shuffled])
+            together.append([near, *_shuffled(others_near, rng)])
+    statistics = np.array(correlations)[:, None]
+    if by_ranks:
+        statistics = np.c_[statistics, np.negative(map_threads(_log_distance, together))]
     largest = quotient(statistics - statistics.mean(axis=0), statistics.std(axis=0)).max(axis=1)
     return float((largest >= largest[0]).mean())
 
@@ -298,3 +308,67 @@ def least_explained_part(
     # Noise may have heavier tails than a Gaussian.
     parts = [part for part in found if not is_bell(part)]
     return min(_mean_r2(places, parts)) if parts else 1.0
+
+
+def hidden_direction(
+    factors: Sequence[Factor], samples: np.ndarray | None, inliers: np.ndarray
+) -> float:
+    """Return the size of a direction that no factor tells, in units of the smallest factor.
+
+    Samples with nearly the same place on every factor differ by noise, which has no direction, or
+    along a further degree of freedom. What the curvature of the data adds grows with the fourth
+    power of the distance between the places; neighbourhoods of two sizes tell how much that is. 0
+    where only distances are known, or a handful of samples.
+
+    Shapes: samples (n_samples, n_features), inliers (n_samples,).
+    """
+    if samples is None:
+        return 0.0
+    rows = thinned(np.flatnonzero(inliers), 20_000)
+    few = sum(factor.embedding.shape[1] for factor in factors) + 8
+    many = 3 * few
+    if len(rows) <= many:
+        return 0.0
+    samples = _in_few_columns(samples[rows])
+    some = thinned(len(rows), LOOKED_AT)
+    places, sizes = [], []
+    for factor in factors:
+        place = factor.embedding[rows] - factor.embedding[rows].mean(axis=0)
+        near = nearest_others(place, some, N_NEIGHBORS)
+        sizes.append(samples[near].mean(axis=1).var(axis=0).sum())
+        # In units of the samples.
+        places.append(place * np.sqrt(quotient(sizes[-1], place.var(axis=0).sum())))
+    joint = np.hstack(places)
+    near = nearest_others(joint, some, many)
+    small = _left_directions(joint[near[:, :few]], samples[near[:, :few]])
+    large = _left_directions(joint[near], samples[near])
+    growth = (many / few) ** (4 / sum(factor.dimension for factor in factors))
+    left = (growth * small - large) / (growth - 1)
+    return float(np.sqrt(quotient(max(0.0, left[0] - left[1]), min(sizes))))
+
+
+def _in_few_columns(samples: np.ndarray) -> np.ndarray:
+    """Samples by their main directions, if those are fewer than their columns."""
+    most = 30
+    if samples.shape[1] <= most:
+        return samples
+    return PCA(most, random_state=0).fit_transform(samples)
+
+
+def _left_directions(places: np.ndarray, samples: np.ndarray) -> np.ndarray:
+    """Return the two largest variances of what linear fits in neighbourhoods leave.
+
+    Medians over the neighbourhoods, as tails of noise would dominate a mean.
+
+    Shapes: places (m, k, c), samples (m, k, p).
+    """
+    places = places - places.mean(axis=1, keepdims=True)
+    samples = samples - samples.mean(axis=1, keepdims=True)
+    basis, strengths, _ = np.linalg.svd(places, full_matrices=False)
+    # Places on a curve extend in fewer directions than they have columns.
+    extends = strengths > 0.05 * strengths[:, :1]
+    basis = basis * extends[:, None, :]
+    rest = samples - basis @ (basis.transpose(0, 2, 1) @ samples)
+    freedom = places.shape[1] - 1 - extends.sum(axis=1)
+    variances = np.linalg.svd(rest, compute_uv=False) ** 2 / freedom[:, None]
+    return np.append(np.median(variances, axis=0), 0.0)[:2]

@@ -28,7 +28,7 @@ from manifactor.factoring.sums.independence import (
     principal_coordinates,
 )
 from manifactor.factoring.sums.sheets import Projection, Sheet, choose_neighbors, lay_sheet
-from manifactor.factoring.sums.summands import Sum, Summand
+from manifactor.factoring.sums.summands import MOST_SURFACES, Sum, Summand
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import laplacian_spectrum, without_outliers
 from manifactor.spectral.neighbors import DisconnectedGraphWarning, neighbor_graph
@@ -381,10 +381,11 @@ def _divided(samples: np.ndarray, factors: list[Fitted], fitter: Fitter) -> list
 
     They may not show at first, beside other terms in the same directions.
     """
+    surfaces = [factor for factor in factors if factor.sheet.topology == "other"]
+    if len(surfaces) > MOST_SURFACES or len(factors) == fitter.max_factors:
+        return factors
     rest = rest_of(samples, factors)
-    for surface in factors:
-        if surface.sheet.topology != "other" or len(factors) == fitter.max_factors:
-            continue
+    for surface in surfaces:
         # Weaker parts are what the other terms failed to explain.
         parts = _parts(rest + surface.at.means)[:2]
         if len(parts) < 2:
