@@ -69,7 +69,7 @@ class Given:
     def require_no_moves(self, path: Path, what: str) -> None:
         """Refuse times, trajectories and bursts, which go with tables read as a whole."""
         for option in self.moves.options:
-            raise ValueError(f"{option} goes with a table of numbers; {path} {what}")
+            raise ValueError(f"{option} goes with tables that are read as a whole; {path} {what}")
 
     def require_volumes(self) -> None:
         """Refuse all that does not go with volumes, which have no particles."""
