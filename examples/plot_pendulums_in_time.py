@@ -27,7 +27,7 @@ upper, lower = arms[:, 0], arms.sum(axis=1)
 
 def through_lens(points):
     """Return points of the image, where the lens shrinks what is far from its axis."""
-    points = points + [0, 0.55]
+    points = points + np.array([0, 0.55])
     return points * (1 - 0.25 * (points**2).sum(axis=1, keepdims=True))
 
 
