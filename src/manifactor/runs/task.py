@@ -359,6 +359,10 @@ class Task:
     ) -> dict:
         """Return what run.json says of the input, the fit, and what was chosen."""
         options = self.options
+        moves: dict = {}
+        if given.moves:
+            moves["moves"] = options.anywhere.values(*OF_MOVES)
+            moves["further"] = [str(path.resolve()) for path in self.further]
         return {
             "command": "fit",
             "input": str(self.path.resolve()),
@@ -367,11 +371,10 @@ class Task:
             "width": options.width,
             "images": options.values(*OF_IMAGES),
             "particle_choice": particle_choice(options).record,
-            "moves": options.anywhere.values(*OF_MOVES),
-            "further": [str(path.resolve()) for path in self.further],
             "arguments": options.parameters,
             "fit_samples": options.fit_samples,
             "reproduce": self.reproduce,
+            **moves,
             **given.record,
             "n_samples": given.n_samples,
             "n_fitted": len(fit.spectrum_.weights),
