@@ -334,7 +334,7 @@ class ManifoldFactorizer(SpectralEstimator):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            With `trajectories`, a list of such arrays.
+            With `trajectories=True`, a list of such arrays.
         y : ignored
         metric, times, trajectories, bursts
             Moves of the samples, in one of these ways; see the notes on `ManifoldFactorizer`.

@@ -67,21 +67,31 @@ def given_moves(estimator: Any, X: Any, given: dict[str, Any]) -> tuple[Any, Mov
             f"`X` must be samples in memory with `{names[0]}`; got {type(X).__name__}. Load them "
             "first, as in numpy.asarray(X)."
         )
-    times, labels = given["times"], given["trajectories"]
-    piece = None
-    if labels is True:
-        X, piece = _joined(X)
-    samples = numbers(X, "X")
-    if samples.ndim != 2:
-        raise ValueError(f"`X` must have one sample a row; got an array of shape {samples.shape}.")
-    require_values(samples)
-    if times is not None or "trajectories" in names:
-        if piece is None:
-            piece = _pieces(labels, len(samples))
-        return X, _in_time(samples, times, piece)
-    checks: dict[str, Callable[..., Moves]]
-    checks = {"metric": _metric, "bursts": _bursts}
-    return X, checks[names[0]](given[names[0]], samples)
+    if names[0] in ("times", "trajectories"):
+        path, _ = given_path(X, times=given["times"], trajectories=given["trajectories"])
+        # Several arrays are joined, in the order in which they were given.
+        in_order = np.argsort(path.row)
+        return path.samples[in_order] if given["trajectories"] is True else X, _checked(path)
+    checks: dict[str, Callable[..., Moves]] = {"metric": _metric, "bursts": _bursts}
+    return X, checks[names[0]](given[names[0]], _samples(X))
+
+
+def given_path(X: Any, *, times: Any = None, trajectories: Any = False) -> tuple[Trajectory, float]:
+    """Return samples in the order of time, and the time of the usual step.
+
+    `trajectories` is True if `X` is a list of them, or has a label for each row. Without times,
+    rows of one trajectory are one step apart.
+    """
+    if trajectories is True:
+        samples, piece = _joined(X)
+    else:
+        samples = _samples(X)
+        piece = _pieces(trajectories, len(samples))
+    if times is None:
+        order = np.argsort(piece, kind="stable")
+        every = np.arange(len(samples), dtype=float)
+        return Trajectory(samples[order], every, piece[order], order), 1.0
+    return _timed(times, samples, piece)
 
 
 def drawn_with_moves(
@@ -101,6 +111,15 @@ def drawn_with_moves(
     if isinstance(moves, GivenMetric) and rows is not None:
         moves = moves.chosen(rows)
     return X, rows, moves
+
+
+def _samples(X: Any) -> np.ndarray:
+    """Return samples as an array of finite numbers, one a row."""
+    samples = numbers(X, "X")
+    if samples.ndim != 2:
+        raise ValueError(f"`X` must have one sample a row; got an array of shape {samples.shape}.")
+    require_values(samples)
+    return samples
 
 
 def _joined(X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -140,15 +159,8 @@ def _pieces(labels: Any, n_samples: int) -> np.ndarray:
     )[1]
 
 
-def _in_time(samples: np.ndarray, times: Any, piece: np.ndarray) -> Trajectory:
-    """Return trajectories in the order of time, broken where a step is long.
-
-    Without times, rows of a trajectory follow each other in even steps.
-    """
-    if times is None:
-        order = np.argsort(piece, kind="stable")
-        every = np.arange(len(samples), dtype=float)
-        return _checked(Trajectory(samples[order], every, piece[order], order))
+def _timed(times: Any, samples: np.ndarray, piece: np.ndarray) -> tuple[Trajectory, float]:
+    """Return trajectories in the order of time, broken at long steps, and the usual step."""
     times = np.asarray(times)
     if times.dtype.kind == "M":
         times = times.astype("datetime64[ns]").astype(np.int64)
@@ -171,7 +183,7 @@ def _in_time(samples: np.ndarray, times: Any, piece: np.ndarray) -> Trajectory:
     # Of fewer than two samples, which are refused below, there is no step.
     unit = float(np.median(steps[same])) if same.any() else 1.0
     breaks = np.concatenate([[0], np.cumsum(~same | (steps > LONGEST_STEP * unit))])
-    return _checked(Trajectory(samples[order], times[order] / unit, breaks[: len(samples)], order))
+    return Trajectory(samples[order], times[order] / unit, breaks[: len(samples)], order), unit
 
 
 def _checked(path: Trajectory) -> Trajectory:
