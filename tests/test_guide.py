@@ -23,7 +23,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 FIRST = ["start"]
 OTHERS = ["tutorial-first-fit", "tutorial-own-data", "partial-or-none", "howto-cluster"]
 OTHERS += ["howto-few-samples", "howto-images", "howto-large-data", "howto-movies"]
-OTHERS += ["howto-scale-columns", "howto-scikit-learn"]
+OTHERS += ["howto-scale-columns", "howto-scikit-learn", "dynamics"]
+OTHERS += ["howto-molecular-dynamics", "howto-neural-recordings"]
 PAGES = [DOCS / f"{name}.md" for name in FIRST + OTHERS]
 BLOCK = re.compile(
     r"(?P<skipped><!-- not run: [^>]+ -->\n)?```(?P<kind>\w*)\n(?P<body>.*?)```", re.DOTALL

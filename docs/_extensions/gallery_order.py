@@ -14,6 +14,7 @@ ORDER = (
     "plot_weak_factors.py",
     "plot_spectra.py",
     "plot_robot_camera.py",
+    "plot_pendulums_in_time.py",
     "plot_molecular_dynamics.py",
     "plot_grid_cells.py",
     "plot_head_direction.py",

@@ -147,6 +147,17 @@ def test_several_trajectories_are_joined_without_steps_between_them(path):
     assert solved(fit, np.concatenate([u[:2500], u[3500:]])[fit.rows_])
 
 
+def test_labels_tell_trajectories_apart_in_any_order_of_rows(rng, path):
+    _, X = path
+    run, times = np.repeat(["a", "b"], 3000), np.tile(np.arange(3000), 2)
+    fit = factored([X[:3000], X[3000:]], trajectories=True, fit_samples=800)
+    order = rng.permutation(6000)
+    mixed = factored(X[order], times=times[order], trajectories=run[order], fit_samples=800)
+    assert np.array_equal(np.sort(order[mixed.rows_]), fit.rows_)
+    place = np.argsort(order[mixed.rows_])
+    assert np.allclose(mixed.coordinates()[place], fit.coordinates(), atol=1e-6)
+
+
 def test_bursts_tell_the_factors(rng, sheet):
     u, X = sheet
     v = u[:, None] + STEPS / 2 * rng.normal(size=(len(u), 10, 2))
@@ -193,6 +204,10 @@ BAD = [
     ({"bursts": X30[:, None]}, "`bursts` must move the samples"),
     ({"bursts": np.ones((60, 1, 3)), "metric": C30}, "in one way; got `metric` and `bursts`"),
     ({"trajectories": True}, "must be a list of arrays"),
+    ({"trajectories": [1] * 59}, r"one label for each of the 60 samples; got shape \(59,\)"),
+    ({"trajectories": ["a"] * 59 + [None]}, "have a label for each sample; that of row 59"),
+    ({"trajectories": np.arange(60) // 2}, "50 steps or more"),
+    ({"times": np.zeros(60), "trajectories": np.arange(60) // 2}, "rows 0 and 1 have the same"),
 ]
 
 

@@ -393,6 +393,7 @@ GRAMMAR: dict[str, Grammar] = {
         _examples(
             "fit data.npz --out run",
             "fit table.csv --drop id,label --standardise --out run",
+            "fit table.csv --time t --trajectory run --out run",
             "fit z.50.pkl --particles particles.star --out run",
             "fit particles.star --view 180,120 --width 8 --out run",
         ),
@@ -462,6 +463,8 @@ RENAMED = {
     "bins": "n_bins",
     "snr": "signal_to_noise",
     "correlate": "view_correlation",
+    "time": "times",
+    "trajectory": "trajectories",
 }
 
 
@@ -532,7 +535,9 @@ def parse_arguments(argv: Sequence[str]) -> tuple[str, Any]:
 
 def flags_of(options: Any) -> dict[str, str]:
     """Return the flags of a command by the parameters of the library that they set."""
-    flags = {RENAMED.get(each.name, each.name): flag_of(each) for each in fields(options)}
+    # Where two options set a parameter, the one that was typed, or else the later one.
+    known = sorted(fields(options), key=lambda each: getattr(options, each.name) != each.default)
+    flags = {RENAMED.get(each.name, each.name): flag_of(each) for each in known}
     return {name: flag for name, flag in flags.items() if flag is not None}
 
 

@@ -56,6 +56,10 @@ NOT_OF_ALL_VIEWS = (
     "standardise",
     "columns",
     "drop",
+    "time",
+    "trajectories",
+    "trajectory",
+    "bursts",
     "fit_samples",
     "coordinates",
     "preparation",
@@ -80,6 +84,10 @@ def fit(options: FitOptions) -> None:
             "--reuse works with one input and one view; "
             f"got {len(tasks)}. Remove the option, or fit the views one by one."
         )
+    if len(tasks) > 1 and options.bursts:
+        raise ValueError(
+            f"--bursts goes with one input; got {len(tasks)} fits. Fit the inputs one by one."
+        )
     divided = len(tasks) > 1 or in_parts(tasks[0].path, options.coordinates)
     if options.cluster is not None and not divided:
         raise ValueError(
@@ -95,7 +103,7 @@ def fit(options: FitOptions) -> None:
     # Absolute, since "." and ".." have no name; a link keeps its own.
     first = Path(os.path.abspath(tasks[0].path))
     out = Path(options.out or f"{first.stem}-run")
-    _require_outside([*options.input, options.particles, options.ind], out)
+    _require_outside([*options.input, options.particles, options.ind, options.bursts], out)
     if options.cluster is not None:
         # Workers may work in another folder.
         tasks, out = [task.anywhere for task in tasks], out.absolute()
@@ -110,8 +118,16 @@ def fit(options: FitOptions) -> None:
 
 
 def tasks_of(options: FitOptions) -> list[Task]:
-    """Return one task for each input and view."""
+    """Return one task for each input and view; trajectories are one."""
     views = options.view or (None,)
+    if options.trajectories:
+        if options.trajectory is not None:
+            raise ValueError(
+                "trajectories must be told by a column, --trajectory, or by files, --trajectories; "
+                "got both. Leave one out."
+            )
+        first, *further = map(Path, options.input)
+        return [Task(first, options, view, tuple(further)) for view in views]
     return [Task(Path(path), options, view) for path in options.input for view in views]
 
 

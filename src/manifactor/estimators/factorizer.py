@@ -248,7 +248,8 @@ class ManifoldFactorizer(SpectralEstimator):
     - ``fit(X, metric=C)``: a covariance of small moves for each sample, of shape
       (n_samples, n_features, n_features), or its Jacobian along d latents, with d columns;
     - ``fit(X, times=t)``: the times of samples that follow each other in short steps, or
-      ``fit([X1, X2], trajectories=True)``: trajectories in the order of time. A step of more
+      ``fit([X1, X2], trajectories=True)``: trajectories in the order of time. In one array,
+      ``trajectories=labels`` tells them apart, with `times` or rows in order. A step of more
       than 1.5 times the usual one is a break. Local covariances are measured from all steps,
       less the noise of measurement; samples to fit are drawn evenly;
     - ``fit(X, bursts=Y)``: samples that are a short move away from each one, of shape
@@ -333,7 +334,7 @@ class ManifoldFactorizer(SpectralEstimator):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            With `trajectories`, a list of such arrays.
+            With `trajectories=True`, a list of such arrays.
         y : ignored
         metric, times, trajectories, bursts
             Moves of the samples, in one of these ways; see the notes on `ManifoldFactorizer`.
@@ -455,7 +456,7 @@ class ManifoldFactorizer(SpectralEstimator):
         """
         factors = self.fit(X, **fit_params).factors_
         if self.rows_ is not None:
-            whole = fit_params.get("trajectories", False)
+            whole = fit_params.get("trajectories", False) is True
             return self.transform(np.concatenate(X) if whole else X)
         embeddings = np.hstack([factor.embedding for factor in factors])
         return given_precision(X, embeddings)

@@ -45,7 +45,7 @@ def given_moves(estimator: Any, X: Any, given: dict[str, Any]) -> tuple[Any, Mov
     names = [name for name, value in given.items() if value is not None and value is not False]
     if not names:
         return X, None
-    if len(names) > 1:
+    if len(names) > 1 and names != ["times", "trajectories"]:
         raise ValueError(
             f"moves of the samples must be given in one way; got `{'` and `'.join(names)}`. Leave "
             "out all but one."
@@ -67,17 +67,31 @@ def given_moves(estimator: Any, X: Any, given: dict[str, Any]) -> tuple[Any, Mov
             f"`X` must be samples in memory with `{names[0]}`; got {type(X).__name__}. Load them "
             "first, as in numpy.asarray(X)."
         )
-    if names == ["trajectories"]:
-        X, piece = _joined(X)
-        every = np.arange(len(X))
-        return X, _checked(Trajectory(X, every.astype(float), piece, every))
-    samples = numbers(X, "X")
-    if samples.ndim != 2:
-        raise ValueError(f"`X` must have one sample a row; got an array of shape {samples.shape}.")
-    require_values(samples)
-    checks: dict[str, Callable[..., Moves]]
-    checks = {"metric": _metric, "times": _timed, "bursts": _bursts}
-    return X, checks[names[0]](given[names[0]], samples)
+    if names[0] in ("times", "trajectories"):
+        path, _ = given_path(X, times=given["times"], trajectories=given["trajectories"])
+        # Several arrays are joined, in the order in which they were given.
+        in_order = np.argsort(path.row)
+        return path.samples[in_order] if given["trajectories"] is True else X, _checked(path)
+    checks: dict[str, Callable[..., Moves]] = {"metric": _metric, "bursts": _bursts}
+    return X, checks[names[0]](given[names[0]], _samples(X))
+
+
+def given_path(X: Any, *, times: Any = None, trajectories: Any = False) -> tuple[Trajectory, float]:
+    """Return samples in the order of time, and the time of the usual step.
+
+    `trajectories` is True if `X` is a list of them, or has a label for each row. Without times,
+    rows of one trajectory are one step apart.
+    """
+    if trajectories is True:
+        samples, piece = _joined(X)
+    else:
+        samples = _samples(X)
+        piece = _pieces(trajectories, len(samples))
+    if times is None:
+        order = np.argsort(piece, kind="stable")
+        every = np.arange(len(samples), dtype=float)
+        return Trajectory(samples[order], every, piece[order], order), 1.0
+    return _timed(times, samples, piece)
 
 
 def drawn_with_moves(
@@ -97,6 +111,15 @@ def drawn_with_moves(
     if isinstance(moves, GivenMetric) and rows is not None:
         moves = moves.chosen(rows)
     return X, rows, moves
+
+
+def _samples(X: Any) -> np.ndarray:
+    """Return samples as an array of finite numbers, one a row."""
+    samples = numbers(X, "X")
+    if samples.ndim != 2:
+        raise ValueError(f"`X` must have one sample a row; got an array of shape {samples.shape}.")
+    require_values(samples)
+    return samples
 
 
 def _joined(X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -119,8 +142,25 @@ def _joined(X: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(parts), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
 
 
-def _timed(times: Any, samples: np.ndarray) -> Trajectory:
-    """Return samples in the order of their times, broken where a step is long."""
+def _pieces(labels: Any, n_samples: int) -> np.ndarray:
+    """Return the number of the trajectory that each sample belongs to; one for all by default."""
+    if labels is False or labels is None:
+        return np.zeros(n_samples, dtype=int)
+    labels = np.asarray(labels)
+    if labels.shape != (n_samples,):
+        raise ValueError(
+            "`trajectories` must be True, with a list of arrays as `X`, or have one label for each "
+            f"of the {n_samples} samples; got shape {labels.shape}."
+        )
+    known = np.array([each is not None and each == each for each in labels.tolist()], dtype=bool)
+    _require_rows(known, "`trajectories` must have a label for each sample", "Fill it in.")
+    return np.unique(
+        labels.astype(str) if labels.dtype.kind == "O" else labels, return_inverse=True
+    )[1]
+
+
+def _timed(times: Any, samples: np.ndarray, piece: np.ndarray) -> tuple[Trajectory, float]:
+    """Return trajectories in the order of time, broken at long steps, and the usual step."""
     times = np.asarray(times)
     if times.dtype.kind == "M":
         times = times.astype("datetime64[ns]").astype(np.int64)
@@ -131,19 +171,19 @@ def _timed(times: Any, samples: np.ndarray) -> Trajectory:
             f"{times.shape}."
         )
     require_values(times, argument="times")
-    order = np.argsort(times, kind="stable")
-    steps = np.diff(times[order])
-    if (steps == 0).any():
-        first = int(np.argmax(steps == 0))
+    order = np.lexsort((times, piece))
+    steps, same = np.diff(times[order]), np.diff(piece[order]) == 0
+    if (same & (steps == 0)).any():
+        first = int(np.argmax(same & (steps == 0)))
         raise ValueError(
             f"`times` must differ; rows {order[first]} and {order[first + 1]} have the same, "
-            f"{times[order[first]]:g}. Pass several trajectories as a list: "
-            "fit([X1, X2], trajectories=True)."
+            f"{times[order[first]]:g}. Tell several trajectories apart by `trajectories`, with a "
+            "label for each row."
         )
     # Of fewer than two samples, which are refused below, there is no step.
-    unit = float(np.median(steps)) if len(steps) else 1.0
-    breaks = np.concatenate([[0], np.cumsum(steps > LONGEST_STEP * unit)])
-    return _checked(Trajectory(samples[order], times[order] / unit, breaks[: len(samples)], order))
+    unit = float(np.median(steps[same])) if same.any() else 1.0
+    breaks = np.concatenate([[0], np.cumsum(~same | (steps > LONGEST_STEP * unit))])
+    return Trajectory(samples[order], times[order] / unit, breaks[: len(samples)], order), unit
 
 
 def _checked(path: Trajectory) -> Trajectory:

@@ -5,7 +5,7 @@ The parser of a command is made from its dataclass, what was typed becomes an ob
 """
 
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import partial
 from math import inf, isfinite, isinf
@@ -208,6 +208,7 @@ COST, PARTICLES, METHOD = "cost, and work already done", "particles", "method"
 _cost, _table = partial(option, group=COST), partial(option, group="tables")
 _particle, _image = partial(option, group=PARTICLES), partial(option, group="images")
 _method = partial(option, group=METHOD)
+_moves = partial(option, group="tables in time: factors that move independently of each other")
 # Options that concern the command alone; the others say what is computed.
 OF_THE_COMMAND = ("out", "overwrite", "dry_run", "resume", "reuse", "cluster")
 
@@ -219,7 +220,7 @@ class FitOptions:
     input: tuple[str, ...] = argument(
         "samples, one a row: .npy .npz .csv .tsv .txt .parquet .pkl .cs, a Zarr store or a folder "
         "of .parquet files; images of one view: .star .cs .mrcs .mrc; or a folder of .mrc volumes. "
-        "Several inputs are fitted as several views",
+        "Several inputs are fitted as several views, or with --trajectories together",
         metavar="INPUT",
         nargs="+",
         reads=True,
@@ -271,6 +272,25 @@ class FitOptions:
     standardise: bool = _table(
         "scale each column to unit variance; of images, each principal component, as in the paper",
         False,
+    )
+
+    time: str | None = _moves(
+        "column that holds the time of each row, in any order; it is not fitted", metavar="COLUMN"
+    )
+    trajectories: bool = _moves(
+        "each INPUT is one trajectory, with its rows in the order of time or with --time; all are "
+        "fitted together",
+        False,
+    )
+    trajectory: str | None = _moves(
+        "column that tells which trajectory each row belongs to, by numbers or names; it is not "
+        "fitted. Without --time, rows of a trajectory are in the order of time",
+        metavar="COLUMN",
+    )
+    bursts: str | None = _moves(
+        "samples that are a short move away from each row, .npy or .npz: an array of shape (rows, "
+        "repeats, columns)",
+        metavar="FILE",
     )
 
     # Coordinates from cryoDRGN and others come without the particles; with both, the factors can be
@@ -416,14 +436,17 @@ class FitOptions:
 
         A link stays a link, since what belongs to it may lie beside it.
         """
-        paths = self.values("particles", "ind", "datadir")
+        paths = self.values("particles", "ind", "datadir", "bursts")
         known: dict[str, Any] = {
             name: str(Path(path).absolute()) for name, path in paths.items() if path is not None
         }
         return replace(self, **known)
 
-    def arguments(self, path: Path, view: tuple[float, float] | None = None) -> list[str]:
+    def arguments(
+        self, paths: Sequence[Path], view: tuple[float, float] | None = None
+    ) -> list[str]:
         """Return arguments of `manifactor` that repeat the fit of an input, from any folder."""
         usual = FitOptions().values(*OF_THE_COMMAND)
         views = () if view is None else (view,)
-        return ["fit", str(path.absolute()), *typed(replace(self.anywhere, **usual, view=views))]
+        inputs = [str(path.absolute()) for path in paths]
+        return ["fit", *inputs, *typed(replace(self.anywhere, **usual, view=views))]

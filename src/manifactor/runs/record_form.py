@@ -107,6 +107,7 @@ class RunRecord(Entry):
     factors: list[FactorEntry]
     versions: dict[str, Any]
     input: str = ""
+    further: list[str] = []
     command: str = ""
     particles: str = ""
     fingerprint: str = ""

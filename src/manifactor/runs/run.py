@@ -62,6 +62,11 @@ class Run:
         """The input that was fitted."""
         return Path(self.record.get("input", ""))
 
+    @property
+    def inputs(self) -> list[Path]:
+        """The input, and other files that were fitted together with it."""
+        return [self.input, *map(Path, self.record.get("further", []))]
+
     @cached_property
     def particles(self) -> Particles:
         """Particles of the run's samples, in their order."""
@@ -161,7 +166,8 @@ class Run:
         """Return the numbers that the run was fitted to, one row for each sample."""
         if self.drawn:
             return self.table.take(self.rows)
-        samples = self.read(self.record.get("input", ""))
+        parts = [self.read(path) for path in self.inputs]
+        samples = parts[0] if len(parts) == 1 else np.concatenate(parts)
         if len(samples) != len(self.rows):
             raise ValueError(
                 f"the input has {len(samples)} samples now and had {len(self.rows)}. Fit again."
@@ -303,7 +309,7 @@ def _table_column(run: Run, choice: ColumnChoice) -> np.ndarray:
     """Return a column of the table that was fitted, or that was left out."""
     if run.drawn:
         return stored_table(run.input, choice).take(run.rows)[:, 0]
-    values = read_table(run.input, choice).samples[:, 0]
+    values = np.concatenate([read_table(path, choice).samples[:, 0] for path in run.inputs])
     if len(values) != len(run.rows):
         raise ValueError(
             f"{run.input} has {len(values)} rows now and had {len(run.rows)} when fitted. "

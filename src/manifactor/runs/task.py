@@ -21,6 +21,7 @@ from manifactor.cryoem.components import Components
 from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import FEWEST_SAMPLES, MOST_DRAWN, draw_count, draw_rows
+from manifactor.estimators.moving import MOST_OF_TRAJECTORY
 from manifactor.runs.archive import FORMAT, Checkpoints, is_run, load, other_fit, save
 from manifactor.runs.confounders import confounder_records
 from manifactor.runs.cost import (
@@ -47,6 +48,7 @@ from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place, all_places, fitted_places
 from manifactor.spectral.neighbors import N_NEIGHBORS, chosen
 from manifactor.tables.columns import ColumnChoice
+from manifactor.tables.moves import MoveChoice
 from manifactor.tables.reading import (
     Given,
     ImageSettings,
@@ -61,6 +63,8 @@ from manifactor.tables.stores import StoredTable, in_parts, is_stored, stored_ta
 
 # Options that turn images into samples.
 OF_IMAGES = ("phase_flip", "mask_radius", "low_pass", "components", "standardise")
+# Options that tell the moves of the rows of a table.
+OF_MOVES = ("time", "trajectory", "trajectories", "bursts")
 # Images that are fitted at most. Noise needs neighbourhoods wider than itself. With more and more
 # images the nearest ones are near by noise alone, so a few thousand with many neighbours tell more
 # than all of them.
@@ -77,7 +81,7 @@ def particle_choice(options: FitOptions) -> ParticleChoice:
 class FitPlan:
     """Which samples are fitted, with which parameters, and why."""
 
-    rows: np.ndarray  # the samples to fit, ascending
+    rows: np.ndarray  # the samples to fit, ascending; with moves, as many are drawn by the fit
     factorizer: ManifoldFactorizer  # not fitted yet
     choices: dict[str, Choice]
 
@@ -120,6 +124,8 @@ def _draw(samples: Opened, options: FitOptions, *, of_images: bool) -> tuple[np.
     """Return the samples to fit, ascending, and why so many."""
     n_samples, asked = len(samples.rows), options.fit_samples
     most = MOST_IMAGES if of_images else MOST_DRAWN
+    if isinstance(samples, Input) and samples.moves and "bursts" not in samples.moves:
+        most = MOST_OF_TRAJECTORY
     why = f"{most:,} at most, so that a fit stays quick; the others are placed"
     if of_images:
         why = "few images with many neighbours average out more noise"
@@ -144,12 +150,14 @@ def fit_input(
 ) -> tuple[ManifoldFactorizer, tuple[Place, ...]]:
     """Return a factorizer fitted to the planned samples, and the places of all."""
     fit = plan.factorizer.set_params(callback=callback)
+    drawn: dict = {"fit_samples": len(plan.rows), **samples.moves} if samples.moves else {}
     fit.fit(
-        chosen(samples.samples, plan.rows),
+        samples.samples if drawn else chosen(samples.samples, plan.rows),
         # Standard deviation of the noise in every column, where it is known.
         noise=None if samples.components is None else samples.components.weights,
         stages=stages,
         column_names=samples.labels,
+        **drawn,
     )
     everything = len(plan.rows) == len(samples.samples)
     return fit, fitted_places(fit) if everything else all_places(fit, samples.samples)
@@ -181,6 +189,7 @@ class Task:
     path: Path
     options: FitOptions = field(default_factory=FitOptions)
     view: tuple[float, float] | None = None
+    further: tuple[Path, ...] = ()  # other trajectories, which are fitted together with the input
 
     @property
     def name(self) -> str:
@@ -193,7 +202,7 @@ class Task:
     @property
     def arguments(self) -> list[str]:
         """Arguments of `manifactor` that repeat this fit, without the defaults."""
-        return self.options.arguments(self.path, self.view)
+        return self.options.arguments((self.path, *self.further), self.view)
 
     @property
     def reproduce(self) -> str:
@@ -203,7 +212,10 @@ class Task:
     @property
     def anywhere(self) -> "Task":
         """The same task for a process that may work in another folder."""
-        return replace(self, path=self.path.absolute(), options=self.options.anywhere)
+        further = tuple(path.absolute() for path in self.further)
+        return replace(
+            self, path=self.path.absolute(), options=self.options.anywhere, further=further
+        )
 
     def open(self) -> Opened:
         """Return the samples of a table, or what is not read yet.
@@ -211,14 +223,17 @@ class Task:
         That is images, and samples that are drawn of a large table.
         """
         options = self.options
+        moves = MoveChoice(**options.values(*OF_MOVES))
         given = Given(
             options.particles,
             options.ind,
             self.view,
             options.width,
             ImageSettings(**options.values(*OF_IMAGES)),
-            ColumnChoice(options.columns, options.drop),
+            ColumnChoice(options.columns, options.drop, apart=moves.apart),
             particle_choice(options),
+            moves,
+            self.further,
         )
         if in_parts(self.path, options.coordinates):
             given.require_large_table(self.path)
@@ -271,7 +286,9 @@ class Task:
         the same paths.
         """
         given.require_values()
-        before = input_state([self.path, self.options.particles, self.options.ind])
+        options = self.options
+        beside = (options.particles, options.ind, options.bursts)
+        before = input_state([self.path, *self.further, *beside])
         plan = plan_fit(given, self.options)
         if isinstance(given, LargeInput):
             how = {"stages": stages, "callback": callback, "workers": workers}
@@ -342,6 +359,10 @@ class Task:
     ) -> dict:
         """Return what run.json says of the input, the fit, and what was chosen."""
         options = self.options
+        moves: dict = {}
+        if given.moves:
+            moves["moves"] = options.anywhere.values(*OF_MOVES)
+            moves["further"] = [str(path.resolve()) for path in self.further]
         return {
             "command": "fit",
             "input": str(self.path.resolve()),
@@ -353,6 +374,7 @@ class Task:
             "arguments": options.parameters,
             "fit_samples": options.fit_samples,
             "reproduce": self.reproduce,
+            **moves,
             **given.record,
             "n_samples": given.n_samples,
             "n_fitted": len(fit.spectrum_.weights),
@@ -470,7 +492,7 @@ def _is_of(task: Task, run: Path) -> bool:
     written = newest_change(run / "run.json")
     # What belongs to the input: other files, and those inside it.
     inside = task.path if is_stored(task.path) else None
-    files = (inside, task.options.particles, task.options.ind)
+    files = (inside, task.options.particles, task.options.ind, task.options.bursts)
     return (
         record.get("reproduce") == task.reproduce
         and record.get("input_changed") == last_changed(task.path)

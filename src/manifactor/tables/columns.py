@@ -28,6 +28,8 @@ class ColumnChoice:
     drop: str | None = None  # columns to leave out, in the same form
     # Columns to use, as a sequence: names may have commas. Given instead of `columns`.
     labels: tuple[str | int, ...] | None = None
+    # Columns that are read for themselves, each with the option that names it
+    apart: tuple[tuple[str, str], ...] = ()
 
     @property
     def named(self) -> bool:
@@ -49,6 +51,13 @@ class ColumnChoice:
             used -= _numbers("--drop", self.drop.split(","), names, total)
         if not used:
             raise ValueError("--drop must leave at least one column; it leaves none. Drop fewer.")
+        for option, label in self.apart:
+            used -= (found := _numbers(option, [label], names, total))
+            if len(found) > 1 or not used:
+                raise ValueError(
+                    f"{option} must name one column, and leave others to fit; got {label!r} of "
+                    f"{total} columns."
+                )
         return tuple(sorted(used))
 
 

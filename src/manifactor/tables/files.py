@@ -101,7 +101,8 @@ def array_name(path: Path) -> str:
         return sample_array(path, list(archive.members))
 
 
-def _read_npz(path: Path) -> np.ndarray:
+def read_npz(path: Path) -> np.ndarray:
+    """Read the array in an .npz that holds the samples."""
     name = array_name(path)
     with open_archive(path) as archive:
         # Numbers may be converted to double precision, beside those that were read.
@@ -161,7 +162,7 @@ def _read_array(read: Callable[[Path], np.ndarray], path: Path, choice: ColumnCh
 
 READERS: dict[str, Callable[[Path, ColumnChoice], Table]] = {
     ".npy": partial(_read_array, read_npy),
-    ".npz": partial(_read_array, _read_npz),
+    ".npz": partial(_read_array, read_npz),
     ".pkl": partial(_read_array, _read_latents),
     ".cs": partial(_read_array, _read_components),
     **dict.fromkeys(DELIMITERS, read_text),

@@ -1,5 +1,6 @@
 """Any input as samples: arrays, coordinates of other programs, images, volumes."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,9 @@ from manifactor.cryoem.files.particles import Particles, view_directions
 from manifactor.cryoem.files.stacks import STACK_SUFFIXES, ImageSource, stack_images, volume_series
 from manifactor.cryoem.one_view import View
 from manifactor.estimators.arrays import FEWEST_SAMPLES
-from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns
+from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, listed
 from manifactor.tables.files import MODE, read_table
+from manifactor.tables.moves import MoveChoice
 from manifactor.tables.pickles import read_pickled_numbers
 from manifactor.tables.stores import StoredTable, is_stored, read_npy
 from manifactor.tables.text import line_of
@@ -61,10 +63,18 @@ class Given:
     settings: ImageSettings = ImageSettings()
     columns: ColumnChoice = field(default_factory=ColumnChoice)
     choice: ParticleChoice = field(default_factory=ParticleChoice)
+    moves: MoveChoice = field(default_factory=MoveChoice)
+    further: tuple[Path, ...] = ()  # files that are fitted together with the input
+
+    def require_no_moves(self, path: Path, what: str) -> None:
+        """Refuse times, trajectories and bursts, which go with tables read as a whole."""
+        for option in self.moves.options:
+            raise ValueError(f"{option} goes with tables that are read as a whole; {path} {what}")
 
     def require_volumes(self) -> None:
         """Refuse all that does not go with volumes, which have no particles."""
         given = {
+            **dict.fromkeys(self.moves.options, True),
             "--particles": self.particles,
             "--ind": self.indices,
             "--view": self.view,
@@ -94,6 +104,7 @@ class Given:
 
     def require_images(self, path: Path) -> None:
         """Refuse particles and columns, which images have already."""
+        self.require_no_moves(path, "holds images. Leave it out.")
         # The results of a job in cryoSPARC, and its passthrough file.
         joined = is_cs(path) and self.particles is not None and is_cs(self.particles)
         if (self.particles is not None and not joined) or self.indices is not None:
@@ -129,6 +140,7 @@ class Given:
     def require_large_table(self, path: Path) -> None:
         """Refuse what does not go with a table whose rows are read in parts."""
         self.require_table(path)
+        self.require_no_moves(path, "is read in parts. Add --coordinates csv.")
         if self.particles is not None or self.indices is not None:
             raise ValueError(
                 "--particles and --ind go with coordinates that are read as a whole; "
@@ -342,6 +354,8 @@ class Input:
     components: Components | VolumeComponents | None = None  # how images or volumes became samples
     columns: Columns | None = None  # which columns of a table these are, and their scale
     path: Path | None = None  # the file of a table
+    # What is known of the samples' moves, as arguments of `fit`
+    moves: dict[str, np.ndarray] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # what a user should know of how the input was read
 
     @property
@@ -407,8 +421,17 @@ def open_input(path, given: Given = Given()) -> Input | UnreadImages:
         particles = particles_of_one_view(path, given, width)
         return _unread_images(particles.path, particles, given)
     given.require_table(path)
-    found = _from_coordinates(path, given)
-    return _standardised(found) if given.settings.standardise else found
+    parts = [_from_coordinates(each, given) for each in (path, *given.further)]
+    found = parts[0] if len(parts) == 1 else _joined(parts)
+    if given.settings.standardise:
+        found = _standardised(found)
+    if not given.moves.options:
+        return found
+    assert found.columns is not None
+    files = [
+        (each, part.n_samples) for each, part in zip((path, *given.further), parts, strict=True)
+    ]
+    return replace(found, moves=given.moves.read(files, found.columns))
 
 
 def read_opened(opened: Input | UnreadImages, rng: np.random.Generator) -> Input:
@@ -438,6 +461,30 @@ def _from_coordinates(path: Path, given: Given) -> Input:
     if isinstance(samples, np.memmap) and samples.nbytes <= 2**28:
         samples = np.array(samples)
     return Input(samples, rows, found, columns=table.columns, path=path)
+
+
+def _joined(parts: Sequence[Input]) -> Input:
+    """Return trajectories of several files as one table."""
+    first = parts[0]
+    for part in parts:
+        if part.columns != first.columns:
+            raise ValueError(
+                f"the files of --trajectories must have the same columns; {first.path} has "
+                f"{_named(first)}, and {part.path} has {_named(part)}."
+            )
+        if part.particles is not None:
+            raise ValueError(
+                "particles go with one file of coordinates; --trajectories got "
+                f"{len(parts)}. Leave --particles out, or fit one file."
+            )
+        part.require_values()
+    samples = np.concatenate([part.samples for part in parts])
+    return replace(first, samples=samples, rows=np.arange(len(samples)))
+
+
+def _named(part: Input) -> str:
+    assert part.columns is not None
+    return listed([str(label) for label in part.columns.labels])
 
 
 def paired_particles(path: Path, n_samples: int, given: Given) -> Particles | None:

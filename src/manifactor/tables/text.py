@@ -222,6 +222,14 @@ def read_text(path: Path, choice: ColumnChoice) -> Table:
     return Table(samples, Columns.of(used, layout.total, layout.names))
 
 
+def read_labels(path: Path, choice: ColumnChoice) -> np.ndarray:
+    """Return the cells of one column as text, (n,); None for missing ones."""
+    layout = layout_of(path)
+    (number,) = choice.numbers(layout.names, layout.total)
+    cells = (next(iter(cells[number:]), "") for _, cells in _rows(path, layout))
+    return np.array([None if cell.lower() in MISSING else cell for cell in cells], dtype=object)
+
+
 def _chosen(path: Path, choice: ColumnChoice, layout: Layout) -> tuple[int, ...]:
     """Return the numbers of the columns to read; warn of what may not be meant."""
     used = choice.numbers(layout.names, layout.total)
