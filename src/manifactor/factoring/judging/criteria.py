@@ -383,7 +383,7 @@ _OF_SEVERAL = (
         "resolution",
         0.05,
         "dynamics: length of a move, relative to that of the shortest factor",
-        "moves are {value:.2f} of the length of the shortest factor where {limit:.2f} is allowed: "
+        "moves are {value:.3f} of the length of the shortest factor where {limit:.3f} is allowed: "
         "too long to show the directions of a bent manifold",
         "Record at shorter time steps.",
         at_most=True,
