@@ -12,6 +12,11 @@ from manifactor.factoring.sums.independence import Directions
 from manifactor.factoring.sums.sheets import Sheet
 
 
+# More terms than these that are surfaces are noise, which fills all directions: of 8,000 random
+# problems none was a sum of three surfaces.
+MOST_SURFACES = 2
+
+
 @dataclass(frozen=True)
 class Summand:
     """A function of one factor, one term of a sum."""
@@ -37,11 +42,6 @@ class Explained:
     places: tuple[np.ndarray, ...]  # (n, c): on each factor
     means: tuple[np.ndarray, ...]  # (n, q): the terms, in the main directions of the samples
     off: np.ndarray  # (n,): squared distances of samples from the sum
-
-
-# More terms than these that are surfaces are noise, which fills all directions: of 8,000 random
-# problems none was a sum of three surfaces.
-MOST_SURFACES = 2
 
 
 @dataclass(frozen=True)
