@@ -11,7 +11,6 @@ from manifactor.factoring.shapes import angle_of, signed_angle
 from manifactor.factoring.sums.independence import Directions
 from manifactor.factoring.sums.sheets import Sheet
 
-
 # More terms than these that are surfaces are noise, which fills all directions: of 8,000 random
 # problems none was a sum of three surfaces.
 MOST_SURFACES = 2
