@@ -73,20 +73,27 @@ def factorize(
     settings: FactoringSettings = FactoringSettings(),
     *,
     noise: np.ndarray | None = None,
+    only_likely: bool = False,
     rng: np.random.Generator,
 ) -> Factorization:
     """Split the manifold of samples into its factors.
+
+    With `only_likely`, samples whose geometry shows no likely factors raise `NothingFoundError`.
 
     Shapes: noise (n_features,).
     """
     # The number of functions is known only now; all else was checked by the estimator.
     require_factoring(settings, n_functions=len(diffusion.distinct.eigenvalues))
-    found = find(diffusion, settings, rng=rng)
+    found = find(diffusion, settings, only_likely=only_likely, rng=rng)
     return judged(found, diffusion, settings, noise=noise, rng=rng)
 
 
 def find(
-    diffusion: Diffusion, settings: FactoringSettings, *, rng: np.random.Generator
+    diffusion: Diffusion,
+    settings: FactoringSettings,
+    *,
+    only_likely: bool = False,
+    rng: np.random.Generator,
 ) -> Factorization:
     """Return the factors by the method, and in the sense, that the caller chose."""
     if settings.method == "deflation":
@@ -113,7 +120,7 @@ def find(
     if not is_auto(sense):
         found = SENSE_SEARCHES[sense](diffusion, n_asked, rng=rng)
     elif _may_try_others(diffusion):
-        proposals = propose(diffusion, n_asked, sampling, rng=rng)
+        proposals = propose(diffusion, n_asked, sampling, only_likely=only_likely, rng=rng)
         likeliest = max(each.probability for each in proposals)
         found = choose(proposals, n_asked)
     else:
@@ -165,7 +172,14 @@ def _in_samples(
     diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
 ) -> Factorization:
     """Terms of a sum, and the factors of those that are products themselves."""
-    found = divide_terms(find_in_samples(diffusion, n_asked, rng=rng), n_asked, rng=rng)
+    sampling = sampling_of(diffusion)
+
+    def may_be_right(found: Factorization) -> bool:
+        # Even if another sense confirms it.
+        return probability_of_several(found, 1.0, sampling) >= 0.05
+
+    found = find_in_samples(diffusion, n_asked, may_be_right=may_be_right, rng=rng)
+    found = divide_terms(found, n_asked, rng=rng)
     require_as_many(n_asked, len(found.factors))
     return found
 
@@ -217,7 +231,12 @@ class Proposal:
 
 
 def propose(
-    diffusion: Diffusion, n_asked: int | None, sampling: Sampling, *, rng: np.random.Generator
+    diffusion: Diffusion,
+    n_asked: int | None,
+    sampling: Sampling,
+    *,
+    only_likely: bool = False,
+    rng: np.random.Generator,
 ) -> list[Proposal]:
     """Return what each sense proposes, up to the first that ends the search.
 
@@ -238,6 +257,8 @@ def propose(
         proposals = weighed([*proposals, *_proposed(sense, search)], sampling)
         if proposals and proposals[-1].ends_search:
             return proposals
+        if only_likely and not any(each.is_likely for each in proposals):
+            raise NothingFoundError("the geometry must show likely factors, and does not.")
     if not any(each.is_likely for each in proposals):
         more = _of_more_functions(proposals, diffusion, n_asked, rng=rng)
         proposals = weighed([*proposals, *more], sampling)

@@ -473,9 +473,16 @@ def weigh(peeled: Peeled, factors: Sequence[Factor], *, rng: np.random.Generator
 
 
 def find_in_samples(
-    diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
+    diffusion: Diffusion,
+    n_asked: int | None,
+    *,
+    may_be_right: Callable[[Factorization], bool],
+    rng: np.random.Generator,
 ) -> Factorization:
-    """Find factors whose functions add up to the samples, and weigh them."""
+    """Find factors whose functions add up to the samples, and weigh them.
+
+    Only factors that may be right are compared with those of half of the samples.
+    """
     if diffusion.points is None:
         raise ValueError(
             "a sum is taken of samples; got a precomputed graph of distances. Pass "
@@ -493,14 +500,14 @@ def find_in_samples(
     wrong = any(
         CRITERIA[test.kind].coordinates in ("wrong", "incomplete") for test in evidence.failed
     )
-    # Halves need not be compared if the coordinates are wrong, and those of a handful of samples
-    # or of noise show nothing.
-    if len(factors) > 1 and not wrong:
+    result = Factorization(factors, evidence, diffusion, sum=found)
+    # Those of a handful of samples or of noise show nothing.
+    if len(factors) > 1 and not wrong and may_be_right(result):
         enough = len(samples) >= CRITERIA["samples"].limit and not found.is_cloud
         agreed = agreement(found, samples, find, rng=rng) if enough else NOT_MEASURED
         tests = judge({"agreement": agreed}, strict=True)
-        evidence = replace(evidence, tests=tests + evidence.tests)
-    return Factorization(factors, evidence, diffusion, sum=found)
+        result = replace(result, evidence=replace(evidence, tests=tests + evidence.tests))
+    return result
 
 
 def weigh_sum(
