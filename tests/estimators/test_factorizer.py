@@ -118,7 +118,7 @@ def test_fewer_factors_than_there_are_count_the_smallest_as_one():
 @pytest.mark.slow
 def test_more_factors_than_there_are_are_refused_with_the_reason(rectangle):
     with pytest.raises(ValueError, match="only 2 of the 3 factors"):
-        ManifoldFactorizer(3, random_state=0).fit(rectangle[0][:500])
+        ManifoldFactorizer(3, sense="geometry", random_state=0).fit(rectangle[0][:500])
 
 
 @pytest.mark.slow

@@ -169,9 +169,9 @@ def test_bursts_tell_the_factors(rng, sheet):
 
 
 def test_a_short_trajectory_is_told_to_be_short_with_a_number(rng):
-    X = seen(latents(3000, rng, steps=(0.008, 0.012)))
+    X = seen(latents(1500, rng, steps=(0.008, 0.012)))
     with pytest.warns(NoProductStructureWarning, match="times as long would do"):
-        fit = factored(X, times=np.arange(3000), fit_samples=800)
+        fit = factored(X, times=np.arange(1500), fit_samples=500)
     (test,) = (test for test in fit.evidence_.tests if test.name == "coverage")
     assert not test.passed
     assert fit.evidence_.answer == "cannot tell"
