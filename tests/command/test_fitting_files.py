@@ -109,10 +109,8 @@ def test_coordinates_of_shuffled_particles_are_paired(latent, folder, capsys):
         pickle.dump(latent[order], file)
     with (folder / "ind.pkl").open("wb") as file:
         pickle.dump(order.tolist(), file)
-    assert (
-        manifactor("fit z.pkl --particles original.star --ind ind.pkl --sense geometry --out r")
-        == 0
-    )
+    line = "fit z.pkl --particles original.star --ind ind.pkl --sense geometry --out r"
+    assert manifactor(line) == 0
     _, number = places(folder / "r")["interval"]
     written = starfile.read(folder / "r" / "particles.star")["particles"]
     original = starfile.read(folder / "original.star")["particles"]
