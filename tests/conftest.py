@@ -78,6 +78,15 @@ def rng():
     return np.random.default_rng(0)
 
 
+EMPTY = "<svg viewBox='0 0 1 1'></svg>"
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Pages without their drawings, which take most of the time."""
+    monkeypatch.setattr("manifactor.views.report.drawn", lambda *_: EMPTY)
+
+
 @pytest.fixture(scope="session")
 def rectangle():
     """1500 read-only samples of the paper's rectangle and their truth."""

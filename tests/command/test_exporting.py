@@ -118,7 +118,7 @@ def test_a_factor_of_two_dimensions_has_a_column_for_each(folder, capsys):
     rows = "".join(f"{i + 1:06d}@a.mrcs {i}\n" for i in range(1000))
     star = f"data_\n\nloop_\n_rlnImageName #1\n_rlnCoordinateX #2\n{rows}"
     (folder / "original.star").write_text(star)
-    assert manifactor("fit z.npy --particles original.star --out run") == 0
+    assert manifactor("fit z.npy --particles original.star --sense geometry --out run") == 0
     topologies = [factor["topology"] for factor in record_of(folder / "run")["factors"]]
     other, circle = (1 + topologies.index(each) for each in ("other", "circle"))
     columns = list(starfile.read(folder / "run" / "particles.star"))

@@ -47,7 +47,7 @@ def here(few, folder):
 
 @pytest.mark.slow
 def test_a_class_of_an_odd_box_is_fitted_averaged_and_reported(here, capsys):
-    line = "fit particles.star --class 1 --datadir . --pixel-size 4 --out run"
+    line = "fit particles.star --class 1 --datadir . --pixel-size 4 --sense geometry --out run"
     assert manifactor(line) == 0
     record = record_of(here / "run")
     assert record["n_samples"] == 400
@@ -109,7 +109,8 @@ def test_coordinates_of_shuffled_particles_are_paired(latent, folder, capsys):
         pickle.dump(latent[order], file)
     with (folder / "ind.pkl").open("wb") as file:
         pickle.dump(order.tolist(), file)
-    assert manifactor("fit z.pkl --particles original.star --ind ind.pkl --out r") == 0
+    line = "fit z.pkl --particles original.star --ind ind.pkl --sense geometry --out r"
+    assert manifactor(line) == 0
     _, number = places(folder / "r")["interval"]
     written = starfile.read(folder / "r" / "particles.star")["particles"]
     original = starfile.read(folder / "original.star")["particles"]

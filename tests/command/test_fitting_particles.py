@@ -31,7 +31,7 @@ def test_both_motions_are_found_and_nothing_else_explains_them(molecule, run):
 def test_places_that_noise_moves_far_are_no_product(folder, capsys):
     size = "--size 54 --pixel-size 4 --snr 1"
     assert manifactor(f"simulate molecule --n 250 {size} --out noisy") == 0
-    assert manifactor("fit noisy/particles.star --n-factors 2 --out run") == 0
+    assert manifactor("fit noisy/particles.star --n-factors 2 --sense geometry --out run") == 0
     record = record_of(folder / "run")
     assert record["verdict"] != "product"
     assert record["reliability"] < 0.9
@@ -52,7 +52,7 @@ def test_a_subset_can_be_fitted_again(molecule, run, folder):
     _, number = places(run)["interval"]
     shutil.copytree(molecule, folder / "data")
     assert manifactor(f"select {run} --factor {number} --range 0 .6 --out subset.star") == 0
-    assert manifactor("fit subset.star --out again") == 0
+    assert manifactor("fit subset.star --sense geometry --out again") == 0
     before, after = (
         starfile.read(path)["particles"] for path in ("subset.star", "again/particles.star")
     )
@@ -86,7 +86,7 @@ def test_cryosparc_particles_come_back_with_their_uids(latent, folder):
     for k in range(3):
         table[f"components_mode_{k}/value"] = latent[:, k]
     (folder / "particles.cs").write_bytes(npy_bytes(table))
-    assert manifactor("fit particles.cs --out run") == 0
+    assert manifactor("fit particles.cs --sense geometry --out run") == 0
     written = read_cs(folder / "run" / "particles.cs")
     np.testing.assert_array_equal(written["uid"], table["uid"])
     assert written.dtype.descr[: len(table.dtype.descr)] == table.dtype.descr
@@ -121,7 +121,7 @@ def test_a_series_of_volumes_is_factored_and_averaged(folder, capsys):
 def test_images_turned_and_shifted_in_their_plane_are_brought_into_one_frame(folder, capsys):
     size = "--size 54 --pixel-size 4 --snr 100 --in-plane"
     assert manifactor(f"simulate molecule --n 300 {size} --out data") == 0
-    assert manifactor("fit data/particles.star --out run") == 0
+    assert manifactor("fit data/particles.star --sense geometry --out run") == 0
     for topology, (coordinate, _) in places(folder / "run").items():
         found = np.radians(coordinate) if topology == "circle" else coordinate
         assert coordinate_correlation(found, truth_of(folder / "data")[topology]) > 0.97

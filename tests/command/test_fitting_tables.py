@@ -35,7 +35,9 @@ def test_suspicious_columns_are_named_before_the_verdict(table, folder, capsys):
 
 
 @pytest.mark.slow
-def test_chosen_and_scaled_columns_show_the_product_and_place_other_tables(table, folder, capsys):
+def test_chosen_and_scaled_columns_show_the_product_and_place_other_tables(
+    table, folder, capsys, undrawn
+):
     line = "fit a.csv --drop id,3-4 --standardise --out run"
     assert manifactor(line) == 0
     assert "Verdict: product" in capsys.readouterr().out

@@ -173,7 +173,7 @@ def test_known_noise_is_a_share_of_the_samples_after_preparation(rng):
     angle, radius = rng.uniform(0, 2 * np.pi, 300), np.sqrt(rng.uniform(size=300))
     X = 0.1 * rng.normal(size=(300, 40))
     X[:, :2] += radius[:, None] * np.c_[np.cos(angle), np.sin(angle)]
-    fit = ManifoldFactorizer(random_state=0).fit(X, noise=np.full(40, 0.1))
+    fit = ManifoldFactorizer(sense="geometry", random_state=0).fit(X, noise=np.full(40, 0.1))
     n_kept = fit.preparation_.components.shape[1]
     # A disk of radius 1 has the variance 1/2.
     expected = n_kept * 0.01 / (0.5 + n_kept * 0.01)

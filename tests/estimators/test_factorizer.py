@@ -97,16 +97,17 @@ def test_the_sides_of_a_rectangle_are_found_whatever_its_unit(rectangle, scale):
 @pytest.mark.slow
 def test_fits_in_parallel_threads_leave_the_blas_threads_alone(rectangle):
     before = [library["num_threads"] for library in threadpool_info()]
-    fits = [ManifoldFactorizer(2, n_functions=20, random_state=seed) for seed in range(4)]
+    how = {"n_functions": 20, "sense": "geometry"}
+    fits = [ManifoldFactorizer(2, random_state=seed, **how) for seed in range(4)]
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda fit: fit.fit(rectangle[0][:200]), fits))
+        list(pool.map(lambda fit: fit.fit(rectangle[0][:400]), fits))
     assert [library["num_threads"] for library in threadpool_info()] == before
 
 
 @pytest.mark.slow
 def test_fewer_factors_than_there_are_count_the_smallest_as_one():
     X, _ = datasets.sample("equal_cube", 700, random_state=0)
-    fit = ManifoldFactorizer(random_state=0).fit(X)
+    fit = ManifoldFactorizer(sense="geometry", random_state=0).fit(X)
     assert fit.n_factors_ == 3
     fit.set_params(n_factors=2).fit(X)
     assert sorted(f.dimension for f in fit.factors_) == [1, 2]
@@ -117,7 +118,7 @@ def test_fewer_factors_than_there_are_count_the_smallest_as_one():
 @pytest.mark.slow
 def test_more_factors_than_there_are_are_refused_with_the_reason(rectangle):
     with pytest.raises(ValueError, match="only 2 of the 3 factors"):
-        ManifoldFactorizer(3, random_state=0).fit(rectangle[0][:500])
+        ManifoldFactorizer(3, sense="geometry", random_state=0).fit(rectangle[0][:500])
 
 
 @pytest.mark.slow

@@ -179,7 +179,7 @@ def test_data_frames_are_located_by_the_names_of_their_columns(rectangle):
 
 
 def test_results_without_samples_have_the_precision_of_the_fit(fit, few, tmp_path):
-    single = ManifoldFactorizer(2, random_state=0).fit(few)
+    single = ManifoldFactorizer(2, sense="geometry", random_state=0).fit(few)
     # Functions of the fit keep their digits, and so do files.
     assert {factor.coordinate.dtype for factor in single.factors_} == {np.dtype(np.float64)}
     save(single, tmp_path / "fit.npz")

@@ -24,13 +24,13 @@ def separated(X):
 
 @pytest.fixture(scope="module")
 def annulus():
-    X, truth = datasets.sample("annulus", 2000, random_state=1)
+    X, truth = datasets.sample("annulus", 1200, random_state=1)
     return X, truth, separated(X)
 
 
 @pytest.fixture(scope="module")
 def ellipse():
-    X, truth = datasets.sample("ellipse", 2000, random_state=0)
+    X, truth = datasets.sample("ellipse", 1200, random_state=0)
     return X, truth, separated(X)
 
 
@@ -55,8 +55,8 @@ def test_radius_and_angle_of_an_annulus_separate_and_circles_are_as_long_as_thei
 
 
 def test_eigenfunctions_of_a_disc_are_bessel_functions_of_the_coordinates_found(rng):
-    turn = 2 * np.pi * rng.random(2000)
-    X = np.sqrt(rng.random(2000))[:, None] * np.column_stack([np.cos(turn), np.sin(turn)])
+    turn = 2 * np.pi * rng.random(1200)
+    X = np.sqrt(rng.random(1200))[:, None] * np.column_stack([np.cos(turn), np.sin(turn)])
     fit = separated(X)
     assert fit.verdict_ == "separable"
     circle, interval = fit.factors_
@@ -114,7 +114,7 @@ def test_the_record_of_a_run_holds_the_warp_and_the_symmetries_as_numbers(annulu
 
 
 def test_a_sector_of_an_annulus_separates_without_a_symmetry(rng):
-    radius, angle = np.sqrt(0.1 + 0.9 * rng.random(2000)), 2 * rng.random(2000)
+    radius, angle = np.sqrt(0.1 + 0.9 * rng.random(1200)), 2 * rng.random(1200)
     fit = separated(radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]))
     assert fit.verdict_ == "separable"
     assert [f.topology for f in fit.factors_] == ["interval", "interval"]
@@ -122,8 +122,8 @@ def test_a_sector_of_an_annulus_separates_without_a_symmetry(rng):
 
 
 def test_radius_and_angle_of_a_disc_separate_where_its_density_falls_outwards(rng):
-    turn, radius = 2 * np.pi * rng.random(8000), np.sqrt(rng.random(8000))
-    kept = np.flatnonzero(rng.random(8000) < 8 ** -(radius**4))[:2000]
+    turn, radius = 2 * np.pi * rng.random(5000), np.sqrt(rng.random(5000))
+    kept = np.flatnonzero(rng.random(5000) < 8 ** -(radius**4))[:1200]
     ring = np.column_stack([np.cos(turn), np.sin(turn)])[kept]
     fit = separated(radius[kept, None] * ring)
     assert (fit.verdict_, fit.evidence_.symmetries.name) == ("separable", "disc")
@@ -132,14 +132,14 @@ def test_radius_and_angle_of_a_disc_separate_where_its_density_falls_outwards(rn
 
 @pytest.mark.parametrize("ratio", [1, 0.6])
 def test_a_gaussian_cloud_separates_in_many_ways_and_so_in_none(rng, ratio):
-    fit = separated(rng.normal(size=(1500, 2)) * [1, ratio])
+    fit = separated(rng.normal(size=(1000, 2)) * [1, ratio])
     assert fit.verdict_ == "none"
     assert fit.evidence_.fails("identified")
 
 
 def test_radius_latitude_and_longitude_of_a_part_of_a_shell_separate(rng):
-    radius, height = np.cbrt(rng.uniform(0.125, 1, 2500)), rng.uniform(-0.5, 0.8, 2500)
-    angle = 2 * np.pi * rng.random(2500)
+    radius, height = np.cbrt(rng.uniform(0.125, 1, 1500)), rng.uniform(-0.5, 0.8, 1500)
+    angle = 2 * np.pi * rng.random(1500)
     ring = np.column_stack([np.cos(angle), np.sin(angle)])
     flat = np.sqrt(1 - height**2)[:, None] * ring
     fit = separated(radius[:, None] * np.column_stack([flat, height]))
@@ -169,7 +169,7 @@ def test_noise_in_many_columns_adds_no_dimension(rng):
 
 @pytest.mark.parametrize("shape", ["triangle", "moebius", "klein_bottle"])
 def test_triangles_and_twisted_shapes_do_not_separate(shape):
-    X, _ = datasets.sample(shape, 2000, random_state=0)
+    X, _ = datasets.sample(shape, 1500, random_state=0)
     fit = separated(X)
     assert fit.verdict_ not in {"product", "separable"}
 

@@ -89,7 +89,7 @@ def bent_square_and_circle(n_samples, seed):
 
 @pytest.fixture(scope="module")
 def fit():
-    X, *_ = bent_square_and_circle(1000, 2)
+    X, *_ = bent_square_and_circle(700, 2)
     noise = np.full(X.shape[1], NOISE)
     return ManifoldFactorizer(sense="sum", random_state=0).fit(X, noise=noise)
 
@@ -105,7 +105,7 @@ def turned_alike(a, b):
 
 @pytest.mark.slow
 def test_a_surface_that_is_a_product_is_divided(fit):
-    _, x, y, angle = bent_square_and_circle(1000, 2)
+    _, x, y, angle = bent_square_and_circle(700, 2)
     assert {test.name for test in fit.evidence_.failed} <= {"certainty"}
     assert [each.topology for each in fit.factors_] == ["interval", "interval", "circle"]
     first, second, third = (each.coordinate for each in fit.factors_)
@@ -162,7 +162,7 @@ def sum_of_surfaces(points, count=1):
 
 @pytest.mark.slow
 def test_a_surface_that_is_no_product_of_lengths_stays_whole(rng):
-    points, _ = datasets.sample("waist_2", 600, random_state=0)
+    points, _ = datasets.sample("waist_2", 450, random_state=0)
     whole = sum_of_surfaces(points)
     found = divide_terms(whole, None, rng=rng)
     assert (found.factors, found.evidence) == (whole.factors, whole.evidence)

@@ -99,8 +99,8 @@ def test_recall_that_is_out_of_reach_is_refused(rng):
 
 @pytest.mark.slow
 def test_samples_in_a_file_are_never_copied_whole(rng, tmp_path, monkeypatch):
-    monkeypatch.setattr(searches, "NUMBERS_PER_STEP", 2**17)
-    X = (rng.normal(size=(16_000, 3)) @ rng.normal(size=(3, 100))).astype(np.float32)
+    monkeypatch.setattr(searches, "NUMBERS_PER_STEP", 2**16)
+    X = (rng.normal(size=(8000, 3)) @ rng.normal(size=(3, 100))).astype(np.float32)
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     tracemalloc.start()

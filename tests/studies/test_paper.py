@@ -1,12 +1,14 @@
 """Figures and tables of the paper, and the functions that make them."""
 
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 
 import numpy as np
 import pytest
 
 from manifactor import DiffusionMap, datasets
+from manifactor.runs.options import FitOptions
 from manifactor.scores import column_r2
 from studies.paper import textbook
 from studies.paper.beyond import BEYOND_METHODS, angle_error, joint_angles
@@ -50,7 +52,9 @@ def test_three_factors_of_a_sheet_and_a_circle_are_compared_with_both_stretches(
 
 
 @pytest.mark.slow
-def test_images_are_fitted_in_part_and_functions_belong_to_the_fitted_ones():
+def test_images_are_fitted_in_part_and_functions_belong_to_the_fitted_ones(monkeypatch):
+    options = partial(FitOptions, sense="geometry")  # other senses only take longer
+    monkeypatch.setattr("studies.paper.finding.FitOptions", options)
     found = found_in_images(CASES["molecule_low"].draw(300, 0), 0, n_fitted=250)
     assert len(found.rows) == 250
     assert len(found.places[0]) == len(found.truth[0]) == len(found.samples) == 300

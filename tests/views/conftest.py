@@ -118,15 +118,6 @@ def hexagonal_run(tmp_path_factory):
         return fitted(folder / "torus.npy", FitOptions(sense="separable", fit_samples=1200))
 
 
-EMPTY = "<svg viewBox='0 0 1 1'></svg>"
-
-
-@pytest.fixture
-def undrawn(monkeypatch):
-    """Pages without their drawings, which take most of the time."""
-    monkeypatch.setattr("manifactor.views.report.drawn", lambda *_: EMPTY)
-
-
 @pytest.fixture
 def ax():
     return plots.new_figure(3, 3).subplots()

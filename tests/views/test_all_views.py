@@ -26,8 +26,8 @@ from manifactor.views.explorer.previews import Viewpoint
 from manifactor.views.explorer.scene import open_scene
 from manifactor.views.report import blind_sentence, scale_bar, write_movies, write_report
 
+from ..conftest import EMPTY
 from .conftest import (
-    EMPTY,
     READY,
     Reader,
     address,
