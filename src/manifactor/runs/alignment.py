@@ -20,7 +20,6 @@ from manifactor.factoring.shapes import angle_of, on_circle
 from manifactor.runs.folder import read_run
 from manifactor.runs.places import Place, all_places, fitted_places
 from manifactor.runs.run import Run
-from manifactor.tables.columns import Columns
 
 # Least R^2, in both directions, of a factor that two fits share.
 LEAST_SHARED = 0.8
@@ -114,7 +113,9 @@ class Alignment:
 
 def _place(at: np.ndarray, topology: str) -> Place:
     """Return the place of features."""
-    return Place({"interval": np.ravel, "circle": angle_of}.get(topology, np.array)(at), topology)
+    if topology == "other":
+        return Place(at, topology)
+    return Place(angle_of(at) if topology == "circle" else at[:, 0], topology)
 
 
 def align(fit: ManifoldFactorizer, other: ManifoldFactorizer, X=None) -> Alignment:
@@ -156,9 +157,10 @@ def align(fit: ManifoldFactorizer, other: ManifoldFactorizer, X=None) -> Alignme
         keys = [np.arange(n) if own is None else own for own, n in zip(drawn, sizes, strict=True)]
 
     def locate(some: np.ndarray) -> Places:
-        if X is None:
-            return all_places(fit, other.diffusion_.unprepared(points[some]))
-        return all_places(fit, take_rows(X, some))
+        if X is not None:
+            return all_places(fit, take_rows(X, some))
+        assert points is not None
+        return all_places(fit, other.diffusion_.unprepared(points[some]))
 
     known = points is not None and fit.diffusion_.points is not None
     possible = X is not None or (known and fit.n_features_in_ == other.n_features_in_)
@@ -175,9 +177,7 @@ def align_runs(first: Run, second: Run) -> Alignment:
     runs = first, second
     sources = {real_path(Path(run.record.get("particles", run.input))) for run in runs}
     named = all("particles" in run.record for run in runs)
-    columns = [
-        Columns.from_record(r.record["columns"]).labels for r in runs if "columns" in r.record
-    ]
+    columns = [run.record.get("columns", {}) for run in runs]
     keys = None
     if len(sources) == 1 or (not named and len(first.rows) == len(second.rows)):
         keys = [first.rows, second.rows]
@@ -190,8 +190,8 @@ def align_runs(first: Run, second: Run) -> Alignment:
             second.samples()  # which refuses an input that was changed
         return all_places(read_run(first.folder)[1], samples[some])
 
-    same_columns = len(columns) == 2 and set(columns[0]) == set(columns[1])
-    possible = same_columns and len(sources) == 2 and not second.drawn
+    same = all(columns[0].get(k) == columns[1].get(k) for k in ("total", "numbers", "names"))
+    possible = all(columns) and same and len(sources) == 2 and not second.drawn
     return _aligned((first.places, second.places), keys, locate if possible else None)
 
 
@@ -220,9 +220,9 @@ def _aligned(
         mine = locate(some)
         # Samples of another space lie far from those of the fit, or from the sum that it found:
         # cameras with as many pixels and objects of their own had half of the usual confidence.
-        usual = [0.9 * np.quantile(each.confidence, 0.05) for each in places[0]]
-        sure = np.transpose([each.confidence for each in mine])
-        near = np.flatnonzero(((sure > 0) & (sure >= usual)).all(axis=1))
+        sure, own = (np.transpose([k.confidence for k in each]) for each in (mine, places[0]))
+        near = (sure > 0) & (sure >= 0.9 * np.quantile(own, 0.05, axis=0))
+        near = np.flatnonzero(near.all(axis=1))
         if len(near) >= max(FEWEST_COMPARED, len(some) / 2):
             why = Choice("located", f"samples differ; the first fit located {len(near)}")
             again = _compared(mine, places[1], near, some[near], why)
@@ -250,7 +250,7 @@ def _compared(
         private = set(range(len(own))) - {pair[side] for pair in pairs}
         explained.append({k: _explained(own[k], sides[1 - side]) for k in sorted(private)})
     led = [_map(first[i], second[j]) for i, j, _ in pairs]
-    words, maps = (tuple(each[k] for each in led) for k in (0, 1))
+    words, maps = tuple(text for text, _ in led), tuple(lead for _, lead in led)
     return Alignment(pairs, r2, tuple(explained), how, words, maps, (first, second))
 
 
