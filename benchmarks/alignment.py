@@ -41,7 +41,7 @@ def turning_object(angle, size, centre):
 
 def half_sets(rng):
     shape = rng.choice(["rectangle", "torus", "sphere_interval", "cube"])
-    X, truth = datasets.sample(shape, 2 * N, random_state=int(rng.integers(2**31)))
+    X, truth = datasets.sample(shape, 3 * N, random_state=int(rng.integers(2**31)))
     names = range(len(truth))
     first, second = (dict(zip(names, (t[k::2] for t in truth), strict=True)) for k in (0, 1))
     return X[::2], X[1::2], first, second

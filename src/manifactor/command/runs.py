@@ -214,18 +214,17 @@ def compare(options: CompareOptions) -> None:
 
 def _shared(runs: Sequence[Run], found: Sequence[Alignment]) -> Iterator[list[str]]:
     """Yield a row for each factor of the first run, then for what only another one has."""
+    cells = [{i: _private(*told) for i, told in each.explained[0].items()} for each in found]
+    for known, each in zip(cells, found, strict=True):
+        for (i, j, r2), how in zip(each.pairs, each.how, strict=True):
+            known[i] = f"{j + 1} (R^2 {r2:.3f}, {how})"
     for i, place in enumerate(runs[0].places):
-        cells = []
-        for each in found:
-            pairs = zip(each.pairs, each.how, strict=True)
-            same = [f"{j + 1} (R^2 {r2:.3f}, {how})" for (k, j, r2), how in pairs if k == i]
-            cells.append(same[0] if same else _private(*each.explained[0][i]))
-        yield [place.topology, str(i + 1), *cells]
+        yield [place.topology, str(i + 1), *(known[i] for known in cells)]
     for b, each in enumerate(found, start=1):
         for j, told in each.explained[1].items():
-            cells = [_private(*told), *["-"] * len(found)]
-            cells[b] = str(j + 1)
-            yield [runs[b].places[j].topology, *cells]
+            row = [_private(*told), *["-"] * len(found)]
+            row[b] = str(j + 1)
+            yield [runs[b].places[j].topology, *row]
 
 
 def _private(others: Sequence[int], r2: float) -> str:
