@@ -22,7 +22,7 @@ from manifactor.runs.places import Place, all_places, fitted_places
 from manifactor.runs.run import Run
 
 # Least R^2, in both directions, of a factor that two fits share: shared factors had .94 and more,
-# others .05 and less (benchmarks/alignment.py); half of the variance in common is .5.
+# others .06 and less (benchmarks/alignment.py); half of the variance in common is .5.
 LEAST_SHARED = 0.8
 # Independent coordinates of 100 samples reach .05 by chance; of 4,000 samples, less than .02.
 FEWEST_COMPARED, MOST_COMPARED = 100, 4000
