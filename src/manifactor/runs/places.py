@@ -197,7 +197,12 @@ def table_columns(places: Sequence[Place], rows: np.ndarray) -> dict[str, np.nda
 
 def table_as_csv(places: Sequence[Place], rows: np.ndarray) -> bytes:
     """Return the table as the bytes of a .csv file."""
-    columns, buffer = table_columns(places, rows), BytesIO()
+    return as_csv(table_columns(places, rows))
+
+
+def as_csv(columns: Mapping[str, np.ndarray]) -> bytes:
+    """Return columns with their names as the bytes of a .csv file."""
+    buffer = BytesIO()
     how = {"delimiter": ",", "header": ",".join(columns), "comments": "", "fmt": "%.8g"}
     np.savetxt(buffer, np.column_stack(list(columns.values())), **how)
     return buffer.getvalue()
