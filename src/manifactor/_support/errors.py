@@ -44,10 +44,12 @@ def one_line(message: object) -> str:
 
 # The extra that installs each package; "cryoem" for all others.
 EXTRAS = {
+    "PIL": "plots",
     "cloudpickle": "cluster",
     "dask": "cluster",
     "distributed": "cluster",
     "faiss": "ann",
+    "imageio": "video",
     "jinja2": "plots",
     "matplotlib": "plots",
     "pydantic": "explore",

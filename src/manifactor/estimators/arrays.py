@@ -6,6 +6,7 @@ precision and returned in that of the samples.
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,59 @@ from manifactor.spectral.gpu import from_tensor, like
 MOST_DRAWN = 20_000
 # Every sample needs neighbours, and the spectrum more than the constant function.
 FEWEST_SAMPLES = 4
+# Sides of an image. Shorter ones are those of short trajectories, or coordinates of atoms.
+FEWEST_PIXELS = 4
+
+
+def image_shape(shape: Sequence[int]) -> tuple[int, ...] | None:
+    """Return the shape of one image of an array of images; None for samples in rows.
+
+    >>> image_shape((800, 32, 24)), image_shape((800, 32, 24, 3)), image_shape((800, 5))
+    ((32, 24), (32, 24, 3), None)
+    """
+    if len(shape) < 3:
+        return None
+    _, height, width, *channels = shape
+    if min(height, width) < FEWEST_PIXELS or channels not in ([], [1], [3]):
+        raise ValueError(
+            "samples must be rows, (n, columns), or images, (n, height, width) or (n, height, "
+            f"width, 3), of {FEWEST_PIXELS} x {FEWEST_PIXELS} pixels or more; got an array of "
+            f"shape {tuple(shape)}. Flatten other samples: X.reshape(len(X), -1)."
+        )
+    return height, width, *channels
+
+
+def in_pixels(shape: Sequence[int]) -> str:
+    """Return the shape of an image in words.
+
+    >>> in_pixels((32, 24)), in_pixels((32, 24, 3))
+    ('32 x 24 pixels', '32 x 24 pixels in colour')
+    """
+    return f"{shape[0]} x {shape[1]} pixels{' in colour' * (len(shape) == 3 and shape[2] == 3)}"
+
+
+def as_rows(X: Any) -> tuple[Any, tuple[int, ...] | None]:
+    """Return images as rows of pixels, with the shape of one; other samples as they are."""
+    shape = image_shape(getattr(X, "shape", ()))
+    if shape is None:
+        return X, None
+    if not hasattr(X, "reshape"):
+        raise ValueError(
+            f"images must be an array of numpy, Dask or torch; got {type(X).__name__}. Convert "
+            "them: numpy.asarray(X), or dask.array.from_array(X) if they do not fit into memory."
+        )
+    return X.reshape((X.shape[0], prod(shape))), shape
+
+
+def films_as_rows(X: Any) -> tuple[Any, tuple[int, ...] | None]:
+    """Return several trajectories as `as_rows` does, those of images being films."""
+    if not isinstance(X, list | tuple) and np.ndim(X) < 4:
+        return X, None
+    films = [as_rows(film) for film in X]
+    shapes = {shape for _, shape in films} or {None}
+    if len(shapes) > 1:
+        raise ValueError(f"images of all trajectories must have one size; got {list(shapes)}.")
+    return [film for film, _ in films], *shapes
 
 
 def is_lazy(X: Any) -> bool:

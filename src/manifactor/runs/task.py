@@ -48,6 +48,7 @@ from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place, all_places, fitted_places
 from manifactor.spectral.neighbors import N_NEIGHBORS, chosen
 from manifactor.tables.columns import ColumnChoice
+from manifactor.tables.frames import is_frames
 from manifactor.tables.moves import MoveChoice
 from manifactor.tables.reading import (
     Given,
@@ -151,8 +152,11 @@ def fit_input(
     """Return a factorizer fitted to the planned samples, and the places of all."""
     fit = plan.factorizer.set_params(callback=callback)
     drawn: dict = {"fit_samples": len(plan.rows), **samples.moves} if samples.moves else {}
+    X = samples.samples if drawn else chosen(samples.samples, plan.rows)
+    if samples.columns is not None and samples.columns.image is not None:
+        X = X.reshape(len(X), *samples.columns.image)
     fit.fit(
-        samples.samples if drawn else chosen(samples.samples, plan.rows),
+        X,
         # Standard deviation of the noise in every column, where it is known.
         noise=None if samples.components is None else samples.components.weights,
         stages=stages,
@@ -311,6 +315,7 @@ class Task:
             record=record,
             places=places,
             rows=given.rows,
+            names=given.names,
             files=files,
             overwrite=overwrite,
         )
@@ -491,7 +496,7 @@ def _is_of(task: Task, run: Path) -> bool:
     record = read_record(run)
     written = newest_change(run / "run.json")
     # What belongs to the input: other files, and those inside it.
-    inside = task.path if is_stored(task.path) else None
+    inside = task.path if is_stored(task.path) or is_frames(task.path) else None
     files = (inside, task.options.particles, task.options.ind, task.options.bursts)
     return (
         record.get("reproduce") == task.reproduce
