@@ -46,10 +46,10 @@ def one_line(message: object) -> str:
 EXTRAS = {
     "PIL": "plots",
     "cloudpickle": "cluster",
+    "cv2": "video",
     "dask": "cluster",
     "distributed": "cluster",
     "faiss": "ann",
-    "imageio": "video",
     "jinja2": "plots",
     "matplotlib": "plots",
     "pydantic": "explore",

@@ -18,7 +18,6 @@ from manifactor._support.threads import cores
 from manifactor._support.workers import Here, Workers, ignored
 from manifactor.cryoem.components import distances, shell_means, shells
 from manifactor.cryoem.files.mrc import write_stack, write_volume
-from manifactor.cryoem.files.stacks import ImageArray
 from manifactor.cryoem.matching import Matching, match
 from manifactor.cryoem.one_view import View, particle_ctf_at
 from manifactor.cryoem.pictures import (
@@ -335,7 +334,7 @@ def average(
         halves=both and replace(both, means=np.stack(list(map(correct, both.means)))),
         pixel_size_stated=source.pixel_size_stated,
         ctf_corrected=images.weigh,
-        in_array=isinstance(source, ImageArray),
+        in_array=not source.files and not source.pixel_size_stated,
     )
 
 

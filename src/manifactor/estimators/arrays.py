@@ -46,36 +46,27 @@ def image_shape(shape: Sequence[int]) -> tuple[int, ...] | None:
 
 
 def in_pixels(shape: Sequence[int]) -> str:
-    """Return the shape of an image in words.
+    """Return the shape of an image in words."""
+    return f"{shape[0]} x {shape[1]} pixels{' in colour' * (tuple(shape[2:]) == (3,))}"
 
-    >>> in_pixels((32, 24)), in_pixels((32, 24, 3))
-    ('32 x 24 pixels', '32 x 24 pixels in colour')
+
+def as_rows(X: Any, *, several: bool = False) -> tuple[Any, tuple[int, ...] | None]:
+    """Return images as rows of pixels, with the shape of one; other samples as they are.
+
+    Several trajectories of images are films.
     """
-    return f"{shape[0]} x {shape[1]} pixels{' in colour' * (len(shape) == 3 and shape[2] == 3)}"
-
-
-def as_rows(X: Any) -> tuple[Any, tuple[int, ...] | None]:
-    """Return images as rows of pixels, with the shape of one; other samples as they are."""
+    if several:
+        films = [as_rows(film) for film in X] if isinstance(X, list) or np.ndim(X) > 3 else []
+        return ([film for film, _ in films], films[0][1]) if films else (X, None)
     shape = image_shape(getattr(X, "shape", ()))
     if shape is None:
         return X, None
     if not hasattr(X, "reshape"):
         raise ValueError(
-            f"images must be an array of numpy, Dask or torch; got {type(X).__name__}. Convert "
-            "them: numpy.asarray(X), or dask.array.from_array(X) if they do not fit into memory."
+            f"images must be in memory, or a Dask array; got {type(X).__name__}. Convert them: "
+            "dask.array.from_array(X)."
         )
     return X.reshape((X.shape[0], prod(shape))), shape
-
-
-def films_as_rows(X: Any) -> tuple[Any, tuple[int, ...] | None]:
-    """Return several trajectories as `as_rows` does, those of images being films."""
-    if not isinstance(X, list | tuple) and np.ndim(X) < 4:
-        return X, None
-    films = [as_rows(film) for film in X]
-    shapes = {shape for _, shape in films} or {None}
-    if len(shapes) > 1:
-        raise ValueError(f"images of all trajectories must have one size; got {list(shapes)}.")
-    return [film for film, _ in films], *shapes
 
 
 def is_lazy(X: Any) -> bool:

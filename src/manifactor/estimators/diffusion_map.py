@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, replace
 from functools import wraps
-from math import prod
 from numbers import Integral
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -231,8 +230,6 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         require_diffusion(checked, len(self.diffusion_.graph.inverse))
         found = replace(self.diffusion_, settings=settings)
         self.diffusion_ = found.searchable(self.n_jobs)
-        if self.image_shape_ and prod(self.image_shape_) != self.n_features_in_:
-            raise ValueError("its images are not of its columns")
         self._kept = kept_stages(self.diffusion_).kept
 
     def _prepared(self, X, first_row: int = 0):

@@ -22,7 +22,6 @@ from manifactor._support.workers import ignored
 from manifactor.estimators.arrays import (
     as_rows,
     coordinate_table,
-    films_as_rows,
     given_places,
     given_precision,
     is_lazy,
@@ -132,7 +131,7 @@ class Locator:
     ) -> list[Placed]:
         """Return the places of samples, as `ManifoldFactorizer.locate`.
 
-        Shapes: X (n_new, n_features), or images.
+        Shapes: X (n_new, n_features).
         """
         X = self.estimator._rows(X)
         if np.ndim(X) != 2:
@@ -342,8 +341,7 @@ class ManifoldFactorizer(SpectralEstimator):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Or images, of shape (n_samples, height, width) or (n_samples, height, width, 3), of
-            4 x 4 pixels or more. With `trajectories=True`, a list of such arrays.
+            Or images, (n, height, width[, 3]). With `trajectories=True`, a list of such arrays.
         y : ignored
         metric, times, trajectories, bursts
             Moves of the samples, in one of these ways; see the notes on `ManifoldFactorizer`.
@@ -363,7 +361,7 @@ class ManifoldFactorizer(SpectralEstimator):
         self
         """
         factoring = self._checked_settings()
-        X, image = films_as_rows(X) if trajectories is True else as_rows(X)
+        X, image = as_rows(X, several=trajectories is True)
         given = {"metric": metric, "times": times, "trajectories": trajectories, "bursts": bursts}
         X, moves = given_moves(self, X, given)
         X, rows, moves = drawn_with_moves(self, X, moves, fit_samples)

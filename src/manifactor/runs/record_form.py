@@ -3,7 +3,6 @@
 Entries that are not named here may be anything.
 """
 
-from math import prod
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
@@ -70,8 +69,6 @@ class ColumnsEntry(Entry):
         used = self.total if self.numbers is None else len(self.numbers)
         given = [each for each in (self.names, self.mean, self.scale) if each is not None]
         within = max(self.numbers or [0]) < self.total
-        if self.image is not None and prod(self.image) != self.total:
-            raise ValueError("an image must have as many pixels as there are columns")
         if not within or any(len(each) != used for each in given):
             raise ValueError("total, numbers, names, mean and scale must be in line")
         return self

@@ -141,13 +141,12 @@ class Run:
     @cached_property
     def names(self) -> list[str] | None:
         """Names of the files of the run's samples, if each has its own."""
-        path = self.folder / "coordinates.csv"
         if has_parts(self.folder):
             return None
-        with path.open(encoding="utf-8", newline="") as file:
-            header, *lines = csv.reader(file)
-        known = {int(float(line[0])): line[-1] for line in lines}
-        return [known.get(row, "") for row in self.rows] if header[-1] == FILE else None
+        with (self.folder / "coordinates.csv").open(encoding="utf-8", newline="") as file:
+            known = {line["sample"]: line.get(FILE) for line in csv.DictReader(file)}
+        names = [known.get(str(row)) or "" for row in self.rows]
+        return names if any(names) else None
 
     def images(self) -> View:
         """Return the images, or volumes, of the run's samples, in their order."""

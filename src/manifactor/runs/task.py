@@ -48,7 +48,6 @@ from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place, all_places, fitted_places
 from manifactor.spectral.neighbors import N_NEIGHBORS, chosen
 from manifactor.tables.columns import ColumnChoice
-from manifactor.tables.frames import is_frames
 from manifactor.tables.moves import MoveChoice
 from manifactor.tables.reading import (
     Given,
@@ -60,7 +59,7 @@ from manifactor.tables.reading import (
     open_input,
     read_opened,
 )
-from manifactor.tables.stores import StoredTable, in_parts, is_stored, stored_table
+from manifactor.tables.stores import StoredTable, in_parts, stored_table
 
 # Options that turn images into samples.
 OF_IMAGES = ("phase_flip", "mask_radius", "low_pass", "components", "standardise")
@@ -496,7 +495,7 @@ def _is_of(task: Task, run: Path) -> bool:
     record = read_record(run)
     written = newest_change(run / "run.json")
     # What belongs to the input: other files, and those inside it.
-    inside = task.path if is_stored(task.path) or is_frames(task.path) else None
+    inside = task.path if task.path.is_dir() else None
     files = (inside, task.options.particles, task.options.ind, task.options.bursts)
     return (
         record.get("reproduce") == task.reproduce

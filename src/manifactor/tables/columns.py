@@ -169,16 +169,13 @@ class Columns:
         )
 
     @classmethod
-    def of(
-        cls,
-        used: Sequence[int],
-        total: int,
-        names: Sequence[str] | None,
-        image: tuple[int, ...] | None = None,
-    ) -> "Columns":
-        """Return some columns of a table with all their names; some pixels are not an image."""
-        own = None if names is None else tuple(names[number] for number in used)
-        return cls(used, total, own, image=image if len(used) == total else None)
+    def of(cls, used: Sequence[int], total: int, names: Sequence[str] | None) -> "Columns":
+        """Return some columns of a table with all their names."""
+        return cls(used, total, None if names is None else tuple(names[number] for number in used))
+
+    def pixels_of(self, image: tuple[int, ...] | None) -> "Columns":
+        """Return these columns as pixels of images; some of the pixels are not an image."""
+        return replace(self, image=image if len(self.numbers) == self.total else None)
 
     def standardised(self, samples: np.ndarray) -> "Columns":
         """Return these columns with a scale that gives them mean 0 and unit variance.
@@ -217,4 +214,3 @@ class Table:
 
     samples: np.ndarray  # (n_samples, n_used)
     columns: Columns
-    names: tuple[str, ...] | None = None  # of the files of the samples

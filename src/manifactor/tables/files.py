@@ -15,6 +15,7 @@ from manifactor.tables.columns import ColumnChoice, Columns, Table
 from manifactor.tables.frames import is_frames, read_frames
 from manifactor.tables.pickles import read_pickled_array
 from manifactor.tables.stores import (
+    float_type,
     is_stored,
     open_store,
     read_npy,
@@ -48,8 +49,7 @@ def read_table(path, choice: ColumnChoice = ColumnChoice()) -> Table:
     if is_stored(path):
         return _read_stored(path, choice)
     if is_frames(path):
-        rows, image, names = read_frames(path)
-        return _table(rows, choice, image, names)
+        return _read_array(read_frames, path, choice)
     _require_readable(path)
     return READERS[path.suffix.lower()](path, choice)
 
@@ -76,11 +76,13 @@ def column_names(path) -> list[str]:
 
 def read_like(path, columns: Columns) -> np.ndarray:
     """Return the samples of another file in the same columns and scale."""
-    table = read_table(path, columns.choice)
+    table = read_table(path, ColumnChoice() if columns.image else columns.choice)
     samples, names = table.samples, table.columns.names
-    if table.columns.image != columns.image:
-        sizes = [shape and in_pixels(shape) for shape in (columns.image, table.columns.image)]
-        raise ValueError(f"{path} must hold images of {sizes[0]}, as the run; got {sizes[1]}.")
+    if columns.image and table.columns.image != columns.image:
+        raise ValueError(
+            f"{path} must hold images of {in_pixels(columns.image)}, as the run's input; got "
+            f"{in_pixels(table.columns.image or (1, samples.shape[1]))}."
+        )
     # By name: another file may have them in another order.
     if columns.names is not None and names is not None:
         samples = samples[:, [names.index(name) for name in columns.names]]
@@ -158,26 +160,16 @@ def _read_array(read: Callable[[Path], np.ndarray], path: Path, choice: ColumnCh
     """Return the chosen columns of an array as floats."""
     X = read(path)
     image = require_table(path, X)
-    X, _ = as_rows(X)
+    X = as_rows(X)[0]
     mapped = isinstance(X, np.memmap)
     if not mapped or X.dtype not in (np.float32, np.float64):
         # Single precision holds the integers of images, of 16 bits at most, as they are.
-        small = mapped and X.dtype.kind != "f" and X.itemsize <= 2
-        X = X.astype(np.float32 if small else np.float64)
-    return _table(X, choice, image)
-
-
-def _table(
-    X: np.ndarray,
-    choice: ColumnChoice,
-    image: tuple[int, ...] | None,
-    names: tuple[str, ...] | None = None,
-) -> Table:
-    """Return the chosen columns of an array; they may be pixels of images."""
-    columns = Columns.of(choice.numbers(None, X.shape[1]), X.shape[1], None, image)
+        held = image is not None or (mapped and X.dtype.kind != "f")
+        X = X.astype(float_type(X.dtype) if held else np.float64, copy=False)
+    columns = Columns(choice.numbers(None, X.shape[1]), X.shape[1]).pixels_of(image)
     # Without a selection, a memory-mapped file is not read.
     every = len(columns.numbers) == columns.total
-    return Table(X if every else X[:, columns.numbers], columns, names)
+    return Table(X if every else X[:, columns.numbers], columns)
 
 
 READERS: dict[str, Callable[[Path, ColumnChoice], Table]] = {

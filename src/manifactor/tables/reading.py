@@ -25,7 +25,7 @@ from manifactor.cryoem.one_view import View
 from manifactor.estimators.arrays import FEWEST_SAMPLES
 from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, listed
 from manifactor.tables.files import MODE, read_table
-from manifactor.tables.frames import is_frames, left_out
+from manifactor.tables.frames import frame_names, is_frames, left_out
 from manifactor.tables.moves import MoveChoice
 from manifactor.tables.pickles import read_pickled_numbers
 from manifactor.tables.stores import StoredTable, is_stored, read_npy
@@ -462,7 +462,9 @@ def _from_coordinates(path: Path, given: Given) -> Input:
     # Up to 256 MB, a copy that no other program can change: a fit of more takes more memory.
     if isinstance(samples, np.memmap) and samples.nbytes <= 2**28:
         samples = np.array(samples)
-    how = {"notes": left_out(path), "names": table.names}
+    how: dict = {}
+    if path.is_dir() and is_frames(path):
+        how = {"notes": left_out(path), "names": frame_names(path)}
     return Input(samples, rows, found, columns=table.columns, path=path, **how)
 
 
@@ -482,11 +484,10 @@ def _joined(parts: Sequence[Input]) -> Input:
             )
         part.require_values()
     samples = np.concatenate([part.samples for part in parts])
-    names = None
-    if all(part.names for part in parts):
-        # Files of several folders may have the same names.
-        names = tuple(f"{part.path.name}/{name}" for part in parts for name in part.names)
-    return replace(first, samples=samples, rows=np.arange(len(samples)), names=names)
+    # Files of several folders may have the same names.
+    names = tuple(f"{part.path}/{name}" for part in parts for name in part.names or ())
+    named = names if len(names) == len(samples) else None
+    return replace(first, samples=samples, rows=np.arange(len(samples)), names=named)
 
 
 def _named(part: Input) -> str:

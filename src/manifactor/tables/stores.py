@@ -315,7 +315,7 @@ def stored_table(path: Path, choice: ColumnChoice = ColumnChoice()) -> StoredTab
             f"{names}. Leave them out with --drop, or choose others with --columns."
         )
     used = without_text(path, used, text, store.names)
-    columns = Columns.of(used, store.total, store.names, store.image)
+    columns = Columns.of(used, store.total, store.names).pixels_of(store.image)
     return StoredTable(path, columns, store.n_rows)
 
 

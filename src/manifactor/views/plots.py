@@ -17,7 +17,7 @@ import numpy as np
 from manifactor._support.errors import extra
 from manifactor._support.values import ceil_div
 from manifactor.cryoem.directions import SphereCells
-from manifactor.cryoem.pictures import as_grey, is_colour
+from manifactor.cryoem.pictures import as_grey
 from manifactor.cryoem.pictures import write_movie as write_movie
 from manifactor.factoring.factor import angle_matrix, owners
 from manifactor.runs.places import Place
@@ -398,34 +398,13 @@ def averages(ax, images: np.ndarray, *, labels: Sequence[str] = ()):
     """
     n, _, width = images.shape[:3]
     # One scale for all, so that brightness can be compared.
-    shown = as_grey(images) if is_colour(images) else images
+    shown = as_grey(images) if images.ndim == 4 else images
     _bare(ax).imshow(np.hstack(list(shown)), cmap="gray", interpolation="nearest")
     if labels:
         ax.set_xticks(width * (np.arange(n) + 0.5) - 0.5, labels)
     for edge in range(1, n):
         ax.axvline(edge * width - 0.5, color="white", linewidth=1)
     ax.tick_params(length=0)
-    return ax
-
-
-def along(ax, fit, factor: int, *, n_images: int = 10):
-    """Draw mean images along a factor, the other factors held; return the Axes.
-
-    Parameters
-    ----------
-    ax : Axes
-    fit : ManifoldFactorizer
-        Fitted, to images.
-    factor : int
-        An interval or a circle, counted from 0.
-    n_images : int
-    """
-    if fit.image_shape_ is None:
-        raise ValueError("`fit` must be of images, (n, height, width). Draw `plots.embedding`.")
-    height, width, *channels = fit.image_shape_
-    images = fit.along(factor, n_images)
-    averages(ax, images if channels == [3] else images.reshape(-1, height, width))
-    ax.set_title(f"along factor {factor + 1}", color=colour(factor))
     return ax
 
 
@@ -923,8 +902,8 @@ def overview(fit, *, figure=None):
         None for a new one.
     """
     count = len(fit.factors_)
-    lines = [f for f, factor in enumerate(fit.factors_) if factor.coordinate is not None]
-    strips = lines if fit.image_shape_ is not None else []
+    known = [f for f, factor in enumerate(fit.factors_) if factor.coordinate is not None]
+    strips = known if fit.image_shape_ else []
     with style():
         if figure is None:
             # Inches: a legend of three lines has room in a panel, and three panels in the least
@@ -939,7 +918,8 @@ def overview(fit, *, figure=None):
         heights = [2.5, *[0.9] * len(strips), 2.5]
         above, *between, below = figure.subfigures(len(heights), 1, height_ratios=heights)
         for f, part in zip(strips, between, strict=True):
-            along(part.subplots(), fit, f)
+            ax = averages(part.subplots(), fit.along(f, 10))
+            ax.set_title(f"along factor {f + 1}", color=colour(f))
         for number, ax in enumerate(above.subplots(1, count, squeeze=False)[0]):
             embedding(ax, fit, number)
             if fit.factors_[number].coordinate is None:
@@ -957,18 +937,18 @@ def _draws_below(fit) -> list:
     # Small histograms: a few samples in each cell of a joint one.
     small = PlotSettings(bins=24)
     known = [f for f, factor in enumerate(fit.factors_) if factor.coordinate is not None][:2]
-    histograms = [partial(coordinate, fit=fit, factor=f, settings=small) for f in known]
+    along = [partial(coordinate, fit=fit, factor=f, settings=small) for f in known]
     draws = [partial(spectrum, fit=fit)]
     if not sizes:
         # Factors of a sum own no functions of the spectrum.
-        draws = histograms or draws
+        draws = along or draws
     elif len(sizes) > 1:
         draws.append(partial(angles, fit=fit))
     if len(known) > 1:
         one, other = known
         draws.append(partial(joint, fit=fit, one=one, other=other, settings=small))
     elif sizes:
-        draws.append(histograms[0] if histograms else partial(bandwidth, fit=fit))
+        draws.append(along[0] if along else partial(bandwidth, fit=fit))
     return draws
 
 

@@ -90,9 +90,9 @@ class ImageArray(ImageSource):
         self, images: np.ndarray, pixel_size: float | None = 1.0, block_bytes: int = BLOCK_BYTES
     ) -> None:
         """Take the images as one file with one place, so that rows are read as they come."""
-        zeros, stated = np.zeros(len(images), int), pixel_size is not None
-        shape, size = images.shape[1:], pixel_size or 1.0
-        super().__init__((), zeros, zeros, shape, size, block_bytes, stated)
+        zeros, known = np.zeros(len(images), int), pixel_size is not None
+        size = pixel_size or 1.0
+        super().__init__((), zeros, zeros, images.shape[1:], size, block_bytes, known)
         object.__setattr__(self, "images", images)
 
     def __getitem__(self, rows: np.ndarray) -> "ImageArray":

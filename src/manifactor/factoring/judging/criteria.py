@@ -666,8 +666,9 @@ _OF_SEVERAL = (
         at_most=True,
         coordinates="right",
         robust=True,
-        # Coordinates that are no eigenfunctions have larger errors at the ends of an interval.
-        in_sense={"separable": 0.02},
+        # Coordinates that are no eigenfunctions have larger errors at the ends of an interval: in
+        # the sense "dynamics" up to .014 on 54 right results, .034 and more on 4 wrong ones.
+        in_sense={"separable": 0.02, "dynamics": 0.02},
     ),
     Criterion(
         "skew",

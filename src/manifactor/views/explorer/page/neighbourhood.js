@@ -164,13 +164,13 @@ function thumbnails(found, about) {
   const greys = Uint8Array.from(atob(found.thumbnails), (character) => character.charCodeAt(0));
   return found.samples.map((sample, i) => {
     const own = greys.subarray(i * size, (i + 1) * size);
-    const name = found.names[i] ? ` ${found.names[i]}` : "";
+    const name = found.names[i] ?? whole(sample);
     const where = about.factors.map((factor, f) => placed(found.places[f][i], factor)).join(" · ");
     return html(
       "figure",
       {},
-      picture(own, width, height, `Image ${sample}${name}`),
-      html("figcaption", {}, `${whole(sample)}${name}: ${where}`),
+      picture(own, width, height, `Image ${name}`),
+      html("figcaption", {}, `${name}: ${where}`),
     );
   });
 }
