@@ -306,10 +306,9 @@ def read_places(folder) -> PlacedRows:
     try:
         with path.open(encoding="utf-8") as file:
             header = file.readline().strip().split(",")
-        # Names of files come last.
-        header = header[:-1] if header[-1] == FILE else header
-        how = {"usecols": range(len(header)), "encoding": "utf-8"}
-        columns = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2, **how)
+            # Names of files come last.
+            header = header[:-1] if header[-1] == FILE else header
+            columns = np.loadtxt(file, delimiter=",", ndmin=2, usecols=range(len(header)))
     except ValueError as error:
         # What follows the semicolon is advice for those who call loadtxt.
         raise damaged(path, str(error).partition(";")[0]) from error
