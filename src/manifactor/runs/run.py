@@ -143,10 +143,14 @@ class Run:
         """Names of the files of the run's samples, if each has its own."""
         if has_parts(self.folder):
             return None
-        with (self.folder / "coordinates.csv").open(encoding="utf-8", newline="") as file:
-            known = {line["sample"]: line.get(FILE) for line in csv.DictReader(file)}
-        names = [known.get(str(row)) or "" for row in self.rows]
-        return names if any(names) else None
+        with (self.folder / "coordinates.csv").open(encoding="utf-8") as file:
+            header = file.readline().strip().split(",")
+            if header[-1] != FILE:
+                return None
+            # The other columns are numbers, without commas.
+            lines = [line.strip().split(",", len(header) - 1) for line in file]
+        known = {row: "".join(next(csv.reader(rest[-1:]), [])) for row, *rest in lines}
+        return [known.get(str(row), "") for row in self.rows]
 
     def images(self) -> View:
         """Return the images, or volumes, of the run's samples, in their order."""
