@@ -26,6 +26,7 @@ from manifactor.factoring.judging.evidence import Evidence, Warp
 from manifactor.runs.archive import ARCHIVE_VERSION, FORMAT, is_run, load, save, write_tree
 from manifactor.runs.confounders import SIGNIFICANCE
 from manifactor.runs.places import (
+    FILE,
     Place,
     PlacedRows,
     as_places,
@@ -164,6 +165,7 @@ def write_run(
     record: dict,
     places: Sequence[Place] | None = None,
     rows: np.ndarray | None = None,
+    names: Sequence[str] | None = None,
     files: Mapping[str, bytes] | None = None,
     trees: Mapping[str, object] | None = None,
     parts: Path | None = None,
@@ -180,7 +182,7 @@ def write_run(
         if parts is None:
             places = fitted_places(fit) if places is None else places
             rows = np.arange(len(places[0])) if rows is None else rows
-            (beside / "coordinates.csv").write_bytes(table_as_csv(places, rows))
+            (beside / "coordinates.csv").write_bytes(table_as_csv(places, rows, names))
         for name, content in (files or {}).items():
             (beside / name).write_bytes(content)
         for name, tree in (trees or {}).items():
@@ -304,7 +306,9 @@ def read_places(folder) -> PlacedRows:
     try:
         with path.open(encoding="utf-8") as file:
             header = file.readline().strip().split(",")
-        columns = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+            # Names of files come last.
+            header = header[:-1] if header[-1] == FILE else header
+            columns = np.loadtxt(file, delimiter=",", ndmin=2, usecols=range(len(header)))
     except ValueError as error:
         # What follows the semicolon is advice for those who call loadtxt.
         raise damaged(path, str(error).partition(";")[0]) from error

@@ -62,6 +62,7 @@ class ColumnsEntry(Entry):
     names: list[str] | None
     mean: list[float] | None
     scale: list[float] | None
+    image: list[Annotated[int, Field(gt=0)]] | None = None
 
     @model_validator(mode="after")
     def _in_line(self) -> "ColumnsEntry":

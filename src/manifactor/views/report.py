@@ -333,7 +333,8 @@ def _averages(run: Run, f: int, cone: Cone | None) -> Picture | str | None:
     A sentence where they cannot be read; None for a run of numbers alone.
     """
     # Nothing to average: no sentence about what is missing is needed.
-    if "particles" not in run.record and "components" not in run.record:
+    of_pictures = (run.record.get("columns") or {}).get("image")
+    if not of_pictures and "particles" not in run.record and "components" not in run.record:
         return None
     try:
         found = averages_along(run, f, cone=cone)

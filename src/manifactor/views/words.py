@@ -13,6 +13,7 @@ import numpy as np
 from manifactor.cryoem.all_views.shown import Shown
 from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.estimators import ManifoldFactorizer
+from manifactor.estimators.arrays import in_pixels
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.judging.criteria import Test
 from manifactor.factoring.judging.evidence import OF_A_CURVE, percent
@@ -485,4 +486,6 @@ def _columns_in_words(columns: dict) -> str:
         # A table may have thousands.
         shown = [*labels[:12], "..."] if len(labels) > 12 else labels
         text = f"{len(numbers)} of {total}: {', '.join(shown)}"
+    if columns.get("image"):
+        text += f" (images of {in_pixels(columns['image'])})"
     return text if columns["scale"] is None else f"{text}; each to unit variance"

@@ -116,7 +116,8 @@ def _pictures(run: Run) -> "Images | Volumes":
         )
     # Missing packages are reported here, not with the first request.
     extra("PIL.Image")
-    make = Images if len(source.shape) == 2 else Volumes
+    in_colour = source.shape[2:] == (3,)
+    make = Images if len(source.shape) == 2 or in_colour else Volumes
     # At most 64 MiB in single precision, for the same reason as MOST_IMAGES.
     readable = 2**26 // (4 * int(np.prod(source.shape)))
     count = max(1, min(readable, MOST_IMAGES, len(source) // SAMPLES_PER_MEAN))
@@ -232,12 +233,12 @@ def mean_and_first(
 def pictures(mean: np.ndarray, singles: np.ndarray) -> dict[str, str | list[int]]:
     """Return a mean image and thumbnails of single ones, ready for JSON.
 
-    Thumbnails are grey levels, which the page draws: files of pictures would take a fifth of the
-    time of the whole answer.
+    Thumbnails are levels of grey or of colours, which the page draws: files of pictures would take
+    a fifth of the time of the whole answer.
     """
     greys = each_as_grey(singles)
     # Particles are often fitted with 128 pixels: these need not be shrunk.
-    if max(greys.shape[1:]) > 128:
+    if max(greys.shape[1:3]) > 128:
         greys = np.stack([np.asarray(_shrunk(grey, 128)) for grey in greys])
     return {
         "image": data_url(mean),
@@ -253,7 +254,8 @@ def data_url(image: np.ndarray) -> str:
     buffer = io.BytesIO()
     # Sent to this machine only: small matters less than soon, and noise cannot be compressed. Rows
     # are not filtered either if the greys are a palette.
-    picture.convert("P").save(buffer, format="PNG", compress_level=0)
+    shown = picture.convert("P") if picture.mode == "L" else picture
+    shown.save(buffer, format="PNG", compress_level=0)
     return f"data:image/png;base64,{b64encode(buffer.getvalue()).decode()}"
 
 

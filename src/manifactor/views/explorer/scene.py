@@ -128,6 +128,7 @@ class RunScene:
             "count": len(rows),
             "reach": reached,
             "samples": self.run.rows[nearest].tolist(),
+            "names": [self.run.names[row] for row in nearest] if self.run.names else [],
             "places": [_rounded(place.displayed, nearest) for place in places],
             "deviations": [_rounded(place.displayed_deviation, nearest) for place in places],
             **preview.shown(rows, weights, replace(look, at=tuple(at))),

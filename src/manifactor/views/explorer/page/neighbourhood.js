@@ -159,25 +159,31 @@ const placed = (place, factor) =>
         .join(", ");
 
 function thumbnails(found, about) {
-  const [height, width] = found.thumbnail_shape;
+  const [height, width, channels = 1] = found.thumbnail_shape;
+  const size = width * height * channels;
   const greys = Uint8Array.from(atob(found.thumbnails), (character) => character.charCodeAt(0));
   return found.samples.map((sample, i) => {
-    const own = greys.subarray(i * width * height, (i + 1) * width * height);
+    const own = greys.subarray(i * size, (i + 1) * size);
+    const name = found.names[i] ?? whole(sample);
     const where = about.factors.map((factor, f) => placed(found.places[f][i], factor)).join(" · ");
     return html(
       "figure",
       {},
-      greyPicture(own, width, height, `Image ${sample}`),
-      html("figcaption", {}, `${whole(sample)}: ${where}`),
+      picture(own, width, height, `Image ${name}`),
+      html("figcaption", {}, `${name}: ${where}`),
     );
   });
 }
 
-function greyPicture(greys, width, height, name) {
+/** Levels of grey, or of red, green and blue, as a picture. */
+function picture(levels, width, height, name) {
   const canvas = html("canvas", { width, height, role: "img", "aria-label": name });
   const pixels = new ImageData(width, height);
-  // Opaque, with the grey as red, green and blue.
-  new Uint32Array(pixels.data.buffer).set(Uint32Array.from(greys, (grey) => 0xff000000 + grey * 0x010101));
+  const channels = levels.length / (width * height);
+  pixels.data.forEach((_, k) => {
+    const [pixel, colour] = [k >> 2, k & 3];
+    pixels.data[k] = colour === 3 ? 255 : levels[channels * pixel + (channels === 3 ? colour : 0)];
+  });
   canvas.getContext("2d").putImageData(pixels, 0, 0);
   return canvas;
 }
