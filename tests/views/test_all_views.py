@@ -87,7 +87,7 @@ def test_the_report_maps_the_sphere_and_shows_the_molecule_along_each_motion(pag
     maps = [label for label in labels if "Map of the sphere" in label]
     assert (len(strips), len(maps)) == (2, 3)
     assert page.count('<div class="tile">') == 14
-    assert page.count("100 Å") == 2
+    assert page.count("100 Å") == 2 + 2  # of each strip, and of its film
     names = reader.values("id")
     assert len(names) == len(set(names))
 

@@ -18,14 +18,14 @@ from manifactor._support.errors import extra, one_line
 from manifactor._support.files import held, write_bytes
 from manifactor.cryoem.all_views.model import UNKNOWN, angles_of, visibility
 from manifactor.cryoem.all_views.shown import GivenVolumes, Shown
-from manifactor.cryoem.all_views.volumes import RunMotions, open_motions
+from manifactor.cryoem.all_views.volumes import RunMotions, is_of_all_views, open_motions
 from manifactor.cryoem.averages import Averages, average, place_captions
 from manifactor.cryoem.directions import Cone, sphere_cells
 from manifactor.cryoem.pictures import enlarged, movie_bytes, png_bytes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factor import angle_matrix, owners
 from manifactor.runs.folder import read_run
-from manifactor.runs.places import torus_angles
+from manifactor.runs.places import bin_labels, torus_angles
 from manifactor.runs.run import Run, open_run
 from manifactor.views import plots, words
 
@@ -164,12 +164,16 @@ def _factor(run: Run, fit: ManifoldFactorizer, f: int, shown: Shown) -> dict[str
     listed = ", ".join(f"{value:.3g}" for value in factor.eigenvalues[:6])
     left = len(factor.eigenvalues[6:])
     more = f" and {left} more" if left else ""
+    strips = _strips(run, f, shown) if line else []
+    films = [strip["film"] for strip in strips if isinstance(strip, dict) and strip["film"]]
     return {
+        "name": run.names[f],
         "shape": factor.shape,
+        "lead": films[0] if films else _curves(run, fit, f) if line else None,
         "eigenvalues": f"Dimension {factor.dimension}; eigenvalues {listed}{more}.",
         "probability": words.factor_probability(run.record, fit, f),
         "pictures": pictures,
-        "strips": _strips(run, f, shown) if line else [],
+        "strips": strips,
     }
 
 
@@ -229,8 +233,9 @@ def _strip(
     *,
     side: int,
     width: float | None,
+    film: Picture | None = None,
 ) -> Picture:
-    """Return images side by side, whose sides are not below `side`."""
+    """Return images side by side, whose sides are not below `side`; and their film."""
     pngs = [b64encode(png_bytes(tile)).decode() for tile in enlarged(images, side)]
     return {
         "caption": text,
@@ -238,6 +243,31 @@ def _strip(
         "tiles": list(zip(pngs, captions, strict=True)),
         "bar": scale_bar(width) if width else None,
         "kind": "strip",
+        "film": film,
+    }
+
+
+def _film(
+    images: np.ndarray, captions: Sequence[str], *, circular: bool, side: int, width: float | None
+) -> Picture | None:
+    """Return images that the page shows one after the other; None for fewer than two.
+
+    They are one picture side by side, which a style moves: no frame is fetched or decoded alone.
+    """
+    filled = np.ptp(images.reshape(len(images), -1), axis=1) > 0
+    tiles = enlarged(images[filled], side) if filled.sum() > 1 else ()
+    if not len(tiles):
+        return None
+    ends = [caption for caption, full in zip(captions, filled, strict=True) if full]
+    way = "round the circle" if circular else "forth and back"
+    return {
+        "film": b64encode(png_bytes(np.concatenate(list(tiles), axis=1))).decode(),
+        "count": len(tiles),
+        "shape": tiles[0].shape[:2],
+        "circular": circular,
+        "ends": (ends[0], ends[-1]),
+        "bar": scale_bar(width) if width else None,
+        "alt": f"{len(tiles)} mean images {way}, at {', '.join(ends)}.",
     }
 
 
@@ -347,8 +377,53 @@ def _averages(run: Run, f: int, cone: Cone | None) -> Picture | str | None:
         amount = f"{MOST_AVERAGED:,} of {amount}, drawn at random"
     corrected = ", corrected for their CTF" if found.ctf_corrected else ""
     text = f"Means of {amount}{corrected}, along the factor: {found}."
-    captions = found.captions[0]
-    return _strip(found.images, captions, "mean images", text, side=96, width=found.width)
+    captions, look = found.captions[0], {"side": 96, "width": found.width}
+    film = _film(found.images, captions, circular=found.is_circular, **look)
+    return _strip(found.images, captions, "mean images", text, film=film, **look)
+
+
+def _curves(run: Run, fit: ManifoldFactorizer, f: int) -> Picture | str | None:
+    """Return how the columns that change most along a factor do so.
+
+    A sentence where they cannot be read; None where the samples are no columns of numbers.
+    """
+    if is_of_all_views(run.record) or "components" in run.record or not run.input.is_file():
+        return None
+    try:
+        samples, names = run.samples(), run.column_names
+    except (ValueError, OSError) as error:
+        return f"No curves of columns along this factor: {one_line(error)}"
+    place, width = run.places[f], samples.shape[1]
+    # At most 256 MB in double precision.
+    count = min(len(samples), MOST_AVERAGED, 2**25 // width)
+    some = np.sort(np.random.default_rng(0).permutation(len(samples))[:count])
+    columns = np.asarray(samples[some], dtype=float)
+    columns = (columns - columns.mean(axis=0)) / np.maximum(columns.std(axis=0), 1e-300)
+    n_bins = int(np.clip(count // 50, 8, 40))
+    labels, at = bin_labels(place.displayed[some], place.topology, n_bins=n_bins)
+    sizes = np.bincount(labels, minlength=n_bins)
+    filled = np.flatnonzero(sizes)
+    means = np.stack([columns[labels == k].mean(axis=0) for k in filled])
+    changing = np.argsort(-(sizes[filled] @ means**2), kind="stable")[:5]
+    at, means, circle = at[filled], means[:, changing], place.topology == "circle"
+    if circle:
+        at, means = np.append(at, at[0] + 360), np.vstack([means, means[:1]])
+    names = names if len(names) == width else [f"column {j + 1}" for j in range(width)]
+    labels = [names[j] for j in changing]
+
+    def draw(ax) -> None:
+        for number, (label, mean) in enumerate(zip(labels, means.T, strict=True)):
+            ax.plot(at, mean, color=plots.colour(number), lw=2, label=label)
+        unit, ticks = (", degrees", np.arange(0, 361, 90)) if circle else ("", ax.get_xticks())
+        ax.set(xlabel=f"coordinate on factor {f + 1}{unit}", xticks=ticks)
+        ax.set(xlim=(at[0], at[-1]), ylabel="standard deviations")
+        ax.figure.legend(loc="outside upper left", frameon=False, ncols=3)
+
+    which = f"the {len(labels)} of {width} columns that change most" if width > 5 else "all columns"
+    ends = zip(labels, means.min(axis=0), means.max(axis=0), strict=True)
+    alt = "; ".join(f"{label} from {low:.2g} to {high:.2g}" for label, low, high in ends)
+    text = f"Means of {which} along factor {f + 1}, in standard deviations of each."
+    return _panel(f"curves{f + 1}", draw, f"Curves: {alt}.", text, size=(4.4, 3.1), kind="turned")
 
 
 def averages_along(run: Run, f: int, *, cone: Cone | None = None) -> Averages:
@@ -530,17 +605,21 @@ def _map(name: str, motions: RunMotions, values: np.ndarray, label: str, text: s
 
 def _images_along(motions: RunMotions, f: int, shown: Shown) -> Picture:
     """Return images of the molecule along a motion."""
-    found = motions.along(f, count=7, size=PIXELS, view=shown.view(f))
+    # The film has three images for each of the strip, which are the middle ones.
+    found = motions.along(f, count=21, size=PIXELS, view=shown.view(f))
+    circular = motions.scales[f].topology == "circle"
+    some = slice(0 if circular else 1, None, 3)
     others = ", the other motions in their middle" if len(motions.scales) > 1 else ""
     best = ", which shows this motion best" if shown.wanted.view is None else ""
     text = (
-        f"The molecule at {len(found.images)} coordinates on factor {f + 1}, seen from "
+        f"The molecule at {len(found.images[some])} coordinates on factor {f + 1}, seen from "
         f"{_view(found.view)}{best}{others}: projections of the volumes that all "
         "particles together gave, without CTF."
     )
     captions = place_captions(found.places, found.places.displayed)
-    width = motions.model.box
-    return _strip(found.images, captions, "mean images", text, side=PIXELS, width=width)
+    look = {"side": PIXELS, "width": motions.model.box}
+    film = _film(found.images, captions, circular=circular, **look)
+    return _strip(found.images[some], captions[some], "mean images", text, film=film, **look)
 
 
 def _volumes_along(volumes: GivenVolumes, view: tuple[float, float]) -> Picture:
