@@ -30,7 +30,7 @@ from manifactor.runs.task import Task
 from manifactor.views import plots, report
 from manifactor.views.explorer.scene import scene_of
 from manifactor.views.notebook import result_html
-from manifactor.views.report import report_page, write_report
+from manifactor.views.report import report_page, templates, write_report
 from manifactor.views.words import run_tables
 
 from ..conftest import EMPTY
@@ -227,24 +227,25 @@ def test_a_film_has_the_images_of_the_strip_in_their_order(images):
 
 
 def test_bars_end_beyond_their_limit_exactly_where_tests_do(annulus_run, annulus):
-    table = run_tables(open_run(annulus_run).record, annulus)["tests"]
-    assert {bar.passed for bar in table.bars} == {True}
-    assert all(bar.share >= 1 if bar.at_least else bar.share <= 1 for bar in table.bars)
-    views = CRITERIA["views"]  # which an annulus has no test of
-    for value, share in ((views.limit / 2, 0.5), (9 * views.limit, 2.0), (np.nan, 0.0)):
-        failed = annulus.evidence_.with_test(views.judge(value, dependent=""))
-        fit = copy(annulus)
-        fit.factorization_ = replace(annulus.factorization_, evidence=failed)
-        table = run_tables(open_run(annulus_run).record, fit)["tests"]
-        row = [cells[0] for cells in table.rows].index("views")
-        assert table.bars[row].share == pytest.approx(share)
+    parts = templates().get_template("parts.html").module
+
+    def width(test):
+        return float(re.findall(r'width="([^"]*)"', parts.bar(test))[1])
+
+    tests = run_tables(open_run(annulus_run).record, annulus)["tests"].tests
+    assert {test.passed for test in tests} == {True}
+    assert all(width(test) >= 50 if test.at_least else width(test) <= 50 for test in tests)
+    views = CRITERIA["views"]  # at most
+    for value, share in ((views.limit / 2, 25), (9 * views.limit, 100), (np.nan, 0), (-1, 0)):
+        assert width(views.judge(value, dependent="")) == share
+    assert width(replace(tests[0], limit=0.0)) == 100
 
 
 def test_curves_follow_the_columns_along_a_factor(made, monkeypatch):
     drawn = []
     monkeypatch.setattr(report, "drawn", lambda *given: drawn.append(given) or EMPTY)
-    run, fit = open_run(made), read_run(made)[1]
-    panel = report._curves(run, fit, 0)
+    run = open_run(made)
+    panel = report._curves(run, 0)
     ((_, _, draw),) = drawn
     draw(ax := plots.new_figure(3, 3).subplots())
     # Two of the four columns of a torus are cosine and sine of an angle.

@@ -301,46 +301,19 @@ def read_record(folder: Path) -> dict:
     return record
 
 
-# Names that people gave to the factors.
-
-NAMES_FILE = "names.json"
-MOST_LETTERS = 60
-
-
-def read_names(folder: Path, n_factors: int) -> list[str]:
-    """Return the names of a run's factors; "" for those without one."""
-    path = folder / NAMES_FILE
-    if not path.exists():
-        return [""] * n_factors
-    try:
-        names = json.loads(path.read_text(encoding="utf-8"))
-        if len(names) != n_factors:
-            raise ValueError(f"it has {len(names)} names for {n_factors} factors")
-        for name in names:
-            require_name(name)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise damaged(path, error) from error
-    return names
-
-
-def require_name(name: str) -> None:
-    """Refuse a name that cannot stand in a heading."""
-    if not isinstance(name, str) or len(name) > MOST_LETTERS or not (name + "a").isprintable():
-        raise ValueError(
-            f"a factor's name must be one line of at most {MOST_LETTERS} letters; got {name!r:.80}"
-        )
-
-
-def write_name(folder: Path, factor: int, name: str, n_factors: int) -> list[str]:
-    """Give a factor, counted from 0, a name, and return all names; the file is whole or absent."""
-    require_name(name := name.strip())
-    path = folder / NAMES_FILE
+def write_name(folder: Path, factor: int, name: str) -> None:
+    """Give a factor, counted from 0, a name, which run.json keeps."""
     # Another explorer may name another factor at the same time.
-    with held(path):
-        names = read_names(folder, n_factors)
+    with held(path := folder / "run.json"):
+        record = read_record(folder)
+        names = factor_names(record)
         names[factor] = name
-        write_bytes(path, (json.dumps(names, ensure_ascii=False) + "\n").encode())
-    return names
+        write_bytes(path, (json.dumps({**record, "names": names}, indent=2) + "\n").encode())
+
+
+def factor_names(record: Mapping) -> list[str]:
+    """Return the names that people gave to the factors of a run; "" for those without one."""
+    return [*record.get("names", []), *[""] * len(record["factors"])][: len(record["factors"])]
 
 
 def read_places(folder) -> PlacedRows:

@@ -25,7 +25,6 @@ from manifactor.runs.folder import (
     has_parts,
     last_changed,
     part_files,
-    read_names,
     read_part,
     read_places,
     read_record,
@@ -203,11 +202,6 @@ class Run:
     @property
     def _columns(self) -> Columns:
         return Columns.from_record(self.record["columns"])
-
-    @property
-    def names(self) -> list[str]:
-        """Names that people gave to the factors; "" for those without one."""
-        return read_names(self.folder, len(self.places))
 
     def place(self, factor: int) -> Place:
         """Return the places on a factor, counted from 1."""

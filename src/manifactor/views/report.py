@@ -21,10 +21,10 @@ from manifactor.cryoem.all_views.shown import GivenVolumes, Shown
 from manifactor.cryoem.all_views.volumes import RunMotions, is_of_all_views, open_motions
 from manifactor.cryoem.averages import Averages, average, place_captions
 from manifactor.cryoem.directions import Cone, sphere_cells
-from manifactor.cryoem.pictures import enlarged, movie_bytes, png_bytes
+from manifactor.cryoem.pictures import constant_images, enlarged, movie_bytes, png_bytes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factor import angle_matrix, owners
-from manifactor.runs.folder import read_run
+from manifactor.runs.folder import factor_names, read_run
 from manifactor.runs.places import bin_labels, torus_angles
 from manifactor.runs.run import Run, open_run
 from manifactor.views import plots, words
@@ -167,9 +167,9 @@ def _factor(run: Run, fit: ManifoldFactorizer, f: int, shown: Shown) -> dict[str
     strips = _strips(run, f, shown) if line else []
     films = [strip["film"] for strip in strips if isinstance(strip, dict) and strip["film"]]
     return {
-        "name": run.names[f],
+        "name": factor_names(run.record)[f],
         "shape": factor.shape,
-        "lead": films[0] if films else _curves(run, fit, f) if line else None,
+        "lead": films[0] if films else _curves(run, f) if line else None,
         "eigenvalues": f"Dimension {factor.dimension}; eigenvalues {listed}{more}.",
         "probability": words.factor_probability(run.record, fit, f),
         "pictures": pictures,
@@ -247,27 +247,21 @@ def _strip(
     }
 
 
-def _film(
-    images: np.ndarray, captions: Sequence[str], *, circular: bool, side: int, width: float | None
-) -> Picture | None:
-    """Return images that the page shows one after the other; None for fewer than two.
-
-    They are one picture side by side, which a style moves: no frame is fetched or decoded alone.
-    """
-    filled = np.ptp(images.reshape(len(images), -1), axis=1) > 0
-    tiles = enlarged(images[filled], side) if filled.sum() > 1 else ()
-    if not len(tiles):
-        return None
-    ends = [caption for caption, full in zip(captions, filled, strict=True) if full]
-    way = "round the circle" if circular else "forth and back"
+def _film(images: np.ndarray, captions: Sequence[str], *, circular: bool, **look) -> Picture:
+    """Return a strip of the images that are not blank, as one picture to move behind a frame."""
+    filled = np.flatnonzero(~constant_images(images))
+    # If all are blank, one of them is still a picture.
+    filled = filled if len(filled) else np.arange(1)
+    tiles = enlarged(images[filled], look["side"])
+    ends = [captions[k] for k in filled]
     return {
         "film": b64encode(png_bytes(np.concatenate(list(tiles), axis=1))).decode(),
         "count": len(tiles),
-        "shape": tiles[0].shape[:2],
+        "shape": tiles.shape[1:3],
         "circular": circular,
         "ends": (ends[0], ends[-1]),
-        "bar": scale_bar(width) if width else None,
-        "alt": f"{len(tiles)} mean images {way}, at {', '.join(ends)}.",
+        "bar": scale_bar(look["width"]) if look["width"] else None,
+        "alt": f"{len(tiles)} mean images one after the other, at {', '.join(ends)}.",
     }
 
 
@@ -382,7 +376,7 @@ def _averages(run: Run, f: int, cone: Cone | None) -> Picture | str | None:
     return _strip(found.images, captions, "mean images", text, film=film, **look)
 
 
-def _curves(run: Run, fit: ManifoldFactorizer, f: int) -> Picture | str | None:
+def _curves(run: Run, f: int) -> Picture | str | None:
     """Return how the columns that change most along a factor do so.
 
     A sentence where they cannot be read; None where the samples are no columns of numbers.
@@ -393,36 +387,32 @@ def _curves(run: Run, fit: ManifoldFactorizer, f: int) -> Picture | str | None:
         samples, names = run.samples(), run.column_names
     except (ValueError, OSError) as error:
         return f"No curves of columns along this factor: {one_line(error)}"
-    place, width = run.places[f], samples.shape[1]
+    place, (total, width) = run.places[f], samples.shape
     # At most 256 MB in double precision.
-    count = min(len(samples), MOST_AVERAGED, 2**25 // width)
-    some = np.sort(np.random.default_rng(0).permutation(len(samples))[:count])
+    count = min(total, MOST_AVERAGED, 2**25 // width)
+    some = np.sort(np.random.default_rng(0).permutation(total)[:count])
     columns = np.asarray(samples[some], dtype=float)
     columns = (columns - columns.mean(axis=0)) / np.maximum(columns.std(axis=0), 1e-300)
     n_bins = int(np.clip(count // 50, 8, 40))
     labels, at = bin_labels(place.displayed[some], place.topology, n_bins=n_bins)
-    sizes = np.bincount(labels, minlength=n_bins)
-    filled = np.flatnonzero(sizes)
+    filled, sizes = np.unique(labels, return_counts=True)
     means = np.stack([columns[labels == k].mean(axis=0) for k in filled])
-    changing = np.argsort(-(sizes[filled] @ means**2), kind="stable")[:5]
-    at, means, circle = at[filled], means[:, changing], place.topology == "circle"
-    if circle:
-        at, means = np.append(at, at[0] + 360), np.vstack([means, means[:1]])
-    names = names if len(names) == width else [f"column {j + 1}" for j in range(width)]
-    labels = [names[j] for j in changing]
+    changing = np.argsort(-(sizes @ means**2), kind="stable")[:5]
+    at, means, unit = at[filled], means[:, changing], ""
+    if place.topology == "circle":
+        at, means, unit = np.append(at, at[0] + 360), np.vstack([means, means[:1]]), ", degrees"
+    shown = [names[j] if len(names) == width else f"column {j + 1}" for j in changing]
 
     def draw(ax) -> None:
-        for number, (label, mean) in enumerate(zip(labels, means.T, strict=True)):
-            ax.plot(at, mean, color=plots.colour(number), lw=2, label=label)
-        unit, ticks = (", degrees", np.arange(0, 361, 90)) if circle else ("", ax.get_xticks())
-        ax.set(xlabel=f"coordinate on factor {f + 1}{unit}", xticks=ticks)
-        ax.set(xlim=(at[0], at[-1]), ylabel="standard deviations")
+        for number, (name, mean) in enumerate(zip(shown, means.T, strict=True)):
+            ax.plot(at, mean, color=plots.colour(number), lw=2, label=name)
+        ax.set(xlabel=f"coordinate on factor {f + 1}{unit}", ylabel="standard deviations")
         ax.figure.legend(loc="outside upper left", frameon=False, ncols=3)
 
-    which = f"the {len(labels)} of {width} columns that change most" if width > 5 else "all columns"
-    ends = zip(labels, means.min(axis=0), means.max(axis=0), strict=True)
-    alt = "; ".join(f"{label} from {low:.2g} to {high:.2g}" for label, low, high in ends)
+    which = f"the {len(shown)} of {width} columns that change most" if width > 5 else "all columns"
     text = f"Means of {which} along factor {f + 1}, in standard deviations of each."
+    ends = zip(shown, means.min(axis=0), means.max(axis=0), strict=True)
+    alt = "; ".join(f"{name} from {low:.2g} to {high:.2g}" for name, low, high in ends)
     return _panel(f"curves{f + 1}", draw, f"Curves: {alt}.", text, size=(4.4, 3.1), kind="turned")
 
 

@@ -277,22 +277,6 @@ def warnings(record: dict) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Bar:
-    """The value of a test as a share of its limit, from 0 to 2; what is beyond lies at the end."""
-
-    share: float
-    at_least: bool
-    passed: bool
-
-
-def _bar(test: Test) -> Bar:
-    # What was not measured has no bar; where nothing at all is allowed, anything is too much.
-    net = max(float(np.nan_to_num(test.net)), 0.0)
-    share = net / test.limit if test.limit > 0 else 2.0 * (net > 0)
-    return Bar(min(share, 2.0), test.at_least, test.passed)
-
-
-@dataclass(frozen=True)
 class RunTable:
     """Rows of text under a header."""
 
@@ -301,7 +285,7 @@ class RunTable:
     rows: Sequence[Sequence[str]]  # the first cell of a row is its name
     kind: str = ""  # class of the HTML element
     marked: Sequence[int] = ()  # rows that are to be seen first
-    bars: Sequence["Bar"] = ()  # of the rows, which pages draw before the last column
+    tests: Sequence[Test] = ()  # of the rows, drawn before the last column of pages
 
     def as_text(self, width: int) -> str:
         """Return the table as lines of text; the last column is wrapped.
@@ -356,7 +340,7 @@ def tests_table(record: dict, fit: ManifoldFactorizer) -> RunTable:
         [_test_row(test) for test in tests],
         kind="tests",
         marked=[row for row, test in enumerate(tests) if not test.passed],
-        bars=list(map(_bar, tests)),
+        tests=tests,
     )
 
 
