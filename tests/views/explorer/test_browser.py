@@ -367,10 +367,12 @@ def test_the_back_button_leads_through_the_tabs(explorer):
 
 def test_an_eigenfunction_that_is_clicked_colours_the_samples(explorer, scene):
     page = explorer("page=spectrum")
-    page.locator("#spectrum circle").nth(1).press("Enter")
+    mixture = page.locator("#spectrum circle.open").first
+    number = int(re.search(r"eigenfunction (\d+)", mixture.text_content())[1])
+    mixture.click()
     page.wait_for_selector("[data-shown=explore]:visible")
-    assert page.locator("#colour").input_value() == "function2"
-    values = scene.fit.spectrum_.functions[:, 2]
+    assert page.locator("#colour").input_value() == f"function{number}"
+    values = scene.fit.spectrum_.functions[:, number]
     page.wait_for_function("() => document.getElementById('low').textContent.startsWith('-')")
     ends = [float(page.locator(end).inner_text()) for end in ("#low", "#high")]
     assert ends == pytest.approx([values.min(), values.max()], abs=0.01)
@@ -404,7 +406,7 @@ def test_a_bad_range_says_what_is_wrong(explorer, low, high, words):
 def test_movies_along_a_factor_are_downloaded(explorer):
     page = explorer()
     with page.expect_download() as download:
-        page.get_by_role("button", name="GIF").nth(1).click()
+        page.get_by_role("button", name="Save as GIF").nth(1).click()
     assert download.value.suggested_filename == "run-factor2.gif"
     with Image.open(download.value.path()) as movie:
         assert movie.n_frames == 24  # round the circle

@@ -181,14 +181,11 @@ class RunScene:
             **({"means": means.tolist()} if means.ndim == 2 else thumbnails(as_grey(means))),
         }
 
-    def movie(self, suffix: str, *, at, factor: int, **how) -> bytes:
-        """Return a movie of mean images along a factor."""
+    def movie(self, *, at, factor: int, **how) -> bytes:
+        """Return a GIF of mean images along a factor."""
         circular = self.run.places[factor].topology == "circle"
         frames = self._along([factor], 24, at, factor=factor, **how)[1]
-        movies = movie_bytes(frames, circular=circular)
-        if suffix not in movies:
-            raise ValueError("the installed Pillow cannot write such a movie; save a GIF.")
-        return movies[suffix]
+        return movie_bytes(frames, circular=circular)[".gif"]
 
     def _along(self, factors: Sequence[int], side: int, at, *, look, **how) -> tuple:
         """Return coordinates along factors, means at all of them, and how far samples reach."""

@@ -136,16 +136,9 @@ class GridRequest(NearRequest):
 
     def arguments(self, scene: RunScene) -> dict:
         """Return the arguments of `RunScene.grid`, all of them hashable."""
-        for factor in self.factors:
-            _require_below("factor", factor, len(scene.factors))
+        _require_below("factors", max(self.factors), len(scene.factors))
         own = {"factors": tuple(self.factors), "side": self.side}
         return {**super().arguments(scene), **own}
-
-
-class MovieRequest(NearRequest):
-    """A movie along the factor."""
-
-    suffix: Literal[".gif", ".mp4"]
 
 
 class SampleRequest(ExplorerRequest):
@@ -321,8 +314,8 @@ def _answers(scene: RunScene, folder: Path | None) -> dict[str, tuple[type[BaseM
     near = lru_cache(maxsize=32)(lambda **place: JSONResponse(scene.near(**place)))
     grid = lru_cache(maxsize=4)(lambda **place: JSONResponse(scene.grid(**place)))
 
-    def movie(asked: MovieRequest) -> Response:
-        return Response(scene.movie(asked.suffix, **asked.arguments(scene)), media_type=BYTES)
+    def movie(asked: NearRequest) -> Response:
+        return Response(scene.movie(**asked.arguments(scene)), media_type="image/gif")
 
     def mean(asked: MeanRequest) -> Response:
         both = [each.checked(scene) for each in (asked, asked.other) if each]
@@ -347,7 +340,7 @@ def _answers(scene: RunScene, folder: Path | None) -> dict[str, tuple[type[BaseM
     return {
         "near": (NearRequest, lambda asked: near(**asked.arguments(scene))),
         "grid": (GridRequest, lambda asked: grid(**asked.arguments(scene))),
-        "movie": (MovieRequest, movie),
+        "movie": (NearRequest, movie),
         "mean": (MeanRequest, mean),
         "sample": (SampleRequest, sample),
         "name": (NameRequest, name),

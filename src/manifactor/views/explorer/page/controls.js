@@ -9,7 +9,7 @@ const PAUSE = 120; // milliseconds between two of them
 
 /**
  * The card of a factor, with show(place) and showRange(range).
- * `heard`: moved(place), ranged([low, high] or null), renamed(name), movie(suffix).
+ * `heard`: moved(place), ranged([low, high] or null), renamed(name), movie().
  */
 export function control(number, factor, about, heard) {
   const circle = factor.topology === "circle";
@@ -38,8 +38,8 @@ export function control(number, factor, about, heard) {
       ),
     );
   const range = factor.topology === "other" ? () => {} : ranges(card, number, about.columns[factor.columns[0]], factor, heard.ranged);
-  if (factor.topology !== "other" && ["images", "volumes", "molecule"].includes(about.preview.kind))
-    card.append(html("div", { class: "row" }, "Save a movie", ...movies(heard.movie)));
+  const images = ["images", "volumes", "molecule"].includes(about.preview.kind);
+  if (factor.topology !== "other" && images) row.append(filmed(heard.movie));
   const show = (given) => {
     place = given;
     shows.forEach((each, axis) => each(given[axis]));
@@ -168,17 +168,16 @@ function player(factor, place, moved) {
   return button;
 }
 
-/** Buttons that save a movie along a factor. */
-const movies = (saved) =>
-  [".gif", ".mp4"].map((suffix) => {
-    const button = html("button", { type: "button" }, suffix.slice(1).toUpperCase());
-    button.addEventListener("click", async () => {
-      button.disabled = true; // it takes some seconds
-      await saved(suffix);
-      button.disabled = false;
-    });
-    return button;
+/** A button that saves a movie along a factor. */
+function filmed(saved) {
+  const button = html("button", { type: "button" }, "Save as GIF");
+  button.addEventListener("click", async () => {
+    button.disabled = true; // it takes some seconds
+    await saved();
+    button.disabled = false;
   });
+  return button;
+}
 
 function ranges(card, number, column, factor, ranged) {
   const circle = factor.topology === "circle";

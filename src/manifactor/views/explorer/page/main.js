@@ -224,13 +224,14 @@ function listSources() {
 /** Settings of a mean of samples, where one is shown. */
 function showSource() {
   const averaged = !about.preview.views || state.source === "images";
+  if (!averaged) state.of = "place"; // a selection has no molecule of its own
   const place = state.of === "place";
   byId("modes").hidden = !place || !averaged || about.factors.length < 2;
   byId("count").parentElement.hidden = !place || !averaged;
   byId("of").hidden = about.preview.kind === "nothing";
   for (const choice of document.getElementsByName("of")) {
     choice.checked = choice.value === state.of;
-    choice.disabled = choice.value === "difference" && !state.kept;
+    choice.disabled = (choice.value !== "place" && !averaged) || (choice.value === "difference" && !state.kept);
   }
 }
 
@@ -376,9 +377,8 @@ const rename = safely(async (factor, name) => {
   location.reload();
 });
 
-const saveMovie = safely(async (factor, suffix) => {
-  const content = await file({ ...wanted(), factor, suffix }, "movie");
-  download(content, `${about.name}-factor${factor + 1}${suffix}`);
+const saveMovie = safely(async (factor) => {
+  download(await file({ ...wanted(), factor }, "movie"), `${about.name}-factor${factor + 1}.gif`);
 });
 
 async function start() {
@@ -390,7 +390,7 @@ async function start() {
   controls = about.factors.map((factor, f) =>
     control(f + 1, factor, about, {
       renamed: (name) => rename(f, name),
-      movie: (suffix) => saveMovie(f, suffix),
+      movie: () => saveMovie(f),
       moved: (place) => moved(f, place),
       ranged: (range) => {
         if (range) state.ranges[factor.columns[0]] = range.map(rounded);

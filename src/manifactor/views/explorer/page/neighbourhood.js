@@ -214,7 +214,7 @@ function table(found, about) {
     { length: Math.min(SHOWN, features[0]?.length ?? 0) },
     (_, j) => columnName(about, j),
   );
-  const head = ["sample", ...about.factors.map((_, f) => `factor ${f + 1}`), ...columns];
+  const head = ["sample", ...about.factors.map((_, f) => called(about, f)), ...columns];
   const rows = found.samples.map((sample, i) => [
     whole(sample),
     ...about.factors.map(
