@@ -218,9 +218,9 @@ def test_averages_are_shown_and_said_to_be_of_some_samples(images, undrawn, monk
 def test_a_film_has_the_images_of_the_strip_in_their_order(images):
     found = report.averages_along(open_run(images), 0)
     film = report._film(
-        np.insert(found.images, 3, 0, axis=0), list("abcdefghijklm"), circular=True, side=8, width=1
+        np.insert(found.images, 3, 0, axis=0), list("abcdefghijklm"), 8, circular=True
     )
-    sprite = np.asarray(Image.open(io.BytesIO(b64decode(film["film"]))))
+    sprite = np.asarray(Image.open(io.BytesIO(b64decode(film["png"]))))
     frames = np.moveaxis(sprite.reshape(8, film["count"], 8), 1, 0)
     assert np.array_equal(frames, as_grey(found.images))  # without the empty one
     assert film["ends"] == ("a", "m")
@@ -367,3 +367,30 @@ def test_a_browser_opens_the_page_from_disk_and_asks_nothing_of_anyone(made, win
     loaded = "[...document.images].every(image => image.complete && image.naturalWidth > 0)"
     assert page.evaluate(loaded)
     assert page.get_by_role("heading", level=1).is_visible()
+
+
+@pytest.mark.browser
+def test_a_film_moves_until_it_is_paused_and_not_where_less_motion_is_asked_for(
+    images, undrawn, window
+):
+    page = window()
+    page.goto(write_report(images).as_uri())
+    frames = page.locator(".frames img").first
+
+    def animation(name):
+        return frames.evaluate(f"image => getComputedStyle(image).animation{name}")
+
+    assert animation("PlayState") == "running"
+    # One frame fills the box, and the last one is the last to be seen.
+    box, strip = page.locator(".frames").first.bounding_box(), frames.bounding_box()
+    assert strip["width"] == pytest.approx(12 * box["width"], rel=1e-3)
+    page.get_by_label("Pause").first.check()
+    assert animation("PlayState") == "paused"
+    frames.evaluate(
+        "image => { const [film] = image.getAnimations();"
+        " film.currentTime = 0.999 * film.effect.getTiming().duration; }"
+    )
+    last = frames.bounding_box()
+    assert box["x"] - last["x"] == pytest.approx(11 * box["width"], rel=1e-3)
+    page.emulate_media(reduced_motion="reduce")
+    assert animation("Name") == "none"

@@ -165,7 +165,7 @@ def _factor(run: Run, fit: ManifoldFactorizer, f: int, shown: Shown) -> dict[str
     left = len(factor.eigenvalues[6:])
     more = f" and {left} more" if left else ""
     strips = _strips(run, f, shown) if line else []
-    films = [strip["film"] for strip in strips if isinstance(strip, dict) and strip["film"]]
+    films = [strip for strip in strips if isinstance(strip, dict) and strip["film"]]
     return {
         "name": factor_names(run.record)[f],
         "shape": factor.shape,
@@ -247,20 +247,19 @@ def _strip(
     }
 
 
-def _film(images: np.ndarray, captions: Sequence[str], *, circular: bool, **look) -> Picture:
+def _film(images: np.ndarray, captions: Sequence[str], side: int, *, circular: bool) -> Picture:
     """Return a strip of the images that are not blank, as one picture to move behind a frame."""
     filled = np.flatnonzero(~constant_images(images))
     # If all are blank, one of them is still a picture.
     filled = filled if len(filled) else np.arange(1)
-    tiles = enlarged(images[filled], look["side"])
-    ends = [captions[k] for k in filled]
+    tiles = enlarged(images[filled], side)
+    ends = [captions[int(k)] for k in filled]
     return {
-        "film": b64encode(png_bytes(np.concatenate(list(tiles), axis=1))).decode(),
+        "png": b64encode(png_bytes(np.concatenate(list(tiles), axis=1))).decode(),
         "count": len(tiles),
         "shape": tiles.shape[1:3],
         "circular": circular,
         "ends": (ends[0], ends[-1]),
-        "bar": scale_bar(look["width"]) if look["width"] else None,
         "alt": f"{len(tiles)} mean images one after the other, at {', '.join(ends)}.",
     }
 
@@ -371,9 +370,9 @@ def _averages(run: Run, f: int, cone: Cone | None) -> Picture | str | None:
         amount = f"{MOST_AVERAGED:,} of {amount}, drawn at random"
     corrected = ", corrected for their CTF" if found.ctf_corrected else ""
     text = f"Means of {amount}{corrected}, along the factor: {found}."
-    captions, look = found.captions[0], {"side": 96, "width": found.width}
-    film = _film(found.images, captions, circular=found.is_circular, **look)
-    return _strip(found.images, captions, "mean images", text, film=film, **look)
+    captions, width = found.captions[0], found.width
+    film = _film(found.images, captions, 96, circular=found.is_circular)
+    return _strip(found.images, captions, "mean images", text, side=96, width=width, film=film)
 
 
 def _curves(run: Run, f: int) -> Picture | str | None:
@@ -607,9 +606,9 @@ def _images_along(motions: RunMotions, f: int, shown: Shown) -> Picture:
         "particles together gave, without CTF."
     )
     captions = place_captions(found.places, found.places.displayed)
-    look = {"side": PIXELS, "width": motions.model.box}
-    film = _film(found.images, captions, circular=circular, **look)
-    return _strip(found.images[some], captions[some], "mean images", text, film=film, **look)
+    film = _film(found.images, captions, PIXELS, circular=circular)
+    images, width, captions = found.images[some], motions.model.box, captions[some]
+    return _strip(images, captions, "mean images", text, side=PIXELS, width=width, film=film)
 
 
 def _volumes_along(volumes: GivenVolumes, view: tuple[float, float]) -> Picture:

@@ -197,8 +197,8 @@ class RunScene:
         for values in product(*along):
             moved = dict(zip(factors, values, strict=True))
             place = tuple((moved[f],) if f in moved else each for f, each in enumerate(at))
-            (preview, _, *samples), reached = self._near(place, look=look, **how)
-            means.append(preview.picture(*samples, replace(look, at=place)))
+            (preview, _, rows, weights), reached = self._near(place, look=look, **how)
+            means.append(preview.picture(rows, weights, replace(look, at=place)))
             reaches.append(reached)
         if not means[0].size:
             raise ValueError(f"there is nothing to show. {self.preview.why}")
