@@ -37,7 +37,8 @@ export function control(number, factor, about, heard) {
         (value) => move(0, value),
       ),
     );
-  const range = factor.topology === "other" ? () => {} : ranges(card, number, about.columns[factor.columns[0]], factor, heard.ranged);
+  const column = about.columns[factor.columns[0]];
+  const range = factor.topology === "other" ? () => {} : ranges(card, number, column, factor, heard.ranged);
   const images = ["images", "volumes", "molecule"].includes(about.preview.kind);
   if (factor.topology !== "other" && images) row.append(filmed(heard.movie));
   const show = (given) => {

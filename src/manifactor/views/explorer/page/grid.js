@@ -31,7 +31,8 @@ export async function grid(about, state, near, chosen) {
     const values = up === null ? [found.along[0][column]] : [found.along[0][row], found.along[1][column]];
     return factors.map((f, k) => [f, values[k]]);
   };
-  const said = (i) => at(i).map(([f, value]) => `${called(about, f)} ${coordinate(about.factors[f], value)}`).join(", ");
+  const where = ([f, value]) => `${called(about, f)} ${coordinate(about.factors[f], value)}`;
+  const said = (i) => at(i).map(where).join(", ");
   const drawn = found.means ? bars(found.means, about) : greyPictures(found, said);
   const cells = drawn.map((picture, i) => {
     const far = found.far[i] ? "; few samples are near" : "";
@@ -50,7 +51,8 @@ export async function grid(about, state, near, chosen) {
   table.style.setProperty("--side", state.side);
   place.replaceChildren(table);
   place.dataset.asked = JSON.stringify([factors, state.side]);
-  const each = about.preview.views && state.source !== "images" ? "The molecule" : `Means of about ${found.count} samples`;
+  const molecule = about.preview.views && state.source !== "images";
+  const each = molecule ? "The molecule" : `Means of about ${found.count} samples`;
   const upwards = up === null ? "" : ` across and ${called(about, up)} upwards`;
   const others = about.factors.length > 2 ? ", the others as chosen" : "";
   byId("about-grid").textContent =

@@ -161,7 +161,8 @@ function chips() {
     const labels = named(pair).map((name) => columns[name].label);
     return f < 0 ? labels.join(" × ") : `picture of factor ${f + 1}`;
   };
-  return [...ranges, ...Object.keys(state.lassos).map((pair) => chip(`lasso: ${pictured(pair)}`, "lassos", pair)), ...(state.kept ? [html("li", {}, kept)] : [])];
+  const lassos = Object.keys(state.lassos).map((pair) => chip(`lasso: ${pictured(pair)}`, "lassos", pair));
+  return [...ranges, ...lassos, ...(state.kept ? [html("li", {}, kept)] : [])];
 }
 
 const colourViews = latest(
