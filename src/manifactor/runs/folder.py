@@ -14,7 +14,14 @@ import sklearn
 
 from manifactor._support import __version__
 from manifactor._support.errors import extra, warn_caller
-from manifactor._support.files import is_half_replaced, require_place, whole_folder, write_whole
+from manifactor._support.files import (
+    held,
+    is_half_replaced,
+    require_place,
+    whole_folder,
+    write_bytes,
+    write_whole,
+)
 from manifactor._support.workers import Here, Workers, ignored
 from manifactor.cryoem.files.formats import particles_with
 from manifactor.cryoem.files.particles import Particles
@@ -294,6 +301,21 @@ def read_record(folder: Path) -> dict:
             f"Read it with manifactor {versions.get(FORMAT, 'of that time')}, or fit again."
         )
     return record
+
+
+def write_name(folder: Path, factor: int, name: str) -> None:
+    """Give a factor, counted from 0, a name, which run.json keeps."""
+    # Another explorer may name another factor at the same time.
+    with held(path := folder / "run.json"):
+        record = read_record(folder)
+        names = factor_names(record)
+        names[factor] = name
+        write_bytes(path, (json.dumps({**record, "names": names}, indent=2) + "\n").encode())
+
+
+def factor_names(record: Mapping) -> list[str]:
+    """Return the names that people gave to the factors of a run; "" for those without one."""
+    return [*record.get("names", []), *[""] * len(record["factors"])][: len(record["factors"])]
 
 
 def read_places(folder) -> PlacedRows:

@@ -286,6 +286,7 @@ class RunTable:
     rows: Sequence[Sequence[str]]  # the first cell of a row is its name
     kind: str = ""  # class of the HTML element
     marked: Sequence[int] = ()  # rows that are to be seen first
+    tests: Sequence[Test] = ()  # of the rows, drawn before the last column of pages
 
     def as_text(self, width: int) -> str:
         """Return the table as lines of text; the last column is wrapped.
@@ -340,6 +341,7 @@ def tests_table(record: dict, fit: ManifoldFactorizer) -> RunTable:
         [_test_row(test) for test in tests],
         kind="tests",
         marked=[row for row, test in enumerate(tests) if not test.passed],
+        tests=tests,
     )
 
 
