@@ -157,9 +157,8 @@ GROUPS: dict[str, Callable[[int], Recording]] = {
 
 def rate_of(state: np.ndarray) -> float:
     """Return the rate that the true coordinates of a subsystem show in this recording."""
-    centred = state - state.mean(axis=(0, 1))
-    one, two = ((centred[:, k:] * centred[:, :-k]).mean() for k in (1, 2))
-    return float(np.log(one / two))
+    alone = count_subsystems(list(state), trajectories=True)
+    return float(np.mean(1 / np.concatenate(alone.time_scales)))
 
 
 def record(group: str, seed: int) -> dict:
@@ -173,13 +172,12 @@ def record(group: str, seed: int) -> dict:
     right = found.number == len(drawn.states)
     errors, exact = [], []
     for state, rate in zip(drawn.states, drawn.rates, strict=False) if right else ():
-        flat = state.reshape(-1, state.shape[2])
-        flat = flat - flat.mean(axis=0)
+        flat = state.reshape(-1, state.shape[2]) - state.mean(axis=(0, 1))
         near = [np.abs(functions.T @ flat).max() / len(flat) for functions in found.functions]
-        times = found.time_scales[int(np.argmax(near))]
         # Both functions of a ring are equally fast.
-        own = float(np.mean(1 / times)) * drawn.lag
-        errors.append(abs(own / rate_of(state) - 1))
+        own = float(np.mean(1 / found.time_scales[int(np.argmax(near))]) * drawn.lag)
+        with warnings.catch_warnings(action="ignore"):
+            errors.append(abs(own / rate_of(state) - 1))
         exact.append(abs(own / float(rate * drawn.lag) - 1))
     return {
         "group": group,
@@ -235,7 +233,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     grammar = parser(__doc__.partition("\n")[0])
     groups = list(GROUPS)
     grammar.add_argument("--groups", nargs="+", choices=groups, default=groups, metavar="NAME")
-    grammar.add_argument("--seeds", type=int, nargs=2, default=(100, 110), metavar=("FROM", "TO"))
+    grammar.add_argument("--seeds", type=int, nargs=2, default=(200, 210), metavar=("FROM", "TO"))
     options = grammar.parse_args(argv)
     seeds = range(*options.seeds)[: 1 if options.quick else None]
     todo = [{"group": group, "seed": seed} for group in options.groups for seed in seeds]

@@ -158,8 +158,8 @@ def test_words_name_number_times_and_columns(columns):
     words = str(found)
     assert words.startswith("6 columns show 4 independent subsystems that remember a time of 1.")
     assert "Subsystem 1 forgets itself within 2" in words
-    assert ": columns a, d.\n" in words
-    assert words.endswith("Noise only: column f.")
+    assert "; columns: a, d.\n" in words
+    assert words.endswith("; columns: e.")
     noise = np.random.default_rng(0).normal(size=(500, 2))
     assert str(count_subsystems(noise)).startswith("2 columns show no independent subsystems")
 

@@ -28,8 +28,8 @@ LEAST_DEPENDENCE, BEYOND_SHIFTS, SHIFTS = 0.01, 3.0, 20
 # A column is in a subsystem that makes at least this share of its variance.
 MEMBER_SHARE = 0.05
 # Squares of a switch without noise are constant but for errors of its function, alike in two of
-# them, about 1 / sqrt(k) after k correlation times: features count from a multiple of 1 / k on.
-LEAK = 100.0
+# them, about 1 / sqrt(k) after k correlation times: features count from variances of LEAK / k on.
+LEAK, MOST_LEAK = 300.0, 0.3
 
 
 @dataclass(frozen=True)
@@ -66,14 +66,9 @@ class Subsystems:
         lines = [f"{len(self.columns)} columns show {words} that remember a time of {self.lag:g}."]
         for number, (own, times) in enumerate(zip(self.members, self.time_scales, strict=True), 1):
             within = ", ".join(f"{time:.3g}" for time in times)
-            lines.append(f"Subsystem {number} forgets itself within {within}: {self._named(own)}.")
-        noise = np.flatnonzero((self.shares < MEMBER_SHARE).all(axis=1))
-        return "\n".join([*lines, f"Noise only: {self._named(noise)}."])
-
-    def _named(self, some: np.ndarray) -> str:
-        named = ", ".join(self.columns[int(column)] for column in some[:8])
-        more = ", ..." if len(some) > 8 else ""
-        return f"column{'s' * (len(some) != 1)} {named or '-'}{more}"
+            named = ", ".join(self.columns[column] for column in own) or "none"
+            lines.append(f"Subsystem {number} forgets itself within {within}; columns: {named}.")
+        return "\n".join(lines)
 
 
 def find_subsystems(path: Trajectory, lag: int, unit: float, names: tuple[str, ...]) -> Subsystems:
@@ -93,16 +88,27 @@ def find_subsystems(path: Trajectory, lag: int, unit: float, names: tuple[str, .
         loadings = columns[starts[1]].T @ values[starts[1] + lag] / len(starts[1])
         # What a function kept over the second lag, it kept over the first; noise keeps less.
         over_first = np.clip(kept, 1 / (values**2).mean(axis=0), 1.0)
-        # What errors make negative is gone, and what they make grow lasts.
-        times = -lag * unit / np.log(np.clip(kept, 1e-16, 1 - 1e-16))
         share = (loadings**2 / over_first).sum(axis=1)
-        found.append((times, share, values[np.argsort(path.row)]))
+        times = [_time_scale(*each, path, lag) * unit for each in zip(values.T, kept, strict=True)]
+        found.append((np.array(times), share, values[np.argsort(path.row)]))
     found.sort(key=lambda each: -each[0][0])
     shares = np.column_stack([share for _, share, _ in found])
     shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
     members = tuple(np.flatnonzero(share >= MEMBER_SHARE) for share in shares.T)
     times, _, values = zip(*found, strict=True)
     return Subsystems(number, members, shares, times, values, lag * unit, names)
+
+
+def _time_scale(values: np.ndarray, kept: float, path: Trajectory, lag: int) -> float:
+    """Return the time in which correlations of a function, (n,), fall by a factor e, in steps."""
+    # Over a fifth of that time, if recordings are long: noise counts less then than over one lag.
+    longest, ends = -0.2 * lag / np.log(np.clip(kept, 1e-16, 1 - 1e-16)), path.starts(lag)
+    long = max(2 * lag, lag + round(min(longest, len(values))))
+    while long > 2 * lag and len(path.starts(long)) < 0.8 * len(ends):
+        long = max(2 * lag, long // 2)
+    one, other = (_lagged(values[:, None], path.starts(k), k)[0, 0] for k in (lag, long))
+    # What errors make negative is gone, and what they make grow lasts.
+    return (lag - long) / np.log(np.clip(other / one, 1e-16, 1 - 1e-16))
 
 
 def _lagged(values: np.ndarray, starts: np.ndarray, lag: int) -> np.ndarray:
@@ -157,8 +163,9 @@ def _linked(functions: np.ndarray, starts: np.ndarray, lag: int) -> np.ndarray:
     starts = starts[thinned(len(starts), MOST_SAMPLES)]
     m = len(starts)
     forgotten = np.clip(1 - np.diag(_lagged(functions, starts, 2 * lag)), 1 / m, 1.0)
-    first = _features(functions[starts], functions[starts + 2 * lag], LEAK / forgotten)
-    second = _features(functions[starts + lag], functions[starts + 3 * lag], LEAK / forgotten)
+    floor = np.minimum(LEAK / forgotten, MOST_LEAK * m)
+    first = _features(functions[starts], functions[starts + 2 * lag], floor)
+    second = _features(functions[starts + lag], functions[starts + 3 * lag], floor)
     shifts = np.random.default_rng(0).integers(m // 20, m - m // 20, size=SHIFTS)
     by_chance = [_dependence(first, np.roll(second, shift, axis=0)) for shift in shifts]
     limit = np.maximum(LEAST_DEPENDENCE, BEYOND_SHIFTS * np.max(by_chance, axis=0))
