@@ -95,8 +95,8 @@ def find_subsystems(path: Trajectory, lag: int, unit: float, names: tuple[str, .
     shares = np.column_stack([share for _, share, _ in found])
     shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
     members = tuple(np.flatnonzero(share >= MEMBER_SHARE) for share in shares.T)
-    times, _, values = zip(*found, strict=True)
-    return Subsystems(number, members, shares, times, values, lag * unit, names)
+    scales, _, parts = zip(*found, strict=True)
+    return Subsystems(number, members, shares, scales, parts, lag * unit, names)
 
 
 def _time_scale(values: np.ndarray, kept: float, path: Trajectory, lag: int) -> float:
