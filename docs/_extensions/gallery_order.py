@@ -15,6 +15,7 @@ ORDER = (
     "plot_spectra.py",
     "plot_robot_camera.py",
     "plot_pendulums_in_time.py",
+    "plot_switches.py",
     "plot_molecular_dynamics.py",
     "plot_grid_cells.py",
     "plot_head_direction.py",

@@ -11,6 +11,8 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow `_HOMES`
     from manifactor.estimators import DiffusionMap as DiffusionMap
     from manifactor.estimators import ManifoldFactorizer as ManifoldFactorizer
     from manifactor.estimators.columns import ColumnWarning as ColumnWarning
+    from manifactor.estimators.counting import count_subsystems as count_subsystems
+    from manifactor.estimators.decoding import jacobian as jacobian
     from manifactor.factoring.factor import Factor as Factor
     from manifactor.factoring.judging.evidence import Evidence as Evidence
     from manifactor.factoring.judging.evidence import (
@@ -39,7 +41,9 @@ _HOMES = {
     "SampleWarning": "manifactor.factoring.judging.evidence",
     "Spectrum": "manifactor.spectral.spectrum",
     "align": "manifactor.runs.alignment",
+    "count_subsystems": "manifactor.estimators.counting",
     "datasets": "manifactor.datasets",
+    "jacobian": "manifactor.estimators.decoding",
     "load": "manifactor.runs.archive",
     "plots": "manifactor.views.plots",
     "save": "manifactor.runs.archive",

@@ -93,7 +93,8 @@ def test_pictures_are_shown_as_pictures_in_colour(here, images):
     assert page.count("mean images. Means of 240 images, along the factor") == 2
     pictures = re.findall(r'src="data:image/png;base64,([^"]+)', page)
     modes = [look_of(io.BytesIO(base64.b64decode(each)))[0] for each in pictures]
-    assert modes == ["RGB"] * 24
+    # A film for each factor, and means along it.
+    assert modes == ["RGB"] * (2 + 24)
     scene = open_scene(here / "run")
     assert scene.preview.kind == "images"
     near = scene.near([[0.5], [0.5]], factor=0, mode="held", count=9, look=Viewpoint(singles=3))

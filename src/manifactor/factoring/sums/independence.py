@@ -171,7 +171,12 @@ def _diagonalizer(white: np.ndarray) -> np.ndarray:
     i, j = np.triu_indices(r)
     # Cumulants of two different components occur twice among all.
     twice = np.where(i == j, 1.0, np.sqrt(2))[:, None, None]
-    matrices = np.concatenate([twice * fourth[i, j], third])
+    return diagonalizing_rotation(np.concatenate([twice * fourth[i, j], third]))
+
+
+def diagonalizing_rotation(given: np.ndarray) -> np.ndarray:
+    """Return the rotation that makes symmetric matrices, (m, r, r), as diagonal as they can be."""
+    matrices, r = given.copy(), given.shape[1]
     rotation = np.eye(r)
     for _ in range(30):
         widest = 0.0

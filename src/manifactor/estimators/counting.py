@@ -1,0 +1,71 @@
+"""How many independent subsystems there are in columns in time."""
+
+from typing import Any
+
+import numpy as np
+
+from manifactor._support.errors import warn_caller
+from manifactor._support.parameters import require_number
+from manifactor.estimators.moving import given_path
+from manifactor.factoring.judging.evidence import SampleWarning
+from manifactor.factoring.subsystems import Subsystems, find_subsystems
+from manifactor.spectral.moves import Trajectory
+
+# Steps in all and for each column, and correlation times of the slowest subsystem.
+FEWEST_STEPS, FEWEST_OF_COLUMN, FEWEST_TIMES = 200, 10, 20
+
+
+def count_subsystems(
+    X: Any, times: Any = None, trajectories: Any = False, *, lag: float | None = None
+) -> Subsystems:
+    """Count the independent subsystems that columns in time are linear mixtures of.
+
+    Noise that forgets itself within the lag is not counted. If columns are not linear in the
+    subsystems, use ``ManifoldFactorizer().fit(X, times=t)``.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_columns), or list of such
+        One sample a row; a list of recordings with ``trajectories=True``.
+    times : array-like of shape (n_samples,), default=None
+        Time of each sample, numbers or dates. By default, rows are one step apart.
+    trajectories : bool or array-like of shape (n_samples,), default=False
+        True if `X` is a list of recordings, or the label of the one that each row belongs to.
+    lag : float, default=None
+        Time over which samples are compared: longer than what noise remembers, shorter than the
+        time scales of the subsystems. The usual step by default.
+
+    Returns
+    -------
+    Subsystems
+        Their number, columns and time scales, in seconds if times are dates.
+    """
+    path, unit = given_path(X, times=times, trajectories=trajectories)
+    if np.asarray(times).dtype.kind == "M":
+        unit *= 1e-9
+    names = getattr(X[0] if trajectories is True else X, "columns", range(path.samples.shape[1]))
+    found = find_subsystems(path, _steps(path, lag, unit), unit, tuple(map(str, names)))
+    longest = max((float(each[0]) for each in found.time_scales), default=0.0)
+    if longest * FEWEST_TIMES > path.duration * unit:
+        warn_caller(
+            f"recordings must be {FEWEST_TIMES} times as long as the longest time scale, "
+            f"{longest:.3g}; got {path.duration * unit:.3g}. Record for longer, or remove trends.",
+            SampleWarning,
+        )
+    return found
+
+
+def _steps(path: Trajectory, lag: float | None, unit: float) -> int:
+    """Return the lag in steps; refuse recordings that are too short for it."""
+    if lag is not None:
+        require_number("lag", lag, low=0.5 * unit)
+    steps = 1 if lag is None else max(1, round(lag / unit))
+    n_samples, n_columns = path.samples.shape
+    count = len(path.starts(3 * steps)) if n_samples > 3 * steps else 0
+    if count < max(FEWEST_STEPS, FEWEST_OF_COLUMN * n_columns):
+        raise ValueError(
+            f"recordings must have {FEWEST_STEPS} samples or more, and {FEWEST_OF_COLUMN} for each "
+            f"of the {n_columns} columns, with another one three lags later; got {count}. Add "
+            "samples, pass fewer columns (principal components), or a shorter `lag`."
+        )
+    return steps

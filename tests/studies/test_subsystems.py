@@ -1,0 +1,37 @@
+"""The study of subsystems: its recordings and its table."""
+
+import numpy as np
+import pytest
+
+from studies.subsystems import GROUPS, LAG, composite, cube, record, render, well_chain
+
+
+@pytest.mark.parametrize("name", ["ring", "wells"])
+def test_chains_keep_their_density_and_forget_at_the_slowest_rate(name):
+    x, density, cumulative, rate = well_chain(name)
+    moves = np.diff(cumulative, axis=1, prepend=0)
+    visited = density > 1e-12
+    np.testing.assert_allclose(cumulative[visited, -1], 1)
+    moves[~visited] = 0
+    np.testing.assert_allclose(density @ moves, density, atol=1e-9)
+    # In a double well the slowest function is odd, on the ring it has one wave.
+    start = np.where(x > 0, 1.0, -1.0) if name == "wells" else np.cos(x)
+    one, two = (density * start @ np.linalg.matrix_power(moves, k) @ start for k in (2, 3))
+    assert -np.log(two / one) / LAG == pytest.approx(rate, rel=1e-3)
+
+
+def test_recordings_are_those_of_the_truth():
+    drawn = cube(0, n_steps=2000, copied=0.5)
+    assert drawn.X.shape == (1, 2000, 20)
+    assert [state.shape[2] for state in drawn.states] == [2, *8 * [1]]
+    assert composite(0, runs=3).X.shape == (3, 101, 10)
+
+
+def test_the_table_counts_right_numbers_and_rates(monkeypatch):
+    group = "equal rates"
+    monkeypatch.setitem(GROUPS, group, lambda seed: cube(seed, n_steps=5000, equal=True))
+    one = record(group, 3)
+    assert one["right"]
+    other = {**one, "seed": 4, "right": False, "number": 7, "rates": 0}
+    row = next(line for line in render([one, other]).splitlines() if line.startswith("| equal"))
+    assert row.startswith("| equal rates | 2 | 1 | 7, 10 |")
