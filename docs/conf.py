@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -61,14 +62,8 @@ toc_object_entries_show_parents = "hide"
 autosummary_generate = True
 # Records that nobody imports: their pages are named as what they are.
 autosummary_filename_map = {
-    name: f"manifactor.{name.rpartition('.')[2]}"
-    for name in (
-        "manifactor._support.parameters.Choice",
-        "manifactor.datasets.problems.Problem",
-        "manifactor.factoring.judging.criteria.Test",
-        "manifactor.factoring.placement.Placed",
-        "manifactor.spectral.forecast.Forecast",
-    )
+    f"manifactor.{name}": f"manifactor.{name.rpartition('.')[2]}"
+    for name in re.findall(r"^   ~([\w.]+\.[A-Z]\w+)$", (DOCS / "api.md").read_text("utf-8"), re.M)
 }
 autosummary_imported_members = True
 autodoc_default_options = {"members": True, "inherited-members": True, "member-order": "bysource"}
