@@ -11,10 +11,12 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 # The text of a link or image in brackets, and an address that is no URL or anchor.
 LINK = re.compile(r"(!?)(\[[^\]]*\])\((?![a-z]+:|#)([^)]+)\)")
+# An image in HTML, which Markdown has no size for.
+IMAGE = re.compile(r'(<img [^>]*\bsrc=")(?![a-z]+:)([^"]+)')
 
 
 def absolute_links(text: str, repository: str, revision: str) -> str:
-    """Replace relative links of Markdown by those to a revision of the repository."""
+    """Replace relative links by those to a revision of the repository."""
     raw = repository.replace("//github.com", "//raw.githubusercontent.com")
 
     def absolute(link: re.Match[str]) -> str:
@@ -22,7 +24,7 @@ def absolute_links(text: str, repository: str, revision: str) -> str:
         folder = f"{raw}/{revision}" if image else f"{repository}/blob/{revision}"
         return f"{image}{name}({folder}/{path})"
 
-    return LINK.sub(absolute, text)
+    return IMAGE.sub(rf"\g<1>{raw}/{revision}/\2", LINK.sub(absolute, text))
 
 
 class AbsoluteLinks(MetadataHookInterface):

@@ -1,8 +1,11 @@
-"""Draw the figures of docs/method.md, of the examples plot_method_*.py, and of docs/separable.md.
+"""Draw the figures of docs/method.md, docs/parameters.md and docs/separable.md.
 
-`python benchmarks/method_figures.py separable` draws the latter alone.
+Those of the first two are of the examples plot_method_*.py and plot_parameters_*.py. All are
+without a background, for light and for dark pages. `python benchmarks/method_figures.py separable`
+draws those of one page alone; "method" and "parameters" are the others.
 """
 
+import io
 import runpy
 import sys
 from pathlib import Path
@@ -12,11 +15,15 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+from PIL import Image
 
 from manifactor import ManifoldFactorizer, datasets, plots
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "docs" / "figures"
+
+sys.path.append(str(ROOT / "docs" / "_extensions"))
+from gallery_groups import clear_figures  # noqa: E402
 
 
 def draw(example: Path) -> None:
@@ -31,7 +38,10 @@ def draw(example: Path) -> None:
 def save(figure, name: str) -> None:
     """Save a figure under docs/figures."""
     path = FIGURES / f"{name}.png"
-    path.write_bytes(plots.picture(figure)[".png"])
+    pixels = io.BytesIO()
+    figure.savefig(pixels, dpi=160)
+    image = Image.open(pixels).convert("RGBA")
+    image.quantize(255, Image.Quantize.FASTOCTREE, dither=0).save(path, optimize=True)
     print(path.relative_to(ROOT))
 
 
@@ -57,9 +67,10 @@ def draw_separable() -> None:
 
 
 if __name__ == "__main__":
-    FIGURES.mkdir(exist_ok=True)
-    draw_separable()
-    if sys.argv[1:] == ["separable"]:
-        sys.exit()
-    for path in sorted((ROOT / "examples").glob("plot_method_*.py")):
-        draw(path)
+    chosen = sys.argv[1:] or ["separable", "method", "parameters"]
+    clear_figures(None, "")
+    if "separable" in chosen:
+        draw_separable()
+    for kind in ("method", "parameters"):
+        for path in sorted((ROOT / "examples").glob(f"plot_{kind}_*.py")) if kind in chosen else []:
+            draw(path)

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -31,6 +32,7 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "command_reference",
+    "gallery_groups",
     "mathml",
     "outside_links",
     "published",
@@ -58,6 +60,11 @@ toc_object_entries_show_parents = "hide"
 # API ---------------------------------------------------------------------------------
 
 autosummary_generate = True
+# Records that nobody imports: their pages are named as what they are.
+autosummary_filename_map = {
+    f"manifactor.{name}": f"manifactor.{name.rpartition('.')[2]}"
+    for name in re.findall(r"^   ~([\w.]+\.[A-Z]\w+)$", (DOCS / "api.md").read_text("utf-8"), re.M)
+}
 autosummary_imported_members = True
 autodoc_default_options = {"members": True, "inherited-members": True, "member-order": "bysource"}
 # Types are in the sections of the docstrings, with shapes.
@@ -117,7 +124,8 @@ plot_gallery = "False" if os.environ.get("DOCS_WITHOUT_FIGURES") else "True"
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "within_subsection_order": "gallery_order.GalleryOrder",
+    "within_subsection_order": "gallery_groups.GalleryOrder",
+    "reset_modules": ("matplotlib", "gallery_groups.clear_figures"),
     "filename_pattern": r"/plot_",
     "ignore_pattern": r"data_sets\.py",
     "parallel": 2,
@@ -140,6 +148,8 @@ html_css_files = ["site.css"]
 html_logo = "_static/logo.svg"
 html_favicon = "_static/logo.svg"
 html_copy_source = False
+# It would list names under their private modules; the search finds them.
+html_use_index = False
 html_show_sourcelink = False
 html_theme_options = {
     "logo": {"text": "manifactor"},

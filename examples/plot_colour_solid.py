@@ -19,7 +19,7 @@ from manifactor import ManifoldFactorizer, scores
 rng = np.random.RandomState(0)
 box = rng.uniform(-1, 1, size=(20_000, 3))
 chroma = np.hypot(box[:, 0], box[:, 1])
-X = box[chroma + np.abs(box[:, 2]) < 1][:3000]
+X = box[chroma + np.abs(box[:, 2]) < 1][:5000]
 
 fit = ManifoldFactorizer(random_state=0).fit(X)
 print("verdict:", fit.verdict_)

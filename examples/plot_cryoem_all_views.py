@@ -11,8 +11,6 @@ This example runs commands as you would type them, with ``manifactor`` before ea
 needs ``pip install '.[cryoem,plots]'``.
 """
 
-# sphinx_gallery_thumbnail_number = 2
-
 # %%
 # A project in RELION's format
 # ----------------------------

@@ -11,8 +11,6 @@ The command ``manifactor demo`` does the same on files in RELION's format, with 
 report. See :doc:`cryo-EM step by step </howto-cryoem>`.
 """
 
-# sphinx_gallery_thumbnail_number = 2
-
 # %%
 # The images
 # ----------

@@ -60,7 +60,7 @@ for (row, column), ax in np.ndenumerate(axes):
         plots.nothing(ax, "the constant")
         continue
     plots.points(ax, X, functions[:, index], cmap=plots.FUNCTION_MAP, size=5)
-    colour = plots.colour(0 if row == 0 else 1) if pure else "black"
+    colour = plots.colour(0 if row == 0 else 1) if pure else plots.INK
     ax.set_title(title, color=colour)
     ax.set_aspect("equal")
 
@@ -84,7 +84,7 @@ computed = eigenvalues[eigenvalues < largest]
 
 figure, ax = plt.subplots(figsize=(7, 2), layout="constrained")
 rows = [computed, sums[sums < largest], second[second < largest], first[first < largest]]
-colours = ["black", plots.GREY, plots.colour(1), plots.colour(0)]
+colours = [plots.INK, plots.GREY, plots.colour(1), plots.colour(0)]
 ax.eventplot(rows, linelengths=0.7, linewidths=1.5, colors=colours)
 ax.set_yticks(range(4), ["computed", "all sums", "short side", "long side"])
 ax.set(xlabel="eigenvalue", xlim=(-0.5, largest))

@@ -57,7 +57,7 @@ for pair, basis in enumerate((mixed, pure)):
     for column in (0, 1):
         ax = axes[2 * pair + column]
         plots.function(ax, X, basis[:, column], title=titles[2 * pair + column])
-        for which, colour in ((0, "black"), (1, plots.CATEGORIES[2])):
+        for which, colour in ((0, plots.INK), (1, plots.CATEGORIES[2])):
             ax.quiver(*grid.T, *slopes[:, :, which].T, color=colour, width=0.01)
         ax.set_aspect("equal")
     angle = squared_cosines(slopes[:, :, 0], slopes[:, :, 1]).mean()

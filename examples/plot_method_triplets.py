@@ -73,7 +73,7 @@ ax.axis("off")
 
 first, second = (factor.functions[:, 0] for factor in fit.factors_)
 plots.points(right, X, first, cmap=plots.FUNCTION_MAP, size=3)
-right.tricontour(*X.T, second, levels=8, colors="black", linewidths=0.6)
+right.tricontour(*X.T, second, levels=8, colors=plots.INK, linewidths=0.6)
 right.set(title="lowest functions: one as colour, one as lines", aspect="equal")
 
 inside = sum(weights[i, j] for i, j in np.argwhere(weights) if groups[i] == groups[j])

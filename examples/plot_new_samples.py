@@ -81,7 +81,6 @@ y, z = (values.ravel() for values in np.meshgrid(grid, grid))
 plane = np.column_stack([np.full_like(y, 1.5), y, z])
 place, place_on_sum = on_circle(fit, plane), on_circle(as_sum, plane)
 
-# sphinx_gallery_thumbnail_number = 2
 figure, axes = plt.subplots(1, 3, figsize=(9, 2.9), layout="constrained")
 ends = (grid[0], grid[-1], grid[0], grid[-1])
 panels = [

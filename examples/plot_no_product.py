@@ -17,7 +17,7 @@ from manifactor import ManifoldFactorizer, datasets, plots, scores
 
 shapes = {
     "rectangle": ("rectangle", 1500),
-    "rectangle without a corner": ("cut_corner", 2000),
+    "rectangle without a corner": ("cut_corner", 1000),
     "Moebius band": ("moebius", 1500),
     "triangle": ("triangle", 1500),
     "parallelogram": ("parallelogram", 1500),
@@ -100,7 +100,7 @@ plt.show()
 # The coordinates of the rectangle without a corner against the true ones. They are good
 # enough to be used, as the advice says; the first one bends towards the corner.
 
-_, truth = datasets.sample("cut_corner", 2000, random_state=0)
+_, truth = datasets.sample("cut_corner", 1000, random_state=0)
 factors = fits["rectangle without a corner"].factors_
 
 figure, axes = plt.subplots(1, 2, figsize=(6, 3), layout="constrained")

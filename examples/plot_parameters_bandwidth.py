@@ -38,10 +38,10 @@ for multiple, fit in zip(multiples, fits, strict=True):
     found = score([factor.embedding for factor in fit.factors_], truth)
     print(f"{multiple:7.4f} x automatic: {fit.verdict_}, {fit.n_factors_} factor(s)")
     if not found.number_right:
-        right.axvspan(multiple / 1.6, multiple * 1.6, color="0.9")
+        right.axvspan(multiple / 1.6, multiple * 1.6, color=plots.GREY, alpha=0.2)
         right.text(multiple, 0.003, "one\nfactor", ha="center", fontsize=8)
         continue
-    face = plots.colour(0) if fit.verdict_ == "product" else "white"
+    face = plots.colour(0) if fit.verdict_ == "product" else "none"
     right.plot(multiple, 1 - found.worst, "o", color=plots.colour(0), mfc=face)
 right.set(xscale="log", ylim=(0, 0.006))
 right.set(xlabel="multiple of the automatic bandwidth", ylabel="1 - R²")

@@ -55,7 +55,7 @@ for number, (name, results) in enumerate(found.items()):
     errors = [off for _, off in results]
     ax.loglog(numbers, errors, color=color, label=name.replace("_", " "))
     for k, (fit, off) in zip(numbers, results, strict=True):
-        face = color if fit.verdict_ == "product" else "white"
+        face = color if fit.verdict_ == "product" else "none"
         ax.plot(k, off, "o", color=color, markerfacecolor=face)
 ax.axvline(64, color=plots.GREY, linewidth=0.8, linestyle=":")
 ax.set_xticks(numbers, labels=numbers, minor=False)

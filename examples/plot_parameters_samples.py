@@ -44,7 +44,7 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(7, 2.8), layout="constrained
 left.plot(numbers, errors, color=plots.colour(0))
 left.set(xscale="log", ylim=(0, None))
 for number, fit, off in zip(numbers, fits, errors, strict=True):
-    face = plots.colour(0) if fit.verdict_ == "product" else "white"
+    face = plots.colour(0) if fit.verdict_ == "product" else "none"
     left.plot(number, off, "o", color=plots.colour(0), markerfacecolor=face)
 left.set(xlabel="fit_samples", ylabel="1 - R² of new samples")
 right.plot(numbers, seconds, "o-", color=plots.colour(1))

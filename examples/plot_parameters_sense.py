@@ -34,7 +34,8 @@ with warnings.catch_warnings():
 figure, ax = plt.subplots(figsize=(5.5, 2.4), layout="constrained")
 ax.imshow(table, cmap="Blues", vmin=0, vmax=3, aspect="auto")
 for (row, column), verdict in np.ndenumerate(table):
-    ax.text(column, row, verdicts[verdict], ha="center", va="center")
+    ink = "white" if verdict == 2 else "#222222"
+    ax.text(column, row, verdicts[verdict], ha="center", va="center", color=ink)
 ax.set_xticks(range(len(senses)), senses)
 ax.set_yticks(range(len(shapes)), [shape.replace("_", " ") for shape in shapes])
 ax.tick_params(length=0)

@@ -46,6 +46,8 @@ plots.warp(lengths, fit)
 warp = fit.evidence_.warp
 # The coordinate is the share of an arc of 120 degrees.
 true = np.cos(np.radians(120) * (warp.coordinate - 0.5))
-lengths.plot(warp.coordinate, true / true.mean(), "k--", label="cosine of the latitude")
+lengths.plot(
+    warp.coordinate, true / true.mean(), "--", color=plots.INK, label="cosine of the latitude"
+)
 lengths.legend(frameon=False)
 plt.show()

@@ -72,7 +72,6 @@ plt.show()
 # first factor the left object turns, along the second the right one. The other object
 # is averaged out, for the most part.
 
-# sphinx_gallery_thumbnail_number = 3
 figure, axes = plt.subplots(2, 1, figsize=(6.6, 2.5), layout="constrained")
 for number, (ax, factor) in enumerate(zip(axes, fit.factors_, strict=True)):
     part = (factor.coordinate / (2 * np.pi) * 6).astype(int) % 6

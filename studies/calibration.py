@@ -1,13 +1,11 @@
 """Reliability of the verdict: how often it is right on random problems."""
 
-import re
 import sys
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from importlib import resources
 
 import numpy as np
 
@@ -19,6 +17,7 @@ from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.scores import score, wilson_interval
 from manifactor.views import plots
+from studies.charts import svg_file
 from studies.pieces import of_seeds, seeds
 from studies.records import VERDICTS, count, with_verdict
 from studies.running import exit_code, new_files, parser, recorded
@@ -230,27 +229,7 @@ def diagram(
         pixels = plots.picture(_figure(rates, settings))[".png"]
     with plots.style(plots.PAGE):
         drawn = plots.svg(_figure(rates, settings), "reliability")
-    return {".svg": _svg_file(drawn), ".png": pixels}
-
-
-def _svg_file(svg: str) -> bytes:
-    """Return a drawing of `plots.svg` as the content of an .svg file.
-
-    The file has a background of its own, and colours for light and for dark screens.
-    """
-    width, height = re.findall(r'viewBox="0 0 (\S+) (\S+)"', svg)[0]
-    attributes = (
-        'xmlns="http://www.w3.org/2000/svg" '
-        'xmlns:xlink="http://www.w3.org/1999/xlink" '
-        f'width="{width}pt" height="{height}pt"'
-    )
-    colours = resources.files("manifactor.views").joinpath("templates", "colours.css")
-    style = f"{colours.read_text(encoding='utf-8')}svg {{ color: var(--ink) }}"
-    # The attribute `fill` is for programs that know no variables.
-    ground = 'width="100%" height="100%" fill="#fff" style="fill: var(--ground)"'
-    opening, body = svg.split(">", 1)
-    opening = opening.replace("<svg ", f"<svg {attributes} ", 1)
-    return f"{opening}><style>{style}</style><rect {ground}/>{body}\n".encode()
+    return {".svg": svg_file(drawn), ".png": pixels}
 
 
 def _figure(rates: dict[str, list[plots.Rate]], settings: CalibrationSettings):

@@ -102,6 +102,9 @@ def test_the_wheel_has_every_file_of_the_package_and_absolute_links(wheel):
     links = re.findall(r"\]\(([^)]+)\)", text)
     assert len(links) > 10
     assert all(link.startswith("https://") for link in links)
-    image = r"!\[[^\]]+\]\(https://raw\.githubusercontent\.com/\S+/docs/(\S+)\)"
-    assert all((ROOT / "docs" / name).exists() for name in re.findall(image, text))
-    assert re.search(image, text)
+    images = re.findall(r'!\[[^\]]+\]\((\S+)\)|<img src="(\S+)"', text)
+    assert {bool(markdown) for markdown, _ in images} == {True, False}
+    for address in map("".join, images):
+        folder, name = address.split("/docs/")
+        assert folder.startswith("https://raw.githubusercontent.com/")
+        assert (ROOT / "docs" / name).exists()

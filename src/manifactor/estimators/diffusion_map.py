@@ -398,6 +398,7 @@ class DiffusionMap(SpectralEstimator):
         logarithm of positive values, or ranks within each column, from 0 to 1. "auto"
         leaves the columns as they are.
     solver : "auto", "dense", "arpack" or "chebyshev"
+        Eigensolver; "auto" is dense for few samples, else Chebyshev filtering.
     device : str
         "cpu", or a device that torch knows, such as "cuda": neighbours, affinity and
         spectrum are then computed there in single precision. "torch:cpu" has torch do
@@ -407,8 +408,9 @@ class DiffusionMap(SpectralEstimator):
         Threads of the neighbour search: -1 for all cores, None for 1, or for what
         `joblib.parallel_config` says. Results do not depend on it.
     random_state : int, RandomState or None
+        For the eigensolver and other random numbers.
     callback : callable or None
-        Called as ``callback(stage, fraction)``.
+        Called as ``callback(stage, fraction)``, with the part of a stage that is done.
     verbose : bool or int
         Whether to show the stages of a fit: a progress bar for each on a terminal and
         in a notebook (with ipywidgets), elsewhere a line with its seconds.

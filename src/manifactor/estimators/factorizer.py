@@ -185,9 +185,10 @@ class ManifoldFactorizer(SpectralEstimator):
     device, n_jobs
         As in `DiffusionMap`.
     transformation : "auto", "none", "sqrt", "log" or "ranks"
-        As in `DiffusionMap`, and undone by `inverse_transform`. "auto" tries the square
-        root where no value is negative, there are ten columns or more and at most
-        20,000 samples, and these are not a product; it is taken if that makes them one.
+        A function of every column, taken first and undone by `inverse_transform`: the square
+        root of counts, the logarithm of positive values, or ranks within each column. "auto"
+        tries the square root where no value is negative, there are ten columns or more and at
+        most 20,000 samples, and these are not a product; it is taken if that makes them one.
         `choices_["transformation"].why` then says so.
     eigenvalue_tolerance : float or "auto"
         For "triplets": how far the eigenvalue of a product may lie from the sum of its
@@ -203,9 +204,10 @@ class ManifoldFactorizer(SpectralEstimator):
         For the eigensolver and the parts of many samples. The search for factors draws
         the same random numbers in every fit.
     callback : callable or None
-        Called as ``callback(stage, fraction)``.
+        Called as ``callback(stage, fraction)``, with the part of a stage that is done.
     verbose : bool or int
-        Whether to show the stages of `fit` and `locate`, as in `DiffusionMap`.
+        Whether to show the stages of `fit` and `locate`: a progress bar for each on a terminal
+        and in a notebook (with ipywidgets), elsewhere a line with its seconds.
 
     Attributes
     ----------
