@@ -589,6 +589,8 @@ def judged(
     """Return the result with the tests of moves and noise, and what was chosen; warn of "none"."""
     if diffusion.path is not None:
         found = with_motion(found, diffusion.path)
+    shapes = tuple(factor.shape for factor in found.factors)
+    found = replace(found, evidence=replace(found.evidence, shapes=shapes))
     none = found.evidence.verdict == "none"
     # After all else, so that the factors are the same with and without it.
     if noise is not None and not none:
@@ -596,9 +598,7 @@ def judged(
         found = replace(found, evidence=weigh_noise(found.evidence, shares))
     # Whoever asks for one factor needs no warning of it.
     if none and settings.n_asked != 1:
-        warn_caller(
-            f"{found.evidence.finding[:-1]}: {found.evidence.reason}.", NoProductStructureWarning
-        )
+        warn_caller(found.evidence.finding, NoProductStructureWarning)
     # Outliers lie where their nearest neighbour lies, which says nothing about them.
     outliers = diffusion.graph.outliers
     factors = tuple(
@@ -681,8 +681,7 @@ WHY_SO_MANY = {
     "separable": "so many coordinates, or groups of them, separate",
     "sum": "so many independent terms add up to the samples, and leave noise",
     "divided sum": (
-        "independent terms add up to the samples, and a surface among them is a "
-        "product of lengths by itself"
+        "independent terms add up to the samples, and a surface among them is a product by itself"
     ),
     "triplets": "the fewest groups that separate nearly all pairs in triplets",
 }

@@ -115,11 +115,9 @@ def report_page(run: Run, fit: ManifoldFactorizer, *, shown: Shown | None = None
     page = templates().get_template("report.html")
     return page.render(
         name=words.input_name(record),
-        verdict=words.verdict_sentence(record, fit),
-        probability=words.probability_line(record, fit),
+        verdict=words.verdict(record, fit),
         warnings=[*warnings, *run.warnings],
         introduction=[
-            words.evidence(record, fit),
             words.samples_sentence(record, fit),
             *words.preparation_sentences(record),
             *words.all_views_sentences(record),
@@ -134,7 +132,7 @@ def report_page(run: Run, fit: ManifoldFactorizer, *, shown: Shown | None = None
         spectrum=_spectrum(fit),
         angles=_angles(fit),
         bandwidth=_bandwidth(fit),
-        tests=words.tests_sentence(record, fit),
+        explanation=words.explanation(record, fit),
         tables=words.run_tables(record, fit),
         command=record.get("reproduce"),
     )
