@@ -97,7 +97,7 @@ def test_the_run_of_a_link_has_the_name_of_the_link(data, folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("fit data.npz --n-factors 99", "--n-factors must be a whole number in [1, 6]"),
+        ("fit data.npz --n-factors 99", "--n-factors must be 'auto' or a whole number in [1, 6]"),
         ("fit data.npz --out /proc/run", "must be a writable folder"),
         ("fit inside/data.npz --out inside", "inside"),
         ("fit nan.csv inside/data.npz --out inside --overwrite", "lies in"),

@@ -321,11 +321,13 @@ def test_reasons_and_advice_are_shown_unless_it_is_a_product(torus):
     assert "<strong>partial" in html
     assert "&lt;b&gt; is &amp; wrong." in html
     assert evidence.advice[:20] in html
+    # The statistics are there, and folded.
+    assert html.partition("<details>")[2].startswith("<summary>Details</summary>1 of ")
 
 
 def test_a_notebook_says_how_lengths_change_where_coordinates_separate(annulus):
     html = result_html(annulus)
-    assert re.search(r"<strong>separable.*</strong> \(1,000 samples\)\. Not a product", html)
+    assert re.search(r"<strong>separable.*</strong> \(1,000 samples\)", html)
     assert str(annulus.evidence_.warp) in html
 
 

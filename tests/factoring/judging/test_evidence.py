@@ -112,6 +112,12 @@ def test_the_three_sentences_fit_each_kind_of_data(found, words):
     assert words in " ".join(found.sentences)
 
 
+def test_advice_that_begins_alike_is_one_sentence():
+    both = advise(["filling", "modulation in data"])
+    assert both.count("Use the coordinates, they are right; but compare ") == 1
+    assert both.endswith("equal coordinates, and not every combination of them occurs.")
+
+
 def test_how_often_advice_helped_is_not_said_beside_how_often_results_are_right():
     blocks = JUDGE["blocks"](1)
     assert "in 19 of 22" in Evidence((blocks,)).sentences[-1]

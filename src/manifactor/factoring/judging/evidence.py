@@ -73,6 +73,8 @@ SENTENCES = {
 }
 # Characters of a line of plain text, at most.
 TEXT_WIDTH = 100
+# Two pieces of advice that begin alike: "Use the coordinates, they are right; but ..."
+SAME_START = re.compile(r"^(.*?; but )(.*)\. \1")
 # How often advice helped, which says less than the probability of a result.
 RATE_OF_ADVICE = re.compile(r" \([^()]* such cases\)")
 
@@ -554,7 +556,7 @@ def advise(failed: Iterable[str], known: DataKnown = DataKnown()) -> str:
     pieces = [*cause, *_of_tests(tests, known, bool(cause))]
     different = {RATE_OF_ADVICE.sub("", piece): piece for piece in pieces if piece}
     # The first pieces of advice matter most, and more are not read.
-    return " ".join([*different.values()][:2])
+    return SAME_START.sub(r"\1\2, and ", " ".join([*different.values()][:2]))
 
 
 def _of_data(failed: Sequence[Criterion], known: DataKnown) -> list[str]:
