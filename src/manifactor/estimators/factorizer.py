@@ -20,7 +20,9 @@ from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import require_values
 from manifactor._support.workers import ignored
 from manifactor.estimators.arrays import (
+    coordinate_frame,
     coordinate_table,
+    frame_index,
     given_places,
     given_precision,
     is_lazy,
@@ -270,6 +272,7 @@ class ManifoldFactorizer(SpectralEstimator):
     factorization_: Factorization
     # That of the samples of the fit; archives do not hold it.
     _precision: type[np.floating] = np.float64
+    _index: Any = None
 
     def __init__(
         self,
@@ -356,13 +359,15 @@ class ManifoldFactorizer(SpectralEstimator):
         -------
         self
         """
-        factoring = self._checked_settings()
+        factoring, index = self._checked_settings(), frame_index(X)
         given = {"metric": metric, "times": times, "trajectories": trajectories, "bursts": bursts}
         X, moves = given_moves(self, X, given)
         X, rows, moves = drawn_with_moves(self, X, moves, fit_samples)
         with self._progress(self.callback) as callback:
             self._find(X, factoring, moves, noise, stages, column_names, callback)
         self.rows_, self._precision = rows, precision_of(X)
+        drawn = rows is not None and index is not None and not isinstance(index, str)
+        self._index = index[rows] if drawn else index
         return self
 
     def _find(self, X, factoring, moves, noise, stages, column_names, callback) -> None:
@@ -544,6 +549,32 @@ class ManifoldFactorizer(SpectralEstimator):
         known = [(factor.embedding, factor.coordinate) for factor in self.factors_]
         return coordinate_table(known, self.factors_, self._precision)
 
+    def frame(self, X=None):
+        """Return a table of coordinates: a data frame with a row for each sample.
+
+        Columns are ``factor1`` for an interval; ``factor1_degrees``, ``factor1_cos`` and
+        ``factor1_sin`` for a circle; ``factor1_0``, ``factor1_1``, ... for the embedding of
+        other shapes; and ``factor1_confidence`` for each of them.
+
+        Parameters
+        ----------
+        X : array of shape (n_new, n_features) or None
+            New samples; None for the samples of the fit.
+
+        Returns
+        -------
+        DataFrame
+            Of polars if the samples were one, else of pandas, which must be installed. It has
+            the index of the samples' own data frame. For other samples of the fit, the index
+            is `rows_` where some were drawn, and numbers of rows otherwise, as for a fit that
+            was loaded from a file.
+        """
+        check_is_fitted(self)
+        if X is not None:
+            return coordinate_frame(self.locate(X), self.factors_, frame_index(X))
+        index = self.rows_ if self._index is None else self._index
+        return coordinate_frame(self.factors_, self.factors_, index)
+
     def _new_coordinates(self, X, first_row: int = 0) -> np.ndarray:
         """Return the coordinates of new samples; rows count from the first."""
         return coordinate_table(self._placed(X, first_row), self.factors_, precision_of(X))
@@ -603,6 +634,7 @@ class ManifoldFactorizer(SpectralEstimator):
         lean = copy(self).set_params(callback=None, verbose=False)
         # As large as the fit itself.
         lean.__dict__.pop("_kept", None)
+        lean.__dict__.pop("_index", None)
         return lean
 
     def _lazy(self, X, work: Callable[["ManifoldFactorizer"], Callable], width: int):
@@ -789,9 +821,7 @@ class ManifoldFactorizer(SpectralEstimator):
         Parameters
         ----------
         figure : matplotlib Figure, SubFigure or None
-            What to draw on; None for a new figure of its own, which pyplot does not
-            know: save it, or leave it as the last line of a cell of a notebook. For
-            ``plt.show()``, give one of pyplot's: ``fit.plot(plt.figure())``.
+            What to draw on; None for a new one of pyplot, which ``plt.show()`` shows.
 
         Returns
         -------
