@@ -171,6 +171,20 @@ def test_a_sum_does_not_warn_of_a_graph_that_it_does_not_need(rng):
         ManifoldFactorizer(sense="geometry", random_state=0).fit(X)
 
 
+def test_the_search_for_factors_tells_which_part_is_done(rng):
+    told = []
+    X = rng.normal(size=(400, 3))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    fit = ManifoldFactorizer(random_state=0, callback=lambda *now: told.append(now))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit.fit(X)
+    fractions = [fraction for stage, fraction in told if stage == "factors"]
+    assert fractions == sorted(fractions)
+    assert (fractions[0], fractions[-1]) == (0, 1)
+    assert len(set(fractions)) > 4
+
+
 # Tables of coordinates.
 
 

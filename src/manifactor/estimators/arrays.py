@@ -232,11 +232,13 @@ def coordinate_table(
     return table
 
 
-def frame_index(X: Any) -> Any:
-    """Return the index of a data frame of pandas, "polars" for one of polars, else None."""
+def frame_index(X: Any, rows: np.ndarray | None = None) -> Any:
+    """Return the index of rows of a data frame of pandas, "polars" for one of polars, or None."""
     if type(X).__module__.partition(".")[0] == "polars":
         return "polars"
-    return X.index if hasattr(X, "iloc") else None
+    if not hasattr(X, "iloc"):
+        return None
+    return X.index if rows is None else X.index[rows]
 
 
 def coordinate_frame(
@@ -244,6 +246,7 @@ def coordinate_frame(
 ) -> Any:
     """Return coordinates and confidence on each factor as a data frame with an index."""
     columns = {}
+    at: Any
     for number, (factor, at) in enumerate(zip(factors, places, strict=True), start=1):
         name = f"factor{number}"
         if factor.topology == "interval":

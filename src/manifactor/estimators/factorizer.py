@@ -66,6 +66,7 @@ def _factored(
     held: list[WarningMessage],
     *,
     only_likely: bool = False,
+    report: Callable[[float], None] = ignored,
 ) -> Factorization:
     """Return the factors; warn of a disconnected graph only if they rest on it."""
     of_graph, others = parted(held, DisconnectedGraphWarning)
@@ -79,7 +80,8 @@ def _factored(
         # not decide a verdict.
         fixed = np.random.default_rng(0)
         try:
-            found = factorize(diffusion, factoring, noise=noise, only_likely=only_likely, rng=fixed)
+            search = partial(factorize, only_likely=only_likely, report=report, rng=fixed)
+            found = search(diffusion, factoring, noise=noise)
         except NothingFoundError:
             # The graph may be the reason.
             issue(of_graph)
@@ -359,15 +361,14 @@ class ManifoldFactorizer(SpectralEstimator):
         -------
         self
         """
-        factoring, index = self._checked_settings(), frame_index(X)
+        factoring, given_X = self._checked_settings(), X
         given = {"metric": metric, "times": times, "trajectories": trajectories, "bursts": bursts}
         X, moves = given_moves(self, X, given)
         X, rows, moves = drawn_with_moves(self, X, moves, fit_samples)
         with self._progress(self.callback) as callback:
             self._find(X, factoring, moves, noise, stages, column_names, callback)
         self.rows_, self._precision = rows, precision_of(X)
-        drawn = rows is not None and index is not None and not isinstance(index, str)
-        self._index = index[rows] if drawn else index
+        self._index = frame_index(given_X, rows)
         return self
 
     def _find(self, X, factoring, moves, noise, stages, column_names, callback) -> None:
@@ -385,7 +386,8 @@ class ManifoldFactorizer(SpectralEstimator):
                 with held_warnings() as held:
                     diffusion = diffuse(X, settings, moves=moves, stages=stages, rng=rng)
                 with stages.timed("factors"):
-                    return _factored(diffusion, factoring, noise, held, only_likely=only_likely)
+                    factor = partial(_factored, report=partial(stages.report, "factors"))
+                    return factor(diffusion, factoring, noise, held, only_likely=only_likely)
 
             settings = self._diffusion_settings()
             tried = several and noise is None and _may_be_counts(X, settings)

@@ -127,12 +127,12 @@ def _on_axes(draw: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(draw)
     def drawn(*given, ax=None, **named):
         if given and isinstance(given[0], extra("matplotlib.axes").Axes):
-            ax, *given = given
+            ax, given = given[0], given[1:]
         if ax is None:
             ax = extra("matplotlib.pyplot").figure(layout="constrained").subplots()
         return draw(ax, *given, **named)
 
-    drawn.__signature__ = inspect.Signature([*others, last])
+    vars(drawn)["__signature__"] = inspect.Signature([*others, last])
     return drawn
 
 
@@ -971,13 +971,13 @@ def overview(fit, *, figure=None):
         None for a new one of pyplot.
     """
     count = len(fit.factors_)
+    if figure is None:
+        # Inches: a legend of three lines has room in a panel, and three panels in the least width.
+        how = {"figsize": (max(7.6, 2.4 * count), 5.0), "layout": "constrained"}
+        # Not in a style of ours, which would end with the settings of a backend that begins here.
+        figure = extra("matplotlib.pyplot").figure(**how, facecolor="white")
+        figure._ipython_display_ = partial(_show_in_notebook, figure)
     with style():
-        if figure is None:
-            # Inches: a legend of three lines has room in a panel, and three panels in the least
-            # width.
-            size = (max(7.6, 2.4 * count), 5.0)
-            figure = extra("matplotlib.pyplot").figure(figsize=size, layout="constrained")
-            figure._ipython_display_ = partial(_show_in_notebook, figure)
         title = fit.evidence_.summary
         if "factor" not in title:
             title += f": {count} factor{'' if count == 1 else 's'}"
