@@ -68,7 +68,7 @@ def test_some_samples_are_fitted_and_all_are_placed(data, folder, capsys):
     assert "500 of 800 samples were fitted, the others placed" in capsys.readouterr().out
     assert len((folder / "part" / "coordinates.csv").read_text().splitlines()) == 801
     message = refusal("fit data.npz --fit-samples 2", folder, capsys)
-    assert "error: --fit-samples must be a whole number in [4" in message
+    assert "error: --fit-samples must be 'auto' or a whole number in [4" in message
 
 
 def test_a_dry_run_says_what_it_costs_and_writes_nothing(data, folder, capsys):

@@ -306,6 +306,7 @@ def test_a_browser_opens_the_page_from_disk_and_asks_nothing_of_anyone(made, win
     asked, own = [], (made / "report.html").as_uri()
     page.on("request", lambda request: asked.append(request.url))
     page.goto(own)
+    page.locator("#evidence details").evaluate("box => (box.open = true)")
     assert {url.partition(":")[0] for url in asked} <= {"file", "data"}
     assert [url for url in asked if url.startswith("file:")] == [own]
     for width, scheme in ((1200, "light"), (360, "dark")):

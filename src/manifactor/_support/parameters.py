@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 
+# Parameters of an estimator that are numbers, or "auto".
+AUTOMATIC = {"n_factors", "n_functions", "n_neighbors", "bandwidth", "fit_samples"}
+AUTOMATIC |= {"eigenvalue_tolerance", "similarity_threshold"}
+
 
 def require_unmasked(X, argument: str = "X") -> None:
     """Refuse arrays with masked values, which would be used as if they were not."""
@@ -80,42 +84,33 @@ def require_choice(name: str, value, choices: Collection[str], more: str = "") -
     raise ValueError(f"`{name}` must be one of {f'{listed} {more}'.strip()}; got {value!r}.")
 
 
-AUTO = ("", "'auto' or ")
-
-
 def require_number(
-    name: str,
-    value,
-    *,
-    low: float = -np.inf,
-    high: float = np.inf,
-    above: float = -np.inf,
-    auto: bool = False,
+    name: str, value, *, low: float = -np.inf, high: float = np.inf, above: float = -np.inf
 ) -> None:
-    """Refuse a value that is not a finite number in [low, high] and greater than above.
-
-    With `auto`, the message says that "auto" is allowed, too, which the caller has looked for.
-    """
+    """Refuse a value that is not a finite number in [low, high] and greater than above."""
     # In Python, True is a number; as an argument it is a mistake.
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     number = float(value) if is_number else np.nan
     if np.isfinite(number) and low <= number <= high and number > above:
         return
     bounds = f"above {above:g}" if np.isfinite(above) else f"in [{low:g}, {high:g}]"
-    raise ValueError(f"`{name}` must be {AUTO[auto]}a number {bounds}; got {value!r}.")
+    raise ValueError(f"`{name}` must be {_or_auto(name)}a number {bounds}; got {value!r}.")
 
 
-def require_count(
-    name: str, value, *, low: int, high: int, n_samples: int | None = None, auto: bool = False
-) -> int:
-    """Return the value as an int if it is a whole number in [low, high]; `auto` as above."""
+def require_count(name: str, value, *, low: int, high: int, n_samples: int | None = None) -> int:
+    """Return the value as an int if it is a whole number in [low, high]."""
     # As in scikit-learn, a float is refused even where it is whole.
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if is_whole and low <= int(value) <= high:
         return int(value)
     advice = "" if n_samples is None else f" with {n_samples} samples. Change it or add samples"
-    needed = f"{AUTO[auto]}a whole number in [{low}, {high}]"
+    needed = f"{_or_auto(name)}a whole number in [{low}, {high}]"
     raise ValueError(f"`{name}` must be {needed}; got {value!r}{advice}.")
+
+
+def _or_auto(name: str) -> str:
+    """Return that a parameter may also be "auto", if it may."""
+    return "'auto' or " if name in AUTOMATIC else ""
 
 
 def require_indices(name: str, value, *, low: int, high: int, of: str) -> None:

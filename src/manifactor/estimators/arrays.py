@@ -94,9 +94,7 @@ def draw_count(asked: int | str, n_samples: int) -> int:
         return min(n_samples, MOST_DRAWN)
     if asked == "all":
         return n_samples
-    return min(
-        require_count("fit_samples", asked, low=FEWEST_SAMPLES, high=10**9, auto=True), n_samples
-    )
+    return min(require_count("fit_samples", asked, low=FEWEST_SAMPLES, high=10**9), n_samples)
 
 
 def take_rows(X: Any, rows: np.ndarray) -> np.ndarray:

@@ -687,7 +687,7 @@ class ManifoldFactorizer(SpectralEstimator):
         if isinstance(n_neighbors, str):
             require_choice("n_neighbors", n_neighbors, ("auto",), "or a number")
             n_neighbors = self.inverse_neighbors(values).value
-        count = require_count("n_neighbors", n_neighbors, low=1, high=len(table), auto=True)
+        count = require_count("n_neighbors", n_neighbors, low=1, high=len(table))
         at = values_at(self.factorization_.places(), table, places, count)
         at = at.reshape(len(places), *given.shape[1:])
         if values is None:

@@ -79,13 +79,11 @@ def require_factoring(settings: FactoringSettings, *, n_functions: int | None = 
     require_choice("method", settings.method, sorted(METHOD_NAMES))
     require_choice("sense", settings.sense, ["auto", *SENSE_NAMES])
     if not is_auto(settings.n_factors):
-        require_count("n_factors", settings.n_factors, low=1, high=MAX_FACTORS, auto=True)
+        require_count("n_factors", settings.n_factors, low=1, high=MAX_FACTORS)
     if not is_auto(settings.eigenvalue_tolerance):
-        require_number("eigenvalue_tolerance", settings.eigenvalue_tolerance, above=0, auto=True)
+        require_number("eigenvalue_tolerance", settings.eigenvalue_tolerance, above=0)
     if not is_auto(settings.similarity_threshold):
-        require_number(
-            "similarity_threshold", settings.similarity_threshold, low=0, high=1, auto=True
-        )
+        require_number("similarity_threshold", settings.similarity_threshold, low=0, high=1)
     # While the number of functions is not known, any index may turn out to be one.
     last = 2**31 if n_functions is None else n_functions - 1
     require_indices("exclude", settings.exclude, low=1, high=last, of="functions")

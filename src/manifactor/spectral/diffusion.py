@@ -140,9 +140,7 @@ def require_diffusion(settings: DiffusionSettings, n_samples: int) -> None:
     if isinstance(count, str):
         require_choice("n_functions", count, ["auto"], "or a number")
     elif not isinstance(count, Choice):
-        require_count(
-            "n_functions", count, low=2, high=n_samples - 1, n_samples=n_samples, auto=True
-        )
+        require_count("n_functions", count, low=2, high=n_samples - 1, n_samples=n_samples)
 
 
 def _require_transformation(settings: DiffusionSettings) -> None:
@@ -159,7 +157,7 @@ def _require_transformation(settings: DiffusionSettings) -> None:
 
 def _require_bandwidth(settings: DiffusionSettings) -> None:
     if not isinstance(settings.bandwidth, str):
-        require_number("bandwidth", settings.bandwidth, above=0, auto=True)
+        require_number("bandwidth", settings.bandwidth, above=0)
         return
     require_choice("bandwidth", settings.bandwidth, ["auto", "local"], "or a positive number")
     if settings.bandwidth == "local" and settings.dense:
@@ -172,9 +170,7 @@ def _require_bandwidth(settings: DiffusionSettings) -> None:
 def _require_neighbors(settings: DiffusionSettings, n_samples: int) -> None:
     count = settings.n_neighbors
     if not isinstance(count, str):
-        require_count(
-            "n_neighbors", count, low=1, high=n_samples - 1, n_samples=n_samples, auto=True
-        )
+        require_count("n_neighbors", count, low=1, high=n_samples - 1, n_samples=n_samples)
         if settings.precomputed or settings.own_search:
             decides, where = "the search given as `neighbors` decides", "in the search"
             if settings.precomputed:

@@ -58,10 +58,6 @@ FIT_PIECES = (
 USE_ANGLES = "Use both angles of the torus: together they describe every sample."
 # Tests of the coordinate on one curve; all others ask whether the data divide.
 OF_A_CURVE = ("reliability", "views", "consistency")
-# Of a product in the sense of a sum some of whose terms have several factors.
-SUM_OF_TERMS = (
-    "They are a sum: each term moves the samples by a function of its own, whatever the others do."
-)
 
 # Sentences for tests that were passed; failed tests are described by `reason`.
 SENTENCES = {
@@ -390,7 +386,7 @@ class Evidence:
         """What lies behind the three sentences: tests, numbers, and remarks of the method."""
         sentences = [self.tests_sentence]
         if self.verdict in ("product", "separable"):
-            sentences.append(SUM_OF_TERMS if self.terms else SENSES[self.sense])
+            sentences.append(SENSES[self.sense])
         if self.verdict == "separable" and self.warp is not None:
             sentences.append(str(self.warp))
         if self.symmetries is not None:
