@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow `_HOMES`
         NoProductStructureWarning as NoProductStructureWarning,
     )
     from manifactor.factoring.judging.evidence import SampleWarning as SampleWarning
+    from manifactor.runs.alignment import align as align
     from manifactor.runs.archive import load as load
     from manifactor.runs.archive import save as save
     from manifactor.spectral.laplacian import EigenpairWarning as EigenpairWarning
@@ -37,6 +38,7 @@ _HOMES = {
     "NoProductStructureWarning": "manifactor.factoring.judging.evidence",
     "SampleWarning": "manifactor.factoring.judging.evidence",
     "Spectrum": "manifactor.spectral.spectrum",
+    "align": "manifactor.runs.alignment",
     "datasets": "manifactor.datasets",
     "load": "manifactor.runs.archive",
     "plots": "manifactor.views.plots",

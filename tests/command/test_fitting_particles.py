@@ -145,7 +145,7 @@ def test_uncorrected_defocus_is_named(folder, capsys):
     ("arguments", "message"),
     [
         ("lonely.star", "names the stack gone.mrcs"),
-        ("empty", "must hold .mrc volumes"),
+        ("empty", "or .mrc volumes; it holds none"),
         ("data/particles.star --view 180", "two angles in degrees, ROT,TILT; got '180'"),
         ("data/particles.star --view 0,999", "tilt of a view must lie between -180 and 180"),
         ("data/particles.star --phase-flip", "defocus is known"),

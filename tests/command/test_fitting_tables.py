@@ -61,7 +61,7 @@ def test_chosen_and_scaled_columns_show_the_product_and_place_other_tables(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("fit .", "must hold .mrc volumes; it holds none. For samples"),
+        ("fit .", "or .mrc volumes; it holds none. For samples"),
         ("fit nan.csv", "row 1, column 'y' (line 3 of nan.csv)"),
         ("fit huge.csv", "1.8e+308, in row 2, column 'x' (line 4 of huge.csv). Such"),
         ("fit huge.csv --standardise", "is a usual mark for missing values: remove"),

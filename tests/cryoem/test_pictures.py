@@ -125,7 +125,7 @@ movie = partial(write_movie, circular=True)
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
-        (lambda: strip(np.zeros((2, 3, 3, 3))), "`images` must be an array with 3 axes"),
+        (lambda: strip(np.zeros((2, 4, 4, 4))), "`images` must be an array with 3 axes"),
         (lambda: strip(moving_blob(2), captions=["0"]), "`captions`"),
         (lambda: grid_picture(moving_blob(2)[None], rows=["a", "b"]), "`rows`"),
         (lambda: movie("a.avi", moving_blob(3)), r"must end in \.gif"),

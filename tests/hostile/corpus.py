@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import zarr
+from PIL import Image
 from scipy.spatial.transform import Rotation
 
 from manifactor import datasets
@@ -130,6 +131,19 @@ def _write_images(X: np.ndarray) -> None:
         volume = images[k, ::2, ::2, None] * column[k, ::2]
         _write_mrc(Path("volumes") / f"vol_{k:03d}.mrc", volume, stack=False)
     np.savetxt("volumes/z_values.txt", latents()[:9], fmt="%.6f")
+    _write_pictures((255 * images[:20]).astype(np.uint8))
+
+
+def _write_pictures(images: np.ndarray) -> None:
+    """Write images as pictures in a folder, some of them in colour, and as pages of a file."""
+    Path("pictures").mkdir()
+    kinds = ("a{}.png", "b{}.jpg", "c{}.tif", "d{}.gif", "e{}.bmp", "f{}.webp")
+    for k, image in enumerate(images):
+        picture = Image.fromarray(image).convert(("L", "RGB", "P", "RGBA")[k // 6])
+        name = kinds[k % 6].format(k)
+        (picture.convert("RGB") if name.startswith("b") else picture).save(f"pictures/{name}")
+    first, *others = map(Image.fromarray, images)
+    first.save("pages.tif", save_all=True, append_images=others)
 
 
 def _write_mrc(path: Path, data: np.ndarray, *, stack: bool) -> None:

@@ -143,6 +143,11 @@ READ_ARCHIVE: tuple[Call, ...] = (
     *["fit x.csv --method sum --reuse {run} --out new"] * 2,
     REPORT,
 )
+PICTURES: tuple[Call, ...] = lines("""
+fit {} --dry-run
+fit {} --dry-run
+fit {} --method sum --out new
+""")
 STACK: tuple[Call, ...] = lines("""
 fit {} --dry-run
 fit one.star --dry-run
@@ -200,6 +205,8 @@ READERS: list[tuple[str, str, tuple[Call, ...]]] = [
     ("cs", "particles.cs", ("fit {} --class 0 --optics-group 1 --dry-run",)),
     ("cs", "modes.cs", (*TABLE, "fit {} --particles particles.cs --dry-run")),
     ("stack", "a.mrcs", STACK),
+    ("pictures", "pictures/*", PICTURES),
+    ("pictures", "pages.tif", PICTURES),
     ("volumes", "volumes/z_values.txt", (volumes_along,)),
     ("volumes", "volumes/*.mrc", VOLUMES),
     ("record", "run/run.json", (*READ_RUN, REPORT, "select run --column a 0 .5 --out new.npy")),
@@ -234,8 +241,8 @@ RESUMED = {
 def line_of(call: str, target: str) -> str:
     """Return the command for a damaged file."""
     top = Path(target).parts[0]
-    # Of a table that is a folder, the folder is read.
-    given = top if top in ("x.zarr", "old.zarr", "table") else target
+    # Of a table or pictures in a folder, the folder is read.
+    given = top if top in ("x.zarr", "old.zarr", "table", "pictures") else target
     return call.format(given, run=top, resumed=RESUMED.get(top, ""))
 
 

@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import mrcfile
@@ -87,7 +88,7 @@ def test_the_report_maps_the_sphere_and_shows_the_molecule_along_each_motion(pag
     maps = [label for label in labels if "Map of the sphere" in label]
     assert (len(strips), len(maps)) == (2, 3)
     assert page.count('<div class="tile">') == 14
-    assert page.count("100 Å") == 2
+    assert page.count("100 Å") == 2 + 2  # of each strip, and of its film
     names = reader.values("id")
     assert len(names) == len(set(names))
 
@@ -328,6 +329,23 @@ def test_each_source_follows_the_direction_and_the_sliders(given_scene):
 
 
 @pytest.mark.slow
+def test_a_grid_shows_each_source_and_a_selection_has_images_only(given_scene):
+    how = {"at": ((0.5,), (0.0,)), "count": 20, "mode": "held"}
+    for source, distinct in (("molecule", 4), ("images", 4), ("volumes", 2)):
+        look = Viewpoint(view=(0.0, 90.0), source=source)
+        found = given_scene.grid([0, 1], 2, look=look, **how)
+        cells = base64.b64decode(found["thumbnails"])
+        size = len(cells) // 4
+        assert size == np.prod(found["thumbnail_shape"])
+        # Volumes are along one of the factors only.
+        assert len({cells[i * size : (i + 1) * size] for i in range(4)}) == distinct
+    with pytest.raises(ValueError, match="choose images"):
+        given_scene.mean([[]], look)
+    seen = given_scene.mean([[]], replace(look, source="images"))
+    assert 0 < seen["counts"][0] < N_GIVEN  # of those seen from there
+    assert given_scene.sample(7)["samples"] == [7]
+
+
 def test_a_mean_is_of_images_near_the_direction(given_scene):
     scene = given_scene
     found = image(scene, "images", mode="matched")

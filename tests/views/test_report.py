@@ -1,14 +1,17 @@
 """The page of a run: one file that stands alone, reads in order, and never breaks."""
 
+import io
 import re
 import shlex
 import sys
+from base64 import b64decode
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from manifactor import ManifoldFactorizer
 from manifactor.command.arguments import parse_arguments
@@ -16,6 +19,7 @@ from manifactor.command.fitting import tasks_of
 from manifactor.command.main import main
 from manifactor.cryoem.all_views.shown import Shown
 from manifactor.cryoem.files.mrc import write_stack
+from manifactor.cryoem.pictures import as_grey
 from manifactor.factoring.judging.criteria import CRITERIA
 from manifactor.factoring.judging.evidence import Warp
 from manifactor.runs.archive import ARCHIVE_VERSION
@@ -23,12 +27,14 @@ from manifactor.runs.folder import read_run, write_run
 from manifactor.runs.options import FitOptions
 from manifactor.runs.run import open_run
 from manifactor.runs.task import Task
-from manifactor.views import report
+from manifactor.views import plots, report
 from manifactor.views.explorer.scene import scene_of
 from manifactor.views.notebook import result_html
-from manifactor.views.report import report_page, write_report
+from manifactor.views.report import report_page, templates, write_report
+from manifactor.views.words import run_tables
 
-from .conftest import Reader, changed, copied
+from ..conftest import EMPTY
+from .conftest import NAMES, Reader, changed, copied
 
 pytest.importorskip("matplotlib")
 
@@ -83,8 +89,9 @@ def test_headings_are_in_order_and_the_verdict_comes_before_the_factors(page):
 
 def test_every_picture_is_described_with_numbers(page):
     reader = Reader(page)
-    labels = [a.get("aria-label", "") for tag, a in reader.elements if tag == "svg"]
-    assert len(labels) == 2 + 2 + 1 + 3  # of two factors, of both, and of the fit
+    drawings = [a for tag, a in reader.elements if tag == "svg" and "aria-hidden" not in a]
+    labels = [a.get("aria-label", "") for a in drawings]
+    assert len(labels) == 3 + 3 + 1 + 3  # of two factors, of both, and of the fit
     assert "".join(reader.words).count("Confidence: half of the samples have") == 2
     assert all(re.search(r"\d", label) and len(label) > 40 for label in labels)
     assert len(set(labels)) == len(labels)
@@ -202,8 +209,51 @@ def test_averages_are_shown_and_said_to_be_of_some_samples(images, undrawn, monk
     reader = Reader(text)
     said = "Strip of 12 mean images. Means of 500 of 600 images, drawn at random"
     assert [said in label for label in reader.values("aria-label")].count(True) == 2
-    assert [tag for tag, _ in reader.elements].count("img") == 2 * 12
-    assert text.count(">5 Å<") == 2  # 8 pixels of 2 Angstrom
+    # Of each factor a strip, and before all words a film of the same images.
+    assert [tag for tag, _ in reader.elements].count("img") == 2 * (12 + 1)
+    assert text.count(">5 Å<") == 4  # 8 pixels of 2 Angstrom
+    assert text.index('class="frames"') < text.index("600 samples") < text.index('class="tiles"')
+
+
+def test_a_film_has_the_images_of_the_strip_in_their_order(images):
+    found = report.averages_along(open_run(images), 0)
+    film = report._film(
+        np.insert(found.images, 3, 0, axis=0), list("abcdefghijklm"), 8, circular=True
+    )
+    sprite = np.asarray(Image.open(io.BytesIO(b64decode(film["png"]))))
+    frames = np.moveaxis(sprite.reshape(8, film["count"], 8), 1, 0)
+    assert np.array_equal(frames, as_grey(found.images))  # without the empty one
+    assert film["ends"] == ("a", "m")
+
+
+def test_bars_end_beyond_their_limit_exactly_where_tests_do(annulus_run, annulus):
+    parts = templates().get_template("parts.html").module
+
+    def width(test):
+        return float(re.findall(r'width="([^"]*)"', parts.bar(test))[1])
+
+    tests = run_tables(open_run(annulus_run).record, annulus)["tests"].tests
+    assert {test.passed for test in tests} == {True}
+    assert all(width(test) >= 50 if test.at_least else width(test) <= 50 for test in tests)
+    views = CRITERIA["views"]  # at most
+    for value, share in ((views.limit / 2, 25), (9 * views.limit, 100), (np.nan, 0), (-1, 0)):
+        assert width(views.judge(value, dependent="")) == share
+    assert width(replace(tests[0], limit=0.0)) == 100
+
+
+def test_curves_follow_the_columns_along_a_factor(made, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(report, "drawn", lambda *given: drawn.append(given) or EMPTY)
+    run = open_run(made)
+    panel = report._curves(run, 0)
+    ((_, _, draw),) = drawn
+    draw(ax := plots.new_figure(3, 3).subplots())
+    # Two of the four columns of a torus are cosine and sine of an angle.
+    waves = [line.get_ydata() for line in ax.lines[:2]]
+    angle = np.unwrap(np.arctan2(*waves))
+    assert abs(angle[-1] - angle[0]) == pytest.approx(2 * np.pi, abs=0.01)
+    assert np.hypot(*waves) == pytest.approx(np.sqrt(2), abs=0.15)
+    assert all(name in panel["alt"] for name in NAMES)
 
 
 def test_images_that_are_gone_are_one_sentence(images, undrawn):
@@ -313,9 +363,39 @@ def test_a_browser_opens_the_page_from_disk_and_asks_nothing_of_anyone(made, win
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        if not page.locator("details[open]").count():
+            page.locator("summary").click()
         for kind in ("tests", "choices"):
+            assert page.locator(f".{kind}").is_visible()
             box = page.locator(f".wide:has(.{kind})")
             assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
     loaded = "[...document.images].every(image => image.complete && image.naturalWidth > 0)"
     assert page.evaluate(loaded)
     assert page.get_by_role("heading", level=1).is_visible()
+
+
+@pytest.mark.browser
+def test_a_film_moves_until_it_is_paused_and_not_where_less_motion_is_asked_for(
+    images, undrawn, window
+):
+    page = window()
+    page.goto(write_report(images).as_uri())
+    frames = page.locator(".frames img").first
+
+    def animation(name):
+        return frames.evaluate(f"image => getComputedStyle(image).animation{name}")
+
+    assert animation("PlayState") == "running"
+    # One frame fills the box, and the last one is the last to be seen.
+    box, strip = page.locator(".frames").first.bounding_box(), frames.bounding_box()
+    assert strip["width"] == pytest.approx(12 * box["width"], rel=1e-3)
+    page.get_by_label("Pause").first.check()
+    assert animation("PlayState") == "paused"
+    frames.evaluate(
+        "image => { const [film] = image.getAnimations();"
+        " film.currentTime = 0.999 * film.effect.getTiming().duration; }"
+    )
+    last = frames.bounding_box()
+    assert box["x"] - last["x"] == pytest.approx(11 * box["width"], rel=1e-3)
+    page.emulate_media(reduced_motion="reduce")
+    assert animation("Name") == "none"

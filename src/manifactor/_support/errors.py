@@ -44,7 +44,9 @@ def one_line(message: object) -> str:
 
 # The extra that installs each package; "cryoem" for all others.
 EXTRAS = {
+    "PIL": "plots",
     "cloudpickle": "cluster",
+    "cv2": "video",
     "dask": "cluster",
     "distributed": "cluster",
     "faiss": "ann",

@@ -84,11 +84,15 @@ def require_plausible(path: Path, shape: Sequence[int], stored: int, *, itemsize
         )
 
 
-def require_memory(path: Path, needed: float) -> None:
+# What to do about an array that does not fit into memory.
+IN_PARTS = "Save the array as an .npy file, which is read in parts."
+
+
+def require_memory(path: Path, needed: float, remedy: str = IN_PARTS) -> None:
     """Refuse to read a file into more memory than is available."""
     available = available_memory()
     if needed > available:
         raise ValueError(
             f"{path} would take {needed / 1e9:.1f} GB of memory, and {available / 1e9:.1f} GB are "
-            "available. Save the array as an .npy file, which is read in parts."
+            f"available. {remedy}"
         )

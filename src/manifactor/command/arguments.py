@@ -273,6 +273,21 @@ class SelectOptions:
 
 
 @dataclass(frozen=True)
+class CompareOptions:
+    """The options of `compare`."""
+
+    runs: tuple[str, ...] = argument(
+        "two run folders or more", metavar="RUN", nargs="+", reads=True
+    )
+    out: str | None = out_option(
+        "table to write, .csv: where the samples of the second of two runs lie on the factors of "
+        "the first that it shares",
+        metavar="FILE",
+    )
+    overwrite: bool = overwrite_option("replace an existing file")
+
+
+@dataclass(frozen=True)
 class BinOptions:
     """What `average` and `export` share."""
 
@@ -439,6 +454,14 @@ GRAMMAR: dict[str, Grammar] = {
         "Write the files with which another program computes volumes along a factor, "
         "and the commands to run it.",
         _examples("export run --to relion --factor 1 --bins 8"),
+    ),
+    "compare": Grammar(
+        "runs",
+        CompareOptions,
+        "show which factors two runs or more share",
+        "Print which factors runs of the same samples share, or runs of different samples in the "
+        "same columns, such as half sets; with what R^2, and which are private.",
+        _examples("compare run-a run-b", "compare run-a run-b --out b-as-a.csv"),
     ),
     "completion": Grammar(
         "terminal",

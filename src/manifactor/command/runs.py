@@ -1,4 +1,4 @@
-"""Commands on a run: `report`, `explore`, `select`, `average`, `export`; and `views`."""
+"""Commands on runs: `report`, `explore`, `select`, `average`, `export`, `compare`; and `views`."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -21,6 +21,7 @@ from manifactor._support.workers import Here, Workers
 from manifactor.command import signals
 from manifactor.command.arguments import (
     AverageOptions,
+    CompareOptions,
     ExploreOptions,
     ExportOptions,
     ReportOptions,
@@ -45,7 +46,9 @@ from manifactor.cryoem.directions import Cone, known_directions, populated_views
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.one_view import can_flip
 from manifactor.estimators import ManifoldFactorizer
+from manifactor.runs.alignment import LEAST_SHARED, Alignment, align_runs
 from manifactor.runs.folder import has_parts, read_record, read_run
+from manifactor.runs.places import as_csv, coordinate_columns
 from manifactor.runs.run import Run, open_run, select_from_parts, selected, selection
 from manifactor.tables.reading import checked_width
 from manifactor.tables.stores import is_stored
@@ -183,6 +186,52 @@ def export(options: ExportOptions) -> None:
             (folder / name).write_bytes(content)
     commands = files["commands.txt"].decode().rstrip("\n")
     show(f"{out}: {shortened(list(files))}. To run, from any folder:\n{commands}")
+
+
+def compare(options: CompareOptions) -> None:
+    """Print which factors of the first run others share; write one in the frame of the first."""
+    names, out = options.runs, options.out and require_ending(options.out, ".csv")
+    if len(names) < 2 or (out and len(names) > 2):
+        need = "two runs with --out" if out else "two runs or more"
+        raise ValueError(f"compare needs {need}; got {len(names)}.")
+    if out:
+        require_new(out, overwrite=options.overwrite)
+    first, *others = (open_run(name, some=True) for name in names)
+    found = [align_runs(first, other) for other in others]
+    table = coordinate_columns(found[0].mapped(others[0].places), ".csv")
+    table = {name: each for name, each in table.items() if np.isfinite(each).all()}
+    if out and not table:
+        raise ValueError(
+            f"{names[0]} and {names[1]} share no factor, so that --out has no columns."
+        )
+    show(aligned([["factor", *names], *_shared([first, *others], found)]))
+    for name, each in zip(names[1:], found, strict=True):
+        show(f"{names[0]} and {name}: {each.samples.why}.")
+    if out:
+        write_bytes(out, as_csv({"sample": others[0].rows, **table}))
+        show(f"{out}: samples of {names[1]} on the factors of {names[0]}")
+
+
+def _shared(runs: Sequence[Run], found: Sequence[Alignment]) -> Iterator[list[str]]:
+    """Yield a row for each factor of the first run, then for what only another one has."""
+    cells = [{i: _private(*told) for i, told in each.explained[0].items()} for each in found]
+    for known, each in zip(cells, found, strict=True):
+        for (i, j, r2), how in zip(each.pairs, each.how, strict=True):
+            known[i] = f"{j + 1} (R^2 {r2:.3f}, {how})"
+    for i, place in enumerate(runs[0].places):
+        yield [place.topology, str(i + 1), *(known[i] for known in cells)]
+    for b, each in enumerate(found, start=1):
+        for j, told in each.explained[1].items():
+            row = [_private(*told), *["-"] * len(found)]
+            row[b] = str(j + 1)
+            yield [runs[b].places[j].topology, *row]
+
+
+def _private(others: Sequence[int], r2: float) -> str:
+    """Return what is said of a factor that this run does not share."""
+    numbers = " and ".join(str(k + 1) for k in others)
+    together = f"{numbers} together" if len(others) > 1 else f"part of {numbers}"
+    return f"{together if r2 >= LEAST_SHARED else 'private'} (R^2 {r2:.3f})"
 
 
 # The commands that show a run, `report` and `explore`, and `views`: directions of particles.

@@ -23,6 +23,7 @@ from manifactor.cryoem.one_view import View, particle_ctf_at
 from manifactor.cryoem.pictures import (
     chimerax_script,
     grid_picture,
+    is_colour,
     movie_bytes,
     png_bytes,
     projections,
@@ -197,6 +198,8 @@ class Averages:
     ctf_corrected: bool = False  # whether the CTF was divided out of the means
     # Whether these are volumes of the model of all particles, at the centres of bins of them
     of_model: bool = False
+    # Whether the images are those of an array, of picture files or of a film
+    in_array: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -211,7 +214,7 @@ class Averages:
     @property
     def of_volumes(self) -> bool:
         """Whether these are volumes."""
-        return self.means.ndim == 4
+        return self.means.ndim == 4 and not is_colour(self.means)
 
     @property
     def images(self) -> np.ndarray:
@@ -331,6 +334,7 @@ def average(
         halves=both and replace(both, means=np.stack(list(map(correct, both.means)))),
         pixel_size_stated=source.pixel_size_stated,
         ctf_corrected=images.weigh,
+        in_array=not source.files and not source.pixel_size_stated,
     )
 
 
@@ -441,6 +445,9 @@ def _write_means(
 ) -> list[str]:
     """Write images as a stack, or a map for each volume; return the names of the files."""
     size = averages.pixel_size
+    if averages.in_array:
+        np.save(folder / f"averages{end}.npy", means)
+        return [f"averages{end}.npy"]
     if not averages.of_volumes:
         write_stack(folder / f"averages{end}.mrcs", means, pixel_size=size)
         return [f"averages{end}.mrcs"]

@@ -1,7 +1,7 @@
 """Pictures and movies of mean images and volumes.
 
-Strips and grids in one grey scale as PNG; movies along a factor as GIF and MP4, and as ChimeraX
-scripts that play volumes.
+Strips and grids in one scale of grey or of colours as PNG; movies along a factor as GIF and MP4,
+and as ChimeraX scripts that play volumes.
 
 Pillow encodes a sequence of images in AVIF (AV1) with libaom, which has a permissive licence (BSD).
 Such a file is laid out as an MP4 file already: it differs in its brand, in the kind of its track,
@@ -45,11 +45,12 @@ def projections(volumes: np.ndarray) -> np.ndarray:
 def strip(images: np.ndarray, *, captions: Sequence[str] | None = None) -> np.ndarray:
     """Return a picture, uint8, of images in rows of at most twelve, in one grey scale.
 
-    Shapes: images (n, height, width).
+    Shapes: images (n, height, width), or with three channels behind.
     """
     tiles = enlarged(require_images(images, 3), MIN_TILE)
     if captions is not None:
         boxes = _captions("captions", captions, len(tiles), tiles.shape[2])
+        boxes = np.stack([boxes] * 3, axis=-1) if is_colour(tiles) else boxes
         tiles = np.concatenate([tiles, boxes], axis=1)
     # Rows of about equal length look better than full ones with a short last.
     return _picture(_placed(tiles, ceil_div(len(tiles), ceil_div(len(tiles), 12))))
@@ -62,12 +63,12 @@ def grid_picture(
 
     All images have one grey scale.
 
-    Shapes: images (n_rows, n_columns, height, width).
+    Shapes: images (n_rows, n_columns, height, width), or with three channels behind.
     """
-    n_rows, n_columns, height, width = require_images(images, 4).shape
+    n_rows, n_columns, *shape = require_images(images, 4).shape
     # All images of the grid in one call: the grey scale is that of all of them.
-    tiles = enlarged(np.reshape(images, (-1, height, width)), MIN_TILE)
-    _, height, width = tiles.shape
+    tiles = enlarged(np.reshape(images, (-1, *shape)), MIN_TILE)
+    height, width = tiles.shape[1:3]
     left = 0 if rows is None else MIN_TILE + GAP
     placed = _placed(tiles, n_columns, left=left)
     if columns is not None:
@@ -86,10 +87,15 @@ def png_bytes(picture: np.ndarray) -> bytes:
     return buffer.getvalue()
 
 
+def is_colour(images: np.ndarray) -> bool:
+    """Return whether images have three channels; no volume is so narrow."""
+    return images.ndim == 4 and images.shape[-1] == 3
+
+
 def as_grey(images: np.ndarray) -> np.ndarray:
     """Return images, uint8, in one grey scale from their percentile .5 to 99.5.
 
-    Constant images, which would distort the scale, are left blank.
+    So are the channels of colours. Constant images, which would distort the scale, are left blank.
     """
     blank = constant_images(images)
     if blank.all():
@@ -107,7 +113,8 @@ def each_as_grey(images: np.ndarray) -> np.ndarray:
     # percent.
     step = max(1, math.isqrt(images.shape[1] * images.shape[2] // 2500))
     some = images[:, ::step, ::step].reshape(len(images), -1)
-    low, high = np.percentile(some, PERCENTILES, axis=1)[:, :, None, None]
+    ends = np.percentile(some, PERCENTILES, axis=1)
+    low, high = ends.reshape(2, -1, *[1] * (images.ndim - 1))
     return _levels(images, low, high, constant_images(images))
 
 
@@ -127,17 +134,17 @@ def _levels(images: np.ndarray, low, high, blank: np.ndarray) -> np.ndarray:
 
 
 def constant_images(images: np.ndarray) -> np.ndarray:
-    """Return which of the images, (n, height, width), have one value only."""
-    return np.ptp(images, axis=(1, 2)) == 0
+    """Return which of the images, (n, height, width, ...), have one value only."""
+    return np.ptp(images, axis=tuple(range(1, images.ndim))) == 0
 
 
 def enlarged(images: np.ndarray, min_side: int) -> np.ndarray:
-    """Return images as grey tiles, uint8, whose sides are not below `min_side`.
+    """Return images as tiles, uint8, whose sides are not below `min_side`.
 
     They are enlarged by a whole number, so that pixels keep their proportions.
     """
     grey = as_grey(images)
-    factor = ceil_div(min_side, min(grey.shape[1:]))
+    factor = ceil_div(min_side, min(grey.shape[1:3]))
     if factor == 1:
         return grey
     image = extra("PIL.Image")
@@ -147,8 +154,9 @@ def enlarged(images: np.ndarray, min_side: int) -> np.ndarray:
 
 
 def require_images(images: np.ndarray, n_axes: int) -> np.ndarray:
-    """Return the images as an array, if it has `n_axes` axes and is not empty."""
-    if np.ndim(images) != n_axes or not np.size(images):
+    """Return the images as an array, if it has `n_axes` axes, or colours, and is not empty."""
+    in_colour = np.ndim(images) == n_axes + 1 and np.shape(images)[-1] == 3
+    if not (np.ndim(images) == n_axes or in_colour) or not np.size(images):
         raise ValueError(
             f"`images` must be an array with {n_axes} axes, not empty; got shape "
             f"{np.shape(images)}. Show volumes by their projection."
@@ -162,7 +170,7 @@ Placed = tuple[int, int, np.ndarray]
 
 def _placed(tiles: np.ndarray, n_columns: int, *, above: int = 0, left: int = 0) -> list[Placed]:
     """Return where tiles, (n, height, width), lie in rows, with gaps between them."""
-    _, height, width = tiles.shape
+    height, width = tiles.shape[1:3]
     return [
         (above + k // n_columns * (height + GAP), left + k % n_columns * (width + GAP), tile)
         for k, tile in enumerate(tiles)
@@ -172,10 +180,12 @@ def _placed(tiles: np.ndarray, n_columns: int, *, above: int = 0, left: int = 0)
 def _picture(placed: Sequence[Placed]) -> np.ndarray:
     """Return tiles on paper with a margin of 6 pixels."""
     ends = [(y + len(tile) + 12, x + tile.shape[1] + 12) for y, x, tile in placed]
-    picture = np.full(np.max(ends, axis=0), PAPER, dtype=np.uint8)
+    in_colour = any(tile.ndim == 3 for _, _, tile in placed)
+    picture = np.full((*np.max(ends, axis=0), 3), PAPER, dtype=np.uint8)
     for y, x, tile in placed:
-        picture[y + 6 :, x + 6 :][: len(tile), : tile.shape[1]] = tile
-    return picture
+        shown = tile if tile.ndim == 3 else tile[..., None]
+        picture[y + 6 :, x + 6 :][: len(tile), : tile.shape[1]] = shown
+    return picture if in_colour else picture[..., 0]
 
 
 def _captions(
@@ -261,7 +271,8 @@ def _as_movie(avif: bytes) -> bytes | None:
 def _gif_bytes(frames: np.ndarray, seconds_per_frame: float) -> bytes | None:
     # In the whole hundredths of a second that the format stores.
     duration = 10 * round(100 * seconds_per_frame)
-    return _encoded(frames, "L", format="GIF", duration=duration, loop=0)
+    colours = "RGB" if is_colour(frames) else "L"
+    return _encoded(frames, colours, format="GIF", duration=duration, loop=0)
 
 
 # By ending; None where a file cannot be made.

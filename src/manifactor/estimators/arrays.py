@@ -6,6 +6,7 @@ precision and returned in that of the samples.
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,50 @@ from manifactor.spectral.gpu import from_tensor, like
 MOST_DRAWN = 20_000
 # Every sample needs neighbours, and the spectrum more than the constant function.
 FEWEST_SAMPLES = 4
+# Sides of an image. Shorter ones are those of short trajectories, or coordinates of atoms.
+FEWEST_PIXELS = 4
+
+
+def image_shape(shape: Sequence[int]) -> tuple[int, ...] | None:
+    """Return the shape of one image of an array of images; None for samples in rows.
+
+    >>> image_shape((800, 32, 24)), image_shape((800, 32, 24, 3)), image_shape((800, 5))
+    ((32, 24), (32, 24, 3), None)
+    """
+    if len(shape) < 3:
+        return None
+    _, height, width, *channels = shape
+    if min(height, width) < FEWEST_PIXELS or channels not in ([], [1], [3]):
+        raise ValueError(
+            "samples must be rows, (n, columns), or images, (n, height, width) or (n, height, "
+            f"width, 3), of {FEWEST_PIXELS} x {FEWEST_PIXELS} pixels or more; got an array of "
+            f"shape {tuple(shape)}. Flatten other samples: X.reshape(len(X), -1)."
+        )
+    return height, width, *channels
+
+
+def in_pixels(shape: Sequence[int]) -> str:
+    """Return the shape of an image in words."""
+    return f"{shape[0]} x {shape[1]} pixels{' in colour' * (tuple(shape[2:]) == (3,))}"
+
+
+def as_rows(X: Any, *, several: bool = False) -> tuple[Any, tuple[int, ...] | None]:
+    """Return images as rows of pixels, with the shape of one; other samples as they are.
+
+    Several trajectories of images are films.
+    """
+    if several:
+        films = [as_rows(film) for film in X] if isinstance(X, list) or np.ndim(X) > 3 else []
+        return ([film for film, _ in films], films[0][1]) if films else (X, None)
+    shape = image_shape(getattr(X, "shape", ()))
+    if shape is None:
+        return X, None
+    if not hasattr(X, "reshape"):
+        raise ValueError(
+            f"images must be in memory, or a Dask array; got {type(X).__name__}. Convert them: "
+            "dask.array.from_array(X)."
+        )
+    return X.reshape((X.shape[0], prod(shape))), shape
 
 
 def is_lazy(X: Any) -> bool:

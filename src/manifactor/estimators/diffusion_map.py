@@ -1,7 +1,7 @@
 """DiffusionMap, the spectrum alone as a transformer, and what both estimators share."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, replace
 from functools import wraps
@@ -15,12 +15,12 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from manifactor._support.parameters import require_columns_of_numbers, require_unmasked
+from manifactor._support.parameters import Choice, require_columns_of_numbers, require_unmasked
 from manifactor._support.progress import shown_progress
 from manifactor._support.stages import Callback, Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import require_spread, require_values
-from manifactor.estimators.arrays import FEWEST_SAMPLES, given_precision
+from manifactor.estimators.arrays import FEWEST_SAMPLES, as_rows, given_precision, in_pixels
 from manifactor.estimators.columns import Labels, column_labels
 from manifactor.spectral.diffusion import Diffusion, DiffusionSettings, require_diffusion
 from manifactor.spectral.forecast import (
@@ -73,6 +73,8 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
     """What both estimators share: checks, the diffusion and what can be read off it."""
 
     diffusion_: Diffusion
+    # Of an image, if images were fitted.
+    image_shape_: tuple[int, ...] | None = None
 
     def _as_record(self, kind: type[Settings]) -> Settings:
         """Return the parameters that a record of settings holds as one."""
@@ -130,7 +132,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         MemoryError
             As in `forecast_shape`.
         """
-        return self.forecast_shape(*_shape(clone(self)._validated(X, reset=True)))
+        return self.forecast_shape(*_shape(clone(self)._validated(as_rows(X)[0], reset=True)))
 
     def forecast_shape(
         self, n_samples: int, n_features: int, *, n_cores: int | None = None
@@ -233,12 +235,23 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
     def _prepared(self, X, first_row: int = 0):
         """Return new samples, checked, and prepared as those of the fit were."""
         check_is_fitted(self)
-        checked = self._validated(X, reset=False, first_row=first_row)
+        checked = self._validated(self._rows(X), reset=False, first_row=first_row)
         return self.diffusion_.prepared(checked)
+
+    def _rows(self, X):
+        """Return new images, which must be like those of the fit, as rows; rows as they are."""
+        known, given = self.image_shape_, tuple(getattr(X, "shape", ()))
+        if known and given and (given == known or (len(given) != 2 and given[1:] != known)):
+            raise ValueError(
+                f"images must be an array of shape (n, {', '.join(map(str, known))}), as those of "
+                f"the fit; got shape {given}. Pass one image as image[None]."
+            )
+        return as_rows(X)[0]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         precomputed = self._diffusion_settings().precomputed
+        tags.input_tags.three_d_array = not precomputed
         tags.input_tags.sparse = tags.input_tags.pairwise = precomputed
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -285,7 +298,15 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
     @property
     def choices_(self) -> dict:
         """What was chosen automatically, and why: a Choice for each."""
-        return dict(self.diffusion_.choices)
+        return self._of_images(self.diffusion_.choices)
+
+    def _of_images(self, choices: Mapping[str, Choice]) -> dict[str, Choice]:
+        """Return choices; that of the preparation says if columns are pixels."""
+        found = dict(choices)
+        if self.image_shape_ and "preparation" in found:
+            why = f"images of {in_pixels(self.image_shape_)}: {found['preparation'].why}"
+            found["preparation"] = replace(found["preparation"], why=why)
+        return found
 
 
 def _owned(X, given):
@@ -415,6 +436,8 @@ class DiffusionMap(SpectralEstimator):
         distances decided.
     choices_ : dict of str to Choice
         What was chosen automatically, and why.
+    image_shape_ : tuple of int or None
+        (height, width) or (height, width, channels), if images were fitted.
     recall_ : float
         Share of the nearest neighbours that the search found; 1 if it is exact, nan if
         it is the caller's own.
@@ -469,6 +492,7 @@ class DiffusionMap(SpectralEstimator):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+            Or images, of shape (n_samples, height, width) or (n_samples, height, width, 3).
         y : ignored
         stages : Stages or None
             Where finished stages are kept and looked up; None for the estimator's own
@@ -478,12 +502,14 @@ class DiffusionMap(SpectralEstimator):
         -------
         self
         """
+        X, image = as_rows(X)
         with self._progress(self.callback) as callback:
             X, cost, stages, rng = self._begin(X, stages, callback)
             with device_memory(), blas_threads(X):
                 found = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
                 self.diffusion_ = found.settled()
         self._remember(cost, stages)
+        self.image_shape_ = image
         return self
 
     def fit_transform(self, X, y=None, **fit_params):
@@ -510,6 +536,7 @@ class DiffusionMap(SpectralEstimator):
         Parameters
         ----------
         X : array of shape (n_new, n_features)
+            Or images, as in `fit`.
 
         Returns
         -------

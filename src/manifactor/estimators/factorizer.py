@@ -20,6 +20,7 @@ from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import require_values
 from manifactor._support.workers import ignored
 from manifactor.estimators.arrays import (
+    as_rows,
     coordinate_frame,
     coordinate_table,
     frame_index,
@@ -136,6 +137,7 @@ class Locator:
 
         Shapes: X (n_new, n_features).
         """
+        X = self.estimator._rows(X)
         if np.ndim(X) != 2:
             self.estimator._prepared(X)  # which refuses it
         # Blocks are checked and prepared one by one: X may be larger than the memory.
@@ -229,6 +231,8 @@ class ManifoldFactorizer(SpectralEstimator):
         The terms that add up to the data, by "sum"; else None.
     rows_ : ndarray of int or None
         Numbers of the samples that were drawn and fitted, ascending; None for all.
+    image_shape_ : tuple of int or None
+        (height, width) or (height, width, channels), if images were fitted.
     diffusion_, factorization_
         The two records that all other attributes are read off.
     spectrum_, bandwidth_, bandwidth_curve_, dimension_, components_, outliers_
@@ -342,7 +346,7 @@ class ManifoldFactorizer(SpectralEstimator):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            With `trajectories=True`, a list of such arrays.
+            Or images, (n, height, width[, 3]). With `trajectories=True`, a list of such arrays.
         y : ignored
         metric, times, trajectories, bursts
             Moves of the samples, in one of these ways; see the notes on `ManifoldFactorizer`.
@@ -354,20 +358,20 @@ class ManifoldFactorizer(SpectralEstimator):
         column_names : sequence of str or None
             For warnings and errors. None takes those of a DataFrame, or numbers from 0.
         fit_samples : int, "auto" or "all"
-            How many samples to draw and fit. "auto" takes all that are in memory; of an
-            array that is not, 20,000; of trajectories, 3,000.
+            Samples to draw: "auto" fits all in memory, 20,000 of others, 3,000 of trajectories.
 
         Returns
         -------
         self
         """
         factoring, given_X = self._checked_settings(), X
+        X, image = as_rows(X, several=trajectories is True)
         given = {"metric": metric, "times": times, "trajectories": trajectories, "bursts": bursts}
         X, moves = given_moves(self, X, given)
         X, rows, moves = drawn_with_moves(self, X, moves, fit_samples)
         with self._progress(self.callback) as callback:
             self._find(X, factoring, moves, noise, stages, column_names, callback)
-        self.rows_, self._precision = rows, precision_of(X)
+        self.rows_, self._precision, self.image_shape_ = rows, precision_of(X), image
         self._index = frame_index(given_X, rows)
         return self
 
@@ -447,7 +451,7 @@ class ManifoldFactorizer(SpectralEstimator):
     @property
     def choices_(self) -> dict:
         """What was chosen automatically, and why: a Choice for each."""
-        return {**self.diffusion_.choices, **self.factorization_.choices}
+        return self._of_images({**self.diffusion_.choices, **self.factorization_.choices})
 
     def fit_transform(self, X, y=None, **fit_params):
         """Fit, and return the embeddings of all factors side by side.
@@ -496,7 +500,7 @@ class ManifoldFactorizer(SpectralEstimator):
         Parameters
         ----------
         X : array of shape (n_new, n_features)
-            Also a Dask array.
+            Or images, as in `fit`. Also a Dask array.
 
         Returns
         -------
@@ -534,7 +538,7 @@ class ManifoldFactorizer(SpectralEstimator):
         Parameters
         ----------
         X : array of shape (n_new, n_features) or None
-            New samples; None for the training samples.
+            New samples, or images as in `fit`; None for the training samples.
 
         Returns
         -------
@@ -592,7 +596,8 @@ class ManifoldFactorizer(SpectralEstimator):
         Parameters
         ----------
         X : array of shape (n_new, n_features)
-            Also one on disk, which is read block by block, or a Dask array.
+            Or images, as in `fit`. Also an array on disk, which is read block by block, or a Dask
+            array.
 
         Returns
         -------
@@ -641,13 +646,14 @@ class ManifoldFactorizer(SpectralEstimator):
 
     def _lazy(self, X, work: Callable[["ManifoldFactorizer"], Callable], width: int):
         """Return what a function of the fit makes of blocks of a Dask array, as a Dask array."""
+        X = self._rows(X)
         require_known_shape(X)
         # The number of columns is checked now, not when the first block is computed.
         self._validated(np.zeros((1, X.shape[1])), reset=False)
         return lazy_table(X, partial(work, self._lean()), width, dtype=precision_of(X))
 
     def inverse_transform(self, X, *, values=None, n_neighbors="auto"):
-        """Return samples at places on the factors, (n_new, n_features).
+        """Return samples at places on the factors, (n_new, n_features), or images.
 
         The samples of the fit near a place are averaged by local linear regression, so
         that noise is averaged, too.
@@ -692,6 +698,7 @@ class ManifoldFactorizer(SpectralEstimator):
         at = at.reshape(len(places), *given.shape[1:])
         if values is None:
             at = self.diffusion_.unprepared(at)
+            at = at.reshape(-1, *self.image_shape_) if self.image_shape_ else at
         return given_precision(X, at)
 
     def inverse_neighbors(self, values=None) -> Choice:
@@ -728,8 +735,8 @@ class ManifoldFactorizer(SpectralEstimator):
         Returns
         -------
         ndarray of shape (n_frames, n_features) or (n_frames, ...)
-            In the precision of the samples of the fit; in double precision if the fit
-            was loaded from a file.
+            Images if images were fitted. In the precision of the samples of the fit; in double
+            precision if the fit was loaded from a file.
         """
         places = self.places_along(factor, n_frames, others=others)
         return self.inverse_transform(places, values=values, n_neighbors=n_neighbors)

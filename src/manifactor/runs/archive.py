@@ -57,6 +57,7 @@ FITTED: dict[str, Any] = {
     "diffusion_": Diffusion | None,
     "factorization_": Factorization | None,
     "rows_": np.ndarray | None,
+    "image_shape_": tuple[int, ...] | None,
     "feature_names_in_": np.ndarray | None,
 }
 # What a manifest leads to that is not JSON, or has other entries than `pack` makes.

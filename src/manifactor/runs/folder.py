@@ -14,7 +14,14 @@ import sklearn
 
 from manifactor._support import __version__
 from manifactor._support.errors import extra, warn_caller
-from manifactor._support.files import is_half_replaced, require_place, whole_folder, write_whole
+from manifactor._support.files import (
+    held,
+    is_half_replaced,
+    require_place,
+    whole_folder,
+    write_bytes,
+    write_whole,
+)
 from manifactor._support.workers import Here, Workers, ignored
 from manifactor.cryoem.files.formats import particles_with
 from manifactor.cryoem.files.particles import Particles
@@ -26,6 +33,7 @@ from manifactor.factoring.judging.evidence import Evidence, Warp
 from manifactor.runs.archive import ARCHIVE_VERSION, FORMAT, is_run, load, save, write_tree
 from manifactor.runs.confounders import SIGNIFICANCE
 from manifactor.runs.places import (
+    FILE,
     Place,
     PlacedRows,
     as_places,
@@ -164,6 +172,7 @@ def write_run(
     record: dict,
     places: Sequence[Place] | None = None,
     rows: np.ndarray | None = None,
+    names: Sequence[str] | None = None,
     files: Mapping[str, bytes] | None = None,
     trees: Mapping[str, object] | None = None,
     parts: Path | None = None,
@@ -180,7 +189,7 @@ def write_run(
         if parts is None:
             places = fitted_places(fit) if places is None else places
             rows = np.arange(len(places[0])) if rows is None else rows
-            (beside / "coordinates.csv").write_bytes(table_as_csv(places, rows))
+            (beside / "coordinates.csv").write_bytes(table_as_csv(places, rows, names))
         for name, content in (files or {}).items():
             (beside / name).write_bytes(content)
         for name, tree in (trees or {}).items():
@@ -294,6 +303,21 @@ def read_record(folder: Path) -> dict:
     return record
 
 
+def write_name(folder: Path, factor: int, name: str) -> None:
+    """Give a factor, counted from 0, a name, which run.json keeps."""
+    # Another explorer may name another factor at the same time.
+    with held(path := folder / "run.json"):
+        record = read_record(folder)
+        names = factor_names(record)
+        names[factor] = name
+        write_bytes(path, (json.dumps({**record, "names": names}, indent=2) + "\n").encode())
+
+
+def factor_names(record: Mapping) -> list[str]:
+    """Return the names that people gave to the factors of a run; "" for those without one."""
+    return [*record.get("names", []), *[""] * len(record["factors"])][: len(record["factors"])]
+
+
 def read_places(folder) -> PlacedRows:
     """Return the numbers of a run's samples in the input, and their places."""
     folder = Path(folder)
@@ -304,7 +328,9 @@ def read_places(folder) -> PlacedRows:
     try:
         with path.open(encoding="utf-8") as file:
             header = file.readline().strip().split(",")
-        columns = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+            # Names of files come last.
+            header = header[:-1] if header[-1] == FILE else header
+            columns = np.loadtxt(file, delimiter=",", ndmin=2, usecols=range(len(header)))
     except ValueError as error:
         # What follows the semicolon is advice for those who call loadtxt.
         raise damaged(path, str(error).partition(";")[0]) from error

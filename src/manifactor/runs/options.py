@@ -219,7 +219,8 @@ class FitOptions:
 
     input: tuple[str, ...] = argument(
         "samples, one a row: .npy .npz .csv .tsv .txt .parquet .pkl .cs, a Zarr store or a folder "
-        "of .parquet files; images of one view: .star .cs .mrcs .mrc; or a folder of .mrc volumes. "
+        "of .parquet files; images: .npy, a folder of pictures (.png .jpg .tif), a stack of pages, "
+        "a film; particles of one view: .star .cs .mrcs .mrc; or a folder of .mrc volumes. "
         "Several inputs are fitted as several views, or with --trajectories together",
         metavar="INPUT",
         nargs="+",

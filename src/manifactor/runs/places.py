@@ -1,14 +1,15 @@
 """Where every sample of a run lies on every factor: a record, a table, and bins along a factor."""
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.errors import one_line
+from manifactor._support.errors import one_line, printable
 from manifactor._support.parameters import require_count
 
 
@@ -159,6 +160,10 @@ COLUMN_NAMES = {
 }
 
 
+# Column with the names of files, where each sample has its own.
+FILE = "file"
+
+
 def coordinate_columns(places: Sequence[Place], suffix: str) -> dict[str, np.ndarray]:
     """Return the places as columns, named as files of that suffix name their own.
 
@@ -195,9 +200,22 @@ def table_columns(places: Sequence[Place], rows: np.ndarray) -> dict[str, np.nda
     return {"sample": rows, **coordinate_columns(sure, ".csv")}
 
 
-def table_as_csv(places: Sequence[Place], rows: np.ndarray) -> bytes:
-    """Return the table as the bytes of a .csv file."""
-    columns, buffer = table_columns(places, rows), BytesIO()
+def table_as_csv(
+    places: Sequence[Place], rows: np.ndarray, names: Sequence[str] | None = None
+) -> bytes:
+    """Return the table as the bytes of a .csv file; names of files are its last column."""
+    table = as_csv(table_columns(places, rows))
+    if names is None:
+        return table
+    named = StringIO()
+    csv.writer(named, lineterminator="\n").writerows([printable(each)] for each in (FILE, *names))
+    lines = zip(table.decode().splitlines(), named.getvalue().splitlines(), strict=True)
+    return "".join(f"{line},{name}\n" for line, name in lines).encode()
+
+
+def as_csv(columns: Mapping[str, np.ndarray]) -> bytes:
+    """Return columns with their names as the bytes of a .csv file."""
+    buffer = BytesIO()
     how = {"delimiter": ",", "header": ",".join(columns), "comments": "", "fmt": "%.8g"}
     np.savetxt(buffer, np.column_stack(list(columns.values())), **how)
     return buffer.getvalue()

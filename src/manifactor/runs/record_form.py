@@ -9,6 +9,8 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 # No table has more rows or columns.
 Count = Annotated[int, Field(ge=0, le=2**53)]
+# One line, which stands in headings.
+FactorName = Annotated[str, Field(max_length=60, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Angles = tuple[float, float] | None
 
 
@@ -62,6 +64,7 @@ class ColumnsEntry(Entry):
     names: list[str] | None
     mean: list[float] | None
     scale: list[float] | None
+    image: list[Annotated[int, Field(gt=0)]] | None = None
 
     @model_validator(mode="after")
     def _in_line(self) -> "ColumnsEntry":
@@ -108,6 +111,7 @@ class RunRecord(Entry):
     versions: dict[str, Any]
     input: str = ""
     further: list[str] = []
+    names: list[FactorName] = []
     command: str = ""
     particles: str = ""
     fingerprint: str = ""

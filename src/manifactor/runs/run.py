@@ -1,5 +1,6 @@
 """A run folder, opened for the commands that come after `fit`, and samples selected from it."""
 
+import csv
 import io
 import pickle
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,7 @@ from manifactor._support.files import real_path, write_whole
 from manifactor.cryoem.files.cryosparc import read_cs
 from manifactor.cryoem.files.formats import ParticleChoice, particles_with
 from manifactor.cryoem.files.particles import Particles
-from manifactor.cryoem.files.stacks import STACK_SUFFIXES, volume_series
+from manifactor.cryoem.files.stacks import STACK_SUFFIXES, ImageArray, volume_series
 from manifactor.cryoem.files.star import read_star
 from manifactor.cryoem.one_view import View, can_weigh
 from manifactor.runs.folder import (
@@ -30,6 +31,7 @@ from manifactor.runs.folder import (
     read_record,
 )
 from manifactor.runs.places import (
+    FILE,
     Place,
     PlacedRows,
     coordinate_columns,
@@ -136,8 +138,29 @@ class Run:
         seen = picked(self.particles, view, width, or_opposite=or_opposite)
         return replace(self[np.isin(self.rows, seen.rows)], view=view)
 
+    @cached_property
+    def names(self) -> list[str] | None:
+        """Names of the files of the run's samples, if each has its own."""
+        if has_parts(self.folder):
+            return None
+        with (self.folder / "coordinates.csv").open(encoding="utf-8") as file:
+            header = file.readline().strip().split(",")
+            if header[-1] != FILE:
+                return None
+            # The other columns are numbers, without commas.
+            lines = [line.strip().split(",", len(header) - 1) for line in file]
+        known = {row: "".join(next(csv.reader(rest[-1:]), [])) for row, *rest in lines}
+        return [known.get(str(row), "") for row in self.rows]
+
     def images(self) -> View:
         """Return the images, or volumes, of the run's samples, in their order."""
+        shape = self._columns.image if "columns" in self.record else None
+        if shape is not None:
+            plain = {**self.record["columns"], "mean": None, "scale": None}
+            samples = replace(self, record={**self.record, "columns": plain}).samples()
+            # Grey images may have an axis of one channel.
+            shape = shape[:2] if shape[2:] == (1,) else shape
+            return View(ImageArray(samples.reshape(len(samples), *shape), pixel_size=None))
         if self.input.is_dir():
             return View(volume_series(self.input))
         particles = self.particles if "particles" in self.record else None
@@ -371,7 +394,9 @@ def selection(run: Run, chosen: np.ndarray, suffix: str) -> bytes:
             f"--out must end in one of {', '.join(SELECTIONS)}; got {suffix or 'no ending'}."
         )
     some, buffer = run[chosen], io.BytesIO()
-    if suffix in WRITERS:
+    if suffix == ".csv":
+        buffer.write(table_as_csv(some.places, some.rows, some.names))
+    elif suffix in WRITERS:
         WRITERS[suffix](buffer, iter([(some.rows, some.places)]))
     elif suffix == ".pkl":
         # cryoDRGN's ind.pkl, in the order of the particles' file.

@@ -59,7 +59,7 @@ from manifactor.tables.reading import (
     open_input,
     read_opened,
 )
-from manifactor.tables.stores import StoredTable, in_parts, is_stored, stored_table
+from manifactor.tables.stores import StoredTable, in_parts, stored_table
 
 # Options that turn images into samples.
 OF_IMAGES = ("phase_flip", "mask_radius", "low_pass", "components", "standardise")
@@ -151,8 +151,11 @@ def fit_input(
     """Return a factorizer fitted to the planned samples, and the places of all."""
     fit = plan.factorizer.set_params(callback=callback)
     drawn: dict = {"fit_samples": len(plan.rows), **samples.moves} if samples.moves else {}
+    X = samples.samples if drawn else chosen(samples.samples, plan.rows)
+    if samples.columns is not None and samples.columns.image is not None:
+        X = X.reshape(len(X), *samples.columns.image)
     fit.fit(
-        samples.samples if drawn else chosen(samples.samples, plan.rows),
+        X,
         # Standard deviation of the noise in every column, where it is known.
         noise=None if samples.components is None else samples.components.weights,
         stages=stages,
@@ -311,6 +314,7 @@ class Task:
             record=record,
             places=places,
             rows=given.rows,
+            names=given.names,
             files=files,
             overwrite=overwrite,
         )
@@ -491,7 +495,7 @@ def _is_of(task: Task, run: Path) -> bool:
     record = read_record(run)
     written = newest_change(run / "run.json")
     # What belongs to the input: other files, and those inside it.
-    inside = task.path if is_stored(task.path) else None
+    inside = task.path if task.path.is_dir() else None
     files = (inside, task.options.particles, task.options.ind, task.options.bursts)
     return (
         record.get("reproduce") == task.reproduce

@@ -129,6 +129,8 @@ class Columns:
     # they are not scaled
     mean: np.ndarray | None = None
     scale: np.ndarray | None = None
+    # Shape of an image, if the columns are its pixels
+    image: tuple[int, ...] | None = None
 
     @property
     def labels(self) -> list[str | int]:
@@ -151,6 +153,7 @@ class Columns:
             "names": _unless_none(list, self.names),
             "mean": _unless_none(np.ndarray.tolist, self.mean),
             "scale": _unless_none(np.ndarray.tolist, self.scale),
+            **({} if self.image is None else {"image": list(self.image)}),
         }
 
     @classmethod
@@ -162,12 +165,17 @@ class Columns:
             _unless_none(tuple, record["names"]),
             _unless_none(np.array, record["mean"]),
             _unless_none(np.array, record["scale"]),
+            _unless_none(tuple, record.get("image")),
         )
 
     @classmethod
     def of(cls, used: Sequence[int], total: int, names: Sequence[str] | None) -> "Columns":
         """Return some columns of a table with all their names."""
         return cls(used, total, None if names is None else tuple(names[number] for number in used))
+
+    def pixels_of(self, image: tuple[int, ...] | None) -> "Columns":
+        """Return these columns as pixels of images; some of the pixels are not an image."""
+        return replace(self, image=image if len(self.numbers) == self.total else None)
 
     def standardised(self, samples: np.ndarray) -> "Columns":
         """Return these columns with a scale that gives them mean 0 and unit variance.

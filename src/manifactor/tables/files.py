@@ -1,4 +1,4 @@
-"""Samples from a file: .npy, .npz, .csv, .tsv, .txt, .parquet, .pkl, .cs, .zarr."""
+"""Samples from a file: .npy, .npz, .csv, .tsv, .txt, .parquet, .pkl, .cs, .zarr, images."""
 
 import re
 from collections.abc import Callable
@@ -10,9 +10,12 @@ import numpy as np
 from manifactor._support.array_files import open_archive
 from manifactor._support.files import require_regular_file
 from manifactor._support.memory import require_memory
+from manifactor.estimators.arrays import as_rows, in_pixels
 from manifactor.tables.columns import ColumnChoice, Columns, Table
+from manifactor.tables.frames import is_frames, read_frames
 from manifactor.tables.pickles import read_pickled_array
 from manifactor.tables.stores import (
+    float_type,
     is_stored,
     open_store,
     read_npy,
@@ -33,7 +36,7 @@ def read_samples(path) -> np.ndarray:
     with a line of column names, and its columns of text are left out. An .npz and a Zarr group must
     hold an array ``X``, or one array only. A .pkl must be a plain array, such as cryoDRGN's z; a
     .cs must hold the components of a variability analysis. The files of a folder of .parquet files
-    are read one after the other.
+    are read one after the other. Images are rows of pixels, also those in picture files.
 
     Returns (n_samples, n_features).
     """
@@ -45,6 +48,8 @@ def read_table(path, choice: ColumnChoice = ColumnChoice()) -> Table:
     path = Path(path)
     if is_stored(path):
         return _read_stored(path, choice)
+    if is_frames(path):
+        return _read_array(read_frames, path, choice)
     _require_readable(path)
     return READERS[path.suffix.lower()](path, choice)
 
@@ -71,8 +76,13 @@ def column_names(path) -> list[str]:
 
 def read_like(path, columns: Columns) -> np.ndarray:
     """Return the samples of another file in the same columns and scale."""
-    table = read_table(path, columns.choice)
+    table = read_table(path, ColumnChoice() if columns.image else columns.choice)
     samples, names = table.samples, table.columns.names
+    if columns.image and table.columns.image != columns.image:
+        raise ValueError(
+            f"{path} must hold images of {in_pixels(columns.image)}, as the run's input; got "
+            f"{in_pixels(table.columns.image or (1, samples.shape[1]))}."
+        )
     # By name: another file may have them in another order.
     if columns.names is not None and names is not None:
         samples = samples[:, [names.index(name) for name in columns.names]]
@@ -85,7 +95,8 @@ def _require_readable(path: Path) -> None:
     if path.suffix.lower() not in READERS:
         raise ValueError(
             f"the input must end in one of {', '.join(READERS)}, be particles (.star, "
-            ".cs, .mrcs, .mrc), a Zarr store, a folder of .parquet files, or a folder "
+            ".cs, .mrcs, .mrc), pictures (a folder, .tif, .gif), a film (.mp4, .avi, ...), a Zarr "
+            "store, a folder of .parquet files, or a folder "
             f"of .mrc volumes; got {path.name}."
         )
     if not path.stat().st_size:
@@ -148,13 +159,14 @@ def _read_latents(path: Path) -> np.ndarray:
 def _read_array(read: Callable[[Path], np.ndarray], path: Path, choice: ColumnChoice) -> Table:
     """Return the chosen columns of an array as floats."""
     X = read(path)
-    require_table(path, X)
+    image = require_table(path, X)
+    X = as_rows(X)[0]
     mapped = isinstance(X, np.memmap)
     if not mapped or X.dtype not in (np.float32, np.float64):
         # Single precision holds the integers of images, of 16 bits at most, as they are.
-        small = mapped and X.dtype.kind != "f" and X.itemsize <= 2
-        X = X.astype(np.float32 if small else np.float64)
-    columns = Columns(choice.numbers(None, X.shape[1]), X.shape[1])
+        held = image is not None or (mapped and X.dtype.kind != "f")
+        X = X.astype(float_type(X.dtype) if held else np.float64, copy=False)
+    columns = Columns(choice.numbers(None, X.shape[1]), X.shape[1]).pixels_of(image)
     # Without a selection, a memory-mapped file is not read.
     every = len(columns.numbers) == columns.total
     return Table(X if every else X[:, columns.numbers], columns)

@@ -25,6 +25,7 @@ from manifactor.cryoem.one_view import View
 from manifactor.estimators.arrays import FEWEST_SAMPLES
 from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, listed
 from manifactor.tables.files import MODE, read_table
+from manifactor.tables.frames import frame_names, is_frames, left_out
 from manifactor.tables.moves import MoveChoice
 from manifactor.tables.pickles import read_pickled_numbers
 from manifactor.tables.stores import StoredTable, is_stored, read_npy
@@ -357,6 +358,7 @@ class Input:
     # What is known of the samples' moves, as arguments of `fit`
     moves: dict[str, np.ndarray] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # what a user should know of how the input was read
+    names: tuple[str, ...] | None = None  # of the files of the samples, if each has its own
 
     @property
     def n_samples(self) -> int:
@@ -410,7 +412,7 @@ def open_input(path, given: Given = Given()) -> Input | UnreadImages:
     path = Path(path)
     given.choice.require_folder()
     width = checked_width(given.width, given.view)
-    if path.is_dir() and not is_stored(path):
+    if path.is_dir() and not is_stored(path) and not is_frames(path):
         given.require_volumes()
         return UnreadImages(path, volume_series(path))
     if path.suffix.lower() in STACK_SUFFIXES:
@@ -460,7 +462,10 @@ def _from_coordinates(path: Path, given: Given) -> Input:
     # Up to 256 MB, a copy that no other program can change: a fit of more takes more memory.
     if isinstance(samples, np.memmap) and samples.nbytes <= 2**28:
         samples = np.array(samples)
-    return Input(samples, rows, found, columns=table.columns, path=path)
+    how: dict = {}
+    if path.is_dir() and is_frames(path):
+        how = {"notes": left_out(path), "names": frame_names(path)}
+    return Input(samples, rows, found, columns=table.columns, path=path, **how)
 
 
 def _joined(parts: Sequence[Input]) -> Input:
@@ -479,7 +484,10 @@ def _joined(parts: Sequence[Input]) -> Input:
             )
         part.require_values()
     samples = np.concatenate([part.samples for part in parts])
-    return replace(first, samples=samples, rows=np.arange(len(samples)))
+    # Files of several folders may have the same names.
+    names = tuple(f"{part.path}/{name}" for part in parts for name in part.names or ())
+    named = names if len(names) == len(samples) else None
+    return replace(first, samples=samples, rows=np.arange(len(samples)), names=named)
 
 
 def _named(part: Input) -> str:

@@ -7,6 +7,7 @@ small, whatever the table's size, and every process reads its rows from the stor
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from manifactor._support.errors import extra
 from manifactor._support.files import numeric_order, require_regular_file
 from manifactor._support.memory import require_plausible
 from manifactor._support.values import bad_values
-from manifactor.estimators.arrays import take_by_chunks
+from manifactor.estimators.arrays import image_shape, take_by_chunks
 from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, listed, without_text
 
 # zarr and pyarrow raise errors of any class for damaged files; taken where nothing else is called.
@@ -43,6 +44,7 @@ class Store:
     read: Callable[[int, int, Sequence[int]], np.ndarray]
     names: tuple[str, ...] | None = None
     text: tuple[int, ...] = ()  # columns that hold no numbers
+    image: tuple[int, ...] | None = None  # shape of an image, if the columns are its pixels
 
     @property
     def n_rows(self) -> int:
@@ -74,9 +76,9 @@ def _opened(path: Path, changed: int) -> Store:
         store = _open_zarr(path)
     elif path.suffix.lower() == ".npy":
         array = read_npy(path)
-        require_table(path, array)
         # A file without chunks is read a million numbers at a time.
-        store = _array_store(path, array, max(1, 2**20 // array.shape[1]))
+        at_once = max(1, 2**20 // max(1, prod(array.shape[1:])))
+        store = _array_store(path, array, at_once)
     else:
         store = _open_parquet(path)
     if not store.n_rows:
@@ -86,16 +88,17 @@ def _opened(path: Path, changed: int) -> Store:
 
 def _array_store(path: Path, array: Any, at_once: int) -> Store:
     """Return the store of one array on disk, of which slices can be read."""
-    n_rows, total = map(int, array.shape)
+    image = require_table(path, array)
+    n_rows, total = int(array.shape[0]), prod(map(int, array.shape[1:]))
 
     def read(start: int, stop: int, columns: Sequence[int]) -> np.ndarray:
         with damage_named(path, kinds=ANY):
-            block = np.array(array[start:stop])
+            block = np.array(array[start:stop]).reshape(stop - start, total)
         if len(columns) < total:
             block = block[:, list(columns)]
         return block.astype(float_type(block.dtype), copy=False)
 
-    return Store(total, np.append(np.arange(0, n_rows, at_once), n_rows), read)
+    return Store(total, np.append(np.arange(0, n_rows, at_once), n_rows), read, image=image)
 
 
 def read_npy(path: Path) -> np.ndarray:
@@ -116,7 +119,6 @@ def _open_zarr(path: Path) -> Store:
         found = zarr.open(str(path), mode="r")
         arrays = {"X": found} if hasattr(found, "shape") else dict(found.arrays())
     array = arrays[sample_array(path, sorted(arrays))]
-    require_table(path, array)
     with damage_named(path, kinds=ANY):
         # Shards are read as a whole.
         chunks = getattr(array, "shards", None) or array.chunks
@@ -137,14 +139,19 @@ def sample_array(path: Path, names: Sequence[str]) -> str:
     return "X" if "X" in names else names[0]
 
 
-def require_table(path: Path, array: Any) -> None:
-    """Refuse an array that is not a table of real numbers."""
-    if len(array.shape) != 2 or not array.shape[1]:
+def require_table(path: Path, array: Any) -> tuple[int, ...] | None:
+    """Refuse an array that is not a table of real numbers, or images, whose shape is returned."""
+    try:
+        image = image_shape(array.shape)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    if image is None and (len(array.shape) != 2 or not array.shape[1]):
         raise ValueError(
             f"{path} must hold a table with one sample a row; got an array of shape {array.shape}."
         )
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{path} must hold real numbers; got values of type {array.dtype}.")
+    return image
 
 
 def _open_parquet(path: Path) -> Store:
@@ -308,7 +315,8 @@ def stored_table(path: Path, choice: ColumnChoice = ColumnChoice()) -> StoredTab
             f"{names}. Leave them out with --drop, or choose others with --columns."
         )
     used = without_text(path, used, text, store.names)
-    return StoredTable(path, Columns.of(used, store.total, store.names), store.n_rows)
+    columns = Columns.of(used, store.total, store.names).pixels_of(store.image)
+    return StoredTable(path, columns, store.n_rows)
 
 
 def in_parts(path: Path, coordinates: str = "auto") -> bool:

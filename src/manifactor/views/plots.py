@@ -21,6 +21,7 @@ import numpy as np
 from manifactor._support.errors import extra
 from manifactor._support.values import ceil_div
 from manifactor.cryoem.directions import SphereCells
+from manifactor.cryoem.pictures import as_grey
 from manifactor.cryoem.pictures import write_movie as write_movie
 from manifactor.factoring.factor import angle_matrix, owners
 from manifactor.runs.places import Place
@@ -426,20 +427,21 @@ def nothing(ax, text: str):
 
 @_on_axes
 def averages(ax, images: np.ndarray, *, labels: Sequence[str] = ()):
-    """Draw mean images, (n, height, width), in one row and one scale of grey.
+    """Draw mean images in one row, and one scale of grey or of colours.
 
     Return the Axes.
 
     Parameters
     ----------
     ax : Axes or None
-    images : ndarray of shape (n, height, width)
+    images : ndarray of shape (n, height, width) or (n, height, width, 3)
     labels : sequence of str
         One below each image, or none.
     """
-    n, _, width = images.shape
+    n, _, width = images.shape[:3]
     # One scale for all, so that brightness can be compared.
-    _bare(ax).imshow(np.hstack(list(images)), cmap="gray", interpolation="nearest")
+    shown = as_grey(images) if images.ndim == 4 else images
+    _bare(ax).imshow(np.hstack(list(shown)), cmap="gray", interpolation="nearest")
     if labels:
         ax.set_xticks(width * (np.arange(n) + 0.5) - 0.5, labels)
     for edge in range(1, n):
@@ -962,7 +964,8 @@ def overview(fit, *, figure=None):
 
     Above, the samples on each factor. Below, the spectrum and the angles between the
     factors' gradients, where the factors have functions of the spectrum; then the joint
-    distribution of two coordinates, that of one, or the curve of the bandwidth.
+    distribution of two coordinates, that of one, or the curve of the bandwidth. If images were
+    fitted, in between, mean images along each factor.
 
     Parameters
     ----------
@@ -971,18 +974,25 @@ def overview(fit, *, figure=None):
         None for a new one of pyplot.
     """
     count = len(fit.factors_)
+    known = [f for f, factor in enumerate(fit.factors_) if factor.coordinate is not None]
+    strips = known if fit.image_shape_ else []
     if figure is None:
         # Inches: a legend of three lines has room in a panel, and three panels in the least width.
-        how = {"figsize": (max(7.6, 2.4 * count), 5.0), "layout": "constrained"}
+        size = (max(7.6, 2.4 * count), 5.0 + 0.9 * len(strips))
         # Not in a style of ours, which would end with the settings of a backend that begins here.
-        figure = extra("matplotlib.pyplot").figure(**how, facecolor="white")
+        new = extra("matplotlib.pyplot").figure
+        figure = new(figsize=size, layout="constrained", facecolor="white")
         figure._ipython_display_ = partial(_show_in_notebook, figure)
     with style():
         title = fit.evidence_.summary
         if "factor" not in title:
             title += f": {count} factor{'' if count == 1 else 's'}"
         figure.suptitle(title, fontsize=10)
-        above, below = figure.subfigures(2, 1)
+        heights = [2.5, *[0.9] * len(strips), 2.5]
+        above, *between, below = figure.subfigures(len(heights), 1, height_ratios=heights)
+        for f, part in zip(strips, between, strict=True):
+            ax = averages(part.subplots(), fit.along(f, 10))
+            ax.set_title(f"along factor {f + 1}", color=colour(f))
         for number, ax in enumerate(above.subplots(1, count, squeeze=False)[0]):
             embedding(ax, fit, number, scale=False)
             if fit.factors_[number].coordinate is None:

@@ -18,14 +18,14 @@ from manifactor._support.errors import extra, one_line
 from manifactor._support.files import held, write_bytes
 from manifactor.cryoem.all_views.model import UNKNOWN, angles_of, visibility
 from manifactor.cryoem.all_views.shown import GivenVolumes, Shown
-from manifactor.cryoem.all_views.volumes import RunMotions, open_motions
+from manifactor.cryoem.all_views.volumes import RunMotions, is_of_all_views, open_motions
 from manifactor.cryoem.averages import Averages, average, place_captions
 from manifactor.cryoem.directions import Cone, sphere_cells
-from manifactor.cryoem.pictures import enlarged, movie_bytes, png_bytes
+from manifactor.cryoem.pictures import constant_images, enlarged, movie_bytes, png_bytes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factor import angle_matrix, owners
-from manifactor.runs.folder import read_run
-from manifactor.runs.places import torus_angles
+from manifactor.runs.folder import factor_names, read_run
+from manifactor.runs.places import bin_labels, torus_angles
 from manifactor.runs.run import Run, open_run
 from manifactor.views import plots, words
 
@@ -161,12 +161,16 @@ def _factor(run: Run, fit: ManifoldFactorizer, f: int, shown: Shown) -> dict[str
     listed = ", ".join(f"{value:.3g}" for value in factor.eigenvalues[:6])
     left = len(factor.eigenvalues[6:])
     more = f" and {left} more" if left else ""
+    strips = _strips(run, f, shown) if line else []
+    films = [strip for strip in strips if isinstance(strip, dict) and strip["film"]]
     return {
+        "name": factor_names(run.record)[f],
         "shape": factor.shape,
+        "lead": films[0] if films else _curves(run, f) if line else None,
         "eigenvalues": f"Dimension {factor.dimension}; eigenvalues {listed}{more}.",
         "probability": words.factor_probability(run.record, fit, f),
         "pictures": pictures,
-        "strips": _strips(run, f, shown) if line else [],
+        "strips": strips,
     }
 
 
@@ -226,8 +230,9 @@ def _strip(
     *,
     side: int,
     width: float | None,
+    film: Picture | None = None,
 ) -> Picture:
-    """Return images side by side, whose sides are not below `side`."""
+    """Return images side by side, whose sides are not below `side`; and their film."""
     pngs = [b64encode(png_bytes(tile)).decode() for tile in enlarged(images, side)]
     return {
         "caption": text,
@@ -235,6 +240,24 @@ def _strip(
         "tiles": list(zip(pngs, captions, strict=True)),
         "bar": scale_bar(width) if width else None,
         "kind": "strip",
+        "film": film,
+    }
+
+
+def _film(images: np.ndarray, captions: Sequence[str], side: int, *, circular: bool) -> Picture:
+    """Return a strip of the images that are not blank, as one picture to move behind a frame."""
+    filled = np.flatnonzero(~constant_images(images))
+    # If all are blank, one of them is still a picture.
+    filled = filled if len(filled) else np.arange(1)
+    tiles = enlarged(images[filled], side)
+    ends = [captions[int(k)] for k in filled]
+    return {
+        "png": b64encode(png_bytes(np.concatenate(list(tiles), axis=1))).decode(),
+        "count": len(tiles),
+        "shape": tiles.shape[1:3],
+        "circular": circular,
+        "ends": (ends[0], ends[-1]),
+        "alt": f"{len(tiles)} mean images one after the other, at {', '.join(ends)}.",
     }
 
 
@@ -316,7 +339,8 @@ def _averages(run: Run, f: int, cone: Cone | None) -> Picture | str | None:
     A sentence where they cannot be read; None for a run of numbers alone.
     """
     # Nothing to average: no sentence about what is missing is needed.
-    if "particles" not in run.record and "components" not in run.record:
+    of_pictures = (run.record.get("columns") or {}).get("image")
+    if not of_pictures and "particles" not in run.record and "components" not in run.record:
         return None
     try:
         found = averages_along(run, f, cone=cone)
@@ -330,8 +354,49 @@ def _averages(run: Run, f: int, cone: Cone | None) -> Picture | str | None:
         amount = f"{MOST_AVERAGED:,} of {amount}, drawn at random"
     corrected = ", corrected for their CTF" if found.ctf_corrected else ""
     text = f"Means of {amount}{corrected}, along the factor: {found}."
-    captions = found.captions[0]
-    return _strip(found.images, captions, "mean images", text, side=96, width=found.width)
+    captions, width = found.captions[0], found.width
+    film = _film(found.images, captions, 96, circular=found.is_circular)
+    return _strip(found.images, captions, "mean images", text, side=96, width=width, film=film)
+
+
+def _curves(run: Run, f: int) -> Picture | str | None:
+    """Return how the columns that change most along a factor do so.
+
+    A sentence where they cannot be read; None where the samples are no columns of numbers.
+    """
+    if is_of_all_views(run.record) or "components" in run.record or not run.input.is_file():
+        return None
+    try:
+        samples, names = run.samples(), run.column_names
+    except (ValueError, OSError) as error:
+        return f"No curves of columns along this factor: {one_line(error)}"
+    place, (total, width) = run.places[f], samples.shape
+    # At most 256 MB in double precision.
+    count = min(total, MOST_AVERAGED, 2**25 // width)
+    some = np.sort(np.random.default_rng(0).permutation(total)[:count])
+    columns = np.asarray(samples[some], dtype=float)
+    columns = (columns - columns.mean(axis=0)) / np.maximum(columns.std(axis=0), 1e-300)
+    n_bins = int(np.clip(count // 50, 8, 40))
+    labels, at = bin_labels(place.displayed[some], place.topology, n_bins=n_bins)
+    filled, sizes = np.unique(labels, return_counts=True)
+    means = np.stack([columns[labels == k].mean(axis=0) for k in filled])
+    changing = np.argsort(-(sizes @ means**2), kind="stable")[:5]
+    at, means, unit = at[filled], means[:, changing], ""
+    if place.topology == "circle":
+        at, means, unit = np.append(at, at[0] + 360), np.vstack([means, means[:1]]), ", degrees"
+    shown = [names[j] if len(names) == width else f"column {j + 1}" for j in changing]
+
+    def draw(ax) -> None:
+        for number, (name, mean) in enumerate(zip(shown, means.T, strict=True)):
+            ax.plot(at, mean, color=plots.colour(number), lw=2, label=name)
+        ax.set(xlabel=f"coordinate on factor {f + 1}{unit}", ylabel="standard deviations")
+        ax.figure.legend(loc="outside upper left", frameon=False, ncols=3)
+
+    which = f"the {len(shown)} of {width} columns that change most" if width > 5 else "all columns"
+    text = f"Means of {which} along factor {f + 1}, in standard deviations of each."
+    ends = zip(shown, means.min(axis=0), means.max(axis=0), strict=True)
+    alt = "; ".join(f"{name} from {low:.2g} to {high:.2g}" for name, low, high in ends)
+    return _panel(f"curves{f + 1}", draw, f"Curves: {alt}.", text, size=(4.4, 3.1), kind="turned")
 
 
 def averages_along(run: Run, f: int, *, cone: Cone | None = None) -> Averages:
@@ -513,17 +578,21 @@ def _map(name: str, motions: RunMotions, values: np.ndarray, label: str, text: s
 
 def _images_along(motions: RunMotions, f: int, shown: Shown) -> Picture:
     """Return images of the molecule along a motion."""
-    found = motions.along(f, count=7, size=PIXELS, view=shown.view(f))
+    # The film has three images for each of the strip, which are the middle ones.
+    found = motions.along(f, count=21, size=PIXELS, view=shown.view(f))
+    circular = motions.scales[f].topology == "circle"
+    some = slice(0 if circular else 1, None, 3)
     others = ", the other motions in their middle" if len(motions.scales) > 1 else ""
     best = ", which shows this motion best" if shown.wanted.view is None else ""
     text = (
-        f"The molecule at {len(found.images)} coordinates on factor {f + 1}, seen from "
+        f"The molecule at {len(found.images[some])} coordinates on factor {f + 1}, seen from "
         f"{_view(found.view)}{best}{others}: projections of the volumes that all "
         "particles together gave, without CTF."
     )
     captions = place_captions(found.places, found.places.displayed)
-    width = motions.model.box
-    return _strip(found.images, captions, "mean images", text, side=PIXELS, width=width)
+    film = _film(found.images, captions, PIXELS, circular=circular)
+    images, width, captions = found.images[some], motions.model.box, captions[some]
+    return _strip(images, captions, "mean images", text, side=PIXELS, width=width, film=film)
 
 
 def _volumes_along(volumes: GivenVolumes, view: tuple[float, float]) -> Picture:

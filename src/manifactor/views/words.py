@@ -12,6 +12,7 @@ import numpy as np
 from manifactor.cryoem.all_views.shown import Shown
 from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.estimators import ManifoldFactorizer
+from manifactor.estimators.arrays import in_pixels
 from manifactor.factoring.judging.criteria import Test
 from manifactor.factoring.judging.evidence import (
     TEXT_WIDTH,
@@ -221,6 +222,7 @@ class RunTable:
     rows: Sequence[Sequence[str]]  # the first cell of a row is its name
     kind: str = ""  # class of the HTML element
     marked: Sequence[int] = ()  # rows that are to be seen first
+    tests: Sequence[Test] = ()  # of the rows, drawn before the last column of pages
 
     def as_text(self, width: int) -> str:
         """Return the table as lines of text; the last column is wrapped.
@@ -275,6 +277,7 @@ def tests_table(record: dict, fit: ManifoldFactorizer) -> RunTable:
         [_test_row(test) for test in tests],
         kind="tests",
         marked=[row for row, test in enumerate(tests) if not test.passed],
+        tests=tests,
     )
 
 
@@ -421,4 +424,6 @@ def _columns_in_words(columns: dict) -> str:
         # A table may have thousands.
         shown = [*labels[:12], "..."] if len(labels) > 12 else labels
         text = f"{len(numbers)} of {total}: {', '.join(shown)}"
+    if columns.get("image"):
+        text += f" (images of {in_pixels(columns['image'])})"
     return text if columns["scale"] is None else f"{text}; each to unit variance"

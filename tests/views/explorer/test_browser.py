@@ -1,7 +1,9 @@
 """The explorer in a real browser."""
 
 import io
+import json
 import re
+from base64 import b64decode
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -11,10 +13,13 @@ import starfile
 from PIL import Image
 from starlette.responses import HTMLResponse
 
+from manifactor.runs.folder import read_run
+from manifactor.runs.run import open_run
 from manifactor.views.explorer.columns import inside
 from manifactor.views.explorer.scene import open_scene
+from manifactor.views.report import report_page
 
-from ..conftest import NAMES, READY, TOKEN, N, address, running, serving
+from ..conftest import NAMES, READY, TOKEN, N, address, copied, running, serving
 
 pytestmark = pytest.mark.browser
 # The second frame begins after the first was drawn.
@@ -246,7 +251,7 @@ def test_a_narrow_dark_window_needs_no_scrolling_sideways_no_other_machine_and_n
     assert page.url.startswith(f"http://127.0.0.1:{port}/#")
     assert page.evaluate("document.cookie") == ""
     assert 0 < selected(page) < N
-    for name in ("Explore", "Spectrum", "Angles", "Evidence"):
+    for name in ("Explore", "Grid", "Spectrum", "Angles", "Evidence"):
         page.get_by_role("button", name=name).click()
         page.wait_for_selector(f"[data-shown={name.lower()}]:visible")
         page.wait_for_load_state("networkidle")
@@ -256,6 +261,174 @@ def test_a_narrow_dark_window_needs_no_scrolling_sideways_no_other_machine_and_n
     assert len(asked) > 10
     own = rf"http://127\.0\.0\.1:{port}/|data:|blob:"
     assert all(re.match(own, url) for url in asked)
+
+
+def test_a_grid_shows_means_along_two_factors_and_a_click_goes_there(explorer, scene):
+    page = explorer("page=grid&side=3")
+    page.wait_for_selector("#grid .cell")
+    assert page.locator("#grid .cell").count() == 9
+    assert page.locator("#grid .step").all_inner_texts()[-3:] == ["0°", "120°", "240°"]
+    assert (
+        page.locator("#grid .cell")
+        .first.get_attribute("title")
+        .startswith("factor 1 0.83, factor 2 0°")
+    )
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save picture").click()
+    with Image.open(download.value.path()) as saved:
+        assert saved.size == (48 + 3 * 30, 3 * 30 + 20)  # of 28 pixels each
+    page.locator("#grid-across").select_option("0")  # of one factor twice there is no grid
+    page.wait_for_function("() => document.getElementById('grid-up').value === '1'")
+    page.get_by_label("Steps").fill("2")
+    page.wait_for_function("() => document.querySelectorAll('#grid .cell').length === 4")
+    page.locator("#grid .cell").nth(1).click()
+    page.wait_for_function("() => location.hash.includes('at=')")
+    page.wait_for_selector("[data-shown=explore]:visible")
+    assert page.evaluate("JSON.parse(document.body.dataset.near)") == [[0.75], [180]]
+    assert page.get_by_label("held").is_checked()
+
+
+def test_means_of_a_selection_and_the_difference_of_two_are_shown(explorer, scene):
+    page = explorer("range=factor1~0~0.3")
+    before = image(page)
+    page.get_by_label("selection", exact=True).check()
+    low = scene.run.places[0].displayed <= 0.3
+    alone = settled(page, before)
+    assert page.locator("#caption").inner_text() == f"Mean of {low.sum()} images in the selection."
+    page.get_by_role("button", name="Keep to compare").click()
+    page.wait_for_selector(f"body[data-selected='{N}']")
+    page.get_by_label("difference", exact=True).check()
+    settled(page, alone)
+    assert f"less the mean of {low.sum()} images" in page.locator("#caption").inner_text()
+    stack = scene.run.images()
+    block = np.concatenate([part for _, part in stack.blocks(np.arange(N))])
+    wanted = block.mean(axis=0) - block[low].mean(axis=0)
+    shown = np.asarray(
+        Image.open(io.BytesIO(b64decode(image(page).partition(",")[2]))).convert("RGB")
+    )
+    red, _, blue = np.moveaxis(shown.astype(int), 2, 0)
+    strong = np.abs(wanted) > 0.2 * np.abs(wanted).max()
+    assert (np.sign(red - blue) == np.sign(wanted))[strong].all()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save picture").click()
+    assert download.value.suggested_filename == "run.png"
+    page.wait_for_function("() => location.hash.includes('kept=') && location.hash.includes('of=')")
+    link, seen = page.evaluate("location.hash.slice(1)"), image(page)
+    explorer()
+    assert image(explorer(link)) == seen
+    page.get_by_role("button", name="compared with").click()
+    assert page.get_by_label("difference", exact=True).is_disabled()
+    explorer()
+
+
+def test_the_pointer_shows_the_sample_under_it_and_the_wheel_zooms_there(explorer, scene):
+    page = explorer()
+    plot = page.locator(".cloud.joint .plot > svg")
+    plot.scroll_into_view_if_needed()
+    whole, box = plot.text_content(), plot.bounding_box()
+    line, angle = (place.displayed for place in scene.run.places)
+    sample = int(np.argmin(np.hypot(line - 0.5, (angle - 180) / 360)))
+    # The axes of the plot are 52 pixels from its left, 38 from below; margins are 3 % of a range.
+    low, high = scene.columns["factor1"].limits()
+    across = (line[sample] - low + 0.03 * (high - low)) / (1.06 * (high - low))
+    up = (angle[sample] + 0.03 * 360) / (1.06 * 360)
+    x = box["x"] + 52 + across * (box["width"] - 62)
+    y = box["y"] + 8 + (1 - up) * (box["height"] - 46)
+    page.mouse.move(x, y)
+    page.wait_for_selector(f"#hover[data-sample='{sample}']:visible")
+    assert page.locator("#hover canvas").count() == 1
+    assert page.locator("#hover").inner_text().startswith(f"{scene.run.rows[sample]}:")
+    page.mouse.wheel(0, -100)
+    page.wait_for_function(
+        "whole => document.querySelector('.joint .plot > svg').textContent !== whole", arg=whole
+    )
+    page.wait_for_selector("#hover", state="hidden")
+    page.mouse.move(x + 1, y)  # the sample is where it was
+    page.wait_for_selector(f"#hover[data-sample='{sample}']:visible")
+    page.mouse.wheel(0, 100)
+    page.wait_for_function(
+        "whole => document.querySelector('.joint .plot > svg').textContent === whole", arg=whole
+    )
+    page.mouse.move(1, 1)
+
+
+def test_the_back_button_leads_through_the_tabs(explorer):
+    page = explorer("at=0.25,90")
+    for name in ("Spectrum", "Evidence"):
+        page.get_by_role("button", name=name).click()
+        page.wait_for_selector(f"[data-shown={name.lower()}]:visible")
+    for name in ("spectrum", "explore"):
+        page.go_back()
+        page.wait_for_selector(f"[data-shown={name}]:visible")
+    assert page.get_by_label("place on factor 1", exact=True).input_value() == "0.25"
+    page.go_forward()
+    page.wait_for_selector("[data-shown=spectrum]:visible")
+
+
+def test_an_eigenfunction_that_is_clicked_colours_the_samples(explorer, scene):
+    page = explorer("page=spectrum")
+    mixture = page.locator("#spectrum circle.open").first
+    number = int(re.search(r"eigenfunction (\d+)", mixture.text_content())[1])
+    mixture.click()
+    page.wait_for_selector("[data-shown=explore]:visible")
+    assert page.locator("#colour").input_value() == f"function{number}"
+    values = scene.fit.spectrum_.functions[:, number]
+    page.wait_for_function("() => document.getElementById('low').textContent.startsWith('-')")
+    ends = [float(page.locator(end).inner_text()) for end in ("#low", "#high")]
+    assert ends == pytest.approx([values.min(), values.max()], abs=0.01)
+    page.go_back()
+    page.wait_for_selector("[data-shown=spectrum]:visible")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        ("0.8", "0.2", "0.8 is above 0.2"),
+        ("0.5", "", "two numbers"),
+        ("2", "3", "No sample is there"),
+    ],
+)
+def test_a_bad_range_says_what_is_wrong(explorer, low, high, words):
+    page = explorer()
+    for end, value in (("from", low), ("to", high)):
+        page.get_by_label(f"select on factor 1: {end}").fill(value)
+    assert words in page.locator(".factor .hint").first.inner_text()
+    if page.locator("details:not([open])").count():
+        page.get_by_text("Select by any column").click()
+    page.locator("#by").select_option("factor1")
+    page.locator("#from").fill(low)
+    page.locator("#to").fill(high)
+    page.get_by_role("button", name="Add").click()
+    assert words in page.locator("#fault").inner_text()
+    assert page.locator("#selected strong").count() == 0
+
+
+def test_movies_along_a_factor_are_downloaded(explorer):
+    page = explorer()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as GIF").nth(1).click()
+    assert download.value.suggested_filename == "run-factor2.gif"
+    with Image.open(download.value.path()) as movie:
+        assert movie.n_frames == 24  # round the circle
+
+
+def test_a_name_of_a_factor_is_kept_in_the_run(torus_run, tmp_path, window, undrawn):
+    run = copied(torus_run, tmp_path)
+    with serving(open_scene(run)) as port:
+        page = window()
+        page.goto(address(port, "#page=grid&side=3"))
+        page.wait_for_selector(READY)
+        page.wait_for_selector("#grid .cell")
+        assert page.locator("#grid .cell rect").count() == 9 * len(NAMES)  # bars of the columns
+        page.get_by_role("button", name="Explore").click()
+        page.get_by_label("Name", exact=True).first.fill(" the <b>turn ")
+        page.get_by_label("Name", exact=True).first.press("Enter")
+        page.wait_for_selector("h3:has-text('Factor 1 (the <b>turn): a circle')")
+        page.wait_for_selector(READY)
+        assert "the <b>turn" in page.locator("#colour option").all_inner_texts()
+        page.close()
+    assert json.loads((run / "run.json").read_text())["names"] == ["the <b>turn", ""]
+    assert "Factor 1 (the &lt;b&gt;turn): a circle" in report_page(open_run(run), read_run(run)[1])
 
 
 def test_spectrum_angles_and_evidence_have_their_pages(explorer, scene):
@@ -283,7 +456,7 @@ def test_numbers_without_images_show_their_features_by_name(torus_run, window):
         assert drawing.locator("circle title").all_text_contents() == NAMES
         assert page.locator("#samples th").all_inner_texts()[3:7] == NAMES
         assert page.locator("#samples tbody tr").count() == 12
-        assert page.locator("#colour option").all_inner_texts()[-1] == "x"
+        assert page.locator("#colour [label=Samples] option").all_inner_texts()[-1] == "x"
         page.get_by_role("slider", name="factor 1").press("PageDown")
         page.wait_for_function(
             "means => document.querySelector('#seen svg').getAttribute('aria-label') !== means",

@@ -29,7 +29,7 @@ from manifactor.views.explorer.columns import (
     place_columns,
 )
 from manifactor.views.explorer.neighbourhoods import reach, strata
-from manifactor.views.explorer.previews import Viewpoint, pictures
+from manifactor.views.explorer.previews import Viewpoint, pictures, signed_url
 from manifactor.views.explorer.scene import open_scene
 
 from ..conftest import copied
@@ -312,3 +312,27 @@ def test_nine_in_ten_samples_lie_within_reach():
     assert reach(ring, [350.0], np.array([340, 0, 10])) == pytest.approx(18)
     rows, *_ = strata([ring], None, count=1).near([[271.0]], 1)
     assert rows.tolist() == [271]  # degrees are found in radians
+
+
+def test_a_cell_of_a_grid_is_the_mean_near_its_place(torus_run, scene):
+    numbers = open_scene(torus_run)
+    look = Viewpoint()
+    found = numbers.grid([1, 0], 3, at=((0.0,), (0.0,)), count=20, mode="matched", look=look)
+    assert found["along"] == [[0.0, 120.0, 240.0]] * 2
+    here = numbers.near([[240.0], [120.0]], factor=0, mode="held", count=20, look=look)
+    # Factor 2 comes first: its second place, and the third of factor 1.
+    assert found["means"][1 * 3 + 2] == pytest.approx(here["mean"])
+    assert found["far"] == [False] * 9
+    # Twelve steps are narrower than a hundred samples of 600.
+    near = numbers.grid([0], 12, at=((0.0,), (0.0,)), count=300, mode="held", look=look)
+    assert all(near["far"])
+    images = scene.grid([0, 1], 2, at=((0.5,), (0.0,)), count=9, mode="held", look=look)
+    assert len(base64.b64decode(images["thumbnails"])) == 4 * np.prod(images["thumbnail_shape"])
+
+
+def test_a_difference_is_red_above_blue_below_and_white_at_nothing():
+    difference = np.array([[[3.0, 1.0], [0.0, 0.0], [-2.0, -2.0]]])  # of two colours
+    above, nothing, below = picture(signed_url(difference))[0].astype(int)
+    assert above[0] - above[2] > 100
+    assert nothing.tolist() == [255] * 3
+    assert below[2] - below[0] > 100

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 from manifactor.command.main import main
+from manifactor.views.explorer.scene import open_scene
 from manifactor.views.explorer.server import HEADERS, listening, save_new
 
-from ..conftest import TOKEN, N, near_arguments, serving
+from ..conftest import TOKEN, N, copied, near_arguments, serving
 
 ALL = {"conditions": []}
 HALF = {"conditions": [{"column": "factor1", "low": 0, "high": 0.5}]}
@@ -105,7 +106,7 @@ def test_nothing_is_told_or_done_without_the_token(port):
     for name in ("about", "column/factor1", "spectrum", "angles", "evidence"):
         assert status(port, f"/api/{name}", token="") == 403
         assert status(port, f"/api/{name}") == 200
-    for name in ("near", "select", "export", "save"):
+    for name in ("near", "select", "export", "save", "grid", "movie", "mean", "sample", "name"):
         body = {**ALL, **PLACE, "suffix": ".csv"}
         assert status(port, f"/api/{name}", body, token="a-tokem") == 403
 
@@ -191,6 +192,15 @@ def lassoed(polygon, **axes):
         ("near", {**PLACE, "count": 10**9}, "[1, 400]"),
         ("near", {**PLACE, "factor": 2}, "`factor`"),
         ("near", {"at": [[0.5], [float("nan")]]}, "at.1.0"),
+        ("grid", {**PLACE, "factors": [0, 2]}, "`factors` must be below 2"),
+        ("grid", {**PLACE, "factors": [0], "side": 13}, "side"),
+        ("movie", {**PLACE, "factor": 2}, "`factor` must be below 2"),
+        ("mean", ALL, "near"),
+        ("mean", {**ALL, "near": PLACE, "other": ranged(2, 3)}, "must hold some"),
+        ("sample", {"sample": N}, f"`sample` must be below {N}"),
+        ("name", {"factor": 2, "name": "a"}, "`factor` must be below 2"),
+        ("name", {"factor": 0, "name": "a\nb"}, "name"),
+        ("name", {"factor": 0, "name": "a" * 61}, "name"),
         ("export", {**ALL, "suffix": ".sh"}, "must be one of .star"),
         ("save", {**ALL, "suffix": "../../x.csv"}, "must be one of .star"),
         ("export", {**ranged(2, 3), "suffix": ".csv"}, "must hold some"),
@@ -203,6 +213,28 @@ def test_bad_requests_get_one_sentence(port, name, body, words):
     status, found = asked(port, name, body)
     assert status == 400
     assert words in found["error"]
+
+
+def test_a_name_is_written_whole_or_not_at_all_and_told_to_everyone(
+    torus_run, tmp_path, monkeypatch
+):
+    run = copied(torus_run, tmp_path)
+    with serving(open_scene(run)) as port, serving(open_scene(run)) as other:
+        before = json.loads((run / "run.json").read_text())
+        assert status(port, "/api/name", {"factor": 1, "name": "stretch"}) == 200
+        for each in (port, other):
+            assert json.loads(answer(each, "/api/about")[1])["names"] == ["", "stretch"]
+        record = json.loads((run / "run.json").read_text())
+        assert record.pop("names") == ["", "stretch"]
+        assert record == before
+
+        def full(*_):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr("manifactor._support.files.os.fsync", full)
+        files = {path: path.read_bytes() for path in run.iterdir() if path.is_file()}
+        assert status(port, "/api/name", {"factor": 0, "name": "turn"}) == 500
+        assert {path: path.read_bytes() for path in run.iterdir() if path.is_file()} == files
 
 
 def test_a_selection_leaves_as_files_that_other_programs_read(port, scene):

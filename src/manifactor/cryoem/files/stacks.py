@@ -87,16 +87,18 @@ class ImageArray(ImageSource):
     images: np.ndarray
 
     def __init__(
-        self, images: np.ndarray, pixel_size: float = 1.0, block_bytes: int = BLOCK_BYTES
+        self, images: np.ndarray, pixel_size: float | None = 1.0, block_bytes: int = BLOCK_BYTES
     ) -> None:
         """Take the images as one file with one place, so that rows are read as they come."""
-        zeros = np.zeros(len(images), int)
-        super().__init__((), zeros, zeros, images.shape[1:], pixel_size, block_bytes)
+        zeros, known = np.zeros(len(images), int), pixel_size is not None
+        size = pixel_size or 1.0
+        super().__init__((), zeros, zeros, images.shape[1:], size, block_bytes, known)
         object.__setattr__(self, "images", images)
 
     def __getitem__(self, rows: np.ndarray) -> "ImageArray":
         """Return some of the images."""
-        return ImageArray(self.images[rows], self.pixel_size, self.block_bytes)
+        size = self.pixel_size if self.pixel_size_stated else None
+        return ImageArray(self.images[rows], size, self.block_bytes)
 
     def _read(self, rows: np.ndarray) -> np.ndarray:
         return self.images[rows].astype(np.float32)
@@ -162,8 +164,9 @@ def volume_series(folder: Path) -> ImageSource:
     files = tuple(sorted(folder.glob("*.mrc"), key=numeric_order))
     if not files:
         raise ValueError(
-            f"the folder {folder} must hold .mrc volumes; it holds none. For samples, give a file, "
-            "a folder of Parquet files or a Zarr store; for particles, their STAR or .cs file."
+            f"the folder {folder} must hold pictures (.png, .jpg, .tif, ...) or .mrc volumes; it "
+            "holds none. For samples, give a file, a folder of Parquet files or a Zarr store; for "
+            "particles, their STAR or .cs file."
         )
     count, first = len(files), _headers(files, "volumes")[0]
     return ImageSource(

@@ -75,6 +75,10 @@ class Preview:
         own = {"kind": self.kind, "count": self.count, "why": self.why}
         return {**own, "limits": self.limits, "bar": bar, "bars": {}, "views": None, "sources": {}}
 
+    def picture(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> np.ndarray:
+        """Return the mean of these samples: an image, or the first columns; empty for nothing."""
+        return np.zeros(0)
+
     def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return these samples, with weights that sum to 1, ready for JSON."""
         return {}
@@ -116,7 +120,8 @@ def _pictures(run: Run) -> "Images | Volumes":
         )
     # Missing packages are reported here, not with the first request.
     extra("PIL.Image")
-    make = Images if len(source.shape) == 2 else Volumes
+    in_colour = source.shape[2:] == (3,)
+    make = Images if len(source.shape) == 2 or in_colour else Volumes
     # At most 64 MiB in single precision, for the same reason as MOST_IMAGES.
     readable = 2**26 // (4 * int(np.prod(source.shape)))
     count = max(1, min(readable, MOST_IMAGES, len(source) // SAMPLES_PER_MEAN))
@@ -135,6 +140,10 @@ class Images(Preview):
 
     source: View | ImageSource
     kind = "images"
+
+    def picture(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> np.ndarray:
+        """Return the mean image."""
+        return mean_and_first(self.source, rows, weights, singles=0)[0]
 
     def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return the mean image and the nearest single ones."""
@@ -156,16 +165,23 @@ class Volumes(Images):
         # Moving the slice reads no file. Two: one may be read while one is shown.
         return lru_cache(maxsize=2)(read)
 
-    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
+    def picture(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> np.ndarray:
         """Return a slice of the mean volume."""
+        return self._cut(rows, weights, look)[0]
+
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
+        """Return a slice of the mean volume, and its number."""
+        cut, depth = self._cut(rows, weights, look)
+        return {"image": data_url(cut), "slice": depth + 1}
+
+    def _cut(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint):
         # Tuples, which a cache can look up.
         mean = self.mean(tuple(rows.tolist()), tuple(weights.tolist()))
         size = mean.shape[look.axis]
         depth = min(int(look.depth * size), size - 1)
         cut = mean.take(depth, axis=look.axis)
         # From the side, z points up.
-        upright = cut if look.axis == 0 else cut[::-1]
-        return {"image": data_url(upright), "slice": depth + 1}
+        return cut if look.axis == 0 else cut[::-1], depth
 
 
 @dataclass(frozen=True)
@@ -174,6 +190,10 @@ class FeaturePreview(Preview):
 
     samples: np.ndarray
     kind = "features"
+
+    def picture(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> np.ndarray:
+        """Return the means of the columns."""
+        return weights @ np.asarray(self.samples[rows, :MOST_FEATURES], dtype=float)
 
     def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return mean and spread of every column, and the nearest single samples."""
@@ -230,30 +250,47 @@ def mean_and_first(
 
 
 def pictures(mean: np.ndarray, singles: np.ndarray) -> dict[str, str | list[int]]:
-    """Return a mean image and thumbnails of single ones, ready for JSON.
+    """Return a mean image and thumbnails of single ones, ready for JSON."""
+    return {"image": data_url(mean), **thumbnails(each_as_grey(singles))}
 
-    Thumbnails are grey levels, which the page draws: files of pictures would take a fifth of the
-    time of the whole answer.
+
+def thumbnails(levels: np.ndarray) -> dict[str, str | list[int]]:
+    """Return levels of grey or of colours, (n, height, width, ...), as small images.
+
+    The page draws them: files of pictures would take a fifth of the time of the whole answer.
     """
-    greys = each_as_grey(singles)
     # Particles are often fitted with 128 pixels: these need not be shrunk.
-    if max(greys.shape[1:]) > 128:
-        greys = np.stack([np.asarray(_shrunk(grey, 128)) for grey in greys])
+    if max(levels.shape[1:3]) > 128:
+        levels = np.stack([np.asarray(_shrunk(each, 128)) for each in levels])
     return {
-        "image": data_url(mean),
-        "thumbnails": b64encode(greys.tobytes()).decode(),
-        "thumbnail_shape": list(greys.shape[1:]),
+        "thumbnails": b64encode(levels.tobytes()).decode(),
+        "thumbnail_shape": list(levels.shape[1:]),
     }
+
+
+def signed_url(difference: np.ndarray) -> str:
+    """Return a difference of images as an address: white where it is 0, red above, blue below."""
+    # A difference in colours has no sign: that of their mean has.
+    values = difference.mean(axis=tuple(range(2, difference.ndim)))
+    largest = max(float(np.percentile(np.abs(values), 99.5)), np.finfo(np.float32).tiny)
+    share = np.clip(values / largest, -1, 1)[:, :, None]
+    ends = np.where(share > 0, np.array([178, 24, 43]), np.array([33, 102, 172]))
+    colours = np.rint(255 + np.abs(share) * (ends - 255)).astype(np.uint8)
+    return _png_url(_shrunk(colours, 4096))
 
 
 def data_url(image: np.ndarray) -> str:
     """Return a picture in its own grey scale as a data: address of a .png file."""
     # A screen has no more pixels.
     picture = _shrunk(as_grey(image[None])[0], 4096)
+    # Rows are not filtered if the greys are a palette.
+    return _png_url(picture.convert("P") if picture.mode == "L" else picture)
+
+
+def _png_url(picture) -> str:
     buffer = io.BytesIO()
-    # Sent to this machine only: small matters less than soon, and noise cannot be compressed. Rows
-    # are not filtered either if the greys are a palette.
-    picture.convert("P").save(buffer, format="PNG", compress_level=0)
+    # Sent to this machine only: small matters less than soon, and noise cannot be compressed.
+    picture.save(buffer, format="PNG", compress_level=0)
     return f"data:image/png;base64,{b64encode(buffer.getvalue()).decode()}"
 
 
@@ -351,11 +388,17 @@ class MoleculePreview(Preview):
                 "factor": volumes.factor + 1,
                 "of": len(volumes.names),
             }
-            return {"image": data_url(volumes.image(number, look.view)), "volume": described}
-        if motions is None:
-            return {}
+            return {"image": data_url(self.picture(rows, weights, look)), "volume": described}
+        return {} if motions is None else {"image": data_url(self.picture(rows, weights, look))}
+
+    def picture(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> np.ndarray:
+        """Return the molecule, or a given volume, at the places of a look."""
+        motions, volumes = self.what.motions, self.what.volumes
+        if volumes is not None and (look.source == "volumes" or motions is None):
+            number = volumes.nearest(look.at[volumes.factor][0])
+            return volumes.image(number, look.view)
         # The volumes have no finer detail.
-        return {"image": data_url(motions.image(look.at, look.view, size=192))}
+        return np.zeros(0) if motions is None else motions.image(look.at, look.view, size=192)
 
     @cached_property
     def directed(self) -> Callable[[tuple[float, float]], Directed]:

@@ -4,17 +4,21 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
 from manifactor.cryoem.all_views.shown import Shown
 from manifactor.cryoem.all_views.volumes import open_motions
 from manifactor.cryoem.files.formats import WRITERS
+from manifactor.cryoem.pictures import as_grey, movie_bytes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factor import angle_matrix, owners
 from manifactor.runs.folder import read_run
+from manifactor.runs.places import bin_labels
 from manifactor.runs.run import SELECTIONS, Run, open_run, selection
 from manifactor.views import words
 from manifactor.views.explorer.columns import (
@@ -25,7 +29,15 @@ from manifactor.views.explorer.columns import (
     run_columns,
 )
 from manifactor.views.explorer.neighbourhoods import Strata, strata
-from manifactor.views.explorer.previews import MoleculePreview, Preview, Viewpoint, open_preview
+from manifactor.views.explorer.previews import (
+    Images,
+    MoleculePreview,
+    Preview,
+    Viewpoint,
+    open_preview,
+    signed_url,
+    thumbnails,
+)
 from manifactor.views.report import templates
 
 # Points drawn: browsers without a graphics card still follow the mouse. Selections count all
@@ -34,6 +46,12 @@ MOST_SHOWN = 50_000
 
 # Corners of a lasso.
 MOST_CORNERS = 1000
+
+# Samples of a selection that are averaged, drawn at random: images of them are read in a second.
+MOST_CHOSEN = 1000
+
+# What shows samples, which they are among all, their rows among these, and weights.
+Found = tuple[Preview, np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -108,29 +126,109 @@ class RunScene:
         # A table of particles can be written in its own format only.
         return [each for each in SELECTIONS if each not in WRITERS or each == own]
 
-    def near(
-        self, at: Sequence[Sequence[float]], *, factor: int, mode: str, count: int, look: Viewpoint
-    ) -> dict:
+    def near(self, at: Sequence[Sequence[float]], *, look: Viewpoint, **how) -> dict:
         """Return the mean of about `count` samples near a place, and the nearest."""
+        found, reached = self._near(at, look=look, **how)
+        return {"reach": reached, **self._shown(*found, replace(look, at=tuple(at)))}
+
+    def _near(
+        self, at: Sequence[Sequence[float]], *, factor: int, mode: str, count: int, look: Viewpoint
+    ) -> tuple[Found, dict[int, float]]:
+        """Return the samples near a place, and how far they reach on each factor."""
         one = factor if mode == "matched" else None
-        preview, among = self.preview, np.arange(len(self.run.rows))
-        if isinstance(preview, MoleculePreview) and look.source == "images":
-            preview = preview.directed(look.view)
-            among, count = preview.rows, min(count, len(preview.rows))
+        preview, among = self._preview(look)
+        if preview is not self.preview:
+            count = min(count, len(among))
             # Images of one direction are few: searched faster than one is read.
             searched = strata(preview.places, one, count=count) if count else None
         else:
             searched = self.strata[one]
         rows, weights, reached = searched.near(at, count) if searched else (among, among, {})
+        return (preview, among, rows, weights), reached
+
+    def _preview(self, look: Viewpoint) -> tuple[Any, np.ndarray]:
+        """Return what shows samples, and which they are: those seen from a direction, or all."""
+        if isinstance(self.preview, MoleculePreview) and look.source == "images":
+            preview = self.preview.directed(look.view)
+            return preview, preview.rows
+        return self.preview, np.arange(len(self.run.rows))
+
+    def _shown(
+        self, preview: Preview, among: np.ndarray, rows: np.ndarray, weights: np.ndarray, look
+    ) -> dict:
         nearest, places = among[rows[: look.singles]], self.run.places
         return {
             "count": len(rows),
-            "reach": reached,
             "samples": self.run.rows[nearest].tolist(),
+            "names": [self.run.names[row] for row in nearest] if self.run.names else [],
             "places": [_rounded(place.displayed, nearest) for place in places],
             "deviations": [_rounded(place.displayed_deviation, nearest) for place in places],
-            **preview.shown(rows, weights, replace(look, at=tuple(at))),
+            **preview.shown(rows, weights, look),
         }
+
+    def grid(self, factors, side: int, *, at, count: int, mode: str, look, **_) -> dict:
+        """Return means at even steps along a factor or two, all in one grey scale."""
+        two, total = len(factors) == 2, len(self.run.rows)
+        how = {"factor": factors[0], "mode": "held" if two else mode, "look": look}
+        how["count"] = max(1, min(count, total // side**2)) if two else count
+        along, means, reaches = self._along(factors, side, at, **how)
+        steps = {f: np.ptp(ends) / (side - 1) for f, ends in zip(factors, along, strict=True)}
+        return {
+            "along": along,
+            "count": how["count"],
+            # Samples beyond the next cell say little of their own.
+            "far": [any(found.get(f, 0) > steps[f] for f in factors) for found in reaches],
+            **({"means": means.tolist()} if means.ndim == 2 else thumbnails(as_grey(means))),
+        }
+
+    def movie(self, *, at, factor: int, **how) -> bytes:
+        """Return a GIF of mean images along a factor."""
+        circular = self.run.places[factor].topology == "circle"
+        frames = self._along([factor], 24, at, factor=factor, **how)[1]
+        return movie_bytes(frames, circular=circular)[".gif"]
+
+    def _along(self, factors: Sequence[int], side: int, at, *, look, **how) -> tuple:
+        """Return coordinates along factors, means at all of them, and how far samples reach."""
+        kinds = [self.run.places[f].topology for f in factors]
+        if "other" in kinds:
+            raise ValueError("means go along intervals and circles only; choose other factors.")
+        along = [bin_labels(np.zeros(0), kind, n_bins=side)[1].tolist() for kind in kinds]
+        means, reaches = [], []
+        for values in product(*along):
+            moved = dict(zip(factors, values, strict=True))
+            place = tuple((moved[f],) if f in moved else each for f, each in enumerate(at))
+            (preview, _, rows, weights), reached = self._near(place, look=look, **how)
+            means.append(preview.picture(rows, weights, replace(look, at=place)))
+            reaches.append(reached)
+        if not means[0].size:
+            raise ValueError(f"there is nothing to show. {self.preview.why}")
+        return along, np.stack(means), reaches
+
+    def mean(self, selections: Sequence[Sequence[Mapping]], look: Viewpoint) -> dict:
+        """Return the mean of a selection, or the difference of two."""
+        preview, among = self._preview(look)
+        if isinstance(preview, MoleculePreview):
+            raise ValueError("a selection has a mean of images only: choose images above.")
+        chosen = [np.flatnonzero(inside(self.columns, each)[among]) for each in selections]
+        if not all(map(len, chosen)):
+            raise ValueError("a selection must hold some samples; it holds none.")
+        # The same ones each time.
+        some = [np.random.default_rng(0).permutation(rows)[:MOST_CHOSEN] for rows in chosen]
+        found = [(rows, np.full(len(rows), 1 / len(rows))) for rows in some]
+        shown = {"counts": list(map(len, chosen)), "most": MOST_CHOSEN}
+        if len(found) == 1:
+            return {**self._shown(preview, among, *found[0], look), **shown}
+        one, two = (preview.picture(*each, look) for each in found)
+        if one.ndim == 1:
+            return {**shown, "mean": (one - two).tolist(), "spread": [0.0] * len(one)}
+        return {**shown, "image": signed_url(one - two)}
+
+    def sample(self, number: int) -> dict:
+        """Return one of the samples that are drawn."""
+        preview, everyone = self.preview, np.arange(len(self.run.rows))
+        if isinstance(preview, MoleculePreview) and preview.source is not None:
+            preview = Images(source=preview.source)
+        return self._shown(preview, everyone, self.shown[[number]], np.ones(1), Viewpoint())
 
     def selected(self, conditions: Sequence[Mapping]) -> dict:
         """Return how many samples meet the conditions, and which of the drawn ones.
@@ -198,6 +296,10 @@ def scene_of(run: Run, fit: ManifoldFactorizer, shown: Shown) -> RunScene:
     preview = open_preview(run, shown)
     columns, missing = run_columns(run, preview)
     n_samples = len(run.rows)
+    # Those of some fitted samples only have no values for the others.
+    if len(functions := fit.spectrum_.functions) == n_samples:
+        for j, values in enumerate(functions.T[1:], start=1):
+            columns[f"function{j}"] = Column(f"eigenfunction {j}", values, "functions")
     drawn = np.arange(n_samples)
     if n_samples > MOST_SHOWN:
         # The same samples each time: a link shows the same picture again.

@@ -41,6 +41,8 @@ from starlette.routing import Route
 
 from manifactor._support.files import write_new
 from manifactor._support.threads import cores, one_blas_thread
+from manifactor.runs.folder import factor_names, read_record, write_name
+from manifactor.runs.record_form import FactorName
 from manifactor.views.explorer.previews import Viewpoint
 from manifactor.views.explorer.scene import MOST_CORNERS, RunScene
 
@@ -102,8 +104,7 @@ class NearRequest(ExplorerRequest):
             raise ValueError(
                 f"`at` must have the coordinates on all {len(limits)} factors; got {self.at}."
             )
-        if self.factor >= len(limits):
-            raise ValueError(f"`factor` must be below {len(limits)}; got {self.factor}.")
+        _require_below("factor", self.factor, len(limits))
         if not 1 <= count <= scene.most_averaged:
             raise ValueError(f"`count` must lie in [1, {scene.most_averaged}]; got {count}.")
         source, sources = "", scene.preview.sources
@@ -125,6 +126,32 @@ class NearRequest(ExplorerRequest):
             "count": count,
             "look": Viewpoint(self.axis, min(max(self.depth, 0.0), 1.0), view=view, source=source),
         }
+
+
+class GridRequest(NearRequest):
+    """Means at even steps along a factor or two."""
+
+    factors: list[Annotated[int, Field(ge=0)]] = Field(min_length=1, max_length=2)
+    side: int = Field(5, ge=2, le=12)
+
+    def arguments(self, scene: RunScene) -> dict:
+        """Return the arguments of `RunScene.grid`, all of them hashable."""
+        _require_below("factors", max(self.factors), len(scene.factors))
+        own = {"factors": tuple(self.factors), "side": self.side}
+        return {**super().arguments(scene), **own}
+
+
+class SampleRequest(ExplorerRequest):
+    """One of the samples that are drawn."""
+
+    sample: int = Field(ge=0)
+
+
+class NameRequest(ExplorerRequest):
+    """A name for a factor, which the run keeps."""
+
+    factor: int = Field(ge=0)
+    name: FactorName
 
 
 class RangeCondition(ExplorerRequest):
@@ -177,6 +204,18 @@ class SelectRequest(ExplorerRequest):
         # Never a path: the server makes the name.
         _require_known("suffix", self.suffix, scene.exports())
         return scene.exported(self.checked(scene), self.suffix)
+
+
+class MeanRequest(SelectRequest):
+    """Samples whose mean is shown as near a place, and others whose mean is taken off."""
+
+    near: NearRequest
+    other: SelectRequest | None = None
+
+
+def _require_below(name: str, value: int, count: int) -> None:
+    if value >= count:
+        raise ValueError(f"`{name}` must be below {count}; got {value}.")
 
 
 def _require_known(name: str, value: str, choices) -> None:
@@ -249,8 +288,12 @@ def _reads(scene: RunScene, folder: Path | None) -> dict[str, Callable]:
         values = np.asarray(found.values[scene.shown], dtype="<f4")
         return Response(values.tobytes(), media_type=BYTES)
 
+    about = cache(lambda: {**scene.about(), "saves": folder is not None})
     return {
-        "about": _made_once(lambda: {**scene.about(), "saves": folder is not None}),
+        # Names may be given meanwhile.
+        "about": lambda _: JSONResponse(
+            {**about(), "names": factor_names(read_record(scene.run.folder))}
+        ),
         "spectrum": _made_once(scene.spectrum),
         "angles": _made_once(scene.angles),
         "evidence": _made_once(scene.evidence),
@@ -269,6 +312,23 @@ def _answers(scene: RunScene, folder: Path | None) -> dict[str, tuple[type[BaseM
     # Whoever opens a page asks for the same first answer. With images of 512 pixels, an answer has
     # half a megabyte.
     near = lru_cache(maxsize=32)(lambda **place: JSONResponse(scene.near(**place)))
+    grid = lru_cache(maxsize=4)(lambda **place: JSONResponse(scene.grid(**place)))
+
+    def movie(asked: NearRequest) -> Response:
+        return Response(scene.movie(**asked.arguments(scene)), media_type="image/gif")
+
+    def mean(asked: MeanRequest) -> Response:
+        both = [each.checked(scene) for each in (asked, asked.other) if each]
+        return JSONResponse(scene.mean(both, asked.near.arguments(scene)["look"]))
+
+    def sample(asked: SampleRequest) -> Response:
+        _require_below("sample", asked.sample, len(scene.shown))
+        return JSONResponse(scene.sample(asked.sample))
+
+    def name(asked: NameRequest) -> Response:
+        _require_below("factor", asked.factor, len(scene.factors))
+        write_name(scene.run.folder, asked.factor, asked.name.strip())
+        return JSONResponse({})
 
     def save(asked: SelectRequest) -> Response:
         if folder is None:
@@ -279,6 +339,11 @@ def _answers(scene: RunScene, folder: Path | None) -> dict[str, tuple[type[BaseM
 
     return {
         "near": (NearRequest, lambda asked: near(**asked.arguments(scene))),
+        "grid": (GridRequest, lambda asked: grid(**asked.arguments(scene))),
+        "movie": (NearRequest, movie),
+        "mean": (MeanRequest, mean),
+        "sample": (SampleRequest, sample),
+        "name": (NameRequest, name),
         "select": (SelectRequest, lambda asked: JSONResponse(scene.selected(asked.checked(scene)))),
         "export": (SelectRequest, lambda asked: Response(asked.exported(scene), media_type=BYTES)),
         "save": (SelectRequest, save),

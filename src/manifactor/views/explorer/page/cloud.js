@@ -9,12 +9,15 @@ const NEEDED = 5; // x, y, value, chosen and colours: with less there is nothing
 const CLICK = 4; // pixels below which a drag is a click
 const NARROW = 0.01; // part of a picture that zoom does not go below at once
 const STEP = 6; // pixels between corners of a lasso
+const WHEEL = 1.25; // times that a turn of the wheel enlarges
+const DEEPEST = 1e-5; // of the whole picture
+const NEAR = 12; // pixels within which a sample is under the pointer
 const ROUND = 1.22; // half the width of a circle's picture, whose samples lie within 1
 
 export class Cloud {
   /**
    * `spec`: axes x and y with label, low, high; `round` for a circle. `heard`:
-   * tool(), lassoed(polygon), picked(x, y).
+   * tool(), lassoed(polygon), picked(x, y), hovered(number of a drawn sample or null, event).
    */
   constructor(host, spec, heard) {
     this.spec = spec;
@@ -50,6 +53,7 @@ export class Cloud {
   reset() {
     const { x, y, round } = this.spec;
     const margin = (axis) => 0.03 * (axis.high - axis.low || 1);
+    this.whole = true;
     this.low = round ? [-ROUND, -ROUND] : [x.low - margin(x), y.low - margin(y)];
     this.high = round ? [ROUND, ROUND] : [x.high + margin(x), y.high + margin(y)];
   }
@@ -239,7 +243,10 @@ export class Cloud {
       corners = [at(event)];
     });
     this.overlay.addEventListener("pointermove", (event) => {
-      if (!corners) return;
+      if (!corners) {
+        if (event.pointerType === "mouse") this.heard.hovered(this.under(at(event)), event);
+        return;
+      }
       const here = at(event);
       const last = corners.at(-1);
       if (this.heard.tool() !== "lasso") corners = [corners[0], here];
@@ -260,6 +267,18 @@ export class Cloud {
       if (far < CLICK) this.clicked(at(event));
       else this.finished(this.outline(drawn).map((corner) => this.toData(corner)));
     });
+    this.overlay.addEventListener("pointerleave", (event) => this.heard.hovered(null, event));
+    this.overlay.addEventListener(
+      "wheel",
+      (event) => {
+        // Away from a picture that is whole, the wheel scrolls the page.
+        if (event.ctrlKey || event.deltaY === 0 || (this.whole && event.deltaY > 0)) return;
+        event.preventDefault();
+        this.heard.hovered(null, event);
+        this.scale(at(event), event.deltaY < 0 ? 1 / WHEEL : WHEEL);
+      },
+      { passive: false },
+    );
     this.overlay.addEventListener("pointercancel", () => {
       corners = null;
       this.dragged.removeAttribute("d");
@@ -268,6 +287,34 @@ export class Cloud {
 
   clicked(at) {
     if (this.heard.tool() !== "zoom") this.heard.picked(...this.toData(at));
+  }
+
+  /** Show so many times as much around a point, in pixels; never more than all. */
+  scale(pixels, times) {
+    const { low, span } = this.window();
+    const centre = this.toData(pixels);
+    const size = this.high.map((end, i) => end - this.low[i]);
+    this.reset();
+    const most = this.high.map((end, i) => end - this.low[i]);
+    if (size.some((side, i) => side * times < most[i])) {
+      if (size.every((side, i) => side * times > DEEPEST * most[i])) {
+        this.low = low.map((end, i) => centre[i] - (centre[i] - end) * times);
+        this.high = this.low.map((end, i) => end + span[i] * times);
+      } else {
+        this.low = low;
+        this.high = low.map((end, i) => end + span[i]);
+      }
+      this.whole = false;
+    }
+    this.later();
+  }
+
+  /** The number of the drawn sample under a point, in pixels; null if there is none. */
+  under(pixels) {
+    if (!this.x) return null;
+    const i = this.nearest(...this.toData(pixels));
+    const [across, down] = this.toPixels([this.x[i], this.y[i]]);
+    return Math.hypot(across - pixels[0], down - pixels[1]) < NEAR ? i : null;
   }
 
   showAll() {
@@ -298,7 +345,7 @@ export class Cloud {
     const low = [0, 1].map((i) => Math.min(...side(i)));
     const high = [0, 1].map((i) => Math.max(...side(i)));
     if (low.some((value, i) => high[i] - value < NARROW * span[i])) return;
-    Object.assign(this, { low, high });
+    Object.assign(this, { low, high, whole: false });
     this.later();
   }
 

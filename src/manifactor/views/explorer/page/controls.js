@@ -2,16 +2,20 @@
 
 import { own } from "./colours.js";
 import { html, short, svg } from "./elements.js";
+import { fault } from "./state.js";
 
 const FRAMES = 48; // of one way along a factor
 const PAUSE = 120; // milliseconds between two of them
 
-/** The card of a factor, with show(place) and showRange(range). `heard`: moved(place), ranged([low, high] or null). */
-export function control(number, factor, heard) {
+/**
+ * The card of a factor, with show(place) and showRange(range).
+ * `heard`: moved(place), ranged([low, high] or null), renamed(name), movie().
+ */
+export function control(number, factor, about, heard) {
   const circle = factor.topology === "circle";
   const card = html("section", { class: "factor", "aria-labelledby": `factor${number}` });
   card.style.setProperty("--own", own(number - 1));
-  card.append(html("h3", { id: `factor${number}` }, `Factor ${number}: ${factor.shape}`));
+  card.append(html("h3", { id: `factor${number}` }, headed(about, number - 1)), named(number, about, heard.renamed));
   if (factor.probability) card.append(html("p", { class: "probability" }, factor.probability));
   let place = factor.start;
   const move = (axis, value) => {
@@ -24,7 +28,7 @@ export function control(number, factor, heard) {
     card.append(row);
     return (circle ? dial : slider)(row, number, factor, axis, (value) => move(axis, value));
   });
-  const row = card.querySelector(".row");
+  const row = card.querySelector(".row:not(.name)");
   if (factor.topology !== "other")
     row.append(
       player(
@@ -33,12 +37,26 @@ export function control(number, factor, heard) {
         (value) => move(0, value),
       ),
     );
-  const range = factor.topology === "other" ? () => {} : ranges(card, number, factor, heard.ranged);
+  const column = about.columns[factor.columns[0]];
+  const range = factor.topology === "other" ? () => {} : ranges(card, number, column, factor, heard.ranged);
+  const images = ["images", "volumes", "molecule"].includes(about.preview.kind);
+  if (factor.topology !== "other" && images) row.append(filmed(heard.movie));
   const show = (given) => {
     place = given;
     shows.forEach((each, axis) => each(given[axis]));
   };
   return { card, show, showRange: range };
+}
+
+/** The heading of a factor, counted from 0. */
+export const headed = (about, f) =>
+  `Factor ${f + 1}${about.names[f] && ` (${about.names[f]})`}: ${about.factors[f].shape}`;
+
+/** A field for the name of a factor. */
+function named(number, about, renamed) {
+  const name = html("input", { maxlength: 60, value: about.names[number - 1], placeholder: "what changes along it?" });
+  name.addEventListener("change", () => renamed(name.value));
+  return html("div", { class: "row name" }, html("label", {}, "Name ", name));
 }
 
 function field(name, [low, high], circle) {
@@ -151,27 +169,35 @@ function player(factor, place, moved) {
   return button;
 }
 
-function ranges(card, number, factor, ranged) {
+/** A button that saves a movie along a factor. */
+function filmed(saved) {
+  const button = html("button", { type: "button" }, "Save as GIF");
+  button.addEventListener("click", async () => {
+    button.disabled = true; // it takes some seconds
+    await saved();
+    button.disabled = false;
+  });
+  return button;
+}
+
+function ranges(card, number, column, factor, ranged) {
   const circle = factor.topology === "circle";
   const ends = ["from", "to"].map((end) => field(`select on factor ${number}: ${end}`, factor.limits[0], circle));
   const unit = circle ? "°" : "";
   card.append(
     html("div", { class: "row" }, html("label", {}, "Select", ends[0]), html("label", {}, "to", ends[1], unit)),
   );
-  const hint = html(
-    "span",
-    { class: "hint", hidden: true },
-    circle ? "two numbers, of degrees" : "two numbers, from 0 to 1, ascending",
-  );
+  const hint = html("span", { class: "hint", role: "status", hidden: true });
   card.lastElementChild.append(hint);
   ends.forEach((end) =>
     end.addEventListener("input", () => {
       const empty = ends.every((each) => each.value === "" && each.validity.valid);
-      const [low, high] = ends.map((each) => Number(each.value));
-      const whole = ends.every((each) => each.value !== "" && each.validity.valid) && (circle || low <= high);
+      const given = ends.map((each) => (each.value === "" ? NaN : Number(each.value)));
+      hint.textContent = fault(column, given);
+      const whole = hint.textContent === "";
       hint.hidden = empty || whole;
       ends.forEach((each) => each.setAttribute("aria-invalid", String(!hint.hidden)));
-      ranged(whole ? [low, high] : null);
+      ranged(whole ? given : null);
     }),
   );
   return (range) => {

@@ -4,10 +4,12 @@ import { dark, drawBar } from "./colours.js";
 import { control } from "./controls.js";
 import { picker } from "./direction.js";
 import { byId, html, short, whole } from "./elements.js";
+import { hoverer } from "./hover.js";
+import { grid } from "./grid.js";
 import { showNear } from "./neighbourhood.js";
 import { showPage } from "./pages.js";
-import { ask, column, file, latest, read, Refusal } from "./server.js";
-import { conditions, initial, named, pairOf, restored, rounded, sound, written } from "./state.js";
+import { ask, column, download, file, latest, read, Refusal } from "./server.js";
+import { conditions, fault, initial, named, pairOf, restored, rounded, written } from "./state.js";
 import { factorView, jointView, options } from "./views.js";
 
 const SETTLED = 250; // milliseconds without a change after which the address is written
@@ -43,13 +45,21 @@ const safely =
 
 const askNear = latest(
   safely(async () => {
-    const { at, factor, mode, count, axis, depth, view, source } = state;
     const seen = { ...state };
-    const wanted = { at, factor, mode, count, axis, depth, view, ...(source ? { source } : {}) };
-    showNear(await ask("near", wanted), about, seen);
-    document.body.dataset.near = JSON.stringify(at);
+    const other = state.of === "difference" ? { other: { conditions: conditions(state.kept) } } : {};
+    const found = await (state.of === "place"
+      ? ask("near", wanted())
+      : ask("mean", { near: wanted(), conditions: conditions(state), ...other }));
+    showNear(found, about, seen);
+    document.body.dataset.near = JSON.stringify(seen.at);
   }),
 );
+
+/** The place, as the server takes it. */
+function wanted() {
+  const { at, factor, mode, count, axis, depth, view, source } = state;
+  return { at, factor, mode, count, axis, depth, view, ...(source ? { source } : {}) };
+}
 
 const askSelected = latest(
   safely(async () => {
@@ -65,7 +75,7 @@ const askSelected = latest(
         : [`All ${whole(about.samples)} samples; drag in a picture or give a range to select some`]),
     );
     byId("download").disabled = byId("save").disabled = count === 0;
-    byId("clear").disabled = !some;
+    byId("clear").disabled = byId("keep").disabled = !some;
     byId("saved").textContent = "";
     document.body.dataset.selected = count;
   }),
@@ -79,10 +89,23 @@ function changed() {
   }, SETTLED);
 }
 
+/** Show a page under an address of its own, from which the browser's button leads back. */
+function visit(page) {
+  if (page !== state.page) {
+    clearTimeout(settled);
+    history.replaceState(null, "", `#${written(state, initial(about))}`);
+    state.page = page;
+    history.pushState(null, "", `#${written(state, initial(about))}`);
+  }
+  return Promise.all([showPage(page, about, colourBy), showGrid()]);
+}
+
 function moved(factor, place) {
   state.at = state.at.with(factor, place);
   state.factor = factor;
+  state.of = "place";
   showPlaces();
+  showSource();
   askNear();
   changed();
 }
@@ -109,6 +132,7 @@ function showSelection() {
   for (const { cloud, pair } of views) cloud.setLasso(state.lassos[pair()] ?? null);
   byId("conditions").replaceChildren(...chips());
   askSelected();
+  if (state.of !== "place") askNear();
   changed();
 }
 
@@ -126,12 +150,19 @@ function chips() {
   const ranges = Object.entries(state.ranges).map(([name, ends]) =>
     chip(`${columns[name].label}: ${ends.join(" to ")}`, "ranges", name),
   );
+  const kept = html("button", { type: "button", title: "Remove" }, "compared with a selection that was kept ×");
+  kept.addEventListener("click", () => {
+    Object.assign(state, { kept: null, of: state.of === "difference" ? "selection" : state.of });
+    showSource();
+    showSelection();
+  });
   const pictured = (pair) => {
     const f = about.factors.findIndex(({ view }) => pairOf(view.x, view.y) === pair);
     const labels = named(pair).map((name) => columns[name].label);
     return f < 0 ? labels.join(" × ") : `picture of factor ${f + 1}`;
   };
-  return [...ranges, ...Object.keys(state.lassos).map((pair) => chip(`lasso: ${pictured(pair)}`, "lassos", pair))];
+  const lassos = Object.keys(state.lassos).map((pair) => chip(`lasso: ${pictured(pair)}`, "lassos", pair));
+  return [...ranges, ...lassos, ...(state.kept ? [html("li", {}, kept)] : [])];
 }
 
 const colourViews = latest(
@@ -194,14 +225,21 @@ function listSources() {
 /** Settings of a mean of samples, where one is shown. */
 function showSource() {
   const averaged = !about.preview.views || state.source === "images";
-  byId("modes").hidden = !averaged || about.factors.length < 2;
-  byId("count").parentElement.hidden = !averaged;
+  if (!averaged) state.of = "place"; // a selection has no molecule of its own
+  const place = state.of === "place";
+  byId("modes").hidden = !place || !averaged || about.factors.length < 2;
+  byId("count").parentElement.hidden = !place || !averaged;
+  byId("of").hidden = about.preview.kind === "nothing";
+  for (const choice of document.getElementsByName("of")) {
+    choice.checked = choice.value === state.of;
+    choice.disabled = (choice.value !== "place" && !averaged) || (choice.value === "difference" && !state.kept);
+  }
 }
 
 function showSettings() {
   for (const name of ["mode", "tool", "source"])
     for (const choice of document.getElementsByName(name)) choice.checked = choice.value === state[name];
-  for (const name of ["count", "axis", "depth", "colour"]) byId(name).value = state[name];
+  for (const name of ["count", "axis", "depth", "colour", "side"]) byId(name).value = state[name];
   showSource();
   showView(state.view);
   views.at(-1).show();
@@ -211,11 +249,7 @@ function listen() {
   for (const button of document.querySelectorAll("[data-page]"))
     button.addEventListener(
       "click",
-      safely(async () => {
-        state.page = button.dataset.page;
-        changed();
-        await showPage(state.page, about);
-      }),
+      safely(() => visit(button.dataset.page)),
     );
   const bind = (elements, name, convert, then) =>
     elements.forEach((element) =>
@@ -235,6 +269,29 @@ function listen() {
     showPlaces();
     askNear();
   });
+  bind([...document.getElementsByName("of")], "of", String, () => {
+    showSource();
+    askNear();
+  });
+  bind([byId("side")], "side", Number, showGrid);
+  [byId("grid-up"), byId("grid-across")].forEach((choice, i) =>
+    choice.addEventListener("change", () => {
+      const [before, now] = [state.grid[i], Number(choice.value)];
+      state.grid = state.grid.map((f, j) => (j === i ? now : f === now ? before : f)); // never the same twice
+      showGrid();
+      changed();
+    }),
+  );
+  byId("keep").addEventListener("click", () => {
+    state.kept = { ranges: { ...state.ranges }, lassos: { ...state.lassos } };
+    Object.assign(state, { ranges: {}, lassos: {} });
+    showSource();
+    showSelection();
+  });
+  byId("picture").addEventListener("click", () => {
+    const image = byId("seen").querySelector("img");
+    html("a", { href: image.src, download: `${about.name}.png` }).click();
+  });
   bind([...document.getElementsByName("tool")], "tool", String, () => {});
   bind([byId("count")], "count", Number, askNear);
   bind([byId("axis")], "axis", Number, askNear);
@@ -242,12 +299,12 @@ function listen() {
   bind([byId("colour")], "colour", String, colourViews);
   byId("all").addEventListener("click", () => views.forEach(({ cloud }) => cloud.showAll()));
   byId("add").addEventListener("click", () => {
-    const [low, high] = [byId("from"), byId("to")].map((end) => (end.value === "" ? NaN : Number(end.value)));
-    const by = about.columns[byId("by").value];
-    const fits = [low, high].every(sound(by)) && (by.cyclic || low <= high);
-    for (const end of [byId("from"), byId("to")]) end.setAttribute("aria-invalid", String(!fits));
-    if (!fits) return;
-    state.ranges[byId("by").value] = [low, high].map(rounded);
+    const ends = [byId("from"), byId("to")].map((end) => (end.value === "" ? NaN : Number(end.value)));
+    const wrong = fault(about.columns[byId("by").value], ends);
+    byId("fault").textContent = wrong;
+    for (const end of [byId("from"), byId("to")]) end.setAttribute("aria-invalid", String(wrong !== ""));
+    if (wrong) return;
+    state.ranges[byId("by").value] = ends.map(rounded);
     showSelection();
   });
   byId("clear").addEventListener("click", () => {
@@ -259,9 +316,7 @@ function listen() {
     "click",
     safely(async () => {
       const suffix = byId("suffix").value;
-      const address = URL.createObjectURL(await file({ conditions: conditions(state), suffix }));
-      html("a", { href: address, download: `${about.name}-selection${suffix}` }).click();
-      setTimeout(() => URL.revokeObjectURL(address), 60000);
+      download(await file({ conditions: conditions(state), suffix }), `${about.name}-selection${suffix}`);
     }),
   );
   byId("save").addEventListener(
@@ -285,16 +340,58 @@ const show = safely(async () => {
   showSettings();
   showPlaces();
   showSelection();
-  await Promise.all([colourViews(), showPage(state.page, about)]);
+  await Promise.all([colourViews(), showPage(state.page, about, colourBy), showGrid()]);
+});
+
+const showGrid = latest(
+  safely(async () => {
+    if (state.page === "grid")
+      await grid(about, state, wanted(), (at) => {
+        visit("explore");
+        Object.assign(state, { at, mode: "held", of: "place" });
+        showSettings();
+        showPlaces();
+        askNear();
+        changed();
+      });
+  }),
+);
+
+const colourBy = safely((name) => {
+  visit("explore");
+  state.colour = byId("colour").value = name;
+  changed();
+  return colourViews();
+});
+
+/** Put the names of factors into the labels of columns. */
+function nameColumns() {
+  for (const each of Object.values(about.columns))
+    if (["places", "confidence", "deviation"].includes(each.group))
+      each.label = each.label.replace(/factor (\d+)/, (text, number) => about.names[number - 1] || text);
+}
+
+/** Give a factor a name, and show the page again with it. */
+const rename = safely(async (factor, name) => {
+  await ask("name", { factor, name });
+  history.replaceState(null, "", `#${written(state, initial(about))}`);
+  location.reload();
+});
+
+const saveMovie = safely(async (factor) => {
+  download(await file({ ...wanted(), factor }, "movie"), `${about.name}-factor${factor + 1}.gif`);
 });
 
 async function start() {
   about = await read("about");
+  nameColumns();
   state = restored(location.hash.slice(1), about);
   describeRun();
   byId("explore").hidden = byId("selection").hidden = state.page !== "explore";
   controls = about.factors.map((factor, f) =>
-    control(f + 1, factor, {
+    control(f + 1, factor, about, {
+      renamed: (name) => rename(f, name),
+      movie: () => saveMovie(f),
       moved: (place) => moved(f, place),
       ranged: (range) => {
         if (range) state.ranges[factor.columns[0]] = range.map(rounded);
@@ -308,6 +405,7 @@ async function start() {
   const app = {
     about,
     moved,
+    hovered: hoverer(about),
     showPlaces,
     showSelection,
     get state() {

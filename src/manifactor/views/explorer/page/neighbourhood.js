@@ -2,6 +2,7 @@
 
 import { described, seen as seenFrom } from "./direction.js";
 import { byId, html, short, svg, ticks, whole } from "./elements.js";
+import { called } from "./state.js";
 
 /** Words for a distance on a factor. */
 const within = (factor, reach, [at]) =>
@@ -12,12 +13,27 @@ const within = (factor, reach, [at]) =>
       : `${short(reach)} of the place chosen`;
 
 export function showNear(found, about, state) {
-  const said = CAPTIONS[state.source || about.preview.kind] ?? caption;
+  const said = found.counts ? selected : (CAPTIONS[state.source || about.preview.kind] ?? caption);
   byId("caption").textContent = said(found, about, state);
+  byId("picture").hidden = !found.image;
+  byId("singles-title").textContent = state.of === "place" ? "Nearest samples" : "Samples of the selection";
+  byId("singles").hidden = !found.samples;
   if (found.image) showImage(found.image, about, state);
   else if (found.cone) byId("seen").replaceChildren();
   if (found.mean) showFeatures(found, about);
-  byId("samples").replaceChildren(...(found.thumbnail_shape ? thumbnails(found, about) : [table(found, about)]));
+  if (found.samples)
+    byId("samples").replaceChildren(...(found.thumbnail_shape ? thumbnails(found, about) : [table(found, about)]));
+}
+
+/** What a mean of a selection is of, or a difference of two. */
+function selected({ counts, most }, about, state) {
+  const [one, other] = counts.map((count) => {
+    const drawn = count > most ? `${whole(most)} of ` : "";
+    return `${drawn}${whole(count)} ${things(about.preview, state)}`;
+  });
+  if (!other) return `Mean of ${one} in the selection.`;
+  const scale = about.preview.kind === "features" ? "" : " Red: more in the selection; blue: less; white: equal.";
+  return `Mean of ${one} in the selection, less the mean of ${other} in the one that was kept.${scale}`;
 }
 
 const CAPTIONS = {
@@ -40,7 +56,7 @@ function from({ width, images, corrected }, { view }) {
 /** How many samples the mean is of, how near they are, and what of the other factors. */
 function caption(found, about, state) {
   const near = Object.entries(found.reach).map(
-    ([f, reach]) => `within ${within(about.factors[f], reach, state.at[f])} on factor ${Number(f) + 1}`,
+    ([f, reach]) => `within ${within(about.factors[f], reach, state.at[f])} on ${called(about, Number(f))}`,
   );
   const cut = found.slice ? `Slice ${found.slice} of the mean` : "Mean";
   const one = about.factors.length < 3 ? "factor" : "factors";
@@ -58,10 +74,12 @@ function showImage(address, about, state) {
   const bar = state.source ? about.preview.bars[state.source] : about.preview.bar;
   if (seen.querySelector("img") === null || seen.dataset.source !== state.source) frame(seen, bar);
   seen.dataset.source = state.source;
-  const where = state.at.map((at, f) => `${at.map((value) => short(value, 1)).join(", ")} on factor ${f + 1}`);
+  const where = state.at.map((at, f) => `${at.map((value) => short(value, 1)).join(", ")} on ${called(about, f)}`);
+  for (const each of document.querySelectorAll(".framed")) each.classList.toggle("signed", state.of === "difference");
   for (const image of document.querySelectorAll(".framed img")) {
     image.src = address;
-    image.alt = `Mean of ${things(about.preview, state)} at ${where.join(" and ")}`;
+    const of = state.of === "place" ? `at ${where.join(" and ")}` : `of the ${state.of}`;
+    image.alt = `Mean of ${things(about.preview, state)} ${of}`;
   }
 }
 
@@ -89,7 +107,7 @@ const LEFT = 44;
 const LETTER = 7; // width of a letter
 
 /** The name of a column of the samples, counted from 0; the lists of the page have only the first ones. */
-const columnName = (about, j) => about.columns[`column ${j + 1}`]?.label ?? `column ${j + 1}`;
+export const columnName = (about, j) => about.columns[`column ${j + 1}`]?.label ?? `column ${j + 1}`;
 
 /** A name that fits into so much room; a column without a name of its own has its number. */
 function fitted(name, room) {
@@ -100,7 +118,8 @@ function fitted(name, room) {
 
 /** Means and spreads of the columns, on a scale that does not move. */
 function showFeatures(found, about) {
-  const [low, high] = about.preview.limits;
+  const largest = Math.max(...found.mean.map(Math.abs));
+  const [low, high] = found.counts?.length === 2 ? [-largest, largest] : about.preview.limits;
   const n = found.mean.length;
   const x = (j) => LEFT + ((j + 0.5) * (WIDTH - LEFT)) / n;
   const y = (value) => 8 + ((HEIGHT - 34) * (high - value)) / (high - low || 1);
@@ -150,7 +169,7 @@ function showFeatures(found, about) {
 const sure = (deviations, i, factor) =>
   deviations ? ` ± ${factor.topology === "circle" ? `${short(deviations[i], 10)}°` : short(deviations[i], 0.5)}` : "";
 
-const placed = (place, factor) =>
+export const placed = (place, factor) =>
   factor.topology === "circle"
     ? `${Math.round(place)}°`
     : [place]
@@ -158,28 +177,34 @@ const placed = (place, factor) =>
         .map((value) => short(value, 0.5))
         .join(", ");
 
-function thumbnails(found, about) {
-  const [height, width] = found.thumbnail_shape;
-  const greys = Uint8Array.from(atob(found.thumbnails), (character) => character.charCodeAt(0));
-  return found.samples.map((sample, i) => {
-    const own = greys.subarray(i * width * height, (i + 1) * width * height);
+export function thumbnails(found, about) {
+  const names = found.samples.map((sample, i) => found.names[i] ?? whole(sample));
+  const drawn = levelPictures(found, (i) => `Image ${names[i]}`);
+  return found.samples.map((_, i) => {
     const where = about.factors.map((factor, f) => placed(found.places[f][i], factor)).join(" · ");
     return html(
       "figure",
       {},
-      greyPicture(own, width, height, `Image ${sample}`),
-      html("figcaption", {}, `${whole(sample)}: ${where}`),
+      drawn[i],
+      html("figcaption", {}, `${names[i]}: ${where}`),
     );
   });
 }
 
-function greyPicture(greys, width, height, name) {
-  const canvas = html("canvas", { width, height, role: "img", "aria-label": name });
-  const pixels = new ImageData(width, height);
-  // Opaque, with the grey as red, green and blue.
-  new Uint32Array(pixels.data.buffer).set(Uint32Array.from(greys, (grey) => 0xff000000 + grey * 0x010101));
-  canvas.getContext("2d").putImageData(pixels, 0, 0);
-  return canvas;
+/** Canvases of the thumbnails of an answer, of one grey or three colours a pixel; `name(i)` describes each. */
+export function levelPictures({ thumbnail_shape: [height, width, channels = 1], thumbnails }, name) {
+  const bytes = Uint8Array.from(atob(thumbnails), (character) => character.charCodeAt(0));
+  const size = width * height;
+  return Array.from({ length: bytes.length / (size * channels) }, (_, i) => {
+    const canvas = html("canvas", { width, height, role: "img", "aria-label": name(i) });
+    const pixels = new ImageData(width, height);
+    for (let k = 0; k < 4 * size; k++) {
+      const channel = Math.min(k % 4, channels - 1);
+      pixels.data[k] = k % 4 === 3 ? 255 : bytes[(i * size + (k >> 2)) * channels + channel];
+    }
+    canvas.getContext("2d").putImageData(pixels, 0, 0);
+    return canvas;
+  });
 }
 
 const SHOWN = 8; // columns of a sample in the table
@@ -190,7 +215,7 @@ function table(found, about) {
     { length: Math.min(SHOWN, features[0]?.length ?? 0) },
     (_, j) => columnName(about, j),
   );
-  const head = ["sample", ...about.factors.map((_, f) => `factor ${f + 1}`), ...columns];
+  const head = ["sample", ...about.factors.map((_, f) => called(about, f)), ...columns];
   const rows = found.samples.map((sample, i) => [
     whole(sample),
     ...about.factors.map(

@@ -8,7 +8,7 @@ const WIDTH = 900;
 const HEIGHT = 420;
 const LEFT = 90;
 
-async function spectrum(about) {
+async function spectrum(about, colourBy) {
   const { eigenvalues, owners } = await read("spectrum");
   const most = Math.max(...eigenvalues);
   const x = (i) => LEFT + ((i + 0.5) * (WIDTH - LEFT - 10)) / eigenvalues.length;
@@ -29,6 +29,12 @@ async function spectrum(about) {
       ),
     );
     if (pure) dot.style.fill = own(owners[i]);
+    const name = `function${i + 1}`;
+    if (about.columns[name]) {
+      for (const [key, value] of [["tabindex", 0], ["role", "button"]]) dot.setAttribute(key, value);
+      dot.addEventListener("click", () => colourBy(name));
+      dot.addEventListener("keydown", (event) => event.key === "Enter" && colourBy(name));
+    }
     return dot;
   });
   const names = [
@@ -51,7 +57,7 @@ async function spectrum(about) {
       { class: "wide", tabindex: 0, role: "group", "aria-label": "Spectrum" },
       svg(
         "svg",
-        { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
+        { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": label },
         ...scale,
         ...dots,
         ...names,
@@ -138,7 +144,7 @@ const PAGES = { spectrum, angles, evidence };
 const made = new Set();
 
 /** Show one page and hide the others; a page is requested when it is first shown. */
-export async function showPage(name, about) {
+export async function showPage(name, about, colourBy) {
   byId("selection").hidden = name !== "explore";
   for (const section of document.querySelectorAll("[data-shown]")) section.hidden = section.dataset.shown !== name;
   for (const button of document.querySelectorAll("[data-page]")) {
@@ -147,7 +153,7 @@ export async function showPage(name, about) {
   }
   if (!(name in PAGES) || made.has(name)) return;
   made.add(name);
-  await PAGES[name](about).catch((error) => {
+  await PAGES[name](about, colourBy).catch((error) => {
     made.delete(name);
     throw error;
   });

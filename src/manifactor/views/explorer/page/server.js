@@ -1,5 +1,7 @@
 // Requests to the server. The browser adds the cookie that holds the token.
 
+import { html } from "./elements.js";
+
 /** A request that the server refused or did not answer. */
 export class Refusal extends Error {}
 
@@ -30,7 +32,14 @@ const asked = (name, body) =>
 
 export const ask = async (name, body) => (await asked(name, body)).json();
 
-export const file = async (body) => (await asked("export", body)).blob();
+export const file = async (body, name = "export") => (await asked(name, body)).blob();
+
+/** Hand content to the browser as a file. */
+export function download(content, name) {
+  const address = URL.createObjectURL(content);
+  html("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60000);
+}
 
 /** The values of a column for every sample that is drawn; requested once. */
 export function column(name) {

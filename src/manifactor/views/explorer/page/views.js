@@ -4,6 +4,7 @@
 
 import { Cloud } from "./cloud.js";
 import { own } from "./colours.js";
+import { headed } from "./controls.js";
 import { byId, html, whole } from "./elements.js";
 import { column } from "./server.js";
 import { pairOf, rounded } from "./state.js";
@@ -26,14 +27,14 @@ function heardBy(app, view, picked) {
     app.state.lassos[view.pair()] = polygon.filter((_, i) => i % every === 0).map((corner) => corner.map(rounded));
     app.showSelection();
   };
-  return { tool: () => app.state.tool, lassoed, picked };
+  return { tool: () => app.state.tool, lassoed, picked, hovered: app.hovered };
 }
 
 /** The picture of a factor; what is clicked becomes the place chosen on it. */
 export function factorView(app, f) {
   const factor = app.about.factors[f];
   const { x, y } = factor.view;
-  const plot = card(`Factor ${f + 1}: ${factor.shape}`);
+  const plot = card(headed(app.about, f));
   plot.parentElement.style.setProperty("--own", own(f));
   const view = { pair: () => pairOf(x, y), points: () => Promise.all([column(x), column(y)]) };
   const picked = async (across, up) => app.moved(f, await PLACES[factor.topology](factor, across, up, view.cloud));
@@ -136,7 +137,7 @@ function cross(app) {
   return { lines: [...(across === null ? [] : [upright(across, y)]), ...(up === null ? [] : [level(up, x)])] };
 }
 
-const GROUPS = { places: "Places", angles: "Angles", confidence: "Confidence", deviation: "Deviation", particles: "Particles", samples: "Samples" };
+const GROUPS = { places: "Places", angles: "Angles", confidence: "Confidence", deviation: "Deviation", particles: "Particles", samples: "Samples", functions: "Eigenfunctions" };
 
 /** All columns with a name, under headings, to choose from. */
 export function options(about) {

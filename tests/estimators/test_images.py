@@ -1,0 +1,88 @@
+"""Fits of images, (n, height, width) or with three channels."""
+
+import dask.array
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from manifactor import DiffusionMap, ManifoldFactorizer, load, save
+
+
+@pytest.fixture(scope="module")
+def images():
+    """A spot that moves on a square, red and blue, (300, 6, 5, 3)."""
+    rng = np.random.default_rng(0)
+    row, column = rng.uniform(0, 4, (2, 300, 1, 1))
+    y, x = np.mgrid[:6, :5]
+    spot = np.exp(-((x - column) ** 2 + (y - row) ** 2) / 4)
+    return np.stack([spot, 0 * spot, spot**2], axis=-1)
+
+
+@pytest.fixture(scope="module")
+def rows(images):
+    return images.reshape(300, -1)
+
+
+def fitted(X, **how):
+    return ManifoldFactorizer(2, sense="geometry", random_state=0).fit(X, **how)
+
+
+@pytest.fixture(scope="module")
+def fit(images):
+    return fitted(images)
+
+
+def test_images_are_fitted_and_placed_as_rows_of_pixels(fit, images, rows, tmp_path):
+    same = fitted(rows)
+    assert fit.image_shape_ == (6, 5, 3)
+    assert same.image_shape_ is None
+    assert np.array_equal(fit.transform(images[:9]), same.transform(rows[:9]))
+    assert np.array_equal(fit.transform(rows[:9]), same.transform(rows[:9]))
+    assert np.array_equal(fit.coordinates(images[:9]), same.coordinates(rows[:9]))
+    lazy = dask.array.from_array(images, chunks=(100, 6, 5, 3))
+    for here, there, blocks in zip(
+        fit.locate(images), same.locate(rows), fit.locate(lazy), strict=True
+    ):
+        assert np.array_equal(here.embedding, there.embedding)
+        assert np.array_equal(here.embedding, blocks.embedding.compute())
+
+
+def test_images_come_back_as_images_also_after_loading(fit, rows, tmp_path):
+    flat = fitted(rows).along(0, 5)
+    assert np.array_equal(fit.along(0, 5), flat.reshape(5, 6, 5, 3))
+    save(fit, tmp_path / "fit.npz")
+    again = load(tmp_path / "fit.npz")
+    assert again.image_shape_ == (6, 5, 3)
+    back = again.inverse_transform(fit.transform(rows[:7]))
+    assert back.shape == (7, 6, 5, 3)
+    assert np.abs(back.reshape(7, -1) - rows[:7]).max() < 0.2
+    assert fit.inverse_transform(fit.transform(rows[:7]), values=rows[:, 0]).shape == (7,)
+
+
+def test_the_preparation_says_that_columns_are_pixels(fit, images):
+    assert fit.choices_["preparation"].why.startswith("images of 6 x 5 pixels in colour: ")
+    grey = DiffusionMap(9, random_state=0).fit(images[..., 0])
+    assert grey.choices_["preparation"].why.startswith("images of 6 x 5 pixels: ")
+    assert grey.transform(images[:4, ..., 0]).shape == (4, 8)
+
+
+@pytest.mark.parametrize("wrong", [np.s_[0], np.s_[:, :5], np.s_[..., 0], np.s_[..., :2]])
+def test_images_of_another_shape_are_refused(fit, images, wrong):
+    with pytest.raises(ValueError, match=r"shape \(n, 6, 5, 3\), as those of the fit; got shape"):
+        fit.transform(images[wrong])
+
+
+@pytest.mark.parametrize("shape", [(50, 4, 3), (50, 3, 4), (50, 6, 6, 4), (50, 6, 6, 6)])
+def test_arrays_that_may_be_something_else_are_refused(shape, rng):
+    with pytest.raises(ValueError, match=r"Flatten other samples: X.reshape"):
+        ManifoldFactorizer().fit(rng.normal(size=shape))
+
+
+def test_films_are_trajectories_of_images(rng):
+    path = np.cumsum(rng.normal(size=(2, 60, 16)), axis=1)
+    one = ManifoldFactorizer(1, random_state=0)
+    flat = clone(one).fit(list(path), trajectories=True)
+    for films in (path.reshape(2, 60, 4, 4), list(path.reshape(2, 60, 4, 4))):
+        found = clone(one).fit(films, trajectories=True)
+        assert found.image_shape_ == (4, 4)
+        assert np.array_equal(found.factors_[0].embedding, flat.factors_[0].embedding)

@@ -1,0 +1,146 @@
+"""Folders of pictures, pages of a file, and films."""
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import zarr
+from PIL import Image
+
+from manifactor._support import memory
+from manifactor.tables.files import read_table
+from manifactor.tables.frames import frame_names, is_frames, left_out, read_frames
+from manifactor.tables.stores import stored_table
+
+GREY = np.arange(80, dtype=np.uint8).reshape(10, 8)
+COLOUR = np.stack([GREY, GREY + 1, GREY + 2], axis=-1)
+
+
+def write(folder, **pictures):
+    """Write arrays, images, or bytes; a name like a_png is that of a.png."""
+    for name, content in pictures.items():
+        path = folder / name.replace("_", ".")
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            shown = Image.fromarray(content) if isinstance(content, np.ndarray) else content
+            shown.save(path)
+    return folder
+
+
+def test_pictures_come_in_the_order_of_their_numbers_and_others_are_named(tmp_path):
+    write(tmp_path, img10_png=GREY + 10, img2_png=GREY, IMG_TXT=b"", img11_tif=GREY + 11)
+    (tmp_path / ".hidden.png").write_bytes(b"")
+    assert is_frames(tmp_path)
+    assert frame_names(tmp_path) == ("img2.png", "img10.png", "img11.tif")
+    assert np.array_equal(read_frames(tmp_path), np.stack([GREY, GREY + 10, GREY + 11]))
+    assert left_out(tmp_path) == (f"{tmp_path} also holds 'IMG.TXT', not fitted.",)
+    table = read_table(tmp_path)
+    assert table.samples.dtype == np.float32
+    assert table.samples.shape == (3, 80)
+    assert table.columns.image == (10, 8)
+    # Beside volumes, pictures show them.
+    assert not is_frames(write(tmp_path, v_mrc=b""))
+
+
+def test_grey_values_of_more_than_8_bits_are_read_as_they_are(tmp_path):
+    deep = GREY.astype(np.uint16) * 800
+    write(tmp_path, a_png=deep, b_tif=deep, c_tif=GREY.astype(np.float32) / 7)
+    assert np.array_equal(read_frames(tmp_path)[:2], np.stack([deep, deep]))
+    assert np.array_equal(read_frames(tmp_path)[2], GREY.astype(np.float32) / 7)
+
+
+def test_grey_pictures_among_colours_are_in_colour(tmp_path):
+    write(tmp_path, a_png=COLOUR, b_png=GREY)
+    expected = np.stack([COLOUR, np.stack([GREY] * 3, axis=-1)])
+    assert np.array_equal(read_frames(tmp_path), expected)
+
+
+def test_what_is_transparent_is_black(tmp_path):
+    clear = np.dstack([COLOUR, np.where(GREY < 40, 0, 255).astype(np.uint8)])
+    grey = Image.fromarray(GREY).convert("LA")
+    grey.putalpha(Image.fromarray(clear[..., 3]))
+    write(tmp_path, a_png=clear, b_png=grey)
+    first, second = read_frames(tmp_path)
+    assert np.array_equal(first, np.where(GREY[..., None] < 40, 0, COLOUR))
+    assert np.array_equal(second[..., 0], np.where(GREY < 40, 0, GREY))
+
+
+def test_pictures_are_turned_as_their_camera_was(tmp_path):
+    turned = Image.Exif()
+    turned[0x0112] = 6  # a quarter, clockwise
+    Image.fromarray(GREY).save(tmp_path / "a.png", exif=turned)
+    assert np.array_equal(read_frames(tmp_path)[0], np.rot90(GREY, -1))
+
+
+@pytest.mark.parametrize("suffix", [".tif", ".gif"])
+def test_pages_of_a_file_are_images(tmp_path, suffix):
+    first, *others = [Image.fromarray(GREY + k) for k in range(3)]
+    path = tmp_path / f"a{suffix}"
+    first.save(path, save_all=True, append_images=others)
+    found = read_frames(path)
+    assert np.array_equal(found.reshape(3, 10, 8, -1)[..., 0], [GREY, GREY + 1, GREY + 2])
+    assert frame_names(tmp_path) == tuple(f"a{suffix}[{k}]" for k in range(3))
+
+
+def claiming(width):
+    """A picture whose header claims that many columns."""
+    return b"P5 %d 30000 255\n" % width
+
+
+@pytest.mark.parametrize(
+    ("pictures", "message"),
+    [
+        ({"b_png": GREY[1:]}, r"a.png has 10 x 8 pixels and b.png has 9 x 8 pixels"),
+        ({"b_png": b"no picture"}, r"b.png is damaged"),
+        ({"b_png": claiming(2600)}, r"b.png holds .* bytes and claims 78,"),
+        ({"b_png": GREY.astype(np.uint16)}, r"one range of values"),
+    ],
+)
+def test_pictures_that_cannot_be_read_say_what_must_hold(tmp_path, pictures, message):
+    with pytest.raises(ValueError, match=message):
+        read_frames(write(tmp_path, a_png=GREY, **pictures))
+
+
+def test_pictures_that_do_not_fit_into_memory_are_not_read(tmp_path, monkeypatch):
+    write(tmp_path, a_png=COLOUR)
+    monkeypatch.setattr(memory, "available_memory", lambda: 959.0)
+    with pytest.raises(ValueError, match=r"memory.*make them smaller"):
+        read_frames(tmp_path)
+    monkeypatch.setattr(memory, "available_memory", lambda: 960.0)
+    assert read_frames(tmp_path).nbytes == 960
+
+
+def test_frames_of_a_film_are_images_in_the_order_of_red_green_and_blue(tmp_path, monkeypatch):
+    (tmp_path / "a.mp4").write_bytes(b"film")
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    with pytest.raises(
+        ValueError, match=r"needs the package cv2: pip install 'manifactor\[video\]'"
+    ):
+        read_frames(tmp_path / "a.mp4")
+
+    def film(frames):
+        read = iter([(True, frame) for frame in frames] + [(False, None)])
+        return SimpleNamespace(VideoCapture=lambda path: SimpleNamespace(read=read.__next__))
+
+    monkeypatch.setitem(sys.modules, "cv2", film([COLOUR[..., ::-1], COLOUR[..., ::-1] + 5]))
+    assert np.array_equal(read_frames(tmp_path / "a.mp4"), [COLOUR, COLOUR + 5])
+    monkeypatch.setitem(sys.modules, "cv2", film([]))
+    with pytest.raises(ValueError, match="no frames"):
+        read_frames(tmp_path / "a.mp4")
+
+
+def test_arrays_of_images_are_read_as_rows_also_in_parts(tmp_path):
+    images = np.stack([COLOUR + k for k in range(5)])
+    np.save(tmp_path / "a.npy", images)
+    np.savez(tmp_path / "a.npz", images=images)
+    zarr.open_array(tmp_path / "a.zarr", mode="w", shape=images.shape, dtype="u1")[:] = images
+    for name in ("a.npy", "a.npz", "a.zarr"):
+        table = read_table(tmp_path / name)
+        assert np.array_equal(table.samples, images.reshape(5, -1))
+        assert table.columns.image == (10, 8, 3)
+    for name in ("a.npy", "a.zarr"):
+        table = stored_table(tmp_path / name)
+        assert table.columns.image == (10, 8, 3)
+        assert np.array_equal(table.take(np.array([1, 3])), images[[1, 3]].reshape(2, -1))
