@@ -56,7 +56,7 @@ for name, true in truth.items():
 # The fit
 # -------
 # The latents are taken for a sum of one function of each motion. The default,
-# ``sense="auto"``, looks for a product of lengths first. It comes to a sum, too, and to
+# ``sense="auto"``, looks at the geometry first. It comes to a sum, too, and to
 # the same verdict, in twice the time.
 fit = ManifoldFactorizer(sense="sum", random_state=0).fit(fitted)
 for number, factor in enumerate(fit.factors_, 1):

@@ -12,7 +12,6 @@ The data are ``examples/data/pentane.npz``; ``pentane.txt`` beside it has the fo
 field (TraPPE-UA) and the settings, and ``benchmarks/molecular_dynamics.py`` made them.
 """
 
-import textwrap
 import warnings
 from pathlib import Path
 
@@ -99,7 +98,7 @@ for factor in fit.factors_:
     for number, angle in enumerate(torsions.T, start=1):
         r2 = regression_r2(factor.embedding, on_circle(angle))
         print(f"  R^2 of torsion {number}: {r2:.3f}")
-print(textwrap.fill(str(fit.evidence_), 88))
+print(fit.evidence_)
 
 # %%
 # The verdict is "none", and the text says "cannot tell": rare combinations of the

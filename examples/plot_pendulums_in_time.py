@@ -3,7 +3,7 @@ A film of two pendulums: time shows what a frame does not
 =========================================================
 
 One pendulum hangs from another, both in gusts of wind, and a camera with a bent lens
-films them. Each angle wanders by itself, but the frames are no product of lengths: where
+films them. Each angle wanders by itself, but the frames are not a product: where
 the lower ball hangs depends on both angles. Steps from frame to frame show which changes
 belong together. How fast the angles wander matters: two earlier films, with one faster than
 the other, were "partial", with R^2 of .94 and .95.

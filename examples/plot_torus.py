@@ -7,8 +7,6 @@ in ten columns, turned at random and with a little noise, so that no column show
 angle. The fit gets the columns and nothing else.
 """
 
-import textwrap
-
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -40,7 +38,7 @@ plt.show()
 # The verdict and its reasons, in words:
 
 assert fit.verdict_ == "product"
-print(textwrap.fill(str(fit.evidence_), 88))
+print(fit.evidence_)
 
 # %%
 # The found angles

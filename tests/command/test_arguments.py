@@ -121,8 +121,8 @@ def test_help_names_the_choices_that_its_placeholder_hides():
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("fit a.npy --n-functions 900", "error: --n-functions must be a whole number"),
-        ("fit a.npy --bandwidth 0", "error: --bandwidth must be a number above 0"),
+        ("fit a.npy --n-functions 900", "error: --n-functions must be 'auto' or a whole number"),
+        ("fit a.npy --bandwidth 0", "error: --bandwidth must be 'auto' or a number above 0"),
         (
             "fit a.npy --bandwidth local --n-neighbors all",
             "error: --bandwidth local needs .* Set --n-",

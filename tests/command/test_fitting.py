@@ -68,7 +68,7 @@ def test_some_samples_are_fitted_and_all_are_placed(data, folder, capsys):
     assert "500 of 800 samples were fitted, the others placed" in capsys.readouterr().out
     assert len((folder / "part" / "coordinates.csv").read_text().splitlines()) == 801
     message = refusal("fit data.npz --fit-samples 2", folder, capsys)
-    assert "error: --fit-samples must be a whole number in [4" in message
+    assert "error: --fit-samples must be 'auto' or a whole number in [4" in message
 
 
 def test_a_dry_run_says_what_it_costs_and_writes_nothing(data, folder, capsys):
@@ -97,7 +97,7 @@ def test_the_run_of_a_link_has_the_name_of_the_link(data, folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("fit data.npz --n-factors 99", "--n-factors must be a whole number in [1, 6]"),
+        ("fit data.npz --n-factors 99", "--n-factors must be 'auto' or a whole number in [1, 6]"),
         ("fit data.npz --out /proc/run", "must be a writable folder"),
         ("fit inside/data.npz --out inside", "inside"),
         ("fit nan.csv inside/data.npz --out inside --overwrite", "lies in"),

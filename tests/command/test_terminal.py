@@ -32,6 +32,24 @@ def test_what_the_output_has_no_character_for_is_escaped(monkeypatch):
     assert sys.stdout.buffer.getvalue() == b"5 \\xb0, caf\\xe9\n"
 
 
+@pytest.mark.parametrize(
+    ("verdict", "code"), [("product, 99 %.", "1;32"), ("partial.", "1;33"), ("none.", "1")]
+)
+def test_a_verdict_is_coloured_on_a_terminal_unless_it_is_not_wanted(monkeypatch, verdict, code):
+    def shown(screen):
+        monkeypatch.setattr(sys, "stdout", screen)
+        terminal.show(f"Verdict: {verdict}\nFactor 1: a circle.")
+        return screen.getvalue()
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    plain = f"Verdict: {verdict}\nFactor 1: a circle.\n"
+    assert shown(Screen()) == plain.replace(verdict, f"\x1b[{code}m{verdict}\x1b[m")
+    assert shown(io.StringIO()) == plain
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert shown(Screen()) == plain
+
+
 def test_streams_that_are_closed_take_nothing(monkeypatch):
     for name in ("stdout", "stderr"):
         monkeypatch.setattr(sys, name, None)

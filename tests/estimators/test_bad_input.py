@@ -34,10 +34,10 @@ def test_samples_that_cannot_be_fitted_say_what_must_hold(X, message):
 
 PARAMETERS = [
     ({"n_functions": 20}, r"`n_functions` .* \[2, 19\]; got 20 with 20 samples"),
-    ({"n_functions": 2.5}, "`n_functions` must be a whole number"),
+    ({"n_functions": 2.5}, "`n_functions` must be 'auto' or a whole number"),
     ({"n_neighbors": 20}, r"`n_neighbors` .* \[1, 19\]; got 20 with 20 samples"),
     ({"n_neighbors": "many"}, "`n_neighbors` must be one of 'auto', 'all' or a number"),
-    ({"bandwidth": -1.0}, "`bandwidth` must be a number above 0; got -1.0"),
+    ({"bandwidth": -1.0}, "`bandwidth` must be 'auto' or a number above 0; got -1.0"),
     ({"bandwidth": "wide"}, "`bandwidth` must be one of 'auto', 'local' or a positive"),
     ({"bandwidth": "local", "n_neighbors": "all"}, "needs a neighbour graph"),
     ({"bandwidth": 1e-9, "n_neighbors": "all"}, "must connect samples; got `bandwidth` 1e-09"),
@@ -51,15 +51,21 @@ PARAMETERS = [
     ({"solver": "magic"}, "`solver` must be one of 'auto', 'dense', 'arpack', 'chebyshev'"),
     ({"n_jobs": "a"}, "`n_jobs` must be None or a whole number other than 0"),
     ({"n_jobs": 0}, "`n_jobs` must be None or a whole number other than 0"),
-    ({"n_factors": 0}, r"`n_factors` must be a whole number in \[1, 6\]; got 0"),
+    ({"n_factors": 0}, r"`n_factors` must be 'auto' or a whole number in \[1, 6\]; got 0"),
     ({"method": "magic"}, "`method` must be one of 'deflation', 'gradients', 'sum', 'triplets'"),
     pytest.param(
         {"device": "warp"},
         "`device` must be 'cpu' or a device that torch can use; got 'warp': .* torch finds 'cpu'",
         marks=pytest.mark.torch,
     ),
-    ({"similarity_threshold": 1.5}, r"`similarity_threshold` must be a number in \[0, 1\]"),
-    ({"eigenvalue_tolerance": 0}, "`eigenvalue_tolerance` must be a number above 0; got 0"),
+    (
+        {"similarity_threshold": 1.5},
+        r"`similarity_threshold` must be 'auto' or a number in \[0, 1\]",
+    ),
+    (
+        {"eigenvalue_tolerance": 0},
+        "`eigenvalue_tolerance` must be 'auto' or a number above 0; got 0",
+    ),
     ({"exclude": 3}, "`exclude` must be a sequence of indices of functions; got 3"),
     ({"n_factors": "many"}, "`n_factors` .* got 'many'"),
     ({"sense": "touch"}, "`sense` must be one of"),

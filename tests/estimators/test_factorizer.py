@@ -169,3 +169,65 @@ def test_a_sum_does_not_warn_of_a_graph_that_it_does_not_need(rng):
         pytest.warns(NoProductStructureWarning, match="2 clusters"),
     ):
         ManifoldFactorizer(sense="geometry", random_state=0).fit(X)
+
+
+def test_the_search_for_factors_tells_which_part_is_done(rng):
+    told = []
+    X = rng.normal(size=(400, 3))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    fit = ManifoldFactorizer(random_state=0, callback=lambda *now: told.append(now))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit.fit(X)
+    fractions = [fraction for stage, fraction in told if stage == "factors"]
+    assert fractions == sorted(fractions)
+    assert (fractions[0], fractions[-1]) == (0, 1)
+    assert len(set(fractions)) > 4
+
+
+# Tables of coordinates.
+
+
+@pytest.fixture(scope="module")
+def cylinder():
+    return datasets.sample("cylinder", 500, random_state=0)[0]
+
+
+def test_a_frame_has_degrees_cosines_and_the_index_of_the_input(cylinder):
+    pandas = pytest.importorskip("pandas")
+    index = [f"cell {number}" for number in range(500)]
+    X = pandas.DataFrame(cylinder, columns=list("xyz"), index=index)
+    fit = ManifoldFactorizer(sense="geometry", random_state=0).fit(X)
+    frame, number = fit.frame(), 1 + [one.topology for one in fit.factors_].index("circle")
+    around, along = f"factor{number}", f"factor{3 - number}"
+    angle = ["degrees", "cos", "sin", "confidence"]
+    names = [*(f"{around}_{name}" for name in angle), along, f"{along}_confidence"]
+    assert set(frame.columns) == set(names)
+    assert list(frame.index) == index
+    turn = fit.coordinates()[:, number - 1]
+    np.testing.assert_allclose(frame[f"{around}_degrees"], np.degrees(turn))
+    np.testing.assert_allclose(frame[f"{around}_cos"], np.cos(turn))
+    np.testing.assert_allclose(frame[f"{around}_sin"], np.sin(turn))
+    np.testing.assert_array_equal(frame[along], fit.coordinates()[:, 2 - number])
+    # New samples keep their own index.
+    pandas.testing.assert_frame_equal(fit.frame(X[7:9]), frame[7:9])
+    drawn = fit.fit(X, fit_samples=300)
+    assert list(drawn.frame().index) == [index[row] for row in drawn.rows_]
+
+
+def test_the_frame_of_an_array_has_numbers_of_rows(cylinder):
+    fit = ManifoldFactorizer(1, random_state=0).fit(cylinder, fit_samples=300)
+    frame, factor = fit.frame(), fit.factors_[0]
+    assert list(frame.index) == list(fit.rows_)
+    surface = [f"factor1_{column}" for column in range(factor.embedding.shape[1])]
+    assert list(frame.columns) == [*surface, "factor1_confidence"]
+    np.testing.assert_array_equal(frame[surface], factor.embedding)
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_the_frame_of_a_frame_of_polars_is_one_of_polars(cylinder):
+    polars = pytest.importorskip("polars")
+    X = polars.DataFrame(cylinder, schema=list("xyz"))
+    fit = ManifoldFactorizer(sense="geometry", random_state=0).fit(X, fit_samples=300)
+    assert isinstance(fit.frame(), polars.DataFrame)
+    assert fit.frame(X[:3]).shape == (3, len(fit.frame().columns))

@@ -170,8 +170,9 @@ def test_bursts_tell_the_factors(rng, sheet):
 
 def test_a_short_trajectory_is_told_to_be_short_with_a_number(rng):
     X = seen(latents(1500, rng, steps=(0.008, 0.012)))
-    with pytest.warns(NoProductStructureWarning, match="times as long would do"):
+    with pytest.warns(NoProductStructureWarning, match="through its range too seldom"):
         fit = factored(X, times=np.arange(1500), fit_samples=500)
+    assert "times as long would do" in fit.evidence_.reason
     (test,) = (test for test in fit.evidence_.tests if test.name == "coverage")
     assert not test.passed
     assert fit.evidence_.answer == "cannot tell"

@@ -203,13 +203,13 @@ def test_a_product_needs_places_that_are_little_noise():
     product = Evidence((JUDGE["leakage"](0.1),), two_factors)
     reliable = weigh_noise(product, [0.99, 0.95])
     assert (reliable.verdict, reliable.reliability) == ("product", 0.95)
-    assert "At least 95% of the variance" in str(reliable)
+    assert "At least 95% of the variance" in reliable.explanation
     doubtful = weigh_noise(product, [0.99, 0.8])
     assert (doubtful.verdict, doubtful.reliability) == ("partial", 0.8)
-    assert "20% of the variance of the coordinates on factor 2" in doubtful.reason
+    assert "on factor 2 are uncertain: noise makes up 20%" in doubtful.reason
     # Noise may move coordinates by more than they spread; an estimated share is never certain.
-    assert "100% of the variance" in weigh_noise(product, [-3.0, 0.8]).reason
-    assert "At least 99% of the variance" in str(weigh_noise(product, [1.0, 1.0]))
+    assert "100% of their variance" in weigh_noise(product, [-3.0, 0.8]).reason
+    assert "At least 99% of the variance" in weigh_noise(product, [1.0, 1.0]).explanation
 
 
 # A sum some of whose terms have several factors.
@@ -239,7 +239,7 @@ def test_tests_of_a_term_are_named_after_it():
     found = weigh_terms(of_sum(JUDGE["filling"](0)), {1: evidence(JUDGE["filling"](1))})
     (test,) = found.failed
     assert (test.name, test.kind) == ("term 2: filling", "filling")
-    assert found.reason.startswith("in term 2, the samples do not fill the product")
+    assert found.reason.startswith("in term 2, some combinations of coordinates do not occur")
     assert found.value("filling") == 0
     assert "not every combination" in found.advice
 
@@ -254,9 +254,9 @@ def test_leakage_inside_a_term_is_that_of_its_factors():
 
 
 def test_prose_says_which_factors_are_one_term():
-    text = str(weigh_terms(of_sum(), {0: evidence(JUDGE["leakage"](0.12))}))
+    text = weigh_terms(of_sum(), {0: evidence(JUDGE["leakage"](0.12))}).explanation
     assert "Factors 1 and 2 together are term 1 of the sum, which is a product" in text
     assert "predicts at most 12% of another" in text
-    text = str(weigh_terms(of_sum(), {1: evidence(JUDGE["filling"](0.05))}))
+    text = weigh_terms(of_sum(), {1: evidence(JUDGE["filling"](0.05))}).explanation
     assert "Factors 2 and 3 together are term 2" in text
-    assert "nearly a product of lengths" in text
+    assert "nearly a product by itself" in text

@@ -51,7 +51,7 @@ def test_radius_and_angle_of_an_annulus_separate_and_circles_are_as_long_as_thei
     length = np.linalg.norm(X, axis=1)
     expected = np.array([length[some].mean() for some in np.array_split(order, 32)])
     assert warp.length == pytest.approx(expected / expected.mean(), rel=0.1)
-    assert "Lengths along factor 1 depend on the coordinate on factor 2" in str(fit.evidence_)
+    assert "Lengths along factor 1 depend on the coordinate" in fit.evidence_.explanation
 
 
 def test_eigenfunctions_of_a_disc_are_bessel_functions_of_the_coordinates_found(rng):

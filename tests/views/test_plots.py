@@ -1,5 +1,6 @@
 """Drawings of fits and arrays, the files they become, and what a notebook shows."""
 
+import inspect
 import io
 import pickle
 import re
@@ -51,6 +52,17 @@ def test_rates_are_drawn_over_their_confidence(ax):
     x, y = ax.containers[0].lines[0].get_data()
     assert [*x, *y] == [0.2, 0.8, 0.5, 1.0]
     assert "too few answers" in plots.reliability(ax, {}).texts[0].get_text()
+
+
+@pytest.fixture
+def pyplot():
+    """The state of pyplot, without figures before and after a test."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("Agg")
+    pyplot.close("all")
+    with pyplot.ion():
+        yield pyplot
+    pyplot.close("all")
 
 
 # The sphere of directions.
@@ -210,15 +222,58 @@ def test_a_flat_torus_is_drawn_in_its_cell(ax, hexagonal_run, annulus):
 # All of a fit in one figure.
 
 
-def test_the_overview_has_all_factors_and_what_they_were_found_by(torus):
+def panels(figure):
+    """Axes of a figure without the scales of colours."""
+    return [ax for ax in figure.get_axes() if ax.get_label() != "<colorbar>"]
+
+
+def test_the_overview_has_all_factors_and_what_they_were_found_by(torus, pyplot):
     figure = torus.plot()
-    shown = [ax.get_title() or ax.get_xlabel() for ax in figure.get_axes()]
+    assert pyplot.get_fignums() == [figure.number]
+    assert pyplot.rcParams["interactive"]  # as the fixture has it
+    shown = [ax.get_title() or ax.get_xlabel() for ax in panels(figure)]
     assert shown[:2] == ["factor 1: a circle", "factor 2: a circle"]
     assert shown[2:] == ["eigenfunction", "factor", "factor 1, degrees"]
     assert re.fullmatch("product(, .. %)?: 2 factors", figure.get_suptitle())
-    # Notebooks without pyplot show it by this method.
-    assert figure._repr_png_().startswith(b"\x89PNG")
     assert pickle.loads(pickle.dumps(figure)).get_axes()
+
+
+def test_a_notebook_shows_the_overview_once(torus, pyplot, monkeypatch):
+    shown = []
+    display = SimpleNamespace(display_png=lambda png, raw: shown.append(png))
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    figure = torus.plot()
+    figure._ipython_display_()
+    assert not shown  # by another backend, it has a window
+    monkeypatch.setattr(pyplot, "get_backend", lambda: "inline")
+    figure._ipython_display_()
+    assert shown[0].startswith(b"\x89PNG")
+    # What is left open comes again at the end of the cell.
+    assert not pyplot.get_fignums()
+
+
+def test_axes_are_given_first_by_name_or_not_at_all(ax, torus, pyplot):
+    drawn = plots.embedding(ax, torus, 0)
+    assert drawn is ax
+    assert plots.embedding(torus, 0, ax=ax) is ax
+    new = plots.embedding(torus, 0)
+    assert new.figure is not ax.figure
+    assert pyplot.get_fignums() == [new.figure.number]
+    assert list(inspect.signature(plots.embedding).parameters)[::6] == ["fit", "ax"]
+
+
+@pytest.mark.parametrize(
+    ("draw", "label"),
+    [
+        (lambda fit: plots.embedding(fit, 0), "angle, degrees"),
+        (lambda fit: plots.embedding(fit, 0, values=np.arange(600), label="row"), "row"),
+        (lambda fit: plots.confidence(fit, 0), "confidence"),
+        (lambda fit: plots.joint(fit, 0, 1), "samples"),
+        (lambda fit: plots.angles(fit), "squared cosine"),
+    ],
+)
+def test_colours_that_mean_a_number_have_a_scale(torus, pyplot, draw, label):
+    assert label in [ax.get_ylabel() for ax in draw(torus).figure.get_axes()]
 
 
 def test_a_single_surface_is_drawn_to_scale_on_the_caller_s_figure(disk):
@@ -230,10 +285,10 @@ def test_a_single_surface_is_drawn_to_scale_on_the_caller_s_figure(disk):
     assert [ax.get_xlabel() for ax in others] == ["eigenfunction", "bandwidth"]
 
 
-def test_factors_of_a_sum_are_drawn_without_functions(ax, sum_torus):
+def test_factors_of_a_sum_are_drawn_without_functions(ax, sum_torus, pyplot):
     assert (owners(sum_torus.spectrum_, sum_torus.factors_) == -1).all()
     assert "no eigenfunctions" in plots.angles(ax, sum_torus).texts[0].get_text()
-    below = [ax.get_xlabel() for ax in sum_torus.plot().get_axes()][2:]
+    below = [ax.get_xlabel() for ax in panels(sum_torus.plot())][2:]
     numbers = [f"coordinate on factor {number}, degrees" for number in (1, 2)]
     assert below == [*numbers, "factor 1, degrees"]
 
@@ -266,7 +321,7 @@ def test_a_drawing_for_a_page_shares_no_names_with_another_and_is_the_same_each_
     assert one.startswith("<svg viewBox=")
     for gone in ("<?xml", "DOCTYPE", "metadata", "xmlns", "<style", "#000000", plots.INK):
         assert gone not in one
-    assert one.count("data:image/png;base64,") == 1  # the cloud
+    assert one.count("data:image/png;base64,") == 2  # the cloud and its scale
     # Ink and colours are those of the page, light or dark.
     assert "currentColor" in one
     assert "var(--category-" in one
@@ -321,11 +376,13 @@ def test_reasons_and_advice_are_shown_unless_it_is_a_product(torus):
     assert "<strong>partial" in html
     assert "&lt;b&gt; is &amp; wrong." in html
     assert evidence.advice[:20] in html
+    # The statistics are there, and folded.
+    assert html.partition("<details>")[2].startswith("<summary>Details</summary>1 of ")
 
 
 def test_a_notebook_says_how_lengths_change_where_coordinates_separate(annulus):
     html = result_html(annulus)
-    assert re.search(r"<strong>separable.*</strong> \(1,000 samples\)\. Not a product", html)
+    assert re.search(r"<strong>separable.*</strong> \(1,000 samples\)", html)
     assert str(annulus.evidence_.warp) in html
 
 

@@ -32,49 +32,32 @@ def with_tests(fit, *tests):
 @pytest.mark.parametrize(
     ("value", "sentence"),
     [
-        (20, "A product of two independent factors: two circles."),
-        (3, "Two factors were found, two circles, but not every test of a product was passed."),
+        (20, "Two independent factors were found: two circles."),
+        (3, "Two factors were found, two circles, but not every test was passed: 3 are few."),
     ],
 )
-def test_the_verdict_is_one_sentence_with_shapes_counted(torus, value, sentence):
-    fit = with_tests(torus, SIZE.judge(value))
-    assert words.verdict_sentence({}, fit) == sentence
-    assert words.shapes_in_words(fit.factors_[:1]) == "a circle"
+def test_the_verdict_has_the_shapes_of_the_fit_counted(torus, value, sentence):
+    assert words.verdict({}, with_tests(torus, SIZE.judge(value)))[0] == sentence
 
 
 def test_what_does_not_separate_is_not_judged_as_a_product(annulus):
-    some = with_tests(annulus, SIZE.judge(3))
-    assert "not every test of coordinates that separate" in words.verdict_sentence({}, some)
-    assert str(some.evidence_).startswith("Coordinates were found, but not every test")
-    one = with_tests(annulus, JUDGE["commutator"](0.5, n_samples=1000))
-    one = changed(one, factors=one.factors_[:1])
-    one = changed(one, evidence=replace(one.evidence_, leakage=np.full((1, 1), np.nan)))
-    assert "No coordinates that separate were found" in words.verdict_sentence({}, one)
-    assert "product" not in str(one.evidence_)
+    one = Evidence((JUDGE["commutator"](0.5, n_samples=1000),), sense="separable")
+    said = words.verdict({}, changed(annulus, evidence=one, factors=annulus.factors_[:1]))
+    assert said[0].startswith("No independent factors were found, as no coordinates separate;")
+    assert "product" not in " ".join(said)
 
 
-@pytest.mark.parametrize(
-    ("name", "words_of_it"),
-    [
-        ("blocks", "No product was found: the data have one factor, a circle."),
-        ("further product", "several directions, but are no product"),
-        ("samples", "It cannot be told whether the data are a product"),
-    ],
-)
-def test_three_answers_stand_in_place_of_none(torus, name, words_of_it):
-    evidence = Evidence((JUDGE[name](0),))
-    fit = changed(torus, evidence=evidence, factors=torus.factors_[:1])
-    assert words_of_it in words.verdict_sentence({}, fit)
-    assert f"What to do: {evidence.advice}" in str(evidence)
-
-
-def test_failed_tests_are_counted_and_their_problems_told(torus):
+def test_failed_tests_are_counted_and_their_problems_told_with_options(torus):
     passed = with_tests(torus, SIZE.judge(20), SIZE.judge(30))
-    assert words.tests_sentence({}, passed) == "All 2 tests were passed."
-    failed = with_tests(torus, SIZE.judge(20), SIZE.judge(3))
-    said = words.tests_sentence({}, failed)
-    assert said == "1 of 2 tests failed: 3 are few: raise --n-samples."
-    assert "raise --n-samples" in words.evidence({}, failed)
+    assert words.explanation({}, passed).startswith("All 2 tests were passed.")
+    failed = words.explanation({}, with_tests(torus, SIZE.judge(20), SIZE.judge(3)))
+    assert failed.startswith("1 of 2 tests failed: 3 are few: raise --n-samples.")
+
+
+def test_a_warning_takes_the_place_of_advice_to_use_the_coordinates(torus):
+    record = {"confounders": [{"name": "defocus", "factor": 1, "meaning": "it is defocus"}]}
+    assert "Use the coordinates" in words.verdict({}, torus)[-1]
+    assert words.verdict(record, torus)[-1].startswith("What to do: Read the warnings")
 
 
 def test_samples_that_were_placed_only_are_told_from_fitted_ones(torus):

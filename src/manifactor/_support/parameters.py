@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 
+# Parameters of an estimator that are numbers, or "auto".
+AUTOMATIC = {"n_factors", "n_functions", "n_neighbors", "bandwidth", "fit_samples"}
+AUTOMATIC |= {"eigenvalue_tolerance", "similarity_threshold"}
+
 
 def require_unmasked(X, argument: str = "X") -> None:
     """Refuse arrays with masked values, which would be used as if they were not."""
@@ -90,7 +94,7 @@ def require_number(
     if np.isfinite(number) and low <= number <= high and number > above:
         return
     bounds = f"above {above:g}" if np.isfinite(above) else f"in [{low:g}, {high:g}]"
-    raise ValueError(f"`{name}` must be a number {bounds}; got {value!r}.")
+    raise ValueError(f"`{name}` must be {_or_auto(name)}a number {bounds}; got {value!r}.")
 
 
 def require_count(name: str, value, *, low: int, high: int, n_samples: int | None = None) -> int:
@@ -100,7 +104,13 @@ def require_count(name: str, value, *, low: int, high: int, n_samples: int | Non
     if is_whole and low <= int(value) <= high:
         return int(value)
     advice = "" if n_samples is None else f" with {n_samples} samples. Change it or add samples"
-    raise ValueError(f"`{name}` must be a whole number in [{low}, {high}]; got {value!r}{advice}.")
+    needed = f"{_or_auto(name)}a whole number in [{low}, {high}]"
+    raise ValueError(f"`{name}` must be {needed}; got {value!r}{advice}.")
+
+
+def _or_auto(name: str) -> str:
+    """Return that a parameter may also be "auto", if it may."""
+    return "'auto' or " if name in AUTOMATIC else ""
 
 
 def require_indices(name: str, value, *, low: int, high: int, of: str) -> None:

@@ -13,6 +13,10 @@ from typing import Any
 from manifactor._support import progress
 from manifactor._support.errors import one_line, printable
 
+# A line of a result that is coloured on a terminal: green if the coordinates can be used as they
+# are, yellow if with care, and bold without a colour otherwise.
+VERDICT = re.compile(r"^(Verdict: )((\w+).*)$", re.MULTILINE)
+COLOURS = {"product": ";32", "separable": ";32", "one": ";32", "partial": ";33"}
 # `name` or `name=value`, as the library writes its parameters.
 PARAMETER = re.compile(r"`(\w+)(?:=([^`]+))?`")
 
@@ -55,6 +59,10 @@ def show(text: str, *, alone: bool = False) -> None:
     code = sys.stdout.encoding or "utf-8"
     text = printable(text, but="\n")
     known = text.encode(code, errors="backslashreplace").decode(code)
+    if sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
+        known = VERDICT.sub(
+            lambda at: f"{at[1]}\033[1{COLOURS.get(at[3], '')}m{at[2]}\033[m", known
+        )
     try:
         # Flushed at once: `explore` runs for long after it prints, and a program that reads its
         # output through a pipe waits for the line.

@@ -147,7 +147,8 @@ def take_rows(X: Any, rows: np.ndarray) -> np.ndarray:
     if is_lazy(X):
         return np.asarray(X[rows].compute())
     if not is_outside_memory(X):
-        return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
+        frame = frame_index(X) is not None
+        return X.iloc[rows] if hasattr(X, "iloc") else (X if frame else np.asarray(X))[rows]
     at_once = X.chunks[0] if X.chunks else 2**16
     edges = np.append(np.arange(0, X.shape[0], at_once), X.shape[0])
     return take_by_chunks(rows, edges, lambda start, stop: np.asarray(X[start:stop]))
@@ -272,6 +273,36 @@ def coordinate_table(
         if coordinate is not None:
             own[:] = rounded(coordinate, factor.topology, dtype)
     return table
+
+
+def frame_index(X: Any, rows: np.ndarray | None = None) -> Any:
+    """Return the index of rows of a data frame of pandas, "polars" for one of polars, or None."""
+    if type(X).__module__.partition(".")[0] == "polars":
+        return "polars"
+    if not hasattr(X, "iloc"):
+        return None
+    return X.index if rows is None else X.index[rows]
+
+
+def coordinate_frame(
+    places: Sequence[Factor] | Sequence[Placed], factors: Sequence[Factor], index: Any
+) -> Any:
+    """Return coordinates and confidence on each factor as a data frame with an index."""
+    columns = {}
+    at: Any
+    for number, (factor, at) in enumerate(zip(factors, places, strict=True), start=1):
+        name = f"factor{number}"
+        if factor.topology == "interval":
+            columns[name] = at.coordinate
+        elif factor.topology == "circle":
+            columns[f"{name}_degrees"] = np.degrees(at.coordinate)
+            columns |= {f"{name}_cos": np.cos(at.coordinate), f"{name}_sin": np.sin(at.coordinate)}
+        else:
+            columns |= {f"{name}_{k}": each for k, each in enumerate(at.embedding.T)}
+        columns[f"{name}_confidence"] = at.confidence
+    if isinstance(index, str):
+        return extra("polars").DataFrame(columns)
+    return extra("pandas").DataFrame(columns, index=index)
 
 
 def numbers(given: Any, argument: str) -> np.ndarray:

@@ -287,6 +287,7 @@ def with_data_known(
     Shapes: X (n_samples, n_features), noise (n_features,).
     """
     evidence, details = found.evidence, found.evidence.details
+    graph = found.diffusion.graph
     columns = warned
     if not (evidence.verdict == "product" or sp.issparse(X)):
         columns = suspicious_columns(X)
@@ -297,12 +298,14 @@ def with_data_known(
         after = f"{details[:1].upper()}{details[1:]}"
         details = f"{in_words(columns, names)} {after}".strip()
     known = DataKnown(
-        n_samples=len(found.diffusion.graph.distinct),
+        n_samples=len(graph.distinct),
         n_columns=0 if sp.issparse(X) else X.shape[1],
         noise=_noise_share(found, X, noise),
         # Twisted data that are one factor have circles all the same.
         circles=len(found.factors) == 1
         or any(factor.topology == "circle" for factor in found.factors),
+        # Only the geometry rests on the graph.
+        pieces=1 + int(graph.components.max()) if evidence.sense == "geometry" else 1,
         columns=remedy(columns, names),
     )
     evidence = replace(evidence, known=known, details=details)

@@ -21,7 +21,9 @@ from manifactor._support.values import require_values
 from manifactor._support.workers import ignored
 from manifactor.estimators.arrays import (
     as_rows,
+    coordinate_frame,
     coordinate_table,
+    frame_index,
     given_places,
     given_precision,
     is_lazy,
@@ -65,6 +67,7 @@ def _factored(
     held: list[WarningMessage],
     *,
     only_likely: bool = False,
+    report: Callable[[float], None] = ignored,
 ) -> Factorization:
     """Return the factors; warn of a disconnected graph only if they rest on it."""
     of_graph, others = parted(held, DisconnectedGraphWarning)
@@ -78,7 +81,8 @@ def _factored(
         # not decide a verdict.
         fixed = np.random.default_rng(0)
         try:
-            found = factorize(diffusion, factoring, noise=noise, only_likely=only_likely, rng=fixed)
+            search = partial(factorize, only_likely=only_likely, report=report, rng=fixed)
+            found = search(diffusion, factoring, noise=noise)
         except NothingFoundError:
             # The graph may be the reason.
             issue(of_graph)
@@ -276,6 +280,7 @@ class ManifoldFactorizer(SpectralEstimator):
     factorization_: Factorization
     # That of the samples of the fit; archives do not hold it.
     _precision: type[np.floating] = np.float64
+    _index: Any = None
 
     def __init__(
         self,
@@ -355,14 +360,13 @@ class ManifoldFactorizer(SpectralEstimator):
         column_names : sequence of str or None
             For warnings and errors. None takes those of a DataFrame, or numbers from 0.
         fit_samples : int, "auto" or "all"
-            How many samples to draw and fit. "auto" takes all that are in memory; of an
-            array that is not, 20,000; of trajectories, 3,000.
+            Samples to draw: "auto" fits all in memory, 20,000 of others, 3,000 of trajectories.
 
         Returns
         -------
         self
         """
-        factoring = self._checked_settings()
+        factoring, given_X = self._checked_settings(), X
         X, image = as_rows(X, several=trajectories is True)
         given = {"metric": metric, "times": times, "trajectories": trajectories, "bursts": bursts}
         X, moves = given_moves(self, X, given)
@@ -370,6 +374,7 @@ class ManifoldFactorizer(SpectralEstimator):
         with self._progress(self.callback) as callback:
             self._find(X, factoring, moves, noise, stages, column_names, callback)
         self.rows_, self._precision, self.image_shape_ = rows, precision_of(X), image
+        self._index = frame_index(given_X, rows)
         return self
 
     def _find(self, X, factoring, moves, noise, stages, column_names, callback) -> None:
@@ -387,7 +392,8 @@ class ManifoldFactorizer(SpectralEstimator):
                 with held_warnings() as held:
                     diffusion = diffuse(X, settings, moves=moves, stages=stages, rng=rng)
                 with stages.timed("factors"):
-                    return _factored(diffusion, factoring, noise, held, only_likely=only_likely)
+                    factor = partial(_factored, report=partial(stages.report, "factors"))
+                    return factor(diffusion, factoring, noise, held, only_likely=only_likely)
 
             settings = self._diffusion_settings()
             tried = several and noise is None and _may_be_counts(X, settings)
@@ -551,6 +557,32 @@ class ManifoldFactorizer(SpectralEstimator):
         known = [(factor.embedding, factor.coordinate) for factor in self.factors_]
         return coordinate_table(known, self.factors_, self._precision)
 
+    def frame(self, X=None):
+        """Return a table of coordinates: a data frame with a row for each sample.
+
+        Columns are ``factor1`` for an interval; ``factor1_degrees``, ``factor1_cos`` and
+        ``factor1_sin`` for a circle; ``factor1_0``, ``factor1_1``, ... for the embedding of
+        other shapes; and ``factor1_confidence`` for each of them.
+
+        Parameters
+        ----------
+        X : array of shape (n_new, n_features) or None
+            New samples; None for the samples of the fit.
+
+        Returns
+        -------
+        DataFrame
+            Of polars if the samples were one, else of pandas, which must be installed. It has
+            the index of the samples' own data frame. For other samples of the fit, the index
+            is `rows_` where some were drawn, and numbers of rows otherwise, as for a fit that
+            was loaded from a file.
+        """
+        check_is_fitted(self)
+        if X is not None:
+            return coordinate_frame(self.locate(X), self.factors_, frame_index(X))
+        index = self.rows_ if self._index is None else self._index
+        return coordinate_frame(self.factors_, self.factors_, index)
+
     def _new_coordinates(self, X, first_row: int = 0) -> np.ndarray:
         """Return the coordinates of new samples; rows count from the first."""
         return coordinate_table(self._placed(X, first_row), self.factors_, precision_of(X))
@@ -611,6 +643,7 @@ class ManifoldFactorizer(SpectralEstimator):
         lean = copy(self).set_params(callback=None, verbose=False)
         # As large as the fit itself.
         lean.__dict__.pop("_kept", None)
+        lean.__dict__.pop("_index", None)
         return lean
 
     def _lazy(self, X, work: Callable[["ManifoldFactorizer"], Callable], width: int):
@@ -799,9 +832,7 @@ class ManifoldFactorizer(SpectralEstimator):
         Parameters
         ----------
         figure : matplotlib Figure, SubFigure or None
-            What to draw on; None for a new figure of its own, which pyplot does not
-            know: save it, or leave it as the last line of a cell of a notebook. For
-            ``plt.show()``, give one of pyplot's: ``fit.plot(plt.figure())``.
+            What to draw on; None for a new one of pyplot, which ``plt.show()`` shows.
 
         Returns
         -------

@@ -11,6 +11,7 @@ import numpy as np
 
 from manifactor._support.errors import NothingFoundError, issue, warn_caller
 from manifactor._support.parameters import Choice, given
+from manifactor._support.workers import ignored
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.factorization import (
     SUM_NAMES,
@@ -74,17 +75,19 @@ def factorize(
     *,
     noise: np.ndarray | None = None,
     only_likely: bool = False,
+    report: Callable[[float], None] = ignored,
     rng: np.random.Generator,
 ) -> Factorization:
     """Split the manifold of samples into its factors.
 
     With `only_likely`, samples whose geometry shows no likely factors raise `NothingFoundError`.
+    `report` is told which fraction of the senses has been tried.
 
     Shapes: noise (n_features,).
     """
     # The number of functions is known only now; all else was checked by the estimator.
     require_factoring(settings, n_functions=len(diffusion.distinct.eigenvalues))
-    found = find(diffusion, settings, only_likely=only_likely, rng=rng)
+    found = find(diffusion, settings, only_likely=only_likely, report=report, rng=rng)
     return judged(found, diffusion, settings, noise=noise, rng=rng)
 
 
@@ -93,6 +96,7 @@ def find(
     settings: FactoringSettings,
     *,
     only_likely: bool = False,
+    report: Callable[[float], None] = ignored,
     rng: np.random.Generator,
 ) -> Factorization:
     """Return the factors by the method, and in the sense, that the caller chose."""
@@ -120,7 +124,8 @@ def find(
     if not is_auto(sense):
         found = SENSE_SEARCHES[sense](diffusion, n_asked, rng=rng)
     elif _may_try_others(diffusion):
-        proposals = propose(diffusion, n_asked, sampling, only_likely=only_likely, rng=rng)
+        search = partial(propose, only_likely=only_likely, report=report, rng=rng)
+        proposals = search(diffusion, n_asked, sampling)
         likeliest = max(each.probability for each in proposals)
         found = choose(proposals, n_asked)
     else:
@@ -236,6 +241,7 @@ def propose(
     sampling: Sampling,
     *,
     only_likely: bool = False,
+    report: Callable[[float], None] = ignored,
     rng: np.random.Generator,
 ) -> list[Proposal]:
     """Return what each sense proposes, up to the first that ends the search.
@@ -251,7 +257,9 @@ def propose(
     }
     searches["geometry"] = partial(find_in_functions, diffusion, n_asked, grow=False, rng=rng)
     proposals: list[Proposal] = []
-    for sense, search in searches.items():
+    for number, (sense, search) in enumerate(searches.items()):
+        # One part more: functions that are added, and what is judged in the end.
+        report(number / (len(searches) + 1))
         if not _is_worth_trying(sense, proposals, sampling):
             continue
         proposals = weighed([*proposals, *_proposed(sense, search)], sampling)
@@ -259,6 +267,7 @@ def propose(
             return proposals
         if only_likely and not any(each.is_likely for each in proposals):
             raise NothingFoundError("the geometry must show likely factors, and does not.")
+    report(len(searches) / (len(searches) + 1))
     if not any(each.is_likely for each in proposals):
         more = _of_more_functions(proposals, diffusion, n_asked, rng=rng)
         proposals = weighed([*proposals, *more], sampling)
@@ -589,6 +598,8 @@ def judged(
     """Return the result with the tests of moves and noise, and what was chosen; warn of "none"."""
     if diffusion.path is not None:
         found = with_motion(found, diffusion.path)
+    shapes = tuple(factor.shape for factor in found.factors)
+    found = replace(found, evidence=replace(found.evidence, shapes=shapes))
     none = found.evidence.verdict == "none"
     # After all else, so that the factors are the same with and without it.
     if noise is not None and not none:
@@ -596,9 +607,7 @@ def judged(
         found = replace(found, evidence=weigh_noise(found.evidence, shares))
     # Whoever asks for one factor needs no warning of it.
     if none and settings.n_asked != 1:
-        warn_caller(
-            f"{found.evidence.finding[:-1]}: {found.evidence.reason}.", NoProductStructureWarning
-        )
+        warn_caller(found.evidence.finding, NoProductStructureWarning)
     # Outliers lie where their nearest neighbour lies, which says nothing about them.
     outliers = diffusion.graph.outliers
     factors = tuple(
@@ -681,8 +690,7 @@ WHY_SO_MANY = {
     "separable": "so many coordinates, or groups of them, separate",
     "sum": "so many independent terms add up to the samples, and leave noise",
     "divided sum": (
-        "independent terms add up to the samples, and a surface among them is a "
-        "product of lengths by itself"
+        "independent terms add up to the samples, and a surface among them is a product by itself"
     ),
     "triplets": "the fewest groups that separate nearly all pairs in triplets",
 }

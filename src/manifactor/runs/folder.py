@@ -215,7 +215,7 @@ def _summary(fit: ManifoldFactorizer, record: dict) -> dict:
         "reason": evidence.reason,
         "answer": evidence.answer,
         "advice": evidence.advice,
-        "evidence": str(evidence),
+        "evidence": " ".join([*evidence.sentences, evidence.explanation]),
         "tests": [asdict(test) for test in evidence.tests],
         "factors": [{"topology": f.topology, "dimension": f.dimension} for f in fit.factors_],
         "agreement": evidence.agreement,

@@ -160,8 +160,8 @@ def join_components(
         )
     warn_caller(
         f"{found}; they were joined by the shortest edges between them, so the lowest "
-        "eigenfunctions tell the components apart. Raise `n_neighbors`, or work on the "
-        "largest component: fit X[estimator.components_ == 0].",
+        "eigenfunctions tell the components apart. Fit each component by itself, such as "
+        "X[estimator.components_ == 0], add samples between them, or raise `n_neighbors`.",
         DisconnectedGraphWarning,
     )
     return label, _shortest_edges(samples, label)

@@ -27,23 +27,13 @@ SIDE, MARGIN = 112, 4
 def result_html(fit) -> str:
     """Return verdict and factors of a fitted ManifoldFactorizer as HTML."""
     evidence = fit.evidence_
-    said = [words.verdict_sentence({}, fit)]
-    sense = f"in the sense of {evidence.sense}, "
-    if evidence.sense == "separable" or evidence.verdict == "one factor":
-        # The verdict, or its sentence, says the sense; one curve has none.
-        sense = ""
-    if evidence.verdict == "separable":
-        said.append(str(evidence.warp or ""))
-    elif evidence.verdict != "product":
-        said.append(f"{evidence.reason[:1].upper()}{evidence.reason[1:]}.")
-        said.append(evidence.advice)
-    sentences = escape(" ".join(filter(None, said)))
+    sentences = "<br>".join(map(escape, evidence.sentences))
     figures = [_figure(fit, number) for number in range(len(fit.factors_))]
     return (
         f'<div style="{STYLE}"><strong>{escape(evidence.summary)}</strong> '
-        f"({escape(sense)}"
-        f"{len(fit.spectrum_.weights):,} samples). {sentences}"
-        f'<div style="{ROW}">{"".join(figures)}</div></div>'
+        f"({len(fit.spectrum_.weights):,} samples)<br>{sentences}"
+        f'<div style="{ROW}">{"".join(figures)}</div>'
+        f"<details><summary>Details</summary>{escape(evidence.explanation)}</details></div>"
     )
 
 

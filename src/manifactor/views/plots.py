@@ -1,16 +1,20 @@
-"""Drawings of fits and arrays on the caller's axes, all in one style.
+"""Drawings of fits and arrays, all in one style.
+
+Each takes the Axes to draw on first, or as `ax=`; without, it makes new ones of pyplot.
 
 The colours can be told apart in print and by colour-blind readers: purple to orange through white
 for functions, viridis for intervals, a cyclic map for circles, and the palette of Okabe and Ito for
 categories.
 """
 
+import inspect
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
-from functools import partial
+from functools import partial, wraps
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +48,9 @@ STYLE = {
     "ytick.major.width": 0.6,
     "pdf.fonttype": 42,  # letters stay letters
 }
+# What the colours of the samples on a factor show, by its topology. A surface has no single
+# coordinate to colour by.
+COLOURED = {"circle": "angle, degrees", "interval": "coordinate", "other": "first direction"}
 # Of drawings among text of 16 pixels.
 PAGE = {
     **STYLE,
@@ -100,7 +107,10 @@ def style(settings: dict = STYLE) -> Iterator[None]:
         Settings of matplotlib, such as `STYLE`, `PAGE` or `CLEAR`.
     """
     matplotlib = extra("matplotlib")
-    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **settings}):
+    # Where figures are shown is the user's choice, and is no part of a style.
+    chosen = {"backend", "interactive"}
+    plain = {name: each for name, each in matplotlib.rcParamsDefault.items() if name not in chosen}
+    with matplotlib.rc_context({**plain, **settings}):
         yield
 
 
@@ -108,6 +118,32 @@ def new_figure(width: float, height: float):
     """Return an empty Figure of that many inches, not registered with pyplot."""
     figure = extra("matplotlib.figure").Figure
     return figure(figsize=(width, height), layout="constrained")
+
+
+def _on_axes(draw: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a drawing whose axes may be given first, by name or not at all."""
+    axes, *others = inspect.signature(draw).parameters.values()
+    last = axes.replace(kind=inspect.Parameter.KEYWORD_ONLY, default=None)
+
+    @wraps(draw)
+    def drawn(*given, ax=None, **named):
+        if given and isinstance(given[0], extra("matplotlib.axes").Axes):
+            ax, given = given[0], given[1:]
+        if ax is None:
+            ax = extra("matplotlib.pyplot").figure(layout="constrained").subplots()
+        return draw(ax, *given, **named)
+
+    vars(drawn)["__signature__"] = inspect.Signature([*others, last])
+    return drawn
+
+
+def _scale(ax, mappable, label: str):
+    """Draw the scale of the colours beside the axes; return it."""
+    bar = ax.figure.colorbar(mappable, ax=ax, label=label, shrink=0.8, pad=0.02)
+    bar.outline.set_visible(False)
+    # An image, like the cloud: a dark page filters the colours of both alike.
+    bar.solids.set_rasterized(True)
+    return bar
 
 
 def circle_map():
@@ -219,6 +255,7 @@ def _bare(ax):
     return ax
 
 
+@_on_axes
 def points(
     ax,
     xy: np.ndarray,
@@ -235,7 +272,7 @@ def points(
 
     Parameters
     ----------
-    ax : Axes
+    ax : Axes or None
     xy : ndarray of shape (n, 2)
     values : ndarray of shape (n,)
     cmap : str or Colormap
@@ -277,6 +314,7 @@ def _thinned(n_samples: int, settings: PlotSettings) -> slice:
     return slice(None, None, ceil_div(n_samples, settings.most_points))
 
 
+@_on_axes
 def function(
     ax,
     xy: np.ndarray,
@@ -291,7 +329,7 @@ def function(
 
     Parameters
     ----------
-    ax : Axes
+    ax : Axes or None
     xy : ndarray of shape (n, 2)
     values : ndarray of shape (n,)
     title : str
@@ -305,6 +343,7 @@ def function(
     return ax
 
 
+@_on_axes
 def place(ax, embedding: np.ndarray, truth: np.ndarray):
     """Draw coordinates on a factor, coloured by the true ones; return the Axes.
 
@@ -313,7 +352,7 @@ def place(ax, embedding: np.ndarray, truth: np.ndarray):
 
     Parameters
     ----------
-    ax : Axes
+    ax : Axes or None
     embedding : ndarray of shape (n, d)
     truth : ndarray of shape (n, 1) or (n, 2)
         An interval's latent, or a circle's cosine and sine.
@@ -327,6 +366,7 @@ def place(ax, embedding: np.ndarray, truth: np.ndarray):
     return points(ax, embedding[:, :2], latent, cmap=cmap)
 
 
+@_on_axes
 def matrix(
     ax,
     values: np.ndarray,
@@ -339,7 +379,7 @@ def matrix(
 
     Parameters
     ----------
-    ax : Axes
+    ax : Axes or None
     values : ndarray of shape (n_rows, n_columns)
     groups : sequence of int
         Sizes of groups of rows, with lines between them.
@@ -371,12 +411,13 @@ def matrix(
     return ax
 
 
+@_on_axes
 def nothing(ax, text: str):
     """Write into empty axes why there is no drawing; return the Axes.
 
     Parameters
     ----------
-    ax : Axes
+    ax : Axes or None
     text : str
     """
     middle = {"ha": "center", "va": "center", "transform": ax.transAxes}
@@ -384,6 +425,7 @@ def nothing(ax, text: str):
     return _bare(ax)
 
 
+@_on_axes
 def averages(ax, images: np.ndarray, *, labels: Sequence[str] = ()):
     """Draw mean images in one row, and one scale of grey or of colours.
 
@@ -391,7 +433,7 @@ def averages(ax, images: np.ndarray, *, labels: Sequence[str] = ()):
 
     Parameters
     ----------
-    ax : Axes
+    ax : Axes or None
     images : ndarray of shape (n, height, width) or (n, height, width, 3)
     labels : sequence of str
         One below each image, or none.
@@ -427,12 +469,13 @@ class Rate:
     high: float
 
 
+@_on_axes
 def reliability(ax, curves: Mapping[str, Sequence[Rate]]):
     """Draw the share of right answers over their probability; return the Axes.
 
     Parameters
     ----------
-    ax : Axes
+    ax : Axes or None
     curves : mapping of str to sequence of Rate
         One curve for each name, in the colours of factors.
     """
@@ -452,6 +495,7 @@ def reliability(ax, curves: Mapping[str, Sequence[Rate]]):
     return ax
 
 
+@_on_axes
 def sphere(
     ax,
     cells: SphereCells,
@@ -467,7 +511,7 @@ def sphere(
 
     Parameters
     ----------
-    ax : Axes
+    ax : Axes or None
     cells : SphereCells
     values : ndarray of shape (n_cells,)
     label : str
@@ -493,8 +537,7 @@ def sphere(
     for number, (x, y, z) in enumerate(marks, start=1):
         place = _mollweide(np.degrees(np.arctan2(y, x)), z)
         ax.text(*place, str(number), ha="center", va="center", **look)
-    bar = ax.figure.colorbar(collection, ax=ax, label=label, shrink=0.8, pad=0.02)
-    bar.outline.set_visible(False)
+    _scale(ax, collection, label)
     return ax
 
 
@@ -550,6 +593,7 @@ def _draw_grid(ax) -> None:
 _DISPLAYED = {"circle": (2 * np.pi, 180 / np.pi, ", degrees"), "interval": (1.0, 1.0, "")}
 
 
+@_on_axes
 def spectrum(ax, fit):
     """Draw the eigenvalues of a fit; return the Axes.
 
@@ -559,7 +603,7 @@ def spectrum(ax, fit):
 
     Parameters
     ----------
-    ax : Axes
+    ax : Axes or None
     fit : ManifoldFactorizer
         Fitted.
     """
@@ -581,6 +625,7 @@ def spectrum(ax, fit):
     return ax
 
 
+@_on_axes
 def angles(ax, fit):
     """Draw angles between gradients of the factors' functions; return the Axes.
 
@@ -588,7 +633,7 @@ def angles(ax, fit):
 
     Parameters
     ----------
-    ax : Axes
+    ax : Axes or None
     fit : ManifoldFactorizer
         Fitted.
     """
@@ -602,15 +647,19 @@ def angles(ax, fit):
     ax.set(xlabel="factor", ylabel="factor")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks(middle, names)
+    _scale(ax, ax.images[-1], "squared cosine")
     return ax
 
 
+@_on_axes
 def embedding(
     ax,
     fit,
     factor: int,
     *,
     values: np.ndarray | None = None,
+    label: str = "",
+    scale: bool = True,
     settings: PlotSettings = PlotSettings(),
 ):
     """Draw the samples on a factor; return the Axes.
@@ -620,13 +669,17 @@ def embedding(
 
     Parameters
     ----------
-    ax : Axes
+    ax : Axes or None
     fit : ManifoldFactorizer
         Fitted.
     factor : int
         Counted from 0.
     values : ndarray of shape (n_samples,) or None
         What colours show; None for the coordinate.
+    label : str
+        What `values` are.
+    scale : bool
+        Whether the scale of the colours stands beside the cloud.
     settings : PlotSettings
     """
     found = fit.factors_[factor]
@@ -644,6 +697,13 @@ def embedding(
     size = float(np.clip(9000 / len(xy), 1.5, 5.0))
     points(ax, xy, values, cmap=cmap, size=size, settings=settings)
     ax.set_title(f"factor {factor + 1}: {found.shape}", color=colour(factor))
+    if cyclic:
+        ax.collections[-1].set_clim(0, 2 * np.pi)
+    if scale:
+        bar = _scale(ax, ax.collections[-1], label or COLOURED[found.topology])
+        if cyclic:
+            quarters = np.arange(0, 361, 90)
+            bar.set_ticks(np.radians(quarters), labels=quarters)
     if found.topology == "circle":
         limits = (-1.05, 1.05)
         ax.set(aspect="equal", xlim=limits, ylim=limits)
@@ -654,24 +714,27 @@ def embedding(
     return ax
 
 
+@_on_axes
 def confidence(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings()):
     """Draw the samples on a factor, coloured by confidence from 0 to 1; return the Axes.
 
     Parameters
     ----------
-    ax : Axes
+    ax : Axes or None
     fit : ManifoldFactorizer
         Fitted.
     factor : int
         Counted from 0.
     settings : PlotSettings
     """
-    embedding(ax, fit, factor, values=fit.factors_[factor].confidence, settings=settings)
+    how = {"label": "confidence", "settings": settings}
+    embedding(ax, fit, factor, values=fit.factors_[factor].confidence, **how)
     # The same colours for every factor, however sure its coordinates are.
     ax.collections[-1].set_clim(0, 1)
     return ax
 
 
+@_on_axes
 def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
     """Draw the deviation of every coordinate on a factor; return the Axes.
 
@@ -679,7 +742,7 @@ def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
 
     Parameters
     ----------
-    ax : Axes
+    ax : Axes or None
     place : Place
         Of a run of all views.
     settings : PlotSettings
@@ -704,6 +767,7 @@ def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
     return ax
 
 
+@_on_axes
 def coordinate(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings()):
     """Draw the histogram of a factor's coordinate; return the Axes.
 
@@ -711,7 +775,7 @@ def coordinate(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings())
 
     Parameters
     ----------
-    ax : Axes
+    ax : Axes or None
     fit : ManifoldFactorizer
         Fitted.
     factor : int
@@ -734,6 +798,7 @@ def _displayed(factor) -> tuple[np.ndarray, tuple[float, float], str]:
     return factor.coordinate * scale, (0, scale * length), unit
 
 
+@_on_axes
 def joint(ax, fit, one: int, other: int, *, settings: PlotSettings = PlotSettings()):
     """Draw the joint histogram of two factors' coordinates; return the Axes.
 
@@ -741,7 +806,7 @@ def joint(ax, fit, one: int, other: int, *, settings: PlotSettings = PlotSetting
 
     Parameters
     ----------
-    ax : Axes
+    ax : Axes or None
     fit : ManifoldFactorizer
         Fitted.
     one, other : int
@@ -753,11 +818,15 @@ def joint(ax, fit, one: int, other: int, *, settings: PlotSettings = PlotSetting
         return nothing(ax, "both factors must have a single coordinate")
     shown, limits, units = zip(*map(_displayed, pair), strict=True)
     # The whole range of both, so that empty regions are seen.
-    ax.hist2d(*shown, bins=settings.bins, range=limits, cmap=SHARE_MAP, rasterized=True)
+    look = {"cmap": SHARE_MAP, "rasterized": True}
+    *_, counts = ax.hist2d(*shown, bins=settings.bins, range=limits, **look)
+    whole = extra("matplotlib.ticker").MaxNLocator(5, integer=True)
+    _scale(ax, counts, "samples").ax.yaxis.set_major_locator(whole)
     ax.set(xlabel=f"factor {one + 1}{units[0]}", ylabel=f"factor {other + 1}{units[1]}")
     return ax
 
 
+@_on_axes
 def warp(ax, fit):
     """Draw lengths along one factor over the coordinate on the other; return the Axes.
 
@@ -765,7 +834,7 @@ def warp(ax, fit):
 
     Parameters
     ----------
-    ax : Axes
+    ax : Axes or None
     fit : ManifoldFactorizer
         Fitted, with the verdict "separable" and two factors.
     """
@@ -793,6 +862,7 @@ def warp(ax, fit):
     return ax
 
 
+@_on_axes
 def web(ax, fit, *, xy: np.ndarray | None = None, settings: PlotSettings = PlotSettings()):
     """Draw the samples and lines along two factors; return the Axes.
 
@@ -801,7 +871,7 @@ def web(ax, fit, *, xy: np.ndarray | None = None, settings: PlotSettings = PlotS
 
     Parameters
     ----------
-    ax : Axes
+    ax : Axes or None
     fit : ManifoldFactorizer
         Fitted, with two factors that have coordinates.
     xy : ndarray of shape (n_samples, 2) or None
@@ -830,6 +900,7 @@ def web(ax, fit, *, xy: np.ndarray | None = None, settings: PlotSettings = PlotS
     return _bare(ax)
 
 
+@_on_axes
 def torus(ax, fit, *, values: np.ndarray | None = None):
     """Draw the samples in the cell of a flat torus, to scale; return the Axes.
 
@@ -838,7 +909,7 @@ def torus(ax, fit, *, values: np.ndarray | None = None):
 
     Parameters
     ----------
-    ax : Axes
+    ax : Axes or None
     fit : ManifoldFactorizer
         Fitted, to samples of a flat torus.
     values : ndarray of shape (n_samples,) or None
@@ -866,12 +937,13 @@ def _plane(samples: np.ndarray) -> np.ndarray:
     return centred @ np.linalg.eigh(centred.T @ centred)[1][:, :-3:-1]
 
 
+@_on_axes
 def bandwidth(ax, fit):
     """Draw the curve that bandwidth and dimension were read from; return the Axes.
 
     Parameters
     ----------
-    ax : Axes
+    ax : Axes or None
     fit : ManifoldFactorizer or DiffusionMap
         Fitted.
     """
@@ -899,18 +971,19 @@ def overview(fit, *, figure=None):
     ----------
     fit : ManifoldFactorizer
     figure : Figure, SubFigure or None
-        None for a new one.
+        None for a new one of pyplot.
     """
     count = len(fit.factors_)
     known = [f for f, factor in enumerate(fit.factors_) if factor.coordinate is not None]
     strips = known if fit.image_shape_ else []
+    if figure is None:
+        # Inches: a legend of three lines has room in a panel, and three panels in the least width.
+        size = (max(7.6, 2.4 * count), 5.0 + 0.9 * len(strips))
+        # Not in a style of ours, which would end with the settings of a backend that begins here.
+        new = extra("matplotlib.pyplot").figure
+        figure = new(figsize=size, layout="constrained", facecolor="white")
+        figure._ipython_display_ = partial(_show_in_notebook, figure)
     with style():
-        if figure is None:
-            # Inches: a legend of three lines has room in a panel, and three panels in the least
-            # width.
-            figure = new_figure(max(7.6, 2.4 * count), 5.0 + 0.9 * len(strips))
-            # Notebooks show it also if pyplot was never imported.
-            figure._repr_png_ = partial(_png, figure)
         title = fit.evidence_.summary
         if "factor" not in title:
             title += f": {count} factor{'' if count == 1 else 's'}"
@@ -921,7 +994,7 @@ def overview(fit, *, figure=None):
             ax = averages(part.subplots(), fit.along(f, 10))
             ax.set_title(f"along factor {f + 1}", color=colour(f))
         for number, ax in enumerate(above.subplots(1, count, squeeze=False)[0]):
-            embedding(ax, fit, number)
+            embedding(ax, fit, number, scale=False)
             if fit.factors_[number].coordinate is None:
                 # Both directions of a surface have the same unit.
                 ax.set_aspect("equal")
@@ -952,7 +1025,12 @@ def _draws_below(fit) -> list:
     return draws
 
 
-def _png(figure) -> bytes:
-    """Return a figure as the content of a .png file."""
+def _show_in_notebook(figure) -> None:
+    """Show a figure once: as the last line of a cell, or where the notebook shows all figures."""
+    pyplot = extra("matplotlib.pyplot")
+    if "inline" not in pyplot.get_backend() and pyplot.fignum_exists(figure.number):
+        return  # it has a window
     with style():
-        return _saved(figure, "png", PlotSettings())
+        png = _saved(figure, "png", PlotSettings())
+    extra("IPython.display").display_png(png, raw=True)
+    pyplot.close(figure)

@@ -34,12 +34,11 @@ REPORT_NAME = "report.html"
 # A picture of the page: caption, description, and a drawing or tiles side by side.
 Picture = dict[str, Any]
 
-# What the colours of a factor's samples show, and where the samples lie.
+# Where the samples on a factor lie.
 DRAWN = {
-    "circle": ("angle, degrees", "around the circle, confidence outwards"),
-    "interval": ("coordinate", "from end to end, confidence upwards"),
-    # A surface has no single coordinate to colour by.
-    "other": ("first direction", "by the first two directions of the embedding"),
+    "circle": "around the circle, confidence outwards",
+    "interval": "from end to end, confidence upwards",
+    "other": "by the first two directions of the embedding",
 }
 
 # Samples that are averaged: the mean of more looks the same and takes longer.
@@ -115,11 +114,9 @@ def report_page(run: Run, fit: ManifoldFactorizer, *, shown: Shown | None = None
     page = templates().get_template("report.html")
     return page.render(
         name=words.input_name(record),
-        verdict=words.verdict_sentence(record, fit),
-        probability=words.probability_line(record, fit),
+        verdict=words.verdict(record, fit),
         warnings=[*warnings, *run.warnings],
         introduction=[
-            words.evidence(record, fit),
             words.samples_sentence(record, fit),
             *words.preparation_sentences(record),
             *words.all_views_sentences(record),
@@ -134,7 +131,7 @@ def report_page(run: Run, fit: ManifoldFactorizer, *, shown: Shown | None = None
         spectrum=_spectrum(fit),
         angles=_angles(fit),
         bandwidth=_bandwidth(fit),
-        tests=words.tests_sentence(record, fit),
+        explanation=words.explanation(record, fit),
         tables=words.run_tables(record, fit),
         command=record.get("reproduce"),
     )
@@ -267,10 +264,11 @@ def _film(images: np.ndarray, captions: Sequence[str], side: int, *, circular: b
 def _embedding(fit: ManifoldFactorizer, f: int) -> Picture:
     """Return the samples on a factor, coloured by the coordinate."""
     factor = fit.factors_[f]
-    name, where = DRAWN[factor.topology]
+    name, where = plots.COLOURED[factor.topology], DRAWN[factor.topology]
 
     def draw(ax) -> None:
-        _add_scale(plots.embedding(ax, fit, f), name, degrees=factor.topology == "circle")
+        # The page has the title as a heading.
+        plots.embedding(ax, fit, f).set_title("")
 
     total = len(factor.confidence)
     count = plots.drawn(total)
@@ -289,7 +287,7 @@ def _confidence(fit: ManifoldFactorizer, f: int) -> Picture:
     """Return the samples on a factor, coloured by confidence."""
 
     def draw(ax) -> None:
-        _add_scale(plots.confidence(ax, fit, f), "confidence")
+        plots.confidence(ax, fit, f).set_title("")
 
     alt = f"The samples on factor {f + 1} coloured by confidence from 0 to 1."
     return _panel(f"confidence{f + 1}", draw, alt, _confidence_sentence(fit, f), kind="cloud")
@@ -309,21 +307,6 @@ def _confidence_sentence(fit: ManifoldFactorizer, f: int) -> str:
         f"Confidence: half of the samples have {middle:.2f} or more, one in twenty "
         f"{low:.2f} or less."
     )
-
-
-def _add_scale(ax, name: str, *, degrees: bool = False) -> None:
-    """Draw the scale of a cloud's colours beside it."""
-    # The page has the title as a heading.
-    ax.set_title("")
-    cloud = ax.collections[-1]
-    bar = ax.figure.colorbar(cloud, ax=ax, label=name, shrink=0.8, pad=0.02)
-    # An image, like the cloud: a dark page filters the colours of both alike.
-    bar.solids.set_rasterized(True)
-    bar.outline.set_visible(False)
-    if degrees:
-        cloud.set_clim(0, 2 * np.pi)
-        quarters = np.arange(0, 361, 90)
-        bar.set_ticks(np.radians(quarters), labels=quarters)
 
 
 def _histogram(fit: ManifoldFactorizer, f: int) -> Picture:

@@ -1,7 +1,6 @@
 """A run in words: sentences and tables for the page, and the whole report as plain text."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,27 +13,16 @@ from manifactor.cryoem.all_views.shown import Shown
 from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import in_pixels
-from manifactor.factoring.factor import Factor
 from manifactor.factoring.judging.criteria import Test
-from manifactor.factoring.judging.evidence import OF_A_CURVE, percent
-from manifactor.runs.folder import run_evidence
-
-# Characters of a line of plain text; most terminals are at least as wide.
-TEXT_WIDTH = 100
-NO_PRODUCT = {
-    "one factor": "No product was found: the data have one factor, {shapes}.",
-    "no product": (
-        "The data have several directions, but are no product of them; they are taken "
-        "as one factor, {shapes}."
-    ),
-    "cannot tell": (
-        "It cannot be told whether the data are a product; they are taken as one factor, {shapes}."
-    ),
-}
-NOT_SEPARABLE = (
-    "No coordinates that separate were found; the data are taken as one factor, {shapes}."
+from manifactor.factoring.judging.evidence import (
+    TEXT_WIDTH,
+    WHAT_TO_DO,
+    listed,
+    numeral,
+    percent,
+    wrapped,
 )
-NUMERALS = ("no", "one", "two", "three", "four", "five", "six")
+from manifactor.runs.folder import run_evidence
 
 
 def report_text(record: dict, fit: ManifoldFactorizer) -> str:
@@ -44,6 +32,8 @@ def report_text(record: dict, fit: ManifoldFactorizer) -> str:
         f"{command} of {record.get('input', 'unknown input')}",
         "",
         summary(record, fit),
+        "",
+        fill(explanation(record, fit), TEXT_WIDTH),
         samples_sentence(record, fit),
         *preparation_sentences(record),
         *all_views_lines(record),
@@ -57,34 +47,33 @@ def report_text(record: dict, fit: ManifoldFactorizer) -> str:
 
 def summary(record: dict, fit: ManifoldFactorizer) -> str:
     """Return verdict and factors in words."""
-    verdict = run_evidence(fit, record).summary
-    said = f"Verdict: {verdict}. {evidence(record, fit)}".replace(" %", "\xa0%")
-    reasons = fill(said, TEXT_WIDTH).replace("\xa0", " ")  # no line begins with a percent sign
-    factors = [f"Factor {number}: {factor}." for number, factor in enumerate(fit.factors_, start=1)]
-    return "\n".join([reasons, *factors])
+    said = [f"Verdict: {run_evidence(fit, record).summary}.", *verdict(record, fit)]
+    factors = [
+        f"Factor {number}: {factor.shape}, median confidence {np.median(factor.confidence):.2f}."
+        for number, factor in enumerate(fit.factors_, start=1)
+    ]
+    return "\n".join(map(wrapped, (*said, *factors)))
 
 
-def evidence(record: dict, fit: ManifoldFactorizer) -> str:
-    """Return the verdict and its reasons, for those who type commands."""
-    return _with_options(str(run_evidence(fit, record)))
+def verdict(record: dict, fit: ManifoldFactorizer) -> list[str]:
+    """Return the verdict in three sentences, for those who type commands."""
+    said = [_with_options(text) for text in run_evidence(fit, record).sentences]
+    if not warnings(record):
+        return said
+    # A factor that may be no motion is not to be used yet.
+    said = [text for text in said if not text.startswith(WHAT_TO_DO)]
+    return [*said, f"{WHAT_TO_DO}Read the warnings before you use the coordinates."]
+
+
+def explanation(record: dict, fit: ManifoldFactorizer) -> str:
+    """Return the tests and numbers behind the verdict, for those who type commands."""
+    return _with_options(run_evidence(fit, record).explanation)
 
 
 def _with_options(text: str) -> str:
     """Return a text with options of the command in place of parameters."""
     # The evidence speaks of parameters, as for those who write Python.
     return re.sub(r"`(\w+)`", lambda name: "--" + name[1].replace("_", "-"), text)
-
-
-def tests_sentence(record: dict, fit: ManifoldFactorizer) -> str:
-    """Return how many tests failed, and what is wrong."""
-    found = run_evidence(fit, record)
-    total, failed = len(found.tests), len(found.failed)
-    if not failed:
-        return f"All {total} tests were passed."
-    if found.verdict == "one factor" and not found.fails(*OF_A_CURVE):
-        return f"{failed} of {total} tests failed, which one curve need not pass."
-    reason = _with_options(found.reason).rstrip(".")
-    return f"{failed} of {total} tests failed: {reason}."
 
 
 def input_name(record: dict) -> str:
@@ -106,57 +95,10 @@ def samples_sentence(record: dict, fit: ManifoldFactorizer) -> str:
     return f"{total:,} samples: {fitted:,} were fitted, the others placed beside them."
 
 
-def verdict_sentence(record: dict, fit: ManifoldFactorizer) -> str:
-    """Return the verdict as one sentence, with the factors' shapes."""
-    found = run_evidence(fit, record)
-    count = _numeral(len(fit.factors_))
-    shapes = shapes_in_words(fit.factors_)
-    separable = found.sense == "separable"
-    if len(fit.factors_) == 1 and found.symmetries and found.symmetries.is_homogeneous:
-        shapes = str(found.symmetries)
-    if found.verdict == "product":
-        return f"A product of {count} independent factors: {shapes}."
-    if found.verdict == "separable":
-        return f"Not a product, but {count} factors that separate: {shapes}."
-    if found.verdict == "one factor":
-        return found.finding
-    if found.verdict == "none":
-        unseparated = separable and found.answer == "no product"
-        return (NOT_SEPARABLE if unseparated else NO_PRODUCT[found.answer]).format(shapes=shapes)
-    # Partial means several: a single factor is no product.
-    of_what = "of coordinates that separate" if separable else "of a product"
-    return (
-        f"{count.capitalize()} factors were found, {shapes}, but not every test {of_what} was "
-        "passed."
-    )
-
-
-def probability_line(record: dict, fit: ManifoldFactorizer) -> str:
-    """Return the verdict with its probability; "" where that is not known."""
-    found = run_evidence(fit, record)
-    return f"Verdict: {found.summary}." if found.summary != found.verdict else ""
-
-
 def factor_probability(record: dict, fit: ManifoldFactorizer, f: int) -> str:
     """Return how often such a factor is right; "" where that is not known."""
     share = "".join(map(percent, run_evidence(fit, record).probabilities[f : f + 1]))
     return f"Right in {share} of such results." if share else ""
-
-
-def shapes_in_words(factors: Sequence[Factor]) -> str:
-    """Return the factors' shapes, equal ones counted: a circle and two intervals."""
-    counts = Counter(factor.shape for factor in factors)
-    # Shapes come with their article: "a circle", "an interval".
-    return _listed(
-        [
-            shape if count == 1 else f"{_numeral(count)} {shape.partition(' ')[2]}s"
-            for shape, count in counts.items()
-        ]
-    )
-
-
-def _numeral(count: int) -> str:
-    return NUMERALS[count] if count < len(NUMERALS) else str(count)
 
 
 def about_particles(record: dict) -> list[str]:
@@ -191,10 +133,10 @@ def all_views_sentences(record: dict) -> list[str]:
     if found is None:
         return []
     rank = len(found.get("information", []))
-    correlations = _listed([f"{r:.2f}" for r in found.get("agreement", [])[:rank]])
+    correlations = listed([f"{r:.2f}" for r in found.get("agreement", [])[:rank]])
     sentences = [
         "Particles of all views, one coordinate for all: "
-        f"{_numeral(rank)} principal volume{'' if rank == 1 else 's'}, on which two half sets of "
+        f"{numeral(rank)} principal volume{'' if rank == 1 else 's'}, on which two half sets of "
         f"images agree (correlations {correlations})."
     ]
     consistency = enumerate(found.get("consistency", []), start=1)
@@ -202,7 +144,7 @@ def all_views_sentences(record: dict) -> list[str]:
     if each:
         sentences.append(
             "Consistency between views, the share of a motion in some views that views "
-            f"far from them predict: {_listed(each)}; 1 if a coordinate means the same in "
+            f"far from them predict: {listed(each)}; 1 if a coordinate means the same in "
             "all views."
         )
     motions = list(enumerate(found.get("motions", []), start=1))
@@ -212,7 +154,7 @@ def all_views_sentences(record: dict) -> list[str]:
             for f, motion in motions
         ]
         sentences += [
-            f"All particles are placed; the median deviation is {_listed(medians)}.",
+            f"All particles are placed; the median deviation is {listed(medians)}.",
             " ".join(_visibility(motion, f) for f, motion in motions),
         ]
     return sentences
@@ -228,7 +170,7 @@ def volume_sentences(shown: Shown) -> list[str]:
     each = [f"{r:.2f} on factor {number}" for number, r in found]
     return [
         "Volumes along the factors, computed from the images and these coordinates: "
-        f"those of two half sets of images correlate by {_listed(each)}. Near 0, the "
+        f"those of two half sets of images correlate by {listed(each)}. Near 0, the "
         "images show nothing of the factor."
     ]
 
@@ -249,12 +191,6 @@ def _visibility(motion: dict, number: int) -> str:
     around = f", around rot {axis[0]:.0f}°, tilt {axis[1]:.0f}°," if axis else ""
     share, particles = motion["blind"], motion["blind_particles"]
     return f"{shown}; {share:.0%}{around} are blind to it, with {particles:.0%} of the particles."
-
-
-def _listed(items: Sequence[str]) -> str:
-    """Return items as a list in a sentence: "a, b and c"."""
-    *first, last = items or ["none"]
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def confounder_sentences(record: dict) -> list[str]:

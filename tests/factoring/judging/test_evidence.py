@@ -8,6 +8,7 @@ from manifactor import (
     SampleWarning,
     datasets,
 )
+from manifactor.factoring.gradients.symmetry import Symmetries
 from manifactor.factoring.judging.criteria import CRITERIA, SENSES
 from manifactor.factoring.judging.evidence import DataKnown, advise
 
@@ -44,21 +45,85 @@ def test_the_verdict_follows_from_the_tests():
     assert np.isnan(partial.agreement)
 
 
-def test_evidence_reads_as_prose():
+def test_the_verdict_is_three_sentences_with_the_statistics_behind_them():
     tests = (JUDGE["completeness"](0.5), JUDGE["leakage"](0.15))
-    text = str(Evidence(tests, TWO_FACTORS, dependence=0.5, details="no more to say"))
-    pieces = [
-        "Several factors were found, but not every test of a product was passed. ",
-        "make up 50% of the low spectrum, not 75%",
-        "predicts at most 15% of another. ",
-        "no clear dependence",
-        "No more to say. ",
-        f"What to do: {ADVICE['completeness']}",
-    ]
-    places = [text.index(piece) for piece in pieces]
+    known = {"dependence": 0.5, "details": "no more to say", "probability": 0.7}
+    found = Evidence(tests, TWO_FACTORS, shapes=("a circle", "an interval"), **known)
+    what, sure, to_do = found.sentences
+    assert what.startswith("Two factors were found, a circle and an interval, but ")
+    assert what.endswith("the data vary in ways that the factors do not have.")
+    assert " right in 70 % of " in sure
+    assert to_do == f"What to do: {ADVICE['completeness']}"
+    text = found.explanation
+    pieces = ["1 of 2 tests failed", "make up 50%", "predicts at most 15%", "no clear dependence"]
+    places = [text.index(piece) for piece in [*pieces, "No more to say."]]
     assert places == sorted(places)
     for sense, sentence in SENSES.items():
-        assert sentence in str(Evidence((JUDGE["leakage"](0.15),), TWO_FACTORS, sense=sense))
+        product = Evidence((JUDGE["leakage"](0.15),), TWO_FACTORS, sense=sense)
+        assert sentence in product.explanation
+
+
+def test_printed_evidence_is_as_wide_as_the_terminal(monkeypatch):
+    found = Evidence((JUDGE["completeness"](0.5),), TWO_FACTORS, probability=0.7)
+    for columns, width in [("40", 40), ("400", 100)]:
+        monkeypatch.setenv("COLUMNS", columns)
+        lines = str(found).splitlines()
+        assert width - 12 < max(map(len, lines)) <= width
+        assert not any(line.startswith("%") for line in lines)
+        assert " ".join(lines).startswith(" ".join(found.sentences))
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, one in CRITERIA.items() if one.senses != ("dynamics",)]
+)
+def test_a_problem_begins_with_plain_words(name):
+    plain = CRITERIA[name].problem.partition(": ")[0]
+    terms = ("eigen", "spectrum", "cosine", "interval", "limit", "net", "lengths", "place")
+    assert not [term for term in terms if term in plain]
+
+
+SPHERE = Symmetries(3, "sphere")
+LATTICE = Symmetries(2, "flat torus", 60.0, 1.0, 1.0, np.zeros((3, 2)))
+FEW_OF_A_CURVE = (JUDGE["samples"](30), JUDGE["blocks"](1))
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (Evidence((JUDGE["blocks"](1),), symmetries=SPHERE), "the data are one factor, a sphere."),
+        (Evidence((JUDGE["factors asked for"](1),)), "as was asked for"),
+        (Evidence((JUDGE["directions"](1, gaps=""),), curve="interval"), "a straight line"),
+        (Evidence((JUDGE["further product"](0.1),)), "as every direction depends on the others"),
+        (Evidence((JUDGE["samples"](100),)), "It cannot be told"),
+        # What is advised fits what is found, and what was warned of.
+        (Evidence((JUDGE["blocks"](1),), symmetries=LATTICE), "Use both angles"),
+        (Evidence(FEW_OF_A_CURVE, curve="circle"), "What to do: Add samples"),
+        (Evidence((), TWO_FACTORS, known=DataKnown(pieces=2)), "Fit each of the 2 pieces"),
+        (Evidence((), TWO_FACTORS), "What to do: Use the coordinates"),
+        (
+            Evidence(
+                (), TWO_FACTORS, known=DataKnown(columns="Leave it out."), details="one is odd"
+            ),
+            "Do not rely on it yet. One is odd. What to do: Leave it out.",
+        ),
+    ],
+)
+def test_the_three_sentences_fit_each_kind_of_data(found, words):
+    assert words in " ".join(found.sentences)
+
+
+def test_advice_that_begins_alike_is_one_sentence():
+    both = advise(["filling", "modulation in data"])
+    assert both.count("Use the coordinates, they are right; but compare ") == 1
+    assert both.endswith("equal coordinates, and not every combination of them occurs.")
+
+
+def test_how_often_advice_helped_is_not_said_beside_how_often_results_are_right():
+    blocks = JUDGE["blocks"](1)
+    assert "in 19 of 22" in Evidence((blocks,)).sentences[-1]
+    assert "in 19 of 22" not in Evidence((blocks,), probability=0.9).sentences[-1]
+    one = Evidence((blocks, JUDGE["further product"](0.1)))
+    assert one.advice.count("Take the data as one factor") == 1
 
 
 @pytest.mark.parametrize(
@@ -87,25 +152,25 @@ def test_more_samples_are_advised_where_several_factors_were_found():
 def test_one_curve_is_an_answer_and_only_its_own_faults_are_told():
     curve = Evidence((JUDGE["blocks"](1),), curve="circle", known=DataKnown(n_samples=300))
     assert curve.verdict == curve.answer == "one factor"
-    assert str(curve).startswith("The data are one factor: a circle. Beside noise, one coordinate")
-    assert "product" not in str(curve)
+    assert curve.finding == "One factor was found: the data are a circle, apart from noise."
+    assert curve.explanation == "Beside noise, one coordinate describes every sample."
     assert curve.advice == ""
     noisy = curve.with_test(JUDGE["reliability"](0.7, noise_share=0.3, factor=1))
-    assert noisy.reason == "noise makes up 30% of the variance of the coordinates on factor 1"
+    assert "on factor 1 are uncertain: noise makes up 30%" in noisy.reason
     assert noisy.advice == ADVICE["reliability"]
 
 
 @pytest.mark.parametrize(
     ("value", "probability", "each", "summary", "sentence"),
     [
-        (0.9, 0.997, (1.0, 0.99), "product, 99 %", "99 % had all factors right."),
+        (0.9, 0.997, (1.0, 0.99), "product, 99 %", " in 99 % of simulated problems."),
         (
             *(0.5, 0.71, (0.97, 0.74)),
             "partial, 71 %: factor 1 97 %, factor 2 74 %",
-            "71 % had all factors right (factor 1 97 %, factor 2 74 %).",
+            " in 71 % of simulated problems (factor 1 97 %, factor 2 74 %).",
         ),
-        (0.5, 0.001, (), "partial, 1 %", "1 % had all factors right."),
-        (0.9, np.nan, (np.nan, np.nan), "product", ""),
+        (0.5, 0.001, (), "partial, 1 %", " in 1 % of simulated problems."),
+        (0.9, np.nan, (np.nan, np.nan), "product", "It is not known how often"),
     ],
 )
 def test_a_probability_stands_beside_the_verdict_and_is_never_sure(
@@ -114,8 +179,7 @@ def test_a_probability_stands_beside_the_verdict_and_is_never_sure(
     tests = (JUDGE["product"](value),)
     found = Evidence(tests, TWO_FACTORS, probability=probability, probabilities=each)
     assert found.summary == summary
-    assert ("random problems" in str(found)) == bool(sentence)
-    assert sentence in str(found)
+    assert sentence in found.sentences[1]
 
 
 IMAGES = DataKnown(n_samples=1500, n_columns=576, noise=0.17)
@@ -178,7 +242,10 @@ def test_advice_names_what_is_wrong_with_the_data_before_what_it_may_cause(faile
 )
 def test_dependence_that_is_significant_may_yet_be_small(p, leakage, words):
     matrix = np.array([[np.nan, leakage], [0.0, np.nan]])
-    assert words in str(Evidence((), matrix, dependence=p))
+    found = Evidence((), matrix, dependence=p)
+    assert words in found.explanation
+    # It changes nothing, so that it is not what a reader meets first.
+    assert "p = " not in str(found)
 
 
 @pytest.mark.slow
@@ -191,8 +258,9 @@ def test_dependence_that_is_significant_may_yet_be_small(p, leakage, words):
 )
 def test_irreducible_data_are_called_so(shape, reason, last):
     X, _ = datasets.sample(shape, 800, random_state=0)
-    with pytest.warns(NoProductStructureWarning, match=reason):
+    with pytest.warns(NoProductStructureWarning, match="No independent factors"):
         fit = ManifoldFactorizer(sense="geometry", random_state=0).fit(X)
+    assert reason in fit.evidence_.reason
     assert (fit.verdict_, fit.n_factors_) == ("none", 1)
     assert "What to do: " in str(fit.evidence_)
     *before, failed = fit.evidence_.tests
@@ -243,7 +311,7 @@ def test_a_square_that_comes_back_turned_makes_no_product(quarters):
 @pytest.mark.filterwarnings("ignore::manifactor.factoring.judging.evidence.SampleWarning")
 def test_wrong_coordinates_on_several_factors_are_returned_only_if_asked_for():
     X, _ = datasets.sample("moebius", 700, random_state=0)
-    with pytest.warns(NoProductStructureWarning, match="are right in"):
+    with pytest.warns(NoProductStructureWarning, match="turns along another"):
         fit = ManifoldFactorizer(random_state=0).fit(X)
     evidence = fit.evidence_
     assert (fit.verdict_, fit.n_factors_, evidence.answer) == ("none", 1, "no product")
@@ -268,7 +336,7 @@ def test_a_dimension_that_is_noise_is_no_missing_factor():
 @pytest.mark.slow
 def test_a_short_spectrum_is_given_as_the_reason():
     X, _ = datasets.sample("strip10", 1000, random_state=0)
-    with pytest.warns(NoProductStructureWarning, match="the spectrum is too short"):
+    with pytest.warns(NoProductStructureWarning, match="smaller factor may be hidden"):
         fit = ManifoldFactorizer(n_functions=8, sense="geometry", random_state=0).fit(X)
     assert "Raise `n_functions`" in fit.evidence_.advice
     lacking = fit.evidence_.tests[-1]

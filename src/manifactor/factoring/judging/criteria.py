@@ -92,24 +92,24 @@ class Test:
 # "dynamics" is not searched for: it is the sense of samples whose moves are known.
 SENSES = {
     "geometry": (
-        "They are a product of lengths: directions of different factors are "
-        "orthogonal, and lengths along one do not depend on the others."
+        "Directions of different factors are orthogonal, and distances along one do not depend on "
+        "the others."
     ),
     "sum": (
         "They are a sum: each factor moves the samples by a function of its own, "
         "whatever the others do."
     ),
     "volume": (
-        "They are a product in units of the distance between samples: lengths along "
-        "all factors change together, with the density."
+        "They are a product in units of the distance between samples: distances along all factors "
+        "change together, with the density."
     ),
     "density": (
-        "They are a product of lengths and of density: the factors are orthogonal, and "
-        "the samples are distributed independently on them."
+        "They are a product together with their density: the factors are orthogonal, and the "
+        "samples are distributed independently on them."
     ),
     "separable": (
         "Every eigenfunction is a product of functions of single coordinates: use these as those "
-        "of a product. Directions of different factors are orthogonal, but lengths along one "
+        "of a product. Directions of different factors are orthogonal, but distances along one "
         "depend on another."
     ),
     "dynamics": (
@@ -134,7 +134,8 @@ class Criterion:
     limit: float
     meaning: str
     # Template of what to say if the test fails, for `str.format` with `value`, `noise`, `net`,
-    # `limit`, `interval`, and any words given to `judge`
+    # `limit`, `interval`, and any words given to `judge`: plain words before the first colon, which
+    # stand alone in the verdict, and numbers after it
     problem: str
     advice: str = ""  # what to do if it fails, in sentences
     _: KW_ONLY
@@ -183,10 +184,10 @@ class Criterion:
 
 MORE_SAMPLES = "Add samples, or remove noise: average, or leave out noisy columns."
 MORE_FUNCTIONS = (
-    "Raise `n_functions` (the default tries 400 at most), or scale up the columns of a small "
-    "factor."
+    'Raise `n_functions` (the default, "auto", tries 400 at most), or scale up the columns of a '
+    "small factor."
 )
-AS_ONE = "Take the data as one factor: its embedding tells samples apart."
+AS_ONE = "Take the data as one factor: its embedding distinguishes samples."
 TWISTED = (
     "Fit a part of the samples: a twisted product is one on each half. Follow the samples once "
     "around a circle: they may come back reversed."
@@ -213,7 +214,7 @@ _OF_SEVERAL = (
         0.7,
         "smallest share of a factor's lowest eigenfunctions, of a sum's coordinates, that the "
         "better half of the samples finds again",
-        "neither half of the samples shows the same factors by itself, the better one only "
+        "neither half of the samples shows the same factors by itself: the better one finds only "
         "{value:.0%} of them, so there may be too few samples or too much noise",
         MORE_SAMPLES,
         coordinates="wrong",
@@ -226,7 +227,8 @@ _OF_SEVERAL = (
         0.9,
         "smallest share of the variance of the coordinates on a factor that is not noise, where "
         "the size of the noise is known",
-        "noise makes up {noise_share:.0%} of the variance of the coordinates on factor {factor}",
+        "the coordinates on factor {factor} are uncertain: noise makes up {noise_share:.0%} of "
+        "their variance",
         "Average, or leave out noisy columns: single coordinates are uncertain.",
     ),
     Criterion(
@@ -253,8 +255,8 @@ _OF_SEVERAL = (
         1,
         "triplets: number of unconnected pieces of the graph of eigenfunctions that occur in a "
         "product together",
-        "the triplets fall into {value:.0f} unconnected pieces, each of which the cut may assign "
-        "either way round",
+        "the factors are not certain: the triplets fall into {value:.0f} unconnected pieces, each "
+        "of which the cut may assign either way round",
         DEFAULT_METHOD,
         at_most=True,
         robust=True,
@@ -273,8 +275,8 @@ _OF_SEVERAL = (
         1 / 8,
         "energy of a factor's lowest eigenfunction along another factor, in units of the other's "
         "lowest eigenvalue, less its noise",
-        "a factor's lowest eigenfunction varies along another factor, by {net:.2f} of that "
-        "factor's lowest eigenvalue where {limit:.2f} are allowed, as on a twisted product",
+        "a factor turns along another, as on a Moebius band: its lowest eigenfunction varies "
+        "by {net:.2f} of that factor's lowest eigenvalue where {limit:.2f} are allowed",
         TWISTED,
         at_most=True,
         about="lengths",
@@ -338,8 +340,8 @@ _OF_SEVERAL = (
         # distance from the tip of a cone over two circles was missed, .15 to .35.
         0.2,
         "size of a direction that no factor tells, in units of the smallest factor",
-        "samples with the same place on every factor still differ along one direction, by "
-        "{value:.2f} of the smallest factor: a degree of freedom is missing",
+        "samples with the same coordinates still differ, so that a degree of freedom is missing: "
+        "along one direction by {value:.2f} of the smallest factor",
         LOOK_AT_THE_REST,
         at_most=True,
         coordinates="incomplete",
@@ -351,7 +353,8 @@ _OF_SEVERAL = (
         0.5,
         f"smallest R^2 with which all factors together predict one of the {LOWEST_FUNCTIONS} "
         "lowest eigenfunctions",
-        "the factors explain only {value:.0%} of one of the lowest eigenfunctions",
+        "the factors miss a part of the data: they explain only {value:.0%} of one of the lowest "
+        "eigenfunctions",
         "Add samples, or ask for one factor more with `n_factors`.",
         coordinates="incomplete",
         # Coordinates that separate tell all functions: .92 and more on 430 such results of 800 to
@@ -364,8 +367,8 @@ _OF_SEVERAL = (
         0.2,
         "smallest R^2 with which all factors together predict an independent part of the samples "
         "that is not Gaussian noise",
-        "the factors explain only {value:.0%} of an independent part of the data, which may be a "
-        "small factor",
+        "a small factor may be missing: the factors explain only {value:.0%} of an independent "
+        "part of the data",
         "Scale up the columns of a small factor: it is too small beside the others.",
         coordinates="incomplete",
     ),
@@ -418,8 +421,8 @@ _OF_SEVERAL = (
         # a chart folds.
         0.02,
         "share of samples whose neighbours by coordinate lie elsewhere in the data",
-        "samples of equal coordinate lie far apart in the data, a share of {interval} where "
-        "{limit:.3g} is allowed: a factor is folded",
+        "a factor is folded: samples of equal coordinate lie far apart in the data, a share of "
+        "{interval} where {limit:.3g} is allowed",
         "Use the other factors, but not the coordinate of the folded one: samples of several "
         "kinds share it. More samples where they are few along it would help.",
         at_most=True,
@@ -447,7 +450,7 @@ _OF_SEVERAL = (
         # on half discs whose angle was taken for a circle.
         2.7,
         "separable: distance between samples where a circle closes, relative to elsewhere on it",
-        "a circle does not close: samples on both sides of a place on it lie {value:.1f} times as "
+        "a circle does not close: samples on both sides of a point of it lie {value:.1f} times as "
         "far apart as elsewhere, where {limit:.1f} is allowed",
         AS_ONE,
         at_most=True,
@@ -467,7 +470,7 @@ _OF_SEVERAL = (
         # .88 where the noise has an eighth of the weaker object's variance.
         0.5,
         "sum: smallest share of what all other terms leave that a term explains",
-        "a term of the sum explains only {value:.0%} of what the others leave",
+        "a factor explains little that the others do not: {value:.0%} of what they leave",
         "Use the other factors: one of them explains little that the others do not.",
         coordinates="wrong",
     ),
@@ -477,7 +480,7 @@ _OF_SEVERAL = (
         0.3,
         "sum: variance of what is left of the data, where it is not noise, over that of the "
         "weakest term",
-        "something is left of the data that is not noise and has {value:.0%} of the variance of "
+        "something is left of the data that is not noise: it has {value:.0%} of the variance of "
         "the weakest term",
         LOOK_AT_THE_REST,
         at_most=True,
@@ -503,8 +506,8 @@ _OF_SEVERAL = (
         # of equal variances, and at 3,000 samples if the variances have a ratio of 1.15 or more.
         0.02,
         "sum: squared sine of the standard error of the axes of Gaussian factors",
-        "the samples do not tell the axes of Gaussian factors of nearly equal variance (squared "
-        "sine of their error {value:.2f})",
+        "the samples do not show the axes of Gaussian factors of nearly equal variance: the "
+        "squared sine of their error is {value:.2f}",
         "Take the factors together: other axes explain the samples nearly as well.",
         at_most=True,
         coordinates="wrong",
@@ -530,8 +533,9 @@ _OF_SEVERAL = (
         0.75,
         "how far eigenfunctions of single factors and their products are the low eigenfunctions "
         "of the data, no fewer and no more",
-        "eigenfunctions of single factors and their products make up {value:.0%} of the low "
-        "spectrum, not {limit:.0%}, as on a twisted product, with a factor missing, or with noise",
+        "the data vary in ways that the factors do not have: eigenfunctions of single factors and "
+        "their products make up {value:.0%} of the lowest ones, not {limit:.0%}, as on a twisted "
+        "product, with a factor missing, or with noise",
         "Ask for one factor more with `n_factors`, and compare: the data vary in ways that the "
         "factors do not have. Noise looks like that, too.",
         about="lengths",
@@ -542,8 +546,8 @@ _OF_SEVERAL = (
         1 / 3,
         "spread of the variance of a factor's eigenfunctions along another factor, relative to "
         "its mean",
-        "the variance of one factor's lowest eigenfunctions changes by {value:.0%} along another "
-        "factor, more than {limit:.0%}, as on a twisted product",
+        "a factor changes along another: the variance of its lowest eigenfunctions does by "
+        "{value:.0%}, more than {limit:.0%}, as on a twisted product",
         "Fit a part of the samples, such as one range of a column: the factors change along each "
         "other.",
         at_most=True,
@@ -555,8 +559,8 @@ _OF_SEVERAL = (
         0.8,
         "smallest share, over pairs of factors, of the product of their lowest eigenfunctions "
         "within 20 % of the sum of the eigenvalues",
-        "only {value:.0%} of a product of two factors' eigenfunctions lies where a product "
-        "manifold has it, not {limit:.0%}",
+        "the factors do not combine as those of a product: only {value:.0%} of a product of two "
+        "factors' eigenfunctions lies where a product manifold has it, not {limit:.0%}",
         "Fit a part of the samples, such as one range of a column: a product may hold there.",
         about="lengths",
     ),
@@ -564,7 +568,7 @@ _OF_SEVERAL = (
         "unique",
         1,
         "separable: number of symmetries, where they move every sample everywhere",
-        "the data are {shape}: every place looks the same, and no coordinates stand out",
+        "the data are {shape}: every sample looks like every other, and no coordinates stand out",
         AS_ONE,
         at_most=True,
         answer="one factor",
@@ -590,8 +594,8 @@ _OF_SEVERAL = (
         MOST_OFF,
         "separable: squared distance from samples, turned about an axis of symmetry, to the "
         "nearest sample, relative to that between neighbours",
-        "samples turned about an axis lie {value:.1f} times as far from the samples as those lie "
-        "from each other, squared",
+        "the data do not look the same after a turn: samples turned about an axis lie {value:.1f} "
+        "times as far from the samples as those lie from each other, squared",
         AS_ONE,
         slack=SLACK,
         slack_power=-0.5,
@@ -619,8 +623,8 @@ _OF_SEVERAL = (
         # balls with a hole off the centre.
         0.0006,
         "separable, solids: share of samples that symmetries turn to where no sample is",
-        "turns move {value:.2%} of the samples into empty space, where {limit:.2%} is allowed, as "
-        "with a hole",
+        "the data do not look the same after a turn: turns move {value:.2%} of the samples into "
+        "empty space, where {limit:.2%} is allowed, as with a hole",
         AS_ONE,
         at_most=True,
         answer="no product",
@@ -630,8 +634,8 @@ _OF_SEVERAL = (
         # .2 and more on separable shapes; near 0 on twisted products, which separate locally.
         0.05,
         "separable: spread of the logarithm of the squared ratio of lengths along both coordinates",
-        "directions separate, but lengths along them do not change, as on a product, a twisted one "
-        "or one with a hole",
+        "distances along the coordinates do not change: directions separate, as on a product, a "
+        "twisted one or one with a hole",
         "Leave `sense` at its default, which finds products.",
         answer="no product",
         slack=3.0,
@@ -642,10 +646,10 @@ _OF_SEVERAL = (
         "modulation in data",
         0.04,
         "relative spread of lengths along one factor over the other factors",
-        "lengths along one factor change along another by {interval} of their mean where "
-        "{limit:.2f} is allowed, as on a cone",
-        "Use the coordinates, they are right; but steps along one factor have other lengths where "
-        "the other factor has another coordinate.",
+        "distances along one factor depend on another: they change by {interval} of their mean "
+        "where {limit:.2f} is allowed, as on a cone",
+        "Use the coordinates, they are right; but compare distances along one factor only where "
+        "the others have equal coordinates.",
         slack=2.7,
         at_most=True,
         coordinates="right",
@@ -658,8 +662,9 @@ _OF_SEVERAL = (
         # 0 to .001 on products of any density, .003 and more where 2 % of the area are cut off.
         0.002,
         "share of the product of the factors' ranges without any samples",
-        "the samples do not fill the product of the factors' ranges: a share of {interval} is "
-        "empty where {limit:.3g} is allowed, as with a corner cut off or a hole",
+        "some combinations of coordinates do not occur: a share of {interval} of the product of "
+        "the factors' ranges is empty where {limit:.3g} is allowed, as with a corner cut off or a "
+        "hole",
         "Use the coordinates, they are right; but not every combination of them occurs.",
         # .1 and more on disks and triangles, up to .09 around a large hole.
         wrong_beyond=0.1,
@@ -674,8 +679,8 @@ _OF_SEVERAL = (
         "skew",
         0.04,
         "mean cosine between directions of different factors",
-        "directions of different factors have a mean cosine of {interval} where {limit:.2f} is "
-        "allowed, as on a skewed torus",
+        "moving along one factor moves samples along another: directions of different factors have "
+        "a mean cosine of {interval} where {limit:.2f} is allowed, as on a skewed torus",
         "Use the coordinates, they tell samples apart; but moving along one factor moves a sample "
         "along the other, too.",
         slack=2.7,
@@ -709,8 +714,8 @@ _OF_SEVERAL = (
         "independence",
         0.01,
         "sum: permutation p-value of independent coordinates on the factors",
-        "the coordinates are statistically dependent (p = {value:.3f}), so that a sum of "
-        "functions of them is not a product",
+        "the coordinates are statistically dependent: p = {value:.3f}, so that a sum of functions "
+        "of them is not a product",
         "Use the coordinates, but not as independent numbers: one tells of the other.",
         coordinates="right",
     ),
@@ -720,8 +725,8 @@ _OF_SEVERAL = (
         # were left out, 96 % were right: 98 % of those above the limit, 82 % of those below it.
         0.9,
         "how often results that pass all other tests on such samples are right",
-        "all other tests were passed, but on such samples that is right in {value:.0%} of random "
-        "problems only, where {limit:.0%} are asked for",
+        "such results are wrong too often: all other tests were passed, but on such samples that "
+        "is right in {value:.0%} of random problems only, where {limit:.0%} are asked for",
     ),
 )
 
@@ -739,7 +744,7 @@ _OF_ONE = (
         "directions",
         2,
         "one factor: number of directions that the samples vary in",
-        "the samples lie on a straight line, which is one factor{gaps}",
+        "the samples lie on a straight line{gaps}",
         "Take the data as one factor: its coordinate orders samples along the line. A product "
         "takes columns that vary independently.",
         answer="one factor",
@@ -759,9 +764,9 @@ _OF_ONE = (
         0.3,
         "one factor: noise of the indivisibility score q of the lowest eigenfunctions, where it "
         "is below 1; q is 0 if they divide into blocks of different factors, and 1 if they do not",
-        "{samples} samples are too few, or too noisy, to tell whether the lowest eigenfunctions "
-        "divide into blocks of different factors: their score, from 0 (they do) to 1 (they do "
-        "not), is measured with an error of {value:.2f}; at most {limit:.2f} is allowed",
+        "{samples} samples are too few, or too noisy, to tell: the score by which the lowest "
+        "eigenfunctions divide into blocks of different factors, from 0 (they do) to 1 (they do "
+        "not), has an error of {value:.2f}; at most {limit:.2f} is allowed",
         MORE_SAMPLES,
         at_most=True,
         about="halves",
@@ -772,8 +777,8 @@ _OF_ONE = (
         1,
         "one factor: number of clusters that the samples fall into along one of the lowest "
         "eigenfunctions",
-        "it cannot be told whether the data are a product: the samples fall into {sizes}, and the "
-        "lowest eigenfunctions separate the clusters, not factors",
+        "the samples fall into {sizes}: the lowest eigenfunctions separate the clusters, not "
+        "factors",
         "Fit each cluster by itself, or add samples between them.",
         at_most=True,
         answer="cannot tell",
@@ -784,8 +789,8 @@ _OF_ONE = (
         # .04 on even samples without edges, .16 with edges and corners, .25 and more on Gaussians.
         0.2,
         "one factor: relative spread of the distance to the 64th neighbour",
-        "it cannot be told whether the data are a product: the samples are uneven, their density "
-        "varies {ratio:.2g}-fold, and lengths alone show none",
+        "the samples are uneven: their density varies {ratio:.2g}-fold, and distances alone show "
+        "no product",
         at_most=True,
         answer="cannot tell",
         robust=True,
@@ -796,9 +801,9 @@ _OF_ONE = (
         MIN_PRODUCT_SHARE,
         "one factor: share of the product of the lowest eigenfunctions with those that do not "
         "vary along them near the sum of the eigenvalues, if there are any",
-        "the data look irreducible: a second direction was found, but only {value:.0%} of the "
-        "products of its eigenfunctions with the first's are eigenfunctions (a product needs "
-        "{limit:.0%})",
+        "every direction depends on the others: a second one was found, but only {value:.0%} "
+        "of the products of its eigenfunctions with the first's are eigenfunctions (a product "
+        "needs {limit:.0%}), so that the data look irreducible",
         ONE_BY_PRODUCTS,
         answer="no product",
     ),
@@ -807,9 +812,9 @@ _OF_ONE = (
         0.75,  # as "dimensions"
         "one factor: dimensions of the data beyond those of the lowest eigenfunctions, where they "
         "are not noise",
-        "it cannot be told whether the data are a product: they have more dimensions than their "
-        "lowest eigenfunctions, but none of the {functions} eigenfunctions shows another factor "
-        "clearly: the spectrum is too short, or the samples are too few, to see a much smaller one",
+        "a much smaller factor may be hidden: the data have more dimensions than their lowest "
+        "eigenfunctions, but none of the {functions} eigenfunctions shows another factor clearly, "
+        "since the spectrum is too short, or the samples are too few",
         MORE_FUNCTIONS,
         at_most=True,
         answer="cannot tell",
@@ -836,8 +841,8 @@ _OF_ONE = (
         # On 1,750 random problems, limits from .3 to .5 gave as many right answers, within 1 %.
         0.4,
         "one factor: how often the best division into several factors is right, by its tests",
-        "divisions into {found} factors with such tests are right in {value:.0%} of random "
-        "problems, where {limit:.0%} are needed",
+        "no division into several factors is likely: those into {found} factors with such tests "
+        "are right in {value:.0%} of random problems, where {limit:.0%} are needed",
         ONE_BY_PROBABILITY,
         answer="cannot tell",
     ),

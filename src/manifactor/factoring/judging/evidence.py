@@ -1,7 +1,11 @@
 """The verdict on a factorization, derived from its tests, what to do next, and its prose."""
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from shutil import get_terminal_size
+from textwrap import fill
 
 import numpy as np
 
@@ -18,34 +22,57 @@ class SampleWarning(UserWarning):
     """The samples are too few or too noisy for a verdict."""
 
 
+# What was found, by verdict; for "none", by its answer.
 VERDICTS = {
-    "product": "The data are samples of a product of independent factors.",
-    "separable": "The data are not a product, but their Laplacian separates.",
-    "partial": "Several factors were found, but not every test of a product was passed.",
-    "one factor": "The data are one factor: {curve}.",
-    "none": "No product structure was found.",
+    "product": "{count} independent factors were found: {shapes}.",
+    "separable": (
+        "{count} factors were found, {shapes}; they are not quite independent: distances along "
+        "one depend on another, as with radius and angle of a disc."
+    ),
+    "partial": "{count} factors were found, {shapes}, but not every test was passed: {why}.",
+    "one factor": "One factor was found: the data are {curve}, apart from noise.",
+    "none": "No independent factors were found: {why}.",
 }
-# The same, where coordinates that separate were looked for alone.
-VERDICTS_OF_SEPARATION = {
-    "partial": "Coordinates were found, but not every test that they separate was passed.",
-    "none": "No coordinates that separate were found.",
+ANSWERS = {
+    "one factor": "No independent factors were found: the data are one factor, {shapes}.",
+    "no product": (
+        "No independent factors were found, as {why}; the data are taken as one factor, {shapes}."
+    ),
+    "cannot tell": "It cannot be told whether the data have several independent factors: {why}.",
 }
 CURVES = {"interval": "an interval", "circle": "a circle"}
+NUMERALS = ("no", "one", "two", "three", "four", "five", "six")
+WHAT_TO_DO = "What to do: "
+# The same where no test asks for anything.
+USE = {
+    "product": "Use the coordinates: each of them changes independently of the others.",
+    "separable": (
+        "Use the coordinates; compare distances along one only where the others are the same."
+    ),
+    "partial": "Compare the coordinates with something else that is known before you use them.",
+    "one factor": "Use its coordinate: it orders the samples.",
+}
+FIT_PIECES = (
+    "Fit each of the {} pieces that the samples fall into by itself (`components_`), and compare."
+)
+USE_ANGLES = "Use both angles of the torus: together they describe every sample."
 # Tests of the coordinate on one curve; all others ask whether the data divide.
 OF_A_CURVE = ("reliability", "views", "consistency")
-# Of a product in the sense of a sum some of whose terms have several factors.
-SUM_OF_TERMS = (
-    "They are a sum: each term moves the samples by a function of its own, whatever the others do."
-)
 
 # Sentences for tests that were passed; failed tests are described by `reason`.
 SENTENCES = {
     "completeness": (
-        "Eigenfunctions of single factors and their products make up {:.0%} of the low spectrum."
+        "Eigenfunctions of single factors and their products make up {:.0%} of the lowest ones."
     ),
     "leakage": "A sample's coordinate on one factor predicts at most {:.0%} of another.",
     "agreement": "The factors found in half of the samples agree to {:.0%}.",
 }
+# Characters of a line of plain text, at most.
+TEXT_WIDTH = 100
+# Two pieces of advice that begin alike: "Use the coordinates, they are right; but ..."
+SAME_START = re.compile(r"^(.*?; but )(.*)\. \1")
+# How often advice helped, which says less than the probability of a result.
+RATE_OF_ADVICE = re.compile(r" \([^()]* such cases\)")
 
 
 # Fewer samples are few: a thousand show most products of two curves.
@@ -63,6 +90,7 @@ class DataKnown:
     # Share of the variance of prepared samples that is noise; nan if not known
     noise: float = NOT_MEASURED
     circles: bool = True  # whether a factor is a circle, which a twisted product needs
+    pieces: int = 1  # of the neighbour graph, joined by its longest edges
     # What to do about columns that are likely not measurements; "" if there are none
     columns: str = ""
 
@@ -91,7 +119,7 @@ class Warp:
             return "Lengths along each coordinate depend on both, as a sum of a function of each."
         depend = f"Lengths along factor {3 - self.factor} depend on the"
         if not len(self.length):
-            return f"{depend} place on factor {self.factor}."
+            return f"{depend} coordinates on factor {self.factor}."
         low, high = self.length.min(), self.length.max()
         return (
             f"{depend} coordinate on factor {self.factor}: they are {low:.2g} to {high:.2g} times "
@@ -103,7 +131,7 @@ class Warp:
 class Evidence:
     """Tests of a factorization and the verdict that follows from them.
 
-    ``str()`` reads as prose.
+    ``str()`` is the verdict in three sentences: what was found, how sure it is, what to do.
 
     Attributes
     ----------
@@ -139,6 +167,8 @@ class Evidence:
         it was learnt from; nan outside of their range.
     probabilities : tuple of float
         The same for each factor by itself.
+    shapes : tuple of str
+        Shape of each factor in words, such as "a circle".
 
     Examples
     --------
@@ -161,6 +191,7 @@ class Evidence:
     curve: str = ""
     probability: float = NOT_MEASURED
     probabilities: tuple[float, ...] = ()
+    shapes: tuple[str, ...] = ()
 
     @property
     def n_factors(self) -> int:
@@ -184,9 +215,27 @@ class Evidence:
 
     @property
     def finding(self) -> str:
-        """The verdict as a sentence."""
-        own = VERDICTS_OF_SEPARATION if self.sense == "separable" else {}
-        return own.get(self.verdict, VERDICTS[self.verdict]).format(curve=CURVES.get(self.curve))
+        """What was found, in one sentence without numbers of tests."""
+        said = VERDICTS[self.verdict] if self.verdict != "none" else ANSWERS[self.answer]
+        if self.fails("factors asked for"):
+            said = "The data are taken as one factor, as was asked for: {shapes}."
+        elif self.fails("directions"):
+            said = "One factor was found: {why}."
+        count, found = numeral(self.n_factors), self.symmetries
+        shapes = shapes_in_words(self.shapes or ["a factor"] * self.n_factors)
+        if self.n_factors == 1 and found is not None and found.is_homogeneous:
+            shapes = str(found)
+        words = {"count": count.capitalize(), "shapes": shapes, "curve": CURVES.get(self.curve)}
+        return said.format(why=self._why(), **words)
+
+    def _why(self) -> str:
+        """What is wrong by the two gravest of the failed tests that decide, without numbers."""
+        failed = [test for test in self.failed if test.kind in CRITERIA] or self.failed
+        if self.verdict == "none":
+            failed = [test for test in failed if CRITERIA[test.kind].answer][:1]
+        failed = sorted(failed, key=lambda test: [*CRITERIA, test.kind].index(test.kind))
+        plain = list(dict.fromkeys(test.problem.partition(": ")[0] for test in failed))
+        return "; ".join([*plain[:2], "and more"][: max(len(plain), 1)])
 
     @property
     def failed(self) -> tuple[Test, ...]:
@@ -207,7 +256,7 @@ class Evidence:
         told = ("directions", *OF_A_CURVE)
         problems = [test.problem for test in self.failed if not curve or test.name in told]
         if curve and not problems:
-            return "beside noise, one coordinate tells the place of every sample"
+            return "beside noise, one coordinate describes every sample"
         return "; ".join(problems) or "all tests were passed"
 
     @property
@@ -231,7 +280,7 @@ class Evidence:
         failed = [test.kind for test in self.failed]
         if self.verdict == "one factor":
             # One curve is an answer, and few samples show it.
-            own = [name for name in failed if name in OF_A_CURVE]
+            own = [name for name in failed if name in (*OF_A_CURVE, "samples")]
             return advise(own, replace(self.known, n_samples=None))
         if self.verdict == "none":
             # There are no coordinates on several factors to be used, and twice the samples made
@@ -291,20 +340,61 @@ class Evidence:
         return replace(self, probability=NOT_MEASURED, probabilities=())
 
     def __str__(self) -> str:
-        sentences = [self.finding, _sentence(self.reason)]
+        return "\n".join(map(wrapped, (*self.sentences, "Details: `evidence_.explanation`.")))
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The verdict in three sentences: what was found, how sure it is, what to do.
+
+        Without those that there is nothing to say for.
+        """
+        what_to_do = self.advice or USE.get(self.verdict, "")
+        if self.known.pieces > 1 and not self.advice:
+            what_to_do = FIT_PIECES.format(self.known.pieces)
+        if self.symmetries is not None and self.symmetries.angles is not None:
+            what_to_do = self.known.columns or USE_ANGLES
+        if np.isfinite(self.probability):
+            what_to_do = RATE_OF_ADVICE.sub("", what_to_do)
+        said = f"{WHAT_TO_DO}{what_to_do}" if what_to_do else ""
+        return tuple(filter(None, (self.finding, self._how_sure(), said)))
+
+    def _how_sure(self) -> str:
+        """A sentence on how often such results are right; "" where that is no question."""
+        if self.known.columns:
+            return f"Do not rely on it yet. {_sentence(self.details)}"
+        if self.answer == "cannot tell" or self.fails("factors asked for", "directions"):
+            return ""
+        if self.fails("samples"):
+            return "It is not sure: there are too few samples to tell."
+        if not (share := percent(self.probability)):
+            return "It is not known how often results like this are right."
+        each = f" ({each})" if (each := self._each_in_words()) else ""
+        return f"Results like this were right in {share} of simulated problems{each}."
+
+    @property
+    def tests_sentence(self) -> str:
+        """How many tests failed, and what is wrong, with numbers."""
+        total, failed = len(self.tests), len(self.failed)
+        if not failed:
+            return f"All {total} tests were passed."
+        if self.verdict == "one factor" and not self.fails(*OF_A_CURVE):
+            return _sentence(self.reason)
+        return _sentence(f"{failed} of {total} tests failed: {self.reason}")
+
+    @property
+    def explanation(self) -> str:
+        """What lies behind the three sentences: tests, numbers, and remarks of the method."""
+        sentences = [self.tests_sentence]
         if self.verdict in ("product", "separable"):
-            sentences.append(SUM_OF_TERMS if self.terms else SENSES[self.sense])
+            sentences.append(SENSES[self.sense])
         if self.verdict == "separable" and self.warp is not None:
             sentences.append(str(self.warp))
         if self.symmetries is not None:
             sentences.append(self._symmetries_in_words(self.symmetries))
-        sentences.append(self._probability_in_words())
         sentences += self._terms_in_words()
         sentences += self._numbers_in_words()
         if self.details:
             sentences.append(_sentence(self.details))
-        if self.advice:
-            sentences.append(f"What to do: {self.advice}")
         return " ".join(filter(None, sentences))
 
     @property
@@ -322,19 +412,15 @@ class Evidence:
         known = [f"factor {number} {share}" for number, share in shares if share]
         return ", ".join(known) if self.verdict == "partial" else ""
 
-    def _probability_in_words(self) -> str:
-        """A sentence on how often such results are right; "" where that is not known."""
-        if not (share := percent(self.probability)):
-            return ""
-        each = self._each_in_words()
-        said = f"Of random problems with such tests, {share} had all factors right"
-        return f"{said} ({each})." if each else f"{said}."
-
     def _symmetries_in_words(self, found: Symmetries) -> str:
         """A sentence on symmetries that tell the shape; "" for others."""
-        angles = "" if found.angles is None else " Two angles tell the place of every sample."
+        angles = "" if found.angles is None else " Two angles describe every sample."
         if found.is_homogeneous:
-            known = "" if self.fails("unique") else f"Every place looks the same, as on {found}."
+            known = (
+                ""
+                if self.fails("unique")
+                else f"Every sample looks like every other, as on {found}."
+            )
             return f"{known}{angles}".strip()
         if found.name is None or self.verdict != "separable":
             return ""
@@ -351,8 +437,7 @@ class Evidence:
             inside = [test for test in self.failed if test.is_of_term(number)]
             how_far = "nearly a product" if inside else "a product"
             sentences.append(
-                f"{which} together are term {number} of the sum, which is {how_far} of "
-                "lengths by itself."
+                f"{which} together are term {number} of the sum, which is {how_far} by itself."
             )
         return sentences
 
@@ -396,7 +481,7 @@ class Evidence:
             )
         return (
             "The samples do not fill the product evenly: a coordinate on one factor tells "
-            f"something of another (p = {p:.3f}). A product of lengths allows that."
+            f"something of another (p = {p:.3f}). A product allows that."
         )
 
 
@@ -411,6 +496,36 @@ def percent(share: float) -> str:
 
 def _sentence(phrase: str) -> str:
     return phrase[0].upper() + phrase[1:].rstrip(".") + "."
+
+
+def shapes_in_words(shapes: Iterable[str]) -> str:
+    """Return shapes as a list, equal ones counted.
+
+    >>> shapes_in_words(["a circle", "an interval", "an interval"])
+    'a circle and two intervals'
+    """
+    # Shapes come with their article: "a circle", "an interval".
+    return listed(
+        shape if count == 1 else f"{numeral(count)} {shape.partition(' ')[2]}s"
+        for shape, count in Counter(shapes).items()
+    )
+
+
+def wrapped(text: str) -> str:
+    """Return a sentence in lines as wide as the terminal, none of which begins with "%"."""
+    width = min(TEXT_WIDTH, get_terminal_size((TEXT_WIDTH, 24)).columns)
+    return fill(text.replace(" %", "\xa0%"), width).replace("\xa0", " ")
+
+
+def numeral(count: int) -> str:
+    """Return a number as a word, if it is small."""
+    return NUMERALS[count] if count < len(NUMERALS) else str(count)
+
+
+def listed(items: Iterable[str]) -> str:
+    """Return items as a list in a sentence: "a, b and c"."""
+    *first, last = list(items) or ["none"]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 # What to do next, from the tests that failed and from what is known of the data.
@@ -434,9 +549,10 @@ def advise(failed: Iterable[str], known: DataKnown = DataKnown()) -> str:
         # advised once. Why there is one factor says what to do in any case.
         tests = [each for each in tests if each.robust or each.answer in WHY_ONE]
     # Tests that fail for the same reason have the same advice.
-    pieces = dict.fromkeys([*cause, *_of_tests(tests, known, bool(cause))])
+    pieces = [*cause, *_of_tests(tests, known, bool(cause))]
+    different = {RATE_OF_ADVICE.sub("", piece): piece for piece in pieces if piece}
     # The first pieces of advice matter most, and more are not read.
-    return " ".join([piece for piece in pieces if piece][:2])
+    return SAME_START.sub(r"\1\2, and ", " ".join([*different.values()][:2]))
 
 
 def _of_data(failed: Sequence[Criterion], known: DataKnown) -> list[str]:

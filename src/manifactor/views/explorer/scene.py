@@ -97,8 +97,7 @@ class RunScene:
         return {
             "name": run.folder.resolve().name,
             "input": words.input_name(record),
-            "verdict": words.verdict_sentence(record, fit),
-            "probability": words.probability_line(record, fit),
+            "verdict": " ".join(words.verdict(record, fit)),
             "warnings": [*words.warnings(record), *run.warnings, *self.missing],
             "samples": len(run.rows),
             "shown": len(self.shown),
@@ -270,7 +269,8 @@ class RunScene:
         """Return the evidence and the diagnostics of the report as HTML."""
         record, fit = self.run.record, self.fit
         sentences = [
-            words.evidence(record, fit),
+            *words.verdict(record, fit),
+            words.explanation(record, fit),
             *words.all_views_sentences(record),
             *words.volume_sentences(self.preview.what),
             *words.about_particles(record),

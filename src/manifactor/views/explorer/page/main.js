@@ -184,7 +184,7 @@ const colourViews = latest(
 function describeRun() {
   document.title = `${about.name} · manifactor`;
   byId("title").textContent = `${about.name}: ${about.input}`;
-  const said = [about.verdict, about.probability, ...about.warnings].filter(Boolean).join(" ");
+  const said = [about.verdict, ...about.warnings].join(" ");
   byId("verdict").textContent = said.replaceAll(" %", "\u00a0%");
   byId("thinned").textContent =
     about.shown < about.samples
