@@ -8,6 +8,7 @@ ORDER = (
     "plot_number_of_factors.py",
     "plot_no_product.py",
     "plot_new_samples.py",
+    "plot_columns.py",
     "plot_movie_along_a_factor.py",
     "plot_pipeline.py",
     "plot_soft_densities.py",
