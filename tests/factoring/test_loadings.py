@@ -70,6 +70,12 @@ def test_samples_that_were_left_out_measure_shares_without_inflation(rng):
     assert np.mean(shares) == pytest.approx(0.5, abs=0.02)
 
 
+def test_few_samples_are_regressed_on_smooth_functions(rng):
+    places = rng.uniform(size=(100, 2))
+    found = loadings(places, np.cos(np.pi * places))
+    assert found.shares == pytest.approx(np.eye(2), abs=0.03)
+
+
 def test_a_column_of_one_place_is_not_attributed_to_a_dependent_one(rng):
     u = rng.normal(size=2000)
     v = 0.5 * u + np.sqrt(0.75) * rng.normal(size=2000)

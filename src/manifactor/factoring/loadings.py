@@ -68,15 +68,7 @@ class Loadings:
     shape: tuple[int, ...]
 
     def leading(self, factor: int, *, count: int = 4) -> np.ndarray:
-        """Return the numbers of the columns of which a factor explains most, a tenth at least.
-
-        Parameters
-        ----------
-        factor : int
-            Counted from 0.
-        count : int
-            Columns at most.
-        """
+        """Return the numbers of the columns of which a factor explains most, at least .1."""
         order = np.argsort(-self.shares[:, factor], kind="stable")[:count]
         return order[self.shares[order, factor] >= 0.1]
 

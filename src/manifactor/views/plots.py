@@ -8,7 +8,7 @@ categories.
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from functools import partial
 
@@ -855,7 +855,7 @@ def torus(ax, fit, *, values: np.ndarray | None = None):
     return points(ax, xy, shown, cmap=circle_map())
 
 
-def loadings(fit, *, count: int = 12, shape: tuple[int, int] | None = None, figure=None):
+def loadings(fit, *, count: int = 12, shape=None, figure=None, settings: dict = STYLE):
     """Draw which columns each factor moves; return the figure.
 
     That is shares of the leading columns of each factor as bars, and their means along
@@ -873,6 +873,8 @@ def loadings(fit, *, count: int = 12, shape: tuple[int, int] | None = None, figu
         that the samples had.
     figure : Figure, SubFigure or None
         None for a new one.
+    settings : dict
+        Settings of matplotlib, as in `style`.
     """
     found = fit.loadings() if hasattr(fit, "loadings") else fit
     draws = [partial(_column_shares, found=found, count=count)]
@@ -882,7 +884,7 @@ def loadings(fit, *, count: int = 12, shape: tuple[int, int] | None = None, figu
     if len(shape or found.shape) == 2:
         draws = _pixel_shares(found, shape or found.shape)
         size = (1.9 * len(draws), 2.1)
-    with style() if figure is None else nullcontext():
+    with style(settings):
         figure = figure or new_figure(*size)
         for draw, ax in zip(draws, figure.subplots(1, len(draws), squeeze=False)[0], strict=True):
             draw(ax)

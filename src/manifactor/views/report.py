@@ -403,17 +403,16 @@ def _loadings(run: Run, fit: ManifoldFactorizer) -> dict[str, Any] | None:
         return None
     try:
         names = run.column_names
-    except (ValueError, OSError):  # the file of a table without names is gone
+    except (ValueError, OSError, KeyError):  # the file of a table without names is gone
         names = []
     found = fit.loadings(column_names=names if len(names) == fit.n_features_in_ else None)
     with plots.style(plots.PAGE):
-        figure = plots.new_figure(3.3 + 2.7 * sum(curves is not None for curves in found.curves), 3)
-        svg = plots.svg(plots.loadings(found, figure=figure), "columns")
+        svg = plots.svg(plots.loadings(found, settings=plots.PAGE), "columns")
     text = (
         "Columns that the factors move most: their shares of the variance, and their means along "
         "each factor with the others averaged over. loadings.csv has the shares of all columns."
     )
-    alt = f"Bars and curves of columns. {text}"
+    alt = f"Bars and curves of columns. {found} {text}"
     look = {"kind": "broad", "scrolls": "Columns"}
     said = str(found).replace(" %", "\xa0%")
     return {"words": said, "picture": {"caption": text, "alt": alt, "svg": svg, **look}}
