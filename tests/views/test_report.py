@@ -84,7 +84,7 @@ def test_headings_are_in_order_and_the_verdict_comes_before_the_factors(page):
 def test_every_picture_is_described_with_numbers(page):
     reader = Reader(page)
     labels = [a.get("aria-label", "") for tag, a in reader.elements if tag == "svg"]
-    assert len(labels) == 2 + 2 + 1 + 3  # of two factors, of both, and of the fit
+    assert len(labels) == 2 + 2 + 1 + 1 + 3  # of two factors, of both, of columns, of the fit
     assert "".join(reader.words).count("Confidence: half of the samples have") == 2
     assert all(re.search(r"\d", label) and len(label) > 40 for label in labels)
     assert len(set(labels)) == len(labels)
