@@ -1,5 +1,7 @@
 """`fit` on tables: which columns are used, how they are scaled, what is said of them."""
 
+import csv
+
 import numpy as np
 import pytest
 
@@ -80,3 +82,22 @@ def test_the_name_of_the_only_array_is_printed(folder, capsys, rng):
     assert manifactor("fit a.npz --dry-run") == 0
     said = capsys.readouterr().err
     assert said == "manifactor: note: the samples are 'Y', the only array of a.npz.\n"
+
+
+def test_shares_of_every_column_are_written_with_its_name(folder, rng):
+    u, v = rng.uniform(size=(2, 600))
+    table = np.column_stack([2 * u, v, 0.3 * u * v])
+    header = 'length,"width, mm",area'
+    np.savetxt("a.csv", table, delimiter=",", header=header, comments="")
+    assert manifactor("fit a.csv --out run --sense geometry --fit-samples 500") == 0
+    with (folder / "run" / "loadings.csv").open() as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["column", "factor1", "factor2", "factor1_factor2", "noise"]
+    assert [row[0] for row in rows[1:]] == ["length", "width, mm", "area"]
+    numbers = np.array([row[1:] for row in rows[1:]], dtype=float)
+    assert numbers.sum(axis=1) == pytest.approx(1, abs=1e-5)
+    assert numbers[:2, :2] == pytest.approx(np.eye(2), abs=0.03)
+    assert manifactor("report run") == 0
+    page = (folder / "run" / "report.html").read_text()
+    assert "Factor 1 moves length (" in page
+    assert "width, mm (" in page

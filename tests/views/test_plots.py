@@ -219,6 +219,37 @@ def test_a_flat_torus_is_drawn_in_its_cell(ax, hexagonal_run, annulus):
         plots.torus(ax, annulus)
 
 
+# Which columns each factor moves.
+
+
+def test_bars_of_a_column_are_its_shares_and_curves_are_drawn_along_each_factor(torus):
+    found = torus.loadings(column_names=["a", "b", "c", "d"])
+    bars, *curves = plots.loadings(torus).get_axes()
+    names = [found.columns.index("abcd"[int(t.get_text()[-1])]) for t in bars.get_yticklabels()]
+    widths = [[bar.get_width() for bar in part] for part in bars.containers]
+    assert np.transpose(widths)[:, :2] == pytest.approx(found.shares[names])
+    assert [ax.get_xlim() for ax in curves] == [(0, 360), (0, 360)]
+    assert [len(ax.lines) for ax in curves] == [2, 2]
+    lengths = [np.ptp(line.get_ydata()) for ax in curves for line in ax.lines]
+    # From the least to the greatest cosine, in standard deviations of a cosine.
+    assert lengths == pytest.approx([2 * np.sqrt(2)] * 4, rel=0.1)
+
+
+def test_loadings_of_images_are_pictures_of_what_each_factor_changes(torus, torus_run):
+    X = np.loadtxt(torus_run.parent / "torus.csv", delimiter=",", skiprows=1)
+    figure = plots.loadings(torus.loadings(X.reshape(-1, 2, 2)))
+    first, second, together, noise = (ax.images[0].get_array() for ax in figure.get_axes())
+    assert first.shape == (2, 2)
+    changed = np.sqrt(sum(np.asarray(each) ** 2 for each in (first, second, together, noise)))
+    assert changed.ravel() == pytest.approx(X.std(axis=0), rel=1e-3)
+    assert plots.loadings(torus, shape=(2, 2)).get_axes()[3].get_title().startswith("noise")
+
+
+def test_a_surface_has_bars_and_no_curve(disk):
+    (bars,) = plots.loadings(disk).get_axes()
+    assert len(bars.containers[0]) == 2
+
+
 # All of a fit in one figure.
 
 

@@ -91,7 +91,7 @@ def test_every_picture_is_described_with_numbers(page):
     reader = Reader(page)
     drawings = [a for tag, a in reader.elements if tag == "svg" and "aria-hidden" not in a]
     labels = [a.get("aria-label", "") for a in drawings]
-    assert len(labels) == 3 + 3 + 1 + 3  # of two factors, of both, and of the fit
+    assert len(labels) == 3 + 3 + 1 + 1 + 3  # of two factors, of both, of columns, of the fit
     assert "".join(reader.words).count("Confidence: half of the samples have") == 2
     assert all(re.search(r"\d", label) and len(label) > 40 for label in labels)
     assert len(set(labels)) == len(labels)

@@ -52,6 +52,7 @@ from manifactor.factoring.factorization import (
 )
 from manifactor.factoring.factorize import factorize
 from manifactor.factoring.inversion import choose_window, even_steps, values_at
+from manifactor.factoring.loadings import Loadings, find_loadings
 from manifactor.factoring.placement import Placed, Placer, make_placer, place_blocks, places_at
 from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
 from manifactor.spectral.gpu import device_memory, from_tensor, like
@@ -784,6 +785,71 @@ class ManifoldFactorizer(SpectralEstimator):
         parts = space.columns(np.repeat(held, n_frames, axis=0))
         parts[factor] = even_steps(topology, n_frames)
         return np.hstack(parts).astype(self._precision, copy=False)
+
+    def loadings(self, X=None, *, places=None, column_names=None) -> Loadings:
+        """Return which share of the variance of each column each factor explains.
+
+        Shares of single factors, of pairs and of noise add up to 1 for each column.
+
+        Parameters
+        ----------
+        X : array of shape (n, ...) or None
+            Numbers that are known of the samples of the fit, one row for each, such as
+            their columns, other measurements, or images. With another number of rows,
+            these are new samples with the columns of the fit, which are located. None
+            for the columns that were fitted.
+        places : array of shape (n, sum of widths) or None
+            Places of the rows of `X`, as of `transform`.
+        column_names : sequence of str or None
+            None for the names that `X` or the samples of the fit had, or numbers from 0.
+
+        Returns
+        -------
+        Loadings
+
+        Examples
+        --------
+        >>> from manifactor import ManifoldFactorizer, datasets
+        >>> X, truth = datasets.sample("cylinder", 1000, random_state=0)
+        >>> found = ManifoldFactorizer(random_state=0).fit(X).loadings()
+        >>> found.shares.round(1).tolist()
+        [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
+        """
+        check_is_fitted(self)
+        space, of_fit = self.factorization_.places(), len(self.outliers_)
+        given, hidden = self._fitted_columns() if X is None else (numbers(X, "X"), 0.0)
+        table = given.reshape(len(given), -1)
+        require_values(table)
+        fitted = table.shape[1] == self.n_features_in_
+        if places is not None:
+            space = replace(space, places=self._checked_places(places, "places"))
+        elif len(table) == of_fit:
+            table = table[self.factorization_.in_graph]
+        elif fitted:
+            space = replace(space, places=self._embeddings(X if given.ndim == 2 else table))
+        if len(space.places) != len(table):
+            raise ValueError(
+                f"`X` must have {of_fit} rows, one for each sample of the fit (`X[fit.rows_]` if "
+                f"these were drawn), or its {self.n_features_in_} columns, or as many rows as "
+                f"`places`; got shape {given.shape}."
+            )
+        named = getattr(X, "columns", None) if column_names is None else column_names
+        columns = column_labels(self if fitted else None, named, table.shape[1])
+        return find_loadings(space, table, columns, given.shape[1:] or (1,), hidden)
+
+    def _fitted_columns(self) -> tuple[np.ndarray, np.ndarray | float]:
+        """Return the samples of the fit in their own columns, and variances of dropped noise."""
+        points, found = self.diffusion_.points, self.preparation_
+        if points is None:
+            raise ValueError(
+                "`X` must be given if the fit knows distances only (`neighbors='precomputed'`); "
+                "got None. Pass the samples that the distances are of."
+            )
+        hidden = 0.0
+        if found is not None and self.diffusion_.transformation is None:
+            # It is of the same size in all directions.
+            hidden = found.noise * (1 - (found.components**2).sum(axis=1))
+        return self.diffusion_.unprepared(points), hidden
 
     def _checked_places(self, X, argument: str = "X") -> np.ndarray:
         """Return places as floats; refuse those of another shape."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from manifactor._support.errors import one_line, printable
 from manifactor._support.parameters import require_count
+from manifactor.factoring.loadings import Loadings
 
 
 @dataclass(frozen=True)
@@ -219,6 +220,17 @@ def as_csv(columns: Mapping[str, np.ndarray]) -> bytes:
     how = {"delimiter": ",", "header": ",".join(columns), "comments": "", "fmt": "%.8g"}
     np.savetxt(buffer, np.column_stack(list(columns.values())), **how)
     return buffer.getvalue()
+
+
+def loadings_as_csv(found: Loadings) -> bytes:
+    """Return shares of every column as the bytes of a .csv file."""
+    factors = [f"factor{f + 1}" for f in range(found.shares.shape[1])]
+    pairs = [f"{factors[f]}_{factors[g]}" for f, g in found.pairs]
+    numbers = np.column_stack([found.shares, found.interactions, found.noise]).round(6)
+    text = StringIO()
+    rows = zip(found.columns, *numbers.T.tolist(), strict=True)
+    csv.writer(text, lineterminator="\n").writerows([("column", *factors, *pairs, "noise"), *rows])
+    return text.getvalue().encode(errors="surrogateescape")
 
 
 def damaged(path: Path, problem: object) -> ValueError:

@@ -45,7 +45,7 @@ from manifactor.runs.folder import (
     write_run,
 )
 from manifactor.runs.options import FitOptions
-from manifactor.runs.places import Place, all_places, fitted_places
+from manifactor.runs.places import Place, all_places, fitted_places, loadings_as_csv
 from manifactor.spectral.neighbors import N_NEIGHBORS, chosen
 from manifactor.tables.columns import ColumnChoice
 from manifactor.tables.moves import MoveChoice
@@ -70,6 +70,8 @@ OF_MOVES = ("time", "trajectory", "trajectories", "bursts")
 # than all of them.
 MOST_IMAGES = 3000
 IMAGES_PER_NEIGHBOR = 30
+# Numbers of a table whose loadings are written: 6,000 columns of 20,000 samples take some seconds.
+MOST_LOADED = 120_000_000
 
 
 def particle_choice(options: FitOptions) -> ParticleChoice:
@@ -164,6 +166,15 @@ def fit_input(
     )
     everything = len(plan.rows) == len(samples.samples)
     return fit, fitted_places(fit) if everything else all_places(fit, samples.samples)
+
+
+def loadings_file(given: Input, plan: FitPlan, fit: ManifoldFactorizer) -> dict[str, bytes]:
+    """Return the file of the loadings of a table's columns, by its name; nothing for images."""
+    rows = plan.rows if fit.rows_ is None or isinstance(given, LargeInput) else fit.rows_
+    if given.components is not None or len(rows) * given.samples.shape[1] > MOST_LOADED:
+        return {}
+    fitted = chosen(given.samples, rows)
+    return {"loadings.csv": loadings_as_csv(fit.loadings(fitted, column_names=given.labels))}
 
 
 def _fitted_once(
@@ -298,7 +309,7 @@ class Task:
             return self._fit_large(given, plan, out, before, overwrite=overwrite, **how)
         fit, places = fit_input(given, plan, stages=stages, callback=callback)
         record = self._record(given, plan, fit, before)
-        files: dict[str, bytes] = {}
+        files = loadings_file(given, plan, fit)
         if given.particles is not None:
             record["confounders"] = confounder_records(
                 given.particles,
@@ -306,7 +317,7 @@ class Task:
                 samples=None if given.components is None else given.samples,
                 rng=np.random.default_rng(self.options.seed),
             )
-            files = particle_file(given.particles, places, before)
+            files |= particle_file(given.particles, places, before)
         warn_of_changes(before)
         write_run(
             fit,
@@ -355,7 +366,8 @@ class Task:
             fit.timings_ = {**fit.timings_, **timing.timings}
             record = {**self._record(given, plan, fit, before), "parts": n_parts}
             warn_of_changes(before)
-            write_run(fit, out, record=record, parts=parts, overwrite=overwrite)
+            files = loadings_file(given, plan, fit)
+            write_run(fit, out, record=record, files=files, parts=parts, overwrite=overwrite)
         return fit, record
 
     def _record(

@@ -928,6 +928,100 @@ def torus(ax, fit, *, values: np.ndarray | None = None):
     return points(ax, xy, shown, cmap=circle_map())
 
 
+def loadings(fit, *, count: int = 12, shape=None, figure=None, settings: dict = STYLE):
+    """Draw which columns each factor moves; return the figure.
+
+    That is shares of the leading columns of each factor as bars, and their means along
+    it, in standard deviations. Of images, it is the deviation of each pixel that is due to
+    each factor: where it moves things.
+
+    Parameters
+    ----------
+    fit : ManifoldFactorizer or Loadings
+        Fitted, or what its `loadings` returned.
+    count : int
+        Columns at most.
+    shape : (int, int) or None
+        Height and width of the images that the columns are pixels of; None for the shape
+        that the samples had.
+    figure : Figure, SubFigure or None
+        None for a new one.
+    settings : dict
+        Settings of matplotlib, as in `style`.
+    """
+    found = fit.loadings() if hasattr(fit, "loadings") else fit
+    draws = [partial(_column_shares, found=found, count=count)]
+    along = [f for f, curves in enumerate(found.curves) if curves is not None]
+    draws += [partial(_column_curves, found=found, factor=f) for f in along]
+    size = (3.3 + 2.7 * len(along), 2.9)
+    if len(shape or found.shape) == 2:
+        draws = _pixel_shares(found, shape or found.shape)
+        size = (1.9 * len(draws), 2.1)
+    with style(settings):
+        figure = figure or new_figure(*size)
+        for draw, ax in zip(draws, figure.subplots(1, len(draws), squeeze=False)[0], strict=True):
+            draw(ax)
+    return figure
+
+
+def _pixel_shares(found, shape: tuple[int, ...]) -> list:
+    """Return functions that draw the deviation of pixels due to each factor, pair and noise."""
+    parts = {f"factor {f + 1}": share for f, share in enumerate(found.shares.T)}
+    pairs = zip(found.pairs, found.interactions.T, strict=True)
+    parts |= {f"factors {f + 1} and {g + 1}": share for (f, g), share in pairs}
+    parts["noise"] = found.noise
+    total = found.variances.sum() or 1.0
+    most = np.sqrt(found.variances.max()) or 1.0
+
+    def draw(ax, name: str, share: np.ndarray) -> None:
+        # Deviations, not variances: weak parts are seen beside strong ones.
+        image = np.sqrt(share * found.variances).reshape(shape)
+        ax.imshow(image, cmap=SHARE_MAP, vmin=0, vmax=most, interpolation="nearest")
+        _bare(ax).set_title(f"{name}: {found.variances @ share / total:.0%}")
+
+    return [partial(draw, name=name, share=share) for name, share in parts.items()]
+
+
+def _column_shares(ax, found, count: int) -> None:
+    """Draw shares of the leading columns: of factors in their colours, of pairs in grey."""
+    n_factors = found.shares.shape[1]
+    each = max(1, count // n_factors)
+    leading = np.concatenate([found.leading(f, count=each) for f in range(n_factors)])
+    shown = list(dict.fromkeys(leading.tolist()))
+    left = np.zeros(len(shown))
+    for f, share in enumerate([*found.shares.T, found.interactions.sum(axis=1)]):
+        look = {"color": colour(f), "label": f"factor {f + 1}"}
+        if f == n_factors:
+            look = {"color": GREY, "label": "together"}
+        ax.barh(range(len(shown)), share[shown], left=left, height=0.7, **look)
+        left += share[shown]
+    names = [found.named(column) for column in shown]
+    ax.set_yticks(range(len(shown)), [n if len(n) <= 24 else f"{n[:23]}…" for n in names])
+    ax.invert_yaxis()
+    ax.set(xlabel="share of the variance", xlim=(0, 1))
+    _legend_above(ax, 3)
+
+
+def _column_curves(ax, found, factor: int) -> None:
+    """Draw the means of the leading columns along an interval or a circle."""
+    circle = found.coordinates[factor][-1] > 1
+    length, scale, unit = _DISPLAYED["circle" if circle else "interval"]
+    for column, line in zip(found.leading(factor), ("-", "--", "-.", ":"), strict=False):
+        curve = found.curves[factor][column]
+        mean = (curve - curve.mean()) / np.sqrt(found.variances[column])
+        look = {"color": colour(factor), "linestyle": line, "label": found.named(column)}
+        ax.plot(found.coordinates[factor] * scale, mean, linewidth=1.2, **look)
+    ax.set(xlabel=f"coordinate on factor {factor + 1}{unit}", xlim=(0, length * scale))
+    ax.set(ylabel="mean, standard deviations")
+    _legend_above(ax, 2)
+
+
+def _legend_above(ax, n_columns: int) -> None:
+    above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(frameon=False, ncols=n_columns, handlelength=2, columnspacing=1, **above)
+
+
 def _plane(samples: np.ndarray) -> np.ndarray:
     """Return samples of two columns as they are, others by two principal components, (n, 2)."""
     if samples.shape[1] == 2:

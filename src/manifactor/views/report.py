@@ -128,6 +128,7 @@ def report_page(run: Run, fit: ManifoldFactorizer, *, shown: Shown | None = None
         views=None if shown.motions is None else _particle_map(shown.motions),
         pairs=[_joint(fit, *pair) for pair in combinations(lines, 2)],
         separation=_separation(fit),
+        loadings=_loadings(run, fit),
         spectrum=_spectrum(fit),
         angles=_angles(fit),
         bandwidth=_bandwidth(fit),
@@ -441,6 +442,28 @@ def _separation(fit: ManifoldFactorizer) -> list[Picture]:
     draw = partial(plots.warp, fit=fit)
     alt = "Curve of lengths along one factor over the coordinate on the other."
     return [web, _panel("warp", draw, alt, str(found))]
+
+
+def _loadings(run: Run, fit: ManifoldFactorizer) -> dict[str, Any] | None:
+    """Return which columns of a table each factor moves; None for images and distances."""
+    points = fit.diffusion_.points
+    if points is None or "components" in run.record or fit.n_features_in_ > 4096:
+        return None
+    try:
+        names = run.column_names
+    except (ValueError, OSError, KeyError):  # the file of a table without names is gone
+        names = []
+    found = fit.loadings(column_names=names if len(names) == fit.n_features_in_ else None)
+    with plots.style(plots.PAGE):
+        svg = plots.svg(plots.loadings(found, settings=plots.PAGE), "columns")
+    text = (
+        "Columns that the factors move most: their shares of the variance, and their means along "
+        "each factor with the others averaged over. loadings.csv has the shares of all columns."
+    )
+    alt = f"Bars and curves of columns. {found} {text}"
+    look = {"kind": "broad", "scrolls": "Columns"}
+    said = str(found).replace(" %", "\xa0%")
+    return {"words": said, "picture": {"caption": text, "alt": alt, "svg": svg, **look}}
 
 
 def _spectrum(fit: ManifoldFactorizer) -> Picture:
