@@ -22,7 +22,13 @@ from manifactor.factoring.judging.criteria import CRITERIA
 DOCS = Path(__file__).parents[1] / "docs"
 FIRST = ["start"]
 OTHERS = ["tutorial-first-fit", "tutorial-own-data", "partial-or-none", "howto-cluster"]
-OTHERS += ["howto-columns", "howto-compare", "howto-few-samples", "howto-images", "howto-large-data"]
+OTHERS += [
+    "howto-columns",
+    "howto-compare",
+    "howto-few-samples",
+    "howto-images",
+    "howto-large-data",
+]
 OTHERS += ["howto-movies"]
 OTHERS += ["howto-scale-columns", "howto-scikit-learn", "dynamics"]
 OTHERS += ["howto-molecular-dynamics", "howto-neural-recordings"]
