@@ -21,6 +21,7 @@ from manifactor.spectral.diffusion import (
 )
 from manifactor.spectral.forecast import Forecast, forecast, forecast_on_device
 from manifactor.spectral.kernel import Affinity, affinity, dense_affinity
+from manifactor.spectral.lagged import in_pairs, settings_for
 from manifactor.spectral.laplacian import (
     PARTED_ABOVE,
     Part,
@@ -31,7 +32,7 @@ from manifactor.spectral.laplacian import (
     without_outliers,
 )
 from manifactor.spectral.metric import LocalMetric
-from manifactor.spectral.moves import Measured, Moves
+from manifactor.spectral.moves import Measured, Moves, Pairs
 from manifactor.spectral.neighbors import N_NEIGHBORS, NeighborGraph, chosen, neighbor_graph
 from manifactor.spectral.preparation import MOST_COLUMNS, MOST_COMPONENTS, choose_preparation
 from manifactor.spectral.spectrum import Spectrum
@@ -95,6 +96,8 @@ def diffuse(
     """
     require_diffusion(settings, X.shape[0])
     stages = stages or Stages()
+    if isinstance(moves, Pairs):
+        settings = settings_for(settings, moves, X.shape[0])
     keys = stage_keys(X, settings, stages, moves)
 
     transformation = choose_transformation(settings.transformation, X)
@@ -127,6 +130,10 @@ def diffuse(
     walk = stages.recall("spectrum", keys["spectrum"], walk_and_solve)
     walk = replace(walk, graph=walk.graph.with_search(samples, settings.n_jobs, metric))
     found = _diffusion(measured, preparation, walk, settings, keys)
+    if moves is not None:
+        found = replace(found, time=getattr(moves, "time", 1.0))
+    if isinstance(measured.path, Pairs):
+        found = in_pairs(found, measured.path)
     if transformation.value is None:
         return found
     return replace(found, choices={"transformation": transformation, **found.choices})

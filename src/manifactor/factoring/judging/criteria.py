@@ -410,6 +410,7 @@ _OF_SEVERAL = (
             ("drift", 0.02, "moves on one factor and places on another"),
             ("speed", 0.05, "squared moves on one factor and places or squared moves on another"),
             ("places", 0.15, "places on two factors"),
+            ("transitions", 0.03, "starts and ends of moves on two factors"),
         )
     ),
     Criterion(
@@ -667,7 +668,7 @@ _OF_SEVERAL = (
         coordinates="right",
         robust=True,
         # Coordinates that are no eigenfunctions have larger errors at the ends of an interval.
-        in_sense={"separable": 0.02},
+        in_sense={"separable": 0.02, "pairs": 0.02},
     ),
     Criterion(
         "skew",
