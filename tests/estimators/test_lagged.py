@@ -106,7 +106,7 @@ def test_short_steps_or_too_few_of_them_are_taken_as_a_metric_and_a_lag_decides(
     _, X = path
     short = seen(latents(3000, np.random.default_rng(1)))
     assert "shorter than" in moves(short).why
-    assert "too few for the operator" in moves(X[:500]).why
+    assert "too few for the operator" in moves(X[:1200]).why
     assert isinstance(moves(X), Pairs)
     assert moves(X, lag=0).why == "the caller gave a lag of 0"
     by_lag = moves(short, lag=1.1)

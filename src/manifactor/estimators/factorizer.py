@@ -263,7 +263,8 @@ class ManifoldFactorizer(SpectralEstimator):
       shape of X, where moves may be as long as the factors. All pairs tell the operator
       whose functions are divided, and samples to fit are drawn. `times` and
       `trajectories` of long steps are taken as such pairs if the process goes through its
-      range often enough; `choices_["dynamics"]` is "metric" or "pairs".
+      range often enough; `choices_["dynamics"]` is "metric" or "pairs". With these, a `lag`
+      in the units of `times` takes all pairs so far apart, and 0 the metric of steps.
 
     Examples
     --------
@@ -348,12 +349,8 @@ class ManifoldFactorizer(SpectralEstimator):
         X : array of shape (n_samples, n_features)
             With `trajectories=True`, a list of such arrays.
         y : ignored
-        metric, times, trajectories, bursts, pairs
-            Moves of the samples, in one of these ways; see the notes on `ManifoldFactorizer`.
-        lag : float or None
-            Time between `pairs`; None for 1. With `times` or `trajectories`, takes the
-            operator of all pairs so far apart, in the units of `times`; 0 takes the metric
-            of steps, and None decides by their length.
+        metric, times, trajectories, bursts, pairs, lag
+            Moves of the samples; see the notes on `ManifoldFactorizer`.
         noise : array of shape (n_features,) or None
             Standard deviation of the noise in every column, after the `transformation`, if
             it is known. "product" then also requires that it hardly moves the places.

@@ -630,7 +630,9 @@ def with_motion(found: Factorization, path: Trajectory | Bursts | Pairs) -> Fact
         numbers |= couplings(*places, n_repeats=path.n_repeats, jointly=by_pairs)
         if not by_pairs:
             numbers["resolution"] = length_of_move(path.lag, max(lowest))
-    evidence = replace(evidence, tests=(*evidence.tests, *judge(numbers)))
+    scales = ", ".join(f"{2 * found.diffusion.time / each:.3g}" for each in lowest)
+    details = "; ".join(filter(None, [evidence.details, f"time scales of the factors: {scales}"]))
+    evidence = replace(evidence, tests=(*evidence.tests, *judge(numbers)), details=details)
     if not np.isnan(path.duration):
         times = correlation_times(path.duration, min(lowest))
         needed = CRITERIA["coverage"].limit / max(times, 1e-3)

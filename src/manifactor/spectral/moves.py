@@ -160,10 +160,11 @@ class Trajectory:
         """Return whether steps leave the neighbourhoods in which a metric is measured."""
         samples = _narrow(self.samples)
         starts = self.starts(1)
-        steps = np.linalg.norm(samples[starts + 1] - samples[starts], axis=1)
+        squares = ((samples[starts + 1] - samples[starts]) ** 2).sum(axis=1)
+        noise = 2 * np.trace(noise_covariance(replace(self, samples=samples)))
         some = samples[_thinned(len(samples), ASKED)]
         near = NearestNeighbors(n_neighbors=min(64, len(some))).fit(some).kneighbors()[0]
-        return bool(np.median(steps) > np.median(near[:, -1]))
+        return bool(np.median(squares) - noise > np.median(near[:, -1]) ** 2)
 
     def correlation_times(self) -> float:
         """Return how often the slowest linear function of the samples forgets itself."""

@@ -410,8 +410,20 @@ _OF_SEVERAL = (
             ("drift", 0.02, "moves on one factor and places on another"),
             ("speed", 0.05, "squared moves on one factor and places or squared moves on another"),
             ("places", 0.15, "places on two factors"),
-            ("transitions", 0.03, "starts and ends of moves on two factors"),
         )
+    ),
+    Criterion(
+        "transitions",
+        # 0 for true coordinates, .01 to .11 for found ones, whose errors go together; .04 to .13 of
+        # pairs of latents whose noise has a correlation of .3 or .5.
+        0.03,
+        "dynamics: squared correlation of where long moves on two factors start and end, less that "
+        "after shifts in time",
+        "starts and ends of moves on two factors have a squared correlation of {interval} where "
+        "{limit:.2f} is allowed: the factors depend on each other, or coordinates are not accurate",
+        "Give more pairs, and raise `fit_samples`, for more accurate coordinates.",
+        at_most=True,
+        senses=("dynamics",),
     ),
     Criterion(
         "folds",
@@ -667,7 +679,8 @@ _OF_SEVERAL = (
         at_most=True,
         coordinates="right",
         robust=True,
-        # Coordinates that are no eigenfunctions have larger errors at the ends of an interval.
+        # Coordinates that are no eigenfunctions, or those of pairs, have larger errors at the ends
+        # of an interval.
         in_sense={"separable": 0.02, "pairs": 0.02},
     ),
     Criterion(
