@@ -346,8 +346,7 @@ class ManifoldFactorizer(SpectralEstimator):
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features)
-            With `trajectories=True`, a list of such arrays.
+        X : array of shape (n_samples, n_features), with `trajectories=True` a list of them
         y : ignored
         metric, times, trajectories, bursts, pairs, lag
             Moves of the samples; see the notes on `ManifoldFactorizer`.
@@ -369,8 +368,7 @@ class ManifoldFactorizer(SpectralEstimator):
         factoring = self._checked_settings()
         given = {"metric": metric, "times": times, "trajectories": trajectories}
         given |= {"bursts": bursts, "pairs": pairs}
-        X, moves = given_moves(self, X, given, lag)
-        X, rows, moves = drawn_with_moves(self, X, moves, fit_samples)
+        X, rows, moves = drawn_with_moves(self, *given_moves(self, X, given, lag), fit_samples)
         with self._progress(self.callback) as callback:
             self._find(X, factoring, moves, noise, stages, column_names, callback)
         self.rows_, self._precision, self._moves = rows, precision_of(X), moves
@@ -480,9 +478,10 @@ class ManifoldFactorizer(SpectralEstimator):
             )
         high = max(2, len(moves.before) // 10)
         n_states = require_count("n_states", n_states, low=2, high=high)
-        ends = [self.locate(each)[factor].coordinate for each in (moves.before, moves.after)]
+        before, after = (self.locate(each)[factor] for each in (moves.before, moves.after))
         circle = self.factors_[factor].topology == "circle"
-        return markov_model(*ends, n_states, lag=moves.time, top=2 * np.pi if circle else 1.0)
+        top = 2 * np.pi if circle else 1.0
+        return markov_model(before.coordinate, after.coordinate, n_states, lag=moves.time, top=top)
 
     @property
     def n_factors_(self) -> int:

@@ -626,9 +626,9 @@ def with_motion(found: Factorization, path: Trajectory | Bursts | Pairs) -> Fact
         moves = path.moves(time_of_move(TESTED_MOVE, max(lowest)))
         placer = make_placer(found, n_new=2 * len(moves[0]))
         places = [[each.embedding for each in place_blocks(some, placer)] for some in moves]
-        by_pairs = isinstance(path, Pairs)
-        numbers |= couplings(*places, n_repeats=path.n_repeats, jointly=by_pairs)
-        if not by_pairs:
+        jointly = isinstance(path, Pairs)
+        numbers |= couplings(*places, n_repeats=path.n_repeats, jointly=jointly)
+        if not isinstance(path, Pairs):
             numbers["resolution"] = length_of_move(path.lag, max(lowest))
     scales = ", ".join(f"{2 * found.diffusion.time / each:.3g}" for each in lowest)
     details = "; ".join(filter(None, [evidence.details, f"time scales of the factors: {scales}"]))

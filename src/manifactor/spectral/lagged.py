@@ -16,7 +16,7 @@ from sklearn.utils import gen_batches
 from manifactor._support.errors import NothingFoundError
 from manifactor._support.parameters import Choice
 from manifactor.spectral.diffusion import Basis, Diffusion, DiffusionSettings, LaggedPart
-from manifactor.spectral.moves import Pairs
+from manifactor.spectral.moves import Moves, Pairs
 from manifactor.spectral.searches import nearest_point
 from manifactor.spectral.spectrum import Spectrum
 
@@ -30,8 +30,12 @@ MOST_FUNCTIONS = 40
 BLOCKS = 40
 
 
-def settings_for(settings: DiffusionSettings, pairs: Pairs, n_samples: int) -> DiffusionSettings:
-    """Return the settings of the walk whose functions are the basis, where the caller has none."""
+def settings_for(
+    settings: DiffusionSettings, pairs: Moves | None, n_samples: int
+) -> DiffusionSettings:
+    """Return the settings of the walk; where moves are pairs, its functions are a basis."""
+    if not isinstance(pairs, Pairs):
+        return settings
     if settings.n_functions == "auto":
         count = min(MOST_IN_BASIS, n_samples // 8, len(pairs.before) // PAIRS_PER_FUNCTION)
         why = f"a basis for the operator of {len(pairs.before):,} pairs"
@@ -42,8 +46,14 @@ def settings_for(settings: DiffusionSettings, pairs: Pairs, n_samples: int) -> D
     return settings
 
 
-def in_pairs(diffusion: Diffusion, pairs: Pairs) -> Diffusion:
-    """Return the same with the functions of the operator of pairs, made of those of the walk."""
+def in_pairs(diffusion: Diffusion) -> Diffusion:
+    """Return the same with the functions of the operator of its pairs, if it has any.
+
+    They are made of the functions of the walk.
+    """
+    pairs = diffusion.path
+    if not isinstance(pairs, Pairs):
+        return diffusion
     basis, n = diffusion.distinct, len(diffusion.graph.distinct)
     ends = [_extended(diffusion, each) for each in (pairs.before, pairs.after)]
     copies = diffusion.graph.multiplicity

@@ -57,6 +57,13 @@ class Measured:
     choices: dict[str, Choice] = field(default_factory=dict)
     path: "Trajectory | Bursts | Pairs | None" = None  # prepared, by which factors are tested
 
+    @property
+    def time(self) -> float:
+        """Time of a step, burst or lag, in the caller's units; nan where no moves are known."""
+        if self.path is None:
+            return float("nan") if self.metric is None else 1.0
+        return self.path.time
+
 
 @dataclass(frozen=True)
 class GivenMetric:

@@ -32,7 +32,7 @@ from manifactor.spectral.laplacian import (
     without_outliers,
 )
 from manifactor.spectral.metric import LocalMetric
-from manifactor.spectral.moves import Measured, Moves, Pairs
+from manifactor.spectral.moves import Measured, Moves
 from manifactor.spectral.neighbors import N_NEIGHBORS, NeighborGraph, chosen, neighbor_graph
 from manifactor.spectral.preparation import MOST_COLUMNS, MOST_COMPONENTS, choose_preparation
 from manifactor.spectral.spectrum import Spectrum
@@ -96,8 +96,7 @@ def diffuse(
     """
     require_diffusion(settings, X.shape[0])
     stages = stages or Stages()
-    if isinstance(moves, Pairs):
-        settings = settings_for(settings, moves, X.shape[0])
+    settings = settings_for(settings, moves, X.shape[0])
     keys = stage_keys(X, settings, stages, moves)
 
     transformation = choose_transformation(settings.transformation, X)
@@ -129,11 +128,7 @@ def diffuse(
     # A kept spectrum needs no neighbours: its graph is the one without outliers.
     walk = stages.recall("spectrum", keys["spectrum"], walk_and_solve)
     walk = replace(walk, graph=walk.graph.with_search(samples, settings.n_jobs, metric))
-    found = _diffusion(measured, preparation, walk, settings, keys)
-    if moves is not None:
-        found = replace(found, time=getattr(moves, "time", 1.0))
-    if isinstance(measured.path, Pairs):
-        found = in_pairs(found, measured.path)
+    found = in_pairs(_diffusion(measured, preparation, walk, settings, keys))
     if transformation.value is None:
         return found
     return replace(found, choices={"transformation": transformation, **found.choices})
@@ -240,8 +235,7 @@ def _diffusion(
     keys: dict[str, str],
 ) -> Diffusion:
     """Return the record, with every choice that was made on the way."""
-    samples = measured.samples
-    n_distinct = len(walk.graph.distinct)
+    samples, n_distinct = measured.samples, len(walk.graph.distinct)
     bandwidth = walk.affinity.bandwidth
     neighbours = number_of_neighbors(settings, samples.shape[0])
     if settings.own_search or settings.precomputed:
@@ -281,6 +275,7 @@ def _diffusion(
         n_requested=len(walk.spectrum.eigenvalues),
         metric=measured.metric,
         path=measured.path,
+        time=measured.time,
     )
 
 
