@@ -34,6 +34,8 @@ PAIRS: list[tuple[Kinds, View]] = [
     ((RING, LINE), ("network", 1.5)),
 ]
 FOUR = [PAIRS[k] for k in (1, 4, 5, 7)]
+WELL_VIEWS: list[View] = [("warp", 0.3), ("network", 1.5)]
+CONTROLS = ("same noise", "same noise, circles", "speed", "drift", "triangle", "one latent")
 THREE: list[tuple[Kinds, View]] = [((LINE, LINE, LINE), ("warp", 0.3))]
 
 
@@ -151,10 +153,32 @@ def of_jacobians(kinds: Kinds, view: View, seed: int) -> Fitted:
     return _fit(seed, see(u), metric=np.stack(sides, axis=2) * speeds_of(kinds)), u, kinds
 
 
-def of_control(name: str, seed: int) -> Fitted:
+def of_wells(n_wells: int, view: View, seed: int, *, pull: float = 0.0) -> Fitted:
+    """Fit Langevin motion in two or three wells along each latent; `pull` couples the latents."""
+    rng = np.random.default_rng(seed)
+    # A step is made of four.
+    size = np.array([0.3, 0.39]) / 2
+    kicks = size * rng.normal(size=(20_000, 4, 2))
+    at, u = rng.normal(size=2), np.empty((20_000, 2))
+    for t, four in enumerate(kicks):
+        for kick in four:
+            if n_wells == 2:
+                force = -2.4 * at * (at**2 - 1)
+            else:
+                outside = np.maximum(np.abs(at) - 1.2, 0) * np.sign(at)
+                force = -3.0 * np.sin(2 * np.pi * at / 1.1) - 20 * outside
+            at = at + size**2 / 2 * (force - pull * at[::-1]) + kick
+        u[t] = at
+    kinds: Kinds = (LINE, LINE)
+    X = random_map(kinds, view, rng)(u / 3 + 0.5)
+    fit = _fit(seed, X[:-1], pairs=X[1:])
+    return fit, u[fit.rows_], kinds
+
+
+def of_control(name: str, seed: int, *, step: float = 0.02) -> Fitted:
     """Fit latents that depend on each other, or a single one, seen through a warp."""
     rng = np.random.default_rng(seed)
-    noise, at, u = rng.normal(size=(20_000, 2)) * 0.02, rng.random(2) / 2, np.empty((20_000, 2))
+    noise, at, u = rng.normal(size=(20_000, 2)) * step, rng.random(2) / 2, np.empty((20_000, 2))
     kinds: Kinds = (RING, RING) if "circles" in name else (LINE, LINE)
     if name.startswith("same noise"):
         noise[:, 1] = 0.5 * noise[:, 0] + np.sqrt(0.75) * noise[:, 1]
@@ -162,7 +186,7 @@ def of_control(name: str, seed: int) -> Fitted:
         if name == "speed":
             move[1] *= 0.4 + 1.6 * at[0]
         elif name == "drift":
-            move[1] += 0.01 * (at[0] - at[1])
+            move[1] += 25 * step**2 * (at[0] - at[1])
         moved = (at + move) % 1 if kinds[0] == RING else 1 - np.abs(1 - np.abs(at + move))
         if name != "triangle" or moved.sum() < 1:
             at = moved
@@ -187,11 +211,16 @@ GROUPS: dict[str, list[Callable[[int], Fitted]]] = {
         partial(of_trajectory, *case, step=0.01, n_steps=80_000) for case in FOUR
     ],
     "step .05": [partial(of_trajectory, *case, step=0.05) for case in FOUR],
-    "controls": [
-        partial(of_control, name)
-        for name in (
-            *("same noise", "same noise, circles", "speed", "drift", "triangle", "one latent"),
-        )
+    "steps .10 and .15": [
+        partial(of_trajectory, *case, step=step) for step, case in product((0.1, 0.15), FOUR)
+    ],
+    "double and triple wells": [
+        partial(of_wells, n_wells, view) for n_wells, view in product((2, 3), WELL_VIEWS)
+    ],
+    "controls": [partial(of_control, name) for name in CONTROLS],
+    "controls, steps .12": [
+        *(partial(of_control, name, step=0.12) for name in CONTROLS),
+        *(partial(of_wells, 2, WELL_VIEWS[0], pull=pull) for pull in (0.3, 1.0)),
     ],
 }
 
@@ -217,7 +246,9 @@ def record(group: str, case: int, seed: int) -> dict:
         "own": round(found.worst, 4),
         "leak": round(found.leak, 4),
         "choices": {
-            name: fit.choices_[name].value for name in ("lag", "directions") if name in fit.choices_
+            name: fit.choices_[name].value
+            for name in ("dynamics", "lag", "directions")
+            if name in fit.choices_
         },
         "failed": [test.name for test in evidence.failed],
         "tests": {test.name: [round(test.value, 4), round(test.net, 4)] for test in evidence.tests},

@@ -139,6 +139,15 @@ def test_steps_tell_the_factors_of_a_trajectory(path, fit_of_path):
     assert score([everywhere[:, [0]], everywhere[:, [1]]], truth_of(u)).solved
 
 
+def test_a_metric_of_steps_tells_rates_and_a_markov_model(fit_of_path):
+    assert fit_of_path.choices_["dynamics"].value == "metric"
+    for rates, step in zip(fit_of_path.rates_, STEPS, strict=True):
+        assert rates[0] == pytest.approx((np.pi * step) ** 2 / 2, rel=0.4)
+    model = fit_of_path.markov_model(0, n_states=5)
+    assert model.lag == fit_of_path.choices_["lag"].value
+    assert np.diag(model.transition_matrix).min() > 0.5
+
+
 def test_several_trajectories_are_joined_without_steps_between_them(path, fit_of_two):
     u, _ = path
     fit, found = fit_of_two

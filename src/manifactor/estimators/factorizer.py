@@ -53,9 +53,11 @@ from manifactor.factoring.factorization import (
 from manifactor.factoring.factorize import factorize
 from manifactor.factoring.inversion import choose_window, even_steps, values_at
 from manifactor.factoring.loadings import Loadings, find_loadings
+from manifactor.factoring.measures.motion import MarkovModel, markov_model
 from manifactor.factoring.placement import Placed, Placer, make_placer, place_blocks, places_at
 from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
 from manifactor.spectral.gpu import device_memory, from_tensor, like
+from manifactor.spectral.moves import Pairs, Trajectory
 from manifactor.spectral.neighbors import DisconnectedGraphWarning
 from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.preparation import MOST_COMPONENTS
@@ -267,7 +269,13 @@ class ManifoldFactorizer(SpectralEstimator):
       than 1.5 times the usual one is a break. Local covariances are measured from all steps,
       less the noise of measurement; samples to fit are drawn evenly;
     - ``fit(X, bursts=Y)``: samples that are a short move away from each one, of shape
-      (n_samples, n_repeats, n_features).
+      (n_samples, n_repeats, n_features);
+    - ``fit(X, pairs=Y, lag=tau)``: what followed each sample at a time tau later, of the
+      shape of X, where moves may be as long as the factors. All pairs tell the operator
+      whose functions are divided, and samples to fit are drawn. `times` and
+      `trajectories` of long steps are taken as such pairs if the process goes through its
+      range often enough; `choices_["dynamics"]` is "metric" or "pairs". With these, a `lag`
+      in the units of `times` takes all pairs so far apart, and 0 the metric of steps.
 
     Examples
     --------
@@ -336,6 +344,8 @@ class ManifoldFactorizer(SpectralEstimator):
         times=None,
         trajectories=False,
         bursts=None,
+        pairs=None,
+        lag=None,
         noise=None,
         stages=None,
         column_names=None,
@@ -351,8 +361,8 @@ class ManifoldFactorizer(SpectralEstimator):
         X : array of shape (n_samples, n_features)
             Or images, (n, height, width[, 3]). With `trajectories=True`, a list of such arrays.
         y : ignored
-        metric, times, trajectories, bursts
-            Moves of the samples, in one of these ways; see the notes on `ManifoldFactorizer`.
+        metric, times, trajectories, bursts, pairs, lag
+            Moves of the samples; see the notes on `ManifoldFactorizer`.
         noise : array of shape (n_features,) or None
             Standard deviation of the noise in every column, after the `transformation`, if
             it is known. "product" then also requires that it hardly moves the places.
@@ -361,7 +371,8 @@ class ManifoldFactorizer(SpectralEstimator):
         column_names : sequence of str or None
             For warnings and errors. None takes those of a DataFrame, or numbers from 0.
         fit_samples : int, "auto" or "all"
-            Samples to draw: "auto" fits all in memory, 20,000 of others, 3,000 of trajectories.
+            Samples to draw: "auto" fits all in memory, 20,000 of others, 3,000 of trajectories
+            and of pairs.
 
         Returns
         -------
@@ -369,13 +380,13 @@ class ManifoldFactorizer(SpectralEstimator):
         """
         factoring, given_X = self._checked_settings(), X
         X, image = as_rows(X, several=trajectories is True)
-        given = {"metric": metric, "times": times, "trajectories": trajectories, "bursts": bursts}
-        X, moves = given_moves(self, X, given)
-        X, rows, moves = drawn_with_moves(self, X, moves, fit_samples)
+        given = {"metric": metric, "times": times, "trajectories": trajectories}
+        given |= {"bursts": bursts, "pairs": pairs}
+        X, rows, moves = drawn_with_moves(self, *given_moves(self, X, given, lag), fit_samples)
         with self._progress(self.callback) as callback:
             self._find(X, factoring, moves, noise, stages, column_names, callback)
         self.rows_, self._precision, self.image_shape_ = rows, precision_of(X), image
-        self._index = frame_index(given_X, rows)
+        self._index, self._moves = frame_index(given_X, rows), moves
         return self
 
     def _find(self, X, factoring, moves, noise, stages, column_names, callback) -> None:
@@ -436,6 +447,57 @@ class ManifoldFactorizer(SpectralEstimator):
     splits_ = read_off("factorization_.splits", "How the functions fell into blocks, step by step.")
     triplets_ = read_off("factorization_.triplets", "Triplets of the triplet method, or None.")
     cut_ = read_off("factorization_.cut", "Cut of the triplet method, or None.")
+
+    @property
+    def rates_(self) -> list[np.ndarray]:
+        """Rates at which the functions of each factor are forgotten, where moves are known.
+
+        In one over the caller's unit of time, seconds for dates: of a burst or a move of `metric`,
+        1. Implied time scales are one over them.
+        """
+        unit = self.diffusion_.time
+        if np.isnan(unit):
+            raise AttributeError("`rates_` needs moves of the samples, such as `times`, in `fit`.")
+        # In units of moves, a function of eigenvalue l is forgotten at a rate of l / 2.
+        return [factor.eigenvalues / (2 * unit) for factor in self.factors_]
+
+    def markov_model(self, factor, n_states=20) -> MarkovModel:
+        """Return a Markov model of the moves along one factor.
+
+        It needs the `pairs`, `times` or `trajectories` of the fit, which archives do not hold.
+
+        Parameters
+        ----------
+        factor : int
+            Index of an interval or a circle, from 0.
+        n_states : int
+            Parts of the factor, each with as many samples.
+
+        Returns
+        -------
+        MarkovModel
+        """
+        check_is_fitted(self)
+        factor = require_count("factor", factor, low=0, high=self.n_factors_ - 1)
+        moves = getattr(self, "_moves", None)
+        if isinstance(moves, Trajectory):
+            moves = moves.pairs(self.choices_["lag"].value, "")
+        if not isinstance(moves, Pairs):
+            raise ValueError(
+                "a Markov model needs `pairs`, `times` or `trajectories` in `fit`, which this fit "
+                "was made without, or loaded from a file without. Fit them again."
+            )
+        if self.factors_[factor].coordinate is None:
+            raise ValueError(
+                f"`factor` must be an interval or a circle; factor {factor} is a surface. Give its "
+                "places, from `locate`, to a clustering of your own."
+            )
+        high = max(2, len(moves.before) // 10)
+        n_states = require_count("n_states", n_states, low=2, high=high)
+        before, after = (self.locate(each)[factor] for each in (moves.before, moves.after))
+        circle = self.factors_[factor].topology == "circle"
+        top = 2 * np.pi if circle else 1.0
+        return markov_model(before.coordinate, after.coordinate, n_states, lag=moves.time, top=top)
 
     @property
     def n_factors_(self) -> int:
@@ -644,7 +706,8 @@ class ManifoldFactorizer(SpectralEstimator):
         lean = copy(self).set_params(callback=None, verbose=False)
         # As large as the fit itself.
         lean.__dict__.pop("_kept", None)
-        lean.__dict__.pop("_index", None)
+        for name in ("_index", "_moves"):
+            lean.__dict__.pop(name, None)
         return lean
 
     def _lazy(self, X, work: Callable[["ManifoldFactorizer"], Callable], width: int):

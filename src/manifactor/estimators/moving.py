@@ -1,12 +1,14 @@
-"""Moves of the samples as a caller gives them: a metric, times, trajectories or bursts, checked."""
+"""Moves of the samples as a caller gives them, checked: a metric, times, bursts, pairs."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from manifactor._support.errors import warn_caller
+from manifactor._support.parameters import require_number
 from manifactor._support.values import bad_values, require_values
 from manifactor.estimators.arrays import (
     draw_count,
@@ -15,7 +17,14 @@ from manifactor.estimators.arrays import (
     numbers,
     take_rows,
 )
-from manifactor.spectral.moves import Bursts, GivenMetric, Moves, NoDiffusionWarning, Trajectory
+from manifactor.spectral.moves import (
+    Bursts,
+    GivenMetric,
+    Moves,
+    NoDiffusionWarning,
+    Pairs,
+    Trajectory,
+)
 
 # Fewer moves tell no local covariance.
 FEWEST_MOVES = 50
@@ -26,6 +35,9 @@ LONGEST_STEP = 1.5
 NO_ORDER = 0.8
 # Correlation of a step with the one before from which on motion is smooth: 0 for a diffusion.
 SMOOTH = 0.5
+# Correlation times from which on time averages are those of a product: with 40, the operator found
+# none of a product's factors; with 200, all of them.
+WELL_MIXED = 200
 # Samples of a trajectory that are fitted unless the caller says how many: as many as the fits of
 # `studies/dynamics.py` have. Three intervals take 10,000.
 MOST_OF_TRAJECTORY = 3000
@@ -40,9 +52,18 @@ REQUIRED = {
 }
 
 
-def given_moves(estimator: Any, X: Any, given: dict[str, Any]) -> tuple[Any, Moves | None]:
+def given_moves(
+    estimator: Any, X: Any, given: dict[str, Any], lag: Any = None
+) -> tuple[Any, Moves | None]:
     """Return the samples, and their moves if any are given; several trajectories are joined."""
     names = [name for name, value in given.items() if value is not None and value is not False]
+    if lag is not None:
+        require_number("lag", lag, low=0)
+        if not names or names[0] in ("metric", "bursts"):
+            raise ValueError(
+                f"`lag` is for `pairs`, `times` and `trajectories`; got {lag!r} without any of "
+                "them. Leave it out."
+            )
     if not names:
         return X, None
     if len(names) > 1 and names != ["times", "trajectories"]:
@@ -71,7 +92,10 @@ def given_moves(estimator: Any, X: Any, given: dict[str, Any]) -> tuple[Any, Mov
         path, _ = given_path(X, times=given["times"], trajectories=given["trajectories"])
         # Several arrays are joined, in the order in which they were given.
         in_order = np.argsort(path.row)
-        return path.samples[in_order] if given["trajectories"] is True else X, _checked(path)
+        X = path.samples[in_order] if given["trajectories"] is True else X
+        return X, _short_or_long(_checked(path), lag)
+    if names[0] == "pairs":
+        return X, _pairs_of(given["pairs"], _samples(X), 1.0 if lag is None else float(lag))
     checks: dict[str, Callable[..., Moves]] = {"metric": _metric, "bursts": _bursts}
     return X, checks[names[0]](given[names[0]], _samples(X))
 
@@ -107,6 +131,8 @@ def drawn_with_moves(
             return X, None, moves
         even = moves.even_rows(count)
         return take_rows(X, even), even, moves
+    if isinstance(moves, Pairs) and asked == "auto":
+        asked = MOST_OF_TRAJECTORY
     X, rows = drawn_samples(estimator, X, asked)
     if isinstance(moves, GivenMetric) and rows is not None:
         moves = moves.chosen(rows)
@@ -161,8 +187,9 @@ def _pieces(labels: Any, n_samples: int) -> np.ndarray:
 
 def _timed(times: Any, samples: np.ndarray, piece: np.ndarray) -> tuple[Trajectory, float]:
     """Return trajectories in the order of time, broken at long steps, and the usual step."""
-    times = np.asarray(times)
+    times, second = np.asarray(times), 1.0
     if times.dtype.kind == "M":
+        second = 1e-9
         times = times.astype("datetime64[ns]").astype(np.int64)
     times = numbers(times, "times")
     if times.shape != (len(samples),):
@@ -183,7 +210,8 @@ def _timed(times: Any, samples: np.ndarray, piece: np.ndarray) -> tuple[Trajecto
     # Of fewer than two samples, which are refused below, there is no step.
     unit = float(np.median(steps[same])) if same.any() else 1.0
     breaks = np.concatenate([[0], np.cumsum(~same | (steps > LONGEST_STEP * unit))])
-    return Trajectory(samples[order], times[order] / unit, breaks[: len(samples)], order), unit
+    breaks = breaks[: len(samples)]
+    return Trajectory(samples[order], times[order] / unit, breaks, order, time=unit * second), unit
 
 
 def _checked(path: Trajectory) -> Trajectory:
@@ -216,6 +244,50 @@ def _checked(path: Trajectory) -> Trajectory:
             NoDiffusionWarning,
         )
     return path
+
+
+def _short_or_long(path: Trajectory, lag: float | None) -> Trajectory | Pairs:
+    """Return a trajectory whose steps tell a metric, or the pairs that tell its operator."""
+    if lag:
+        steps = max(1, round(lag / path.time))
+        if len(path.starts(steps)) < FEWEST_MOVES:
+            raise ValueError(
+                f"`lag` must leave {FEWEST_MOVES} pairs or more; got {lag:g}, {steps} steps, of "
+                f"which trajectories have {len(path.starts(steps))}. Lower it."
+            )
+        return path.pairs(steps, "the caller gave a lag")
+    if lag is not None:
+        return replace(path, why="the caller gave a lag of 0")
+    if not path.is_too_long():
+        return replace(path, why="steps are shorter than the distance to the 64th neighbour")
+    times = path.correlation_times()
+    what = f"steps are longer than the distance to the 64th neighbour, and {times:.0f}"
+    if times < WELL_MIXED:
+        why = f"{what} correlation times are too few for the operator, which takes {WELL_MIXED}"
+        return replace(path, why=why)
+    return path.pairs(1, f"{what} correlation times are enough")
+
+
+def _pairs_of(after: Any, samples: np.ndarray, lag: float) -> Pairs:
+    """Return samples and what followed each of them."""
+    if lag == 0:
+        raise ValueError("`lag` must be positive with `pairs`, the time between them; got 0.")
+    later = numbers(after, "pairs")
+    if later.shape != samples.shape:
+        raise ValueError(
+            f"`pairs` must have the shape of `X`, {samples.shape}, with what followed each sample; "
+            f"got {later.shape}. Leave out samples that nothing followed, as in "
+            "fit(X[:-1], pairs=X[1:])."
+        )
+    require_values(later, argument="pairs")
+    if len(samples) < FEWEST_MOVES:
+        raise ValueError(
+            f"`pairs` must be {FEWEST_MOVES} or more, and thousands to show a product; got "
+            f"{len(samples)}. Add samples."
+        )
+    if not (later != samples).any():
+        raise ValueError("`pairs` must differ from `X`: nothing moved.")
+    return Pairs(samples, later, lag, float(len(samples)), "the caller gave pairs")
 
 
 def _metric(metric: Any, samples: np.ndarray) -> GivenMetric:

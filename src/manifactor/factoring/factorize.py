@@ -64,7 +64,7 @@ from manifactor.factoring.placement import make_placer, place_blocks
 from manifactor.factoring.prediction import leaves_noise, matched_r2, thinned
 from manifactor.factoring.separation import find_separation
 from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
-from manifactor.spectral.moves import Bursts, Trajectory
+from manifactor.spectral.moves import Bursts, Pairs, Trajectory
 from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.senses import in_density, in_volume
 
@@ -115,7 +115,7 @@ def find(
             return _named_if_curve(Factorization(whole, evidence, diffusion))
     if settings.method == "triplets":
         return find_by_triplets(diffusion, settings, rng=rng)
-    if diffusion.metric is not None:
+    if diffusion.metric is not None or diffusion.lagged:
         found = find_in_functions(diffusion, n_asked, sense="dynamics", rng=rng)
         return found if found.factors else _as_whole(found)
     sense = "sum" if settings.method in SUM_NAMES else settings.sense
@@ -626,18 +626,22 @@ def judged(
     return replace(found, factors=factors, choices=choices)
 
 
-def with_motion(found: Factorization, path: Trajectory | Bursts) -> Factorization:
+def with_motion(found: Factorization, path: Trajectory | Bursts | Pairs) -> Factorization:
     """Return the result with tests of how samples move on its factors; the path is forgotten."""
-    found = replace(found, diffusion=replace(found.diffusion, path=None))
+    found = replace(found, diffusion=replace(found.diffusion, path=None, lagged=()))
     evidence, lowest = found.evidence, [float(factor.eigenvalues[0]) for factor in found.factors]
     numbers: dict[str, float | Measurement] = {}
     if len(lowest) > 1:
         moves = path.moves(time_of_move(TESTED_MOVE, max(lowest)))
         placer = make_placer(found, n_new=2 * len(moves[0]))
         places = [[each.embedding for each in place_blocks(some, placer)] for some in moves]
-        numbers |= couplings(*places, n_repeats=path.n_repeats)
-        numbers["resolution"] = length_of_move(path.lag, max(lowest))
-    evidence = replace(evidence, tests=(*evidence.tests, *judge(numbers)))
+        jointly = isinstance(path, Pairs)
+        numbers |= couplings(*places, n_repeats=path.n_repeats, jointly=jointly)
+        if not isinstance(path, Pairs):
+            numbers["resolution"] = length_of_move(path.lag, max(lowest))
+    scales = ", ".join(f"{2 * found.diffusion.time / each:.3g}" for each in lowest)
+    details = "; ".join(filter(None, [evidence.details, f"time scales of the factors: {scales}"]))
+    evidence = replace(evidence, tests=(*evidence.tests, *judge(numbers)), details=details)
     if not np.isnan(path.duration):
         times = correlation_times(path.duration, min(lowest))
         needed = CRITERIA["coverage"].limit / max(times, 1e-3)

@@ -215,11 +215,18 @@ def weigh_peeled(peeled: Peeled, n_asked: int | None, *, rng: np.random.Generato
         if found is not None:
             return found
         return Factorization((), weigh_one(peeled), diffusion, peeling.splits)
-    factors = make_factors(
+    made = partial(
+        make_factors,
         diffusion.spectrum,
         [beside_constant(block) for block in blocks],
         geometry=peeling.looks[0].geometry,
     )
+    factors = made()
+    bent = [factor.topology == "other" and factor.dimension == 1 for factor in factors]
+    if diffusion.basis is not None and any(bent):
+        # The lowest function of a process on an interval tells all places, although it hardly
+        # changes inside a well.
+        factors = made(charted=[1 if each else None for each in bent])
     factors = tuple(integrated(factor, diffusion) for factor in factors)
     evidence = weigh(peeled, factors, rng=rng)
     return Factorization(factors, evidence, diffusion, peeling.splits)
@@ -269,10 +276,13 @@ def weigh_one(peeled: Peeled) -> Evidence:
     # Each factor may be a step, so that several of the lowest functions are looked at.
     lowest = look.geometry.spectrum.functions[:, 1:4]
     shares = max((clusters_of_function(function) for function in lowest.T), key=len)
-    numbers = {"samples": n, "uncertainty": noise if might_divide else 0.0, "clusters": len(shares)}
+    numbers = {"samples": n, "uncertainty": noise if might_divide else 0.0}
     even = density_of(peeled.diffusion)
-    if peeled.diffusion.points is not None:
-        numbers["evenness"] = even.spread
+    # Pairs show how the samples get from one cluster to another, at any density.
+    if peeled.diffusion.basis is None:
+        numbers["clusters"] = len(shares)
+        if peeled.diffusion.points is not None:
+            numbers["evenness"] = even.spread
     if peeling.refused is not None:
         numbers["further product"] = peeling.refused.product_share
     numbers["missing dimensions"] = (
@@ -372,6 +382,7 @@ def judge_places(
     *,
     inliers: np.ndarray | slice = slice(None),
     sense: str = "geometry",
+    judged_as: str = "",
 ) -> tuple[Test, ...]:
     """Return the tests of `OF_PLACES` that apply in a sense; () if only distances are known.
 
@@ -399,7 +410,7 @@ def judge_places(
     # In a sum, angles must be independent, too.
     found["twist in data"] = twist_in_data(placed, beside_circles=sense == "sum")
     # Limits follow the number of all samples, which coordinates are made from.
-    *tests, twist = judge(found, n_samples=len(samples), sense=sense)
+    *tests, twist = judge(found, n_samples=len(samples), sense=judged_as or sense)
     return (*tests, *([] if twist.passed else [twist]))
 
 
@@ -443,7 +454,15 @@ def weigh(peeled: Peeled, factors: Sequence[Factor], *, rng: np.random.Generator
                 (product.agreement(full, half) for half in halves), default=0.0
             ),
             "dependence": partial(product.dependence, factors, by_ranks=False, rng=rng),
-            "places": partial(judge_places, factors, points, inliers=inliers, sense=sense),
+            "places": partial(
+                judge_places,
+                factors,
+                points,
+                inliers=inliers,
+                sense=sense,
+                # Places that are read off functions are less accurate than integrated ones.
+                judged_as="" if diffusion.basis is None else "pairs",
+            ),
         }
     )
     leaks, p, of_places = found["leakage"], found.pop("dependence"), found.pop("places")

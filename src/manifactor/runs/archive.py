@@ -46,7 +46,7 @@ ARCHIVE_VERSION = 7
 FORMAT = "manifactor"
 # Fields that live in memory only: a search tree, functions on a device, settings, which the
 # estimator's parameters give back, and moves that a fit has tested its factors by.
-UNSAVED = ("search", "resident", "settings", "path")
+UNSAVED = ("search", "resident", "settings", "path", "lagged")
 CSR_PARTS = ("data", "indices", "indptr")
 ESTIMATORS = {cls.__name__: cls for cls in (DiffusionMap, ManifoldFactorizer)}
 # What an archive sets on an estimator, beside its parameters, and of which type.

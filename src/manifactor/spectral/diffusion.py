@@ -30,7 +30,7 @@ from manifactor.spectral.gpu import ResidentMatrix, require_device, settled
 from manifactor.spectral.kernel import COINCIDENT, Affinity, kernel_rows
 from manifactor.spectral.laplacian import LEAST_COMPANY, SOLVERS, Part, laplacian_spectrum
 from manifactor.spectral.metric import LocalMetric
-from manifactor.spectral.moves import Bursts, Trajectory
+from manifactor.spectral.moves import Bursts, Pairs, Trajectory
 from manifactor.spectral.neighbors import N_NEIGHBORS, SEARCHES, NeighborGraph
 from manifactor.spectral.preparation import PREPARATIONS, Preparation
 from manifactor.spectral.searches import NearestSamples, TreeSearch, neighbor_rows
@@ -192,6 +192,24 @@ def _require_neighbors(settings: DiffusionSettings, n_samples: int) -> None:
 
 
 @dataclass(frozen=True)
+class Basis:
+    """Functions of a walk, and the combinations of them that are the functions of a diffusion."""
+
+    spectrum: Spectrum  # on the distinct samples
+    coefficients: np.ndarray  # (n_walk_functions, n_functions)
+
+
+@dataclass(frozen=True)
+class LaggedPart:
+    """The functions that some pairs of samples show, at some of the samples and of the pairs."""
+
+    rows: np.ndarray  # (n,): the samples, of the distinct ones
+    spectrum: Spectrum  # on these
+    before: np.ndarray  # (m, n_functions): at the starts of the pairs
+    innovation: np.ndarray  # (m, n_functions): at their ends, less what is expected there
+
+
+@dataclass(frozen=True)
 class Diffusion:
     """Samples, their neighbour graph, the random walk on it, and its spectrum."""
 
@@ -213,7 +231,13 @@ class Diffusion:
     # Lengths at every sample in units of its moves, where these are known
     metric: LocalMetric | None = None
     # Moves that factors are tested by, until the end of a fit
-    path: Trajectory | Bursts | None = None
+    path: Trajectory | Bursts | Pairs | None = None
+    # What the functions are combinations of, where they are those of the operator of pairs
+    basis: Basis | None = None
+    # The functions of all pairs and of halves of them, until the end of a fit
+    lagged: tuple[LaggedPart, ...] = ()
+    # In the caller's units, the time of a step, burst or lag; nan where no moves are known
+    time: float = float("nan")
 
     def __repr__(self) -> str:
         n_samples, n_functions = len(self.graph.inverse), len(self.distinct.eigenvalues)
@@ -326,13 +350,14 @@ class Diffusion:
 
     def extended_by(self, weights: sp.csr_array | np.ndarray, nearest: np.ndarray) -> np.ndarray:
         """Return the functions at new samples, given what `steps_from` returns."""
-        spectrum, outlier = self.distinct, nearest >= 0
+        spectrum = self.distinct if self.basis is None else self.basis.spectrum
+        outlier = nearest >= 0
         reach = weights.sum(axis=1)
         mean = (weights @ spectrum.functions) / np.where(reach > 0, reach, 1)[:, None]
         values = mean * np.exp(spectrum.step * spectrum.eigenvalues)
         # As in the fit, an outlier lies where its nearest neighbour lies.
         values[outlier] = spectrum.functions[nearest[outlier]]
-        return values
+        return values if self.basis is None else values @ self.basis.coefficients
 
     def grown(self, rng: np.random.Generator) -> "Diffusion | None":
         """Return the same with twice as many functions.
@@ -415,6 +440,9 @@ class CombinedFunctions:
         Shapes: coefficients (n_functions, n_combinations).
         """
         spectrum, affinity, graph = diffusion.distinct, diffusion.affinity, diffusion.graph
+        if diffusion.basis is not None:
+            spectrum = diffusion.basis.spectrum
+            coefficients = diffusion.basis.coefficients @ coefficients
         growth = np.exp(spectrum.step * spectrum.eigenvalues)
         extended = spectrum.functions @ (growth[:, None] * coefficients)
         weighted = affinity.pull[:, None] * np.hstack([np.ones((len(extended), 1)), extended])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
+from sklearn.neighbors import NearestNeighbors
 
 from manifactor._support.errors import held_warnings, warn_caller
 from manifactor._support.parameters import Choice
@@ -54,7 +55,14 @@ class Measured:
     samples: np.ndarray  # (n, p): prepared, without noise across the manifold
     metric: LocalMetric | None = None
     choices: dict[str, Choice] = field(default_factory=dict)
-    path: "Trajectory | Bursts | None" = None  # prepared, by which factors are tested
+    path: "Trajectory | Bursts | Pairs | None" = None  # prepared, by which factors are tested
+
+    @property
+    def time(self) -> float:
+        """Time of a step, burst or lag, in the caller's units; nan where no moves are known."""
+        if self.path is None:
+            return float("nan") if self.metric is None else 1.0
+        return self.path.time
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,8 @@ class Trajectory:
     piece: np.ndarray  # (T,): number of the piece that each sample belongs to
     row: np.ndarray  # (T,): number of each sample among those that were given
     lag: int = 1  # steps of the moves that the metric is of
+    time: float = 1.0  # of the usual step, in the caller's units
+    why: str = ""  # lengths are taken in units of moves
 
     n_repeats: ClassVar[int] = 0  # moves are in the order of time
 
@@ -146,10 +156,38 @@ class Trajectory:
         kept = directions(spectrum, d)
         samples, metric = moves.metric(samples, kept.value, NOISE_ACROSS * size)
         choices = {"directions": kept, "lag": _lag_choice(lag, slowest, size)}
+        if self.why:
+            choices["dynamics"] = Choice("metric", self.why)
         if len(samples) < len(self.samples):
             why = f"of {len(self.samples):,} in all, as even as possible in units of moves"
             choices["samples"] = Choice(len(samples), why)
         return Measured(samples, metric, choices, replace(self, lag=lag))
+
+    def is_too_long(self) -> bool:
+        """Return whether steps leave the neighbourhoods in which a metric is measured."""
+        samples = _narrow(self.samples)
+        starts = self.starts(1)
+        squares = ((samples[starts + 1] - samples[starts]) ** 2).sum(axis=1)
+        noise = 2 * np.trace(noise_covariance(replace(self, samples=samples)))
+        some = samples[_thinned(len(samples), ASKED)]
+        near = NearestNeighbors(n_neighbors=min(64, len(some))).fit(some).kneighbors()[0]
+        return bool(np.median(squares) - noise > np.median(near[:, -1]) ** 2)
+
+    def correlation_times(self) -> float:
+        """Return how often the slowest linear function of the samples forgets itself."""
+        samples = _narrow(self.samples)
+        starts = self.starts(1)
+        left, strength, _ = np.linalg.svd(samples - samples.mean(axis=0), full_matrices=False)
+        white = left[:, strength > 1e-6 * strength[0]] * np.sqrt(len(left))
+        step = white[starts + 1] - white[starts]
+        lost = np.linalg.eigvalsh(step.T @ step)[0] / (2 * len(starts))
+        return -self.duration * float(np.log(max(1 - lost, 1e-3)))
+
+    def pairs(self, lag: int, why: str) -> "Pairs":
+        """Return all pairs of samples so many steps apart."""
+        starts = self.starts(lag)
+        before, after = self.samples[starts], self.samples[starts + lag]
+        return Pairs(before, after, lag * self.time, len(starts) / lag, why)
 
     @property
     def duration(self) -> float:
@@ -175,6 +213,7 @@ class Bursts:
     repeats: np.ndarray  # (n, r, p)
 
     lag: ClassVar[int] = 1
+    time: ClassVar[float] = 1.0
     duration: ClassVar[float] = float("nan")
 
     @property
@@ -204,8 +243,35 @@ class Bursts:
         return before, self.repeats[some].reshape(before.shape)
 
 
+@dataclass(frozen=True)
+class Pairs:
+    """Samples, each with what followed a lag later."""
+
+    before: np.ndarray  # (m, p)
+    after: np.ndarray  # (m, p)
+    time: float  # the lag, in the caller's units
+    duration: float  # time of all pairs, in lags
+    why: str  # their operator is taken
+
+    n_repeats: ClassVar[int] = 0
+
+    def measured(self, samples: np.ndarray, preparation: Preparation | None) -> Measured:
+        """Return the samples as they are: pairs tell an operator, not a metric."""
+        choices = {"dynamics": Choice("pairs", self.why)}
+        if preparation is None:
+            return Measured(samples, choices=choices, path=self)
+        before, after = preparation(self.before), preparation(self.after)
+        prepared = replace(self, before=before, after=after)
+        return Measured(samples, choices=choices, path=prepared)
+
+    def moves(self, time: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return samples and those a lag later, (m, p) each, in the order of the pairs."""
+        some = _thinned(len(self.before), MOST_DRAWN_FROM)
+        return self.before[some], self.after[some]
+
+
 # Moves as a caller gives them.
-Moves = GivenMetric | Trajectory | Bursts
+Moves = GivenMetric | Trajectory | Bursts | Pairs
 
 
 @dataclass(frozen=True)

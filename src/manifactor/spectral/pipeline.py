@@ -21,6 +21,7 @@ from manifactor.spectral.diffusion import (
 )
 from manifactor.spectral.forecast import Forecast, forecast, forecast_on_device
 from manifactor.spectral.kernel import Affinity, affinity, dense_affinity
+from manifactor.spectral.lagged import in_pairs, settings_for
 from manifactor.spectral.laplacian import (
     PARTED_ABOVE,
     Part,
@@ -95,6 +96,7 @@ def diffuse(
     """
     require_diffusion(settings, X.shape[0])
     stages = stages or Stages()
+    settings = settings_for(settings, moves, X.shape[0])
     keys = stage_keys(X, settings, stages, moves)
 
     transformation = choose_transformation(settings.transformation, X)
@@ -126,7 +128,7 @@ def diffuse(
     # A kept spectrum needs no neighbours: its graph is the one without outliers.
     walk = stages.recall("spectrum", keys["spectrum"], walk_and_solve)
     walk = replace(walk, graph=walk.graph.with_search(samples, settings.n_jobs, metric))
-    found = _diffusion(measured, preparation, walk, settings, keys)
+    found = in_pairs(_diffusion(measured, preparation, walk, settings, keys))
     if transformation.value is None:
         return found
     return replace(found, choices={"transformation": transformation, **found.choices})
@@ -233,8 +235,7 @@ def _diffusion(
     keys: dict[str, str],
 ) -> Diffusion:
     """Return the record, with every choice that was made on the way."""
-    samples = measured.samples
-    n_distinct = len(walk.graph.distinct)
+    samples, n_distinct = measured.samples, len(walk.graph.distinct)
     bandwidth = walk.affinity.bandwidth
     neighbours = number_of_neighbors(settings, samples.shape[0])
     if settings.own_search or settings.precomputed:
@@ -274,6 +275,7 @@ def _diffusion(
         n_requested=len(walk.spectrum.eigenvalues),
         metric=measured.metric,
         path=measured.path,
+        time=measured.time,
     )
 
 

@@ -9,6 +9,7 @@ from scipy.spatial import KDTree
 from sklearn.utils import gen_batches
 
 from manifactor._support.values import quotient
+from manifactor.spectral.diffusion import LaggedPart
 from manifactor.spectral.kernel import Affinity
 from manifactor.spectral.metric import LocalMetric
 from manifactor.spectral.spectrum import Spectrum
@@ -22,6 +23,8 @@ MAX_COORDINATES = 20
 # Ridge of the local regression, of the local spread: directions across the manifold are noise and
 # get no gradient.
 RIDGE = 0.1
+# Pairs that start nearest to a sample, which tell the covariance of what follows it.
+N_PAIRS = 100
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,37 @@ def measure_geometry(
     # The ridge shortens gradients; their true mean square is known, the eigenvalue.
     gradients *= np.sqrt(quotient(spectrum.eigenvalues[1:], energy))
     return Geometry(spectrum, coordinates, rows, gradients, _average(coordinates[rows]))
+
+
+def geometry_of_pairs(part: LaggedPart, dimension: float, *, rng: np.random.Generator) -> Geometry:
+    """Return gradients by the covariance of what follows each sample, a lag later.
+
+    If f and g belong to factors that are independent of each other, f(x') and g(x') are independent
+    given x, at any lag. Mean products of moves, f(x') - f(x), are 0 at short lags only.
+    """
+    spectrum = part.spectrum
+    rows = np.arange(len(spectrum.weights))
+    if len(rows) > N_ROWS:
+        rows = np.sort(rng.choice(len(rows), N_ROWS, replace=False))
+    # The frame: as many of the lowest functions as point along all factors everywhere. With 6 or
+    # 10 of two intervals, products of functions were taken for directions.
+    count = 2 * max(1, round(dimension))
+    lowest = slice(1, 1 + count)
+    scale = np.sqrt(np.maximum(spectrum.eigenvalues[lowest], 1e-9 * spectrum.eigenvalues[-1]))
+    places = spectrum.functions[:, lowest] / scale
+    near = KDTree(part.before[:, lowest] / scale).query(
+        places[rows], min(N_PAIRS, len(part.before))
+    )[1]
+    after = part.innovation[near][:, :, 1:]
+    joint = (after[:, :, :count] / scale).transpose(0, 2, 1) @ after / near.shape[1]
+    variances, axes = np.linalg.eigh(joint[:, :, :count] / scale)
+    floor = np.maximum(RIDGE * variances[:, -1:], np.finfo(float).tiny)
+    # The symmetric root, since gradients of neighbouring rows are averaged.
+    root = (axes / np.sqrt(np.maximum(variances, 0) + floor)[:, None]) @ axes.transpose(0, 2, 1)
+    gradients = root @ joint
+    energy = np.einsum("x,xpa,xpa->a", _share(spectrum.weights[rows]), gradients, gradients)
+    gradients *= np.sqrt(quotient(spectrum.eigenvalues[1:], energy))
+    return Geometry(spectrum, places, rows, gradients, _average(places[rows]))
 
 
 def carre_du_champ(

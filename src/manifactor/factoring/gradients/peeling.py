@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 from manifactor._support.threads import map_threads
 from manifactor.factoring.gradients.division import Split, divide, excess_in_halves
-from manifactor.factoring.gradients.geometry import Geometry, measure_geometry
+from manifactor.factoring.gradients.geometry import Geometry, geometry_of_pairs, measure_geometry
 from manifactor.factoring.gradients.purity import batch_size, product_share, refine, without_energy
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.laplacian import ROUGH_ACCURACY, Part, laplacian_spectrum
@@ -54,6 +54,9 @@ def take_looks(diffusion: Diffusion, *, rng: np.random.Generator) -> list[Look]:
 
     Each has its own spectrum and gradients, and no blocks yet.
     """
+    if diffusion.lagged:
+        d = diffusion.dimension
+        return [Look(part.rows, geometry_of_pairs(part, d, rng=rng)) for part in diffusion.lagged]
     count = len(diffusion.distinct.eigenvalues)
     everything = np.arange(len(diffusion.distinct.weights))
     whole = Part(everything, diffusion.affinity, diffusion.distinct)

@@ -416,6 +416,19 @@ _OF_SEVERAL = (
         )
     ),
     Criterion(
+        "transitions",
+        # 0 for true coordinates, .01 to .11 for found ones, whose errors go together; .04 to .13 of
+        # pairs of latents whose noise has a correlation of .3 or .5.
+        0.03,
+        "dynamics: squared correlation of where long moves on two factors start and end, less that "
+        "after shifts in time",
+        "starts and ends of moves on two factors have a squared correlation of {interval} where "
+        "{limit:.2f} is allowed: the factors depend on each other, or coordinates are not accurate",
+        "Give more pairs, and raise `fit_samples`, for more accurate coordinates.",
+        at_most=True,
+        senses=("dynamics",),
+    ),
+    Criterion(
         "folds",
         # 0 on products, up to .015 where noise is a tenth of a factor's length, .03 and more where
         # a chart folds.
@@ -673,7 +686,7 @@ _OF_SEVERAL = (
         robust=True,
         # Coordinates that are no eigenfunctions have larger errors at the ends of an interval: in
         # the sense "dynamics" up to .014 on 54 right results, .034 and more on 4 wrong ones.
-        in_sense={"separable": 0.02, "dynamics": 0.02},
+        in_sense={"separable": 0.02, "dynamics": 0.02, "pairs": 0.02},
     ),
     Criterion(
         "skew",

@@ -5,6 +5,7 @@ together does not change. A shift keeps all autocorrelation, which a permutation
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -17,6 +18,7 @@ COUPLINGS = {
     "drift": (("move", "place"), ("place", "move")),
     "speed": (("speed", "place"), ("place", "speed"), ("speed", "speed")),
     "places": (("place", "place"),),
+    "transitions": (("transition", "transition"),),
 }
 # Shifts that a coupling is compared with, and the share of them that may exceed it.
 SHIFTS = 99
@@ -24,6 +26,44 @@ SIGNIFICANT = 0.02
 # Length of the moves that are tested, relative to that of the shortest factor: the slopes of
 # coordinates have errors within the kernel, which shorter moves would show.
 TESTED_MOVE = 0.15
+
+
+@dataclass(frozen=True)
+class MarkovModel:
+    """A reversible Markov model of moves along one factor.
+
+    `deeptime.markov.msm.MarkovStateModel(model.transition_matrix)` reads it.
+
+    Attributes
+    ----------
+    transition_matrix : ndarray of shape (n_states, n_states)
+        Probabilities of moves from each state to each, a lag later; rows sum to 1.
+    stationary_distribution : ndarray of shape (n_states,)
+    edges : ndarray of shape (n_states + 1,)
+        Where states begin and end on the factor's coordinate.
+    lag : float
+        Time of a move, in the caller's units.
+    """
+
+    transition_matrix: np.ndarray
+    stationary_distribution: np.ndarray
+    edges: np.ndarray
+    lag: float
+
+
+def markov_model(
+    before: np.ndarray, after: np.ndarray, n_states: int, *, lag: float, top: float
+) -> MarkovModel:
+    """Return the Markov model of moves between coordinates from 0 to `top`, (m,) each."""
+    edges = np.quantile(np.concatenate([before, after]), np.linspace(0, 1, n_states + 1))
+    edges[0], edges[-1] = 0.0, top
+    edges = np.unique(edges)
+    first, last = (np.searchsorted(edges[1:-1], each, side="right") for each in (before, after))
+    counts = np.zeros((len(edges) - 1,) * 2)
+    np.add.at(counts, (first, last), 1.0)
+    counts += counts.T
+    visits = counts.sum(axis=1)
+    return MarkovModel(counts / visits[:, None], visits / visits.sum(), edges, lag)
 
 
 # In units of moves, latents diffuse by a variance of 1 in each unit of time: a function of
@@ -51,18 +91,25 @@ def time_of_move(length: float, eigenvalue: float) -> float:
 
 
 def couplings(
-    before: Sequence[np.ndarray], after: Sequence[np.ndarray], *, n_repeats: int = 0
+    before: Sequence[np.ndarray],
+    after: Sequence[np.ndarray],
+    *,
+    n_repeats: int = 0,
+    jointly: bool = False,
 ) -> dict[str, Measurement]:
     """Return the largest squared correlations between motions on two factors.
 
     The noise is that after shifts in time, or all of it if it is not more than after most shifts.
     Bursts of `n_repeats` moves are permuted instead, and places in them, which the caller chose,
-    are not compared.
+    are not compared. Of moves as long as the factors, `jointly` compares where they start and end.
 
     Shapes: before, after (m, c) for each factor.
     """
     features = [_features(*each) for each in zip(before, after, strict=True)]
-    kinds = [kind for kind in COUPLINGS if not n_repeats or kind != "places"]
+    left_out = {"places"} if n_repeats else set() if jointly else {"transitions"}
+    if n_repeats:
+        left_out.add("transitions")
+    kinds = [kind for kind in COUPLINGS if kind not in left_out]
     found = {kind: Measurement(0.0, 0.0) for kind in kinds}
     orders = list(_orders(len(before[0]), n_repeats))
     for one, other in combinations(features, 2):
@@ -96,16 +143,28 @@ def _correlation(one: dict, other: dict, kind: str, order: np.ndarray) -> float:
 def _features(before: np.ndarray, after: np.ndarray) -> dict[str, np.ndarray]:
     """Return functions of places, moves and squares of moves, each centred and orthonormal."""
     i, j = np.triu_indices(before.shape[1])
-    scaled = (before - before.mean(axis=0)) / (before.std() or 1.0)
+    mean, size = before.mean(axis=0), before.std() or 1.0
     moves = after - before
-    place = _white(np.column_stack([scaled, scaled[:, i] * scaled[:, j]]))
+
+    def polynomials(places: np.ndarray) -> np.ndarray:
+        scaled = (places - mean) / size
+        return np.column_stack([scaled, scaled[:, i] * scaled[:, j]])
+
+    place = _white(polynomials(before))
 
     def beside_place(values: np.ndarray) -> np.ndarray:
         # What its own place predicts of a move is no coupling.
         return _white(values - place @ (place.T @ (values - values.mean(axis=0))) / len(values))
 
     squares = moves[:, i] * moves[:, j]
-    return {"place": place, "move": beside_place(moves), "speed": beside_place(squares)}
+    first, last = polynomials(before), polynomials(after)
+    both = (first[:, :, None] * last[:, None]).reshape(len(first), -1)
+    return {
+        "place": place,
+        "move": beside_place(moves),
+        "speed": beside_place(squares),
+        "transition": _white(np.column_stack([first, last, both])),
+    }
 
 
 def _white(values: np.ndarray) -> np.ndarray:
