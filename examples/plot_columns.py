@@ -9,34 +9,33 @@ alone, to two of them together, and to noise.
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 
 from manifactor import ManifoldFactorizer, datasets, plots
 
 # A machine outdoors: the time of day and the load change independently.
 rng = np.random.default_rng(0)
 day, load = rng.uniform(0, 2 * np.pi, 2000), rng.uniform(0, 1, 2000)
-table = pd.DataFrame(
-    {
-        "temperature": 3 * np.cos(day - 1),
-        "pressure": 3 * np.sin(day),
-        "humidity": 1 - np.cos(day) + 0.3 * np.cos(2 * day) + 0.2 * rng.normal(size=2000),
-        "strain": 6 * load,
-        "flux": 2 * np.sqrt(load + 0.2),
-        "heat": load * np.cos(day) + 0.2 * rng.normal(size=2000),
-        "drift": 0.1 * rng.normal(size=2000),
-    }
-)
-fit = ManifoldFactorizer(random_state=0).fit(table)
+table = {
+    "temperature": 3 * np.cos(day - 1),
+    "pressure": 3 * np.sin(day),
+    "humidity": 1 - np.cos(day) + 0.3 * np.cos(2 * day) + 0.2 * rng.normal(size=2000),
+    "strain": 6 * load,
+    "flux": 2 * np.sqrt(load + 0.2),
+    "heat": load * np.cos(day) + 0.2 * rng.normal(size=2000),
+    "drift": 0.1 * rng.normal(size=2000),
+}
+X = np.column_stack(list(table.values()))  # a data frame has names of its own
+fit = ManifoldFactorizer(random_state=0).fit(X, column_names=list(table))
+found = fit.loadings(column_names=list(table))
 print(fit.verdict_)
-print(fit.loadings())
+print(found)
 
 # %%
 # Bars are shares of the variance of the leading columns. ``heat`` depends on both
 # factors: how much it changes over the day depends on the load. To the right is the mean
 # of each of these columns along each factor.
 
-plots.loadings(fit, figure=plt.figure(figsize=(9, 3), layout="constrained"))
+plots.loadings(found, figure=plt.figure(figsize=(9, 3), layout="constrained"))
 plt.show()
 
 # %%
@@ -47,9 +46,7 @@ plt.show()
 # pictures: how much each factor changes each pixel.
 
 X, truth = datasets.sample("turning_objects", 1500, random_state=0)
-images = X.reshape(-1, 16, 24)
-fit = ManifoldFactorizer(random_state=0).fit(X)
-found = fit.loadings(images)
-print(found)
-plots.loadings(found, figure=plt.figure(figsize=(9, 2), layout="constrained"))
+fit = ManifoldFactorizer(random_state=0).fit(X.reshape(-1, 16, 24))
+print(fit.loadings())
+plots.loadings(fit, figure=plt.figure(figsize=(9, 2), layout="constrained"))
 plt.show()

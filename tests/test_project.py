@@ -112,4 +112,4 @@ def test_the_python_of_the_readme_does_what_its_comments_say(capsys):
     fit = names["fit"]
     assert fit.coordinates().shape == (3000, 2)
     assert [factor.topology for factor in fit.factors_] == ["circle", "circle"]
-    assert "product" in capsys.readouterr().out
+    assert "Two independent factors were found: two circles." in capsys.readouterr().out

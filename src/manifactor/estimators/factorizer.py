@@ -889,7 +889,8 @@ class ManifoldFactorizer(SpectralEstimator):
         elif len(table) == of_fit:
             table = table[self.factorization_.in_graph]
         elif fitted:
-            space = replace(space, places=self._embeddings(X if given.ndim == 2 else table))
+            as_given = given.ndim == 2 or self.image_shape_
+            space = replace(space, places=self._embeddings(X if as_given else table))
         if len(space.places) != len(table):
             raise ValueError(
                 f"`X` must have {of_fit} rows, one for each sample of the fit (`X[fit.rows_]` if "
@@ -898,7 +899,8 @@ class ManifoldFactorizer(SpectralEstimator):
             )
         named = getattr(X, "columns", None) if column_names is None else column_names
         columns = column_labels(self if fitted else None, named, table.shape[1])
-        return find_loadings(space, table, columns, given.shape[1:] or (1,), hidden)
+        shape = (X is None and self.image_shape_) or given.shape[1:] or (1,)
+        return find_loadings(space, table, columns, shape, hidden)
 
     def _fitted_columns(self) -> tuple[np.ndarray, np.ndarray | float]:
         """Return the samples of the fit in their own columns, and variances of dropped noise."""

@@ -941,9 +941,9 @@ def loadings(fit, *, count: int = 12, shape=None, figure=None, settings: dict = 
         Fitted, or what its `loadings` returned.
     count : int
         Columns at most.
-    shape : (int, int) or None
-        Height and width of the images that the columns are pixels of; None for the shape
-        that the samples had.
+    shape : tuple of int or None
+        Height and width of the images that the columns are pixels of, and 3 if these have
+        colours; None for the shape that the samples had.
     figure : Figure, SubFigure or None
         None for a new one.
     settings : dict
@@ -954,7 +954,7 @@ def loadings(fit, *, count: int = 12, shape=None, figure=None, settings: dict = 
     along = [f for f, curves in enumerate(found.curves) if curves is not None]
     draws += [partial(_column_curves, found=found, factor=f) for f in along]
     size = (3.3 + 2.7 * len(along), 2.9)
-    if len(shape or found.shape) == 2:
+    if len(shape or found.shape) > 1:
         draws = _pixel_shares(found, shape or found.shape)
         size = (1.9 * len(draws), 2.1)
     with style(settings):
@@ -975,7 +975,8 @@ def _pixel_shares(found, shape: tuple[int, ...]) -> list:
 
     def draw(ax, name: str, share: np.ndarray) -> None:
         # Deviations, not variances: weak parts are seen beside strong ones.
-        image = np.sqrt(share * found.variances).reshape(shape)
+        variances = (share * found.variances).reshape(*shape[:2], -1)
+        image = np.sqrt(variances.mean(axis=2))
         ax.imshow(image, cmap=SHARE_MAP, vmin=0, vmax=most, interpolation="nearest")
         _bare(ax).set_title(f"{name}: {found.variances @ share / total:.0%}")
 

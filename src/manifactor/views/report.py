@@ -445,7 +445,7 @@ def _separation(fit: ManifoldFactorizer) -> list[Picture]:
 
 
 def _loadings(run: Run, fit: ManifoldFactorizer) -> dict[str, Any] | None:
-    """Return which columns of a table each factor moves; None for images and distances."""
+    """Return which columns or pixels each factor moves; None for particles and distances."""
     points = fit.diffusion_.points
     if points is None or "components" in run.record or fit.n_features_in_ > 4096:
         return None
@@ -456,12 +456,16 @@ def _loadings(run: Run, fit: ManifoldFactorizer) -> dict[str, Any] | None:
     found = fit.loadings(column_names=names if len(names) == fit.n_features_in_ else None)
     with plots.style(plots.PAGE):
         svg = plots.svg(plots.loadings(found, settings=plots.PAGE), "columns")
-    text = (
-        "Columns that the factors move most: their shares of the variance, and their means along "
-        "each factor with the others averaged over. loadings.csv has the shares of all columns."
-    )
-    alt = f"Bars and curves of columns. {found} {text}"
-    look = {"kind": "broad", "scrolls": "Columns"}
+    if fit.image_shape_:
+        text = "Standard deviation of each pixel that is due to each factor: where it moves things."
+        alt, look = f"Pictures of pixels. {found} {text}", {"kind": "broad", "scrolls": "Pixels"}
+    else:
+        text = (
+            "Columns that the factors move most: their shares of the variance, and their means "
+            "along each factor with the others averaged over. loadings.csv has all shares."
+        )
+        alt = f"Bars and curves of columns. {found} {text}"
+        look = {"kind": "broad", "scrolls": "Columns"}
     said = str(found).replace(" %", "\xa0%")
     return {"words": said, "picture": {"caption": text, "alt": alt, "svg": svg, **look}}
 
