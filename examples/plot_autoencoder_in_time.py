@@ -9,8 +9,8 @@ them mean little: the network was free to bend and stretch. The order of the fra
 the fit, tells which changes of the latents belong together.
 
 The data are ``examples/data/film-latents.npz``; ``film-latents.txt`` beside it says how
-``benchmarks/film_latents.py`` made them. The program is not always as lucky as here: of 15
-such autoencoders, on which :doc:`the page on dynamics </dynamics>` has a table, 11 were solved.
+``benchmarks/film_latents.py`` made them. Not every autoencoder can be read so: of 15 others,
+11 were solved, and :doc:`the page on dynamics </dynamics>` says what was missing.
 """
 
 import warnings
