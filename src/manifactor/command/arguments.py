@@ -256,6 +256,9 @@ class SelectOptions:
         nargs=3,
         metavar=("NAME", "LOW", "HIGH"),
     )
+    cluster: int | None = option(
+        "number of a cluster of particles of --all-views, from 1, the largest first", metavar="N"
+    )
     # Samples far from all that were fitted have a coordinate, but confidence 0.
     min_confidence: float = option(
         "smallest confidence on every factor, in [0, 1]",

@@ -85,6 +85,7 @@ def select(options: SelectOptions) -> None:
     columns, least = _column_ranges(options), options.min_confidence
     how: dict[str, Any] = {
         "columns": columns,
+        "cluster": options.cluster,
         "least_confidence": least,
         "inverted": options.invert,
     }

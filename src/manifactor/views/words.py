@@ -52,7 +52,9 @@ def summary(record: dict, fit: ManifoldFactorizer) -> str:
         f"Factor {number}: {factor.shape}, median confidence {np.median(factor.confidence):.2f}."
         for number, factor in enumerate(fit.factors_, start=1)
     ]
-    return "\n".join(map(wrapped, (*said, *factors)))
+    # A command stays on one line, to be copied.
+    lines = (text if " manifactor " in text else wrapped(text) for text in (*said, *factors))
+    return "\n".join(lines)
 
 
 def verdict(record: dict, fit: ManifoldFactorizer) -> list[str]:
@@ -72,7 +74,9 @@ def explanation(record: dict, fit: ManifoldFactorizer) -> str:
 
 def _with_options(text: str) -> str:
     """Return a text with options of the command in place of parameters."""
-    # The evidence speaks of parameters, as for those who write Python.
+    # The evidence speaks of parameters, as for those who write Python. A fitted name, which ends in
+    # an underscore, is none.
+    text = re.sub(r" \(`\w+_`\)", "", text)
     return re.sub(r"`(\w+)`", lambda name: "--" + name[1].replace("_", "-"), text)
 
 
