@@ -130,7 +130,8 @@ def average(options: AverageOptions) -> None:
     width = checked_width(options.width, options.view)
     run = open_run(options.run)
     factors = "x".join(map(str, options.factor))
-    out = Path(options.out or run.folder / f"average-factor{factors}")
+    seen = "" if options.view is None else "-view{:g},{:g}".format(*options.view)
+    out = Path(options.out or run.folder / f"average-factor{factors}{seen}")
     require_new(out, mark="bins.csv", overwrite=options.overwrite)
     # Before the bins are made, so that matching sees only the particles averaged.
     if options.view is not None:

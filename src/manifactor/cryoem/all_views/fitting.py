@@ -349,6 +349,7 @@ def model_of(transforms: Transforms, placed: PlacedParticles) -> MotionModel:
     return MotionModel(
         grid=transforms.grid,
         box=transforms.box,
+        size=transforms.size,
         motions=placed.motions,
         volumes=placed.volumes.astype(np.complex64),
         views=view_map(transforms.rotations, placed.deviations),

@@ -13,7 +13,7 @@ from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.model import MotionModel, angles_of, counted_views, model_of_places
 from manifactor.cryoem.all_views.placing import even_places
 from manifactor.cryoem.all_views.transforms import read_transforms, transform_grid
-from manifactor.cryoem.averages import Averages, binned, places_along
+from manifactor.cryoem.averages import Averages, binned, places_along, require_memory
 from manifactor.cryoem.files.particles import euler_matrices
 from manifactor.cryoem.matching import match
 from manifactor.estimators import ManifoldFactorizer
@@ -262,6 +262,7 @@ def volumes_along(
     """
     places = places_along(run, factors)
     labels, centres = binned(places, n_bins)
+    require_memory(n_bins ** len(places), 3 * (motions.model.side,))
     return Averages(
         means=motions.volumes([factor - 1 for factor in factors], centres),
         centres=centres,
