@@ -291,6 +291,19 @@ class CompareOptions:
 
 
 @dataclass(frozen=True)
+class LandscapeOptions:
+    """The options of `landscape`."""
+
+    run: str = run_argument()
+    factor: tuple[int, ...] = option("factor, counted from 1; twice for two", (), metavar="K")
+    out: str | None = out_option(
+        "table to write, .csv; a picture lies beside it (default: RUN/landscape-factorK.csv)",
+        metavar="FILE",
+    )
+    overwrite: bool = overwrite_option("replace an existing file")
+
+
+@dataclass(frozen=True)
 class BinOptions:
     """What `average` and `export` share."""
 
@@ -449,6 +462,14 @@ GRAMMAR: dict[str, Grammar] = {
         "Average the images or volumes of a run in bins along a factor, or on the grid "
         "of two factors: a stack or volumes, a picture and a movie.",
         _examples("average run --factor 1 --match"),
+    ),
+    "landscape": Grammar(
+        "runs",
+        LandscapeOptions,
+        "write the free energy along a factor, or on the grid of two",
+        "Write the density of samples along a factor, or on the grid of two, as a free energy in "
+        "kT with its uncertainty, corrected for deviations: a table and a picture.",
+        _examples("landscape run --factor 1", "landscape run --factor 1 --factor 2"),
     ),
     "export": Grammar(
         "runs",

@@ -24,6 +24,7 @@ from manifactor.command.arguments import (
     CompareOptions,
     ExploreOptions,
     ExportOptions,
+    LandscapeOptions,
     ReportOptions,
     SelectOptions,
     ShownOptions,
@@ -48,6 +49,7 @@ from manifactor.cryoem.one_view import can_flip
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.alignment import LEAST_SHARED, Alignment, align_runs
 from manifactor.runs.folder import has_parts, read_record, read_run
+from manifactor.runs.landscape import landscape as landscape_of
 from manifactor.runs.places import as_csv, coordinate_columns
 from manifactor.runs.run import Run, open_run, select_from_parts, selected, selection
 from manifactor.tables.reading import checked_width
@@ -165,6 +167,22 @@ def shortened(names: list[str], *, n_shown: int = 4) -> str:
     """List the first names; volumes have a file for each bin."""
     more = ["..."] if len(names) > n_shown else []
     return ", ".join([*names[:n_shown], *more])
+
+
+def landscape(options: LandscapeOptions) -> None:
+    """Write the free energy along a factor, or on the grid of two."""
+    run, factors = open_run(options.run, some=True), options.factor or (1,)
+    name = f"landscape-factor{'x'.join(map(str, factors))}.csv"
+    out = require_ending(options.out or str(run.folder / name), ".csv")
+    for path in (out, out.with_suffix(".png")):
+        require_new(path, overwrite=options.overwrite)
+    found = landscape_of(places_along(run, factors))
+    with plots.style(plots.CLEAR):
+        figure = plots.new_figure(4.4, 3.2)
+        plots.landscape(figure.subplots(), found, factors)
+        write_bytes(out.with_suffix(".png"), plots.clear_picture(figure, ".png"))
+    write_bytes(out, found.as_csv)
+    show(f"{found}.\n{out}, {out.with_suffix('.png').name}")
 
 
 def export(options: ExportOptions) -> None:

@@ -73,7 +73,9 @@ def run_evidence(fit: ManifoldFactorizer, record: Mapping) -> Evidence:
         test = drift.judge(min(known.values()), drifting=", ".join(failed))
         evidence = evidence.with_test(test)
     said = {"headline": "", "found": "", "advice": "", **record.get("all_views", {})}
-    evidence = evidence.without_probability() if said["found"] else evidence
+    # The random problems had neither clusters nor factors that were dropped.
+    unlike = said["found"] or "factors dropped" in record.get("choices", {})
+    evidence = evidence.without_probability() if unlike else evidence
     known = replace(evidence.known, clusters=said["advice"])
     return replace(evidence, headline=said["headline"], found=said["found"], known=known)
 

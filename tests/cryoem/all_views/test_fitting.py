@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from manifactor.cryoem.all_views import fitting, placing, principal
 from manifactor.cryoem.all_views.fitting import factor_all_views, moving_coordinates, places_of
+from manifactor.cryoem.all_views.model import UNKNOWN
 from manifactor.cryoem.all_views.placing import PlacedParticles
 from manifactor.cryoem.all_views.transforms import point_group
 from manifactor.runs.options import FitOptions
@@ -115,6 +116,16 @@ CIRCLE = np.hstack([np.cos(TURN), np.sin(TURN), 0 * TURN])
 APART = np.where(np.arange(1500) % 10 < 3, 1.0, 0.0)
 
 
+def placed_but_by(blind):
+    """What places particles, with no information about motions of some topologies."""
+
+    def place(_, motions, __, places, **___):
+        deviations = [UNKNOWN if each in blind else 0.02 for each in motions.topologies]
+        return PlacedParticles(motions, None, places, np.tile(deviations, (len(places), 1)), None)
+
+    return place
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     ("states", "headline"),
@@ -127,7 +138,7 @@ APART = np.where(np.arange(1500) % 10 < 3, 1.0, 0.0)
 )
 def test_the_verdict_is_in_words_and_classes_are_told_apart(monkeypatch, states, headline):
     monkeypatch.setattr(fitting, "principal_volumes", lambda *_, **__: seen(states))
-    monkeypatch.setattr(fitting, "place_particles", lambda *_, **__: None)
+    monkeypatch.setattr(fitting, "place_particles", placed_but_by({}))
     found = factor_all_views(None)
     assert found.headline == headline
     if found.clusters is None:
@@ -135,6 +146,23 @@ def test_the_verdict_is_in_words_and_classes_are_told_apart(monkeypatch, states,
         return
     # The largest is the first; those in one state or class have one number.
     assert np.mean(found.clusters == np.where(APART, 2, 1)) > 0.99
+
+
+def test_a_factor_that_no_image_shows_is_dropped_and_the_rest_judged_again(monkeypatch):
+    height = np.random.default_rng(2).uniform(-1.5, 1.5, 1500)
+    states = CIRCLE + np.outer(height, [0, 0, 1])
+    monkeypatch.setattr(fitting, "principal_volumes", lambda *_, **__: seen(states))
+    monkeypatch.setattr(fitting, "place_particles", placed_but_by({}))
+    assert factor_all_views(None).headline.startswith("two motions: a")
+    monkeypatch.setattr(fitting, "place_particles", placed_but_by({"interval"}))
+    found = factor_all_views(None)
+    assert (found.headline, found.dropped) == ("one motion, a circle", 1)
+    assert len(places_of(found)) == 1
+    coordinate = found.fit.factors_[0].coordinate / (2 * np.pi)
+    assert turn_agreement(coordinate, TURN[found.rows, 0] / (2 * np.pi)) > 0.95
+    monkeypatch.setattr(fitting, "place_particles", placed_but_by({"interval", "circle"}))
+    with pytest.raises(ValueError, match="tell no particle its place"):
+        factor_all_views(None)
 
 
 def test_particles_in_one_state_move_along_no_direction():

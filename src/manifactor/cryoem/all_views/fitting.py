@@ -44,6 +44,8 @@ from manifactor.tables.reading import is_one_view
 
 # Signal to noise of a coordinate of particles that are in one state, at most.
 ONE_STATE = 0.5
+# Least deviation of a factor that no image shows, over that of a place drawn at random.
+SHOWN = 0.95
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class AllViews:
     # (n,): the cluster of each particle, from 1, the largest first; None if there are none
     clusters: np.ndarray | None = None
     inside: str = ""  # what the largest cluster is, such as "a circle"; "" for a single state
+    dropped: int = 0  # factors that no image shows, and that were left out
 
     @property
     def headline(self) -> str:
@@ -90,21 +93,46 @@ def factor_all_views(
     stages = stages or Stages()
     how: dict = {"seed": seed, "stages": stages, "workers": workers}
     principal = principal_volumes(transforms, **how)
-    if not principal.rank:
-        raise ValueError(
-            "the verdict is rigid, or a motion below the noise. The images must show a motion; "
-            "volumes from two half sets of them have too little in common but their mean (the "
-            f"highest correlation is {principal.agreement.max():.2f}; {REPRODUCIBLE:g} is needed). "
-            "Add images, or check poses and pixel size."
-        )
     # The surest coordinates are factored, whose views show all motions. The others are placed.
     variance = np.einsum("nii,i->n", principal.covariance, principal.information)
     count = min(max(int(0.4 * len(variance)), 1), 6000)
     rows = np.sort(np.argpartition(variance, count - 1)[:count])
     own = {"preparation": "none", "random_state": seed, "callback": stages.report}
     factorizer = ManifoldFactorizer(**{**(parameters or {}), **own})
+    samples, dropped, most = principal.samples[rows], 0, 3
+    while principal.rank and dropped <= most:
+        found = replace(_factored(samples, rows, principal, factorizer), dropped=dropped)
+        factors = found.fit.factors_
+        topologies = tuple(factor.topology for factor in factors)
+        if not set(topologies) <= set(LEVELS):
+            return found
+        known = np.column_stack([even_places(factor.coordinate) for factor in factors])
+        placed = place_particles(transforms, Motions(topologies), rows, known, **how)
+        shown = np.quantile(placed.deviations, 0.01, axis=0) < SHOWN * UNKNOWN
+        if shown.all():
+            return replace(found, placed=placed)
+        # What no image shows is averaged over, and the rest judged again.
+        dropped += int((~shown).sum()) if shown.any() else most + 1
+        functions = [factors[k].functions[:, :8] for k in np.flatnonzero(shown)]
+        waves = np.hstack([np.ones((len(rows), 1)), *functions])
+        samples = waves @ np.linalg.lstsq(waves, samples, rcond=None)[0]
+    raise ValueError(
+        "the verdict is rigid, or a motion below the noise. The images must show a motion; "
+        "volumes from two half sets of them have too little in common but their mean (the "
+        f"highest correlation is {principal.agreement.max():.2f}; {REPRODUCIBLE:g} is needed), or "
+        "tell no particle its place. Add images, or check poses and pixel size."
+    )
+
+
+def _factored(
+    samples: np.ndarray,
+    rows: np.ndarray,
+    principal: PrincipalVolumes,
+    factorizer: ManifoldFactorizer,
+) -> AllViews:
+    """Return the factors of samples, which are some particles, and the clusters of all."""
     with held_warnings() as warned:
-        fit = clone(factorizer).fit(principal.samples[rows])
+        fit = clone(factorizer).fit(samples)
         numbers, inside = clusters_of(fit, rows, principal), ""
         if numbers is not None:
             moving = moving_coordinates(principal, rows[numbers[rows] == 1])
@@ -112,14 +140,7 @@ def factor_all_views(
                 inside = shapes_in_words(clone(factorizer).fit(moving).evidence_.shapes)
     # What is said of clusters takes the place of warnings of them.
     issue(warned if numbers is None else [])
-    topologies = tuple(factor.topology for factor in fit.factors_)
-    found = AllViews(fit, rows, principal, None, numbers, inside)
-    if not set(topologies) <= set(LEVELS):
-        return found
-    known = np.column_stack([even_places(found.coordinate) for found in fit.factors_])
-    return replace(
-        found, placed=place_particles(transforms, Motions(topologies), rows, known, **how)
-    )
+    return AllViews(fit, rows, principal, None, numbers, inside)
 
 
 def clusters_of(
@@ -300,8 +321,12 @@ def _record(
 def choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:
     """Return what was chosen automatically."""
     resolution = transforms.box / transforms.grid.cut
-    principal = found.principal
+    principal, dropped = found.principal, {}
+    if found.dropped:
+        why = "no image tells a particle's place on them; the rest was judged again"
+        dropped = {"factors dropped": Choice(found.dropped, why)}
     return {
+        **dropped,
         "low-pass": Choice(f"{resolution:.3g} A", "motions show at a tenth of a molecule's size"),
         "principal volumes": Choice(
             principal.rank,
