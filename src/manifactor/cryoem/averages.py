@@ -354,13 +354,13 @@ def places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:
     # A picture has two directions, so there is no grid of three factors.
     if len(set(factors)) < len(factors) or len(factors) not in (1, 2):
         raise ValueError(
-            f"averages and landscapes go along one factor or two different ones; got {list(factors)}."
+            f"averages go along one factor or two different ones; got {list(factors)}."
         )
     places = tuple(map(run.place, factors))
     for factor, place in zip(factors, places, strict=True):
         if place.topology == "other":
             raise ValueError(
-                f"averages and landscapes go along intervals and circles; factor {factor} has more dimensions."
+                f"averages go along intervals and circles; factor {factor} has more dimensions."
             )
     return places
 

@@ -769,16 +769,7 @@ def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
 
 @_on_axes
 def landscape(ax, found, factors: Sequence[int] = (1,)):
-    """Draw a free energy along one factor, with its error, or two; return the Axes.
-
-    Parameters
-    ----------
-    ax : Axes or None
-    found : Landscape
-        Of :mod:`manifactor.runs.landscape`.
-    factors : sequence of int
-        Numbers of the factors, from 1.
-    """
+    """Draw a free energy along one factor, with its error, or two; return the Axes."""
     names = [f"coordinate on factor {factor}" for factor in factors]
     if len(names) == 2:
         drawn = ax.pcolormesh(*found.centres, found.energy.T, cmap=LINE_MAP, rasterized=True)

@@ -275,14 +275,13 @@ def _words_of(found: AllViews, options: FitOptions, path: Path, out: Path) -> di
     counts, run = np.bincount(found.clusters)[1:], out.absolute()
     shares = listed(f"{share:.0f} %" for share in 100 * counts / counts.sum())
     # A state is selected, a class is fitted by itself.
-    advice = shell_line(
-        "manifactor", "select", run, "--cluster", "1", "--out", f"state1{path.suffix}"
-    )
+    words, out = ["select", str(run), "--cluster", "1"], Path(f"state1{path.suffix}")
     if found.inside:
-        alone = replace(options, cluster_of=str(run), out=f"{run}-cluster1")
-        advice = shell_line("manifactor", *alone.arguments([path]), "--out", alone.out)
+        alone = replace(options, cluster_of=str(run))
+        words, out = alone.arguments([path]), Path(f"{run}-cluster1")
+    advice = f"Run {shell_line('manifactor', *words, '--out', out)}"
     said = f"The particles fall into {len(counts)} clusters, with {shares} of them."
-    return {"headline": found.headline, "found": said, "advice": f"Run {advice}"}
+    return {"headline": found.headline, "found": said, "advice": advice}
 
 
 def _record(
