@@ -159,7 +159,7 @@ def test_words_name_number_times_and_columns(columns):
     assert words.startswith("6 columns show 4 independent subsystems, compared over a lag of 1.")
     assert "\nSubsystem 1: columns a, d; time scales 2" in words
     assert "\nSubsystem 4: columns e; time scales " in words
-    assert repr(found) == "Subsystems(number=4, lag=1)"
+    assert repr(found) == words
     noise = np.random.default_rng(0).normal(size=(500, 2))
     assert str(count_subsystems(noise)).startswith("2 columns show no independent subsystems")
 

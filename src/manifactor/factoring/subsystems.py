@@ -72,8 +72,7 @@ class Subsystems:
             lines.append(f"Subsystem {number}: columns {named}; time scales {within}.")
         return "\n".join(lines)
 
-    def __repr__(self) -> str:
-        return f"Subsystems(number={self.number}, lag={self.lag:.6g})"
+    __repr__ = __str__
 
 
 def find_subsystems(path: Trajectory, lag: int, unit: float, names: tuple[str, ...]) -> Subsystems:
