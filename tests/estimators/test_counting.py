@@ -156,7 +156,7 @@ def test_words_name_number_times_and_columns(columns):
     table = pd.DataFrame(columns, columns=list("abcdef"))
     found = count_subsystems(table)
     words = str(found)
-    assert words.startswith("6 columns show 4 independent subsystems, compared over a lag of 1.")
+    assert words.startswith("6 columns show 4 independent subsystems (lag 1).")
     assert "\nSubsystem 1: columns a, d; time scales 2" in words
     assert "\nSubsystem 4: columns e; time scales " in words
     assert repr(found) == words

@@ -273,7 +273,7 @@ def named_shape(name: str) -> Shape:
     """Return the shape of this name."""
     if name not in SHAPES:
         near = ", ".join(get_close_matches(str(name), SHAPES) or sorted(SHAPES))
-        raise ValueError(f"the shape must be one of `datasets.SHAPES`, as {near}; got {name!r}.")
+        raise ValueError(f"the shape must be one of `datasets.SHAPES`, like {near}; got {name!r}.")
     return SHAPES[name]
 
 

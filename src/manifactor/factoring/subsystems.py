@@ -63,9 +63,7 @@ class Subsystems:
 
     def __str__(self) -> str:
         words = f"{self.number or 'no'} independent subsystem{'s' * (self.number != 1)}"
-        lines = [
-            f"{len(self.columns)} columns show {words}, compared over a lag of {self.lag:.6g}."
-        ]
+        lines = [f"{len(self.columns)} columns show {words} (lag {self.lag:.6g})."]
         for number, (own, times) in enumerate(zip(self.members, self.time_scales, strict=True), 1):
             within = ", ".join(f"{time:.3g}" for time in times)
             named = ", ".join(self.columns[column] for column in own) or "none"
