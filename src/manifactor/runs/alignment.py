@@ -153,7 +153,7 @@ def align(fit: ManifoldFactorizer, other: ManifoldFactorizer, X=None) -> Alignme
     mine, theirs, points = fitted_places(fit), fitted_places(other), other.diffusion_.points
     sizes, drawn = [len(mine[0]), len(theirs[0])], [fit.rows_, other.rows_]
     nameless = copy(fit)
-    vars(nameless).pop("feature_names_in_", None)  # the samples that `other` keeps have no names
+    nameless.__dict__.pop("feature_names_in_", None)  # the samples that `other` keeps have no names
     keys = None
     if X is not None:
         if len(X) < FEWEST_COMPARED:

@@ -87,7 +87,7 @@ def input_name(record: dict) -> str:
 
 def moved_columns(record: dict, fit: ManifoldFactorizer) -> list[str]:
     """Return which columns of a table each factor moves; nothing for images and many columns."""
-    columns = record.get("columns")
+    columns = record.get("columns") or {}
     known = columns and not columns.get("image") and fit.diffusion_.points is not None
     if not known or fit.n_features_in_ > 64:
         return []
