@@ -381,11 +381,13 @@ def _curves(run: Run, f: int) -> Picture | str | None:
     labels, at = bin_labels(place.displayed[some], place.topology, n_bins=n_bins)
     filled, sizes = np.unique(labels, return_counts=True)
     means = np.stack([columns[labels == k].mean(axis=0) for k in filled])
-    changing = np.argsort(-(sizes @ means**2), kind="stable")[:5]
+    shares = sizes @ means**2 / count
+    changing = np.argsort(-shares, kind="stable")[:5]
+    changing = changing[shares[changing] >= min(0.1, shares.max())]
     at, means, unit = at[filled], means[:, changing], ""
     if place.topology == "circle":
         at, means, unit = np.append(at, at[0] + 360), np.vstack([means, means[:1]]), ", degrees"
-    shown = [names[j] if len(names) == width else f"column {j + 1}" for j in changing]
+    shown = [names[j] if len(names) == width else f"column {j}" for j in changing]
 
     def draw(ax) -> None:
         for number, (name, mean) in enumerate(zip(shown, means.T, strict=True)):
@@ -393,7 +395,8 @@ def _curves(run: Run, f: int) -> Picture | str | None:
         ax.set(xlabel=f"coordinate on factor {f + 1}{unit}", ylabel="standard deviations")
         ax.figure.legend(loc="outside upper left", frameon=False, ncols=3)
 
-    which = f"the {len(shown)} of {width} columns that change most" if width > 5 else "all columns"
+    most = f"the columns that change most ({len(shown)} of {width})"
+    which = "all columns" if len(shown) == width else most
     text = f"Means of {which} along factor {f + 1}, in standard deviations of each."
     ends = zip(shown, means.min(axis=0), means.max(axis=0), strict=True)
     alt = "; ".join(f"{name} from {low:.2g} to {high:.2g}" for name, low, high in ends)
@@ -484,6 +487,9 @@ def _spectrum(fit: ManifoldFactorizer) -> Picture:
         f"{own}. A factor may have more eigenfunctions of its own, which "
         "are mixed here."
     )
+    if not counts.any():
+        # Those of a sum have functions of their own.
+        text = f"{text.partition(' Filled')[0]} None of them is assigned to a factor."
     look = {"kind": "broad", "scrolls": "Spectrum"}
     draw = partial(plots.spectrum, fit=fit)
     return _panel("spectrum", draw, "Eigenvalues by factor.", text, size=(5.2, 2.7), **look)
