@@ -66,12 +66,13 @@ def test_samples_that_were_placed_only_are_told_from_fitted_ones(torus):
     assert placed.startswith("2,000 samples: 600 were fitted")
 
 
-def test_a_property_that_explains_a_factor_is_a_warning():
+def test_a_property_that_explains_a_factor_is_a_warning(torus):
     found = {"name": "defocus", "factor": 1, "r2": 0.9, "p": 0.01, "meaning": ""}
-    (said,) = words.about_particles({"confounders": [found]})
+    (said,) = words.about_samples({"confounders": [found]}, torus)
     assert said.startswith("No known property of the particles (defocus)")
     bad = {**found, "meaning": "factor 1 is defocus"}
-    assert words.about_particles({"confounders": [found, bad]}) == ["Warning: factor 1 is defocus."]
+    warned = words.about_samples({"confounders": [found, bad]}, torus)
+    assert warned == ["Warning: factor 1 is defocus."]
 
 
 def test_the_text_has_every_test_every_choice_and_every_stage(torus):

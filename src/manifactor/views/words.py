@@ -101,17 +101,11 @@ def factor_probability(record: dict, fit: ManifoldFactorizer, f: int) -> str:
     return f"Right in {share} of such results." if share else ""
 
 
-def about_particles(record: dict) -> list[str]:
-    """Return what run.json says about samples and particles, in sentences."""
-    sentences = preparation_sentences(record)
-    total = record.get("n_samples", 0)
-    fitted = record.get("n_fitted", total)
-    if total > fitted and is_of_all_views(record):
-        # Places are estimated from images, for those that were fitted, too.
-        sentences.append(f"The motions were found in {fitted} of {total} particles.")
-    elif total > fitted:
-        sentences.append(f"{fitted} of {total} samples were fitted, the others placed.")
-    return sentences + confounder_sentences(record)
+def about_samples(record: dict, fit: ManifoldFactorizer) -> list[str]:
+    """Return sentences about samples, if not all were fitted, and about particles."""
+    some = record.get("n_samples", 0) > len(fit.spectrum_.weights)
+    placed = [samples_sentence(record, fit)] if some else []
+    return [*preparation_sentences(record), *placed, *confounder_sentences(record)]
 
 
 def preparation_sentences(record: dict) -> list[str]:

@@ -107,7 +107,7 @@ def open_preview(run: Run, what: Shown) -> Preview:
             return _features(run, why)
     except (ValueError, OSError) as error:
         problem = one_line(error)
-    return Preview(why=f"Only the places can be shown: {problem}")
+    return Preview(why=f"Only the coordinates can be shown: {problem}")
 
 
 def _pictures(run: Run) -> "Images | Volumes":

@@ -273,7 +273,7 @@ class RunScene:
             words.explanation(record, fit),
             *words.all_views_sentences(record),
             *words.volume_sentences(self.preview.what),
-            *words.about_particles(record),
+            *words.about_samples(record, fit),
         ]
         page = templates().get_template("evidence.html")
         return {"html": page.render(sentences=sentences, tables=words.run_tables(record, fit))}
