@@ -704,9 +704,7 @@ class ManifoldFactorizer(SpectralEstimator):
     def _lean(self) -> "ManifoldFactorizer":
         """Return the same without what only a next fit needs; it goes to workers."""
         lean = copy(self).set_params(callback=None, verbose=False)
-        # As large as the fit itself.
-        lean.__dict__.pop("_kept", None)
-        for name in ("_index", "_moves"):
+        for name in ("_kept", "_index", "_moves"):  # as large as the fit itself
             lean.__dict__.pop(name, None)
         return lean
 

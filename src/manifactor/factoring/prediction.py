@@ -155,13 +155,20 @@ def matched_r2(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> floa
     """
     if len(ones) != len(others):
         return 0.0
-    r2 = np.array(
-        [
-            [min(predictability(a, b).mean(), predictability(b, a).mean()) for b in others]
-            for a in ones
-        ]
-    )
+    r2 = mutual_r2(ones, others)
     return float(r2[linear_sum_assignment(-r2)].min())
+
+
+def mutual_r2(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the R^2 by which either of two coordinates predicts the other, (n_ones, n_others)."""
+    told = np.array([[predictability(a, b).mean() for b in others] for a in ones])
+    back = np.array([[predictability(b, a).mean() for b in others] for a in ones])
+    return np.minimum(told, back)
+
+
+def of_unit_spread(places: np.ndarray) -> np.ndarray:
+    """Return places, (n, d), with a root mean square distance of 1 from their mean."""
+    return places / (np.sqrt(places.var(axis=0).sum()) or 1.0)
 
 
 def leaves_noise(places: np.ndarray, samples: np.ndarray) -> bool:

@@ -54,6 +54,11 @@ def on_circle(angle: np.ndarray) -> np.ndarray:
     return np.column_stack([np.cos(angle), np.sin(angle)])
 
 
+def on_line(topology: str, places: np.ndarray) -> np.ndarray:
+    """Return the coordinate of places on a circle or an interval, (n,)."""
+    return angle_of(places) if topology == "circle" else places[:, 0]
+
+
 def unit_vectors(places: np.ndarray) -> np.ndarray:
     """Return the directions from the origin to places, (n, 2)."""
     radius = np.linalg.norm(places, axis=1, keepdims=True)

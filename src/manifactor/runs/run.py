@@ -144,12 +144,10 @@ class Run:
         if has_parts(self.folder):
             return None
         with (self.folder / "coordinates.csv").open(encoding="utf-8") as file:
-            header = file.readline().strip().split(",")
-            if header[-1] != FILE:
+            lines = csv.reader(file)
+            if next(lines)[-1] != FILE:
                 return None
-            # The other columns are numbers, without commas.
-            lines = [line.strip().split(",", len(header) - 1) for line in file]
-        known = {row: "".join(next(csv.reader(rest[-1:]), [])) for row, *rest in lines}
+            known = {line[0]: line[-1] for line in lines}
         return [known.get(str(row), "") for row in self.rows]
 
     def images(self) -> View:

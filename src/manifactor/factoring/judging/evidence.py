@@ -416,12 +416,8 @@ class Evidence:
         """A sentence on symmetries that tell the shape; "" for others."""
         angles = "" if found.angles is None else " Two angles describe every sample."
         if found.is_homogeneous:
-            known = (
-                ""
-                if self.fails("unique")
-                else f"Every sample looks like every other, as on {found}."
-            )
-            return f"{known}{angles}".strip()
+            alike = f"Every sample looks like every other, as on {found}."
+            return f"{'' if self.fails('unique') else alike}{angles}".strip()
         if found.name is None or self.verdict != "separable":
             return ""
         return f"The data look the same after every rotation, as {found} does."
@@ -432,12 +428,11 @@ class Evidence:
         for number, factors in enumerate(self.terms, start=1):
             if len(factors) == 1:
                 continue
-            *first, last = map(str, factors)
-            which = f"Factors {', '.join(first)} and {last}"
             inside = [test for test in self.failed if test.is_of_term(number)]
             how_far = "nearly a product" if inside else "a product"
             sentences.append(
-                f"{which} together are term {number} of the sum, which is {how_far} by itself."
+                f"Factors {listed(map(str, factors))} together are term {number} of the sum, which "
+                f"is {how_far} by itself."
             )
         return sentences
 
