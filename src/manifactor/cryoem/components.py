@@ -106,10 +106,7 @@ def _drawn(n_images: int, count: int, rng: np.random.Generator) -> np.ndarray:
 def _principal_axes(
     values: np.ndarray, noisy: float, n_components: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the signal to noise and the axes of the components to keep.
-
-    They are those that stand out of the noise, or as many as asked for.
-    """
+    """Return signal to noise and axes of components above the noise, or of as many as asked for."""
     n, p = values.shape
     if n_components is not None:
         require_count("n_components", n_components, low=1, high=min(n, p))
@@ -265,10 +262,7 @@ def _transformed(images: np.ndarray, window: np.ndarray) -> np.ndarray:
 
 
 def shells(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the shell of each coefficient of ``rfft2``, and its multiplicity.
-
-    The multiplicity is how often the coefficient occurs in the full transform.
-    """
+    """Return the shell of each coefficient of ``rfft2``, and its number in the full transform."""
     column = np.arange(size // 2 + 1)
     row = np.abs(fft.fftfreq(size, 1 / size))[:, None]
     shell = np.rint(np.hypot(row, column)).astype(int)
@@ -391,10 +385,7 @@ class VolumeComponents:
 
 
 def volume_components(source: ImageSource) -> VolumeComponents:
-    """Compute weighted principal components of volumes inside of the inscribed ball.
-
-    What the components leave is taken as the noise.
-    """
+    """Return weighted principal components of volumes in a ball; what they leave is the noise."""
     values, _ = ball_values(source, MAX_SIDE)
     values -= values.mean(axis=0)
     n, p = values.shape

@@ -103,10 +103,7 @@ def _centred_cone(tree: KDTree, candidate: np.ndarray, width: float) -> Cone:
 
 
 def direction_angles(directions: np.ndarray) -> np.ndarray:
-    """Return RELION's rot and tilt of directions, (..., 3), in degrees, (..., 2).
-
-    Along the axis, rot is 0.
-    """
+    """Return RELION's rot, 0 along the axis, and tilt of directions, (..., 3), in degrees."""
     x, y, z = np.moveaxis(directions, -1, 0)
     across = np.hypot(x, y)
     rot = np.where(across > 1e-7, np.arctan2(y, x), 0.0)

@@ -264,10 +264,7 @@ def given_places(X: Any, places: Sequence[Placed], factors: Sequence[Factor]) ->
 def coordinate_table(
     places: Sequence[tuple], factors: Sequence[Factor], dtype: type[np.floating]
 ) -> np.ndarray:
-    """Return the coordinates on each factor side by side; those that are None are nan.
-
-    Places are embedding and coordinate on each factor.
-    """
+    """Return coordinates of (embedding, coordinate) on each factor side by side, nan for None."""
     table = np.full((len(places[0][0]), len(factors)), np.nan, dtype)
     for own, (_, coordinate), factor in zip(table.T, places, factors, strict=True):
         if coordinate is not None:

@@ -294,11 +294,7 @@ def _confidence(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def owners(spectrum: Spectrum, factors: Sequence[Factor]) -> np.ndarray:
-    """Return the factor that each of the spectrum's functions belongs to.
-
-    For the most part; -1 where there is none. Factors of a sum have functions of their own, and own
-    none.
-    """
+    """Return which factor most of each of the spectrum's functions belongs to, -1 for none."""
     shares = np.zeros((len(factors), len(spectrum.eigenvalues)))
     for share, factor in zip(shares, factors, strict=True):
         # Functions of unit norm: squared coefficients are shares.

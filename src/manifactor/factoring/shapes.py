@@ -182,10 +182,7 @@ def find_topology(
 
 
 def _is_closed(places: np.ndarray, foreign: np.ndarray) -> bool:
-    """Whether places, (n, 2), are a closed curve around the origin.
-
-    Its radius may depend on the other factors, whose functions are (n, p): the angle does not.
-    """
+    """Whether places, (n, 2), are a closed curve, whose radius may depend on functions, (n, p)."""
     _, gap = widest_gap(signed_angle(places))
     # The two lowest functions of an interval leave a quarter of a turn or more open.
     if gap > np.pi / 4:

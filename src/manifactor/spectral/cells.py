@@ -325,10 +325,7 @@ def make_batch(search: SearchPass, rows: "Tensor", blocks: QueryBlocks, some: sl
 def choose_candidates(
     search: SearchPass, batch: QueryBatch, step_bytes: int
 ) -> tuple["Tensor", "Tensor"]:
-    """Return the nearest candidates of each query.
-
-    Returns value (b, q, n_chosen), columns (b, q, n_chosen).
-    """
+    """Return value and column, (b, q, n_chosen), of the nearest candidates of each query."""
     torch = extra("torch")
     shape = batch.queries.shape
     total = max(search.n_chosen, int(batch.counts.sum(1).max()))

@@ -262,10 +262,7 @@ def shortest_between(
 
 
 def with_data(matrix: sp.csr_array, data: np.ndarray) -> sp.csr_array:
-    """Return a matrix with other entries and the same pattern.
-
-    The pattern is shared: indices take as much memory as the numbers, or half of it.
-    """
+    """Return a matrix with other entries and the same pattern, which is large and shared."""
     return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 

@@ -380,10 +380,7 @@ class Input:
 
     @property
     def labels(self) -> list[str | int] | None:
-        """Names or numbers of the columns in their file.
-
-        None if all columns are used and they have no names.
-        """
+        """Names or numbers of the columns in their file; None for all columns without names."""
         if self.columns is None:
             return None
         every = len(self.columns.numbers) == self.columns.total

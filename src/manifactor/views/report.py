@@ -341,10 +341,7 @@ def _torus(fit: ManifoldFactorizer) -> Picture:
 
 
 def _averages(run: Run, f: int, cone: Cone | None) -> Picture | str | None:
-    """Return mean images or volumes along a factor.
-
-    A sentence where they cannot be read; None for a run of numbers alone.
-    """
+    """Return means along a factor, why they cannot be read, or None for a run of numbers."""
     # Nothing to average: no sentence about what is missing is needed.
     of_pictures = (run.record.get("columns") or {}).get("image")
     if not of_pictures and "particles" not in run.record and "components" not in run.record:
@@ -472,10 +469,7 @@ def _spectrum(fit: ManifoldFactorizer) -> Picture:
 
 
 def _angles(fit: ManifoldFactorizer) -> Picture | None:
-    """Return the angles between gradients of the factors' functions.
-
-    None where these functions are not of the data's own spectrum.
-    """
+    """Return the angles between gradients of factors' functions, if these are of the spectrum."""
     values, sizes = angle_matrix(fit.spectrum_, fit.factors_)
     if not sizes:
         return None

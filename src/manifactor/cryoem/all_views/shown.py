@@ -263,10 +263,7 @@ class Shown:
         return self.wanted.volumes
 
     def view(self, motion: int) -> tuple[float, float] | None:
-        """Return the direction in which a factor, counted from 0, is shown.
-
-        None for the one that shows it best.
-        """
+        """Return the direction that shows a factor, counted from 0; None for the best one."""
         return self.cones[motion].view if self.cones else self.wanted.view
 
 

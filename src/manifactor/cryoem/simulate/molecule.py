@@ -93,10 +93,7 @@ class Molecule:
         return np.where(self.rotor, 0.0, self.lift_at(self.atoms[:, 2]))
 
     def lift_at(self, z) -> np.ndarray:
-        """Return the fraction of the stretch at heights z.
-
-        It is the squared depth below the top of the rest, 1 at the lowest atom.
-        """
+        """Return the share of the stretch at heights z: the squared depth, 1 at the lowest atom."""
         heights = self.atoms[~self.rotor, 2]
         height = np.ptp(heights) or 1.0  # a flat rest does not stretch
         return (np.maximum(heights.max() - z, 0) / height) ** 2

@@ -55,10 +55,7 @@ def _parts(simulation: ViewSimulation, callback: Callback | None) -> Iterator[np
 
 
 def star_text(simulation: Simulation | ViewSimulation, stack: str) -> str:
-    """Return the STAR file of RELION 3.1 and later.
-
-    Particles without CTF get no defocus columns.
-    """
+    """Return RELION's STAR file (3.1 and later), without defocus columns if there is no CTF."""
     optics, n = simulation.optics, len(simulation.angle)
     group = {
         "rlnOpticsGroupName": ["opticsGroup1"],

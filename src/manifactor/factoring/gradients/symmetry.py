@@ -85,10 +85,7 @@ class Symmetries:
 
 
 def find_symmetries(geometry: Geometry, halves: Sequence[Geometry], dimension: int) -> Symmetries:
-    """Count the symmetries of the data and name the shape.
-
-    Halves of the samples tell the error of a flat torus's lattice angle.
-    """
+    """Return the symmetries and the shape; halves tell the error of a flat torus's angle."""
     n_lowest = _n_lowest(geometry.eigenvalues)
     fields = killing_fields(geometry, n_lowest)
     largest = dimension * (dimension + 1) // 2
@@ -121,10 +118,7 @@ def _n_lowest(eigenvalues: np.ndarray) -> int:
 
 
 def _vectors(geometry: Geometry, fields: Fields, number: int) -> np.ndarray:
-    """A field along the coordinates of the gradients, (n_rows, p), with mean square 1.
-
-    It is averaged over neighbouring rows.
-    """
+    """A field along the coordinates, (n_rows, p), averaged over near rows, of mean square 1."""
     parts = fields.at_rows(number)
     slopes = geometry.gradients[:, :, : parts.shape[1]]
     vectors = geometry.average @ np.einsum("xj,xpj->xp", parts, slopes)
@@ -221,10 +215,7 @@ def _motions(geometry: Geometry) -> list[np.ndarray]:
 
 
 def closed_orbits(geometry: Geometry, vectors: np.ndarray) -> np.ndarray | None:
-    """Return combinations of two symmetries that move along two circles, (n_rows, p, 2).
-
-    None where these are not orthogonal, as on a slanted torus.
-    """
+    """Return symmetries along two orthogonal circles, (n_rows, p, 2); None on a slanted torus."""
     steps, energies, _ = _common_waves(geometry, vectors)
     lengths = _length(steps)
     moved = [k for k in np.argsort(energies) if lengths[k] > 0.2 * lengths.max()]

@@ -304,18 +304,12 @@ class Evidence:
 
     @property
     def product(self) -> float:
-        """Smallest share of a product of two factors' lowest functions that fits.
-
-        It fits if it lies near the sum of their eigenvalues.
-        """
+        """Smallest share of a product of lowest functions near the sum of their eigenvalues."""
         return self.value("product")
 
     @property
     def agreement(self) -> float:
-        """Smallest share of a factor's lowest functions found in half of the samples.
-
-        In the half that shows more of them.
-        """
+        """Smallest share of a factor's lowest functions that the better half of samples shows."""
         return self.value("agreement")
 
     @property
@@ -344,10 +338,7 @@ class Evidence:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The verdict in three sentences: what was found, how sure it is, what to do.
-
-        Without those that there is nothing to say for.
-        """
+        """The verdict in up to three sentences: what was found, how sure it is, what to do."""
         what_to_do = self.advice or USE.get(self.verdict, "")
         if self.known.pieces > 1 and not self.advice:
             what_to_do = FIT_PIECES.format(self.known.pieces)

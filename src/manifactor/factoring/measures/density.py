@@ -167,10 +167,7 @@ def gaussian_factors(placed: PlacedSamples) -> Measurement:
 
 
 def _mean_plane(slopes: np.ndarray) -> tuple[np.ndarray, float]:
-    """The plane nearest to the directions at all nodes, (p, d), and their share in it.
-
-    `slopes` has shape (m, d, p).
-    """
+    """The plane, (p, d), nearest to directions, (m, d, p), at all nodes, and their share in it."""
     directions = np.linalg.qr(slopes.transpose(0, 2, 1))[0]
     dimension = directions.shape[2]
     # The mean of the projections onto the planes of all nodes.

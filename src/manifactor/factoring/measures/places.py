@@ -641,10 +641,7 @@ def prepared_noise(
 
 
 def signal_share(before: np.ndarray, after: np.ndarray) -> float:
-    """Return the share of the variance of places that noise leaves, which moves them.
-
-    One less the mean squared displacement over the variance.
-    """
+    """Return one less the share of the variance of places that is displacement by noise."""
     # Embeddings have near values at near places, those of a circle across 0, too.
     spread = ((before - before.mean(axis=0)) ** 2).sum()
     return float(1 - ((after - before) ** 2).sum() / spread)

@@ -493,10 +493,7 @@ def _refused(request: Request, problem: str) -> Response:
 
 
 def listening(port: int | None) -> socket.socket:
-    """Return a listening socket that no other machine can reach.
-
-    At the given port; without one at the usual port, or at any free one.
-    """
+    """Return a socket of this machine alone, at the given port, or at the usual or a free one."""
     # A fixed port keeps ssh tunnels.
     for wanted in (8642, 0) if port is None else (port,):
         bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
