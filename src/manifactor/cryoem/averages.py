@@ -240,19 +240,17 @@ class Averages:
         counts, sizes = matching.counts, matching.effective_sizes
         if self.of_model:
             return (
-                f"{len(counts)} volumes of the model that all {counts.sum()} particles "
-                f"gave, at the centres of bins of {counts.min()} to {counts.max()} "
-                "particles"
+                f"{len(counts)} volumes of the model that all {counts.sum()} particles gave, at "
+                f"the centres of bins of {counts.min()} to {counts.max()} particles"
             )
         text = f"{len(counts)} bins of {counts.min()} to {counts.max()} samples"
         # With one cell nothing was held still.
         if matching.n_cells > 1:
             before, after = matching.unevenness
             text += (
-                f"; matched over the other factors, whose means differed between bins "
-                f"by up to {before:.2f} standard deviations and now by {after:.2f}; "
-                f"effective sizes from {sizes.min():.0f}, {matching.dropped:.0%} of "
-                "the samples unused"
+                "; matched over the other factors, whose means differed between bins by up to "
+                f"{before:.2f} standard deviations and now by {after:.2f}; effective sizes from "
+                f"{sizes.min():.0f}, {matching.dropped:.0%} of the samples unused"
             )
         n_empty = int((sizes == 0).sum())
         if n_empty:

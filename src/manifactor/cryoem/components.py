@@ -48,10 +48,9 @@ class Components:
         strongest = ", ".join(f"{ratio:.3g}" for ratio in self.signal_to_noise[:8])
         more = " and less" if len(self.weights) > 8 else ""
         return (
-            f"{self.samples.shape[0]} images, mask {self.mask_radius:.3g} A, "
-            f"low-pass {self.low_pass:.3g} A ({self.n_coefficients} coefficients), "
-            f"{len(self.weights)} principal components; signal to noise "
-            f"{strongest}{more}"
+            f"{self.samples.shape[0]} images, mask {self.mask_radius:.3g} A, low-pass "
+            f"{self.low_pass:.3g} A ({self.n_coefficients} coefficients), {len(self.weights)} "
+            f"principal components; signal to noise {strongest}{more}"
         )
 
 
@@ -286,10 +285,9 @@ def low_pass_shell(
     energy = np.cumsum(np.where(certain, spectra.signal, 0) * spectra.count)
     if energy[-1] <= 0:
         raise ValueError(
-            "the images must differ by more than noise; inside the mask the "
-            f"{spectra.n_images} images surveyed vary no more than outside it. Add "
-            "images, check that they show one view, or make the mask smaller than the "
-            "box."
+            f"the images must differ by more than noise; inside the mask the {spectra.n_images} "
+            "images surveyed vary no more than outside it. Add images, check that they show one "
+            "view, or make the mask smaller than the box."
         )
     # Keep 99% of the signal's variance, and at least 3 cycles per box.
     enough = np.searchsorted(energy, 0.99 * energy[-1]) + 1

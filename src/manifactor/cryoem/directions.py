@@ -44,9 +44,8 @@ def known_directions(particles: Particles) -> np.ndarray:
     """Return the directions from which particles are seen; refuse missing angles."""
     if particles.angles is None:
         raise ValueError(
-            f"viewing directions need poses; {particles.path} has none. Give the file "
-            "of a 3D refinement, with rlnAngleRot and rlnAngleTilt (.star) or "
-            "alignments3D/pose (.cs)."
+            f"viewing directions need poses; {particles.path} has none. Give the file of a 3D "
+            "refinement, with rlnAngleRot and rlnAngleTilt (.star) or alignments3D/pose (.cs)."
         )
     finite = np.isfinite(particles.angles).all(axis=1)
     if not finite.all():

@@ -318,7 +318,6 @@ def numbers(given: Any, argument: str) -> np.ndarray:
         )
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"`{argument}` must be a dense array of real numbers; got "
-            f"{type(given).__name__} ({first_sentence(error)}). Convert it, or leave "
-            "out what is not a number."
+            f"`{argument}` must be a dense array of real numbers; got {type(given).__name__} "
+            f"({first_sentence(error)}). Convert it, or leave out what is not a number."
         ) from error

@@ -416,10 +416,9 @@ def nearest(X: "Tensor", n_neighbors: int) -> tuple["Tensor", "Tensor"]:
     with suppress(extra("torch").OutOfMemoryError):
         return _nearest(X.detach(), n_neighbors)
     raise MemoryError(
-        f"{n_neighbors} neighbours of {len(X)} samples must fit into the memory of the "
-        f"device {str(X.device)!r}; it was full even with steps of "
-        f"{LEAST_STEP_BYTES // 2**20} MiB. Free memory there, lower "
-        "`n_neighbors` or search on the CPU."
+        f"{n_neighbors} neighbours of {len(X)} samples must fit into the memory of the device "
+        f"{str(X.device)!r}; it was full even with steps of {LEAST_STEP_BYTES // 2**20} MiB. Free "
+        "memory there, lower `n_neighbors` or search on the CPU."
     )
 
 
@@ -446,9 +445,8 @@ def _require_full_precision(X: "Tensor") -> None:
     thirds = torch.full((1, 64, 64), 4 / 3, **single)
     if not torch.equal(torch.bmm(thirds, torch.eye(64, **single)[None]), thirds):
         raise ValueError(
-            "exact neighbours need matrix products in full single precision; torch is "
-            "set to round them to fewer digits. Call "
-            "torch.set_float32_matmul_precision('highest') first."
+            "exact neighbours need matrix products in full single precision; torch is set to round "
+            "them to fewer digits. Call torch.set_float32_matmul_precision('highest') first."
         )
 
 

@@ -78,10 +78,9 @@ def choose_bandwidth(
     middle, least = float(np.median(distances.data)), 1e-152
     if middle < least:
         raise ValueError(
-            f"neighbours must lie more than {least:.0e} apart, so "
-            f"that squares of distances are not 0; got {middle:.1e} in the median. "
-            "Multiply all columns by a common number, and remove samples far from all "
-            "others."
+            f"neighbours must lie more than {least:.0e} apart, so that squares of distances are "
+            f"not 0; got {middle:.1e} in the median. Multiply all columns by a common number, and "
+            "remove samples far from all others."
         )
     # Powers of 2 times the median; the end is a hundredth beyond the last, for rounding.
     candidates = np.median(squared) * 2.0 ** np.arange(-10, 4.01, 0.125)

@@ -154,9 +154,8 @@ def join_components(
     found = f"the neighbour graph has {count} components of {listed}{more} samples"
     if samples is None:
         raise ValueError(
-            f"a precomputed graph must be connected; {found}. Give more neighbours to "
-            "each sample, or pass the samples themselves so that the components can "
-            "be joined."
+            f"a precomputed graph must be connected; {found}. Give more neighbours to each sample, "
+            "or pass the samples themselves so that the components can be joined."
         )
     warn_caller(
         f"{found}; they were joined by the shortest edges between them, so the lowest "

@@ -549,9 +549,8 @@ def _choose_from_leading(X: np.ndarray, leading: Iterable[PrincipalAxes]) -> Cho
         return _without_negligible(found, n_columns)
     return Choice(
         None,
-        f"the principal components beyond the first {len(found.variance)} of "
-        f"{n_columns:,} are not only noise, and distances between neighbours depend "
-        "on them",
+        f"the principal components beyond the first {len(found.variance)} of {n_columns:,} are "
+        "not only noise, and distances between neighbours depend on them",
     )
 
 

@@ -189,10 +189,9 @@ class Columns:
         if vanishes.any():
             column = int(vanishes.argmax())
             raise ValueError(
-                "values of a column must be equal, or differ by more than "
-                f"{LEAST_SPREAD:.0e}, to be standardised; those of column "
-                f"{self.labels[column]!r} differ by {spread[column]:.1e}. Leave it out with "
-                "--drop, or multiply it by a large number."
+                f"values of a column must be equal, or differ by more than {LEAST_SPREAD:.0e}, to "
+                f"be standardised; those of column {self.labels[column]!r} differ by "
+                f"{spread[column]:.1e}. Leave it out with --drop, or multiply it by a large number."
             )
         # The deviation of equal numbers is rounding, not always 0.
         return replace(self, mean=mean, scale=np.where(spread == 0, 1.0, scale))

@@ -128,9 +128,8 @@ class Given:
             )
         if self.choice.of_some:
             raise ValueError(
-                f"--class and --optics-group choose particle images; {path} holds "
-                "coordinates. Fit all, and choose afterwards: manifactor select "
-                "--column rlnClassNumber 3 3."
+                f"--class and --optics-group choose particle images; {path} holds coordinates. Fit "
+                "all, and choose afterwards: manifactor select --column rlnClassNumber 3 3."
             )
         if self.choice != ParticleChoice() and self.particles is None:
             raise ValueError(
@@ -202,10 +201,9 @@ def require_one_view(particles: Particles, *, max_angle: float = MAX_ANGLE) -> N
     spread = _spread(particles)
     if spread > max_angle:
         raise ValueError(
-            f"images must show one view; those of {particles.path} are up to "
-            f"{spread:.0f} degrees apart from their middle. Pick one "
-            "with --view ROT,TILT --width DEGREES (`manifactor views` lists them), or fit "
-            "all of them together with --all-views."
+            f"images must show one view; those of {particles.path} are up to {spread:.0f} degrees "
+            "apart from their middle. Pick one with --view ROT,TILT --width DEGREES (`manifactor "
+            "views` lists them), or fit all of them together with --all-views."
         )
 
 

@@ -280,9 +280,8 @@ class StoredTable:
         store = open_store(self.path)
         if store.n_rows != self.n_samples:
             raise ValueError(
-                f"{self.path} has {store.n_rows:,} samples, and had "
-                f"{self.n_samples:,} when it was opened. Repeat the command when no "
-                "other program writes it."
+                f"{self.path} has {store.n_rows:,} samples, and had {self.n_samples:,} when it was "
+                "opened. Repeat the command when no other program writes it."
             )
         block = store.read(start, stop, self.columns.numbers)
         # In double precision: the estimator knows which samples it leaves in single.

@@ -237,8 +237,7 @@ def _chosen(path: Path, choice: ColumnChoice, layout: Layout) -> tuple[int, ...]
     if layout.header and choice.labels is None and any(map(_is_number, layout.names or ())):
         warn_caller(
             f"line {layout.header} of {path} was taken for the names of the columns: "
-            f"{listed(layout.names or ())}. If it is a sample, add a line of names "
-            "above it.",
+            f"{listed(layout.names or ())}. If it is a sample, add a line of names above it.",
             ColumnWarning,
         )
     if not layout.index or choice.named or used[0] != 0 or len(used) == 1:

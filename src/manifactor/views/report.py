@@ -458,10 +458,9 @@ def _spectrum(fit: ManifoldFactorizer) -> Picture:
     counts = np.bincount(owner[owner >= 0], minlength=len(fit.factors_))
     own = ", ".join(f"{count} of factor {f}" for f, count in enumerate(counts, start=1))
     text = (
-        f"{len(values)} eigenfunctions of the data, with eigenvalues from "
-        f"{values[0]:.3g} to {values[-1]:.3g}. Filled are those of one factor: "
-        f"{own}. A factor may have more eigenfunctions of its own, which "
-        "are mixed here."
+        f"{len(values)} eigenfunctions of the data, with eigenvalues from {values[0]:.3g} to "
+        f"{values[-1]:.3g}. Filled are those of one factor: {own}. A factor may have more "
+        "eigenfunctions of its own, which are mixed here."
     )
     look = {"kind": "broad", "scrolls": "Spectrum"}
     draw = partial(plots.spectrum, fit=fit)
@@ -508,10 +507,9 @@ def _particle_map(motions: RunMotions) -> Picture:
     counts = views.counts
     fullest = angles_of(views.directions[[counts.argmax()]])[0]
     text = (
-        f"{counts.sum():,} particles by direction: {counts.min():,} to "
-        f"{counts.max():,} in each of {len(counts)} cells of half the sphere, most "
-        f"near {_view(fullest)}. Opposite directions, whose images are mirrored, count "
-        "as one."
+        f"{counts.sum():,} particles by direction: {counts.min():,} to {counts.max():,} in each of "
+        f"{len(counts)} cells of half the sphere, most near {_view(fullest)}. Opposite directions, "
+        "whose images are mirrored, count as one."
     )
     return _map("particles", motions, counts, "particles in a cell", text)
 

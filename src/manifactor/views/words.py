@@ -137,9 +137,8 @@ def all_views_sentences(record: dict) -> list[str]:
     each = [f"{r:.2f} on factor {f}" for f, r in consistency if r is not None]
     if each:
         sentences.append(
-            "Consistency between views, the share of a motion in some views that views "
-            f"far from them predict: {listed(each)}; 1 if a coordinate means the same in "
-            "all views."
+            "Consistency between views, the share of a motion in some views that views far from "
+            f"them predict: {listed(each)}; 1 if a coordinate means the same in all views."
         )
     motions = list(enumerate(found.get("motions", []), start=1))
     if motions:

@@ -319,9 +319,8 @@ def simulate_views(
     correlation : float
         Of the Gaussian copula of the angle and the x-stretch, in [-1, 1].
     view_correlation : float
-        Of the Gaussian copula of the x-stretch and the elevation of the view, which is
-        0 for side views and 90 degrees for top and bottom views; in [-1, 1]. The
-        stretch stays uniform.
+        Of the Gaussian copula of the x-stretch and the elevation of the view, which is 0 for side
+        views and 90 degrees for top and bottom views; in [-1, 1]. The stretch stays uniform.
     preferred : PreferredDirections or None
         The density of the directions; uniform if None.
     pose_error : float
@@ -343,8 +342,7 @@ def simulate_views(
     Returns
     -------
     ViewSimulation
-        Its `images` are computed when they are first used; `parts` makes them a batch
-        at a time.
+        Its `images` are computed when they are first used; `parts` makes them a batch at a time.
 
     Examples
     --------

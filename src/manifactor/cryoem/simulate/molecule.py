@@ -26,8 +26,7 @@ class Molecule:
     weights : ndarray of shape (n_atoms,)
         The scattering strength of each atom.
     parts : ndarray of int of shape (n_atoms,)
-        0 for the rotor, which turns about z; 1 and more for the rest, which is
-        stretched.
+        0 for the rotor, which turns about z; 1 and more for the rest, which is stretched.
     """
 
     atoms: np.ndarray
@@ -303,9 +302,8 @@ def read_molecule(path, *, rotor: Sequence[str], assembly: str | None = None) ->
     ----------
     path : str or Path
     rotor : sequence of str
-        The atoms that turn, as chains, ``"B"``, and ranges of residues,
-        ``"A:219-421"``, both ends included, with the authors' names and numbers. All
-        other atoms are the rest.
+        The atoms that turn, as chains, ``"B"``, and ranges of residues, ``"A:219-421"``, both ends
+        included, with the authors' names and numbers. All other atoms are the rest.
     assembly : str or None
         The name of a biological assembly to build, such as "1", if the file holds one
         subunit only. The copies of a chain keep its name.

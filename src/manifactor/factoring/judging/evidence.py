@@ -138,8 +138,7 @@ class Evidence:
     tests : tuple of Test
         Everything that was measured and judged. `verdict` and `reason` follow from it.
     leakage : ndarray of shape (n_factors, n_factors)
-        [i, j] is the R^2 with which coordinates on factor i predict factor j; the
-        diagonal is nan.
+        [i, j] is the R^2 with which coordinates on factor i predict factor j; the diagonal is nan.
     null : float
         Largest noise of `q`, estimated from half samples. `q` decides the number of
         blocks: it is near 0 where functions divide and near 1 where they do not.
@@ -153,8 +152,7 @@ class Evidence:
     known : DataKnown
         What is known of the data beside the tests; `advice` depends on it.
     terms : tuple of tuple of int
-        Numbers of the factors of each term of a sum, from 1, where a term has several;
-        else ().
+        Numbers of the factors of each term of a sum, from 1, where a term has several; else ().
     warp : Warp or None
         How lengths depend on coordinates that separate; None in all other senses.
     symmetries : Symmetries or None
