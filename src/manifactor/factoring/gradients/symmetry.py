@@ -39,34 +39,20 @@ MOST_OFF_SPHERE = 0.1
 
 @dataclass(frozen=True)
 class Symmetries:
-    """Continuous symmetries of the data.
+    """Continuous symmetries of the data."""
 
-    Attributes
-    ----------
-    count : int
-        Number of independent continuous symmetries (Killing fields).
-    name : str or None
-        "sphere", "SO(3)", "flat torus", "body of revolution" or "disc"; None where the symmetries
-        do not tell the shape.
-    lattice_angle : float or None
-        Angle between the two periods of a flat torus, in degrees, 60 to 90.
-    lattice_error : float or None
-        Standard error of this angle, in degrees.
-    ratio : float or None
-        Ratio of the two periods, at least 1.
-    angles : ndarray of shape (n_samples, 2) or None
-        Place of every sample on a flat torus: two angles in radians, along the longer period and
-        along the shorter one.
-    turn : Turn or None
-        The turn of the plane, or of space, that moves the data along themselves.
-    """
-
-    count: int
+    count: int  # of independent continuous symmetries (Killing fields)
+    # "sphere", "SO(3)", "flat torus", "body of revolution" or "disc"; None where the symmetries do
+    # not tell the shape
     name: str | None = None
+    # Of the two periods of a flat torus: their angle, 60 to 90 degrees, its standard error, and
+    # their ratio, at least 1
     lattice_angle: float | None = None
     lattice_error: float | None = None
     ratio: float | None = None
+    # (n_samples, 2): radians along the longer and the shorter period
     angles: np.ndarray | None = None
+    # Of the plane, or of space, that moves the data along themselves
     turn: Turn | None = field(default=None, repr=False)
 
     @property

@@ -97,20 +97,13 @@ class DataKnown:
 
 @dataclass(frozen=True)
 class Warp:
-    """How lengths depend on the coordinates in which a Laplacian separates.
+    """How lengths depend on the coordinates in which a Laplacian separates."""
 
-    Attributes
-    ----------
-    factor : int or None
-        Number of the factor, from 1, whose coordinate lengths along the other depend on
-        (a warped product); None if they depend on both (Staeckel).
-    coordinate : ndarray of shape (n_points,)
-        Coordinates on this factor; empty where there is none, or it is a surface.
-    length : ndarray of shape (n_points,)
-        Lengths along the other factor there, relative to their mean.
-    """
-
+    # Number of the factor, from 1, whose coordinate lengths along the other depend on (a warped
+    # product); None if they depend on both (Staeckel)
     factor: int | None
+    # (n_points,): coordinates on this factor, none of a surface, and lengths along the other one
+    # there, relative to their mean
     coordinate: np.ndarray = field(default_factory=lambda: np.empty(0))
     length: np.ndarray = field(default_factory=lambda: np.empty(0))
 
