@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from manifactor._support.errors import extra, shell_line
+from manifactor._support.errors import extra, listed, shell_line
 from manifactor._support.files import real_path, require_writable, whole_folder, write_bytes
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
@@ -229,7 +229,7 @@ def _shared(runs: Sequence[Run], found: Sequence[Alignment]) -> Iterator[list[st
 
 def _private(others: Sequence[int], r2: float) -> str:
     """Return what is said of a factor that this run does not share."""
-    numbers = " and ".join(str(k + 1) for k in others)
+    numbers = listed(str(k + 1) for k in others)
     together = f"{numbers} together" if len(others) > 1 else f"part of {numbers}"
     return f"{together if r2 >= LEAST_SHARED else 'private'} (R^2 {r2:.3f})"
 

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.preprocessing import PolynomialFeatures, SplineTransformer
 
+from manifactor._support.errors import listed
 from manifactor._support.values import quotient
 from manifactor.factoring.inversion import PlaceSpace, even_steps
 from manifactor.factoring.prediction import thinned
@@ -83,8 +84,7 @@ class Loadings:
         said = [f"explains {share:.0%} of the variance" for share in total]
         for f in range(len(said) if len(self.shape) == 1 else 0):
             named = [f"{self.named(c)} ({self.shares[c, f]:.0%})" for c in self.leading(f)]
-            *most, last = named or ["no column alone"]
-            said[f] = f"moves {', '.join(most)} and {last}" if most else f"moves {last}"
+            said[f] = f"moves {listed(named or ['no column alone'])}"
         text = "; ".join(f"factor {f} {words}" for f, words in enumerate(said, start=1))
         return f"F{text[1:]}.".replace("%", " %")
 

@@ -92,12 +92,12 @@ def _unknown(label: str, names: Sequence[str] | None, total: int) -> str:
         )
     near = get_close_matches(label, names, n=3, cutoff=0.5)
     if near:
-        return f"there is no column {label!r}; the nearest are {listed(near)}."
-    return f"there is no column {label!r}; there are {listed(names)}."
+        return f"there is no column {label!r}; the nearest are {quoted(near)}."
+    return f"there is no column {label!r}; there are {quoted(names)}."
 
 
-def listed(names: Sequence[str], *, most: int = 8) -> str:
-    """Return the first names, and how many more there are."""
+def quoted(names: Sequence[str], *, most: int = 8) -> str:
+    """Return the first names in quotes, and how many more there are."""
     shown = ", ".join(repr(name) for name in names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 

@@ -23,7 +23,7 @@ from manifactor.cryoem.files.particles import Particles, view_directions
 from manifactor.cryoem.files.stacks import STACK_SUFFIXES, ImageSource, stack_images, volume_series
 from manifactor.cryoem.one_view import View
 from manifactor.estimators.arrays import FEWEST_SAMPLES
-from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, listed
+from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, quoted
 from manifactor.tables.files import MODE, read_table
 from manifactor.tables.frames import frame_names, is_frames, left_out
 from manifactor.tables.moves import MoveChoice
@@ -487,7 +487,7 @@ def _joined(parts: Sequence[Input]) -> Input:
 
 def _named(part: Input) -> str:
     assert part.columns is not None
-    return listed([str(label) for label in part.columns.labels])
+    return quoted([str(label) for label in part.columns.labels])
 
 
 def paired_particles(path: Path, n_samples: int, given: Given) -> Particles | None:

@@ -9,19 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from manifactor._support.errors import listed
 from manifactor.cryoem.all_views.shown import Shown
 from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import in_pixels
 from manifactor.factoring.judging.criteria import Test
-from manifactor.factoring.judging.evidence import (
-    TEXT_WIDTH,
-    WHAT_TO_DO,
-    listed,
-    numeral,
-    percent,
-    wrapped,
-)
+from manifactor.factoring.judging.evidence import TEXT_WIDTH, WHAT_TO_DO, numeral, percent, wrapped
 from manifactor.runs.folder import run_evidence
 
 

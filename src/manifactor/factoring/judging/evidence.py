@@ -9,6 +9,7 @@ from textwrap import fill
 
 import numpy as np
 
+from manifactor._support.errors import listed
 from manifactor.factoring.gradients.symmetry import Symmetries
 from manifactor.factoring.judging.criteria import CRITERIA, SENSES, Criterion, Test
 from manifactor.factoring.measures import NOT_MEASURED
@@ -497,12 +498,6 @@ def wrapped(text: str) -> str:
 def numeral(count: int) -> str:
     """Return a number as a word, if it is small."""
     return NUMERALS[count] if count < len(NUMERALS) else str(count)
-
-
-def listed(items: Iterable[str]) -> str:
-    """Return items as a list in a sentence: "a, b and c"."""
-    *first, last = list(items) or ["none"]
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 # What to do next, from the tests that failed and from what is known of the data.

@@ -112,10 +112,10 @@ def open_preview(run: Run, what: Shown) -> Preview:
 
 def _pictures(run: Run) -> "Images | Volumes":
     images = run.images()
-    source = images.source
-    if len(source) != len(run.rows):
+    source, before = images.source, len(run.rows)
+    if len(source) != before:
         raise ValueError(
-            f"the input has {len(source)} images now and had {len(run.rows)} when fitted. Fit again."
+            f"the input has {len(source)} images now and had {before} when fitted. Fit again."
         )
     # Missing packages are reported here, not with the first request.
     extra("PIL.Image")
