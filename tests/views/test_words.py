@@ -54,6 +54,14 @@ def test_failed_tests_are_counted_and_their_problems_told_with_options(torus):
     assert failed.startswith("1 of 2 tests failed: 3 are few: raise --n-samples.")
 
 
+def test_an_attribute_in_advice_is_not_taken_for_an_option(torus):
+    pieces = replace(torus.evidence_, known=replace(torus.evidence_.known, pieces=2))
+    said = words.verdict({}, changed(torus, evidence=pieces))
+    assert said[-1].endswith(
+        "2 pieces that the samples fall into by itself (`components_`), and compare."
+    )
+
+
 def test_a_warning_takes_the_place_of_advice_to_use_the_coordinates(torus):
     record = {"confounders": [{"name": "defocus", "factor": 1, "meaning": "it is defocus"}]}
     assert "Use the coordinates" in words.verdict({}, torus)[-1]

@@ -66,8 +66,8 @@ def explanation(record: dict, fit: ManifoldFactorizer) -> str:
 
 def _with_options(text: str) -> str:
     """Return a text with options of the command in place of parameters."""
-    # The evidence speaks of parameters, as for those who write Python.
-    return re.sub(r"`(\w+)`", lambda name: "--" + name[1].replace("_", "-"), text)
+    # The evidence speaks of parameters, as for those who write Python; attributes end in "_".
+    return re.sub(r"`(\w*[^\W_])`", lambda name: "--" + name[1].replace("_", "-"), text)
 
 
 def input_name(record: dict) -> str:
