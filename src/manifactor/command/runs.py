@@ -159,10 +159,9 @@ def _averages(run: Run, options: AverageOptions, workers: Workers) -> averaging.
         return averaging.average(run, options.factor, n_bins=options.bins, **how)
 
 
-def shortened(names: list[str], *, n_shown: int = 4) -> str:
+def shortened(names: list[str]) -> str:
     """List the first names; volumes have a file for each bin."""
-    more = ["..."] if len(names) > n_shown else []
-    return ", ".join([*names[:n_shown], *more])
+    return ", ".join([*names[:4], "..."] if len(names) > 4 else names)
 
 
 def export(options: ExportOptions) -> None:

@@ -84,8 +84,9 @@ def _factored(
         # not decide a verdict.
         fixed = np.random.default_rng(0)
         try:
-            search = partial(factorize, only_likely=only_likely, report=report, rng=fixed)
-            found = search(diffusion, factoring, noise=noise)
+            found = factorize(
+                diffusion, factoring, noise=noise, only_likely=only_likely, report=report, rng=fixed
+            )
         except NothingFoundError:
             # The graph may be the reason.
             issue(of_graph)

@@ -20,7 +20,7 @@ N_NEIGHBORS = 20
 EDGE_DEPTH = 0.4
 
 
-def thinned(samples: int | np.ndarray, at_most: int, *, seed: int = 1) -> np.ndarray:
+def thinned(samples: int | np.ndarray, at_most: int) -> np.ndarray:
     """Return the indices of randomly drawn samples, ascending; of all if they are few.
 
     Random, since samples may come in order, and a fixed stride would then miss what repeats along
@@ -34,7 +34,7 @@ def thinned(samples: int | np.ndarray, at_most: int, *, seed: int = 1) -> np.nda
     rows = np.arange(samples) if isinstance(samples, int) else samples
     if len(rows) <= at_most:
         return rows
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     return np.sort(rng.choice(rows, at_most, replace=False))
 
 
