@@ -75,6 +75,11 @@ class Place:
             return self.deviation
         return np.degrees(self.deviation)
 
+    def apart(self, at: float | np.ndarray) -> np.ndarray:
+        """Return how far displayed coordinates are from one, by the shorter way on a circle."""
+        found = np.abs(self.displayed - at)
+        return np.minimum(found % 360, -found % 360) if self.topology == "circle" else found
+
     @property
     def features(self) -> np.ndarray:
         """Columns in which near places have near values, (n, d).
