@@ -21,7 +21,7 @@ from manifactor.cryoem.directions import sphere_cells
 from manifactor.factoring.factor import angles, owners
 from manifactor.factoring.judging.evidence import Warp
 from manifactor.runs.folder import read_run
-from manifactor.views import plots
+from manifactor.views import plots, report
 from manifactor.views.notebook import result_html
 from manifactor.views.plots import _mollweide, _outlines
 
@@ -140,6 +140,16 @@ def test_few_pure_functions_are_seen_among_all_functions_but_the_constant(ax, to
     ax.figure.canvas.draw()
     tenth = ax.transData.transform([(torus.n_functions_ / 10, 1)])
     assert ax.transAxes.inverted().transform(tenth)[0, 0] > 0.4
+    # The legend covers none of the pure ones.
+    covered = ax.get_legend().get_window_extent()
+    points = np.vstack([ax.transData.transform(line.get_xydata()) for line in pure])
+    assert not covered.count_contains(points)
+
+
+def test_factors_without_functions_of_the_spectrum_are_not_in_its_legend(ax, sum_torus):
+    plots.spectrum(ax, sum_torus)
+    assert ax.get_legend_handles_labels()[1] == ["products and mixtures"]
+    assert report._spectrum(sum_torus)["caption"].endswith("None of them is assigned to a factor.")
 
 
 def test_an_eigenvalue_of_0_is_drawn(ax, torus):

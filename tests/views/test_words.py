@@ -101,6 +101,15 @@ def test_the_text_has_every_test_every_choice_and_every_stage(torus):
 # Tables.
 
 
+def test_the_text_names_the_columns_that_each_factor_moves(torus):
+    names = list("abcdefgh")[: torus.n_features_in_]
+    text = words.report_text(
+        {"columns": {"names": names, "numbers": None, "total": 4, "scale": None}}, torus
+    )
+    assert str(torus.loadings(column_names=names)) in text.replace("\n", " ")
+    assert "moves" not in words.report_text({}, torus)
+
+
 def test_text_is_escaped_and_squares_are_raised_on_the_page():
     parts = templates().get_template("parts.html").module
     html = parts.table(RunTable("R^2", ("a", "b"), [("<i>", "R^2 & more")], marked=[0]))

@@ -1,6 +1,7 @@
 """The named shapes with exact latents, and samples of them: uniform, uneven, with noise."""
 
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -268,7 +269,8 @@ SHAPES: dict[str, Shape] = {
 def named_shape(name: str) -> Shape:
     """Return the shape of this name."""
     if name not in SHAPES:
-        raise ValueError(f"the shape must be one of {sorted(SHAPES)}; got {name!r}.")
+        near = ", ".join(get_close_matches(str(name), SHAPES) or sorted(SHAPES))
+        raise ValueError(f"the shape must be one of `datasets.SHAPES`, like {near}; got {name!r}.")
     return SHAPES[name]
 
 

@@ -107,6 +107,9 @@ def _apart_in_scale(spread: np.ndarray, skipped: np.ndarray) -> np.ndarray:
         others = np.sort(np.delete(sizes, i))
         middle = others[(len(others) - 1) // 2]
         apart[column] = max(sizes[i] / middle, middle / sizes[i]) >= SCALE_RATIO
+    if not apart.any():
+        # Of many units, no column may be far from the middle, but the largest from the smallest.
+        apart[compared] = np.maximum(sizes / sizes.min(), sizes.max() / sizes) >= SCALE_RATIO
     return apart
 
 

@@ -63,12 +63,14 @@ class Subsystems:
 
     def __str__(self) -> str:
         words = f"{self.number or 'no'} independent subsystem{'s' * (self.number != 1)}"
-        lines = [f"{len(self.columns)} columns show {words} that remember a time of {self.lag:g}."]
+        lines = [f"{len(self.columns)} columns show {words} (lag {self.lag:.6g})."]
         for number, (own, times) in enumerate(zip(self.members, self.time_scales, strict=True), 1):
             within = ", ".join(f"{time:.3g}" for time in times)
             named = ", ".join(self.columns[column] for column in own) or "none"
-            lines.append(f"Subsystem {number} forgets itself within {within}; columns: {named}.")
+            lines.append(f"Subsystem {number}: columns {named}; time scales {within}.")
         return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 def find_subsystems(path: Trajectory, lag: int, names: tuple[str, ...]) -> Subsystems:

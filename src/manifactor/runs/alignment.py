@@ -1,6 +1,7 @@
 """Which factors two fits share, and the coordinates of one in the frame of the other."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -145,8 +146,12 @@ def align(fit: ManifoldFactorizer, other: ManifoldFactorizer, X=None) -> Alignme
     check_is_fitted(other)
     mine, theirs, points = fitted_places(fit), fitted_places(other), other.diffusion_.points
     sizes, drawn = [len(mine[0]), len(theirs[0])], [fit.rows_, other.rows_]
+    nameless = copy(fit)
+    nameless.__dict__.pop("feature_names_in_", None)  # the samples that `other` keeps have no names
     keys = None
     if X is not None:
+        if len(X) < FEWEST_COMPARED:
+            raise ValueError(f"`X` must have {FEWEST_COMPARED} samples or more; got {len(X)}.")
         theirs = theirs if len(X) == sizes[1] else all_places(other, X)
     elif sizes[0] == sizes[1] or any(own is not None for own in drawn):
         keys = [np.arange(n) if own is None else own for own, n in zip(drawn, sizes, strict=True)]
@@ -155,7 +160,7 @@ def align(fit: ManifoldFactorizer, other: ManifoldFactorizer, X=None) -> Alignme
         if X is not None:
             return all_places(fit, take_rows(X, some))
         assert points is not None
-        return all_places(fit, other.diffusion_.unprepared(points[some]))
+        return all_places(nameless, other.diffusion_.unprepared(points[some]))
 
     known = points is not None and fit.diffusion_.points is not None
     possible = X is not None or (known and fit.n_features_in_ == other.n_features_in_)
@@ -219,7 +224,9 @@ def _aligned(
         near = (sure > 0) & (sure >= 0.9 * np.quantile(own, 0.05, axis=0))
         near = np.flatnonzero(near.all(axis=1))
         if len(near) >= max(FEWEST_COMPARED, len(some) / 2):
-            why = Choice("located", f"samples differ; the first fit located {len(near)}")
+            why = Choice(
+                "located", f"samples differ; the first fit located {len(near)} of {len(some)}"
+            )
             again = _compared(mine, places[1], near, some[near], why)
             found = again if found is None or again.pairs else found
     if found is None:
@@ -285,7 +292,8 @@ def _warp(mine: Place, theirs: Place, sign: int) -> tuple:
         source = source % (2 * np.pi)
         turn = np.angle(np.exp(1j * (goal - source)).mean())
         goal = source + turn + np.angle(np.exp(1j * (goal - source - turn)))
-        words.append(f"turned by {np.degrees(turn):.0f} degrees")
+        if degrees := round(np.degrees(turn)):
+            words.append(f"turned by {degrees} degrees")
         # Of three rounds, the middle one is periodic.
         rounds = 2 * np.pi * np.array([[-1], [0], [1]])
     rising = IsotonicRegression().fit((source + rounds).ravel(), (goal + rounds).ravel())

@@ -619,9 +619,11 @@ def spectrum(ax, fit):
     for f in [*range(len(fit.factors_)), -1]:
         look = empty if f < 0 else {"color": colour(f), "label": f"factor {f + 1}", **filled}
         own = owner == f
-        ax.plot(index[own], values[own], marker="o", ls="none", **look)
+        if own.any():
+            ax.plot(index[own], values[own], marker="o", ls="none", **look)
     ax.set(xlabel="eigenfunction", ylabel="eigenvalue", xscale="log", yscale="log")
-    ax.legend(frameon=False)
+    # Eigenvalues rise: the upper left is free.
+    ax.legend(frameon=False, loc="upper left", borderaxespad=0.0, handletextpad=0.0)
     return ax
 
 

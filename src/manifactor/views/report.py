@@ -462,6 +462,9 @@ def _spectrum(fit: ManifoldFactorizer) -> Picture:
         f"{values[-1]:.3g}. Filled are those of one factor: {own}. A factor may have more "
         "eigenfunctions of its own, which are mixed here."
     )
+    if not counts.any():
+        # Those of a sum have functions of their own.
+        text = f"{text.partition(' Filled')[0]} None of them is assigned to a factor."
     look = {"kind": "broad", "scrolls": "Spectrum"}
     draw = partial(plots.spectrum, fit=fit)
     return _panel("spectrum", draw, "Eigenvalues by factor.", text, size=(5.2, 2.7), **look)

@@ -28,6 +28,7 @@ def report_text(record: dict, fit: ManifoldFactorizer) -> str:
         summary(record, fit),
         "",
         fill(explanation(record, fit), TEXT_WIDTH),
+        *moved_columns(record, fit),
         samples_sentence(record, fit),
         *preparation_sentences(record),
         *all_views_lines(record),
@@ -76,6 +77,15 @@ def input_name(record: dict) -> str:
     # Direction of projection, in degrees.
     view = record.get("view")
     return f"{name}, seen from {view[0]:g}, {view[1]:g}" if view else name
+
+
+def moved_columns(record: dict, fit: ManifoldFactorizer) -> list[str]:
+    """Return which columns of a table each factor moves; nothing for images and many columns."""
+    columns = record.get("columns") or {}
+    known = columns and not columns.get("image") and fit.diffusion_.points is not None
+    if not known or fit.n_features_in_ > 64:
+        return []
+    return [wrapped(str(fit.loadings(column_names=columns["names"])))]
 
 
 def samples_sentence(record: dict, fit: ManifoldFactorizer) -> str:

@@ -427,6 +427,6 @@ def _centred(
     if size < enough:
         raise ValueError(
             f"`size` must be at least {enough} pixels of {pixel_size:g} A for every state to stay "
-            f"inside in every view; got {size}. Enlarge `size` or `pixel_size`, or lower `stretch`."
+            f"inside in every view; got {size}. Enlarge `size` or `pixel_size`."
         )
     return replace(molecule, atoms=molecule.atoms - [0.0, 0.0, centre])

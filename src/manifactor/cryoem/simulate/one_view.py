@@ -92,7 +92,7 @@ class Frame:
             raise ValueError(
                 f"`size` must be at least {enough} pixels of {self.pixel_size:g} A for "
                 f"every state of the molecule to stay inside; got {self.size}. Enlarge "
-                "`size` or `pixel_size`, or lower `stretch`."
+                "`size` or `pixel_size`."
             )
 
 

@@ -72,6 +72,8 @@ SENTENCES = {
 TEXT_WIDTH = 100
 # Two pieces of advice that begin alike: "Use the coordinates, they are right; but ..."
 SAME_START = re.compile(r"^(.*?; but )(.*)\. \1")
+# What is said instead of ", they are right; but" where results like this are wrong too often.
+UNSURE = " only after comparing them with something else that is known; also,"
 # How often advice helped, which says less than the probability of a result.
 RATE_OF_ADVICE = re.compile(r" \([^()]* such cases\)")
 
@@ -338,6 +340,8 @@ class Evidence:
             what_to_do = self.known.columns or USE_ANGLES
         if np.isfinite(self.probability):
             what_to_do = RATE_OF_ADVICE.sub("", what_to_do)
+        if self.probability < CRITERIA["certainty"].limit:
+            what_to_do = what_to_do.replace(", they are right; but", UNSURE)
         said = f"{WHAT_TO_DO}{what_to_do}" if what_to_do else ""
         return tuple(filter(None, (self.finding, self._how_sure(), said)))
 

@@ -50,6 +50,9 @@ class MarkovModel:
     edges: np.ndarray
     lag: float
 
+    def __repr__(self) -> str:
+        return f"MarkovModel({len(self.transition_matrix)} states, lag={self.lag:.6g})"
+
 
 def markov_model(
     before: np.ndarray, after: np.ndarray, n_states: int, *, lag: float, top: float
