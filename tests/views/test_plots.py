@@ -241,6 +241,8 @@ def test_bars_of_a_column_are_its_shares_and_curves_are_drawn_along_each_factor(
     assert [ax.get_xlim() for ax in curves] == [(0, 360), (0, 360)]
     assert [len(ax.lines) for ax in curves] == [2, 2]
     lengths = [np.ptp(line.get_ydata()) for ax in curves for line in ax.lines]
+    ends = [line.get_xydata()[[0, -1]] for ax in curves for line in ax.lines]
+    assert all(np.allclose(each[1] - each[0], (360, 0)) for each in ends)  # closed
     # From the least to the greatest cosine, in standard deviations of a cosine.
     assert lengths == pytest.approx([2 * np.sqrt(2)] * 4, rel=0.1)
 
@@ -255,7 +257,8 @@ def test_loadings_of_images_are_pictures_of_what_each_factor_changes(torus, toru
     assert plots.loadings(torus, shape=(2, 2)).get_axes()[3].get_title().startswith("noise")
 
 
-def test_a_surface_has_bars_and_no_curve(disk):
+def test_a_surface_has_bars_and_no_curve(disk, ax):
+    assert "no single coordinate" in plots.curves(ax, disk, 0).texts[0].get_text()
     (bars,) = plots.loadings(disk).get_axes()
     assert len(bars.containers[0]) == 2
 

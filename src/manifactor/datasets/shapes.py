@@ -90,10 +90,7 @@ def warped_cylinder(n_samples: int, rng) -> Samples:
 
 
 def robot_arm(n_samples: int, rng) -> Samples:
-    """Draw two markers on a planar arm with two full-turn joints.
-
-    The truth is the direction of each link. The links have lengths 1 and 0.6.
-    """
+    """Draw two markers on a planar arm with links of 1 and .6, whose directions are the truth."""
     first, second = rng.uniform(0, 2 * np.pi, size=(2, n_samples))
     elbow, link = ring(first), ring(second)
     return np.c_[elbow, elbow + 0.6 * link], (elbow, link)

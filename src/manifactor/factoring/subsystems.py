@@ -73,8 +73,9 @@ class Subsystems:
     __repr__ = __str__
 
 
-def find_subsystems(path: Trajectory, lag: int, unit: float, names: tuple[str, ...]) -> Subsystems:
+def find_subsystems(path: Trajectory, lag: int, names: tuple[str, ...]) -> Subsystems:
     """Return the subsystems of a trajectory, samples in the order in which they were given."""
+    unit = path.time
     columns = quotient(path.samples - path.samples.mean(axis=0), path.samples.std(axis=0))
     starts = {steps: path.starts(steps * lag) for steps in (1, 2, 3)}
     functions, memory = _linear_functions(columns, starts[1], lag)

@@ -16,7 +16,7 @@ from manifactor._support.parameters import Choice
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import take_rows
 from manifactor.factoring.inversion import PlaceSpace, choose_window, values_at
-from manifactor.factoring.prediction import predictability, thinned
+from manifactor.factoring.prediction import mutual_r2, of_unit_spread, predictability, thinned
 from manifactor.factoring.shapes import angle_of, on_circle
 from manifactor.runs.folder import read_run
 from manifactor.runs.places import Place, all_places, fitted_places
@@ -97,7 +97,7 @@ class Alignment:
         plain = given.shape[1] == len(ends)
         parts = given.T if plain else np.split(given, ends[:-1], axis=1)
         known = [each.topology for each in theirs]
-        found = self.mapped(list(map(Place if plain else _place, parts, known)))
+        found = self.mapped(list(map(Place if plain else Place.from_features, parts, known)))
         if not plain:
             return np.hstack([each.features for each in found])
         numbers = [each.coordinate for each in found]
@@ -110,14 +110,8 @@ class Alignment:
             features = places[j].features
             known = np.isfinite(features).all(axis=1)
             found[i][known] = lead(features[known]) if known.any() else np.nan
-        return [_place(at, each.topology) for at, each in zip(found, self.places[0], strict=True)]
-
-
-def _place(at: np.ndarray, topology: str) -> Place:
-    """Return the place of features."""
-    if topology == "other":
-        return Place(at, topology)
-    return Place(angle_of(at) if topology == "circle" else at[:, 0], topology)
+        kinds = [each.topology for each in self.places[0]]
+        return list(map(Place.from_features, found, kinds))
 
 
 def align(fit: ManifoldFactorizer, other: ManifoldFactorizer, X=None) -> Alignment:
@@ -250,7 +244,7 @@ def _compared(
     """Return which factors are shared by some samples of each fit, which are the same."""
     first, second = [each[ones] for each in mine], [each[others] for each in theirs]
     sides = [[place.features for place in own] for own in (first, second)]
-    r2 = np.array([[min(_r2([a], b), _r2([b], a)) for b in sides[1]] for a in sides[0]])
+    r2 = mutual_r2(*sides)
     matched = zip(*linear_sum_assignment(-r2), strict=True)
     pairs = tuple((int(i), int(j), float(r2[i, j])) for i, j in matched if r2[i, j] >= LEAST_SHARED)
     explained = []
@@ -264,8 +258,7 @@ def _compared(
 
 def _r2(sources: Sequence[np.ndarray], target: np.ndarray) -> float:
     """Return the R^2 with which factors together, each with the same weight, predict one."""
-    scaled = [source / (np.sqrt(source.var(axis=0).sum()) or 1.0) for source in sources]
-    return float(predictability(np.hstack(scaled), target).mean())
+    return float(predictability(np.hstack(list(map(of_unit_spread, sources))), target).mean())
 
 
 def _explained(target: np.ndarray, sources: Sequence[np.ndarray]) -> tuple[tuple[int, ...], float]:
