@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from manifactor._support.errors import extra, shell_line
+from manifactor._support.errors import extra, listed, shell_line
 from manifactor._support.files import real_path, require_writable, whole_folder, write_bytes
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
@@ -163,10 +163,9 @@ def _averages(run: Run, options: AverageOptions, workers: Workers) -> averaging.
         return averaging.average(run, options.factor, n_bins=options.bins, **how)
 
 
-def shortened(names: list[str], *, n_shown: int = 4) -> str:
+def shortened(names: list[str]) -> str:
     """List the first names; volumes have a file for each bin."""
-    more = ["..."] if len(names) > n_shown else []
-    return ", ".join([*names[:n_shown], *more])
+    return ", ".join([*names[:4], "..."] if len(names) > 4 else names)
 
 
 def landscape(options: LandscapeOptions) -> None:
@@ -249,7 +248,7 @@ def _shared(runs: Sequence[Run], found: Sequence[Alignment]) -> Iterator[list[st
 
 def _private(others: Sequence[int], r2: float) -> str:
     """Return what is said of a factor that this run does not share."""
-    numbers = " and ".join(str(k + 1) for k in others)
+    numbers = listed(str(k + 1) for k in others)
     together = f"{numbers} together" if len(others) > 1 else f"part of {numbers}"
     return f"{together if r2 >= LEAST_SHARED else 'private'} (R^2 {r2:.3f})"
 

@@ -434,10 +434,7 @@ def has_parts(run: Path) -> bool:
 
 
 def drawn_places(run: Path, record: dict) -> PlacedRows:
-    """Return numbers and places of samples that are drawn of a run at random.
-
-    The same in every call; all of them where there are not too many.
-    """
+    """Return numbers and places of samples drawn of a run, the same in every call; all if few."""
     files = part_files(run, record)
     # From at most 50 parts, spread evenly.
     few = np.linspace(0, len(files) - 1, min(len(files), 50))

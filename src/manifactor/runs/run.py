@@ -145,12 +145,10 @@ class Run:
         if has_parts(self.folder):
             return None
         with (self.folder / "coordinates.csv").open(encoding="utf-8") as file:
-            header = file.readline().strip().split(",")
-            if header[-1] != FILE:
+            lines = csv.reader(file)
+            if next(lines)[-1] != FILE:
                 return None
-            # The other columns are numbers, without commas.
-            lines = [line.strip().split(",", len(header) - 1) for line in file]
-        known = {row: "".join(next(csv.reader(rest[-1:]), [])) for row, *rest in lines}
+            known = {line[0]: line[-1] for line in lines}
         return [known.get(str(row), "") for row in self.rows]
 
     @cached_property
@@ -384,10 +382,7 @@ def inside(
     least_confidence: float = 0.0,
     inverted: bool = False,
 ) -> np.ndarray:
-    """Return which samples lie in all ranges of factors and columns, both ends included, (n,).
-
-    Or which do not, if inverted.
-    """
+    """Return which samples lie in all ranges, ends included, (n,), or do not if inverted."""
     found = np.ones(len(run.rows), dtype=bool) if cluster is None else members(run, cluster)
     for place in run.places:
         if place.confidence is not None:
@@ -443,10 +438,7 @@ def selection(run: Run, chosen: np.ndarray, suffix: str) -> bytes:
 def select_from_parts(
     folder: Path, out: Path, ranges: Sequence[tuple[int, float, float]], **how
 ) -> tuple[int, int]:
-    """Write the samples in all ranges, whole or not at all; options of `inside`.
-
-    Returns how many they are, and how many samples the run has.
-    """
+    """Write the samples in all ranges of `inside`; return their number and that of all samples."""
     write = WRITERS.get(out.suffix.lower())
     if write is None:
         raise ValueError(

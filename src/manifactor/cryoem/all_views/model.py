@@ -36,10 +36,7 @@ class ViewMap:
 
     @property
     def populated(self) -> np.ndarray:
-        """Cells with at least half of the usual number of particles, (n_cells,).
-
-        The deviation of a few particles is accidental.
-        """
+        """Cells, (n_cells,), with half of the usual particles or more; fewer are not reliable."""
         seen = self.counts > 0
         return seen & (self.counts >= np.median(self.counts[seen]) / 2)
 

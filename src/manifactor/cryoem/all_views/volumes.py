@@ -119,10 +119,7 @@ class RunMotions:
         return ImagesAlong(np.stack(images), places, view)
 
     def volumes(self, motions: Sequence[int], at: Sequence[np.ndarray]) -> np.ndarray:
-        """Return volumes on the grid of some motions, the others in their middle.
-
-        Returns (n, z, y, x).
-        """
+        """Return volumes, (n, z, y, x), on the grid of some motions, the others in their middle."""
         even = [self.scales[k].places_at(along) for k, along in zip(motions, at, strict=True)]
         grid = np.stack(np.meshgrid(*even, indexing="ij"), -1)
         places = self._with(motions, grid.reshape(-1, len(motions)))
@@ -141,10 +138,7 @@ class RunMotions:
         return places
 
     def best_view(self, motion: int) -> tuple[float, float]:
-        """Return rot and tilt, in whole degrees, of the view that shows a motion best.
-
-        Only populated cells count.
-        """
+        """Return rot and tilt, whole degrees, of the populated cell that shows a motion best."""
         views = self.model.views
         deviations = np.where(views.populated, views.deviations[:, motion], np.inf)
         return angles_of(views.directions[[deviations.argmin()]])[0]
@@ -202,10 +196,7 @@ def has_all_views(run: Run) -> bool:
 
 
 def needs_volumes(run: Run) -> bool:
-    """Return whether volumes along a run's factors are still to be computed.
-
-    That is so for coordinates of particles of all views.
-    """
+    """Return whether volumes along factors of particles of all views are still to be computed."""
     if (run.folder / MODEL_FILE).exists() or is_of_all_views(run.record):
         return False
     try:

@@ -9,6 +9,7 @@ from textwrap import fill
 
 import numpy as np
 
+from manifactor._support.errors import listed
 from manifactor.factoring.gradients.symmetry import Symmetries
 from manifactor.factoring.judging.criteria import CRITERIA, SENSES, Criterion, Test
 from manifactor.factoring.measures import NOT_MEASURED
@@ -71,6 +72,8 @@ SENTENCES = {
 TEXT_WIDTH = 100
 # Two pieces of advice that begin alike: "Use the coordinates, they are right; but ..."
 SAME_START = re.compile(r"^(.*?; but )(.*)\. \1")
+# What is said instead of ", they are right; but" where results like this are wrong too often.
+UNSURE = " only after comparing them with something else that is known; also,"
 # How often advice helped, which says less than the probability of a result.
 RATE_OF_ADVICE = re.compile(r" \([^()]* such cases\)")
 
@@ -98,20 +101,13 @@ class DataKnown:
 
 @dataclass(frozen=True)
 class Warp:
-    """How lengths depend on the coordinates in which a Laplacian separates.
+    """How lengths depend on the coordinates in which a Laplacian separates."""
 
-    Attributes
-    ----------
-    factor : int or None
-        Number of the factor, from 1, whose coordinate lengths along the other depend on
-        (a warped product); None if they depend on both (Staeckel).
-    coordinate : ndarray of shape (n_points,)
-        Coordinates on this factor; empty where there is none, or it is a surface.
-    length : ndarray of shape (n_points,)
-        Lengths along the other factor there, relative to their mean.
-    """
-
+    # Number of the factor, from 1, whose coordinate lengths along the other depend on (a warped
+    # product); None if they depend on both (Staeckel)
     factor: int | None
+    # (n_points,): coordinates on this factor, none of a surface, and lengths along the other one
+    # there, relative to their mean
     coordinate: np.ndarray = field(default_factory=lambda: np.empty(0))
     length: np.ndarray = field(default_factory=lambda: np.empty(0))
 
@@ -139,8 +135,7 @@ class Evidence:
     tests : tuple of Test
         Everything that was measured and judged. `verdict` and `reason` follow from it.
     leakage : ndarray of shape (n_factors, n_factors)
-        [i, j] is the R^2 with which coordinates on factor i predict factor j; the
-        diagonal is nan.
+        [i, j] is the R^2 with which coordinates on factor i predict factor j; the diagonal is nan.
     null : float
         Largest noise of `q`, estimated from half samples. `q` decides the number of
         blocks: it is near 0 where functions divide and near 1 where they do not.
@@ -154,8 +149,7 @@ class Evidence:
     known : DataKnown
         What is known of the data beside the tests; `advice` depends on it.
     terms : tuple of tuple of int
-        Numbers of the factors of each term of a sum, from 1, where a term has several;
-        else ().
+        Numbers of the factors of each term of a sum, from 1, where a term has several; else ().
     warp : Warp or None
         How lengths depend on coordinates that separate; None in all other senses.
     symmetries : Symmetries or None
@@ -314,18 +308,12 @@ class Evidence:
 
     @property
     def product(self) -> float:
-        """Smallest share of a product of two factors' lowest functions that fits.
-
-        It fits if it lies near the sum of their eigenvalues.
-        """
+        """Smallest share of a product of lowest functions near the sum of their eigenvalues."""
         return self.value("product")
 
     @property
     def agreement(self) -> float:
-        """Smallest share of a factor's lowest functions found in half of the samples.
-
-        In the half that shows more of them.
-        """
+        """Smallest share of a factor's lowest functions that the better half of samples shows."""
         return self.value("agreement")
 
     @property
@@ -354,10 +342,7 @@ class Evidence:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The verdict in three sentences: what was found, how sure it is, what to do.
-
-        Without those that there is nothing to say for.
-        """
+        """The verdict in up to three sentences: what was found, how sure it is, what to do."""
         what_to_do = self.advice or USE.get(self.verdict, "")
         if self.known.pieces > 1 and not self.advice:
             what_to_do = FIT_PIECES.format(self.known.pieces)
@@ -365,6 +350,8 @@ class Evidence:
             what_to_do = self.known.columns or USE_ANGLES
         if np.isfinite(self.probability):
             what_to_do = RATE_OF_ADVICE.sub("", what_to_do)
+        if self.probability < CRITERIA["certainty"].limit:
+            what_to_do = what_to_do.replace(", they are right; but", UNSURE)
         said = f"{WHAT_TO_DO}{what_to_do}" if what_to_do else ""
         return tuple(filter(None, (self.finding, self._how_sure(), said)))
 
@@ -432,12 +419,8 @@ class Evidence:
         """A sentence on symmetries that tell the shape; "" for others."""
         angles = "" if found.angles is None else " Two angles describe every sample."
         if found.is_homogeneous:
-            known = (
-                ""
-                if self.fails("unique")
-                else f"Every sample looks like every other, as on {found}."
-            )
-            return f"{known}{angles}".strip()
+            alike = f"Every sample looks like every other, as on {found}."
+            return f"{'' if self.fails('unique') else alike}{angles}".strip()
         if found.name is None or self.verdict != "separable":
             return ""
         return f"The data look the same after every rotation, as {found} does."
@@ -448,12 +431,11 @@ class Evidence:
         for number, factors in enumerate(self.terms, start=1):
             if len(factors) == 1:
                 continue
-            *first, last = map(str, factors)
-            which = f"Factors {', '.join(first)} and {last}"
             inside = [test for test in self.failed if test.is_of_term(number)]
             how_far = "nearly a product" if inside else "a product"
             sentences.append(
-                f"{which} together are term {number} of the sum, which is {how_far} by itself."
+                f"Factors {listed(map(str, factors))} together are term {number} of the sum, which "
+                f"is {how_far} by itself."
             )
         return sentences
 
@@ -536,12 +518,6 @@ def wrapped(text: str) -> str:
 def numeral(count: int) -> str:
     """Return a number as a word, if it is small."""
     return NUMERALS[count] if count < len(NUMERALS) else str(count)
-
-
-def listed(items: Iterable[str]) -> str:
-    """Return items as a list in a sentence: "a, b and c"."""
-    *first, last = list(items) or ["none"]
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 # What to do next, from the tests that failed and from what is known of the data.

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.stats import chi2
 from sklearn.neighbors import NearestNeighbors
 
+from manifactor._support.errors import listed
 from manifactor.factoring.measures import Measurement
 from manifactor.factoring.measures.places import PlacedSamples
 from manifactor.factoring.prediction import thinned, whitened
@@ -107,8 +108,8 @@ def clusters_in_words(shares: tuple[float, ...]) -> str:
     >>> clusters_in_words((0.6, 0.4))
     '2 clusters, of 60 % and 40 % of the samples'
     """
-    *first, last = (f"{100 * share:.0f} %" for share in shares)
-    return f"{len(shares)} clusters, of {', '.join(first)} and {last} of the samples"
+    sizes = listed(f"{100 * share:.0f} %" for share in shares)
+    return f"{len(shares)} clusters, of {sizes} of the samples"
 
 
 def along_line(X: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
@@ -181,10 +182,7 @@ def gaussian_factors(placed: PlacedSamples) -> Measurement:
 
 
 def _mean_plane(slopes: np.ndarray) -> tuple[np.ndarray, float]:
-    """The plane nearest to the directions at all nodes, (p, d), and their share in it.
-
-    `slopes` has shape (m, d, p).
-    """
+    """The plane, (p, d), nearest to directions, (m, d, p), at all nodes, and their share in it."""
     directions = np.linalg.qr(slopes.transpose(0, 2, 1))[0]
     dimension = directions.shape[2]
     # The mean of the projections onto the planes of all nodes.
