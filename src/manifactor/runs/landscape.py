@@ -62,7 +62,9 @@ def landscape(places: Sequence[Place]) -> Landscape:
     _, energy, error = min(fits, key=lambda each: each[0])
     shape = len(places) * (CELLS[d],)
     centres = tuple(unit * (360 if place.topology == "circle" else 1) for place in places)
-    return Landscape(centres, (energy - energy.min()).reshape(shape), error.reshape(shape))
+    # Where less than one of n samples is expected, nothing more is known.
+    energy = np.minimum(energy - energy.min(), np.log(len(drawn)))
+    return Landscape(centres, energy.reshape(shape), error.reshape(shape))
 
 
 def _told(place: Place, unit: np.ndarray) -> np.ndarray:

@@ -772,7 +772,9 @@ def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
 @_on_axes
 def landscape(ax, found, factors: Sequence[int] = (1,)):
     """Draw a free energy along one factor, with its error, or two; return the Axes."""
-    names = [f"coordinate on factor {factor}" for factor in factors]
+    ends = {False: "", True: _DISPLAYED["circle"][2]}
+    pairs = zip(factors, found.centres, strict=True)
+    names = [f"coordinate on factor {factor}{ends[bool(at[-1] > 1)]}" for factor, at in pairs]
     if len(names) == 2:
         drawn = ax.pcolormesh(*found.centres, found.energy.T, cmap=LINE_MAP, rasterized=True)
         _scale(ax, drawn, "kT")

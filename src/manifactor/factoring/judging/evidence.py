@@ -359,11 +359,8 @@ class Evidence:
         """A sentence on how often such results are right; "" where that is no question."""
         if self.known.columns:
             return f"Do not rely on it yet. {_sentence(self.details)}"
-        if (
-            self.found
-            or self.answer == "cannot tell"
-            or self.fails("factors asked for", "directions")
-        ):
+        unknown = self.answer == "cannot tell" or self.fails("factors asked for", "directions")
+        if self.found or unknown:
             return ""
         if self.fails("samples"):
             return "It is not sure: there are too few samples to tell."
