@@ -34,7 +34,7 @@ def test_the_error_of_places_does_not_flatten_a_well(low, high):
     truth = 8 * (found.centres[0] - 0.5) ** 2
     left = found.energy - truth
     assert np.abs(left - left.mean()).max() < 0.25
-    assert np.all(found.error < 0.25)
+    assert np.all(found.error < 0.3)
 
 
 def test_images_that_show_nothing_tell_nothing():
