@@ -254,8 +254,14 @@ def volumes_along(
     places = places_along(run, factors)
     labels, centres = binned(places, n_bins)
     require_memory(n_bins ** len(places), 3 * (motions.model.side,))
+    at = centres
+    if [place.topology for place in places] == ["interval"]:
+        # Of two states, particles crowd at the ends: the centre of a bin lies beside them.
+        bins = (places[0].displayed[labels == k] for k in range(n_bins))
+        pairs = zip(bins, centres[0], strict=True)
+        at = (np.array([np.median(own) if len(own) else centre for own, centre in pairs]),)
     return Averages(
-        means=motions.volumes([factor - 1 for factor in factors], centres),
+        means=motions.volumes([factor - 1 for factor in factors], at),
         centres=centres,
         places=places,
         matching=match(labels, [], n_bins=n_bins ** len(places)),
