@@ -73,9 +73,10 @@ def fit(options: FitOptions) -> None:
     if options.all_views:
         _fit_all_views(options)
         return
-    if options.symmetry != "C1":
+    if options.symmetry != "C1" or options.cluster_of is not None:
+        which = "--symmetry" if options.cluster_of is None else "--cluster-of"
         raise ValueError(
-            "--symmetry goes with --all-views; images of one view have none. Add "
+            f"{which} goes with --all-views; images of one view have none. Add "
             "--all-views, or leave it out."
         )
     tasks = tasks_of(options)
@@ -166,7 +167,7 @@ def _fit_all_views(options: FitOptions) -> None:
     """Fit particles of all views, or print what that would cost."""
     path = _one_file_of_particles(options)
     task, out = Task(path, options), Path(options.out or f"{path.stem}-run")
-    _require_outside([path], out)
+    _require_outside([path, options.cluster_of], out)
     _require_usable_out(out, options)
     if options.cluster is not None:
         # Workers may work in another folder.

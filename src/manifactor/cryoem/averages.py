@@ -291,7 +291,7 @@ def average(
             f"the input has {len(source)} images now and had {n_samples} when fitted. Fit again."
         )
     n_cells = n_bins ** len(places)
-    _require_memory(n_cells * (1 + halves), source.shape)
+    require_memory(n_cells * (1 + halves), source.shape)
     labels, centres = binned(places, n_bins)
     if most is not None and most < n_samples:
         chosen = np.random.default_rng(0).choice(n_samples, most, replace=False)
@@ -324,7 +324,7 @@ def average(
     )
 
 
-def _require_memory(n_bins: int, shape: tuple[int, ...]) -> None:
+def require_memory(n_bins: int, shape: tuple[int, ...]) -> None:
     """Refuse averages that would not fit into memory."""
     # Eight bytes a pixel. All bins are in memory at once, as samples come in any order.
     size = 8e-9 * n_bins * prod(shape)

@@ -199,23 +199,33 @@ def coordinate_columns(places: Sequence[Place], suffix: str) -> dict[str, np.nda
     return columns
 
 
-def table_columns(places: Sequence[Place], rows: np.ndarray) -> dict[str, np.ndarray]:
+# Column with the numbers of clusters of particles.
+CLUSTER = "cluster"
+
+
+def table_columns(
+    places: Sequence[Place], rows: np.ndarray, clusters: np.ndarray | None = None
+) -> dict[str, np.ndarray]:
     """Return columns of a table with one row for each sample, by name.
 
     `rows` are the samples' numbers in the input. Where no confidence is known, it is 1.
     """
+    last = {} if clusters is None else {CLUSTER: clusters}
     sure = [
         replace(place, confidence=np.ones(len(rows))) if place.confidence is None else place
         for place in places
     ]
-    return {"sample": rows, **coordinate_columns(sure, ".csv")}
+    return {"sample": rows, **coordinate_columns(sure, ".csv"), **last}
 
 
 def table_as_csv(
-    places: Sequence[Place], rows: np.ndarray, names: Sequence[str] | None = None
+    places: Sequence[Place],
+    rows: np.ndarray,
+    names: Sequence[str] | None = None,
+    clusters: np.ndarray | None = None,
 ) -> bytes:
     """Return the table as the bytes of a .csv file; names of files are its last column."""
-    table = as_csv(table_columns(places, rows))
+    table = as_csv(table_columns(places, rows, clusters))
     if names is None:
         return table
     named = StringIO()

@@ -31,6 +31,7 @@ from manifactor.runs.folder import (
     read_record,
 )
 from manifactor.runs.places import (
+    CLUSTER,
     FILE,
     Place,
     PlacedRows,
@@ -150,6 +151,16 @@ class Run:
             known = {line[0]: line[-1] for line in lines}
         return [known.get(str(row), "") for row in self.rows]
 
+    @cached_property
+    def clusters(self) -> np.ndarray | None:
+        """The cluster of each of the run's samples, counted from 1, if it has any."""
+        if "found" not in self.record.get("all_views", {}):
+            return None
+        with (self.folder / "coordinates.csv").open(encoding="utf-8") as file:
+            columns = (0, file.readline().strip().split(",").index(CLUSTER))
+            known = dict(np.loadtxt(file, delimiter=",", usecols=columns, ndmin=2))
+        return np.array([int(known[row]) for row in self.rows])
+
     def images(self) -> View:
         """Return the images, or volumes, of the run's samples, in their order."""
         shape = self._columns.image if "columns" in self.record else None
@@ -233,6 +244,19 @@ class Run:
         return self.places[factor - 1]
 
 
+def members(run: Run, number: int) -> np.ndarray:
+    """Return which samples of a run are in a cluster, counted from 1, (n,)."""
+    clusters = run.clusters
+    if clusters is None:
+        raise ValueError(
+            f"{run.folder} has no clusters: its samples hang together, or they were not "
+            "looked for, as they are in runs of --all-views."
+        )
+    if number not in clusters:
+        raise ValueError(f"the cluster must be one of 1 to {clusters.max()}; got {number}.")
+    return clusters == number
+
+
 def _require_view(particles: Particles, run: Run) -> None:
     """Refuse the particles of all views, where one can be picked."""
     if "components" in run.record:
@@ -290,7 +314,7 @@ def open_run(folder, *, some: bool = False) -> Run:
 
 def known_column(run: Run, name: str) -> np.ndarray:
     """Return the values of a column for every sample of a run, (n,)."""
-    known = table_columns(run.places, run.rows)
+    known = table_columns(run.places, run.rows, run.clusters)
     if name not in known and "particles" in run.record:
         known |= _particle_columns(run.particles)
     # RELION's labels start with an underscore in the file, and nowhere else.
@@ -354,11 +378,12 @@ def inside(
     ranges: Sequence[tuple[int, float, float]],
     *,
     columns: Sequence[tuple[str, float, float]] = (),
+    cluster: int | None = None,
     least_confidence: float = 0.0,
     inverted: bool = False,
 ) -> np.ndarray:
     """Return which samples lie in all ranges, ends included, (n,), or do not if inverted."""
-    found = np.ones(len(run.rows), dtype=bool)
+    found = np.ones(len(run.rows), dtype=bool) if cluster is None else members(run, cluster)
     for place in run.places:
         if place.confidence is not None:
             found &= place.confidence >= least_confidence
@@ -390,7 +415,7 @@ def selection(run: Run, chosen: np.ndarray, suffix: str) -> bytes:
         )
     some, buffer = run[chosen], io.BytesIO()
     if suffix == ".csv":
-        buffer.write(table_as_csv(some.places, some.rows, some.names))
+        buffer.write(table_as_csv(some.places, some.rows, some.names, some.clusters))
     elif suffix in WRITERS:
         WRITERS[suffix](buffer, iter([(some.rows, some.places)]))
     elif suffix == ".pkl":

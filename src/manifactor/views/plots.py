@@ -770,6 +770,25 @@ def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
 
 
 @_on_axes
+def landscape(ax, found, factors: Sequence[int] = (1,)):
+    """Draw a free energy along one factor, with its error, or two; return the Axes."""
+    ends = {False: "", True: _DISPLAYED["circle"][2]}
+    pairs = zip(factors, found.centres, strict=True)
+    names = [f"coordinate on factor {factor}{ends[bool(at[-1] > 1)]}" for factor, at in pairs]
+    if len(names) == 2:
+        drawn = ax.pcolormesh(*found.centres, found.energy.T, cmap=LINE_MAP, rasterized=True)
+        _scale(ax, drawn, "kT")
+        ax.set(xlabel=names[0], ylabel=names[1])
+        return ax
+    at, line = found.centres[0], colour(factors[0] - 1)
+    ax.plot(at, found.energy, color=line)
+    low, high = found.energy - 2 * found.error, found.energy + 2 * found.error
+    ax.fill_between(at, low, high, color=line, alpha=0.25, linewidth=0)
+    ax.set(xlabel=names[0], ylabel="free energy, kT")
+    return ax
+
+
+@_on_axes
 def coordinate(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings()):
     """Draw the histogram of a factor's coordinate; return the Axes.
 

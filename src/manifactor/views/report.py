@@ -26,6 +26,7 @@ from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factor import angle_matrix, owners
 from manifactor.factoring.loadings import Loadings
 from manifactor.runs.folder import factor_names, read_run
+from manifactor.runs.landscape import landscape
 from manifactor.runs.places import torus_angles
 from manifactor.runs.run import Run, open_run
 from manifactor.views import plots, words
@@ -153,6 +154,8 @@ def _factor(
         pictures = [_deviations(run, f)]
     if line:
         pictures.append(_histogram(fit, f))
+    if line and run.places[f].deviation is not None:
+        pictures.append(_landscape(run, f))
     if torus_angles(fit) is not None:
         pictures.append(_torus(fit))
     if motions is not None:
@@ -533,6 +536,14 @@ def _deviations(run: Run, f: int) -> Picture:
     alt = f"Cloud of coordinates on factor {f + 1}."
     draw = partial(plots.deviation, place=place)
     return _panel(f"deviation{f + 1}", draw, alt, text, kind="cloud")
+
+
+def _landscape(run: Run, f: int) -> Picture:
+    """Return the free energy along a motion."""
+    found = landscape([run.places[f]])
+    text = f"Free energy along the factor, corrected for deviations: {found} (band: two of them)."
+    draw = partial(plots.landscape, found=found, factors=[f + 1])
+    return _panel(f"landscape{f + 1}", draw, f"Curve over factor {f + 1}.", text)
 
 
 def blind_sentence(motions: RunMotions, f: int) -> str:

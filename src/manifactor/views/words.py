@@ -47,7 +47,9 @@ def summary(record: dict, fit: ManifoldFactorizer) -> str:
         f"Factor {number}: {factor.shape}, median confidence {np.median(factor.confidence):.2f}."
         for number, factor in enumerate(fit.factors_, start=1)
     ]
-    return "\n".join(map(wrapped, (*said, *factors)))
+    # A command stays on one line, to be copied.
+    lines = (text if " manifactor " in text else wrapped(text) for text in (*said, *factors))
+    return "\n".join(lines)
 
 
 def verdict(record: dict, fit: ManifoldFactorizer) -> list[str]:

@@ -13,7 +13,7 @@ from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.model import MotionModel, angles_of, counted_views, model_of_places
 from manifactor.cryoem.all_views.placing import even_places
 from manifactor.cryoem.all_views.transforms import read_transforms, transform_grid
-from manifactor.cryoem.averages import Averages, binned, places_along
+from manifactor.cryoem.averages import Averages, binned, places_along, require_memory
 from manifactor.cryoem.files.particles import euler_matrices
 from manifactor.cryoem.matching import match
 from manifactor.estimators import ManifoldFactorizer
@@ -253,8 +253,15 @@ def volumes_along(
     """
     places = places_along(run, factors)
     labels, centres = binned(places, n_bins)
+    require_memory(n_bins ** len(places), 3 * (motions.model.side,))
+    at = centres
+    if [place.topology for place in places] == ["interval"]:
+        # Of two states, particles crowd at the ends: the centre of a bin lies beside them.
+        bins = (places[0].displayed[labels == k] for k in range(n_bins))
+        pairs = zip(bins, centres[0], strict=True)
+        at = (np.array([np.median(own) if len(own) else centre for own, centre in pairs]),)
     return Averages(
-        means=motions.volumes([factor - 1 for factor in factors], centres),
+        means=motions.volumes([factor - 1 for factor in factors], at),
         centres=centres,
         places=places,
         matching=match(labels, [], n_bins=n_bins ** len(places)),

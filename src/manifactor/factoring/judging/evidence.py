@@ -96,6 +96,7 @@ class DataKnown:
     pieces: int = 1  # of the neighbour graph, joined by its longest edges
     # What to do about columns that are likely not measurements; "" if there are none
     columns: str = ""
+    clusters: str = ""  # what to do about clusters of particles; "" if there are none
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,9 @@ class Evidence:
         The same for each factor by itself.
     shapes : tuple of str
         Shape of each factor in words, such as "a circle".
+    headline, found : str
+        Of particles of all views, the verdict in words, such as "two states", and what was
+        found in a sentence, where it is clusters; "" else.
 
     Examples
     --------
@@ -186,6 +190,8 @@ class Evidence:
     probability: float = NOT_MEASURED
     probabilities: tuple[float, ...] = ()
     shapes: tuple[str, ...] = ()
+    headline: str = ""
+    found: str = ""
 
     @property
     def n_factors(self) -> int:
@@ -210,6 +216,8 @@ class Evidence:
     @property
     def finding(self) -> str:
         """What was found, in one sentence without numbers of tests."""
+        if self.found:
+            return self.found
         said = VERDICTS[self.verdict] if self.verdict != "none" else ANSWERS[self.answer]
         if self.fails("factors asked for"):
             said = "The data are taken as one factor, as was asked for: {shapes}."
@@ -272,6 +280,8 @@ class Evidence:
         It follows from the tests that failed and from what is known of the data.
         """
         failed = [test.kind for test in self.failed]
+        if self.known.clusters:
+            return self.known.clusters
         if self.verdict == "one factor":
             # One curve is an answer, and few samples show it.
             own = [name for name in failed if name in (*OF_A_CURVE, "samples")]
@@ -349,7 +359,8 @@ class Evidence:
         """A sentence on how often such results are right; "" where that is no question."""
         if self.known.columns:
             return f"Do not rely on it yet. {_sentence(self.details)}"
-        if self.answer == "cannot tell" or self.fails("factors asked for", "directions"):
+        unknown = self.answer == "cannot tell" or self.fails("factors asked for", "directions")
+        if self.found or unknown:
             return ""
         if self.fails("samples"):
             return "It is not sure: there are too few samples to tell."
@@ -388,10 +399,12 @@ class Evidence:
     def summary(self) -> str:
         """The verdict and how probable it is: "partial, 71 %: factor 1 97 %, factor 2 74 %".
 
-        Without numbers where these are not known.
+        Without numbers where these are not known; of particles of all views, after `headline`.
         """
         known = ", ".join(filter(None, [self.verdict, percent(self.probability)]))
-        return ": ".join(filter(None, [known, self._each_in_words()]))
+        known = ": ".join(filter(None, [known, self._each_in_words()]))
+        several = f" ({known})" if self.n_factors > 1 else ""
+        return f"{self.headline}{several}" if self.headline else known
 
     def _each_in_words(self) -> str:
         """How probable each factor is, where not all may be right; "" where it is not known."""
