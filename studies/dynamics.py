@@ -285,6 +285,14 @@ GROUPS: dict[str, list[Callable[[int], Fitted]]] = {
     "step .01, four times as long": [
         partial(of_trajectory, *case, step=0.01, n_steps=80_000) for case in FOUR
     ],
+    "speeds 1:3": [
+        partial(of_trajectory, *case, step=0.01, n_steps=80_000, speeds=speeds)
+        for case, speeds in product(FOUR[:2], ((1, 3), (3, 1)))
+    ],
+    "speeds 1:10": [
+        partial(of_trajectory, *case, step=0.005, n_steps=320_000, speeds=speeds)
+        for case, speeds in product(FOUR[:2], ((1, 10), (10, 1)))
+    ],
     "step .05": [partial(of_trajectory, *case, step=0.05) for case in FOUR],
     "steps .10 and .15": [
         partial(of_trajectory, *case, step=step) for step, case in product((0.1, 0.15), FOUR)

@@ -181,9 +181,8 @@ def _outcome(future: Any, index: int, total: int) -> Outcome:
     if isinstance(error, extra("distributed").KilledWorker):
         deaths = error.allowed_failures + 1
         problem = PieceLost(
-            f"piece {index + 1} of {total} ended its worker {deaths} times, probably "
-            "because the memory was full. Give the workers more memory, or the piece "
-            "fewer samples."
+            f"piece {index + 1} of {total} ended its worker {deaths} times, probably because the "
+            "memory was full. Give the workers more memory, or the piece fewer samples."
         )
         return Outcome(index, error=problem)
     if isinstance(error, ImportError) and "manifactor" in str(error):
@@ -384,9 +383,8 @@ def _address(where: str) -> str:
         return where
     if not where.endswith(".json"):
         raise ValueError(
-            "a cluster must be local, local:WORKERS, the address of a Dask scheduler such "
-            "as tcp://node1:8786, or the path of its scheduler file (.json); got "
-            f"{where!r}."
+            "a cluster must be local, local:WORKERS, the address of a Dask scheduler such as "
+            f"tcp://node1:8786, or the path of its scheduler file (.json); got {where!r}."
         )
     file = Path(where)
     if not file.is_file():

@@ -66,8 +66,7 @@ def score(recovered: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> Score
     Parameters
     ----------
     recovered : sequence of ndarray of shape (n, d_j)
-        Embeddings of the recovered factors: an interval's coordinate, a circle's cosine
-        and sine.
+        Embeddings of the recovered factors: an interval's coordinate, a circle's cosine and sine.
     truth : sequence of ndarray of shape (n, c_i)
         Latents of the true factors.
 

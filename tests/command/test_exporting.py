@@ -177,3 +177,15 @@ def test_bad_input_is_one_line_and_exit_code_2(molecule, run, folder, capsys):
     shutil.copytree(run, folder / "run")
     for arguments, message in REFUSED:
         assert message in refusal(arguments, folder, capsys)
+
+
+def test_a_landscape_is_a_table_and_a_picture(run, folder, capsys):
+    line = f"landscape {run} --factor 1 --out energy.csv"
+    assert manifactor(line) == 0
+    assert "kT, with errors of" in capsys.readouterr().out
+    table = np.genfromtxt(folder / "energy.csv", delimiter=",", names=True)
+    assert table["kT"].min() == 0
+    assert table["density"].mean() == pytest.approx(1)
+    assert (folder / "energy.png").read_bytes()[1:4] == b"PNG"
+    assert "must not exist yet" in refusal(line, folder, capsys)
+    assert "one factor or two" in refusal(f"landscape {run} --factor 1 --factor 1", folder, capsys)

@@ -65,7 +65,7 @@ def test_an_interrupt_gives_130_and_leaves_nothing(data, folder, capsys, monkeyp
 
 def test_some_samples_are_fitted_and_all_are_placed(data, folder, capsys):
     assert manifactor("fit data.npz --fit-samples 500 --out part") == 0
-    assert "500 of 800 samples were fitted, the others placed" in capsys.readouterr().out
+    assert "800 samples: 500 were fitted, the others placed" in capsys.readouterr().out
     assert len((folder / "part" / "coordinates.csv").read_text().splitlines()) == 801
     message = refusal("fit data.npz --fit-samples 2", folder, capsys)
     assert "error: --fit-samples must be 'auto' or a whole number in [4" in message

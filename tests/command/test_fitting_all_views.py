@@ -1,12 +1,19 @@
 """`fit --all-views`: what it refuses, and how it is resumed."""
 
+import json
 import os
+from pathlib import Path
 
 import mrcfile
 import numpy as np
 import pytest
 
+from manifactor.cryoem.all_views.fitting import read_all_views
+from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.files.mrc import write_stack
+from manifactor.runs.archive import ARCHIVE_VERSION
+from manifactor.runs.options import FitOptions
+from manifactor.runs.task import Task
 
 from ..cryoem.star_files import loop, row
 from .conftest import interrupt_at, manifactor, refusal
@@ -100,6 +107,38 @@ def test_more_particles_than_memory_can_hold_are_refused(particles, folder, caps
     monkeypatch.setattr("manifactor.spectral.forecast.available_memory", lambda: 5e8)
     message = refusal("fit all.star --all-views --dry-run", folder, capsys)
     assert "memory; 40 particles need about " in message
+
+
+def test_one_cluster_of_an_earlier_run_is_fitted(particles, folder, capsys):
+    (folder / "run").mkdir()
+    (folder / "run" / "factorization.npz").write_bytes(b"")
+    lines = (f"{k},0.5,1,{1 + k % 3}" for k in range(N))
+    (folder / "run" / "coordinates.csv").write_text(
+        "\n".join(["sample,factor1,factor1_confidence,cluster", *lines, ""])
+    )
+    record = {
+        "format": "manifactor run",
+        "version": ARCHIVE_VERSION,
+        "versions": {},
+        "n_samples": N,
+        "verdict": "none",
+        "factors": [{"topology": "interval"}],
+        "particles": "all.star",
+        "fingerprint": read_particles(folder / "all.star").fingerprint,
+        "all_views": {"found": "There are 3 clusters."},
+    }
+    (folder / "run" / "run.json").write_text(json.dumps(record))
+    options = FitOptions(("all.star",), all_views=True, cluster_of="run", which=2)
+    chosen, source, _ = read_all_views(Task(Path("all.star"), options))
+    assert chosen.rows.tolist() == list(range(1, N, 3))
+    assert len(source) == len(chosen)
+    line = "fit all.star --all-views --dry-run --cluster-of run"
+    assert "must be one of 1 to 3; got 4" in refusal(f"{line} --which 4", folder, capsys)
+    assert "lies in run" in refusal(f"{line} --out run", folder, capsys)
+    assert "goes with --all-views" in refusal("fit all.star --cluster-of run", folder, capsys)
+    write_star(folder / "other.star", particles)
+    line = line.replace("all.star", "other.star")
+    assert "must be a run of other.star" in refusal(line, folder, capsys)
 
 
 FIT = "fit all.star --all-views --out run"

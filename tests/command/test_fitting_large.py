@@ -29,7 +29,7 @@ def test_a_store_is_fitted_in_part_placed_as_a_whole_and_shown(store, folder, ca
     assert manifactor(FIT) == 0
     said = capsys.readouterr().out
     assert "Verdict: product" in said
-    assert "500 of 3000 samples were fitted, the others placed." in said
+    assert "3,000 samples: 500 were fitted, the others placed beside them." in said
     assert "run/coordinates/part-*.parquet" in said
     record = record_of(folder / "run")
     assert record["n_samples"] == N

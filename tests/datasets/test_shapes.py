@@ -88,7 +88,7 @@ def test_samplings_do_what_they_say(sampling):
 @pytest.mark.parametrize(
     ("name", "n", "options", "message"),
     [
-        ("tours", 10, {}, "the shape must be one of"),
+        ("tours", 10, {}, "one of `datasets.SHAPES`, like torus[a-z0-9_, ]*; got 'tours'"),
         ("torus", 0, {}, "`n_samples` must be a whole number in .* got 0"),
         ("torus", 10, {"noise": -1}, "`noise` must be a number in .* got -1"),
         ("torus", 10, {"ambient_dimension": 3}, "`ambient_dimension` must be at least 4"),

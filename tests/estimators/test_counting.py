@@ -156,10 +156,10 @@ def test_words_name_number_times_and_columns(columns):
     table = pd.DataFrame(columns, columns=list("abcdef"))
     found = count_subsystems(table)
     words = str(found)
-    assert words.startswith("6 columns show 4 independent subsystems that remember a time of 1.")
-    assert "Subsystem 1 forgets itself within 2" in words
-    assert "; columns: a, d.\n" in words
-    assert words.endswith("; columns: e.")
+    assert words.startswith("6 columns show 4 independent subsystems (lag 1).")
+    assert "\nSubsystem 1: columns a, d; time scales 2" in words
+    assert "\nSubsystem 4: columns e; time scales " in words
+    assert repr(found) == words
     noise = np.random.default_rng(0).normal(size=(500, 2))
     assert str(count_subsystems(noise)).startswith("2 columns show no independent subsystems")
 

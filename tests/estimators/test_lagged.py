@@ -86,6 +86,7 @@ def test_a_markov_model_has_the_rates_of_its_factor(fit):
     assert np.allclose(pi @ T, pi)
     assert np.allclose(pi[:, None] * T, (pi[:, None] * T).T)  # reversible
     assert model.edges[[0, -1]].tolist() == [0, 1]
+    assert repr(model) == f"MarkovModel(25 states, lag={model.lag:g})"
     slowest = np.sort(np.linalg.eigvals(T).real)[-2]
     assert -np.log(slowest) / model.lag == pytest.approx(fit.rates_[0][0], rel=0.1)
 

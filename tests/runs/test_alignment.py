@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from manifactor import ManifoldFactorizer, align, datasets
@@ -68,6 +69,7 @@ def test_a_turn_is_told_and_maps_are_monotone(rng):
     )
     found = align_runs(first, second)
     assert found.how == ("turned by 30 degrees", "same direction")
+    assert align_runs(first, first).how == ("same direction", "same direction")
     steps = np.linspace(0, 1, 500)[:-1]
     mapped = found.map(np.column_stack([2 * np.pi * steps, steps]))
     assert (turn(np.diff(mapped[:, 0], append=mapped[0, 0])) >= 0).all()
@@ -158,6 +160,21 @@ def test_half_sets_are_aligned_by_locating_samples(cylinder, halves):
     # The same with the samples given, or with others that both locate.
     for X in (cylinder[1::2], cylinder):
         assert [pair[:2] for pair in align(*halves, X).pairs] == [pair[:2] for pair in found.pairs]
+
+
+def test_half_sets_of_a_data_frame_are_aligned_without_a_warning(cylinder, recwarn):
+    table = pd.DataFrame(cylinder, columns=["x", "y", "z"])
+    found = align(*(fitted(table[k::2]) for k in (0, 1)))
+    assert (
+        found.samples.why
+        == f"samples differ; the first fit located {len(found.places[0][0])} of 800"
+    )
+    assert not [str(each.message) for each in recwarn if "feature names" in str(each.message)]
+
+
+def test_too_few_samples_of_the_callers_are_refused(cylinder, halves):
+    with pytest.raises(ValueError, match="100 samples or more; got 5"):
+        align(*halves, cylinder[:5])
 
 
 def test_samples_that_were_drawn_are_compared_by_their_numbers(cylinder, halves):

@@ -59,3 +59,14 @@ def test_chance_and_one_view_leave_the_verdict_as_it_is(given):
 def test_one_factor_is_no_product_whatever_the_view_explains():
     found = run_evidence(fitted(1), record(0.4))
     assert (found.verdict, found.answer) == ("none", "one factor")
+
+
+def test_the_words_of_a_run_of_all_views_come_first():
+    words = {"headline": "two motions: a circle and an interval"}
+    found = run_evidence(fitted(), record(all_views=words))
+    assert found.summary == "two motions: a circle and an interval (product, 90 %)"
+    words = {"headline": "two states", "found": "There are 2 clusters.", "advice": "Run it"}
+    found = run_evidence(fitted(1), record(all_views=words))
+    assert found.summary == "two states"
+    assert found.sentences == ("There are 2 clusters.", "What to do: Run it")
+    assert np.isnan(found.probability)

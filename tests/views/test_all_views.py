@@ -435,7 +435,7 @@ def test_the_page_switches_between_molecule_images_and_volumes(window, given_sce
         opened.goto(address(port, "#view=0_90"))
         opened.wait_for_selector(READY)
         caption = opened.locator("#caption")
-        assert "The molecule at the chosen places" in caption.inner_text()
+        assert "The molecule at the chosen coordinates" in caption.inner_text()
         assert opened.locator("#modes").is_hidden()
         opened.get_by_label("images", exact=True).check()
         opened.wait_for_selector("#caption:has-text('corrected for the CTF')")

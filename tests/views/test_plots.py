@@ -21,7 +21,7 @@ from manifactor.cryoem.directions import sphere_cells
 from manifactor.factoring.factor import angles, owners
 from manifactor.factoring.judging.evidence import Warp
 from manifactor.runs.folder import read_run
-from manifactor.views import plots
+from manifactor.views import plots, report
 from manifactor.views.notebook import result_html
 from manifactor.views.plots import _mollweide, _outlines
 
@@ -140,6 +140,16 @@ def test_few_pure_functions_are_seen_among_all_functions_but_the_constant(ax, to
     ax.figure.canvas.draw()
     tenth = ax.transData.transform([(torus.n_functions_ / 10, 1)])
     assert ax.transAxes.inverted().transform(tenth)[0, 0] > 0.4
+    # The legend covers none of the pure ones.
+    covered = ax.get_legend().get_window_extent()
+    points = np.vstack([ax.transData.transform(line.get_xydata()) for line in pure])
+    assert not covered.count_contains(points)
+
+
+def test_factors_without_functions_of_the_spectrum_are_not_in_its_legend(ax, sum_torus):
+    plots.spectrum(ax, sum_torus)
+    assert ax.get_legend_handles_labels()[1] == ["products and mixtures"]
+    assert report._spectrum(sum_torus)["caption"].endswith("None of them is assigned to a factor.")
 
 
 def test_an_eigenvalue_of_0_is_drawn(ax, torus):
@@ -231,6 +241,8 @@ def test_bars_of_a_column_are_its_shares_and_curves_are_drawn_along_each_factor(
     assert [ax.get_xlim() for ax in curves] == [(0, 360), (0, 360)]
     assert [len(ax.lines) for ax in curves] == [2, 2]
     lengths = [np.ptp(line.get_ydata()) for ax in curves for line in ax.lines]
+    ends = [line.get_xydata()[[0, -1]] for ax in curves for line in ax.lines]
+    assert all(np.allclose(each[1] - each[0], (360, 0)) for each in ends)  # closed
     # From the least to the greatest cosine, in standard deviations of a cosine.
     assert lengths == pytest.approx([2 * np.sqrt(2)] * 4, rel=0.1)
 
@@ -245,7 +257,8 @@ def test_loadings_of_images_are_pictures_of_what_each_factor_changes(torus, toru
     assert plots.loadings(torus, shape=(2, 2)).get_axes()[3].get_title().startswith("noise")
 
 
-def test_a_surface_has_bars_and_no_curve(disk):
+def test_a_surface_has_bars_and_no_curve(disk, ax):
+    assert "no single coordinate" in plots.curves(ax, disk, 0).texts[0].get_text()
     (bars,) = plots.loadings(disk).get_axes()
     assert len(bars.containers[0]) == 2
 

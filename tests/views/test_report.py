@@ -27,13 +27,12 @@ from manifactor.runs.folder import read_run, write_run
 from manifactor.runs.options import FitOptions
 from manifactor.runs.run import open_run
 from manifactor.runs.task import Task
-from manifactor.views import plots, report
+from manifactor.views import report
 from manifactor.views.explorer.scene import scene_of
 from manifactor.views.notebook import result_html
 from manifactor.views.report import report_page, templates, write_report
 from manifactor.views.words import run_tables
 
-from ..conftest import EMPTY
 from .conftest import NAMES, Reader, changed, copied
 
 pytest.importorskip("matplotlib")
@@ -241,19 +240,11 @@ def test_bars_end_beyond_their_limit_exactly_where_tests_do(annulus_run, annulus
     assert width(replace(tests[0], limit=0.0)) == 100
 
 
-def test_curves_follow_the_columns_along_a_factor(made, monkeypatch):
-    drawn = []
-    monkeypatch.setattr(report, "drawn", lambda *given: drawn.append(given) or EMPTY)
-    run = open_run(made)
-    panel = report._curves(run, 0)
-    ((_, _, draw),) = drawn
-    draw(ax := plots.new_figure(3, 3).subplots())
-    # Two of the four columns of a torus are cosine and sine of an angle.
-    waves = [line.get_ydata() for line in ax.lines[:2]]
-    angle = np.unwrap(np.arctan2(*waves))
-    assert abs(angle[-1] - angle[0]) == pytest.approx(2 * np.pi, abs=0.01)
-    assert np.hypot(*waves) == pytest.approx(np.sqrt(2), abs=0.15)
-    assert all(name in panel["alt"] for name in NAMES)
+def test_the_page_begins_with_the_columns_that_each_factor_moves(page, torus):
+    lead = page[page.index('class="lead"') : page.index("<nav")]
+    found = torus.loadings(column_names=NAMES)
+    for f in range(2):
+        assert all(f"{NAMES[c]} ({found.shares[c, f]:.0%})" in lead for c in found.leading(f))
 
 
 def test_images_that_are_gone_are_one_sentence(images, undrawn):

@@ -54,6 +54,14 @@ def test_failed_tests_are_counted_and_their_problems_told_with_options(torus):
     assert failed.startswith("1 of 2 tests failed: 3 are few: raise --n-samples.")
 
 
+def test_an_attribute_in_advice_is_not_taken_for_an_option(torus):
+    pieces = replace(torus.evidence_, known=replace(torus.evidence_.known, pieces=2))
+    said = words.verdict({}, changed(torus, evidence=pieces))
+    assert said[-1].endswith(
+        "2 pieces that the samples fall into by itself (`components_`), and compare."
+    )
+
+
 def test_a_warning_takes_the_place_of_advice_to_use_the_coordinates(torus):
     record = {"confounders": [{"name": "defocus", "factor": 1, "meaning": "it is defocus"}]}
     assert "Use the coordinates" in words.verdict({}, torus)[-1]
@@ -66,12 +74,13 @@ def test_samples_that_were_placed_only_are_told_from_fitted_ones(torus):
     assert placed.startswith("2,000 samples: 600 were fitted")
 
 
-def test_a_property_that_explains_a_factor_is_a_warning():
+def test_a_property_that_explains_a_factor_is_a_warning(torus):
     found = {"name": "defocus", "factor": 1, "r2": 0.9, "p": 0.01, "meaning": ""}
-    (said,) = words.about_particles({"confounders": [found]})
+    (said,) = words.about_samples({"confounders": [found]}, torus)
     assert said.startswith("No known property of the particles (defocus)")
     bad = {**found, "meaning": "factor 1 is defocus"}
-    assert words.about_particles({"confounders": [found, bad]}) == ["Warning: factor 1 is defocus."]
+    warned = words.about_samples({"confounders": [found, bad]}, torus)
+    assert warned == ["Warning: factor 1 is defocus."]
 
 
 def test_the_text_has_every_test_every_choice_and_every_stage(torus):
@@ -90,6 +99,15 @@ def test_the_text_has_every_test_every_choice_and_every_stage(torus):
 
 
 # Tables.
+
+
+def test_the_text_names_the_columns_that_each_factor_moves(torus):
+    names = list("abcdefgh")[: torus.n_features_in_]
+    text = words.report_text(
+        {"columns": {"names": names, "numbers": None, "total": 4, "scale": None}}, torus
+    )
+    assert str(torus.loadings(column_names=names)) in text.replace("\n", " ")
+    assert "moves" not in words.report_text({}, torus)
 
 
 def test_text_is_escaped_and_squares_are_raised_on_the_page():

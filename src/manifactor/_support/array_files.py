@@ -138,10 +138,7 @@ class ArrayArchive:
     file: ZipFile
 
     def read(self, *names: str, itemsize: int = 1) -> dict[str, np.ndarray]:
-        """Return some arrays, all of them if none is named, by name.
-
-        Their numbers will take at least `itemsize` bytes each.
-        """
+        """Return some arrays, or all, by name; their numbers will take `itemsize` bytes or more."""
         chosen = names or tuple(self.members)
         headers = [self._header(name) for name in chosen]
         stored = self.path.stat().st_size

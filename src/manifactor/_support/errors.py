@@ -40,6 +40,12 @@ def one_line(message: object) -> str:
     return " ".join(str(message).split())
 
 
+def listed(items: Iterable[str]) -> str:
+    """Return items as a list in a sentence: "a, b and c"."""
+    *first, last = list(items) or ["none"]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 # Optional packages, imported where they are used.
 
 # The extra that installs each package; "cryoem" for all others.

@@ -313,9 +313,9 @@ def _sync(path: Path) -> None:
             os.close(descriptor)
 
 
-def require_writable(folder: Path, *, remedy: str = "") -> None:
+def require_writable(folder: Path) -> None:
     """Refuse a folder in which nothing can be written."""
-    require_place(folder / "probe", remedy=remedy)
+    require_place(folder / "probe")
     clear_leftovers(folder / "probe")
 
 

@@ -22,7 +22,7 @@ def require_unmasked(X, argument: str = "X") -> None:
         )
 
 
-def require_columns_of_numbers(X, *, most: int = 4) -> None:
+def require_columns_of_numbers(X) -> None:
     """Refuse a data frame with cells that are not numbers; leave all others alone."""
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
         return
@@ -30,8 +30,8 @@ def require_columns_of_numbers(X, *, most: int = 4) -> None:
     names = [name for name, cell in cells.items() if cell is not None]
     if not names:
         return
-    listed, more = ", ".join(map(repr, names[:most])), ""
-    if len(names) > most:
+    listed, more = ", ".join(map(repr, names[:4])), ""
+    if len(names) > 4:
         listed, more = f"{listed}, ...", f", {len(names)} columns in all"
     raise ValueError(
         f"`X` must hold numbers only; column {names[0]!r} holds {str(cells[names[0]])[:40]!r}. "

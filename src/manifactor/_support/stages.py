@@ -108,12 +108,9 @@ def fingerprint(*parts: Any) -> str:
     return digest.hexdigest()
 
 
-def _digests(array: np.ndarray, *, numbers: int = 2**22) -> list[bytes]:
-    """Return the digests of parts of an array, computed on all cores.
-
-    In parts of so many numbers: a memory-mapped array is never copied as a whole.
-    """
-    n_rows = max(1, numbers * len(array) // max(1, array.size))
+def _digests(array: np.ndarray) -> list[bytes]:
+    """Return digests of parts of an array, on all cores; a memory map is never copied whole."""
+    n_rows = max(1, 2**22 * len(array) // max(1, array.size))
 
     def digest(start: int) -> bytes:
         rows = np.ascontiguousarray(array[start : start + n_rows])

@@ -64,10 +64,7 @@ def _libraries() -> ThreadpoolController:
 
 @cache
 def cores() -> int:
-    """Return how many cores this process may use.
-
-    Fewer than the machine has, if an affinity or a control group limits them.
-    """
+    """Return how many cores this process may use by its affinity and its control group."""
     # Once: control groups are read from files, and loops ask for it in every step.
     return cpu_count()
 

@@ -117,9 +117,8 @@ def require_spread(X: np.ndarray, *, names: Sequence[str | int] | None = None) -
     least = LEAST_SPREAD_SINGLE if X.dtype == np.float32 else LEAST_SPREAD
     if 0 < spread < least:
         raise ValueError(
-            f"values of `X` must differ by more than {least:.0e}, so that the squares "
-            f"of distances are not 0; got {spread:.1e}. Multiply all columns by a "
-            "common number."
+            f"values of `X` must differ by more than {least:.0e}, so that the squares of distances "
+            f"are not 0; got {spread:.1e}. Multiply all columns by a common number."
         )
     # All values of a column have at least this size, if they have the same sign.
     size = np.maximum(low, -high).astype(np.float64)
@@ -127,11 +126,9 @@ def require_spread(X: np.ndarray, *, names: Sequence[str | int] | None = None) -
     if 0 < spread < size.max() / 1e16:
         raise ValueError(
             "values of `X` must be smaller than 1e+16 times their differences, as numbers have 16 "
-            "digits; those of column "
-            f"{_label(int(size.argmax()), names)} are {size.max():.2g} or more, and "
-            f"samples differ by "
-            f"{spread:.2g}. Such a number is a usual mark for missing values: leave "
-            "the column out, or subtract a common number from it."
+            f"digits; those of column {_label(int(size.argmax()), names)} are {size.max():.2g} or "
+            f"more, and samples differ by {spread:.2g}. Such a number is a usual mark for missing "
+            "values: leave the column out, or subtract a common number from it."
         )
 
 

@@ -85,10 +85,7 @@ class Workers:
         *,
         report: Callable[[float], None] = ignored,
     ) -> Outcomes:
-        """Yield the outcome of each job as soon as it is done, in any order.
-
-        A piece that ends with an error does not stop the others.
-        """
+        """Yield the outcome of each job when it is done; an error does not stop the others."""
         with closing(self._done([(index, work, job) for index, job in enumerate(jobs)])) as done:
             for count, found in enumerate(done, start=1):
                 report(count / len(jobs))
@@ -214,10 +211,7 @@ def _ended_at_exit(parallel: Parallel) -> Iterator[Parallel]:
 
 
 def in_order(outcomes: Outcomes) -> Iterator[Any]:
-    """Yield the results of outcomes in the order of their jobs; raise an error at once.
-
-    Results that come too early are held back.
-    """
+    """Yield results in the order of their jobs, early ones held back; raise an error at once."""
     early: dict[int, Any] = {}
     due = 0
     with closing(outcomes):

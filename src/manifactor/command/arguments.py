@@ -256,6 +256,9 @@ class SelectOptions:
         nargs=3,
         metavar=("NAME", "LOW", "HIGH"),
     )
+    cluster: int | None = option(
+        "number of a cluster of particles of --all-views, from 1, the largest first", metavar="N"
+    )
     # Samples far from all that were fitted have a coordinate, but confidence 0.
     min_confidence: float = option(
         "smallest confidence on every factor, in [0, 1]",
@@ -282,6 +285,19 @@ class CompareOptions:
     out: str | None = out_option(
         "table to write, .csv: where the samples of the second of two runs lie on the factors of "
         "the first that it shares",
+        metavar="FILE",
+    )
+    overwrite: bool = overwrite_option("replace an existing file")
+
+
+@dataclass(frozen=True)
+class LandscapeOptions:
+    """The options of `landscape`."""
+
+    run: str = run_argument()
+    factor: tuple[int, ...] = option("factor, counted from 1; twice for two", (), metavar="K")
+    out: str | None = out_option(
+        "table to write, .csv; a picture lies beside it (default: RUN/landscape-factorK.csv)",
         metavar="FILE",
     )
     overwrite: bool = overwrite_option("replace an existing file")
@@ -446,6 +462,14 @@ GRAMMAR: dict[str, Grammar] = {
         "Average the images or volumes of a run in bins along a factor, or on the grid "
         "of two factors: a stack or volumes, a picture and a movie.",
         _examples("average run --factor 1 --match"),
+    ),
+    "landscape": Grammar(
+        "runs",
+        LandscapeOptions,
+        "write the free energy along a factor, or on the grid of two",
+        "Write the density of samples along a factor, or on the grid of two, as a free energy in "
+        "kT with its uncertainty, corrected for deviations: a table and a picture.",
+        _examples("landscape run --factor 1", "landscape run --factor 1 --factor 2"),
     ),
     "export": Grammar(
         "runs",

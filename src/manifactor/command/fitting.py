@@ -41,7 +41,7 @@ from manifactor.spectral.pipeline import kept_stages
 from manifactor.tables.files import array_name
 from manifactor.tables.reading import Input, UnreadImages
 from manifactor.tables.stores import in_parts
-from manifactor.views.words import about_particles, all_views_lines, summary
+from manifactor.views.words import about_samples, all_views_lines, summary
 
 Found = TypeVar("Found")
 
@@ -73,9 +73,10 @@ def fit(options: FitOptions) -> None:
     if options.all_views:
         _fit_all_views(options)
         return
-    if options.symmetry != "C1":
+    if options.symmetry != "C1" or options.cluster_of is not None:
+        which = "--symmetry" if options.cluster_of is None else "--cluster-of"
         raise ValueError(
-            "--symmetry goes with --all-views; images of one view have none. Add "
+            f"{which} goes with --all-views; images of one view have none. Add "
             "--all-views, or leave it out."
         )
     tasks = tasks_of(options)
@@ -166,7 +167,7 @@ def _fit_all_views(options: FitOptions) -> None:
     """Fit particles of all views, or print what that would cost."""
     path = _one_file_of_particles(options)
     task, out = Task(path, options), Path(options.out or f"{path.stem}-run")
-    _require_outside([path], out)
+    _require_outside([path, options.cluster_of], out)
     _require_usable_out(out, options)
     if options.cluster is not None:
         # Workers may work in another folder.
@@ -261,7 +262,7 @@ def _note_constant_columns(given: Input) -> None:
 
 def _show_result(estimator: ManifoldFactorizer, record: dict, out: Path, what: str) -> None:
     """Print what was found, and where the coordinates and the details are."""
-    found = [*all_views_lines(record), *about_particles(record)]
+    found = [*all_views_lines(record), *about_samples(record, estimator)]
     show("\n".join([summary(record, estimator), *found, ""]))
     name = "coordinates/part-*.parquet" if "parts" in record else "coordinates.csv"
     torus = " It has both angles on the torus, factor1_angle1 and factor1_angle2, in degrees."

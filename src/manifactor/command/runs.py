@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from manifactor._support.errors import extra, shell_line
+from manifactor._support.errors import extra, listed, shell_line
 from manifactor._support.files import real_path, require_writable, whole_folder, write_bytes
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
@@ -24,6 +24,7 @@ from manifactor.command.arguments import (
     CompareOptions,
     ExploreOptions,
     ExportOptions,
+    LandscapeOptions,
     ReportOptions,
     SelectOptions,
     ShownOptions,
@@ -48,6 +49,7 @@ from manifactor.cryoem.one_view import can_flip
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.alignment import LEAST_SHARED, Alignment, align_runs
 from manifactor.runs.folder import has_parts, read_record, read_run
+from manifactor.runs.landscape import landscape as landscape_of
 from manifactor.runs.places import as_csv, coordinate_columns
 from manifactor.runs.run import Run, open_run, select_from_parts, selected, selection
 from manifactor.tables.reading import checked_width
@@ -85,6 +87,7 @@ def select(options: SelectOptions) -> None:
     columns, least = _column_ranges(options), options.min_confidence
     how: dict[str, Any] = {
         "columns": columns,
+        "cluster": options.cluster,
         "least_confidence": least,
         "inverted": options.invert,
     }
@@ -129,7 +132,8 @@ def average(options: AverageOptions) -> None:
     width = checked_width(options.width, options.view)
     run = open_run(options.run)
     factors = "x".join(map(str, options.factor))
-    out = Path(options.out or run.folder / f"average-factor{factors}")
+    seen = "" if options.view is None else "-view{:g},{:g}".format(*options.view)
+    out = Path(options.out or run.folder / f"average-factor{factors}{seen}")
     require_new(out, mark="bins.csv", overwrite=options.overwrite)
     # Before the bins are made, so that matching sees only the particles averaged.
     if options.view is not None:
@@ -159,10 +163,25 @@ def _averages(run: Run, options: AverageOptions, workers: Workers) -> averaging.
         return averaging.average(run, options.factor, n_bins=options.bins, **how)
 
 
-def shortened(names: list[str], *, n_shown: int = 4) -> str:
+def shortened(names: list[str]) -> str:
     """List the first names; volumes have a file for each bin."""
-    more = ["..."] if len(names) > n_shown else []
-    return ", ".join([*names[:n_shown], *more])
+    return ", ".join([*names[:4], "..."] if len(names) > 4 else names)
+
+
+def landscape(options: LandscapeOptions) -> None:
+    """Write the free energy along a factor, or on the grid of two."""
+    run, factors = open_run(options.run, some=True), options.factor or (1,)
+    name = f"landscape-factor{'x'.join(map(str, factors))}.csv"
+    out = require_ending(options.out or str(run.folder / name), ".csv")
+    for path in (out, out.with_suffix(".png")):
+        require_new(path, overwrite=options.overwrite)
+    found = landscape_of(places_along(run, factors))
+    with plots.style(plots.CLEAR):
+        figure = plots.new_figure(4.4, 3.2)
+        plots.landscape(figure.subplots(), found, factors)
+        write_bytes(out.with_suffix(".png"), plots.clear_picture(figure, ".png"))
+    write_bytes(out, found.as_csv)
+    show(f"{found}.\n{out}, {out.with_suffix('.png').name}")
 
 
 def export(options: ExportOptions) -> None:
@@ -229,7 +248,7 @@ def _shared(runs: Sequence[Run], found: Sequence[Alignment]) -> Iterator[list[st
 
 def _private(others: Sequence[int], r2: float) -> str:
     """Return what is said of a factor that this run does not share."""
-    numbers = " and ".join(str(k + 1) for k in others)
+    numbers = listed(str(k + 1) for k in others)
     together = f"{numbers} together" if len(others) > 1 else f"part of {numbers}"
     return f"{together if r2 >= LEAST_SHARED else 'private'} (R^2 {r2:.3f})"
 

@@ -100,10 +100,7 @@ def _piece_sums(
 def correction(
     images: View, labels: np.ndarray, *, weights: np.ndarray, n_bins: int
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Return what divides the CTF out of the means of bins.
-
-    That is the identity if the images were not multiplied by their CTF.
-    """
+    """Return what divides the CTF, if images were multiplied by it, out of the means of bins."""
     particles, size = images.particles, images.source.shape[-1]
     if particles is None or not images.weigh:
         return lambda means: means
@@ -166,10 +163,7 @@ class HalfAverages:
 
     @property
     def correlations(self) -> np.ndarray:
-        """Correlation over the pixels of the two halves of every bin, (n_bins,).
-
-        nan for a bin that lacks a half.
-        """
+        """Correlation over pixels of the two halves of every bin, (n_bins,); nan without both."""
         halves = self.means.reshape(2, self.means.shape[1], -1).astype(float)
         one, two = halves - halves.mean(axis=2, keepdims=True)
         sizes = np.sqrt((one**2).sum(axis=1) * (two**2).sum(axis=1))
@@ -218,10 +212,7 @@ class Averages:
 
     @property
     def images(self) -> np.ndarray:
-        """The means as images, (n_bins, height, width).
-
-        Volumes are seen from the side that shows most.
-        """
+        """The means as images, (n_bins, height, width); volumes from the side that shows most."""
         return projections(self.means) if self.of_volumes else self.means
 
     @property
@@ -249,19 +240,17 @@ class Averages:
         counts, sizes = matching.counts, matching.effective_sizes
         if self.of_model:
             return (
-                f"{len(counts)} volumes of the model that all {counts.sum()} particles "
-                f"gave, at the centres of bins of {counts.min()} to {counts.max()} "
-                "particles"
+                f"{len(counts)} volumes of the model that all {counts.sum()} particles gave, at "
+                f"the centres of bins of {counts.min()} to {counts.max()} particles"
             )
         text = f"{len(counts)} bins of {counts.min()} to {counts.max()} samples"
         # With one cell nothing was held still.
         if matching.n_cells > 1:
             before, after = matching.unevenness
             text += (
-                f"; matched over the other factors, whose means differed between bins "
-                f"by up to {before:.2f} standard deviations and now by {after:.2f}; "
-                f"effective sizes from {sizes.min():.0f}, {matching.dropped:.0%} of "
-                "the samples unused"
+                "; matched over the other factors, whose means differed between bins by up to "
+                f"{before:.2f} standard deviations and now by {after:.2f}; effective sizes from "
+                f"{sizes.min():.0f}, {matching.dropped:.0%} of the samples unused"
             )
         n_empty = int((sizes == 0).sum())
         if n_empty:
@@ -287,10 +276,7 @@ def average(
     workers: Workers = Here(),
     report: Callable[[float], None] = ignored,
 ) -> Averages:
-    """Average images or volumes of a run along one factor or on the grid of two.
-
-    At most `most` samples are averaged, the same ones every time.
-    """
+    """Average up to `most` images or volumes, the same every time, along one factor or two."""
     # Wrong factors are refused before images are opened, which may take a while.
     places = places_along(run, factors)
     others = [place for i, place in enumerate(run.places, start=1) if i not in factors]
@@ -305,7 +291,7 @@ def average(
             f"the input has {len(source)} images now and had {n_samples} when fitted. Fit again."
         )
     n_cells = n_bins ** len(places)
-    _require_memory(n_cells * (1 + halves), source.shape)
+    require_memory(n_cells * (1 + halves), source.shape)
     labels, centres = binned(places, n_bins)
     if most is not None and most < n_samples:
         chosen = np.random.default_rng(0).choice(n_samples, most, replace=False)
@@ -338,7 +324,7 @@ def average(
     )
 
 
-def _require_memory(n_bins: int, shape: tuple[int, ...]) -> None:
+def require_memory(n_bins: int, shape: tuple[int, ...]) -> None:
     """Refuse averages that would not fit into memory."""
     # Eight bytes a pixel. All bins are in memory at once, as samples come in any order.
     size = 8e-9 * n_bins * prod(shape)

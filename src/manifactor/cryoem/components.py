@@ -48,10 +48,9 @@ class Components:
         strongest = ", ".join(f"{ratio:.3g}" for ratio in self.signal_to_noise[:8])
         more = " and less" if len(self.weights) > 8 else ""
         return (
-            f"{self.samples.shape[0]} images, mask {self.mask_radius:.3g} A, "
-            f"low-pass {self.low_pass:.3g} A ({self.n_coefficients} coefficients), "
-            f"{len(self.weights)} principal components; signal to noise "
-            f"{strongest}{more}"
+            f"{self.samples.shape[0]} images, mask {self.mask_radius:.3g} A, low-pass "
+            f"{self.low_pass:.3g} A ({self.n_coefficients} coefficients), {len(self.weights)} "
+            f"principal components; signal to noise {strongest}{more}"
         )
 
 
@@ -106,10 +105,7 @@ def _drawn(n_images: int, count: int, rng: np.random.Generator) -> np.ndarray:
 def _principal_axes(
     values: np.ndarray, noisy: float, n_components: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the signal to noise and the axes of the components to keep.
-
-    They are those that stand out of the noise, or as many as asked for.
-    """
+    """Return signal to noise and axes of components above the noise, or of as many as asked for."""
     n, p = values.shape
     if n_components is not None:
         require_count("n_components", n_components, low=1, high=min(n, p))
@@ -265,10 +261,7 @@ def _transformed(images: np.ndarray, window: np.ndarray) -> np.ndarray:
 
 
 def shells(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the shell of each coefficient of ``rfft2``, and its multiplicity.
-
-    The multiplicity is how often the coefficient occurs in the full transform.
-    """
+    """Return the shell of each coefficient of ``rfft2``, and its number in the full transform."""
     column = np.arange(size // 2 + 1)
     row = np.abs(fft.fftfreq(size, 1 / size))[:, None]
     shell = np.rint(np.hypot(row, column)).astype(int)
@@ -292,10 +285,9 @@ def low_pass_shell(
     energy = np.cumsum(np.where(certain, spectra.signal, 0) * spectra.count)
     if energy[-1] <= 0:
         raise ValueError(
-            "the images must differ by more than noise; inside the mask the "
-            f"{spectra.n_images} images surveyed vary no more than outside it. Add "
-            "images, check that they show one view, or make the mask smaller than the "
-            "box."
+            f"the images must differ by more than noise; inside the mask the {spectra.n_images} "
+            "images surveyed vary no more than outside it. Add images, check that they show one "
+            "view, or make the mask smaller than the box."
         )
     # Keep 99% of the signal's variance, and at least 3 cycles per box.
     enough = np.searchsorted(energy, 0.99 * energy[-1]) + 1
@@ -391,10 +383,7 @@ class VolumeComponents:
 
 
 def volume_components(source: ImageSource) -> VolumeComponents:
-    """Compute weighted principal components of volumes inside of the inscribed ball.
-
-    What the components leave is taken as the noise.
-    """
+    """Return weighted principal components of volumes in a ball; what they leave is the noise."""
     values, _ = ball_values(source, MAX_SIDE)
     values -= values.mean(axis=0)
     n, p = values.shape

@@ -44,9 +44,8 @@ def known_directions(particles: Particles) -> np.ndarray:
     """Return the directions from which particles are seen; refuse missing angles."""
     if particles.angles is None:
         raise ValueError(
-            f"viewing directions need poses; {particles.path} has none. Give the file "
-            "of a 3D refinement, with rlnAngleRot and rlnAngleTilt (.star) or "
-            "alignments3D/pose (.cs)."
+            f"viewing directions need poses; {particles.path} has none. Give the file of a 3D "
+            "refinement, with rlnAngleRot and rlnAngleTilt (.star) or alignments3D/pose (.cs)."
         )
     finite = np.isfinite(particles.angles).all(axis=1)
     if not finite.all():
@@ -103,10 +102,7 @@ def _centred_cone(tree: KDTree, candidate: np.ndarray, width: float) -> Cone:
 
 
 def direction_angles(directions: np.ndarray) -> np.ndarray:
-    """Return RELION's rot and tilt of directions, (..., 3), in degrees, (..., 2).
-
-    Along the axis, rot is 0.
-    """
+    """Return RELION's rot, 0 along the axis, and tilt of directions, (..., 3), in degrees."""
     x, y, z = np.moveaxis(directions, -1, 0)
     across = np.hypot(x, y)
     rot = np.where(across > 1e-7, np.arctan2(y, x), 0.0)

@@ -97,10 +97,7 @@ class Request:
 
     @property
     def image_folder(self) -> Path:
-        """Folder from which the images are named, absolute.
-
-        Where images were not found, it is that of the file of particles.
-        """
+        """Absolute folder that images are named from; that of the particles if there are none."""
         return self._found_folder or self.run.particles.path.absolute().parent
 
     @cached_property

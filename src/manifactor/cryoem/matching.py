@@ -75,10 +75,7 @@ def match(labels: np.ndarray, others: Sequence[Place], *, n_bins: int) -> Matchi
 
 
 def joint_cells(places: Sequence[Place], *, smallest: int, n_samples: int) -> np.ndarray:
-    """Return the joint cell of every sample, counted from 0 without gaps.
-
-    `smallest` is the size of the smallest bin, which limits the number of cells.
-    """
+    """Return the joint cell of every sample, from 0; the `smallest` bin limits their number."""
     joint = np.zeros(n_samples, dtype=int)
     for place in places:
         # The root of a whole power may come out just below the whole number.
@@ -93,10 +90,7 @@ def joint_cells(places: Sequence[Place], *, smallest: int, n_samples: int) -> np
 
 
 def unrolled(place: Place) -> np.ndarray:
-    """Return the coordinate; a circle's counted from the end of its largest gap.
-
-    So no cell reaches across the gap.
-    """
+    """Return the coordinate; a circle's from its largest gap, which no cell then reaches across."""
     if place.topology != "circle":
         return place.coordinate
     degrees = place.displayed

@@ -123,10 +123,7 @@ class SolidEllipsoid:
 
 @dataclass(frozen=True)
 class Frustum:
-    """A cone cut off: the radius falls from 1 to `end` along its axis.
-
-    Samples are uniform in area, so that shorter circles have fewer of them.
-    """
+    """A cone whose radius falls from 1 to `end` along its axis, with samples uniform in area."""
 
     end: float
     length: float
@@ -394,10 +391,7 @@ class Scene:
 
 
 def turning_objects(n_samples: int, rng) -> Samples:
-    """Draw wide images of two objects that turn independently: additive, not a product.
-
-    The first object has 5 times the variance of the second.
-    """
+    """Draw wide images of two objects that turn independently, with variances of 5 to 1: a sum."""
     pixels = _pixels(np.linspace(-1.5, 1.5, 24), np.linspace(-1, 1, 16))
     first, left = turning(n_samples, pixels - [-0.6, 0], rng)
     second, right = turning(n_samples, pixels - [0.6, 0], rng)

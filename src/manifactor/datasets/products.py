@@ -47,10 +47,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Sphere:
-    """A sphere of the given radius in R^ambient; a circle for ``ambient=2``.
-
-    Its spectrum is l (l + ambient - 2) / radius^2.
-    """
+    """A sphere in R^ambient, a circle in R^2, with spectrum l (l + ambient - 2) / radius^2."""
 
     radius: float = 1.0
     ambient: int = 3

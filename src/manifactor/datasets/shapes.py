@@ -1,6 +1,7 @@
 """The named shapes with exact latents, and samples of them: uniform, uneven, with noise."""
 
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -89,10 +90,7 @@ def warped_cylinder(n_samples: int, rng) -> Samples:
 
 
 def robot_arm(n_samples: int, rng) -> Samples:
-    """Draw two markers on a planar arm with two full-turn joints.
-
-    The truth is the direction of each link. The links have lengths 1 and 0.6.
-    """
+    """Draw two markers on a planar arm with links of 1 and .6, whose directions are the truth."""
     first, second = rng.uniform(0, 2 * np.pi, size=(2, n_samples))
     elbow, link = ring(first), ring(second)
     return np.c_[elbow, elbow + 0.6 * link], (elbow, link)
@@ -271,7 +269,8 @@ SHAPES: dict[str, Shape] = {
 def named_shape(name: str) -> Shape:
     """Return the shape of this name."""
     if name not in SHAPES:
-        raise ValueError(f"the shape must be one of {sorted(SHAPES)}; got {name!r}.")
+        near = ", ".join(get_close_matches(str(name), SHAPES) or sorted(SHAPES))
+        raise ValueError(f"the shape must be one of `datasets.SHAPES`, like {near}; got {name!r}.")
     return SHAPES[name]
 
 

@@ -264,10 +264,7 @@ def given_places(X: Any, places: Sequence[Placed], factors: Sequence[Factor]) ->
 def coordinate_table(
     places: Sequence[tuple], factors: Sequence[Factor], dtype: type[np.floating]
 ) -> np.ndarray:
-    """Return the coordinates on each factor side by side; those that are None are nan.
-
-    Places are embedding and coordinate on each factor.
-    """
+    """Return coordinates of (embedding, coordinate) on each factor side by side, nan for None."""
     table = np.full((len(places[0][0]), len(factors)), np.nan, dtype)
     for own, (_, coordinate), factor in zip(table.T, places, factors, strict=True):
         if coordinate is not None:
@@ -321,7 +318,6 @@ def numbers(given: Any, argument: str) -> np.ndarray:
         )
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"`{argument}` must be a dense array of real numbers; got "
-            f"{type(given).__name__} ({first_sentence(error)}). Convert it, or leave "
-            "out what is not a number."
+            f"`{argument}` must be a dense array of real numbers; got {type(given).__name__} "
+            f"({first_sentence(error)}). Convert it, or leave out what is not a number."
         ) from error

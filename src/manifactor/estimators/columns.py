@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from manifactor._support.errors import warn_caller
+from manifactor._support.errors import listed, warn_caller
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.judging.evidence import DataKnown
 
@@ -107,6 +107,9 @@ def _apart_in_scale(spread: np.ndarray, skipped: np.ndarray) -> np.ndarray:
         others = np.sort(np.delete(sizes, i))
         middle = others[(len(others) - 1) // 2]
         apart[column] = max(sizes[i] / middle, middle / sizes[i]) >= SCALE_RATIO
+    if not apart.any():
+        # Of many units, no column may be far from the middle, but the largest from the smallest.
+        apart[compared] = np.maximum(sizes / sizes.min(), sizes.max() / sizes) >= SCALE_RATIO
     return apart
 
 
@@ -230,9 +233,9 @@ def remedy(found: Suspicions, names: Labels | None = None) -> str:
     sentences = []
     if left_out:
         measured = "it is measured" if len(left_out) == 1 else "they are measured"
-        listed = ", ".join(_first_few(left_out, names, "..."))
+        few = ", ".join(_first_few(left_out, names, "..."))
         of_frame = names is not None and isinstance(names[left_out[0]], str)
-        drop = f"X.drop(columns=[{listed}])" if of_frame else f"np.delete(X, [{listed}], axis=1)"
+        drop = f"X.drop(columns=[{few}])" if of_frame else f"np.delete(X, [{few}], axis=1)"
         option = _first_few(left_out, names, "...", str)
         sentences.append(
             f"Leave out {_listed(left_out, names)}, unless {measured}: `{drop}` in Python, "
@@ -249,9 +252,8 @@ def remedy(found: Suspicions, names: Labels | None = None) -> str:
 
 def _listed(columns: Sequence[int], names: Labels | None) -> str:
     """Return columns by name or number, the first few of them."""
-    *shown, last = _first_few(columns, names, "{} more")
-    listed = f"{', '.join(shown)} and {last}" if shown else last
-    return f"{'column' if len(columns) == 1 else 'columns'} {listed}"
+    which = listed(_first_few(columns, names, "{} more"))
+    return f"{'column' if len(columns) == 1 else 'columns'} {which}"
 
 
 def _first_few(

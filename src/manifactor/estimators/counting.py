@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from manifactor._support.errors import warn_caller
 from manifactor._support.parameters import require_number
 from manifactor.estimators.moving import given_path
@@ -40,26 +38,25 @@ def count_subsystems(
     Subsystems
         Their number, columns and time scales, in seconds if times are dates.
     """
-    path, unit = given_path(X, times=times, trajectories=trajectories)
-    if np.asarray(times).dtype.kind == "M":
-        unit *= 1e-9
+    path = given_path(X, times=times, trajectories=trajectories)
     names = getattr(X[0] if trajectories is True else X, "columns", range(path.samples.shape[1]))
-    found = find_subsystems(path, _steps(path, lag, unit), unit, tuple(map(str, names)))
+    found = find_subsystems(path, _steps(path, lag), tuple(map(str, names)))
     longest = max((float(each[0]) for each in found.time_scales), default=0.0)
-    if longest * FEWEST_TIMES > path.duration * unit:
+    lasts = path.duration * path.time
+    if longest * FEWEST_TIMES > lasts:
         warn_caller(
             f"recordings must be {FEWEST_TIMES} times as long as the longest time scale, "
-            f"{longest:.3g}; got {path.duration * unit:.3g}. Record for longer, or remove trends.",
+            f"{longest:.3g}; got {lasts:.3g}. Record for longer, or remove trends.",
             SampleWarning,
         )
     return found
 
 
-def _steps(path: Trajectory, lag: float | None, unit: float) -> int:
+def _steps(path: Trajectory, lag: float | None) -> int:
     """Return the lag in steps; refuse recordings that are too short for it."""
     if lag is not None:
-        require_number("lag", lag, low=0.5 * unit)
-    steps = 1 if lag is None else max(1, round(lag / unit))
+        require_number("lag", lag, low=0.5 * path.time)
+    steps = 1 if lag is None else max(1, round(lag / path.time))
     n_samples, n_columns = path.samples.shape
     count = len(path.starts(3 * steps)) if n_samples > 3 * steps else 0
     if count < max(FEWEST_STEPS, FEWEST_OF_COLUMN * n_columns):

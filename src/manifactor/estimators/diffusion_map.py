@@ -40,12 +40,11 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 Settings = TypeVar("Settings")
 
 NO_WEIGHTS = (
-    "`sample_weight` is not supported: weights change the density of the samples, "
-    "which the default removes from the result; copies of a sample are merged, too. "
-    "Leave it out. Where the density matters (`density_correction` below 1, or the "
-    "senses 'volume', 'density' and 'sum'), draw samples by their weights and fit "
-    "those: rows = numpy.random.default_rng(0).choice(len(X), n, replace=False, "
-    "p=weight / weight.sum())."
+    "`sample_weight` is not supported: weights change the density of the samples, which the "
+    "default removes from the result; copies of a sample are merged, too. Leave it out. Where the "
+    "density matters (`density_correction` below 1, or the senses 'volume', 'density' and 'sum'), "
+    "draw samples by their weights and fit those: rows = "
+    "numpy.random.default_rng(0).choice(len(X), n, replace=False, p=weight / weight.sum())."
 )
 
 
@@ -374,20 +373,17 @@ class DiffusionMap(SpectralEstimator):
         Eigenpairs to compute, the constant function included. "auto" takes one for
         every 8 samples, 100 at most.
     n_neighbors : int, "auto" or "all"
-        Neighbours of each sample. "all" keeps the full kernel between all pairs, as in
-        the paper.
+        Neighbours of each sample. "all" keeps the full kernel between all pairs, as in the paper.
     bandwidth : float, "auto" or "local"
-        eps of the kernel exp(-d^2/eps). "local" scales distances by those to the 8th
-        neighbours.
+        eps of the kernel exp(-d^2/eps). "local" scales distances by those to the 8th neighbours.
     density_correction : float in [0, 1]
         1 gives the Laplacian whatever the sampling density, 0 the random walk that the
         density drives.
     neighbors : str or an object like KNeighborsTransformer
-        "auto", "kd_tree", "brute", "faiss" or "precomputed". "auto" is exact up to
-        50,000 samples or 5 dimensions, and uses faiss beyond, if it is installed. With
-        "precomputed", `X` is a sparse matrix of distances, and rows given to
-        `transform` are distances to the training samples; a row that belongs to a
-        training sample must hold its own zero.
+        "auto", "kd_tree", "brute", "faiss" or "precomputed". "auto" is exact up to 50,000 samples
+        or 5 dimensions, and uses faiss beyond, if it is installed. With "precomputed", `X` is a
+        sparse matrix of distances, and rows given to `transform` are distances to the training
+        samples; a row that belongs to a training sample must hold its own zero.
     preparation : "auto" or "none"
         "auto" drops principal components that the data show to be noise, and in more
         than 64 columns those that distances between neighbours do not depend on, before
@@ -434,8 +430,7 @@ class DiffusionMap(SpectralEstimator):
     preparation_ : Preparation or None
         The principal components that were kept; None for the samples as they are.
     n_neighbors_, n_functions_, neighbors_, solver_
-        What was used; `n_neighbors_` is None where the caller's own search or
-        distances decided.
+        What was used; `n_neighbors_` is None where the caller's own search or distances decided.
     choices_ : dict of str to Choice
         What was chosen automatically, and why.
     image_shape_ : tuple of int or None

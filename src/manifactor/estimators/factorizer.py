@@ -84,8 +84,9 @@ def _factored(
         # not decide a verdict.
         fixed = np.random.default_rng(0)
         try:
-            search = partial(factorize, only_likely=only_likely, report=report, rng=fixed)
-            found = search(diffusion, factoring, noise=noise)
+            found = factorize(
+                diffusion, factoring, noise=noise, only_likely=only_likely, report=report, rng=fixed
+            )
         except NothingFoundError:
             # The graph may be the reason.
             issue(of_graph)
@@ -175,15 +176,14 @@ class ManifoldFactorizer(SpectralEstimator):
         eigenfunctions that are products of two lower ones, then cut the graph of such
         pairs. "sum" looks in the sense "sum" only; "deflation" is deprecated.
     sense : "auto", "geometry", "sum", "volume", "density" or "separable"
-        For "gradients": the sense in which the data are to be a product. "geometry":
-        the metric is a product, whatever the density of the samples. "sum": samples
-        are a sum of one function of each factor, such as images of independent
-        objects. "volume": the metric is a product up to a common stretch, which the
-        density of the samples shows. "density": metric and density are products, as
-        for independent Gaussians. "separable": not a product, but two coordinates in
-        which every eigenfunction is one, as radius and angle on an annulus. "auto" looks
-        at the geometry, and in the other senses if that is no product;
-        `evidence_.sense` is the sense of the result.
+        For "gradients": the sense in which the data are to be a product. "geometry": the metric is
+        a product, whatever the density of the samples. "sum": samples are a sum of one function of
+        each factor, such as images of independent objects. "volume": the metric is a product up to
+        a common stretch, which the density of the samples shows. "density": metric and density are
+        products, as for independent Gaussians. "separable": not a product, but two coordinates in
+        which every eigenfunction is one, as radius and angle on an annulus. "auto" looks at the
+        geometry, and in the other senses if that is no product; `evidence_.sense` is the sense of
+        the result.
     n_functions : int or "auto"
         Eigenpairs to compute, the constant function included. "auto" takes one for
         every 8 samples, 100 at most, and more (up to 400) where the factors found have
@@ -353,9 +353,6 @@ class ManifoldFactorizer(SpectralEstimator):
     ):
         """Factor the manifold of the samples.
 
-        Of an array that is not in memory (Dask, Zarr, HDF5), a random part is read and
-        fitted: `rows_` says which samples these are, and `locate` places all others.
-
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
@@ -371,8 +368,8 @@ class ManifoldFactorizer(SpectralEstimator):
         column_names : sequence of str or None
             For warnings and errors. None takes those of a DataFrame, or numbers from 0.
         fit_samples : int, "auto" or "all"
-            Samples to draw: "auto" fits all in memory, 20,000 of others, 3,000 of trajectories
-            and of pairs.
+            Samples to draw, `rows_`, and fit; `locate` places all. "auto": all in memory, 20,000
+            of an array of Dask, Zarr or HDF5, and 3,000 of trajectories and of pairs.
 
         Returns
         -------
@@ -570,9 +567,8 @@ class ManifoldFactorizer(SpectralEstimator):
         Returns
         -------
         array of shape (n_new, sum of widths)
-            An interval's coordinate, a circle's cosine and sine, the embedding of a
-            surface. In the precision of the samples; a Dask array or a tensor if they
-            are one.
+            An interval's coordinate, a circle's cosine and sine, the embedding of a surface. In the
+            precision of the samples; a Dask array or a tensor if they are one.
         """
         width = len(self.get_feature_names_out())
         return (
@@ -704,9 +700,7 @@ class ManifoldFactorizer(SpectralEstimator):
     def _lean(self) -> "ManifoldFactorizer":
         """Return the same without what only a next fit needs; it goes to workers."""
         lean = copy(self).set_params(callback=None, verbose=False)
-        # As large as the fit itself.
-        lean.__dict__.pop("_kept", None)
-        for name in ("_index", "_moves"):
+        for name in ("_kept", "_index", "_moves"):  # as large as the fit itself
             lean.__dict__.pop(name, None)
         return lean
 
@@ -817,10 +811,9 @@ class ManifoldFactorizer(SpectralEstimator):
             interval to the other, or once round a circle without the first one twice.
         n_frames : int
         others : array of shape (sum of widths,) or (1, sum of widths), or None
-            A place that the other factors are held at, such as `transform` of one
-            sample, or a row of it. None holds them at a typical place: the median of
-            an interval, the mean direction of a circle, the sample nearest to the mean
-            of a surface.
+            A place that the other factors are held at, such as `transform` of one sample, or a row
+            of it. None holds them at a typical place: the median of an interval, the mean direction
+            of a circle, the sample nearest to the mean of a surface.
 
         Returns
         -------
@@ -841,9 +834,8 @@ class ManifoldFactorizer(SpectralEstimator):
             )
         if topology == "other":
             raise ValueError(
-                f"`factor` must be an interval or a circle, which have an order; factor "
-                f"{factor} is a surface. Pass places along a path of your own to "
-                "inverse_transform."
+                f"`factor` must be an interval or a circle, which have an order; factor {factor} "
+                "is a surface. Pass places along a path of your own to inverse_transform."
             )
         parts = space.columns(np.repeat(held, n_frames, axis=0))
         parts[factor] = even_steps(topology, n_frames)
@@ -857,10 +849,9 @@ class ManifoldFactorizer(SpectralEstimator):
         Parameters
         ----------
         X : array of shape (n, ...) or None
-            Numbers that are known of the samples of the fit, one row for each, such as
-            their columns, other measurements, or images. With another number of rows,
-            these are new samples with the columns of the fit, which are located. None
-            for the columns that were fitted.
+            What is known of the samples of the fit, one row for each: their columns, other
+            measurements, images; None for the columns that were fitted. With another number of
+            rows, new samples in the columns of the fit, which are located.
         places : array of shape (n, sum of widths) or None
             Places of the rows of `X`, as of `transform`.
         column_names : sequence of str or None
@@ -874,8 +865,7 @@ class ManifoldFactorizer(SpectralEstimator):
         --------
         >>> from manifactor import ManifoldFactorizer, datasets
         >>> X, truth = datasets.sample("cylinder", 1000, random_state=0)
-        >>> found = ManifoldFactorizer(random_state=0).fit(X).loadings()
-        >>> found.shares.round(1).tolist()
+        >>> ManifoldFactorizer(random_state=0).fit(X).loadings().shares.round(1).tolist()
         [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
         """
         check_is_fitted(self)
@@ -922,10 +912,9 @@ class ManifoldFactorizer(SpectralEstimator):
         places = numbers(X, argument)
         if places.shape[1:] != (len(names),) or not len(places):
             raise ValueError(
-                f"places must have shape (n_places, {len(names)}), with one place or "
-                f"more and the columns of `transform`: {', '.join(names)}; got "
-                f"{places.shape}. A circle has two columns, cosine and sine of its "
-                "angle."
+                f"places must have shape (n_places, {len(names)}), with one place or more and the "
+                f"columns of `transform`: {', '.join(names)}; got {places.shape}. A circle has two "
+                "columns, cosine and sine of its angle."
             )
         require_values(places, argument=argument)
         return places

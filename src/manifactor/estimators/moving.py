@@ -89,7 +89,7 @@ def given_moves(
             "first, as in numpy.asarray(X)."
         )
     if names[0] in ("times", "trajectories"):
-        path, _ = given_path(X, times=given["times"], trajectories=given["trajectories"])
+        path = given_path(X, times=given["times"], trajectories=given["trajectories"])
         # Several arrays are joined, in the order in which they were given.
         in_order = np.argsort(path.row)
         X = path.samples[in_order] if given["trajectories"] is True else X
@@ -100,8 +100,8 @@ def given_moves(
     return X, checks[names[0]](given[names[0]], _samples(X))
 
 
-def given_path(X: Any, *, times: Any = None, trajectories: Any = False) -> tuple[Trajectory, float]:
-    """Return samples in the order of time, and the time of the usual step.
+def given_path(X: Any, *, times: Any = None, trajectories: Any = False) -> Trajectory:
+    """Return samples in the order of time.
 
     `trajectories` is True if `X` is a list of them, or has a label for each row. Without times,
     rows of one trajectory are one step apart.
@@ -114,7 +114,7 @@ def given_path(X: Any, *, times: Any = None, trajectories: Any = False) -> tuple
     if times is None:
         order = np.argsort(piece, kind="stable")
         every = np.arange(len(samples), dtype=float)
-        return Trajectory(samples[order], every, piece[order], order), 1.0
+        return Trajectory(samples[order], every, piece[order], order)
     return _timed(times, samples, piece)
 
 
@@ -185,8 +185,8 @@ def _pieces(labels: Any, n_samples: int) -> np.ndarray:
     )[1]
 
 
-def _timed(times: Any, samples: np.ndarray, piece: np.ndarray) -> tuple[Trajectory, float]:
-    """Return trajectories in the order of time, broken at long steps, and the usual step."""
+def _timed(times: Any, samples: np.ndarray, piece: np.ndarray) -> Trajectory:
+    """Return trajectories in the order of time, broken at long steps."""
     times, second = np.asarray(times), 1.0
     if times.dtype.kind == "M":
         second = 1e-9
@@ -210,8 +210,8 @@ def _timed(times: Any, samples: np.ndarray, piece: np.ndarray) -> tuple[Trajecto
     # Of fewer than two samples, which are refused below, there is no step.
     unit = float(np.median(steps[same])) if same.any() else 1.0
     breaks = np.concatenate([[0], np.cumsum(~same | (steps > LONGEST_STEP * unit))])
-    breaks = breaks[: len(samples)]
-    return Trajectory(samples[order], times[order] / unit, breaks, order, time=unit * second), unit
+    piece = breaks[: len(samples)]
+    return Trajectory(samples[order], times[order] / unit, piece, order, time=unit * second)
 
 
 def _checked(path: Trajectory) -> Trajectory:

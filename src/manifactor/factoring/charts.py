@@ -47,10 +47,7 @@ class Chart:
 
     @property
     def combinations(self) -> np.ndarray:
-        """Coefficients of all functions that a place is read from.
-
-        Shape (n_spectrum_functions, m + p).
-        """
+        """Coefficients, (n_spectrum_functions, m + p), of the functions places are read from."""
         return np.hstack([self.functions, self.others])
 
     def effective(self) -> "Chart":

@@ -53,15 +53,13 @@ class Factor:
         An interval's coordinate, a circle's cosine and sine, or the coordinates of a
         surface: a few functions.
     coordinate : ndarray of shape (n_samples,) or None
-        Arc length from 0 to 1 on an interval, angle from 0 to 2 pi on a circle; None
-        otherwise.
+        Arc length from 0 to 1 on an interval, angle from 0 to 2 pi on a circle; None otherwise.
     confidence : ndarray of shape (n_samples,)
         From 0 to 1: how orthogonal this factor's directions are to the other factors'
         at the sample; 1 if there are no others. Two factors have one angle between
         them, so that both have the same confidence.
     coefficients : ndarray of shape (n_spectrum_functions, n_functions)
-        The functions as combinations of the spectrum's; without rows where they are
-        none (a sum).
+        The functions as combinations of the spectrum's; without rows where they are none (a sum).
     chart : Chart or None
         How coordinates are read from the spectrum's functions; None where they are not
         (a sum). That of a factor of a divided term is for the spectrum of the term.
@@ -138,8 +136,7 @@ class Factor:
     def __repr__(self) -> str:
         return (
             f"Factor({self.topology}, dimension={self.dimension}, "
-            f"n_functions={len(self.eigenvalues)}, "
-            f"lowest_eigenvalue={self.eigenvalues[0]:.4g})"
+            f"n_functions={len(self.eigenvalues)}, lowest_eigenvalue={self.eigenvalues[0]:.4g})"
         )
 
 
@@ -294,11 +291,7 @@ def _confidence(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def owners(spectrum: Spectrum, factors: Sequence[Factor]) -> np.ndarray:
-    """Return the factor that each of the spectrum's functions belongs to.
-
-    For the most part; -1 where there is none. Factors of a sum have functions of their own, and own
-    none.
-    """
+    """Return which factor most of each of the spectrum's functions belongs to, -1 for none."""
     shares = np.zeros((len(factors), len(spectrum.eigenvalues)))
     for share, factor in zip(shares, factors, strict=True):
         # Functions of unit norm: squared coefficients are shares.

@@ -124,8 +124,9 @@ def find(
     if not is_auto(sense):
         found = SENSE_SEARCHES[sense](diffusion, n_asked, rng=rng)
     elif _may_try_others(diffusion):
-        search = partial(propose, only_likely=only_likely, report=report, rng=rng)
-        proposals = search(diffusion, n_asked, sampling)
+        proposals = propose(
+            diffusion, n_asked, sampling, only_likely=only_likely, report=report, rng=rng
+        )
         likeliest = max(each.probability for each in proposals)
         found = choose(proposals, n_asked)
     else:

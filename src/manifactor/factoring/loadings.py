@@ -9,10 +9,11 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.preprocessing import PolynomialFeatures, SplineTransformer
 
+from manifactor._support.errors import listed
 from manifactor._support.values import quotient
 from manifactor.factoring.inversion import PlaceSpace, even_steps
 from manifactor.factoring.prediction import thinned
-from manifactor.factoring.shapes import angle_of
+from manifactor.factoring.shapes import on_line
 
 # Functions of one factor, of each of the two of a pair, and of a curve that is shown, at most. Of
 # pairs, the fourth root of the samples: with 16 functions each and 3,000 samples, 5 % of the shares
@@ -83,8 +84,7 @@ class Loadings:
         said = [f"explains {share:.0%} of the variance" for share in total]
         for f in range(len(said) if len(self.shape) == 1 else 0):
             named = [f"{self.named(c)} ({self.shares[c, f]:.0%})" for c in self.leading(f)]
-            *most, last = named or ["no column alone"]
-            said[f] = f"moves {', '.join(most)} and {last}" if most else f"moves {last}"
+            said[f] = f"moves {listed(named or ['no column alone'])}"
         text = "; ".join(f"factor {f} {words}" for f, words in enumerate(said, start=1))
         return f"F{text[1:]}.".replace("%", " %")
 
@@ -141,7 +141,7 @@ def find_loadings(
         noise=1 - together,
         variances=variance,
         coordinates=tuple(
-            None if topology == "other" else _on_line(topology, even_steps(topology, N_STEPS))
+            None if topology == "other" else on_line(topology, even_steps(topology, N_STEPS))
             for topology in space.topologies
         ),
         curves=tuple(None if curve is None else curve.T + mean[:, None] for curve in curves),
@@ -189,11 +189,6 @@ def _curves(space: PlaceSpace, values: np.ndarray) -> list[np.ndarray | None]:
     ]
 
 
-def _on_line(topology: str, places: np.ndarray) -> np.ndarray:
-    """Return the coordinate of places on a circle or an interval, (n,)."""
-    return angle_of(places) if topology == "circle" else places[:, 0]
-
-
 def _basis(topology: str, places: np.ndarray, count: int) -> Callable[[np.ndarray], np.ndarray]:
     """Return smooth functions of places on a factor, of mean 0 and mean square 1 on these places.
 
@@ -209,7 +204,7 @@ def _basis(topology: str, places: np.ndarray, count: int) -> Callable[[np.ndarra
             return polynomials.fit_transform(quotient(at[:, :width], unit))
     else:
         # An interval has three more splines than pieces, a circle as many.
-        circle, line = topology == "circle", _on_line(topology, places)
+        circle, line = topology == "circle", on_line(topology, places)
         n_pieces = max(count if circle else count - 2, 2)
         knots = np.unique(np.quantile(line, np.linspace(0, 1, n_pieces + 1)).round(9))
         if circle:
@@ -220,7 +215,7 @@ def _basis(topology: str, places: np.ndarray, count: int) -> Callable[[np.ndarra
         splines = SplineTransformer(knots=knots[:, None], extrapolation=outside).fit(line[:, None])
 
         def raw(at: np.ndarray) -> np.ndarray:
-            return splines.transform(_on_line(topology, at)[:, None])
+            return splines.transform(on_line(topology, at)[:, None])
 
     values = raw(places)
     mean = values.mean(axis=0)

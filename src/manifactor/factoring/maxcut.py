@@ -82,10 +82,7 @@ def _roundings(vectors: np.ndarray, n_groups: int, rng: np.random.Generator) -> 
 def _relax(
     weights: np.ndarray, n_groups: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, float]:
-    """Solve the relaxation.
-
-    Returns vectors (n_vertices, rank).
-    """
+    """Solve the relaxation and return its vectors, (n_vertices, rank)."""
     n = len(weights)
     # A solution of rank sqrt(2 n) exists (Barvinok 1995, Pataki 1998); a few more dimensions keep
     # the coordinate method out of local minima.

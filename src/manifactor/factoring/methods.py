@@ -91,10 +91,7 @@ def attempt(
 
 
 def whole_factor(diffusion: Diffusion, *, on_line: bool = False) -> tuple[Factor, ...]:
-    """Return the data as one factor, which the lowest functions describe.
-
-    On a line, one function tells all coordinates.
-    """
+    """Return the data as one factor of the lowest functions, of a single one on a line."""
     spectrum = diffusion.spectrum
     # An embedding takes six functions at most; more of them are for the user to see.
     block = selection(spectrum, range(1, min(25, len(spectrum.eigenvalues))))
@@ -190,10 +187,7 @@ def require_as_many(asked: int | None, found: int) -> None:
 
 
 def as_many_as(asked: int | None, peeling: Peeling) -> list[np.ndarray]:
-    """Return the blocks found, or as many as were asked for.
-
-    If there are more, the highest are taken together.
-    """
+    """Return the blocks found, or as many as were asked for with the highest taken together."""
     geometry, blocks = peeling.looks[0].geometry, list(peeling.looks[0].blocks)
     blocks.sort(key=lambda block: float(geometry.rayleigh(block)[0]))
     if asked is None or asked == len(blocks):

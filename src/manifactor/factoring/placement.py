@@ -91,15 +91,12 @@ def _joined(parts: Sequence[Placed]) -> Placed:
 
 def _placer(factors: Sequence[Factor], diffusion: Diffusion, n_new: int) -> Placer:
     """Function that places prepared samples on factors of a diffusion."""
-    # Beyond four bandwidths, as lengths, a new sample has no neighbours: the kernel exp(-16) is
-    # 1e-7 there, nothing but rounding.
-    reach = 4.0 * float(np.sqrt(diffusion.affinity.bandwidth.value))
     outliers, distinct = diffusion.graph.outliers, diffusion.graph.distinct
     combinable = is_combinable(diffusion)
     general = None
     if outliers.any() or not combinable:
         nearest = _nearest(diffusion)
-        general = partial(_place_block, factors, diffusion, nearest, reach)
+        general = partial(_place_block, factors, diffusion, nearest)
     if general is not None and not combinable:
         return general
     effective = [factor.effective() for factor in factors]
@@ -107,7 +104,7 @@ def _placer(factors: Sequence[Factor], diffusion: Diffusion, n_new: int) -> Plac
     return partial(
         _place_combined,
         effective,
-        CombinedFunctions(diffusion, np.hstack(combinations), reach=reach, n_new=n_new),
+        CombinedFunctions(diffusion, np.hstack(combinations), reach=diffusion.reach, n_new=n_new),
         np.cumsum([each.shape[1] for each in combinations]),
         [factor.confidence[distinct] for factor in factors],
         None if general is None else (KDTree(diffusion.samples[outliers]), general),
@@ -118,7 +115,6 @@ def _place_block(
     factors: Sequence[Factor],
     diffusion: Diffusion,
     nearest: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
-    reach: float,
     X: np.ndarray,
 ) -> list[Placed]:
     """Places of prepared samples by all functions, whatever kernel and search.
@@ -126,7 +122,7 @@ def _place_block(
     `nearest` returns the distance and the index of the nearest sample of the fit.
     """
     distance, index = nearest(X)
-    far = distance > reach
+    far = distance > diffusion.reach
     # Far samples have no kernel to be placed by, and would be refused by `steps_from`.
     places = places_at(factors, diffusion, np.where(far[:, None], diffusion.samples[index], X))
     return [

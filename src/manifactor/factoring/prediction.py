@@ -20,7 +20,7 @@ N_NEIGHBORS = 20
 EDGE_DEPTH = 0.4
 
 
-def thinned(samples: int | np.ndarray, at_most: int, *, seed: int = 1) -> np.ndarray:
+def thinned(samples: int | np.ndarray, at_most: int) -> np.ndarray:
     """Return the indices of randomly drawn samples, ascending; of all if they are few.
 
     Random, since samples may come in order, and a fixed stride would then miss what repeats along
@@ -34,7 +34,7 @@ def thinned(samples: int | np.ndarray, at_most: int, *, seed: int = 1) -> np.nda
     rows = np.arange(samples) if isinstance(samples, int) else samples
     if len(rows) <= at_most:
         return rows
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     return np.sort(rng.choice(rows, at_most, replace=False))
 
 
@@ -155,13 +155,20 @@ def matched_r2(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> floa
     """
     if len(ones) != len(others):
         return 0.0
-    r2 = np.array(
-        [
-            [min(predictability(a, b).mean(), predictability(b, a).mean()) for b in others]
-            for a in ones
-        ]
-    )
+    r2 = mutual_r2(ones, others)
     return float(r2[linear_sum_assignment(-r2)].min())
+
+
+def mutual_r2(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the R^2 by which either of two coordinates predicts the other, (n_ones, n_others)."""
+    told = np.array([[predictability(a, b).mean() for b in others] for a in ones])
+    back = np.array([[predictability(b, a).mean() for b in others] for a in ones])
+    return np.minimum(told, back)
+
+
+def of_unit_spread(places: np.ndarray) -> np.ndarray:
+    """Return places, (n, d), with a root mean square distance of 1 from their mean."""
+    return places / (np.sqrt(places.var(axis=0).sum()) or 1.0)
 
 
 def leaves_noise(places: np.ndarray, samples: np.ndarray) -> bool:

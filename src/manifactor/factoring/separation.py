@@ -100,10 +100,7 @@ class Web:
 def find_separation(
     diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
 ) -> Factorization:
-    """Return the factors in whose coordinates the Laplacian separates, and the evidence for them.
-
-    There are no factors where no coordinates separate.
-    """
+    """Return factors in whose coordinates the Laplacian separates, if any, and their evidence."""
     _require_surface(diffusion, n_asked)
     whole, *halves = _geometries(diffusion, rng)
     n_columns = [each.coordinates.shape[1] for each in (whole, *halves)]

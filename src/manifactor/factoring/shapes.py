@@ -54,6 +54,11 @@ def on_circle(angle: np.ndarray) -> np.ndarray:
     return np.column_stack([np.cos(angle), np.sin(angle)])
 
 
+def on_line(topology: str, places: np.ndarray) -> np.ndarray:
+    """Return the coordinate of places on a circle or an interval, (n,)."""
+    return angle_of(places) if topology == "circle" else places[:, 0]
+
+
 def unit_vectors(places: np.ndarray) -> np.ndarray:
     """Return the directions from the origin to places, (n, 2)."""
     radius = np.linalg.norm(places, axis=1, keepdims=True)
@@ -177,10 +182,7 @@ def find_topology(
 
 
 def _is_closed(places: np.ndarray, foreign: np.ndarray) -> bool:
-    """Whether places, (n, 2), are a closed curve around the origin.
-
-    Its radius may depend on the other factors, whose functions are (n, p): the angle does not.
-    """
+    """Whether places, (n, 2), are a closed curve, whose radius may depend on functions, (n, p)."""
     _, gap = widest_gap(signed_angle(places))
     # The two lowest functions of an interval leave a quarter of a turn or more open.
     if gap > np.pi / 4:

@@ -63,16 +63,19 @@ class Subsystems:
 
     def __str__(self) -> str:
         words = f"{self.number or 'no'} independent subsystem{'s' * (self.number != 1)}"
-        lines = [f"{len(self.columns)} columns show {words} that remember a time of {self.lag:g}."]
+        lines = [f"{len(self.columns)} columns show {words} (lag {self.lag:.6g})."]
         for number, (own, times) in enumerate(zip(self.members, self.time_scales, strict=True), 1):
             within = ", ".join(f"{time:.3g}" for time in times)
             named = ", ".join(self.columns[column] for column in own) or "none"
-            lines.append(f"Subsystem {number} forgets itself within {within}; columns: {named}.")
+            lines.append(f"Subsystem {number}: columns {named}; time scales {within}.")
         return "\n".join(lines)
 
+    __repr__ = __str__
 
-def find_subsystems(path: Trajectory, lag: int, unit: float, names: tuple[str, ...]) -> Subsystems:
+
+def find_subsystems(path: Trajectory, lag: int, names: tuple[str, ...]) -> Subsystems:
     """Return the subsystems of a trajectory, samples in the order in which they were given."""
+    unit = path.time
     columns = quotient(path.samples - path.samples.mean(axis=0), path.samples.std(axis=0))
     starts = {steps: path.starts(steps * lag) for steps in (1, 2, 3)}
     functions, memory = _linear_functions(columns, starts[1], lag)

@@ -130,10 +130,7 @@ def _candidates(
 
 
 def _combinations_below(eigenvalues: np.ndarray, size: int, limit: float) -> np.ndarray:
-    """Return combinations of functions whose eigenvalues sum to less than `limit`.
-
-    Returns (n_combinations, size).
-    """
+    """Return combinations of functions, (n, size), whose eigenvalues sum to less than `limit`."""
     combinations = np.arange(1, len(eigenvalues))[:, None]
     for _ in range(size - 1):
         room = limit - eigenvalues[combinations].sum(axis=1)

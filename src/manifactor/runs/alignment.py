@@ -1,6 +1,7 @@
 """Which factors two fits share, and the coordinates of one in the frame of the other."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from manifactor._support.parameters import Choice
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import take_rows
 from manifactor.factoring.inversion import PlaceSpace, choose_window, values_at
-from manifactor.factoring.prediction import predictability, thinned
+from manifactor.factoring.prediction import mutual_r2, of_unit_spread, predictability, thinned
 from manifactor.factoring.shapes import angle_of, on_circle
 from manifactor.runs.folder import read_run
 from manifactor.runs.places import Place, all_places, fitted_places
@@ -96,7 +97,7 @@ class Alignment:
         plain = given.shape[1] == len(ends)
         parts = given.T if plain else np.split(given, ends[:-1], axis=1)
         known = [each.topology for each in theirs]
-        found = self.mapped(list(map(Place if plain else _place, parts, known)))
+        found = self.mapped(list(map(Place if plain else Place.from_features, parts, known)))
         if not plain:
             return np.hstack([each.features for each in found])
         numbers = [each.coordinate for each in found]
@@ -109,14 +110,8 @@ class Alignment:
             features = places[j].features
             known = np.isfinite(features).all(axis=1)
             found[i][known] = lead(features[known]) if known.any() else np.nan
-        return [_place(at, each.topology) for at, each in zip(found, self.places[0], strict=True)]
-
-
-def _place(at: np.ndarray, topology: str) -> Place:
-    """Return the place of features."""
-    if topology == "other":
-        return Place(at, topology)
-    return Place(angle_of(at) if topology == "circle" else at[:, 0], topology)
+        kinds = [each.topology for each in self.places[0]]
+        return list(map(Place.from_features, found, kinds))
 
 
 def align(fit: ManifoldFactorizer, other: ManifoldFactorizer, X=None) -> Alignment:
@@ -151,8 +146,12 @@ def align(fit: ManifoldFactorizer, other: ManifoldFactorizer, X=None) -> Alignme
     check_is_fitted(other)
     mine, theirs, points = fitted_places(fit), fitted_places(other), other.diffusion_.points
     sizes, drawn = [len(mine[0]), len(theirs[0])], [fit.rows_, other.rows_]
+    nameless = copy(fit)
+    nameless.__dict__.pop("feature_names_in_", None)  # the samples that `other` keeps have no names
     keys = None
     if X is not None:
+        if len(X) < FEWEST_COMPARED:
+            raise ValueError(f"`X` must have {FEWEST_COMPARED} samples or more; got {len(X)}.")
         theirs = theirs if len(X) == sizes[1] else all_places(other, X)
     elif sizes[0] == sizes[1] or any(own is not None for own in drawn):
         keys = [np.arange(n) if own is None else own for own, n in zip(drawn, sizes, strict=True)]
@@ -161,7 +160,7 @@ def align(fit: ManifoldFactorizer, other: ManifoldFactorizer, X=None) -> Alignme
         if X is not None:
             return all_places(fit, take_rows(X, some))
         assert points is not None
-        return all_places(fit, other.diffusion_.unprepared(points[some]))
+        return all_places(nameless, other.diffusion_.unprepared(points[some]))
 
     known = points is not None and fit.diffusion_.points is not None
     possible = X is not None or (known and fit.n_features_in_ == other.n_features_in_)
@@ -225,7 +224,9 @@ def _aligned(
         near = (sure > 0) & (sure >= 0.9 * np.quantile(own, 0.05, axis=0))
         near = np.flatnonzero(near.all(axis=1))
         if len(near) >= max(FEWEST_COMPARED, len(some) / 2):
-            why = Choice("located", f"samples differ; the first fit located {len(near)}")
+            why = Choice(
+                "located", f"samples differ; the first fit located {len(near)} of {len(some)}"
+            )
             again = _compared(mine, places[1], near, some[near], why)
             found = again if found is None or again.pairs else found
     if found is None:
@@ -243,7 +244,7 @@ def _compared(
     """Return which factors are shared by some samples of each fit, which are the same."""
     first, second = [each[ones] for each in mine], [each[others] for each in theirs]
     sides = [[place.features for place in own] for own in (first, second)]
-    r2 = np.array([[min(_r2([a], b), _r2([b], a)) for b in sides[1]] for a in sides[0]])
+    r2 = mutual_r2(*sides)
     matched = zip(*linear_sum_assignment(-r2), strict=True)
     pairs = tuple((int(i), int(j), float(r2[i, j])) for i, j in matched if r2[i, j] >= LEAST_SHARED)
     explained = []
@@ -257,8 +258,7 @@ def _compared(
 
 def _r2(sources: Sequence[np.ndarray], target: np.ndarray) -> float:
     """Return the R^2 with which factors together, each with the same weight, predict one."""
-    scaled = [source / (np.sqrt(source.var(axis=0).sum()) or 1.0) for source in sources]
-    return float(predictability(np.hstack(scaled), target).mean())
+    return float(predictability(np.hstack(list(map(of_unit_spread, sources))), target).mean())
 
 
 def _explained(target: np.ndarray, sources: Sequence[np.ndarray]) -> tuple[tuple[int, ...], float]:
@@ -292,7 +292,8 @@ def _warp(mine: Place, theirs: Place, sign: int) -> tuple:
         source = source % (2 * np.pi)
         turn = np.angle(np.exp(1j * (goal - source)).mean())
         goal = source + turn + np.angle(np.exp(1j * (goal - source - turn)))
-        words.append(f"turned by {np.degrees(turn):.0f} degrees")
+        if degrees := round(np.degrees(turn)):
+            words.append(f"turned by {degrees} degrees")
         # Of three rounds, the middle one is periodic.
         rounds = 2 * np.pi * np.array([[-1], [0], [1]])
     rising = IsotonicRegression().fit((source + rounds).ravel(), (goal + rounds).ravel())

@@ -178,10 +178,7 @@ def _mean_of_group(groups: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray
 
 
 def _mean_of_neighbours(known: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the function that takes a target to the means over each sample's others.
-
-    The others are its neighbours in `known`, (n, d).
-    """
+    """Return a function from a target to means over each sample's neighbours in `known`, (n, d)."""
     # All particles of a micrograph share a defocus. Equal values are spread: with more copies than
     # neighbours, a sample might not be found among its own neighbours.
     noise = np.random.default_rng(0).normal(size=known.shape)

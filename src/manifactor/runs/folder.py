@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
@@ -72,7 +72,12 @@ def run_evidence(fit: ManifoldFactorizer, record: Mapping) -> Evidence:
         failed = [f"factor {k} ({share:.2f})" for k, share in known.items() if share < drift.limit]
         test = drift.judge(min(known.values()), drifting=", ".join(failed))
         evidence = evidence.with_test(test)
-    return evidence
+    said = {"headline": "", "found": "", "advice": "", **record.get("all_views", {})}
+    # The random problems had neither clusters nor factors that were dropped.
+    unlike = said["found"] or "factors dropped" in record.get("choices", {})
+    evidence = evidence.without_probability() if unlike else evidence
+    known = replace(evidence.known, clusters=said["advice"])
+    return replace(evidence, headline=said["headline"], found=said["found"], known=known)
 
 
 # The files of an input, which may change while they are fitted.
@@ -173,6 +178,7 @@ def write_run(
     places: Sequence[Place] | None = None,
     rows: np.ndarray | None = None,
     names: Sequence[str] | None = None,
+    clusters: np.ndarray | None = None,
     files: Mapping[str, bytes] | None = None,
     trees: Mapping[str, object] | None = None,
     parts: Path | None = None,
@@ -189,7 +195,8 @@ def write_run(
         if parts is None:
             places = fitted_places(fit) if places is None else places
             rows = np.arange(len(places[0])) if rows is None else rows
-            (beside / "coordinates.csv").write_bytes(table_as_csv(places, rows, names))
+            table = table_as_csv(places, rows, names, clusters)
+            (beside / "coordinates.csv").write_bytes(table)
         for name, content in (files or {}).items():
             (beside / name).write_bytes(content)
         for name, tree in (trees or {}).items():
@@ -427,10 +434,7 @@ def has_parts(run: Path) -> bool:
 
 
 def drawn_places(run: Path, record: dict) -> PlacedRows:
-    """Return numbers and places of samples that are drawn of a run at random.
-
-    The same in every call; all of them where there are not too many.
-    """
+    """Return numbers and places of samples drawn of a run, the same in every call; all if few."""
     files = part_files(run, record)
     # From at most 50 parts, spread evenly.
     few = np.linspace(0, len(files) - 1, min(len(files), 50))

@@ -333,6 +333,11 @@ class FitOptions:
         "gets one coordinate on each motion, with its deviation",
         False,
     )
+    cluster_of: str | None = _particle(
+        "use the particles of one cluster of an earlier run of --all-views, that of --which",
+        metavar="RUN",
+    )
+    which: int = _particle("cluster of --cluster-of, the largest first", 1, metavar="N")
     symmetry: str = _particle(
         "point group of the molecule in all its states, oriented as in RELION, for "
         "--all-views: Cn, Dn, T, O, I1 to I4",
@@ -437,7 +442,7 @@ class FitOptions:
 
         A link stays a link, since what belongs to it may lie beside it.
         """
-        paths = self.values("particles", "ind", "datadir", "bursts")
+        paths = self.values("particles", "ind", "datadir", "bursts", "cluster_of")
         known: dict[str, Any] = {
             name: str(Path(path).absolute()) for name, path in paths.items() if path is not None
         }

@@ -12,6 +12,7 @@ import numpy as np
 from manifactor._support.errors import one_line, printable
 from manifactor._support.parameters import require_count
 from manifactor.factoring.loadings import Loadings
+from manifactor.factoring.shapes import on_circle, on_line
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,11 @@ class Place:
             deviation = None if deviation is None else np.radians(deviation)
         return cls(values, topology, confidence, deviation)
 
+    @classmethod
+    def from_features(cls, values: np.ndarray, topology: str) -> "Place":
+        """Return the places that have these `features`."""
+        return cls(values if topology == "other" else on_line(topology, values), topology)
+
     def __len__(self) -> int:
         return len(self.coordinate)
 
@@ -69,6 +75,11 @@ class Place:
             return self.deviation
         return np.degrees(self.deviation)
 
+    def apart(self, at: float | np.ndarray) -> np.ndarray:
+        """Return how far displayed coordinates are from one, by the shorter way on a circle."""
+        found = np.abs(self.displayed - at)
+        return np.minimum(found % 360, -found % 360) if self.topology == "circle" else found
+
     @property
     def features(self) -> np.ndarray:
         """Columns in which near places have near values, (n, d).
@@ -76,8 +87,7 @@ class Place:
         These are the cosine and sine of a circle's angle, else the coordinate.
         """
         if self.topology == "circle":
-            angle = self.coordinate
-            return np.column_stack([np.cos(angle), np.sin(angle)])
+            return on_circle(self.coordinate)
         return self.coordinate.reshape(len(self), -1)
 
     def between(self, low: float, high: float) -> np.ndarray:
@@ -189,23 +199,33 @@ def coordinate_columns(places: Sequence[Place], suffix: str) -> dict[str, np.nda
     return columns
 
 
-def table_columns(places: Sequence[Place], rows: np.ndarray) -> dict[str, np.ndarray]:
+# Column with the numbers of clusters of particles.
+CLUSTER = "cluster"
+
+
+def table_columns(
+    places: Sequence[Place], rows: np.ndarray, clusters: np.ndarray | None = None
+) -> dict[str, np.ndarray]:
     """Return columns of a table with one row for each sample, by name.
 
     `rows` are the samples' numbers in the input. Where no confidence is known, it is 1.
     """
+    last = {} if clusters is None else {CLUSTER: clusters}
     sure = [
         replace(place, confidence=np.ones(len(rows))) if place.confidence is None else place
         for place in places
     ]
-    return {"sample": rows, **coordinate_columns(sure, ".csv")}
+    return {"sample": rows, **coordinate_columns(sure, ".csv"), **last}
 
 
 def table_as_csv(
-    places: Sequence[Place], rows: np.ndarray, names: Sequence[str] | None = None
+    places: Sequence[Place],
+    rows: np.ndarray,
+    names: Sequence[str] | None = None,
+    clusters: np.ndarray | None = None,
 ) -> bytes:
     """Return the table as the bytes of a .csv file; names of files are its last column."""
-    table = as_csv(table_columns(places, rows))
+    table = as_csv(table_columns(places, rows, clusters))
     if names is None:
         return table
     named = StringIO()

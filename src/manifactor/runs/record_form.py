@@ -100,6 +100,9 @@ class AllViewsEntry(Entry):
     """What a run of all views adds."""
 
     motions: list[MotionEntry] = []
+    headline: str = ""
+    found: str = ""
+    advice: str = ""
 
 
 class RunRecord(Entry):

@@ -31,6 +31,7 @@ from manifactor.runs.folder import (
     read_record,
 )
 from manifactor.runs.places import (
+    CLUSTER,
     FILE,
     Place,
     PlacedRows,
@@ -144,13 +145,21 @@ class Run:
         if has_parts(self.folder):
             return None
         with (self.folder / "coordinates.csv").open(encoding="utf-8") as file:
-            header = file.readline().strip().split(",")
-            if header[-1] != FILE:
+            lines = csv.reader(file)
+            if next(lines)[-1] != FILE:
                 return None
-            # The other columns are numbers, without commas.
-            lines = [line.strip().split(",", len(header) - 1) for line in file]
-        known = {row: "".join(next(csv.reader(rest[-1:]), [])) for row, *rest in lines}
+            known = {line[0]: line[-1] for line in lines}
         return [known.get(str(row), "") for row in self.rows]
+
+    @cached_property
+    def clusters(self) -> np.ndarray | None:
+        """The cluster of each of the run's samples, counted from 1, if it has any."""
+        if "found" not in self.record.get("all_views", {}):
+            return None
+        with (self.folder / "coordinates.csv").open(encoding="utf-8") as file:
+            columns = (0, file.readline().strip().split(",").index(CLUSTER))
+            known = dict(np.loadtxt(file, delimiter=",", usecols=columns, ndmin=2))
+        return np.array([int(known[row]) for row in self.rows])
 
     def images(self) -> View:
         """Return the images, or volumes, of the run's samples, in their order."""
@@ -235,6 +244,19 @@ class Run:
         return self.places[factor - 1]
 
 
+def members(run: Run, number: int) -> np.ndarray:
+    """Return which samples of a run are in a cluster, counted from 1, (n,)."""
+    clusters = run.clusters
+    if clusters is None:
+        raise ValueError(
+            f"{run.folder} has no clusters: its samples hang together, or they were not "
+            "looked for, as they are in runs of --all-views."
+        )
+    if number not in clusters:
+        raise ValueError(f"the cluster must be one of 1 to {clusters.max()}; got {number}.")
+    return clusters == number
+
+
 def _require_view(particles: Particles, run: Run) -> None:
     """Refuse the particles of all views, where one can be picked."""
     if "components" in run.record:
@@ -292,7 +314,7 @@ def open_run(folder, *, some: bool = False) -> Run:
 
 def known_column(run: Run, name: str) -> np.ndarray:
     """Return the values of a column for every sample of a run, (n,)."""
-    known = table_columns(run.places, run.rows)
+    known = table_columns(run.places, run.rows, run.clusters)
     if name not in known and "particles" in run.record:
         known |= _particle_columns(run.particles)
     # RELION's labels start with an underscore in the file, and nowhere else.
@@ -356,14 +378,12 @@ def inside(
     ranges: Sequence[tuple[int, float, float]],
     *,
     columns: Sequence[tuple[str, float, float]] = (),
+    cluster: int | None = None,
     least_confidence: float = 0.0,
     inverted: bool = False,
 ) -> np.ndarray:
-    """Return which samples lie in all ranges of factors and columns, both ends included, (n,).
-
-    Or which do not, if inverted.
-    """
-    found = np.ones(len(run.rows), dtype=bool)
+    """Return which samples lie in all ranges, ends included, (n,), or do not if inverted."""
+    found = np.ones(len(run.rows), dtype=bool) if cluster is None else members(run, cluster)
     for place in run.places:
         if place.confidence is not None:
             found &= place.confidence >= least_confidence
@@ -395,7 +415,7 @@ def selection(run: Run, chosen: np.ndarray, suffix: str) -> bytes:
         )
     some, buffer = run[chosen], io.BytesIO()
     if suffix == ".csv":
-        buffer.write(table_as_csv(some.places, some.rows, some.names))
+        buffer.write(table_as_csv(some.places, some.rows, some.names, some.clusters))
     elif suffix in WRITERS:
         WRITERS[suffix](buffer, iter([(some.rows, some.places)]))
     elif suffix == ".pkl":
@@ -418,10 +438,7 @@ def selection(run: Run, chosen: np.ndarray, suffix: str) -> bytes:
 def select_from_parts(
     folder: Path, out: Path, ranges: Sequence[tuple[int, float, float]], **how
 ) -> tuple[int, int]:
-    """Write the samples in all ranges, whole or not at all; options of `inside`.
-
-    Returns how many they are, and how many samples the run has.
-    """
+    """Write the samples in all ranges of `inside`; return their number and that of all samples."""
     write = WRITERS.get(out.suffix.lower())
     if write is None:
         raise ValueError(

@@ -260,10 +260,7 @@ class Task:
         return open_input(self.path, given)
 
     def read(self, opened: Opened | None = None) -> Input:
-        """Return the samples of the input, which may be open already.
-
-        Of a large table, these are the samples that are drawn.
-        """
+        """Return the samples of the input, which may be open, or those drawn of a large table."""
         opened = self.open() if opened is None else opened
         if isinstance(opened, UnreadTable):
             return opened.read()

@@ -325,10 +325,7 @@ def make_batch(search: SearchPass, rows: "Tensor", blocks: QueryBlocks, some: sl
 def choose_candidates(
     search: SearchPass, batch: QueryBatch, step_bytes: int
 ) -> tuple["Tensor", "Tensor"]:
-    """Return the nearest candidates of each query.
-
-    Returns value (b, q, n_chosen), columns (b, q, n_chosen).
-    """
+    """Return value and column, (b, q, n_chosen), of the nearest candidates of each query."""
     torch = extra("torch")
     shape = batch.queries.shape
     total = max(search.n_chosen, int(batch.counts.sum(1).max()))
@@ -419,10 +416,9 @@ def nearest(X: "Tensor", n_neighbors: int) -> tuple["Tensor", "Tensor"]:
     with suppress(extra("torch").OutOfMemoryError):
         return _nearest(X.detach(), n_neighbors)
     raise MemoryError(
-        f"{n_neighbors} neighbours of {len(X)} samples must fit into the memory of the "
-        f"device {str(X.device)!r}; it was full even with steps of "
-        f"{LEAST_STEP_BYTES // 2**20} MiB. Free memory there, lower "
-        "`n_neighbors` or search on the CPU."
+        f"{n_neighbors} neighbours of {len(X)} samples must fit into the memory of the device "
+        f"{str(X.device)!r}; it was full even with steps of {LEAST_STEP_BYTES // 2**20} MiB. Free "
+        "memory there, lower `n_neighbors` or search on the CPU."
     )
 
 
@@ -449,9 +445,8 @@ def _require_full_precision(X: "Tensor") -> None:
     thirds = torch.full((1, 64, 64), 4 / 3, **single)
     if not torch.equal(torch.bmm(thirds, torch.eye(64, **single)[None]), thirds):
         raise ValueError(
-            "exact neighbours need matrix products in full single precision; torch is "
-            "set to round them to fewer digits. Call "
-            "torch.set_float32_matmul_precision('highest') first."
+            "exact neighbours need matrix products in full single precision; torch is set to round "
+            "them to fewer digits. Call torch.set_float32_matmul_precision('highest') first."
         )
 
 

@@ -230,10 +230,7 @@ class FilterPlan:
 
 
 def block_width(n: int, n_pairs: int, *, wide: int = 0) -> int:
-    """Return the number of vectors that are filtered: those wanted and spare ones.
-
-    `wide` is that of an `Operator`.
-    """
+    """Return how many vectors are filtered, with spare ones; `wide` is that of an `Operator`."""
     # While blocks are narrow, more spare vectors cost little and save degrees.
     spare = min(int(0.8 * n_pairs), max(80, int(0.4 * n_pairs)))
     # Where wide blocks cost hardly more, the cut lies twice as far from 1 as the last wanted
@@ -243,10 +240,7 @@ def block_width(n: int, n_pairs: int, *, wide: int = 0) -> int:
 
 
 def safe_count(n_pairs: int, width: int) -> float:
-    """Return how many eigenvalues may lie above the cut.
-
-    As many as the block surely holds, given the standard error of the density.
-    """
+    """Return how many eigenvalues a block surely holds, given the standard error of the density."""
     surely = width - 2.5 * np.sqrt(2 * width / PROBES)
     # Never so few that the cut comes near the last wanted eigenvalue.
     return max(surely, (n_pairs + width) / 2)

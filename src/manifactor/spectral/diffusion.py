@@ -278,6 +278,11 @@ class Diffusion:
         return self.affinity.bandwidth.dimension
 
     @property
+    def reach(self) -> float:
+        """Four bandwidths, as a length: beyond, a kernel of exp(-16) is nothing but rounding."""
+        return 4.0 * float(np.sqrt(self.affinity.bandwidth.value))
+
+    @property
     def n_neighbors(self) -> int:
         """Neighbours of each sample; the usual number for a search of the caller's."""
         return self.graph.n_neighbors or N_NEIGHBORS

@@ -90,10 +90,9 @@ def require_memory(needed: Forecast, n_samples: int) -> None:
         return
     fewer = int(n_samples * available / needed.memory)
     raise MemoryError(
-        f"the fit must fit into memory; {n_samples} samples need {needed}, and this "
-        f"machine can give {available / 1e9:.1f} GB. Fit at most {fewer} samples and "
-        f"place the others (`fit_samples={fewer}`, or `transform`), or "
-        "lower `n_neighbors` and `n_functions`."
+        f"the fit must fit into memory; {n_samples} samples need {needed}, and this machine can "
+        f"give {available / 1e9:.1f} GB. Fit at most {fewer} samples and place the others "
+        f"(`fit_samples={fewer}`, or `transform`), or lower `n_neighbors` and `n_functions`."
     )
 
 

@@ -181,9 +181,8 @@ def require_device(device: str) -> str:
         works = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
         found = ", ".join(repr(each) for each in ["cpu", *filter(works.get, works)])
         raise ValueError(
-            "`device` must be 'cpu' or a device that torch can use; got "
-            f"{device!r}: {first_sentence(error)}. On this machine torch finds "
-            f"{found}."
+            f"`device` must be 'cpu' or a device that torch can use; got {device!r}: "
+            f"{first_sentence(error)}. On this machine torch finds {found}."
         ) from error
     return name
 
@@ -267,9 +266,8 @@ def device_memory() -> Iterator[None]:
     # Raised outside of the handler: the traceback of torch's error would hold on to the memory of
     # the device.
     raise MemoryError(
-        "the graph and its functions must fit into the device's memory; it is full "
-        f"({reason}) Free some, lower `n_functions` or `n_neighbors`, fit fewer "
-        "samples, or use `device='cpu'`."
+        f"the graph and its functions must fit into the device's memory; it is full ({reason}) "
+        "Free some, lower `n_functions` or `n_neighbors`, fit fewer samples, or use `device='cpu'`."
     )
 
 

@@ -78,10 +78,9 @@ def choose_bandwidth(
     middle, least = float(np.median(distances.data)), 1e-152
     if middle < least:
         raise ValueError(
-            f"neighbours must lie more than {least:.0e} apart, so "
-            f"that squares of distances are not 0; got {middle:.1e} in the median. "
-            "Multiply all columns by a common number, and remove samples far from all "
-            "others."
+            f"neighbours must lie more than {least:.0e} apart, so that squares of distances are "
+            f"not 0; got {middle:.1e} in the median. Multiply all columns by a common number, and "
+            "remove samples far from all others."
         )
     # Powers of 2 times the median; the end is a hundredth beyond the last, for rounding.
     candidates = np.median(squared) * 2.0 ** np.arange(-10, 4.01, 0.125)
@@ -163,10 +162,7 @@ def _sums_over_balls() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def local_scale(distances: sp.csr_array) -> np.ndarray:
-    """Return the distance of each row's sample to its 8th neighbour.
-
-    A sample with fewer neighbours takes its farthest one.
-    """
+    """Return the distance of each row's sample to its 8th neighbour, or the farthest of fewer."""
     count = np.diff(distances.indptr)
     if not count.all():
         raise ValueError(
@@ -212,10 +208,7 @@ class Affinity:
     local_scale: np.ndarray | None
 
     def normalized(self) -> sp.csr_array | ResidentMatrix | np.ndarray:
-        """Return the symmetric matrix D^-1/2 W D^-1/2.
-
-        It has the walk's eigenvalues.
-        """
+        """Return the symmetric matrix D^-1/2 W D^-1/2, with the eigenvalues of the walk."""
         scale = self.pull / np.sqrt(self.degree)
         if isinstance(self.kernel, ResidentMatrix):
             return self.kernel.scaled(scale)
@@ -331,10 +324,7 @@ def _gaussian(distances, eps: float):
 def _walk(
     kernel, copies: np.ndarray, alpha: float, *, diagonal: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return `pull` and `degree` of a kernel.
-
-    `diagonal` is added to a kernel that is stored without one.
-    """
+    """Return `pull` and `degree` of a kernel, to which a `diagonal` that it lacks is added."""
     density = kernel @ copies + diagonal * copies
     pull = copies / density**alpha
     return pull, pull * (kernel @ pull + diagonal * pull)
@@ -358,10 +348,7 @@ def _step_of_cut_kernel(distances, kernel, pull, degree, bandwidth: Bandwidth) -
 def _with_diagonal_and_bridges(
     kernel, bridges: np.ndarray, distances, eps: float
 ) -> sp.csr_array | ResidentMatrix:
-    """Return the kernel with ones on the diagonal, and with bridges.
-
-    A bridge weighs as much as an ordinary farthest neighbour.
-    """
+    """Return the kernel with ones on its diagonal and bridges as heavy as farthest neighbours."""
     if isinstance(kernel, ResidentMatrix):
         return kernel.with_unit_diagonal()
     kernel = sp.csr_array(kernel + sp.eye_array(kernel.shape[0], format="csr"))

@@ -87,11 +87,10 @@ def _extended(diffusion: Diffusion, X: np.ndarray) -> np.ndarray:
 
     Samples far from all of the fit lie where the nearest one lies.
     """
-    reach = 4.0 * float(np.sqrt(diffusion.affinity.bandwidth.value))
     nearest, out = nearest_point(diffusion.samples), []
     for rows in gen_batches(len(X), 5000):
         distance, index = nearest(X[rows])
-        near = np.where((distance > reach)[:, None], diffusion.samples[index], X[rows])
+        near = np.where((distance > diffusion.reach)[:, None], diffusion.samples[index], X[rows])
         out.append(diffusion.extended(near))
     return np.concatenate(out)
 

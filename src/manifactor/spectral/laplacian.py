@@ -107,11 +107,10 @@ def warn_of_weak_links(walk: Affinity) -> None:
     count, label = connected_components(strong, directed=False)
     if count > 1:
         warn_caller(
-            f"at this bandwidth the samples fall into {count} components, the largest "
-            f"of {np.bincount(label).max()} samples, joined by links of negligible "
-            "weight only: there are outliers, or the bandwidth is too small. The "
-            "lowest eigenfunctions tell the components apart; remove the outliers or "
-            "raise `bandwidth`.",
+            f"at this bandwidth the samples fall into {count} components, the largest of "
+            f"{np.bincount(label).max()} samples, joined by links of negligible weight only: "
+            "there are outliers, or the bandwidth is too small. The lowest eigenfunctions tell "
+            "the components apart; remove the outliers or raise `bandwidth`.",
             DisconnectedGraphWarning,
         )
 

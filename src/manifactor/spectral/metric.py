@@ -63,10 +63,7 @@ class LocalMetric:
         return inside @ self.axes.transpose(0, 2, 1)
 
     def along(self, i: np.ndarray, moves: np.ndarray) -> np.ndarray:
-        """Return moves (r, p) from samples i without what noise adds to them across the manifold.
-
-        They are as they are where there is no noise.
-        """
+        """Return moves (r, p) from samples i without noise across the manifold, if there is any."""
         if not self.floor:
             return moves
         axes = self.axes[i]

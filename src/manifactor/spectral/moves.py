@@ -201,7 +201,7 @@ class Trajectory:
         while lag > self.lag and len(self.starts(lag)) < len(self.samples) / 2:
             lag = max(self.lag, lag // 2)
         starts = self.starts(lag)
-        some = starts[np.linspace(0, len(starts) - 1, min(len(starts), MOST_TESTED)).astype(int)]
+        some = starts[_thinned(len(starts), MOST_TESTED)]
         return self.samples[some], self.samples[some + lag]
 
 

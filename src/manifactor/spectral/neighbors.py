@@ -154,9 +154,8 @@ def join_components(
     found = f"the neighbour graph has {count} components of {listed}{more} samples"
     if samples is None:
         raise ValueError(
-            f"a precomputed graph must be connected; {found}. Give more neighbours to "
-            "each sample, or pass the samples themselves so that the components can "
-            "be joined."
+            f"a precomputed graph must be connected; {found}. Give more neighbours to each sample, "
+            "or pass the samples themselves so that the components can be joined."
         )
     warn_caller(
         f"{found}; they were joined by the shortest edges between them, so the lowest "
@@ -262,10 +261,7 @@ def shortest_between(
 
 
 def with_data(matrix: sp.csr_array, data: np.ndarray) -> sp.csr_array:
-    """Return a matrix with other entries and the same pattern.
-
-    The pattern is shared: indices take as much memory as the numbers, or half of it.
-    """
+    """Return a matrix with other entries and the same pattern, which is large and shared."""
     return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 

@@ -181,10 +181,7 @@ class HostOperator:
         return block
 
     def vectors(self, block: Block, which: np.ndarray) -> Block:
-        """Return some vectors of a block in the caller's order of the samples.
-
-        They are in double precision, and stay on the block's device.
-        """
+        """Return vectors of a block in the caller's order, in double precision on its device."""
         out = np.empty((self.n, len(which)))
 
         def work(rows: slice) -> None:
@@ -250,10 +247,7 @@ class HostOperator:
         return upper + np.triu(upper, 1).T
 
     def dots(self, one: Block, other: Block) -> Any:
-        """Return the inner product of each vector with its partner, (width,).
-
-        The result stays on the block's device.
-        """
+        """Return the inner product of each vector with its partner, (width,), on its device."""
         return np.einsum("xa,xa->a", one, other, dtype=np.float64)
 
     def stacked(self, numbers: Sequence[Any]) -> np.ndarray:
@@ -269,17 +263,11 @@ class HostOperator:
         block *= factors.astype(block.dtype)
 
     def scale_rows(self, block: Block, factors: np.ndarray) -> None:
-        """Multiply the vectors of a block at each sample by a factor, in place.
-
-        The factors are in the caller's order of the samples.
-        """
+        """Multiply vectors of a block by factors in the caller's order of samples, in place."""
         block *= factors[self.order, None].astype(block.dtype)
 
     def clear(self, block: Block, known: Block) -> None:
-        """Project a block onto the complement of known orthonormal vectors, in place.
-
-        Both have the same precision.
-        """
+        """Project a block onto the complement of orthonormal vectors of its precision, in place."""
 
         def project(rows: slice) -> np.ndarray:
             return known[rows].T @ block[rows]

@@ -179,9 +179,8 @@ def _walk(
     n_functions = number_of_functions(settings, n_distinct).value
     if n_functions >= n_distinct:
         raise ValueError(
-            "`n_functions` must be smaller than the number of distinct samples; got "
-            f"{n_functions} with {n_distinct} distinct samples. Lower it or add "
-            "samples."
+            f"`n_functions` must be smaller than the number of distinct samples; got {n_functions} "
+            f"with {n_distinct} distinct samples. Lower it or add samples."
         )
     walk_of = partial(
         affinity, bandwidth=settings.bandwidth, density_correction=settings.density_correction

@@ -83,10 +83,7 @@ class PrincipalAxes:
 
 
 def all_axes(X: np.ndarray) -> PrincipalAxes:
-    """Return all components of samples, (n_samples, n_features), from the covariance.
-
-    Components that are rounding are left out.
-    """
+    """Return all components of samples, (n_samples, n_features), that are not rounding."""
     mean = X.mean(axis=0, dtype=np.float64)
 
     def squared(rows: slice) -> np.ndarray:
@@ -294,10 +291,7 @@ def noise_components(scores: Iterable[np.ndarray], variance: np.ndarray, n_sampl
 
 
 def gaussian_kurtosis(n_components: int, n_samples: int) -> tuple[float, float]:
-    """Return the kurtosis of a Gaussian (Mardia, 1970), and its standard error.
-
-    The error is that of the estimate from `n_samples` samples.
-    """
+    """Return Gaussian kurtosis (Mardia, 1970), and the error of its estimate from n samples."""
     of_many = n_components * (n_components + 2)
     # Lengths are measured by the samples' own covariance, which shortens the longest.
     expected = of_many * (n_samples - 1) / (n_samples + 1)
@@ -555,9 +549,8 @@ def _choose_from_leading(X: np.ndarray, leading: Iterable[PrincipalAxes]) -> Cho
         return _without_negligible(found, n_columns)
     return Choice(
         None,
-        f"the principal components beyond the first {len(found.variance)} of "
-        f"{n_columns:,} are not only noise, and distances between neighbours depend "
-        "on them",
+        f"the principal components beyond the first {len(found.variance)} of {n_columns:,} are "
+        "not only noise, and distances between neighbours depend on them",
     )
 
 

@@ -55,10 +55,7 @@ class NeighborSearch(BaseEstimator):
         raise NotImplementedError
 
     def fit_transform(self, X, y=None) -> Any:
-        """Index the samples and return the distances of each to its neighbours.
-
-        Returns (n_samples, n_samples).
-        """
+        """Index the samples and return distances to their neighbours, (n_samples, n_samples)."""
         return self.fit(X).transform(X)
 
     def sample_order(self, X) -> np.ndarray:
@@ -127,10 +124,7 @@ def neighbor_rows(distances: np.ndarray, indices: np.ndarray, n_known: int) -> s
 
 
 class TreeSearch(NeighborSearch):
-    """Exact search in few dimensions by SciPy's k-d tree.
-
-    It takes two thirds of the time of KNeighborsTransformer.
-    """
+    """Exact search by SciPy's k-d tree, in two thirds of the time of KNeighborsTransformer."""
 
     def sample_order(self, X) -> np.ndarray:
         """Return the samples leaf by leaf, where there are many, (n_samples,)."""

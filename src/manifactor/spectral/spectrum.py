@@ -33,8 +33,7 @@ class Spectrum:
     residuals : ndarray of shape (n_functions,)
         Norm of S v - s v for the unit eigenvectors of the normalised affinity S.
     step : float
-        Diffusion time of one step of the walk: its eigenvalues are
-        exp(-step * eigenvalues).
+        Diffusion time of one step of the walk: its eigenvalues are exp(-step * eigenvalues).
     solver : Choice
         Name of the solver that was used, and the reason.
     resident : Tensor of shape (n_samples, n_functions) or None

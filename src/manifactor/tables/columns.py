@@ -92,12 +92,12 @@ def _unknown(label: str, names: Sequence[str] | None, total: int) -> str:
         )
     near = get_close_matches(label, names, n=3, cutoff=0.5)
     if near:
-        return f"there is no column {label!r}; the nearest are {listed(near)}."
-    return f"there is no column {label!r}; there are {listed(names)}."
+        return f"there is no column {label!r}; the nearest are {quoted(near)}."
+    return f"there is no column {label!r}; there are {quoted(names)}."
 
 
-def listed(names: Sequence[str], *, most: int = 8) -> str:
-    """Return the first names, and how many more there are."""
+def quoted(names: Sequence[str], *, most: int = 8) -> str:
+    """Return the first names in quotes, and how many more there are."""
     shown = ", ".join(repr(name) for name in names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
@@ -189,10 +189,9 @@ class Columns:
         if vanishes.any():
             column = int(vanishes.argmax())
             raise ValueError(
-                "values of a column must be equal, or differ by more than "
-                f"{LEAST_SPREAD:.0e}, to be standardised; those of column "
-                f"{self.labels[column]!r} differ by {spread[column]:.1e}. Leave it out with "
-                "--drop, or multiply it by a large number."
+                f"values of a column must be equal, or differ by more than {LEAST_SPREAD:.0e}, to "
+                f"be standardised; those of column {self.labels[column]!r} differ by "
+                f"{spread[column]:.1e}. Leave it out with --drop, or multiply it by a large number."
             )
         # The deviation of equal numbers is rounding, not always 0.
         return replace(self, mean=mean, scale=np.where(spread == 0, 1.0, scale))

@@ -94,10 +94,9 @@ def _require_readable(path: Path) -> None:
     require_regular_file(path)
     if path.suffix.lower() not in READERS:
         raise ValueError(
-            f"the input must end in one of {', '.join(READERS)}, be particles (.star, "
-            ".cs, .mrcs, .mrc), pictures (a folder, .tif, .gif), a film (.mp4, .avi, ...), a Zarr "
-            "store, a folder of .parquet files, or a folder "
-            f"of .mrc volumes; got {path.name}."
+            f"the input must end in one of {', '.join(READERS)}, be particles (.star, .cs, .mrcs, "
+            ".mrc), pictures (a folder, .tif, .gif), a film (.mp4, .avi, ...), a Zarr store, a "
+            f"folder of .parquet files, or a folder of .mrc volumes; got {path.name}."
         )
     if not path.stat().st_size:
         raise ValueError(f"{path} is empty; it must hold samples, one a row.")
@@ -149,9 +148,8 @@ def _read_latents(path: Path) -> np.ndarray:
     in_kilovolts = voltage.min() >= 50 and voltage.max() <= 1500
     if whole_box and in_kilovolts and pixel.min() > 0 and 0 <= contrast.min() <= 1:
         raise ValueError(
-            f"{path} holds the CTF of every image, as cryoDRGN's ctf.pkl does, and no "
-            "coordinates. Give z.N.pkl of the training folder, where N is the last "
-            "epoch."
+            f"{path} holds the CTF of every image, as cryoDRGN's ctf.pkl does, and no coordinates. "
+            "Give z.N.pkl of the training folder, where N is the last epoch."
         )
     return X
 

@@ -10,7 +10,7 @@ from manifactor._support.errors import extra
 from manifactor._support.files import numeric_order, require_regular_file
 from manifactor._support.memory import require_memory, require_plausible
 from manifactor.estimators.arrays import in_pixels
-from manifactor.tables.columns import listed
+from manifactor.tables.columns import quoted
 
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".gif", ".bmp", ".webp")
 FILMS = (".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".wmv")
@@ -40,7 +40,7 @@ def _files(path: Path) -> list[Path]:
 def left_out(folder: Path) -> tuple[str, ...]:
     """Return a note of what a folder holds beside pictures."""
     others = sorted({each.name for each in folder.glob("[!.]*")} - {p.name for p in _files(folder)})
-    return (f"{folder} also holds {listed(others, most=3)}, not fitted.",) if others else ()
+    return (f"{folder} also holds {quoted(others, most=3)}, not fitted.",) if others else ()
 
 
 def frame_names(folder: Path) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from manifactor.cryoem.files.particles import Particles, view_directions
 from manifactor.cryoem.files.stacks import STACK_SUFFIXES, ImageSource, stack_images, volume_series
 from manifactor.cryoem.one_view import View
 from manifactor.estimators.arrays import FEWEST_SAMPLES
-from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, listed
+from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, quoted
 from manifactor.tables.files import MODE, read_table
 from manifactor.tables.frames import frame_names, is_frames, left_out
 from manifactor.tables.moves import MoveChoice
@@ -128,9 +128,8 @@ class Given:
             )
         if self.choice.of_some:
             raise ValueError(
-                f"--class and --optics-group choose particle images; {path} holds "
-                "coordinates. Fit all, and choose afterwards: manifactor select "
-                "--column rlnClassNumber 3 3."
+                f"--class and --optics-group choose particle images; {path} holds coordinates. Fit "
+                "all, and choose afterwards: manifactor select --column rlnClassNumber 3 3."
             )
         if self.choice != ParticleChoice() and self.particles is None:
             raise ValueError(
@@ -202,10 +201,9 @@ def require_one_view(particles: Particles, *, max_angle: float = MAX_ANGLE) -> N
     spread = _spread(particles)
     if spread > max_angle:
         raise ValueError(
-            f"images must show one view; those of {particles.path} are up to "
-            f"{spread:.0f} degrees apart from their middle. Pick one "
-            "with --view ROT,TILT --width DEGREES (`manifactor views` lists them), or fit "
-            "all of them together with --all-views."
+            f"images must show one view; those of {particles.path} are up to {spread:.0f} degrees "
+            "apart from their middle. Pick one with --view ROT,TILT --width DEGREES (`manifactor "
+            "views` lists them), or fit all of them together with --all-views."
         )
 
 
@@ -380,10 +378,7 @@ class Input:
 
     @property
     def labels(self) -> list[str | int] | None:
-        """Names or numbers of the columns in their file.
-
-        None if all columns are used and they have no names.
-        """
+        """Names or numbers of the columns in their file; None for all columns without names."""
         if self.columns is None:
             return None
         every = len(self.columns.numbers) == self.columns.total
@@ -492,7 +487,7 @@ def _joined(parts: Sequence[Input]) -> Input:
 
 def _named(part: Input) -> str:
     assert part.columns is not None
-    return listed([str(label) for label in part.columns.labels])
+    return quoted([str(label) for label in part.columns.labels])
 
 
 def paired_particles(path: Path, n_samples: int, given: Given) -> Particles | None:

@@ -19,7 +19,7 @@ from manifactor._support.files import numeric_order, require_regular_file
 from manifactor._support.memory import require_plausible
 from manifactor._support.values import bad_values
 from manifactor.estimators.arrays import image_shape, take_by_chunks
-from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, listed, without_text
+from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, quoted, without_text
 
 # zarr and pyarrow raise errors of any class for damaged files; taken where nothing else is called.
 ANY = (Exception,)
@@ -166,7 +166,7 @@ def _open_parquet(path: Path) -> Store:
         if tuple(group.physical_schema.names) != names:
             raise ValueError(
                 f"all files of {path} must have the same columns; {file.name} has "
-                f"{listed(group.physical_schema.names)}, and {files[0].name} has {listed(names)}."
+                f"{quoted(group.physical_schema.names)}, and {files[0].name} has {quoted(names)}."
             )
     edges = np.cumsum([0, *(group.row_groups[0].num_rows for _, group in groups)])
 
@@ -201,7 +201,7 @@ def _row_groups(path: Path) -> list[Any]:
         require_plausible(path, (count, len(names)), path.stat().st_size)
     if len(set(names)) < len(names):
         raise ValueError(
-            f"{path} must have columns with names that differ; it has {listed(names)}."
+            f"{path} must have columns with names that differ; it has {quoted(names)}."
         )
     return groups
 
@@ -249,7 +249,7 @@ def _parquet_files(folder: Path) -> list[Path]:
     if other:
         raise ValueError(
             f"a folder of Parquet files must hold nothing else; {folder} also holds "
-            f"{listed(sorted(other), most=3)}. Move them elsewhere."
+            f"{quoted(sorted(other), most=3)}. Move them elsewhere."
         )
     return sorted(found, key=numeric_order)
 
@@ -280,9 +280,8 @@ class StoredTable:
         store = open_store(self.path)
         if store.n_rows != self.n_samples:
             raise ValueError(
-                f"{self.path} has {store.n_rows:,} samples, and had "
-                f"{self.n_samples:,} when it was opened. Repeat the command when no "
-                "other program writes it."
+                f"{self.path} has {store.n_rows:,} samples, and had {self.n_samples:,} when it was "
+                "opened. Repeat the command when no other program writes it."
             )
         block = store.read(start, stop, self.columns.numbers)
         # In double precision: the estimator knows which samples it leaves in single.
@@ -309,7 +308,7 @@ def stored_table(path: Path, choice: ColumnChoice = ColumnChoice()) -> StoredTab
     used = choice.numbers(store.names, store.total)
     text = [number for number in used if number in store.text]
     if text and choice.named:
-        names = listed([(store.names or ())[number] for number in text])
+        names = quoted([(store.names or ())[number] for number in text])
         raise ValueError(
             f"{path} must be a table of numbers: columns that hold none are "
             f"{names}. Leave them out with --drop, or choose others with --columns."

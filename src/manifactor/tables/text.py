@@ -17,7 +17,7 @@ from manifactor._support.errors import shell_line, warn_caller
 from manifactor._support.files import require_regular_file
 from manifactor._support.parameters import as_number
 from manifactor.estimators.columns import ColumnWarning
-from manifactor.tables.columns import ColumnChoice, Columns, Table, listed, without_text
+from manifactor.tables.columns import ColumnChoice, Columns, Table, quoted, without_text
 
 # Column delimiters of tables in text; None for any white space.
 DELIMITERS: dict[str, str | None] = {".csv": ",", ".tsv": "\t", ".txt": None}
@@ -237,8 +237,7 @@ def _chosen(path: Path, choice: ColumnChoice, layout: Layout) -> tuple[int, ...]
     if layout.header and choice.labels is None and any(map(_is_number, layout.names or ())):
         warn_caller(
             f"line {layout.header} of {path} was taken for the names of the columns: "
-            f"{listed(layout.names or ())}. If it is a sample, add a line of names "
-            "above it.",
+            f"{quoted(layout.names or ())}. If it is a sample, add a line of names above it.",
             ColumnWarning,
         )
     if not layout.index or choice.named or used[0] != 0 or len(used) == 1:

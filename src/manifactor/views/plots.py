@@ -619,9 +619,11 @@ def spectrum(ax, fit):
     for f in [*range(len(fit.factors_)), -1]:
         look = empty if f < 0 else {"color": colour(f), "label": f"factor {f + 1}", **filled}
         own = owner == f
-        ax.plot(index[own], values[own], marker="o", ls="none", **look)
+        if own.any():
+            ax.plot(index[own], values[own], marker="o", ls="none", **look)
     ax.set(xlabel="eigenfunction", ylabel="eigenvalue", xscale="log", yscale="log")
-    ax.legend(frameon=False)
+    # Eigenvalues rise: the upper left is free.
+    ax.legend(frameon=False, loc="upper left", borderaxespad=0.0, handletextpad=0.0)
     return ax
 
 
@@ -764,6 +766,25 @@ def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
     ax.set_xticks(np.arange(0, 361, 90) if circle else (0, 0.5, 1))
     ax.yaxis.set_major_locator(extra("matplotlib.ticker").MaxNLocator(4))
     ax.spines[["left", "bottom"]].set_visible(True)
+    return ax
+
+
+@_on_axes
+def landscape(ax, found, factors: Sequence[int] = (1,)):
+    """Draw a free energy along one factor, with its error, or two; return the Axes."""
+    ends = {False: "", True: _DISPLAYED["circle"][2]}
+    pairs = zip(factors, found.centres, strict=True)
+    names = [f"coordinate on factor {factor}{ends[bool(at[-1] > 1)]}" for factor, at in pairs]
+    if len(names) == 2:
+        drawn = ax.pcolormesh(*found.centres, found.energy.T, cmap=LINE_MAP, rasterized=True)
+        _scale(ax, drawn, "kT")
+        ax.set(xlabel=names[0], ylabel=names[1])
+        return ax
+    at, line = found.centres[0], colour(factors[0] - 1)
+    ax.plot(at, found.energy, color=line)
+    low, high = found.energy - 2 * found.error, found.energy + 2 * found.error
+    ax.fill_between(at, low, high, color=line, alpha=0.25, linewidth=0)
+    ax.set(xlabel=names[0], ylabel="free energy, kT")
     return ax
 
 
@@ -951,8 +972,8 @@ def loadings(fit, *, count: int = 12, shape=None, figure=None, settings: dict = 
     """
     found = fit.loadings() if hasattr(fit, "loadings") else fit
     draws = [partial(_column_shares, found=found, count=count)]
-    along = [f for f, curves in enumerate(found.curves) if curves is not None]
-    draws += [partial(_column_curves, found=found, factor=f) for f in along]
+    along = [f for f, each in enumerate(found.curves) if each is not None]
+    draws += [partial(curves, fit=found, factor=f) for f in along]
     size = (3.3 + 2.7 * len(along), 2.9)
     if len(shape or found.shape) > 1:
         draws = _pixel_shares(found, shape or found.shape)
@@ -1003,18 +1024,37 @@ def _column_shares(ax, found, count: int) -> None:
     _legend_above(ax, 3)
 
 
-def _column_curves(ax, found, factor: int) -> None:
-    """Draw the means of the leading columns along an interval or a circle."""
-    circle = found.coordinates[factor][-1] > 1
+@_on_axes
+def curves(ax, fit, factor: int):
+    """Draw the means of the columns that a factor moves most along it; return the Axes.
+
+    They are in standard deviations of each column, with the other factors averaged over.
+
+    Parameters
+    ----------
+    ax : Axes or None
+    fit : ManifoldFactorizer or Loadings
+        Fitted, or what its `loadings` returned.
+    factor : int
+        Counted from 0.
+    """
+    found = fit.loadings() if hasattr(fit, "loadings") else fit
+    along = found.coordinates[factor]
+    if along is None:
+        return nothing(ax, f"factor {factor + 1} has no single coordinate")
+    circle = along[-1] > 1
     length, scale, unit = _DISPLAYED["circle" if circle else "interval"]
     for column, line in zip(found.leading(factor), ("-", "--", "-.", ":"), strict=False):
         curve = found.curves[factor][column]
         mean = (curve - curve.mean()) / np.sqrt(found.variances[column])
         look = {"color": colour(factor), "linestyle": line, "label": found.named(column)}
-        ax.plot(found.coordinates[factor] * scale, mean, linewidth=1.2, **look)
+        # A circle's curve closes.
+        ends = (np.append(along, length), np.append(mean, mean[0])) if circle else (along, mean)
+        ax.plot(ends[0] * scale, ends[1], linewidth=1.2, **look)
     ax.set(xlabel=f"coordinate on factor {factor + 1}{unit}", xlim=(0, length * scale))
     ax.set(ylabel="mean, standard deviations")
     _legend_above(ax, 2)
+    return ax
 
 
 def _legend_above(ax, n_columns: int) -> None:

@@ -18,14 +18,16 @@ from manifactor._support.errors import extra, one_line
 from manifactor._support.files import held, write_bytes
 from manifactor.cryoem.all_views.model import UNKNOWN, angles_of, visibility
 from manifactor.cryoem.all_views.shown import GivenVolumes, Shown
-from manifactor.cryoem.all_views.volumes import RunMotions, is_of_all_views, open_motions
+from manifactor.cryoem.all_views.volumes import RunMotions, open_motions
 from manifactor.cryoem.averages import Averages, average, place_captions
 from manifactor.cryoem.directions import Cone, sphere_cells
 from manifactor.cryoem.pictures import constant_images, enlarged, movie_bytes, png_bytes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factor import angle_matrix, owners
+from manifactor.factoring.loadings import Loadings
 from manifactor.runs.folder import factor_names, read_run
-from manifactor.runs.places import bin_labels, torus_angles
+from manifactor.runs.landscape import landscape
+from manifactor.runs.places import torus_angles
 from manifactor.runs.run import Run, open_run
 from manifactor.views import plots, words
 
@@ -111,6 +113,7 @@ def report_page(run: Run, fit: ManifoldFactorizer, *, shown: Shown | None = None
     warnings = words.warnings(record)
     # Only these have a coordinate to draw against another.
     lines = [f for f, factor in enumerate(fit.factors_) if factor.coordinate is not None]
+    found = _found_loadings(run, fit)
     page = templates().get_template("report.html")
     return page.render(
         name=words.input_name(record),
@@ -124,11 +127,11 @@ def report_page(run: Run, fit: ManifoldFactorizer, *, shown: Shown | None = None
             # Warnings stand above already.
             *([] if warnings else words.confounder_sentences(record)),
         ],
-        factors=[_factor(run, fit, f, shown) for f in range(len(fit.factors_))],
+        factors=[_factor(run, fit, f, shown, found) for f in range(len(fit.factors_))],
         views=None if shown.motions is None else _particle_map(shown.motions),
         pairs=[_joint(fit, *pair) for pair in combinations(lines, 2)],
         separation=_separation(fit),
-        loadings=_loadings(run, fit),
+        loadings=found and _loadings(fit, found),
         spectrum=_spectrum(fit),
         angles=_angles(fit),
         bandwidth=_bandwidth(fit),
@@ -138,7 +141,9 @@ def report_page(run: Run, fit: ManifoldFactorizer, *, shown: Shown | None = None
     )
 
 
-def _factor(run: Run, fit: ManifoldFactorizer, f: int, shown: Shown) -> dict[str, Any]:
+def _factor(
+    run: Run, fit: ManifoldFactorizer, f: int, shown: Shown, found: Loadings | None
+) -> dict[str, Any]:
     """Return what the page shows of a factor."""
     factor, motions = fit.factors_[f], shown.motions
     line = factor.coordinate is not None
@@ -149,6 +154,8 @@ def _factor(run: Run, fit: ManifoldFactorizer, f: int, shown: Shown) -> dict[str
         pictures = [_deviations(run, f)]
     if line:
         pictures.append(_histogram(fit, f))
+    if line and run.places[f].deviation is not None:
+        pictures.append(_landscape(run, f))
     if torus_angles(fit) is not None:
         pictures.append(_torus(fit))
     if motions is not None:
@@ -163,11 +170,13 @@ def _factor(run: Run, fit: ManifoldFactorizer, f: int, shown: Shown) -> dict[str
     left = len(factor.eigenvalues[6:])
     more = f" and {left} more" if left else ""
     strips = _strips(run, f, shown) if line else []
-    films = [strip for strip in strips if isinstance(strip, dict) and strip["film"]]
+    lead = next((each for each in strips if isinstance(each, dict) and each["film"]), None)
+    if lead is None and line and found is not None and not fit.image_shape_:
+        lead = _curves(found, f)
     return {
         "name": factor_names(run.record)[f],
         "shape": factor.shape,
-        "lead": films[0] if films else _curves(run, f) if line else None,
+        "lead": lead,
         "eigenvalues": f"Dimension {factor.dimension}; eigenvalues {listed}{more}.",
         "probability": words.factor_probability(run.record, fit, f),
         "pictures": pictures,
@@ -335,10 +344,7 @@ def _torus(fit: ManifoldFactorizer) -> Picture:
 
 
 def _averages(run: Run, f: int, cone: Cone | None) -> Picture | str | None:
-    """Return mean images or volumes along a factor.
-
-    A sentence where they cannot be read; None for a run of numbers alone.
-    """
+    """Return means along a factor, why they cannot be read, or None for a run of numbers."""
     # Nothing to average: no sentence about what is missing is needed.
     of_pictures = (run.record.get("columns") or {}).get("image")
     if not of_pictures and "particles" not in run.record and "components" not in run.record:
@@ -360,44 +366,17 @@ def _averages(run: Run, f: int, cone: Cone | None) -> Picture | str | None:
     return _strip(found.images, captions, "mean images", text, side=96, width=width, film=film)
 
 
-def _curves(run: Run, f: int) -> Picture | str | None:
-    """Return how the columns that change most along a factor do so.
-
-    A sentence where they cannot be read; None where the samples are no columns of numbers.
-    """
-    if is_of_all_views(run.record) or "components" in run.record or not run.input.is_file():
+def _curves(found: Loadings, f: int) -> Picture | None:
+    """Return the means of the columns that a factor moves most along it; None if there are none."""
+    leading = ", ".join(f"{found.named(c)} ({found.shares[c, f]:.0%})" for c in found.leading(f))
+    if not leading:
         return None
-    try:
-        samples, names = run.samples(), run.column_names
-    except (ValueError, OSError) as error:
-        return f"No curves of columns along this factor: {one_line(error)}"
-    place, (total, width) = run.places[f], samples.shape
-    # At most 256 MB in double precision.
-    count = min(total, MOST_AVERAGED, 2**25 // width)
-    some = np.sort(np.random.default_rng(0).permutation(total)[:count])
-    columns = np.asarray(samples[some], dtype=float)
-    columns = (columns - columns.mean(axis=0)) / np.maximum(columns.std(axis=0), 1e-300)
-    n_bins = int(np.clip(count // 50, 8, 40))
-    labels, at = bin_labels(place.displayed[some], place.topology, n_bins=n_bins)
-    filled, sizes = np.unique(labels, return_counts=True)
-    means = np.stack([columns[labels == k].mean(axis=0) for k in filled])
-    changing = np.argsort(-(sizes @ means**2), kind="stable")[:5]
-    at, means, unit = at[filled], means[:, changing], ""
-    if place.topology == "circle":
-        at, means, unit = np.append(at, at[0] + 360), np.vstack([means, means[:1]]), ", degrees"
-    shown = [names[j] if len(names) == width else f"column {j + 1}" for j in changing]
-
-    def draw(ax) -> None:
-        for number, (name, mean) in enumerate(zip(shown, means.T, strict=True)):
-            ax.plot(at, mean, color=plots.colour(number), lw=2, label=name)
-        ax.set(xlabel=f"coordinate on factor {f + 1}{unit}", ylabel="standard deviations")
-        ax.figure.legend(loc="outside upper left", frameon=False, ncols=3)
-
-    which = f"the {len(shown)} of {width} columns that change most" if width > 5 else "all columns"
-    text = f"Means of {which} along factor {f + 1}, in standard deviations of each."
-    ends = zip(shown, means.min(axis=0), means.max(axis=0), strict=True)
-    alt = "; ".join(f"{name} from {low:.2g} to {high:.2g}" for name, low, high in ends)
-    return _panel(f"curves{f + 1}", draw, f"Curves: {alt}.", text, size=(4.4, 3.1), kind="turned")
+    text = (
+        f"Means of the columns that factor {f + 1} moves most, in standard deviations of each, "
+        "with the other factors averaged over."
+    )
+    draw, alt = partial(plots.curves, fit=found, factor=f), f"Curves of {leading}."
+    return _panel(f"curves{f + 1}", draw, alt, text, size=(4.4, 3.1), kind="turned")
 
 
 def averages_along(run: Run, f: int, *, cone: Cone | None = None) -> Averages:
@@ -444,16 +423,19 @@ def _separation(fit: ManifoldFactorizer) -> list[Picture]:
     return [web, _panel("warp", draw, alt, str(found))]
 
 
-def _loadings(run: Run, fit: ManifoldFactorizer) -> dict[str, Any] | None:
-    """Return which columns or pixels each factor moves; None for particles and distances."""
-    points = fit.diffusion_.points
-    if points is None or "components" in run.record or fit.n_features_in_ > 4096:
+def _found_loadings(run: Run, fit: ManifoldFactorizer) -> Loadings | None:
+    """Return what each factor moves; None for particles, distances and thousands of columns."""
+    if fit.diffusion_.points is None or "components" in run.record or fit.n_features_in_ > 4096:
         return None
     try:
         names = run.column_names
     except (ValueError, OSError, KeyError):  # the file of a table without names is gone
         names = []
-    found = fit.loadings(column_names=names if len(names) == fit.n_features_in_ else None)
+    return fit.loadings(column_names=names if len(names) == fit.n_features_in_ else None)
+
+
+def _loadings(fit: ManifoldFactorizer, found: Loadings) -> dict[str, Any]:
+    """Return which columns or pixels each factor moves."""
     with plots.style(plots.PAGE):
         svg = plots.svg(plots.loadings(found, settings=plots.PAGE), "columns")
     if fit.image_shape_:
@@ -479,21 +461,20 @@ def _spectrum(fit: ManifoldFactorizer) -> Picture:
     counts = np.bincount(owner[owner >= 0], minlength=len(fit.factors_))
     own = ", ".join(f"{count} of factor {f}" for f, count in enumerate(counts, start=1))
     text = (
-        f"{len(values)} eigenfunctions of the data, with eigenvalues from "
-        f"{values[0]:.3g} to {values[-1]:.3g}. Filled are those of one factor: "
-        f"{own}. A factor may have more eigenfunctions of its own, which "
-        "are mixed here."
+        f"{len(values)} eigenfunctions of the data, with eigenvalues from {values[0]:.3g} to "
+        f"{values[-1]:.3g}. Filled are those of one factor: {own}. A factor may have more "
+        "eigenfunctions of its own, which are mixed here."
     )
+    if not counts.any():
+        # Those of a sum have functions of their own.
+        text = f"{text.partition(' Filled')[0]} None of them is assigned to a factor."
     look = {"kind": "broad", "scrolls": "Spectrum"}
     draw = partial(plots.spectrum, fit=fit)
     return _panel("spectrum", draw, "Eigenvalues by factor.", text, size=(5.2, 2.7), **look)
 
 
 def _angles(fit: ManifoldFactorizer) -> Picture | None:
-    """Return the angles between gradients of the factors' functions.
-
-    None where these functions are not of the data's own spectrum.
-    """
+    """Return the angles between gradients of factors' functions, if these are of the spectrum."""
     values, sizes = angle_matrix(fit.spectrum_, fit.factors_)
     if not sizes:
         return None
@@ -532,10 +513,9 @@ def _particle_map(motions: RunMotions) -> Picture:
     counts = views.counts
     fullest = angles_of(views.directions[[counts.argmax()]])[0]
     text = (
-        f"{counts.sum():,} particles by direction: {counts.min():,} to "
-        f"{counts.max():,} in each of {len(counts)} cells of half the sphere, most "
-        f"near {_view(fullest)}. Opposite directions, whose images are mirrored, count "
-        "as one."
+        f"{counts.sum():,} particles by direction: {counts.min():,} to {counts.max():,} in each of "
+        f"{len(counts)} cells of half the sphere, most near {_view(fullest)}. Opposite directions, "
+        "whose images are mirrored, count as one."
     )
     return _map("particles", motions, counts, "particles in a cell", text)
 
@@ -556,6 +536,14 @@ def _deviations(run: Run, f: int) -> Picture:
     alt = f"Cloud of coordinates on factor {f + 1}."
     draw = partial(plots.deviation, place=place)
     return _panel(f"deviation{f + 1}", draw, alt, text, kind="cloud")
+
+
+def _landscape(run: Run, f: int) -> Picture:
+    """Return the free energy along a motion."""
+    found = landscape([run.places[f]])
+    text = f"Free energy along the factor, corrected for deviations: {found} (band: two of them)."
+    draw = partial(plots.landscape, found=found, factors=[f + 1])
+    return _panel(f"landscape{f + 1}", draw, f"Curve over factor {f + 1}.", text)
 
 
 def blind_sentence(motions: RunMotions, f: int) -> str:

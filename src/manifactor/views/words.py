@@ -9,19 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from manifactor._support.errors import listed
 from manifactor.cryoem.all_views.shown import Shown
 from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import in_pixels
 from manifactor.factoring.judging.criteria import Test
-from manifactor.factoring.judging.evidence import (
-    TEXT_WIDTH,
-    WHAT_TO_DO,
-    listed,
-    numeral,
-    percent,
-    wrapped,
-)
+from manifactor.factoring.judging.evidence import TEXT_WIDTH, WHAT_TO_DO, numeral, percent, wrapped
 from manifactor.runs.folder import run_evidence
 
 
@@ -34,6 +28,7 @@ def report_text(record: dict, fit: ManifoldFactorizer) -> str:
         summary(record, fit),
         "",
         fill(explanation(record, fit), TEXT_WIDTH),
+        *moved_columns(record, fit),
         samples_sentence(record, fit),
         *preparation_sentences(record),
         *all_views_lines(record),
@@ -52,7 +47,9 @@ def summary(record: dict, fit: ManifoldFactorizer) -> str:
         f"Factor {number}: {factor.shape}, median confidence {np.median(factor.confidence):.2f}."
         for number, factor in enumerate(fit.factors_, start=1)
     ]
-    return "\n".join(map(wrapped, (*said, *factors)))
+    # A command stays on one line, to be copied.
+    lines = (text if " manifactor " in text else wrapped(text) for text in (*said, *factors))
+    return "\n".join(lines)
 
 
 def verdict(record: dict, fit: ManifoldFactorizer) -> list[str]:
@@ -72,8 +69,8 @@ def explanation(record: dict, fit: ManifoldFactorizer) -> str:
 
 def _with_options(text: str) -> str:
     """Return a text with options of the command in place of parameters."""
-    # The evidence speaks of parameters, as for those who write Python.
-    return re.sub(r"`(\w+)`", lambda name: "--" + name[1].replace("_", "-"), text)
+    # The evidence speaks of parameters, as for those who write Python; attributes end in "_".
+    return re.sub(r"`(\w*[^\W_])`", lambda name: "--" + name[1].replace("_", "-"), text)
 
 
 def input_name(record: dict) -> str:
@@ -82,6 +79,15 @@ def input_name(record: dict) -> str:
     # Direction of projection, in degrees.
     view = record.get("view")
     return f"{name}, seen from {view[0]:g}, {view[1]:g}" if view else name
+
+
+def moved_columns(record: dict, fit: ManifoldFactorizer) -> list[str]:
+    """Return which columns of a table each factor moves; nothing for images and many columns."""
+    columns = record.get("columns") or {}
+    known = columns and not columns.get("image") and fit.diffusion_.points is not None
+    if not known or fit.n_features_in_ > 64:
+        return []
+    return [wrapped(str(fit.loadings(column_names=columns["names"])))]
 
 
 def samples_sentence(record: dict, fit: ManifoldFactorizer) -> str:
@@ -101,17 +107,11 @@ def factor_probability(record: dict, fit: ManifoldFactorizer, f: int) -> str:
     return f"Right in {share} of such results." if share else ""
 
 
-def about_particles(record: dict) -> list[str]:
-    """Return what run.json says about samples and particles, in sentences."""
-    sentences = preparation_sentences(record)
-    total = record.get("n_samples", 0)
-    fitted = record.get("n_fitted", total)
-    if total > fitted and is_of_all_views(record):
-        # Places are estimated from images, for those that were fitted, too.
-        sentences.append(f"The motions were found in {fitted} of {total} particles.")
-    elif total > fitted:
-        sentences.append(f"{fitted} of {total} samples were fitted, the others placed.")
-    return sentences + confounder_sentences(record)
+def about_samples(record: dict, fit: ManifoldFactorizer) -> list[str]:
+    """Return sentences about samples, if not all were fitted, and about particles."""
+    some = record.get("n_samples", 0) > len(fit.spectrum_.weights)
+    placed = [samples_sentence(record, fit)] if some else []
+    return [*preparation_sentences(record), *placed, *confounder_sentences(record)]
 
 
 def preparation_sentences(record: dict) -> list[str]:
@@ -143,9 +143,8 @@ def all_views_sentences(record: dict) -> list[str]:
     each = [f"{r:.2f} on factor {f}" for f, r in consistency if r is not None]
     if each:
         sentences.append(
-            "Consistency between views, the share of a motion in some views that views "
-            f"far from them predict: {listed(each)}; 1 if a coordinate means the same in "
-            "all views."
+            "Consistency between views, the share of a motion in some views that views far from "
+            f"them predict: {listed(each)}; 1 if a coordinate means the same in all views."
         )
     motions = list(enumerate(found.get("motions", []), start=1))
     if motions:

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from manifactor.cryoem.all_views import placing, principal
-from manifactor.cryoem.all_views.fitting import factor_all_views, places_of
+from manifactor.cryoem.all_views import fitting, placing, principal
+from manifactor.cryoem.all_views.fitting import factor_all_views, moving_coordinates, places_of
+from manifactor.cryoem.all_views.model import UNKNOWN
 from manifactor.cryoem.all_views.placing import PlacedParticles
 from manifactor.cryoem.all_views.transforms import point_group
 from manifactor.runs.options import FitOptions
@@ -91,6 +92,87 @@ def test_motions_of_a_symmetric_molecule_are_found_in_few_images(coarse):
     shift, turn = found.placed.places.T
     assert abs(np.corrcoef(shift, places[:, 1])[0, 1]) > 0.98
     assert turn_agreement(turn, places[:, 0]) > 0.9
+
+
+def seen(states, seed=0):
+    """Principal coordinates of particles in these states (n, rank), from images of random views."""
+    rng = np.random.default_rng(seed)
+    half = rng.normal(size=(*states.shape, states.shape[1] + 4))
+    information = 60 * half @ half.transpose(0, 2, 1)
+    covariance = np.linalg.inv(information + np.eye(states.shape[1]))
+    noise = (np.linalg.cholesky(information) @ rng.normal(size=states.shape)[..., None])[..., 0]
+    told = (information @ states[..., None])[..., 0] + noise
+    return principal.PrincipalVolumes(
+        np.zeros((1, 1)),
+        (covariance @ told[..., None])[..., 0],
+        covariance,
+        information.mean(axis=0).diagonal(),
+        np.full(4, 0.9),
+    )
+
+
+TURN = 2 * np.pi * np.random.default_rng(1).uniform(size=(1500, 1))
+CIRCLE = np.hstack([np.cos(TURN), np.sin(TURN), 0 * TURN])
+APART = np.where(np.arange(1500) % 10 < 3, 1.0, 0.0)
+
+
+def placed_but_by(blind):
+    """What places particles, with no information about motions of some topologies."""
+
+    def place(_, motions, __, places, **___):
+        deviations = [UNKNOWN if each in blind else 0.02 for each in motions.topologies]
+        return PlacedParticles(motions, None, places, np.tile(deviations, (len(places), 1)), None)
+
+    return place
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("states", "headline"),
+    [
+        (2 * APART[:, None] - 1, "two states"),
+        (np.column_stack([4 * APART, 0 * APART]), "two states"),
+        (CIRCLE[:, :2], "one motion, a circle"),
+        (CIRCLE + np.outer(APART, [0, 0, 4]), "two classes; a circle in the larger"),
+    ],
+)
+def test_the_verdict_is_in_words_and_classes_are_told_apart(monkeypatch, states, headline):
+    monkeypatch.setattr(fitting, "principal_volumes", lambda *_, **__: seen(states))
+    monkeypatch.setattr(fitting, "place_particles", placed_but_by({}))
+    found = factor_all_views(None)
+    assert found.headline == headline
+    if found.clusters is None:
+        assert "class" not in headline
+        return
+    # The largest is the first; those in one state or class have one number.
+    assert np.mean(found.clusters == np.where(APART, 2, 1)) > 0.99
+
+
+def test_a_factor_that_no_image_shows_is_dropped_and_the_rest_judged_again(monkeypatch):
+    height = np.random.default_rng(2).uniform(-1.5, 1.5, 1500)
+    states = CIRCLE + np.outer(height, [0, 0, 1])
+    monkeypatch.setattr(fitting, "principal_volumes", lambda *_, **__: seen(states))
+    monkeypatch.setattr(fitting, "place_particles", placed_but_by({}))
+    assert factor_all_views(None).headline.startswith("two motions: a")
+    monkeypatch.setattr(fitting, "place_particles", placed_but_by({"interval"}))
+    found = factor_all_views(None)
+    assert (found.headline, found.dropped) == ("one motion, a circle", 1)
+    assert len(places_of(found)) == 1
+    coordinate = found.fit.factors_[0].coordinate / (2 * np.pi)
+    assert turn_agreement(coordinate, TURN[found.rows, 0] / (2 * np.pi)) > 0.95
+    monkeypatch.setattr(fitting, "place_particles", placed_but_by({"interval", "circle"}))
+    with pytest.raises(ValueError, match="tell no particle its place"):
+        factor_all_views(None)
+
+
+def test_particles_in_one_state_move_along_no_direction():
+    still = seen(np.tile([1.0, -0.5, 0.2], (600, 1)))
+    assert moving_coordinates(still, np.arange(600)).shape == (600, 0)
+    turning = moving_coordinates(seen(CIRCLE), np.arange(1500))
+    assert turning.shape == (1500, 2)
+    known = np.column_stack([turning, np.ones(1500)])
+    left = CIRCLE[:, :2] - known @ np.linalg.lstsq(known, CIRCLE[:, :2], rcond=None)[0]
+    assert left.var() < 0.1 * CIRCLE[:, :2].var()
 
 
 def placed(topology, coordinate, places):

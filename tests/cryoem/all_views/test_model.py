@@ -2,15 +2,17 @@
 
 from dataclasses import replace
 
+import mrcfile
 import numpy as np
 import pytest
 
 from manifactor.cryoem.all_views.model import UNKNOWN, model_of_places, motion_records, visibility
 from manifactor.cryoem.all_views.motions import PlaceFeatures
+from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.files.particles import euler_matrices
 from manifactor.runs.places import Place
 
-from ..moving import moving_views
+from ..moving import BOX, moving_model, moving_views
 from .molecules import random_rotations, shifting, transforms_of, turning
 
 N = 500
@@ -113,3 +115,27 @@ def test_deviations_are_told_in_the_unit_of_the_factor():
     np.testing.assert_allclose(medians, [np.pi / 60, 3])
     unknown = [Place(np.zeros((9, 2)), "other")]
     assert motion_records(VIEWS, unknown) == []
+
+
+@pytest.mark.parametrize("size", [40, 45])
+def test_a_volume_lies_on_a_map_of_relion(tmp_path, size):
+    model = replace(moving_model(), size=size)
+    write_volume(tmp_path / "a.mrc", model.density([1.0, 0.2]), pixel_size=model.voxel_size)
+    with mrcfile.open(tmp_path / "a.mrc") as file:
+        found, header = file.data, file.header
+        assert file.voxel_size.x == pytest.approx(BOX / size)
+    starts = (header.nxstart, header.nystart, header.nzstart)
+    assert [*starts, *(float(header.origin[axis]) for axis in "xyz")] == 6 * [0]
+    # RELION's origin is the voxel size // 2. The interval has moved this density along x.
+    axis = (np.arange(size) - size // 2) / size
+    z, y, x = np.meshgrid(axis, axis, axis, indexing="ij")
+    truth = np.zeros((size, size, size))
+    # The first polynomial is the root of 3 at its end; harmonics have unit variance.
+    turn, both = 0.4 * np.pi, np.sqrt(2) / 2
+    along = (np.sqrt(3) / 2, both * np.cos(turn), both * np.sin(turn))
+    for weight, centre in zip(along, np.eye(3) / 5, strict=True):
+        for side in (1, -1):
+            squares = [(a - side * c) ** 2 for a, c in zip((x, y, z), centre, strict=True)]
+            truth += (1 + side * weight) * np.exp(-sum(squares) / 0.02)
+    assert np.abs(found - truth).max() < 0.02 * truth.max()
+    assert abs((found * x).sum() / found.sum() - (truth * x).sum() / truth.sum()) < 0.01 / size

@@ -10,7 +10,7 @@ import pytest
 from manifactor.cryoem.all_views import shown
 from manifactor.cryoem.all_views.model import angles_of
 from manifactor.cryoem.all_views.shown import choose_cone, given_cone, read_volumes
-from manifactor.cryoem.all_views.volumes import RunMotions, rotation, scale_of
+from manifactor.cryoem.all_views.volumes import RunMotions, rotation, scale_of, volumes_along
 from manifactor.cryoem.components import projection
 from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.files.particles import Particles, euler_matrices
@@ -232,3 +232,12 @@ def test_a_projection_is_what_the_direction_shows(view):
     image = projection(blob(*points), rotation(view)[0])
     expected = rotation(view)[0] @ points
     np.testing.assert_allclose(SIDE * np.array(centre(image)), expected[:2], atol=0.05)
+
+
+def test_volumes_of_two_states_are_where_their_particles_are():
+    place = Place(np.repeat([0.02, 0.97], 50), "interval")
+    run = SimpleNamespace(places=(place,), place=lambda factor: place)
+    model = SimpleNamespace(side=4, voxel_size=1.0)
+    motions = SimpleNamespace(model=model, volumes=lambda factors, at: at[0])
+    found = volumes_along(run, motions, [1], n_bins=3)
+    np.testing.assert_allclose(found.means, [0.02, 0.5, 0.97])

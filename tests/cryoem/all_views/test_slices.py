@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import fft
 from scipy.constants import golden
 from scipy.spatial import KDTree
 from scipy.spatial.transform import Rotation
@@ -37,7 +38,7 @@ def test_bounded_volumes_are_real_and_inside_the_ball():
     bounded = GRID.bounded(noise)
     cube = bounded.reshape(3 * (GRID.side,))
     np.testing.assert_allclose(cube, cube[::-1, ::-1, ::-1].conj(), atol=1e-9)
-    density = GRID.densities(bounded)[0]
+    density = fft.fftshift(GRID._real(bounded)[0])
     distance = np.linalg.norm(np.indices(density.shape) - GRID.half, axis=0)
     # The box is half as wide as the cube.
     outside = distance > GRID.radius * GRID.side / PADDING + 1

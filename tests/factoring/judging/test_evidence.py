@@ -118,6 +118,14 @@ def test_advice_that_begins_alike_is_one_sentence():
     assert both.endswith("equal coordinates, and not every combination of them occurs.")
 
 
+def test_coordinates_that_are_often_wrong_are_not_called_right():
+    hole = (JUDGE["filling"](0.01),)
+    assert "they are right; but" in Evidence(hole, TWO_FACTORS, probability=0.93).sentences[-1]
+    unsure = Evidence(hole, TWO_FACTORS, probability=0.42).sentences[-1]
+    assert "right" not in unsure
+    assert "only after comparing them" in unsure
+
+
 def test_how_often_advice_helped_is_not_said_beside_how_often_results_are_right():
     blocks = JUDGE["blocks"](1)
     assert "in 19 of 22" in Evidence((blocks,)).sentences[-1]

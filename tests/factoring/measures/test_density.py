@@ -4,6 +4,7 @@ import pytest
 from manifactor.factoring.judging.criteria import CRITERIA
 from manifactor.factoring.measures.density import (
     along_line,
+    cluster_labels,
     clusters,
     clusters_of_function,
     evenness,
@@ -69,3 +70,11 @@ def test_samples_that_do_not_count_may_lie_anywhere(rng):
     X[7] = 5.0
     rows = np.delete(np.arange(300), 7)
     np.testing.assert_allclose(np.abs(along_line(X, rows)), np.linalg.norm(X[rows] - X[0], axis=1))
+
+
+def test_every_sample_between_gaps_has_the_label_of_its_cluster():
+    low, high, stray = np.linspace(0, 0.3, 300), np.linspace(0.6, 1, 600), np.full(2, 0.45)
+    labels = cluster_labels(np.concatenate([high, stray, low]))
+    assert labels.tolist() == [1] * 600 + [-1] * 2 + [0] * 300
+    # Around a circle, what begins beyond 0 goes on before it.
+    assert len(set(cluster_labels((np.linspace(5, 7, 600)) % (2 * np.pi), closed=True))) == 1

@@ -6,7 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
+from sklearn.base import clone
+from sklearn.neighbors import KNeighborsClassifier
 
+from manifactor._support.errors import held_warnings, issue, shell_line
+from manifactor._support.files import real_path
 from manifactor._support.memory import available_memory
 from manifactor._support.parameters import Choice, choices_as_json
 from manifactor._support.stages import Stages
@@ -26,12 +31,21 @@ from manifactor.cryoem.all_views.volumes import MODEL_FILE, Scale, scales_of
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.estimators import ManifoldFactorizer
+from manifactor.factoring.judging.evidence import listed, numeral, shapes_in_words
+from manifactor.factoring.measures.density import arc_of_function, cluster_labels
 from manifactor.runs.confounders import confounder_records
 from manifactor.runs.cost import Cost, forecast_all_views
 from manifactor.runs.folder import input_state, particle_file, warn_of_changes, write_run
+from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place, all_places
+from manifactor.runs.run import members, open_run
 from manifactor.runs.task import Task, particle_choice
 from manifactor.tables.reading import is_one_view
+
+# Signal to noise of a coordinate of particles that are in one state, at most.
+ONE_STATE = 0.5
+# Least deviation of a factor that no image shows, over that of a place drawn at random.
+SHOWN = 0.95
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,28 @@ class AllViews:
     principal: PrincipalVolumes
     # All particles on the motions; None if a factor is neither an interval nor a circle
     placed: PlacedParticles | None
+    # (n,): the cluster of each particle, from 1, the largest first; None if there are none
+    clusters: np.ndarray | None = None
+    inside: str = ""  # what the largest cluster is, such as "a circle"; "" for a single state
+    dropped: int = 0  # factors that no image shows, and that were left out
+
+    @property
+    def headline(self) -> str:
+        """The verdict in words.
+
+        "one motion, a circle"; "two motions: ..."; "two states"; "two classes; a circle in ...".
+        """
+        if self.clusters is not None:
+            count = int(self.clusters.max())
+            which = "larger" if count == 2 else "largest"
+            classes = f"{numeral(count)} classes; {self.inside} in the {which}"
+            return classes if self.inside else f"{numeral(count)} states"
+        topologies = [factor.topology for factor in self.fit.factors_]
+        shapes = shapes_in_words(self.fit.evidence_.shapes)
+        if len(topologies) > 1:
+            return f"{numeral(len(topologies))} motions: {shapes}"
+        one = topologies[0] in LEVELS
+        return f"one motion, {shapes}" if one else f"motions that were not told apart: {shapes}"
 
 
 def factor_all_views(
@@ -57,26 +93,92 @@ def factor_all_views(
     stages = stages or Stages()
     how: dict = {"seed": seed, "stages": stages, "workers": workers}
     principal = principal_volumes(transforms, **how)
-    if not principal.rank:
-        raise ValueError(
-            "the images must show a motion; volumes from two half sets of them have nothing "
-            "in common but their mean (the highest correlation is "
-            f"{principal.agreement.max():.2f}). The molecule is rigid, or its motion is below the "
-            "noise. Add images, or check poses and pixel size."
-        )
     # The surest coordinates are factored, whose views show all motions. The others are placed.
     variance = np.einsum("nii,i->n", principal.covariance, principal.information)
     count = min(max(int(0.4 * len(variance)), 1), 6000)
     rows = np.sort(np.argpartition(variance, count - 1)[:count])
     own = {"preparation": "none", "random_state": seed, "callback": stages.report}
-    fit = ManifoldFactorizer(**{**(parameters or {}), **own})
-    fit.fit(principal.samples[rows])
-    topologies = tuple(factor.topology for factor in fit.factors_)
-    if not set(topologies) <= set(LEVELS):
-        return AllViews(fit, rows, principal, None)
-    known = np.column_stack([even_places(found.coordinate) for found in fit.factors_])
-    placed = place_particles(transforms, Motions(topologies), rows, known, **how)
-    return AllViews(fit, rows, principal, placed)
+    factorizer = ManifoldFactorizer(**{**(parameters or {}), **own})
+    samples, dropped, most = principal.samples[rows], 0, 3
+    while principal.rank and dropped <= most:
+        found = replace(_factored(samples, rows, principal, factorizer), dropped=dropped)
+        factors = found.fit.factors_
+        topologies = tuple(factor.topology for factor in factors)
+        if not set(topologies) <= set(LEVELS):
+            return found
+        known = np.column_stack([even_places(factor.coordinate) for factor in factors])
+        placed = place_particles(transforms, Motions(topologies), rows, known, **how)
+        shown = np.quantile(placed.deviations, 0.01, axis=0) < SHOWN * UNKNOWN
+        if shown.all():
+            return replace(found, placed=placed)
+        # What no image shows is averaged over, and the rest judged again.
+        dropped += int((~shown).sum()) if shown.any() else most + 1
+        functions = [factors[k].functions[:, :8] for k in np.flatnonzero(shown)]
+        waves = np.hstack([np.ones((len(rows), 1)), *functions])
+        samples = waves @ np.linalg.lstsq(waves, samples, rcond=None)[0]
+    raise ValueError(
+        "the verdict is rigid, or a motion below the noise. The images must show a motion; "
+        "volumes from two half sets of them have too little in common but their mean (the "
+        f"highest correlation is {principal.agreement.max():.2f}; {REPRODUCIBLE:g} is needed), or "
+        "tell no particle its place. Add images, or check poses and pixel size."
+    )
+
+
+def _factored(
+    samples: np.ndarray,
+    rows: np.ndarray,
+    principal: PrincipalVolumes,
+    factorizer: ManifoldFactorizer,
+) -> AllViews:
+    """Return the factors of samples, which are some particles, and the clusters of all."""
+    with held_warnings() as warned:
+        fit = clone(factorizer).fit(samples)
+        numbers, inside = clusters_of(fit, rows, principal), ""
+        if numbers is not None:
+            moving = moving_coordinates(principal, rows[numbers[rows] == 1])
+            if moving.shape[1]:
+                inside = shapes_in_words(clone(factorizer).fit(moving).evidence_.shapes)
+    # What is said of clusters takes the place of warnings of them.
+    issue(warned if numbers is None else [])
+    return AllViews(fit, rows, principal, None, numbers, inside)
+
+
+def clusters_of(
+    fit: ManifoldFactorizer, rows: np.ndarray, principal: PrincipalVolumes
+) -> np.ndarray | None:
+    """Return the cluster of every particle, from 1, the largest first; None if there is one.
+
+    Clusters lie along a low function of a single factor, or along one of several that is an
+    interval.
+    """
+    along = [arc_of_function(function) for function in fit.factors_[0].functions[:, :3].T]
+    if len(fit.factors_) > 1:
+        along = [each.coordinate for each in fit.factors_ if each.topology == "interval"]
+    labels = max(map(cluster_labels, along), key=np.max, default=np.zeros(1))
+    if not labels.max():
+        return None
+    known = labels >= 0
+    nearest = KNeighborsClassifier(15).fit(principal.samples[rows[known]], labels[known])
+    found = nearest.predict(principal.samples)
+    return 1 + np.argsort(np.argsort(-np.bincount(found), kind="stable"))[found]
+
+
+def moving_coordinates(principal: PrincipalVolumes, rows: np.ndarray) -> np.ndarray:
+    """Return coordinates of particles in units of noise, where they differ by more than noise.
+
+    Of particles in one state, there are none: (n, 0).
+    """
+    precision = np.linalg.inv(principal.covariance[rows].astype(float))
+    information = precision - np.eye(principal.rank)
+    total, count = information.sum(axis=0), principal.rank
+    # Sums over images: their variance is the information, and what the states add to it.
+    seen = (precision @ principal.coordinates[rows][..., None])[..., 0]
+    rest = seen - information @ np.linalg.solve(total, seen.sum(axis=0))
+    products = np.einsum("nij,nkl->iljk", information, information).reshape(count**2, count**2)
+    spread = np.linalg.solve(products, (rest.T @ rest - total).ravel()).reshape(count, count)
+    mean = total / len(rows)
+    ratio, axes = eigh(mean @ spread @ mean, mean)
+    return principal.coordinates[rows] @ mean @ axes[:, ratio > ONE_STATE]
 
 
 def read_all_views(task: Task) -> tuple[Particles, ImageSource, VolumeGrid]:
@@ -84,6 +186,8 @@ def read_all_views(task: Task) -> tuple[Particles, ImageSource, VolumeGrid]:
     options, choice = task.options, particle_choice(task.options)
     point_group(options.symmetry)
     particles = choice.chosen(choice.read(task.path))
+    if options.cluster_of is not None:
+        particles = particles[_in_cluster(particles, options.cluster_of, options.which)]
     source = choice.images(particles)
     grid = transform_grid(source, particles, **options.values("low_pass", "mask_radius"))
     if is_one_view(particles):
@@ -92,6 +196,17 @@ def read_all_views(task: Task) -> tuple[Particles, ImageSource, VolumeGrid]:
             f"{task.path} are seen from one. Leave --all-views out."
         )
     return particles, source, grid
+
+
+def _in_cluster(particles: Particles, folder: str, number: int) -> np.ndarray:
+    """Return which particles are in a cluster of an earlier run of the same file, (n,)."""
+    run = open_run(folder)
+    own = run.rows[members(run, number)]
+    if real_path(run.particles.path) != real_path(particles.path):
+        raise ValueError(
+            f"--cluster-of must be a run of {particles.path}; {folder} is of {run.particles.path}."
+        )
+    return np.isin(particles.rows, own)
 
 
 def cost_of_all_views(task: Task, source: ImageSource, *, n_workers: int) -> Cost:
@@ -133,6 +248,7 @@ def fit_all_views(
     places = places_of(found)
     record = {**_record(task, particles, transforms, found, places), **before.record}
     record["all_views"]["seconds"] = stages.timings
+    record["all_views"] |= _words_of(found, options, task.path, out)
     files, trees = particle_file(particles, places, before), {}
     if found.placed is not None:
         model = trees[MODEL_FILE] = model_of(transforms, found.placed)
@@ -144,11 +260,28 @@ def fit_all_views(
         record=record,
         places=places,
         rows=particles.rows,
+        clusters=found.clusters,
         files=files,
         trees=trees,
         overwrite=overwrite,
     )
     return found.fit, record
+
+
+def _words_of(found: AllViews, options: FitOptions, path: Path, out: Path) -> dict:
+    """Return the verdict in words, and what to do about clusters, as run.json has it."""
+    if found.clusters is None:
+        return {"headline": found.headline}
+    counts, run = np.bincount(found.clusters)[1:], out.absolute()
+    shares = listed(f"{share:.0f} %" for share in 100 * counts / counts.sum())
+    # A state is selected, a class is fitted by itself.
+    words, out = ["select", str(run), "--cluster", "1"], Path(f"state1{path.suffix}")
+    if found.inside:
+        alone = replace(options, cluster_of=str(run))
+        words, out = alone.arguments([path]), Path(f"{run}-cluster1")
+    advice = f"Run {shell_line('manifactor', *words, '--out', out)}"
+    said = f"The particles fall into {len(counts)} clusters, with {shares} of them."
+    return {"headline": found.headline, "found": said, "advice": advice}
 
 
 def _record(
@@ -187,8 +320,12 @@ def _record(
 def choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:
     """Return what was chosen automatically."""
     resolution = transforms.box / transforms.grid.cut
-    principal = found.principal
+    principal, dropped = found.principal, {}
+    if found.dropped:
+        why = "no image tells a particle's place on them; the rest was judged again"
+        dropped = {"factors dropped": Choice(found.dropped, why)}
     return {
+        **dropped,
         "low-pass": Choice(f"{resolution:.3g} A", "motions show at a tenth of a molecule's size"),
         "principal volumes": Choice(
             principal.rank,
@@ -236,6 +373,7 @@ def model_of(transforms: Transforms, placed: PlacedParticles) -> MotionModel:
     return MotionModel(
         grid=transforms.grid,
         box=transforms.box,
+        size=transforms.size,
         motions=placed.motions,
         volumes=placed.volumes.astype(np.complex64),
         views=view_map(transforms.rotations, placed.deviations),

@@ -11,12 +11,7 @@ from scipy import fft
 from manifactor._support.workers import Here, Workers, ignored
 from manifactor.cryoem.all_views.motions import Motions, PlaceFeatures
 from manifactor.cryoem.all_views.regression import FeatureMoments, volumes_from
-from manifactor.cryoem.all_views.transforms import (
-    PADDING,
-    Transforms,
-    VolumeGrid,
-    volume_correlation,
-)
+from manifactor.cryoem.all_views.transforms import Transforms, VolumeGrid, volume_correlation
 from manifactor.cryoem.directions import SphereCells, direction_angles, half_sphere_cells
 from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.runs.places import Place
@@ -41,10 +36,7 @@ class ViewMap:
 
     @property
     def populated(self) -> np.ndarray:
-        """Cells with at least half of the usual number of particles, (n_cells,).
-
-        The deviation of a few particles is accidental.
-        """
+        """Cells, (n_cells,), with half of the usual particles or more; fewer are not reliable."""
         seen = self.counts > 0
         return seen & (self.counts >= np.median(self.counts[seen]) / 2)
 
@@ -142,6 +134,7 @@ class MotionModel:
     # (n_motions, n_levels): of the places of all particles, from 0 to 1; None if another program
     # told them
     quantiles: np.ndarray | None = None
+    size: int = 0  # width of an image in pixels; 0 where an earlier release did not keep it
 
     def images(self, places: np.ndarray, rotations: np.ndarray, *, size: int = 64) -> np.ndarray:
         """Return mean images of the molecule, without CTF, (n, size, size).
@@ -169,18 +162,31 @@ class MotionModel:
         return self.grid.sharpened(self.volumes).astype(np.complex64)
 
     @property
+    def side(self) -> int:
+        """Voxels along a side of `density`: pixels along one of the images."""
+        return self.size or self.grid.half
+
+    @property
     def voxel_size(self) -> float:
         """Width of a voxel of `density`, in Angstrom."""
-        return self.box * PADDING / self.grid.side
+        return self.box / self.side
 
     def density(self, places: np.ndarray) -> np.ndarray:
-        """Return the molecule in real space, a cube of the box indexed by z, y, x."""
-        # Indexed by x, y, z.
-        state = self.motions.features(np.atleast_2d(places))[0] @ self.volumes
-        cube = self.grid.densities(state[None])[0]
-        middle, reach = self.grid.half, self.grid.half // PADDING
-        box = slice(middle - reach, middle + reach + 1)
-        return cube[box, box, box].transpose(2, 1, 0)
+        """Return the molecule in real space, a cube of the box indexed by z, y, x.
+
+        As in RELION's maps, its centre is the voxel ``side // 2``.
+        """
+        grid, axis = self.grid, np.arange(self.side) - self.side // 2
+        state = self.motions.features(np.atleast_2d(places))[0] @ self.volumes * grid.inside
+        # Frequencies of half a cycle: voxels of any width are sums of their waves, along x, y, z.
+        waves = np.exp(2j * np.pi / self.side * np.outer(grid.axis, axis)).astype(np.complex64)
+        cube = state.reshape(3 * (grid.side,)).astype(np.complex64) / grid.size
+        for _ in range(2):
+            cube = np.tensordot(cube, waves, (0, 0))
+        # Indexed by y, x, z. The molecule is real: the last sum is of its real parts alone.
+        cube = cube.transpose(2, 1, 0)
+        real, imaginary = waves.real, waves.imag
+        return np.tensordot(real, cube.real, (0, 2)) - np.tensordot(imaginary, cube.imag, (0, 2))
 
 
 # The molecule from images whose places on factors another program told.
@@ -214,6 +220,7 @@ def model_of_places(
     return MotionModel(
         grid=transforms.grid,
         box=transforms.box,
+        size=transforms.size,
         motions=features,
         volumes=((first + second) / 2).astype(np.complex64),
         views=_expected_views(transforms, features, first, second),

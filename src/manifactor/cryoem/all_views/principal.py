@@ -63,10 +63,7 @@ class PrincipalVolumes:
 def principal_volumes(
     transforms: Transforms, *, seed: int = 0, stages: Stages, workers: Workers = Here()
 ) -> PrincipalVolumes:
-    """Find the volumes in which particles differ, and the coordinates of each.
-
-    The volumes are those that two half sets of images agree about.
-    """
+    """Return volumes that two half sets of images agree about, and coordinates of particles."""
     name = "principal volumes"
     report = partial(stages.report, name)
     key = fingerprint(transforms.fingerprint, seed)

@@ -190,12 +190,15 @@ def _piece_sums(
 
     def summed(share: slice) -> Arrays:
         images, known = transforms[share], features[share]
-        blocks = gen_batches(len(images), BLOCK)
-        products, *sums = reduce(
-            _added, (_block_sums(images[rows], known[rows], columns) for rows in blocks)
+        blocks, count = gen_batches(len(images), BLOCK), known.mean.shape[1]
+        # Products of 40 features take some 260 MB, of which each thread has one copy.
+        shape = int(images.grid.inside.sum()), count * (count + 1) // 2
+        products = np.zeros(shape, np.float32)
+        sums = reduce(
+            _added, (_block_sums(images[rows], known[rows], columns, products) for rows in blocks)
         )
         # The imaginary part of a conjugate has the opposite sign.
-        sign = np.repeat(np.array([1, -1], products.dtype), known.mean.shape[1])
+        sign = np.repeat(np.array([1, -1], products.dtype), count)
         return _folded(products), *(_folded(each, sign) for each in sums)
 
     with one_blas_thread():
@@ -208,11 +211,13 @@ def _folded(sums: np.ndarray, sign: np.ndarray | int = 1) -> np.ndarray:
     return sums[:half] + sign * sums[::-1][:half]
 
 
-def _block_sums(block: Transforms, features: FeatureMoments, columns: np.ndarray | None) -> Arrays:
+def _block_sums(
+    block: Transforms, features: FeatureMoments, columns: np.ndarray | None, products: np.ndarray
+) -> Arrays:
     """Return sums over a block of images at the frequencies ``grid.inside``.
 
-    Products of features, features times images, and the same of what volumes leave of the images,
-    unless there are none.
+    Features times images, and the same of what volumes leave of the images, unless there are none;
+    products of features are added to `products`.
     """
     first, second = np.triu_indices(features.mean.shape[1])
     inserted = block.grid.inner_slices(block.rotations).T
@@ -225,14 +230,16 @@ def _block_sums(block: Transforms, features: FeatureMoments, columns: np.ndarray
         parts = np.concatenate([weighted.real, weighted.imag], axis=2)
         return inserted @ parts.reshape(-1, parts.shape[2])
 
-    squares = (transfer**2)[..., None] * pairs[:, None]
-    products, images = inserted @ squares.reshape(-1, len(first)), inserted_images(seen)
+    for some in gen_batches(len(first), 64):
+        squares = (transfer**2)[..., None] * pairs[:, None, some]
+        products[:, some] += inserted @ squares.reshape(-1, squares.shape[2])
+    images = inserted_images(seen)
     if columns is None:
-        return products, images
+        return (images,)
     # Real and imaginary parts are rows of a matrix product.
     expected = block.shown(columns) @ features.products[:, None].astype(np.float32)
     real, imaginary = np.moveaxis(expected, 2, 0)
-    return products, images, inserted_images(seen - (real + 1j * imaginary))
+    return images, inserted_images(seen - (real + 1j * imaginary))
 
 
 # Likelihoods of the features of images, and functions of them mapped over images.

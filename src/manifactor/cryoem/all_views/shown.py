@@ -105,10 +105,7 @@ class GivenVolumes:
 
     def nearest(self, at: float) -> int:
         """Return the volume nearest to a displayed coordinate."""
-        apart = np.abs(self.place.displayed - at)
-        if self.place.topology == "circle":
-            apart = np.minimum(apart % 360, -apart % 360)
-        return int(apart.argmin())
+        return int(self.place.apart(at).argmin())
 
     def image(self, number: int, view: tuple[float, float]) -> np.ndarray:
         """Return the projection of a volume in a direction, rot and tilt in degrees."""
@@ -263,10 +260,7 @@ class Shown:
         return self.wanted.volumes
 
     def view(self, motion: int) -> tuple[float, float] | None:
-        """Return the direction in which a factor, counted from 0, is shown.
-
-        None for the one that shows it best.
-        """
+        """Return the direction that shows a factor, counted from 0; None for the best one."""
         return self.cones[motion].view if self.cones else self.wanted.view
 
 

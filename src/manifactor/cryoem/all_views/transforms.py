@@ -130,13 +130,6 @@ class VolumeGrid(PickledFields):
         sharp = self.sharpened(volumes)[:, self.inside]
         return np.concatenate([sharp.real, sharp.imag]).T.astype(np.float32)
 
-    def densities(self, volumes: np.ndarray) -> np.ndarray:
-        """Return volumes in real space, (n, side, side, side), centred.
-
-        The box of the images is the middle of them, `PADDING` times smaller.
-        """
-        return fft.fftshift(self._real(volumes), axes=(1, 2, 3))
-
     @cached_property
     def _position(self) -> np.ndarray:
         """Number of each frequency among those inside, (size,)."""
@@ -244,6 +237,7 @@ class Transforms:
     # (m,): variance of all that volumes cannot explain, at least that of the noise, 1; None for 1
     noise: np.ndarray | None = None
     symmetry: str = "C1"  # point group of the molecule
+    size: int = 0  # width of an image in pixels
 
     def __len__(self) -> int:
         return len(self.values)
@@ -344,6 +338,7 @@ def read_transforms(
         values,
         rotations=euler_matrices(particles.angles),
         box=source.shape[0] * source.pixel_size,
+        size=source.shape[0],
         optics=particles.without_images() if "defocus_u" in particles.microscope else None,
     )
 

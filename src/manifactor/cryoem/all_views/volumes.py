@@ -13,7 +13,7 @@ from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.model import MotionModel, angles_of, counted_views, model_of_places
 from manifactor.cryoem.all_views.placing import even_places
 from manifactor.cryoem.all_views.transforms import read_transforms, transform_grid
-from manifactor.cryoem.averages import Averages, binned, places_along
+from manifactor.cryoem.averages import Averages, binned, places_along, require_memory
 from manifactor.cryoem.files.particles import euler_matrices
 from manifactor.cryoem.matching import match
 from manifactor.estimators import ManifoldFactorizer
@@ -119,10 +119,7 @@ class RunMotions:
         return ImagesAlong(np.stack(images), places, view)
 
     def volumes(self, motions: Sequence[int], at: Sequence[np.ndarray]) -> np.ndarray:
-        """Return volumes on the grid of some motions, the others in their middle.
-
-        Returns (n, z, y, x).
-        """
+        """Return volumes, (n, z, y, x), on the grid of some motions, the others in their middle."""
         even = [self.scales[k].places_at(along) for k, along in zip(motions, at, strict=True)]
         grid = np.stack(np.meshgrid(*even, indexing="ij"), -1)
         places = self._with(motions, grid.reshape(-1, len(motions)))
@@ -141,10 +138,7 @@ class RunMotions:
         return places
 
     def best_view(self, motion: int) -> tuple[float, float]:
-        """Return rot and tilt, in whole degrees, of the view that shows a motion best.
-
-        Only populated cells count.
-        """
+        """Return rot and tilt, whole degrees, of the populated cell that shows a motion best."""
         views = self.model.views
         deviations = np.where(views.populated, views.deviations[:, motion], np.inf)
         return angles_of(views.directions[[deviations.argmin()]])[0]
@@ -202,10 +196,7 @@ def has_all_views(run: Run) -> bool:
 
 
 def needs_volumes(run: Run) -> bool:
-    """Return whether volumes along a run's factors are still to be computed.
-
-    That is so for coordinates of particles of all views.
-    """
+    """Return whether volumes along factors of particles of all views are still to be computed."""
     if (run.folder / MODEL_FILE).exists() or is_of_all_views(run.record):
         return False
     try:
@@ -262,8 +253,15 @@ def volumes_along(
     """
     places = places_along(run, factors)
     labels, centres = binned(places, n_bins)
+    require_memory(n_bins ** len(places), 3 * (motions.model.side,))
+    at = centres
+    if [place.topology for place in places] == ["interval"]:
+        # Of two states, particles crowd at the ends: the centre of a bin lies beside them.
+        bins = (places[0].displayed[labels == k] for k in range(n_bins))
+        pairs = zip(bins, centres[0], strict=True)
+        at = (np.array([np.median(own) if len(own) else centre for own, centre in pairs]),)
     return Averages(
-        means=motions.volumes([factor - 1 for factor in factors], centres),
+        means=motions.volumes([factor - 1 for factor in factors], at),
         centres=centres,
         places=places,
         matching=match(labels, [], n_bins=n_bins ** len(places)),

@@ -167,10 +167,7 @@ def euler_angles(poses: np.ndarray) -> np.ndarray:
 
 
 def write_cryosparc(particles: Particles, columns: Mapping[str, np.ndarray]) -> bytes:
-    """Return the .cs file of these particles, with fields added.
-
-    Our fields of an earlier run are replaced.
-    """
+    """Return the .cs file of particles with fields added; ours of an earlier run are replaced."""
     table = read_cs(particles.path)[particles.rows]
     new = {f"{CS_PREFIX}{name}": np.asarray(column, "<f4") for name, column in columns.items()}
     old = {name: table[name] for name in table.dtype.names or () if not name.startswith(CS_PREFIX)}

@@ -170,10 +170,7 @@ class Particles:
         return sha256(names.encode()).hexdigest()
 
     def turned(self, view: tuple[float, float] | None = None) -> np.ndarray | None:
-        """Return the in-plane angle of each image relative to a view, or to the first.
-
-        Returns (n,).
-        """
+        """Return in-plane angles of images, (n,), relative to a view, or to the first image."""
         if self.angles is None:
             return None
         # Seen nearly along the axis, rot turns the image as psi does, so psi alone is not the
@@ -237,10 +234,7 @@ def view_directions(angles: np.ndarray) -> np.ndarray:
 
 
 def euler_matrices(angles: ArrayLike) -> np.ndarray:
-    """Return RELION's matrices, (n, 3, 3), of rot, tilt, psi in degrees.
-
-    They take the molecule to the image.
-    """
+    """Return RELION's matrices, (n, 3, 3), from molecule to image, of rot, tilt, psi in degrees."""
     if np.size(angles) == 0:  # SciPy before 1.16 has no empty rotations
         return np.zeros((0, 3, 3))
     # SciPy's rotations turn vectors, RELION's the frame: hence the transpose.

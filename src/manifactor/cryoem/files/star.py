@@ -252,10 +252,7 @@ def read_relion(path: Path, *, pixel_size: float | None = None) -> Particles:
 
 
 def _with_optics(columns: Columns, groups: Columns) -> Columns:
-    """Return the columns of the particles, completed by those of their optics groups.
-
-    Where both have a column, that of the particles counts.
-    """
+    """Return the columns of particles, and of their optics groups those that they lack."""
     label, path = "rlnOpticsGroup", columns.path
     if not groups.values or label not in columns:
         return columns

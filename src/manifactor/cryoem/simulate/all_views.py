@@ -148,20 +148,14 @@ def with_error(rotations: np.ndarray, degrees: float, rng: np.random.Generator) 
 
 
 def elevation_scores(directions: np.ndarray) -> np.ndarray:
-    """Return standard normal variables, (n,), that grow from side to top views.
-
-    Opposite views, whose images are mirror images, have the same one.
-    """
+    """Return normal variables, (n,), that grow from side to top views; opposite views share one."""
     # Ranks are uniform for any density of the directions.
     ranks = stats.rankdata(np.abs(directions[:, 2]))
     return special.ndtri((ranks - 0.5) / len(ranks))
 
 
 def _features(molecule: Molecule) -> np.ndarray:
-    """Return numbers of each atom, (6, n_atoms), of which its place is a linear map.
-
-    They are x and y of the rotor, x and y of the rest, z, and the lift.
-    """
+    """Return x and y of the rotor and of the rest, z, and the lift of each atom, (6, n_atoms)."""
     x, y, z = molecule.atoms.T
     rotor, rest = molecule.rotor, ~molecule.rotor
     rows = [x * rotor, y * rotor, x * rest, y * rest, z, molecule.lift]
@@ -325,9 +319,8 @@ def simulate_views(
     correlation : float
         Of the Gaussian copula of the angle and the x-stretch, in [-1, 1].
     view_correlation : float
-        Of the Gaussian copula of the x-stretch and the elevation of the view, which is
-        0 for side views and 90 degrees for top and bottom views; in [-1, 1]. The
-        stretch stays uniform.
+        Of the Gaussian copula of the x-stretch and the elevation of the view, which is 0 for side
+        views and 90 degrees for top and bottom views; in [-1, 1]. The stretch stays uniform.
     preferred : PreferredDirections or None
         The density of the directions; uniform if None.
     pose_error : float
@@ -349,8 +342,7 @@ def simulate_views(
     Returns
     -------
     ViewSimulation
-        Its `images` are computed when they are first used; `parts` makes them a batch
-        at a time.
+        Its `images` are computed when they are first used; `parts` makes them a batch at a time.
 
     Examples
     --------
@@ -435,6 +427,6 @@ def _centred(
     if size < enough:
         raise ValueError(
             f"`size` must be at least {enough} pixels of {pixel_size:g} A for every state to stay "
-            f"inside in every view; got {size}. Enlarge `size` or `pixel_size`, or lower `stretch`."
+            f"inside in every view; got {size}. Enlarge `size` or `pixel_size`."
         )
     return replace(molecule, atoms=molecule.atoms - [0.0, 0.0, centre])

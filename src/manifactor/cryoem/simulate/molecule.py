@@ -26,8 +26,7 @@ class Molecule:
     weights : ndarray of shape (n_atoms,)
         The scattering strength of each atom.
     parts : ndarray of int of shape (n_atoms,)
-        0 for the rotor, which turns about z; 1 and more for the rest, which is
-        stretched.
+        0 for the rotor, which turns about z; 1 and more for the rest, which is stretched.
     """
 
     atoms: np.ndarray
@@ -93,10 +92,7 @@ class Molecule:
         return np.where(self.rotor, 0.0, self.lift_at(self.atoms[:, 2]))
 
     def lift_at(self, z) -> np.ndarray:
-        """Return the fraction of the stretch at heights z.
-
-        It is the squared depth below the top of the rest, 1 at the lowest atom.
-        """
+        """Return the share of the stretch at heights z: the squared depth, 1 at the lowest atom."""
         heights = self.atoms[~self.rotor, 2]
         height = np.ptp(heights) or 1.0  # a flat rest does not stretch
         return (np.maximum(heights.max() - z, 0) / height) ** 2
@@ -306,9 +302,8 @@ def read_molecule(path, *, rotor: Sequence[str], assembly: str | None = None) ->
     ----------
     path : str or Path
     rotor : sequence of str
-        The atoms that turn, as chains, ``"B"``, and ranges of residues,
-        ``"A:219-421"``, both ends included, with the authors' names and numbers. All
-        other atoms are the rest.
+        The atoms that turn, as chains, ``"B"``, and ranges of residues, ``"A:219-421"``, both ends
+        included, with the authors' names and numbers. All other atoms are the rest.
     assembly : str or None
         The name of a biological assembly to build, such as "1", if the file holds one
         subunit only. The copies of a chain keep its name.

@@ -92,7 +92,7 @@ class Frame:
             raise ValueError(
                 f"`size` must be at least {enough} pixels of {self.pixel_size:g} A for "
                 f"every state of the molecule to stay inside; got {self.size}. Enlarge "
-                "`size` or `pixel_size`, or lower `stretch`."
+                "`size` or `pixel_size`."
             )
 
 
@@ -333,8 +333,7 @@ def simulate_particles(
         the variance of the white noise in a pixel. 10 and more is easy, 3 to 10 like
         the paper's data, 1 hopeless; None or infinity for no noise.
     correlation : float
-        Of the Gaussian copula of the angle and the x-stretch, in [-1, 1]; both stay
-        uniform.
+        Of the Gaussian copula of the angle and the x-stretch, in [-1, 1]; both stay uniform.
     defocus : (float, float) or None
         Range of the defocus in Angstrom, for images with a CTF.
     optics : Optics
@@ -343,15 +342,13 @@ def simulate_particles(
     symmetry : int
         Angles are uniform in [0, 2 pi / symmetry).
     stretch : float
-        Stretches of the lowest atom are uniform in +-stretch, in Angstrom; 40 is the
-        paper's.
+        Stretches of the lowest atom are uniform in +-stretch, in Angstrom; 40 is the paper's.
     size : int
         Width of the images in pixels, even.
     pixel_size : float
         In Angstrom.
     tilt : float
-        Degrees by which the molecule is rotated in the (z, x) plane before it is summed
-        over x.
+        Degrees by which the molecule is rotated in the (z, x) plane before it is summed over x.
     blur : float
         Standard deviation of the Gaussian of each atom, in Angstrom.
     in_plane : bool
@@ -361,8 +358,7 @@ def simulate_particles(
         Move atoms (fast), or interpolate densities (the paper's recipe, about a hundred
         times slower).
     random_state : int, RandomState or None
-        The same seed gives the same images; the motions do not depend on route, noise
-        and defocus.
+        The same seed gives the same images; the motions do not depend on route, noise and defocus.
 
     Returns
     -------

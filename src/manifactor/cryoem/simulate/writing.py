@@ -9,6 +9,7 @@ from manifactor._support.stages import Callback
 from manifactor.cryoem.files.mrc import write_stack, write_stack_in_parts
 from manifactor.cryoem.simulate.all_views import ViewSimulation
 from manifactor.cryoem.simulate.one_view import Simulation
+from manifactor.runs.places import as_csv
 
 
 def write_dataset(
@@ -37,14 +38,7 @@ def write_dataset(
         write_stack(stack, simulation.images, pixel_size=pixel_size)
     star = star_text(simulation, f"{name}/particles.mrcs")
     (folder / "particles.star").write_text(star, encoding="utf-8")
-    np.savetxt(
-        folder / "truth.csv",
-        np.column_stack(list(truth.values())),
-        delimiter=",",
-        header=",".join(truth),
-        comments="",  # no "#" before the column names
-        fmt="%.8g",
-    )
+    (folder / "truth.csv").write_bytes(as_csv(truth))
 
 
 def _parts(simulation: ViewSimulation, callback: Callback | None) -> Iterator[np.ndarray]:
@@ -55,10 +49,7 @@ def _parts(simulation: ViewSimulation, callback: Callback | None) -> Iterator[np
 
 
 def star_text(simulation: Simulation | ViewSimulation, stack: str) -> str:
-    """Return the STAR file of RELION 3.1 and later.
-
-    Particles without CTF get no defocus columns.
-    """
+    """Return RELION's STAR file (3.1 and later), without defocus columns if there is no CTF."""
     optics, n = simulation.optics, len(simulation.angle)
     group = {
         "rlnOpticsGroupName": ["opticsGroup1"],

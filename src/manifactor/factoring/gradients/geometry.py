@@ -225,10 +225,7 @@ def _main_axes(spectrum: Spectrum, samples: np.ndarray) -> np.ndarray:
 
 
 def _projected(spectrum: Spectrum, samples: np.ndarray) -> np.ndarray:
-    """Return the samples' coefficients in the functions, (n_functions - 1, n_features).
-
-    A block of 2^20 numbers at a time: images are never copied whole.
-    """
+    """Return coefficients of samples in functions, (n_functions - 1, n_features), by blocks."""
     functions = spectrum.functions[:, 1:]
     mean = samples.mean(axis=0, dtype=np.float64)
     n_samples, n_features = samples.shape
@@ -271,10 +268,7 @@ def _regression(
 
 
 def _padded(steps: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
-    """Return neighbours of each row and the probabilities of steps there, (n_rows, k).
-
-    Rows with fewer neighbours are padded with steps of probability 0.
-    """
+    """Return neighbours and probabilities of steps from each row, (n_rows, k), padded with 0."""
     count = np.diff(steps.indptr)
     there = np.arange(count.max()) < count[:, None]
     near = np.zeros(there.shape, dtype=int)
@@ -285,10 +279,7 @@ def _padded(steps: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _average(coordinates: np.ndarray) -> sp.csr_array:
-    """Return the matrix of the mean over 12 nearest rows.
-
-    Their gradients say together which way a block of functions points.
-    """
+    """Return the matrix of means over 12 nearest rows, which show which way a block points."""
     n_rows = len(coordinates)
     k = min(12, n_rows)
     near = KDTree(coordinates).query(coordinates, k)[1].ravel()

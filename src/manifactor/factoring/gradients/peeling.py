@@ -50,10 +50,7 @@ class Look:
 
 
 def take_looks(diffusion: Diffusion, *, rng: np.random.Generator) -> list[Look]:
-    """Return looks at all distinct samples and at two parts or halves of them.
-
-    Each has its own spectrum and gradients, and no blocks yet.
-    """
+    """Return looks without blocks at all distinct samples, and at two parts or halves of them."""
     if diffusion.lagged:
         d = diffusion.dimension
         return [Look(part.rows, geometry_of_pairs(part, d, rng=rng)) for part in diffusion.lagged]

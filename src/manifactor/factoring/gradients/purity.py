@@ -71,10 +71,7 @@ def count_directions(geometry: Geometry, block: np.ndarray) -> int:
 
 
 def _directions(geometry: Geometry, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return what the block's gradients span at every row.
-
-    Returns strength (n_rows, d), axes (n_rows, n_coordinates, d).
-    """
+    """Return strength (n_rows, d) and axes (n_rows, n_coordinates, d) of a block's gradients."""
     # Every function of the block counts the same, also one with a high eigenvalue.
     scaled = block / np.sqrt(geometry.rayleigh(block))
     spanned = geometry.gradients @ scaled

@@ -39,34 +39,20 @@ MOST_OFF_SPHERE = 0.1
 
 @dataclass(frozen=True)
 class Symmetries:
-    """Continuous symmetries of the data.
+    """Continuous symmetries of the data."""
 
-    Attributes
-    ----------
-    count : int
-        Number of independent continuous symmetries (Killing fields).
-    name : str or None
-        "sphere", "SO(3)", "flat torus", "body of revolution" or "disc"; None where the symmetries
-        do not tell the shape.
-    lattice_angle : float or None
-        Angle between the two periods of a flat torus, in degrees, 60 to 90.
-    lattice_error : float or None
-        Standard error of this angle, in degrees.
-    ratio : float or None
-        Ratio of the two periods, at least 1.
-    angles : ndarray of shape (n_samples, 2) or None
-        Place of every sample on a flat torus: two angles in radians, along the longer period and
-        along the shorter one.
-    turn : Turn or None
-        The turn of the plane, or of space, that moves the data along themselves.
-    """
-
-    count: int
+    count: int  # of independent continuous symmetries (Killing fields)
+    # "sphere", "SO(3)", "flat torus", "body of revolution" or "disc"; None where the symmetries do
+    # not tell the shape
     name: str | None = None
+    # Of the two periods of a flat torus: their angle, 60 to 90 degrees, its standard error, and
+    # their ratio, at least 1
     lattice_angle: float | None = None
     lattice_error: float | None = None
     ratio: float | None = None
+    # (n_samples, 2): radians along the longer and the shorter period
     angles: np.ndarray | None = None
+    # Of the plane, or of space, that moves the data along themselves
     turn: Turn | None = field(default=None, repr=False)
 
     @property
@@ -85,10 +71,7 @@ class Symmetries:
 
 
 def find_symmetries(geometry: Geometry, halves: Sequence[Geometry], dimension: int) -> Symmetries:
-    """Count the symmetries of the data and name the shape.
-
-    Halves of the samples tell the error of a flat torus's lattice angle.
-    """
+    """Return the symmetries and the shape; halves tell the error of a flat torus's angle."""
     n_lowest = _n_lowest(geometry.eigenvalues)
     fields = killing_fields(geometry, n_lowest)
     largest = dimension * (dimension + 1) // 2
@@ -121,10 +104,7 @@ def _n_lowest(eigenvalues: np.ndarray) -> int:
 
 
 def _vectors(geometry: Geometry, fields: Fields, number: int) -> np.ndarray:
-    """A field along the coordinates of the gradients, (n_rows, p), with mean square 1.
-
-    It is averaged over neighbouring rows.
-    """
+    """A field along the coordinates, (n_rows, p), averaged over near rows, of mean square 1."""
     parts = fields.at_rows(number)
     slopes = geometry.gradients[:, :, : parts.shape[1]]
     vectors = geometry.average @ np.einsum("xj,xpj->xp", parts, slopes)
@@ -221,10 +201,7 @@ def _motions(geometry: Geometry) -> list[np.ndarray]:
 
 
 def closed_orbits(geometry: Geometry, vectors: np.ndarray) -> np.ndarray | None:
-    """Return combinations of two symmetries that move along two circles, (n_rows, p, 2).
-
-    None where these are not orthogonal, as on a slanted torus.
-    """
+    """Return symmetries along two orthogonal circles, (n_rows, p, 2); None on a slanted torus."""
     steps, energies, _ = _common_waves(geometry, vectors)
     lengths = _length(steps)
     moved = [k for k in np.argsort(energies) if lengths[k] > 0.2 * lengths.max()]

@@ -9,6 +9,7 @@ from textwrap import fill
 
 import numpy as np
 
+from manifactor._support.errors import listed
 from manifactor.factoring.gradients.symmetry import Symmetries
 from manifactor.factoring.judging.criteria import CRITERIA, SENSES, Criterion, Test
 from manifactor.factoring.measures import NOT_MEASURED
@@ -71,6 +72,8 @@ SENTENCES = {
 TEXT_WIDTH = 100
 # Two pieces of advice that begin alike: "Use the coordinates, they are right; but ..."
 SAME_START = re.compile(r"^(.*?; but )(.*)\. \1")
+# What is said instead of ", they are right; but" where results like this are wrong too often.
+UNSURE = " only after comparing them with something else that is known; also,"
 # How often advice helped, which says less than the probability of a result.
 RATE_OF_ADVICE = re.compile(r" \([^()]* such cases\)")
 
@@ -93,24 +96,18 @@ class DataKnown:
     pieces: int = 1  # of the neighbour graph, joined by its longest edges
     # What to do about columns that are likely not measurements; "" if there are none
     columns: str = ""
+    clusters: str = ""  # what to do about clusters of particles; "" if there are none
 
 
 @dataclass(frozen=True)
 class Warp:
-    """How lengths depend on the coordinates in which a Laplacian separates.
+    """How lengths depend on the coordinates in which a Laplacian separates."""
 
-    Attributes
-    ----------
-    factor : int or None
-        Number of the factor, from 1, whose coordinate lengths along the other depend on
-        (a warped product); None if they depend on both (Staeckel).
-    coordinate : ndarray of shape (n_points,)
-        Coordinates on this factor; empty where there is none, or it is a surface.
-    length : ndarray of shape (n_points,)
-        Lengths along the other factor there, relative to their mean.
-    """
-
+    # Number of the factor, from 1, whose coordinate lengths along the other depend on (a warped
+    # product); None if they depend on both (Staeckel)
     factor: int | None
+    # (n_points,): coordinates on this factor, none of a surface, and lengths along the other one
+    # there, relative to their mean
     coordinate: np.ndarray = field(default_factory=lambda: np.empty(0))
     length: np.ndarray = field(default_factory=lambda: np.empty(0))
 
@@ -138,8 +135,7 @@ class Evidence:
     tests : tuple of Test
         Everything that was measured and judged. `verdict` and `reason` follow from it.
     leakage : ndarray of shape (n_factors, n_factors)
-        [i, j] is the R^2 with which coordinates on factor i predict factor j; the
-        diagonal is nan.
+        [i, j] is the R^2 with which coordinates on factor i predict factor j; the diagonal is nan.
     null : float
         Largest noise of `q`, estimated from half samples. `q` decides the number of
         blocks: it is near 0 where functions divide and near 1 where they do not.
@@ -153,8 +149,7 @@ class Evidence:
     known : DataKnown
         What is known of the data beside the tests; `advice` depends on it.
     terms : tuple of tuple of int
-        Numbers of the factors of each term of a sum, from 1, where a term has several;
-        else ().
+        Numbers of the factors of each term of a sum, from 1, where a term has several; else ().
     warp : Warp or None
         How lengths depend on coordinates that separate; None in all other senses.
     symmetries : Symmetries or None
@@ -169,6 +164,9 @@ class Evidence:
         The same for each factor by itself.
     shapes : tuple of str
         Shape of each factor in words, such as "a circle".
+    headline, found : str
+        Of particles of all views, the verdict in words, such as "two states", and what was
+        found in a sentence, where it is clusters; "" else.
 
     Examples
     --------
@@ -192,6 +190,8 @@ class Evidence:
     probability: float = NOT_MEASURED
     probabilities: tuple[float, ...] = ()
     shapes: tuple[str, ...] = ()
+    headline: str = ""
+    found: str = ""
 
     @property
     def n_factors(self) -> int:
@@ -216,6 +216,8 @@ class Evidence:
     @property
     def finding(self) -> str:
         """What was found, in one sentence without numbers of tests."""
+        if self.found:
+            return self.found
         said = VERDICTS[self.verdict] if self.verdict != "none" else ANSWERS[self.answer]
         if self.fails("factors asked for"):
             said = "The data are taken as one factor, as was asked for: {shapes}."
@@ -278,6 +280,8 @@ class Evidence:
         It follows from the tests that failed and from what is known of the data.
         """
         failed = [test.kind for test in self.failed]
+        if self.known.clusters:
+            return self.known.clusters
         if self.verdict == "one factor":
             # One curve is an answer, and few samples show it.
             own = [name for name in failed if name in (*OF_A_CURVE, "samples")]
@@ -304,18 +308,12 @@ class Evidence:
 
     @property
     def product(self) -> float:
-        """Smallest share of a product of two factors' lowest functions that fits.
-
-        It fits if it lies near the sum of their eigenvalues.
-        """
+        """Smallest share of a product of lowest functions near the sum of their eigenvalues."""
         return self.value("product")
 
     @property
     def agreement(self) -> float:
-        """Smallest share of a factor's lowest functions found in half of the samples.
-
-        In the half that shows more of them.
-        """
+        """Smallest share of a factor's lowest functions that the better half of samples shows."""
         return self.value("agreement")
 
     @property
@@ -344,10 +342,7 @@ class Evidence:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The verdict in three sentences: what was found, how sure it is, what to do.
-
-        Without those that there is nothing to say for.
-        """
+        """The verdict in up to three sentences: what was found, how sure it is, what to do."""
         what_to_do = self.advice or USE.get(self.verdict, "")
         if self.known.pieces > 1 and not self.advice:
             what_to_do = FIT_PIECES.format(self.known.pieces)
@@ -355,6 +350,8 @@ class Evidence:
             what_to_do = self.known.columns or USE_ANGLES
         if np.isfinite(self.probability):
             what_to_do = RATE_OF_ADVICE.sub("", what_to_do)
+        if self.probability < CRITERIA["certainty"].limit:
+            what_to_do = what_to_do.replace(", they are right; but", UNSURE)
         said = f"{WHAT_TO_DO}{what_to_do}" if what_to_do else ""
         return tuple(filter(None, (self.finding, self._how_sure(), said)))
 
@@ -362,7 +359,8 @@ class Evidence:
         """A sentence on how often such results are right; "" where that is no question."""
         if self.known.columns:
             return f"Do not rely on it yet. {_sentence(self.details)}"
-        if self.answer == "cannot tell" or self.fails("factors asked for", "directions"):
+        unknown = self.answer == "cannot tell" or self.fails("factors asked for", "directions")
+        if self.found or unknown:
             return ""
         if self.fails("samples"):
             return "It is not sure: there are too few samples to tell."
@@ -401,10 +399,12 @@ class Evidence:
     def summary(self) -> str:
         """The verdict and how probable it is: "partial, 71 %: factor 1 97 %, factor 2 74 %".
 
-        Without numbers where these are not known.
+        Without numbers where these are not known; of particles of all views, after `headline`.
         """
         known = ", ".join(filter(None, [self.verdict, percent(self.probability)]))
-        return ": ".join(filter(None, [known, self._each_in_words()]))
+        known = ": ".join(filter(None, [known, self._each_in_words()]))
+        several = f" ({known})" if self.n_factors > 1 else ""
+        return f"{self.headline}{several}" if self.headline else known
 
     def _each_in_words(self) -> str:
         """How probable each factor is, where not all may be right; "" where it is not known."""
@@ -416,12 +416,8 @@ class Evidence:
         """A sentence on symmetries that tell the shape; "" for others."""
         angles = "" if found.angles is None else " Two angles describe every sample."
         if found.is_homogeneous:
-            known = (
-                ""
-                if self.fails("unique")
-                else f"Every sample looks like every other, as on {found}."
-            )
-            return f"{known}{angles}".strip()
+            alike = f"Every sample looks like every other, as on {found}."
+            return f"{'' if self.fails('unique') else alike}{angles}".strip()
         if found.name is None or self.verdict != "separable":
             return ""
         return f"The data look the same after every rotation, as {found} does."
@@ -432,12 +428,11 @@ class Evidence:
         for number, factors in enumerate(self.terms, start=1):
             if len(factors) == 1:
                 continue
-            *first, last = map(str, factors)
-            which = f"Factors {', '.join(first)} and {last}"
             inside = [test for test in self.failed if test.is_of_term(number)]
             how_far = "nearly a product" if inside else "a product"
             sentences.append(
-                f"{which} together are term {number} of the sum, which is {how_far} by itself."
+                f"Factors {listed(map(str, factors))} together are term {number} of the sum, which "
+                f"is {how_far} by itself."
             )
         return sentences
 
@@ -520,12 +515,6 @@ def wrapped(text: str) -> str:
 def numeral(count: int) -> str:
     """Return a number as a word, if it is small."""
     return NUMERALS[count] if count < len(NUMERALS) else str(count)
-
-
-def listed(items: Iterable[str]) -> str:
-    """Return items as a list in a sentence: "a, b and c"."""
-    *first, last = list(items) or ["none"]
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 # What to do next, from the tests that failed and from what is known of the data.

@@ -152,10 +152,7 @@ def of_factor(of_all: float, leakage: float, confidence: float) -> dict[str, flo
 
 
 def probability(part: str, kind: str, shortcomings: Mapping[str, float]) -> float:
-    """Return how often results of a kind with such shortcomings were right.
-
-    The part of the table is "several", "one" or "factor".
-    """
+    """Return how often such results were right by a part of the table: several, one or factor."""
     return float(expit(log_odds(_table()[part], kind, shortcomings)))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.stats import chi2
 from sklearn.neighbors import NearestNeighbors
 
+from manifactor._support.errors import listed
 from manifactor.factoring.measures import Measurement
 from manifactor.factoring.measures.places import PlacedSamples
 from manifactor.factoring.prediction import thinned, whitened
@@ -45,36 +46,46 @@ def evenness(samples: np.ndarray, dimension: float, metric: LocalMetric | None =
 
 
 def clusters(coordinate: np.ndarray, *, closed: bool = False) -> tuple[float, ...]:
-    """Return the shares of the samples in each cluster along a coordinate.
-
-    One share, 1, where there is no gap. A gap is a bin with few samples between bins with many; a
-    circle falls apart at two gaps or more.
+    """Return the shares of the samples in each cluster along a coordinate, as `cluster_labels` has.
 
     >>> left, right = np.linspace(0, 0.4, 600), np.linspace(0.6, 1, 400)
     >>> [round(share, 1) for share in clusters(np.concatenate([left, right]))]
     [0.6, 0.4]
+    """
+    labels = cluster_labels(coordinate, closed=closed)
+    counts = np.unique(labels[labels >= 0], return_counts=True)[1]
+    return tuple((counts / len(labels)).tolist()) if len(counts) > 1 else (1.0,)
+
+
+def cluster_labels(coordinate: np.ndarray, *, closed: bool = False) -> np.ndarray:
+    """Return the cluster of each sample along a coordinate, (n,); -1 between clusters.
+
+    All are 0 where there is no gap. A gap is a bin with few samples between bins with many; a
+    circle falls apart at two gaps or more.
 
     Shapes: coordinate (n,).
     """
-    bins = min(20, len(coordinate) // 25)
+    bins, one = min(20, len(coordinate) // 25), np.zeros(len(coordinate), int)
     if bins < 3:
-        return (1.0,)
-    counts = np.histogram(coordinate, bins)[0]
+        return one
+    counts, edges = np.histogram(coordinate, bins)
+    own = np.clip(np.searchsorted(edges, coordinate, side="right") - 1, 0, bins - 1)
     if closed:
         # A circle may be cut open anywhere: where it has fewest samples.
+        own = (own - int(counts.argmin())) % bins
         counts = np.roll(counts, -int(counts.argmin()))
     before = np.maximum.accumulate(counts)
     after = np.maximum.accumulate(counts[::-1])[::-1]
     # Below a fifth of the smaller peak beside it: 25 samples are below 5 by chance in 1 of 10^7.
     gap = counts < 0.2 * np.minimum(before, after)
-    pieces = np.split(counts, np.flatnonzero(gap))
-    shares = [float(piece.sum() / counts.sum()) for piece in pieces]
-    large = tuple(share for share in shares if share >= 0.05)
-    return large if len(large) > 1 else (1.0,)
+    # A piece begins at each gap.
+    piece = np.cumsum(gap)
+    large = np.bincount(piece, counts) >= 0.05 * counts.sum()
+    return np.where(large, np.cumsum(large) - 1, -1)[piece][own] if large.sum() > 1 else one
 
 
-def clusters_of_function(function: np.ndarray) -> tuple[float, ...]:
-    """Return the shares of the samples in each cluster along a low function.
+def arc_of_function(function: np.ndarray) -> np.ndarray:
+    """Return where samples lie along a low function, (n,), to look for clusters.
 
     Functions are flat at the ends of their range, where samples crowd: the arc length is taken of
     which the function would be a cosine.
@@ -82,9 +93,13 @@ def clusters_of_function(function: np.ndarray) -> tuple[float, ...]:
     # A hundredth of the samples at either end may be stray.
     low, high = np.quantile(function, [0.01, 0.99])
     if not high > low:
-        return (1.0,)
-    cosine = np.clip(2 * (function - low) / (high - low) - 1, -1, 1)
-    return clusters(np.arccos(cosine))
+        return np.zeros(len(function))
+    return np.arccos(np.clip(2 * (function - low) / (high - low) - 1, -1, 1))
+
+
+def clusters_of_function(function: np.ndarray) -> tuple[float, ...]:
+    """Return the shares of the samples in each cluster along a low function."""
+    return clusters(arc_of_function(function))
 
 
 def clusters_in_words(shares: tuple[float, ...]) -> str:
@@ -93,8 +108,8 @@ def clusters_in_words(shares: tuple[float, ...]) -> str:
     >>> clusters_in_words((0.6, 0.4))
     '2 clusters, of 60 % and 40 % of the samples'
     """
-    *first, last = (f"{100 * share:.0f} %" for share in shares)
-    return f"{len(shares)} clusters, of {', '.join(first)} and {last} of the samples"
+    sizes = listed(f"{100 * share:.0f} %" for share in shares)
+    return f"{len(shares)} clusters, of {sizes} of the samples"
 
 
 def along_line(X: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
@@ -167,10 +182,7 @@ def gaussian_factors(placed: PlacedSamples) -> Measurement:
 
 
 def _mean_plane(slopes: np.ndarray) -> tuple[np.ndarray, float]:
-    """The plane nearest to the directions at all nodes, (p, d), and their share in it.
-
-    `slopes` has shape (m, d, p).
-    """
+    """The plane, (p, d), nearest to directions, (m, d, p), at all nodes, and their share in it."""
     directions = np.linalg.qr(slopes.transpose(0, 2, 1))[0]
     dimension = directions.shape[2]
     # The mean of the projections onto the planes of all nodes.

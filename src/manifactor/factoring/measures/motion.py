@@ -50,6 +50,9 @@ class MarkovModel:
     edges: np.ndarray
     lag: float
 
+    def __repr__(self) -> str:
+        return f"MarkovModel({len(self.transition_matrix)} states, lag={self.lag:.6g})"
+
 
 def markov_model(
     before: np.ndarray, after: np.ndarray, n_states: int, *, lag: float, top: float
@@ -106,10 +109,8 @@ def couplings(
     Shapes: before, after (m, c) for each factor.
     """
     features = [_features(*each) for each in zip(before, after, strict=True)]
-    left_out = {"places"} if n_repeats else set() if jointly else {"transitions"}
-    if n_repeats:
-        left_out.add("transitions")
-    kinds = [kind for kind in COUPLINGS if kind not in left_out]
+    left_out = {"places": n_repeats > 0, "transitions": not jointly}
+    kinds = [kind for kind in COUPLINGS if not left_out.get(kind)]
     found = {kind: Measurement(0.0, 0.0) for kind in kinds}
     orders = list(_orders(len(before[0]), n_repeats))
     for one, other in combinations(features, 2):

@@ -24,7 +24,13 @@ from sklearn.neighbors import NearestNeighbors
 from manifactor._support.threads import cores, map_threads
 from manifactor._support.values import quotient
 from manifactor.factoring.measures import Measurement
-from manifactor.factoring.prediction import local_weights, nearest_others, neighbour_sums, thinned
+from manifactor.factoring.prediction import (
+    local_weights,
+    nearest_others,
+    neighbour_sums,
+    of_unit_spread,
+    thinned,
+)
 from manifactor.factoring.shapes import signed_angle
 from manifactor.spectral.preparation import Preparation
 
@@ -138,7 +144,7 @@ def place_samples(
     some = np.asarray(samples[rows], dtype=float)
     axes = _main_axes(some)
     placed = PlacedSamples(
-        places=tuple(_of_unit_spread(place[rows]) for place in places),
+        places=tuple(of_unit_spread(place[rows]) for place in places),
         dimensions=tuple(dimensions),
         samples=some @ axes,
         axes=axes,
@@ -172,10 +178,6 @@ def _main_axes(samples: np.ndarray) -> np.ndarray:
     # The smaller of the two matrices of inner products has the same components.
     left = np.linalg.eigh(centred @ centred.T)[1][:, -most:]
     return np.linalg.qr(centred.T @ left)[0]
-
-
-def _of_unit_spread(place: np.ndarray) -> np.ndarray:
-    return place / (np.sqrt(place.var(axis=0).sum()) or 1.0)
 
 
 def _in_lengths(placed: PlacedSamples) -> PlacedSamples:
@@ -639,10 +641,7 @@ def prepared_noise(
 
 
 def signal_share(before: np.ndarray, after: np.ndarray) -> float:
-    """Return the share of the variance of places that noise leaves, which moves them.
-
-    One less the mean squared displacement over the variance.
-    """
+    """Return one less the share of the variance of places that is displacement by noise."""
     # Embeddings have near values at near places, those of a circle across 0, too.
     spread = ((before - before.mean(axis=0)) ** 2).sum()
     return float(1 - ((after - before) ** 2).sum() / spread)

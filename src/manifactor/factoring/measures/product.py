@@ -172,10 +172,7 @@ def undivided(splits: Sequence[Split]) -> Measurement:
 
 
 def leakage(factors: Sequence[Factor]) -> np.ndarray:
-    """Return the R^2 with which places on each factor predict each other factor.
-
-    Returns (n_factors, n_factors).
-    """
+    """Return the R^2 with which places on factors predict the others, (n_factors, n_factors)."""
     out = np.full((len(factors), len(factors)), np.nan)
     for i, source in enumerate(factors):
         others = [j for j in range(len(factors)) if j != i]

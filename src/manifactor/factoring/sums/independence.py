@@ -95,10 +95,7 @@ class IndependentPart:
 
 
 def principal_coordinates(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return samples, (n, q) of mean 0, along their principal axes, and the axes.
-
-    Returns coordinates (n, r), axes (r, q).
-    """
+    """Return samples, (n, q) of mean 0, along principal axes, (n, r), and the axes, (r, q)."""
     _, strength, axes = np.linalg.svd(samples, full_matrices=False)
     axes = axes[strength > ROUNDING * strength[0]]
     return samples @ axes.T, axes
@@ -222,10 +219,7 @@ def _with_principal_axes(
 
 @lru_cache(maxsize=64)
 def _errors_by_chance(n: int, r: int) -> tuple[float, ...]:
-    """Largest `_standard_errors` of Gaussian noise with diagonal cumulants.
-
-    The mean over three draws of n samples in r directions.
-    """
+    """Largest `_standard_errors` of n x r Gaussian noise, the mean over three draws."""
     rng = np.random.default_rng(0)
     largest = []
     for _ in range(3):

@@ -497,10 +497,7 @@ def _even(factor: Fitted) -> np.ndarray:
 
 
 def axes_error(factors: Sequence[Fitted]) -> float:
-    """Return the largest standard error of the axes of Gaussian factors, in radians.
-
-    0 where fewer than two factors are Gaussian.
-    """
+    """Return the largest error of Gaussian factors' axes, in radians; 0 if fewer than two are."""
     variances = [
         factor.variance
         for factor in factors

@@ -133,10 +133,7 @@ def _numbers(values: np.ndarray) -> np.ndarray:
 
 
 def feature_columns(samples: np.ndarray, names: Sequence[str] = ()) -> dict[str, Column]:
-    """Return the first columns of the samples themselves.
-
-    They have the names of the input, if that has one for each.
-    """
+    """Return the first columns of the samples, by the names that the input has for all of them."""
     numbered = [f"column {j + 1}" for j in range(min(samples.shape[1], MOST_FEATURES))]
     # Some names, as of an index column that was dropped, would be out of step.
     labels = names if len(names) == samples.shape[1] else numbered

@@ -77,15 +77,8 @@ def strata(places: Sequence[Place], factor: int | None, *, count: int) -> Strata
 
 
 def reach(place: Place, at: Sequence[float], rows: np.ndarray) -> float:
-    """Return the distance from a place within which nine in ten samples lie.
-
-    In the unit that is displayed: degrees on a circle.
-    """
-    point = _single(place, at)
-    difference = np.abs(place.displayed[rows] - point.displayed)
-    if place.topology == "circle":
-        # The shorter way round.
-        difference = np.minimum(difference % 360, -difference % 360)
+    """Return the displayed distance from a place within which nine in ten samples lie."""
+    difference = place[rows].apart(_single(place, at).displayed)
     if difference.ndim > 1:
         difference = np.linalg.norm(difference, axis=1)
     return float(np.quantile(difference, 0.9))

@@ -15,7 +15,7 @@ from manifactor.cryoem.all_views.shown import Shown, given_cone
 from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.cryoem.averages import correction, place_captions
 from manifactor.cryoem.directions import Cone, known_directions
-from manifactor.cryoem.files.stacks import ImageArray, ImageSource
+from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.cryoem.one_view import View, can_weigh
 from manifactor.cryoem.pictures import as_grey, each_as_grey
 from manifactor.runs.places import Place
@@ -107,16 +107,15 @@ def open_preview(run: Run, what: Shown) -> Preview:
             return _features(run, why)
     except (ValueError, OSError) as error:
         problem = one_line(error)
-    return Preview(why=f"Only the places can be shown: {problem}")
+    return Preview(why=f"Only the coordinates can be shown: {problem}")
 
 
 def _pictures(run: Run) -> "Images | Volumes":
     images = run.images()
-    source = images.source if isinstance(images, View) else images
-    if len(source) != len(run.rows):
+    source, before = images.source, len(run.rows)
+    if len(source) != before:
         raise ValueError(
-            f"the input has {len(source)} images now and had {len(run.rows)} when "
-            "fitted. Fit again."
+            f"the input has {len(source)} images now and had {before} when fitted. Fit again."
         )
     # Missing packages are reported here, not with the first request.
     extra("PIL.Image")
@@ -128,7 +127,7 @@ def _pictures(run: Run) -> "Images | Volumes":
     return make(images, count=count, width=_width(source))
 
 
-def _width(source: ImageSource | ImageArray) -> float | None:
+def _width(source: ImageSource) -> float | None:
     """Return the width of a square picture in angstrom; None if it is unknown."""
     known = len(set(source.shape)) == 1 and source.pixel_size_stated
     return source.pixel_size * source.shape[0] if known else None

@@ -231,10 +231,7 @@ class RunScene:
         return self._shown(preview, everyone, self.shown[[number]], np.ones(1), Viewpoint())
 
     def selected(self, conditions: Sequence[Mapping]) -> dict:
-        """Return how many samples meet the conditions, and which of the drawn ones.
-
-        The latter as one bit each.
-        """
+        """Return how many samples meet the conditions and, as bits, which of the drawn ones do."""
         found = inside(self.columns, conditions)
         # 50,000 samples are 8 kB, in every answer while a lasso is drawn.
         bits = np.packbits(found[self.shown]).tobytes()
@@ -248,19 +245,13 @@ class RunScene:
         return selection(self.run, chosen, suffix)
 
     def spectrum(self) -> dict:
-        """Return eigenvalues, and the factor, from 0, whose pure function each is.
-
-        -1 for products and mixtures.
-        """
+        """Return eigenvalues, and which factor, from 0, has each pure function; -1 for mixtures."""
         spectrum = self.fit.spectrum_
         owner = owners(spectrum, self.fit.factors_)
         return {"eigenvalues": spectrum.eigenvalues[1:].tolist(), "owners": owner[1:].tolist()}
 
     def angles(self) -> dict:
-        """Return mean squared cosines between gradients of the factors' functions.
-
-        And the number of functions of each factor.
-        """
+        """Return mean squared cosines of gradients, and the number of functions of each factor."""
         # Rounded, since the page colours cells by it.
         values, sizes = angle_matrix(self.fit.spectrum_, self.fit.factors_)
         return {"values": np.round(values, 4).tolist(), "sizes": sizes}
@@ -273,7 +264,7 @@ class RunScene:
             words.explanation(record, fit),
             *words.all_views_sentences(record),
             *words.volume_sentences(self.preview.what),
-            *words.about_particles(record),
+            *words.about_samples(record, fit),
         ]
         page = templates().get_template("evidence.html")
         return {"html": page.render(sentences=sentences, tables=words.run_tables(record, fit))}

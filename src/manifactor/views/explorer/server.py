@@ -50,9 +50,8 @@ HOST = "127.0.0.1"
 HEADERS = {
     # No script, style or picture from elsewhere, and no frame around the page.
     "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; "
-        "img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
-        "form-action 'none'; frame-ancestors 'none'"
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
@@ -493,10 +492,7 @@ def _refused(request: Request, problem: str) -> Response:
 
 
 def listening(port: int | None) -> socket.socket:
-    """Return a listening socket that no other machine can reach.
-
-    At the given port; without one at the usual port, or at any free one.
-    """
+    """Return a socket of this machine alone, at the given port, or at the usual or a free one."""
     # A fixed port keeps ssh tunnels.
     for wanted in (8642, 0) if port is None else (port,):
         bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)

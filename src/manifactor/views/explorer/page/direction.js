@@ -47,15 +47,15 @@ export const seen = ([rot, tilt]) => `rot ${Math.round(rot)}°, tilt ${Math.roun
 /** What is known of the direction, in words. */
 export function described({ directions, counts, deviations, unknown, expected }, view) {
   const cell = cellOf(directions, view);
-  const start = `The molecule at the chosen places, seen from ${seen(view)}, without CTF.`;
+  const start = `The molecule at the chosen coordinates, seen from ${seen(view)}, without CTF.`;
   if (!counts[cell]) return `${start} No particle is seen from there.`;
   const each = deviations.map((of, f) =>
     of[cell] === null ? `nothing of factor ${f + 1}` : `${Math.round(100 * of[cell])}% of factor ${f + 1}`,
   );
   const nothing = `${Math.round(100 * unknown)}% if images show nothing.`;
   const told = expected
-    ? `A place that one of the ${whole(counts[cell])} images from there tells deviates by about`
-    : `Places of its ${whole(counts[cell])} particles deviate by`;
+    ? `A coordinate that one of the ${whole(counts[cell])} images from there tells deviates by about`
+    : `Coordinates of its ${whole(counts[cell])} particles deviate by`;
   return `${start} ${told} ${each.join(" and ")}; ${nothing}`;
 }
 

@@ -137,7 +137,7 @@ function cross(app) {
   return { lines: [...(across === null ? [] : [upright(across, y)]), ...(up === null ? [] : [level(up, x)])] };
 }
 
-const GROUPS = { places: "Places", angles: "Angles", confidence: "Confidence", deviation: "Deviation", particles: "Particles", samples: "Samples", functions: "Eigenfunctions" };
+const GROUPS = { places: "Coordinates", angles: "Angles", confidence: "Confidence", deviation: "Deviation", particles: "Particles", samples: "Samples", functions: "Eigenfunctions" };
 
 /** All columns with a name, under headings, to choose from. */
 export function options(about) {
