@@ -9,13 +9,15 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 
 from manifactor._support.workers import Processes, Workers
 from manifactor.datasets.products import ring
 from manifactor.estimators import ManifoldFactorizer
+from manifactor.estimators.decoding import jacobian
 from manifactor.scores import score
 from studies.pieces import results_as_done
 from studies.records import count, verdict_counts, with_verdict
@@ -36,6 +38,7 @@ PAIRS: list[tuple[Kinds, View]] = [
 FOUR = [PAIRS[k] for k in (1, 4, 5, 7)]
 WELL_VIEWS: list[View] = [("warp", 0.3), ("network", 1.5)]
 CONTROLS = ("same noise", "same noise, circles", "speed", "drift", "triangle", "one latent")
+FILMS = [((LINE, LINE), 3), ((RING, LINE), 4), ((RING, RING), 6)]
 THREE: list[tuple[Kinds, View]] = [((LINE, LINE, LINE), ("warp", 0.3))]
 
 
@@ -85,6 +88,16 @@ def folded(free: np.ndarray, kind: str) -> np.ndarray:
     return 1 - np.abs(1 - free % 2)
 
 
+def wandering(
+    kinds: Kinds, steps: np.ndarray, n_steps: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return places of latents that diffuse independently, (n_steps, n_latents)."""
+    free = rng.random(len(kinds)) + np.cumsum(
+        steps * rng.normal(size=(n_steps, len(kinds))), axis=0
+    )
+    return np.column_stack([folded(t, kind) for t, kind in zip(free.T, kinds, strict=True)])
+
+
 def speeds_of(kinds: Kinds) -> np.ndarray:
     """Return the speed of each latent, relative to the first."""
     return 1 + 0.5 * np.arange(len(kinds))
@@ -123,10 +136,7 @@ def of_trajectory(
     rng = np.random.default_rng(seed)
     see = random_map(kinds, view, rng)
     speeds = speeds_of(kinds) if speeds is None else np.asarray(speeds)
-    free = rng.random(len(kinds)) + np.cumsum(
-        step * speeds * rng.normal(size=(n_steps, len(kinds))), axis=0
-    )
-    u = np.column_stack([folded(t, kind) for t, kind in zip(free.T, kinds, strict=True)])
+    u = wandering(kinds, step * speeds, n_steps, rng)
     X = see(u)
     X = X + noise * X.std() * rng.normal(size=X.shape)
     known = {} if plain else {"times": np.arange(n_steps)}
@@ -151,6 +161,71 @@ def of_jacobians(kinds: Kinds, view: View, seed: int) -> Fitted:
     see, u, h = random_map(kinds, view, rng), rng.random((3000, len(kinds))), 1e-4
     sides = [(see(u + h * e) - see(u - h * e)) / (2 * h) for e in np.eye(len(kinds))]
     return _fit(seed, see(u), metric=np.stack(sides, axis=2) * speeds_of(kinds)), u, kinds
+
+
+def filmed(u: np.ndarray, kinds: Kinds, rng: np.random.Generator) -> np.ndarray:
+    """Return frames of 16 x 24 pixels, (n, 384), of two balls whose ways cross."""
+    row, column = np.mgrid[:16, :24]
+    dark = np.ones((len(u), 16, 24), dtype=np.float32)
+    for k, (t, kind) in enumerate(zip(u.T, kinds, strict=True)):
+        if kind == RING:
+            at = 5 * ring(2 * np.pi * t) + [7.5, (7.5, 15.5)[k]]
+        else:
+            at = np.column_stack([(5 + 0 * t, 13 - 10 * t)[k], 3 + 17 * t])
+        squares = (row - at[:, 0, None, None]) ** 2 + (column - at[:, 1, None, None]) ** 2
+        # The second one is larger and darker, and is hidden by the first.
+        dark *= 1 - (1, 0.8)[k] * np.exp(-squares / (2 * (1.7, 2.2)[k] ** 2)).astype(np.float32)
+    frames = 1 - dark + 0.02 * rng.normal(size=dark.shape)
+    return frames.reshape(len(u), -1).astype(np.float32)
+
+
+def autoencoded(frames: np.ndarray, n_latents: int, seed: int) -> tuple[np.ndarray, Any]:
+    """Train an autoencoder of frames; return its latents and its decoder."""
+    import torch
+    from torch import nn
+
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    widths = (frames.shape[1], 128, 64, n_latents)
+
+    def network(widths: Sequence[int]) -> nn.Sequential:
+        layers = [nn.Linear(*each) for each in pairwise(widths)]
+        return nn.Sequential(*[each for layer in layers for each in (layer, nn.Tanh())][:-1])
+
+    encoder, decoder = network(widths), network(widths[::-1])
+    X = torch.from_numpy(frames - frames.mean(axis=0))
+    optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()])
+    n_epochs, size = 30, 200
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, 3e-3, total_steps=n_epochs * -(-len(X) // size)
+    )
+    for _ in range(n_epochs):
+        for rows in torch.randperm(len(X)).split(size):
+            loss = ((decoder(encoder(X[rows])) - X[rows]) ** 2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+    with torch.no_grad():
+        return encoder(X).double().numpy(), decoder.double()
+
+
+def of_film(kinds: Kinds, n_latents: int, seed: int, *, how: str, n_fitted: int = 3000) -> Fitted:
+    """Fit latents of an autoencoder of a film: by their steps, plainly, or by the decoder."""
+    rng = np.random.default_rng(seed)
+    u = wandering(kinds, 0.02 * speeds_of(kinds), 20_000, rng)
+    z, decoder = autoencoded(filmed(u, kinds, rng), n_latents, seed)
+    if how == "times":
+        fit = _fit(seed, z, times=np.arange(len(z)), fit_samples=n_fitted)
+        return fit, u[fit.rows_], kinds
+    some = rng.choice(len(z), n_fitted, replace=False)
+    if how == "plain":
+        return _fit(seed, z[some]), u[some], kinds
+    # Moves of the latents that change frames by as much in all directions.
+    change = jacobian(decoder, z[some])
+    squares = change.transpose(0, 2, 1) @ change
+    squares += 0.01 * np.median(np.trace(squares, axis1=1, axis2=2)) * np.eye(n_latents)
+    return _fit(seed, z[some], metric=np.linalg.inv(squares)), u[some], kinds
 
 
 def of_wells(n_wells: int, view: View, seed: int, *, pull: float = 0.0) -> Fitted:
@@ -222,6 +297,12 @@ GROUPS: dict[str, list[Callable[[int], Fitted]]] = {
     "steps .10 and .15": [
         partial(of_trajectory, *case, step=step) for step, case in product((0.1, 0.15), FOUR)
     ],
+    "autoencoder": [partial(of_film, *case, how="times") for case in FILMS],
+    "autoencoder, 6,000 fitted": [
+        partial(of_film, *case, how="times", n_fitted=6000) for case in FILMS
+    ],
+    "autoencoder, plain fit": [partial(of_film, *case, how="plain") for case in FILMS],
+    "autoencoder, its decoder": [partial(of_film, *case, how="decoder") for case in FILMS],
     "double and triple wells": [
         partial(of_wells, n_wells, view) for n_wells, view in product((2, 3), WELL_VIEWS)
     ],

@@ -47,7 +47,11 @@ GROUPS: dict[str, tuple[Example, ...]] = {
         Example("robot_camera", 3, (0.04, 0, 0.4, 1)),
         Example("spectra", 3, (0, 0, 0.51, 1)),
     ),
-    "Recordings in time": (Example("pendulums_in_time", 1, (0, 0, 0.6, 1)), Example("switches")),
+    "Recordings in time": (
+        Example("pendulums_in_time", 1, (0, 0, 0.6, 1)),
+        Example("autoencoder_in_time", 2, (0, 0, 0.51, 1)),
+        Example("switches"),
+    ),
     "Neurons": (
         Example("head_direction", 2, (0, 0.1, 0.31, 1)),
         Example("grid_cells", 1, (0.08, 0.1, 0.36, 0.84)),
