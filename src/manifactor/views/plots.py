@@ -7,7 +7,6 @@ for functions, viridis for intervals, a cyclic map for circles, and the palette 
 categories.
 """
 
-import inspect
 import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -122,8 +121,6 @@ def new_figure(width: float, height: float):
 
 def _on_axes(draw: Callable[..., Any]) -> Callable[..., Any]:
     """Return a drawing whose axes may be given first, by name or not at all."""
-    axes, *others = inspect.signature(draw).parameters.values()
-    last = axes.replace(kind=inspect.Parameter.KEYWORD_ONLY, default=None)
 
     @wraps(draw)
     def drawn(*given, ax=None, **named):
@@ -133,7 +130,6 @@ def _on_axes(draw: Callable[..., Any]) -> Callable[..., Any]:
             ax = extra("matplotlib.pyplot").figure(layout="constrained").subplots()
         return draw(ax, *given, **named)
 
-    vars(drawn)["__signature__"] = inspect.Signature([*others, last])
     return drawn
 
 
