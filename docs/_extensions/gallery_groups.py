@@ -32,7 +32,7 @@ GROUPS: dict[str, tuple[Example, ...]] = {
         Example("number_of_factors", 1, (0.68, 0.05, 1, 0.5)),
         Example("new_samples", 2, (0.055, 0.2, 0.265, 0.8)),
         Example("movie_along_a_factor", 1, (0.13, 0.34, 0.56, 1)),
-        Example("columns"),
+        Example("columns", 1, (0, 0, 0.36, 1)),
         Example("pipeline", 1, (0.5, 0, 1, 1)),
         Example("million"),
     ),
