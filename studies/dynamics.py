@@ -307,6 +307,7 @@ GROUPS: dict[str, list[Callable[[int], Fitted]]] = {
         partial(of_wells, n_wells, view) for n_wells, view in product((2, 3), WELL_VIEWS)
     ],
     "controls": [partial(of_control, name) for name in CONTROLS],
+    "controls, steps .05": [partial(of_control, name, step=0.05) for name in CONTROLS],
     "controls, steps .12": [
         *(partial(of_control, name, step=0.12) for name in CONTROLS),
         *(partial(of_wells, 2, WELL_VIEWS[0], pull=pull) for pull in (0.3, 1.0)),

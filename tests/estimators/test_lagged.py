@@ -6,7 +6,7 @@ import pytest
 from manifactor import ManifoldFactorizer, load, save
 from manifactor.estimators.moving import given_moves
 from manifactor.factoring.judging.evidence import NoProductStructureWarning
-from manifactor.scores import score
+from manifactor.scores import regression_r2, score
 from manifactor.spectral.moves import Pairs
 
 from ..moving import latents, seen
@@ -155,3 +155,21 @@ def test_few_pairs_are_refused():
 def test_pairs_that_do_not_depend_on_each_other_are_refused(rng):
     with pytest.raises(ValueError, match="last for a lag, and show none"):
         factored(rng.random((3000, 2)), pairs=rng.random((3000, 2)), fit_samples=300)
+
+
+def test_places_do_not_depend_on_those_on_the_other_factor(path, fit):
+    u, _ = path
+    places = [factor.embedding for factor in fit.factors_]
+    others = [truth[fit.rows_] for truth in truth_of(u)[::-1]]
+    assert max(map(regression_r2, places, others)) < 0.05
+
+
+def test_pairs_are_tried_where_a_metric_says_little():
+    # Steps of .06 pass the bends of the map, but not the 64th neighbour.
+    X = seen(latents(12_000, np.random.default_rng(0), steps=(0.06, 0.06)))
+    fit = factored(X, times=np.arange(len(X)), fit_samples=500)
+    assert fit.verdict_ == "product"
+    assert 'by a metric is "partial"' in fit.choices_["dynamics"].why
+    by_metric = factored(X, times=np.arange(len(X)), lag=0, fit_samples=500)
+    assert by_metric.choices_["dynamics"].value == "metric"
+    assert by_metric.verdict_ == "partial"

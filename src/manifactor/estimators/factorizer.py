@@ -12,6 +12,7 @@ from typing import Any
 from warnings import WarningMessage
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from manifactor._support.errors import NothingFoundError, held_warnings, issue, parted
@@ -42,7 +43,7 @@ from manifactor.estimators.diffusion_map import (
     read_off,
     without_weights,
 )
-from manifactor.estimators.moving import drawn_with_moves, given_moves
+from manifactor.estimators.moving import drawn_with_moves, given_moves, pairs_as_well
 from manifactor.factoring.factorization import (
     SUM_NAMES,
     FactoringSettings,
@@ -375,18 +376,31 @@ class ManifoldFactorizer(SpectralEstimator):
         -------
         self
         """
-        factoring, given_X = self._checked_settings(), X
-        X, image = as_rows(X, several=trajectories is True)
+        factoring, index = self._checked_settings(), partial(frame_index, X)
+        X, self.image_shape_ = as_rows(X, several=trajectories is True)
         given = {"metric": metric, "times": times, "trajectories": trajectories}
         given |= {"bursts": bursts, "pairs": pairs}
-        X, rows, moves = drawn_with_moves(self, *given_moves(self, X, given, lag), fit_samples)
-        with self._progress(self.callback) as callback:
-            self._find(X, factoring, moves, noise, stages, column_names, callback)
-        self.rows_, self._precision, self.image_shape_ = rows, precision_of(X), image
-        self._index, self._moves = frame_index(given_X, rows), moves
+        X, moves = given_moves(self, X, given, lag)
+        how = {"noise": noise, "stages": stages, "column_names": column_names}
+        find = partial(_draw_and_find, X, factoring, index, fit_samples, how)
+        self._find_by_moves(find, moves, lag)
         return self
 
-    def _find(self, X, factoring, moves, noise, stages, column_names, callback) -> None:
+    def _find_by_moves(self, find, moves, lag) -> None:
+        """Find the factors; where a metric says little, also by pairs, and take the better."""
+        with held_warnings() as warned:
+            find(self, moves)
+        as_pairs = pairs_as_well(moves, lag, self.verdict_)
+        if as_pairs is not None:
+            other = clone(self)
+            with held_warnings() as of_pairs, suppress(NothingFoundError):
+                find(other, as_pairs)
+                if other.evidence_.is_better_than(self.evidence_):
+                    self.__dict__.update(other.__dict__)
+                    warned = of_pairs
+        issue(warned)
+
+    def _find(self, X, factoring, moves, callback, *, noise, stages, column_names) -> None:
         """Find the factors of samples in memory, and remember them."""
         X, cost, stages, rng = self._begin(X, stages, callback, column_names)
         noise = None if noise is None else checked_noise(noise, X)
@@ -983,6 +997,15 @@ class ManifoldFactorizer(SpectralEstimator):
         self._checked_settings()
         super().restore()
         self.factorization_ = self.factorization_.searchable(self.n_jobs)
+
+
+def _draw_and_find(X, factoring, index, fit_samples, how, estimator, moves) -> None:
+    """Find the factors of some samples, and remember which they are."""
+    X, rows, moves = drawn_with_moves(estimator, X, moves, fit_samples)
+    with estimator._progress(estimator.callback) as callback:
+        estimator._find(X, factoring, moves, callback, **how)
+    estimator.rows_, estimator._precision = rows, precision_of(X)
+    estimator._index, estimator._moves = index(rows), moves
 
 
 def _locating(estimator: ManifoldFactorizer, n_new: int) -> Callable[[np.ndarray, int], np.ndarray]:

@@ -268,6 +268,16 @@ def _short_or_long(path: Trajectory, lag: float | None) -> Trajectory | Pairs:
     return path.pairs(1, f"{what} correlation times are enough")
 
 
+def pairs_as_well(moves: Moves | None, lag: float | None, verdict: str) -> Pairs | None:
+    """Return the pairs of a trajectory whose metric tells little, if it is mixed well enough."""
+    unsure = verdict in ("partial", "none") and lag is None
+    if not unsure or not isinstance(moves, Trajectory):
+        return None
+    times = moves.correlation_times()
+    why = f'the verdict by a metric is "{verdict}", and {times:.0f} correlation times are enough'
+    return moves.pairs(1, why) if times >= WELL_MIXED else None
+
+
 def _pairs_of(after: Any, samples: np.ndarray, lag: float) -> Pairs:
     """Return samples and what followed each of them."""
     if lag == 0:

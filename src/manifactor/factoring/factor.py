@@ -71,6 +71,9 @@ class Factor:
     slopes : ndarray of shape (n_samples, n_features) or None
         How the coordinate of an interval changes along the prepared samples, where it was
         integrated from its gradients: in a fit that knows moves of the samples.
+    shift : ndarray of shape (n_samples,) or None
+        What is added to the coordinate that functions tell, so that it is independent of the
+        other factors: on an interval, in a fit of pairs.
     """
 
     functions: np.ndarray
@@ -85,6 +88,7 @@ class Factor:
     cloud: Cloud | None
     ends: np.ndarray | None
     slopes: np.ndarray | None = None
+    shift: np.ndarray | None = None
 
     def place(self, spectrum_functions: np.ndarray) -> Places:
         """Return embedding and coordinate of samples.

@@ -60,6 +60,7 @@ from manifactor.factoring.sums.independence import far_off
 from manifactor.factoring.sums.summands import Sum
 from manifactor.factoring.sums.terms import agreement, find_sum
 from manifactor.factoring.triplets import group_functions
+from manifactor.factoring.unmixing import unmixed
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.neighbors import chosen
 
@@ -223,6 +224,9 @@ def weigh_peeled(peeled: Peeled, n_asked: int | None, *, rng: np.random.Generato
         factors = made(charted=[1 if each else None for each in bent])
     factors = tuple(integrated(factor, diffusion) for factor in factors)
     evidence = weigh(peeled, factors, rng=rng)
+    # Afterwards: that samples fill the product of such places would be no evidence.
+    if diffusion.lagged and len(factors) > 1:
+        factors = unmixed(factors, diffusion)
     return Factorization(factors, evidence, diffusion, peeling.splits)
 
 

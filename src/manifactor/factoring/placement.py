@@ -14,6 +14,7 @@ from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.integration import integrated_at
 from manifactor.factoring.shapes import Places
 from manifactor.factoring.sums.summands import Sum, confidence
+from manifactor.factoring.unmixing import shifted_at
 from manifactor.spectral.diffusion import CombinedFunctions, Diffusion, is_combinable
 from manifactor.spectral.laplacian import LEAST_COMPANY
 from manifactor.spectral.searches import nearest_point
@@ -92,7 +93,7 @@ def _joined(parts: Sequence[Placed]) -> Placed:
 def _placer(factors: Sequence[Factor], diffusion: Diffusion, n_new: int) -> Placer:
     """Function that places prepared samples on factors of a diffusion."""
     outliers, distinct = diffusion.graph.outliers, diffusion.graph.distinct
-    combinable = is_combinable(diffusion)
+    combinable = is_combinable(diffusion) and all(each.shift is None for each in factors)
     general = None
     if outliers.any() or not combinable:
         nearest = _nearest(diffusion)
@@ -135,9 +136,12 @@ def places_at(factors: Sequence[Factor], diffusion: Diffusion, X: np.ndarray) ->
     """Return embedding and coordinate of prepared samples on each factor, by all functions."""
     weights, nearest = diffusion.steps_from(X)
     functions = diffusion.extended_by(weights, nearest)
-    out = []
+    out: list[Places] = []
     for factor in factors:
-        if factor.slopes is None:
+        if factor.shift is not None:
+            along = shifted_at(factor, diffusion, functions, sp.csr_array(weights))
+            out.append((along[:, None], along))
+        elif factor.slopes is None:
             out.append(factor.place(functions))
         else:
             along = integrated_at(factor, diffusion, X, sp.csr_array(weights), nearest)

@@ -23,6 +23,8 @@ from manifactor.spectral.searches import nearest_point
 # Moves that a local covariance is the mean of: its entries are then known to 10 %, and of 50 to 400
 # no other number gave better factors.
 N_MOVES = 100
+# How much larger noise makes the mean square of moves, from which on no more of them are taken.
+NOISIEST = 2.0
 # Lags that are tried, up to the first at which noise is small: the variance of the slowest latent's
 # move must be so many times that of the noise.
 LAGS = (1, 2, 4, 8, 16)
@@ -154,6 +156,8 @@ class Trajectory:
             if lag * slowest >= BEYOND_NOISE * size or not len(self.starts(2 * lag)):
                 break
         kept = directions(spectrum, d)
+        noisy = 2 * size / (lag * slowest) if slowest > 0 else np.inf
+        moves = moves.of_more(min(1 + noisy, NOISIEST))
         samples, metric = moves.metric(samples, kept.value, NOISE_ACROSS * size)
         choices = {"directions": kept, "lag": _lag_choice(lag, slowest, size)}
         if self.why:
@@ -308,12 +312,19 @@ class LocalMoves:
 
         return cls(bursts.samples, moves, np.zeros((p, p)), min(n, -(-N_MOVES // r)))
 
+    def of_more(self, growth: float) -> "LocalMoves":
+        """Return the same with as many moves that covariances are as sure as without noise.
+
+        `growth` is how much larger noise makes their mean square.
+        """
+        return replace(self, n_near=min(round(self.n_near * growth**2), len(self.starts)))
+
     def around(self, points: np.ndarray) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Yield slices of points, the mean start around each, and the covariance of moves."""
         search = make_search(choose_search(*self.starts.shape).value, self.n_near - 1)
         search.fit(self.starts)
         # A few hundred megabytes at once.
-        at_most = max(1, 2**24 // (N_MOVES * self.starts.shape[1] + self.starts.shape[1] ** 2))
+        at_most = max(1, 2**24 // (self.n_near * self.starts.shape[1] + self.starts.shape[1] ** 2))
         for rows in row_slices(len(points), at_most):
             near = search.transform(points[rows]).indices.reshape(rows.stop - rows.start, -1)
             moves = self.moves(near)

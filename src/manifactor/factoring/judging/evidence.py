@@ -248,6 +248,11 @@ class Evidence:
         """Return whether one of some tests was not passed."""
         return any(test.name in names for test in self.failed)
 
+    def is_better_than(self, other: "Evidence") -> bool:
+        """Return whether the verdict says more, or fewer tests were not passed."""
+        ranks = [(list(VERDICTS).index(e.verdict), len(e.failed)) for e in (self, other)]
+        return ranks[0] < ranks[1]
+
     @property
     def reason(self) -> str:
         """Problems of the failed tests, joined by semicolons.
