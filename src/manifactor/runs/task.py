@@ -50,6 +50,7 @@ from manifactor.spectral.neighbors import N_NEIGHBORS, chosen
 from manifactor.tables.columns import ColumnChoice
 from manifactor.tables.moves import MoveChoice
 from manifactor.tables.reading import (
+    PARTS,
     Given,
     ImageSettings,
     Input,
@@ -250,7 +251,7 @@ class Task:
             self.further,
         )
         if in_parts(self.path, options.coordinates):
-            given.require_large_table(self.path)
+            given.require(self.path, PARTS)
             return self._draw(stored_table(self.path, given.columns))
         if options.coordinates == "parquet":
             raise ValueError(

@@ -50,12 +50,32 @@ class ImageSettings:
     standardise: bool = False
 
 
+# Kinds of inputs, and what to do about an option that does not go with one.
+TABLE, PARTS = "coordinates", "a table that is read in parts"
+IMAGES, STACK, VOLUMES = "a file of particles", "a stack of images", "a folder of volumes"
+INSTEAD = {
+    TABLE: "Name their particles with --particles, and choose some of them afterwards: manifactor "
+    "select --column rlnClassNumber 3 3.",
+    PARTS: "Add --coordinates csv, or leave it out.",
+    STACK: "Give its STAR or .cs file instead, or leave it out.",
+}
+OF_ROWS = ("--particles", "--ind", "--time", "--trajectory", "--trajectories", "--bursts")
+OF_PARTICLES = ("--view", "--datadir", "--class", "--optics-group")
+OF_IMAGES = ("--pixel-size", "--phase-flip", "--mask-radius", "--low-pass", "--components")
+# The kinds of inputs that options of `fit` go with, where these are not all.
+GOES_WITH = {
+    "--columns": (TABLE, PARTS),
+    "--drop": (TABLE, PARTS),
+    "--standardise": (TABLE, PARTS, IMAGES, STACK),
+    **dict.fromkeys(OF_ROWS, (TABLE,)),
+    **dict.fromkeys(OF_PARTICLES, (IMAGES,)),
+    **dict.fromkeys(OF_IMAGES, (IMAGES, STACK)),
+}
+
+
 @dataclass(frozen=True)
 class Given:
-    """What was given with an input.
-
-    What does not go with it is refused, not ignored: the caller would believe that it took effect.
-    """
+    """What was given with an input."""
 
     particles: Any = None
     indices: Any = None
@@ -67,85 +87,26 @@ class Given:
     moves: MoveChoice = field(default_factory=MoveChoice)
     further: tuple[Path, ...] = ()  # files that are fitted together with the input
 
-    def require_no_moves(self, path: Path, what: str) -> None:
-        """Refuse times, trajectories and bursts, which go with tables read as a whole."""
-        for option in self.moves.options:
-            raise ValueError(f"{option} goes with tables that are read as a whole; {path} {what}")
-
-    def require_volumes(self) -> None:
-        """Refuse all that does not go with volumes, which have no particles."""
-        given = {
-            **dict.fromkeys(self.moves.options, True),
+    def require(self, path: Path, kind: str) -> None:
+        """Refuse options that do not go with a kind of input: nobody sees that they do nothing."""
+        options = {
             "--particles": self.particles,
             "--ind": self.indices,
             "--view": self.view,
-            "settings of images": self.settings != ImageSettings(),
             "--columns": self.columns.columns,
             "--drop": self.columns.drop,
+            **{f"--{name.replace('_', '-')}": value for name, value in vars(self.settings).items()},
             **self.choice.options,
+            **dict.fromkeys(self.moves.options, True),
         }
-        for name, value in given.items():
-            if value:
-                raise ValueError(f"{name} cannot be given for a folder of volumes. Leave it out.")
-
-    def require_stack(self, path: Path) -> None:
-        """Refuse what needs a file of particles, which a bare stack does not have."""
-        if self.view is not None:
-            raise ValueError(
-                f"a view can be picked where angles are known; {path} is a stack "
-                "without any. Give its STAR or .cs file instead."
-            )
-        for name, value in self.choice.options.items():
-            if value and name != "--pixel-size":
-                raise ValueError(
-                    f"{name} goes with a file of particles; {path} is a stack. Give "
-                    "its STAR or .cs file instead."
-                )
-        self.require_images(path)
-
-    def require_images(self, path: Path) -> None:
-        """Refuse particles and columns, which images have already."""
-        self.require_no_moves(path, "holds images. Leave it out.")
         # The results of a job in cryoSPARC, and its passthrough file.
-        joined = is_cs(path) and self.particles is not None and is_cs(self.particles)
-        if (self.particles is not None and not joined) or self.indices is not None:
-            raise ValueError(
-                f"--particles and --ind go with coordinates; {path} already is a file "
-                "of particles. Leave them out."
-            )
-        if self.columns != ColumnChoice():
-            raise ValueError(
-                f"--columns and --drop go with tables; {path} holds images. Leave them out."
-            )
-
-    def require_table(self, path: Path) -> None:
-        """Refuse a view and settings of images, which a table does not have."""
-        of_images = replace(self.settings, standardise=False) != ImageSettings()
-        if self.view is not None or of_images:
-            raise ValueError(
-                f"a view and settings of images go with particle images; {path} holds "
-                "coordinates. Leave them out."
-            )
-        if self.choice.of_some:
-            raise ValueError(
-                f"--class and --optics-group choose particle images; {path} holds coordinates. Fit "
-                "all, and choose afterwards: manifactor select --column rlnClassNumber 3 3."
-            )
-        if self.choice != ParticleChoice() and self.particles is None:
-            raise ValueError(
-                f"--datadir and --pixel-size go with particles; {path} holds "
-                "coordinates. Give their particles with --particles."
-            )
-
-    def require_large_table(self, path: Path) -> None:
-        """Refuse what does not go with a table whose rows are read in parts."""
-        self.require_table(path)
-        self.require_no_moves(path, "is read in parts. Add --coordinates csv.")
-        if self.particles is not None or self.indices is not None:
-            raise ValueError(
-                "--particles and --ind go with coordinates that are read as a whole; "
-                f"{path} is read in parts. Add --coordinates csv."
-            )
+        joined = kind == IMAGES and is_cs(path) and is_cs(self.particles or "")
+        paired = kind == TABLE and self.particles is not None
+        known = ["--particles"] * joined + ["--datadir", "--pixel-size"] * paired
+        for option, value in options.items():
+            if value and option not in known and kind not in GOES_WITH[option]:
+                advice = INSTEAD.get(kind, "Leave it out.")
+                raise ValueError(f"{option} does not go with {kind}; got {path}. {advice}")
 
 
 def is_cs(path) -> bool:
@@ -408,16 +369,16 @@ def open_input(path, given: Given = Given()) -> Input | UnreadImages:
     given.choice.require_folder()
     width = checked_width(given.width, given.view)
     if path.is_dir() and not is_stored(path) and not is_frames(path):
-        given.require_volumes()
+        given.require(path, VOLUMES)
         return UnreadImages(path, volume_series(path))
     if path.suffix.lower() in STACK_SUFFIXES:
-        given.require_stack(path)
+        given.require(path, STACK)
         return _unread_images(path, None, given)
     if _holds_particles(path):
-        given.require_images(path)
+        given.require(path, IMAGES)
         particles = particles_of_one_view(path, given, width)
         return _unread_images(particles.path, particles, given)
-    given.require_table(path)
+    given.require(path, TABLE)
     parts = [_from_coordinates(each, given) for each in (path, *given.further)]
     found = parts[0] if len(parts) == 1 else _joined(parts)
     if given.settings.standardise:

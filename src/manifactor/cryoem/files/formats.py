@@ -94,11 +94,6 @@ class ParticleChoice:
         flags = ("--datadir", "--pixel-size", "--class", "--optics-group")
         return dict(zip(flags, vars(self).values(), strict=True))
 
-    @property
-    def of_some(self) -> bool:
-        """Whether only some of the particles are used."""
-        return bool(self.classes or self.optics_groups)
-
     def read(self, path: Path, results: Path | None = None) -> Particles:
         """Read all particles of a file."""
         if results is None:
