@@ -6,8 +6,8 @@ import warnings
 
 import pytest
 
+from manifactor._support.progress import ProgressBars
 from manifactor.command import terminal
-from manifactor.command.terminal import ProgressBars
 
 from .conftest import Screen
 

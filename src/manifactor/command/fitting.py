@@ -13,11 +13,12 @@ import numpy as np
 
 from manifactor._support.errors import shell_line
 from manifactor._support.files import real_path, replace_folder
+from manifactor._support.progress import ProgressBars
 from manifactor._support.workers import Here, Processes, Workers, WorkersLost
 from manifactor.command import terminal
 from manifactor.command.outputs import chosen_workers, own, require_new
 from manifactor.command.signals import leaving
-from manifactor.command.terminal import ProgressBars, aligned, note, show
+from manifactor.command.terminal import aligned, note, show
 from manifactor.cryoem.all_views.fitting import cost_of_all_views, fit_all_views, read_all_views
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.archive import Checkpoints, is_run, load, other_fit, require_checkpoints

@@ -16,6 +16,7 @@ import numpy as np
 
 from manifactor._support.errors import extra, listed, shell_line
 from manifactor._support.files import real_path, require_writable, whole_folder, write_bytes
+from manifactor._support.progress import ProgressBars
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
 from manifactor.command import signals
@@ -31,7 +32,7 @@ from manifactor.command.arguments import (
     ViewsOptions,
 )
 from manifactor.command.outputs import chosen_workers, own, require_ending, require_new
-from manifactor.command.terminal import ProgressBars, aligned, note, show
+from manifactor.command.terminal import aligned, note, show
 from manifactor.cryoem import averages as averaging
 from manifactor.cryoem import export as bridges
 from manifactor.cryoem.all_views.shown import Shown, Wanted, open_shown, read_volumes

@@ -11,6 +11,7 @@ import numpy as np
 from manifactor import datasets
 from manifactor._support.errors import extra, shell_line
 from manifactor._support.files import whole_folder, write_whole
+from manifactor._support.progress import ProgressBars
 from manifactor.command.arguments import (
     OF_ALL_VIEWS,
     OF_ONE_VIEW,
@@ -21,7 +22,7 @@ from manifactor.command.arguments import (
     SimulateOptions,
 )
 from manifactor.command.outputs import own, require_ending, require_new
-from manifactor.command.terminal import ProgressBars, show
+from manifactor.command.terminal import show
 from manifactor.cryoem.averages import average, write_averages
 from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.archive import is_run

@@ -10,8 +10,8 @@ from functools import partial
 from re import Match
 from typing import Any
 
-from manifactor._support import progress
 from manifactor._support.errors import one_line, printable
+from manifactor._support.progress import BAR
 
 # A line of a result that is coloured on a terminal: green if the coordinates can be used as they
 # are, yellow if with care, and bold without a colour otherwise.
@@ -37,14 +37,6 @@ def in_options(text: str, options: Mapping[str, str]) -> str:
         return f"{options[parameter]} {typed}".rstrip()
 
     return PARAMETER.sub(named, text)
-
-
-class ProgressBars(progress.ProgressBars):
-    """Progress bars of a command; of images and places, the remaining time is told."""
-
-    def __init__(self) -> None:
-        """Start without bars."""
-        super().__init__(("images", "places"))
 
 
 def show(text: str, *, alone: bool = False) -> None:
@@ -137,7 +129,7 @@ def counted_pieces(total: int, unit: str, *, n_done: int = 0) -> Iterator[Callab
     # `disable=None` is tqdm's value for "only on a terminal".
     how = {"total": total, "initial": n_done, "desc": unit, "disable": None, "file": sys.stderr}
     # The remaining time of many pieces of one kind can be told.
-    look = f"{progress.BAR} {{n_fmt}} of {{total_fmt}}, {{elapsed}}, {{remaining}} left"
+    look = f"{BAR} {{n_fmt}} of {{total_fmt}}, {{elapsed}}, {{remaining}} left"
     with tqdm(bar_format=look, **how) as bar:
 
         def show_done(fraction: float) -> None:

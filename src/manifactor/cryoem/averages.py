@@ -30,7 +30,7 @@ from manifactor.cryoem.pictures import (
     strip,
 )
 from manifactor.runs.places import Place, bin_labels, grid_labels
-from manifactor.runs.run import Run
+from manifactor.runs.run import Run, require_as_many
 
 # The sums of all bins are in memory at once, in double precision.
 MAX_GIGABYTES = 8.0
@@ -286,10 +286,7 @@ def average(
         )
     images = run.images()
     source, n_samples = images.source, len(run.rows)
-    if len(source) != n_samples:
-        raise ValueError(
-            f"the input has {len(source)} images now and had {n_samples} when fitted. Fit again."
-        )
+    require_as_many(run, len(source), "images")
     n_cells = n_bins ** len(places)
     require_memory(n_cells * (1 + halves), source.shape)
     labels, centres = binned(places, n_bins)

@@ -25,7 +25,7 @@ from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.cryoem.files.stacks import ImageSource, image_folder, particle_images
 from manifactor.cryoem.matching import match
 from manifactor.runs.places import Place, bin_labels, coordinate_columns
-from manifactor.runs.run import Run
+from manifactor.runs.run import Run, require_as_many
 from manifactor.tables.files import read_samples
 from manifactor.tables.pickles import read_pickled_array
 from manifactor.tables.reading import is_one_view
@@ -169,11 +169,7 @@ class Request:
                 f"{run.folder} was fitted to {fitted}"
             )
         latents = read_samples(path)
-        if len(latents) != len(run.rows):
-            raise ValueError(
-                f"{path} has {len(latents)} rows now and had {len(run.rows)} when "
-                "fitted. Fit again."
-            )
+        require_as_many(run, len(latents), "rows")
         return latents
 
     def points(self, latents: np.ndarray) -> bytes:

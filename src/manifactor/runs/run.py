@@ -200,10 +200,7 @@ class Run:
             return self.table.take(self.rows)
         parts = [self.read(path) for path in self.inputs]
         samples = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        if len(samples) != len(self.rows):
-            raise ValueError(
-                f"the input has {len(samples)} samples now and had {len(self.rows)}. Fit again."
-            )
+        require_as_many(self, len(samples), "samples")
         return samples
 
     def read(self, path) -> np.ndarray:
@@ -242,6 +239,14 @@ class Run:
                 f"`factor` must be one of the run's 1 to {len(self.places)}; got {factor}."
             )
         return self.places[factor - 1]
+
+
+def require_as_many(run: Run, count: int, what: str) -> None:
+    """Refuse an input that has another number of samples than when it was fitted."""
+    if count != len(run.rows):
+        raise ValueError(
+            f"the input has {count} {what} now and had {len(run.rows)} when fitted. Fit again."
+        )
 
 
 def members(run: Run, number: int) -> np.ndarray:
@@ -355,11 +360,7 @@ def _table_column(run: Run, choice: ColumnChoice) -> np.ndarray:
     if run.drawn:
         return stored_table(run.input, choice).take(run.rows)[:, 0]
     values = np.concatenate([read_table(path, choice).samples[:, 0] for path in run.inputs])
-    if len(values) != len(run.rows):
-        raise ValueError(
-            f"{run.input} has {len(values)} rows now and had {len(run.rows)} when fitted. "
-            "Fit again."
-        )
+    require_as_many(run, len(values), "rows")
     return values
 
 

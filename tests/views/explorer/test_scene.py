@@ -30,7 +30,7 @@ from manifactor.views.explorer.columns import (
 )
 from manifactor.views.explorer.neighbourhoods import reach, strata
 from manifactor.views.explorer.previews import Viewpoint, pictures, signed_url
-from manifactor.views.explorer.scene import open_scene
+from tests.views.scenes import open_scene
 
 from ..conftest import copied
 

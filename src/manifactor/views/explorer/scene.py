@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 
 from manifactor.cryoem.all_views.shown import Shown
-from manifactor.cryoem.all_views.volumes import open_motions
 from manifactor.cryoem.files.formats import WRITERS
 from manifactor.cryoem.pictures import as_grey, movie_bytes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factor import angle_matrix, owners
-from manifactor.runs.folder import read_run
 from manifactor.runs.places import bin_labels
-from manifactor.runs.run import SELECTIONS, Run, open_run, selection
+from manifactor.runs.run import SELECTIONS, Run, selection
 from manifactor.views import words
 from manifactor.views.explorer.columns import (
     INNER_RADIUS,
@@ -273,13 +271,6 @@ class RunScene:
 def _rounded(values: np.ndarray | None, rows: np.ndarray) -> list | None:
     """Return the values of samples with four decimals, more than the page shows."""
     return None if values is None else np.round(values[rows], 4).tolist()
-
-
-def open_scene(folder, *, shown: Shown | None = None) -> RunScene:
-    """Return a run folder, opened for looking."""
-    run = open_run(folder, some=True)
-    _, fit = read_run(run.folder)
-    return scene_of(run, fit, shown or Shown(open_motions(run, fit)))
 
 
 def scene_of(run: Run, fit: ManifoldFactorizer, shown: Shown) -> RunScene:

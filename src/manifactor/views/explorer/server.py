@@ -7,7 +7,6 @@ into a folder that the command line named, under names chosen here.
 
 import asyncio
 import logging
-import os
 import secrets
 import socket
 from collections.abc import Callable
@@ -407,12 +406,9 @@ def save_new(folder: Path, suffix: str, content: bytes) -> Path:
     """
     for number in count(1):
         path = folder / f"selection-{number:03d}{suffix}"
-        # A link is taken, too, even one that leads nowhere.
-        if not os.path.lexists(path):
-            # Somebody else may have taken the name meanwhile.
-            with suppress(FileExistsError):
-                write_new(path, lambda file: file.write(content))
-                break
+        with suppress(FileExistsError):
+            write_new(path, lambda file: file.write(content))
+            break
     return path
 
 
