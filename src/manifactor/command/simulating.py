@@ -18,6 +18,7 @@ from manifactor.command.arguments import (
     OF_SHAPES,
     OF_THE_MOLECULE,
     OF_THE_STRUCTURE,
+    RENAMED,
     DemoOptions,
     SimulateOptions,
 )
@@ -108,16 +109,9 @@ def _molecule_settings(options: SimulateOptions) -> dict[str, Any]:
             "--structure and --rotor must be given together: a file, and the part of "
             "it that rotates."
         )
-    settings: dict[str, Any] = {
-        "motions": options.motions,
-        "signal_to_noise": options.snr,
-        "correlation": options.correlation,
-        "defocus": options.defocus,
-        "symmetry": options.symmetry,
-        "random_state": options.seed,
-        "size": options.size,
-        "pixel_size": options.pixel_size,
-    }
+    names = ("motions", "snr", "correlation", "defocus", "symmetry", "size", "pixel_size")
+    settings = {RENAMED.get(name, name): getattr(options, name) for name in names}
+    settings["random_state"] = options.seed
     if options.structure is not None and options.rotor is not None:
         settings["molecule"] = datasets.read_molecule(
             options.structure, rotor=options.rotor, assembly=options.assembly
