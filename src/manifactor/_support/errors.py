@@ -94,11 +94,7 @@ UNSAFE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def printable(text: str, *, but: str = "") -> str:
-    r"""Return a text whose control characters are written as escapes.
-
-    >>> print(printable("\x1b[2Jname"))
-    \x1b[2Jname
-    """
+    """Return a text whose control characters are written as escapes."""
     # Nearly all texts are plain, and this tells so at once.
     if text.isprintable():
         return text
@@ -117,11 +113,6 @@ def shell_line(*words: str | os.PathLike[str]) -> str:
     r"""Return a command for a shell in one line, its words quoted where needed.
 
     Words with control characters are quoted as bash, ksh and zsh read them.
-
-    >>> print(shell_line("cd", "my run;2"))
-    cd 'my run;2'
-    >>> print(shell_line("cd", "two\nlines"))
-    cd $'two\x0alines'
     """
     return " ".join(_quoted(os.fspath(word)) for word in words)
 

@@ -136,11 +136,6 @@ def quotient(numerator: Numbers | float, denominator: Numbers) -> Numbers:
     """Return the quotient by numbers that are not negative, never nan where they are 0.
 
     There it is 0 if the numerator is 0 too, and very large or infinite otherwise.
-
-    >>> quotient(np.array([1.0, 0.0]), np.array([4.0, 0.0]))
-    array([0.25, 0.  ])
-    >>> quotient(np.zeros(1, dtype=np.float32), np.zeros(1, dtype=np.float32))
-    array([0.], dtype=float32)
     """
     dtype = np.result_type(numerator, denominator, 0.0)
     # A smaller number would be 0 in single precision.

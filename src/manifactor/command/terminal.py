@@ -107,12 +107,7 @@ def one_line_warnings(reworded: Callable[[str], str] = str) -> Iterator[None]:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Return a table with its columns aligned to the left.
-
-    >>> print(aligned([["view", "verdict"], ["north", "none"]]))
-    view   verdict
-    north  none
-    """
+    """Return a table with its columns aligned to the left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     padded = (map(str.ljust, row, widths) for row in rows)
     return "\n".join("  ".join(cells).rstrip() for cells in padded)

@@ -49,12 +49,6 @@ def weighted_means(
 
     The images need not fit into memory. A label of -1 is that of a sample in no bin.
 
-    >>> from manifactor.cryoem.files.stacks import ImageArray
-    >>> images = View(ImageArray(np.array([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]])))
-    >>> labels, weights = np.array([0, 0, -1]), np.array([3.0, 1.0, 1.0])
-    >>> weighted_means(images, labels, weights=weights, n_bins=2).tolist()
-    [[1.5, 2.5], [0.0, 0.0]]
-
     Shapes: labels (n,), weights (n,) -> (n_bins, *shape).
     """
     shape = images.source.shape

@@ -140,10 +140,6 @@ def spikes(variance: np.ndarray, gamma: float) -> np.ndarray:
     """Return the signal to noise behind the variances of principal components.
 
     It is 0 for a variance below the edge of the noise.
-
-    >>> signal, gamma = 4.0, 0.5
-    >>> spikes(np.array([(1 + signal) * (1 + gamma / signal), 1.0]), gamma).tolist()
-    [4.0, 0.0]
     """
     # Noise alone has sample variances up to (1 + sqrt(gamma))^2 (Marchenko-Pastur). A signal s
     # beyond it shows up as v = (1 + s)(1 + gamma / s), solved here for s.

@@ -196,11 +196,7 @@ def command(*words: str | Path) -> str:
 
 
 def comment(text: str, *, width: int = 88) -> str:
-    """Return a text as lines of a comment.
-
-    >>> comment("one bin after the other")
-    '# one bin after the other\\n'
-    """
+    """Return a text as lines of a comment."""
     # Line ends in the name of a file would end the comment: all blanks are made one.
     text = printable(one_line(text))
     lines = wrap(text, width - 2, break_long_words=False, break_on_hyphens=False)

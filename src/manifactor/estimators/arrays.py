@@ -221,11 +221,7 @@ def places_of_table(table, factors: Sequence[Factor]) -> list[Placed]:
 
 
 def precision_of(X: Any) -> type[np.floating]:
-    """Return float32 for samples in single precision, else float64.
-
-    >>> precision_of(np.zeros((3, 2), dtype=np.float32))
-    <class 'numpy.float32'>
-    """
+    """Return float32 for samples in single precision, else float64."""
     kinds = getattr(X, "dtypes", [getattr(X, "dtype", None)])
     # Of numpy "float32", of torch "torch.float32", of pandas also "Float32".
     names = {str(kind).removeprefix("torch.").lower() for kind in kinds}

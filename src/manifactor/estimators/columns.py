@@ -50,12 +50,7 @@ Suspicions = dict[str, tuple[int, ...]]
 
 
 def suspicious_columns(X: np.ndarray) -> Suspicions:
-    """Return the columns of samples that may hide the structure of the others.
-
-    >>> X = np.random.default_rng(0).uniform(size=(500, 3)) * [1, 1, 1000]
-    >>> suspicious_columns(np.c_[np.arange(500), X])
-    {'scale': (3,), 'index': (0,)}
-    """
+    """Return the columns of samples that may hide the structure of the others."""
     if not _is_comparable(X):
         return {}
     some = _some_rows(X)
@@ -127,10 +122,6 @@ def numbering_columns(X: np.ndarray) -> np.ndarray:
     Their values are evenly spaced, or whole numbers of a small range, and all different. If all
     columns that vary are like that, as those of a design of experiments are, none of them is
     returned.
-
-    >>> X = np.random.default_rng(0).uniform(size=(500, 2))
-    >>> numbering_columns(np.c_[X, np.random.default_rng(0).permutation(500)])
-    array([False, False,  True])
     """
     # The first rows show that most columns do not number the rows.
     first = np.asarray(X[:100])
@@ -224,11 +215,7 @@ def in_words(found: Suspicions, names: Labels | None = None) -> str:
 
 
 def remedy(found: Suspicions, names: Labels | None = None) -> str:
-    """Return what to do, as sentences with a call of Python and an option each.
-
-    >>> remedy({"index": (2,)}, ["x", "y", "id"])  # doctest: +ELLIPSIS
-    "Leave out column 'id', unless it is measured: `X.drop(columns=['id'])` in ..."
-    """
+    """Return what to do, as sentences with a call of Python and an option each."""
     left_out = sorted({*found.get("index", ()), *found.get("label", ())})
     sentences = []
     if left_out:

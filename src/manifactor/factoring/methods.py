@@ -409,11 +409,7 @@ def judge_places(
 
 
 def clusters_of_factors(factors: Sequence[Factor]) -> str:
-    """Return a phrase on factors along which samples fall into clusters, or "".
-
-    >>> clusters_of_factors([])
-    ''
-    """
+    """Return a phrase on factors along which samples fall into clusters, or ""."""
     phrases = []
     for number, factor in enumerate(factors, start=1):
         if factor.coordinate is None:
@@ -609,16 +605,6 @@ def weigh_terms(of_sum: Evidence, inside: Mapping[int, Evidence]) -> Evidence:
     """Return the evidence on all factors of a sum with divided terms.
 
     A test that fails anywhere makes the verdict "partial".
-
-    >>> between = np.array([[np.nan, 0.1], [0.2, np.nan]])
-    >>> inner = Evidence((), leakage=np.array([[np.nan, 0.3], [0.4, np.nan]]))
-    >>> found = weigh_terms(Evidence((), leakage=between), {0: inner})
-    >>> found.terms
-    ((1, 2), (3,))
-    >>> found.leakage
-    array([[nan, 0.3, 0.1],
-           [0.4, nan, 0.1],
-           [0.2, 0.2, nan]])
     """
     sizes = [inside[term].n_factors if term in inside else 1 for term in range(of_sum.n_factors)]
     tests = [test.of_term(term + 1) for term, each in inside.items() for test in each.tests]

@@ -224,14 +224,7 @@ class RunTable:
     tests: Sequence[Test] = ()  # of the rows, drawn before the last column of pages
 
     def as_text(self, width: int) -> str:
-        """Return the table as lines of text; the last column is wrapped.
-
-        >>> print(RunTable("Sizes", ("what", "size"), [("a", "one two")]).as_text(14))
-        Sizes:
-          what  size
-          a     one
-                two
-        """
+        """Return the table as lines of text; the last column is wrapped."""
         columns = zip(self.header, *self.rows, strict=True)
         *widths, _ = [max(map(len, column)) for column in columns]
         # Two spaces before each column.

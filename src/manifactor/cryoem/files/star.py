@@ -46,9 +46,6 @@ def find_blocks(text: str) -> dict[str, Loop | list[str]]:
     """Return the blocks of a STAR file by name.
 
     A table is a `Loop`, any other block the list of its lines.
-
-    >>> find_blocks("data_general\\n_rlnVoltage 300\\n")
-    {'general': ['_rlnVoltage 300']}
     """
     # Not `splitlines`, which also ends lines at form feeds and the like.
     lines = StringIO(text, newline="").readlines()

@@ -40,11 +40,6 @@ def excess_in_halves(
 
     The noise is 0 where there are no halves to compare with, and where the halves differ in the
     direction in which noise does not push the number.
-
-    >>> float(excess_in_halves(0.25, [0.5, 1.0]))
-    0.5
-    >>> float(excess_in_halves(0.25, [])), float(excess_in_halves(0.25, [0.125]))
-    (0.0, 0.0)
     """
     if not len(in_halves):
         return np.zeros_like(value)

@@ -359,13 +359,6 @@ def filling(placed: PlacedSamples) -> Measurement:
     independent factors would have there. A density that is a product, or moderately dependent,
     leaves no combination empty; a corner cut off or a hole does. The share is the largest over
     pairs of factors, and over all of them together.
-
-    >>> square = np.random.default_rng(0).uniform(size=(4000, 2))
-    >>> filling(place_samples(np.hsplit(square, 2), [1, 1], square)).value
-    0.0
-    >>> triangle = square[square.sum(axis=1) < 1]
-    >>> filling(place_samples(np.hsplit(triangle, 2), [1, 1], triangle)).value > 0.05
-    True
     """
     # Of 4,000 samples, the smallest neighbourhoods on two factors hold as many as are needed below,
     # so that more samples would tell nothing new.
@@ -424,15 +417,6 @@ def folds(placed: PlacedSamples) -> Measurement:
     It is the largest over the factors. For each factor, the directions of all others are taken off
     the distances first, since errors of their places move samples along them. Then the noise is
     taken off, which all distances have in common.
-
-    >>> turn, height = np.random.default_rng(0).uniform(size=(2, 1000))
-    >>> ring = np.column_stack([np.cos(2 * np.pi * turn), np.sin(2 * np.pi * turn)])
-    >>> samples = np.column_stack([ring, height])
-    >>> folds(place_samples([ring, height[:, None]], [1, 1], samples)).value
-    0.0
-    >>> folded = place_samples([ring[:, :1], height[:, None]], [1, 1], samples)
-    >>> folds(folded).value > 0.5
-    True
     """
     # A share of 1 % is known to .3 %.
     asked = thinned(placed.n_samples, 1000)
@@ -521,15 +505,6 @@ def twist_in_data(placed: PlacedSamples, *, beside_circles: bool = False) -> Mea
     Circles look the same after any turn, and are among the other factors only if asked for: few
     samples of a surface may be taken for one, but angles whose densities depend on each other have
     correlations as well.
-
-    >>> turn, x, y = np.random.default_rng(0).uniform(-1, 1, size=(3, 3000))
-    >>> ring = np.exp(1j * np.pi * turn)
-    >>> def of_square(w):
-    ...     samples = np.column_stack([ring.real, ring.imag, w.real, w.imag])
-    ...     placed = place_samples(np.hsplit(samples, [2]), [1, 2], samples)
-    ...     return round(twist_in_data(placed).value, 1)
-    >>> of_square(x + 1j * y), of_square((x + 1j * y) * ring**0.25)
-    (0.0, 0.3)
     """
     # Correlations of so many samples are known to .02.
     thin = thinned(placed.n_samples, 4000)
@@ -599,14 +574,6 @@ def poles(places: Sequence[np.ndarray], samples: np.ndarray) -> Measurement:
     The largest number over the factors. Around the pole of a sphere meridians have all directions,
     and the angle tells no place. About as many samples as a neighbourhood holds have the pole in
     theirs.
-
-    >>> turn, height = np.random.default_rng(0).uniform(size=(2, 1000))
-    >>> ring = np.column_stack([np.cos(2 * np.pi * turn), np.sin(2 * np.pi * turn)])
-    >>> places = [ring, height[:, None]]
-    >>> poles(places, np.column_stack([ring, height])).value
-    0.0
-    >>> poles(places, np.column_stack([height[:, None] * ring, height])).value > 0.5
-    True
 
     Shapes: places (n, c), samples (n, p).
     """

@@ -274,9 +274,6 @@ def axes_errors(variances: np.ndarray, n_samples: int) -> np.ndarray:
     For two variances a and b it is sqrt(a b / n) / |a - b| (Anderson, 1963), and 0 on the diagonal.
     Gaussians of equal variance have no preferred axes; all other independent components are unique
     (Darmois, Skitovich).
-
-    >>> axes_errors(np.array([4.0, 1.0]), 400)[0, 1].round(4)
-    np.float64(0.0333)
     """
     mean = np.sqrt(np.multiply.outer(variances, variances))
     apart = np.abs(np.subtract.outer(variances, variances))
