@@ -153,4 +153,6 @@ def test_images_have_no_columns_of_time(molecule, folder, capsys):
     assert "--time does not go with a file of particles" in refusal(
         f"{line} --out run", folder, capsys
     )
-    assert "--time does not go with --all-views" in refusal(f"{line} --all-views", folder, capsys)
+    assert "--time does not go with particles of all views" in refusal(
+        f"{line} --all-views", folder, capsys
+    )

@@ -23,21 +23,12 @@ MANY_COLUMNS = 64
 # Names of columns, or their numbers in a table of which some columns were left out.
 Labels = Sequence[str | int]
 
-# What is said of one column and of several.
+# What is said of columns.
 MEANINGS = {
-    "scale": (
-        "differs in scale from other columns a hundredfold or more",
-        "differ in scale from other columns a hundredfold or more",
-    ),
-    "index": (
-        "orders or numbers the rows, as an index or a time does",
-        "order or number the rows, as an index or a time does",
-    ),
-    "label": (
-        "holds a few whole numbers, as a label does",
-        "hold a few whole numbers, as labels do",
-    ),
-    "constant": ("is constant", "are constant"),
+    "scale": "differ{s} in scale from other columns a hundredfold or more",
+    "index": "order{s} or number{s} the rows, as an index or a time does",
+    "label": "hold{s} a few whole numbers, as {labels}",
+    "constant": "{are} constant",
 }
 
 
@@ -207,9 +198,11 @@ def column_labels(estimator, given: Any, n_columns: int) -> Labels | None:
 
 def in_words(found: Suspicions, names: Labels | None = None) -> str:
     """Return what was found as a sentence; "" for nothing."""
+    one = {"s": "s", "are": "is", "labels": "a label does"}
+    several = {"s": "", "are": "are", "labels": "labels do"}
     text = "; ".join(
-        f"{_listed(columns, names)} {MEANINGS[kind][len(columns) > 1]}"
-        for kind, columns in found.items()
+        f"{_listed(each, names)} {MEANINGS[kind].format(**several if len(each) > 1 else one)}"
+        for kind, each in found.items()
     )
     return f"{text[0].upper()}{text[1:]}." if text else ""
 

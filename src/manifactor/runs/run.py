@@ -142,24 +142,25 @@ class Run:
     @cached_property
     def names(self) -> list[str] | None:
         """Names of the files of the run's samples, if each has its own."""
-        if has_parts(self.folder):
-            return None
-        with (self.folder / "coordinates.csv").open(encoding="utf-8") as file:
-            lines = csv.reader(file)
-            if next(lines)[-1] != FILE:
-                return None
-            known = {line[0]: line[-1] for line in lines}
-        return [known.get(str(row), "") for row in self.rows]
+        known = None if has_parts(self.folder) else self._column(FILE)
+        return known and [known.get(str(row), "") for row in self.rows]
 
     @cached_property
     def clusters(self) -> np.ndarray | None:
         """The cluster of each of the run's samples, counted from 1, if it has any."""
         if "found" not in self.record.get("all_views", {}):
             return None
-        with (self.folder / "coordinates.csv").open(encoding="utf-8") as file:
-            columns = (0, file.readline().strip().split(",").index(CLUSTER))
-            known = dict(np.loadtxt(file, delimiter=",", usecols=columns, ndmin=2))
-        return np.array([int(known[row]) for row in self.rows])
+        known = self._column(CLUSTER) or {}
+        return np.array([int(known[str(row)]) for row in self.rows])
+
+    def _column(self, name: str) -> dict[str, str] | None:
+        """Return a column of coordinates.csv by the numbers of samples; None if it has none."""
+        with (self.folder / "coordinates.csv").open(encoding="utf-8", newline="") as file:
+            lines = csv.reader(file)
+            header = next(lines)
+            if name not in header:
+                return None
+            return {line[0]: line[header.index(name)] for line in lines}
 
     def images(self) -> View:
         """Return the images, or volumes, of the run's samples, in their order."""

@@ -14,13 +14,13 @@ import numpy as np
 from manifactor._support import __version__
 from manifactor._support.errors import one_line, shell_line
 from manifactor._support.files import newest_change, real_path, remove, temporary, write_bytes
-from manifactor._support.parameters import Choice, choices_as_json, given, require_count
+from manifactor._support.parameters import Choice, choices_as_json, given
 from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.components import Components
 from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.estimators.arrays import FEWEST_SAMPLES, MOST_DRAWN, draw_count, draw_rows
+from manifactor.estimators.arrays import MOST_DRAWN, draw_count, draw_rows
 from manifactor.estimators.moving import MOST_OF_TRAJECTORY
 from manifactor.runs.archive import FORMAT, Checkpoints, is_run, load, other_fit, save
 from manifactor.runs.confounders import confounder_records
@@ -136,14 +136,11 @@ def _draw(samples: Opened, options: FitOptions, *, of_images: bool) -> tuple[np.
         # These were drawn already.
         count, rows = n_samples, np.arange(n_samples)
     else:
-        usual: dict[str, object] = {"auto": most, "all": max(n_samples, FEWEST_SAMPLES)}
-        wanted = usual.get(str(asked), asked)
-        count = require_count("fit_samples", wanted, low=FEWEST_SAMPLES, high=10**9)
-        if count >= n_samples:
+        count = draw_count(most if asked == "auto" else asked, n_samples)
+        if count == n_samples:
             every = Choice("all", f"there are no more than {most:,}")
             return np.arange(n_samples), every if asked == "auto" else given("all")
-        rng = np.random.default_rng(options.seed)
-        rows = np.sort(rng.choice(n_samples, count, replace=False, shuffle=False))
+        rows = draw_rows(n_samples, count, np.random.default_rng(options.seed))
     shown = f"{count:,} of {samples.n_samples:,}"
     return rows, Choice(shown, why) if asked == "auto" else given(shown)
 
@@ -232,14 +229,12 @@ class Task:
             self, path=self.path.absolute(), options=self.options.anywhere, further=further
         )
 
-    def open(self) -> Opened:
-        """Return the samples of a table, or what is not read yet.
-
-        That is images, and samples that are drawn of a large table.
-        """
+    @property
+    def given(self) -> Given:
+        """What the options give with the input."""
         options = self.options
         moves = MoveChoice(**options.values(*OF_MOVES))
-        given = Given(
+        return Given(
             options.particles,
             options.ind,
             self.view,
@@ -250,6 +245,13 @@ class Task:
             moves,
             self.further,
         )
+
+    def open(self) -> Opened:
+        """Return the samples of a table, or what is not read yet.
+
+        That is images, and samples that are drawn of a large table.
+        """
+        given, options = self.given, self.options
         if in_parts(self.path, options.coordinates):
             given.require(self.path, PARTS)
             return self._draw(stored_table(self.path, given.columns))

@@ -53,23 +53,24 @@ class ImageSettings:
 # Kinds of inputs, and what to do about an option that does not go with one.
 TABLE, PARTS = "coordinates", "a table that is read in parts"
 IMAGES, STACK, VOLUMES = "a file of particles", "a stack of images", "a folder of volumes"
+ALL_VIEWS = "particles of all views"
 INSTEAD = {
     TABLE: "Name their particles with --particles, and choose some of them afterwards: manifactor "
     "select --column rlnClassNumber 3 3.",
     PARTS: "Add --coordinates csv, or leave it out.",
     STACK: "Give its STAR or .cs file instead, or leave it out.",
 }
-OF_ROWS = ("--particles", "--ind", "--time", "--trajectory", "--trajectories", "--bursts")
-OF_PARTICLES = ("--view", "--datadir", "--class", "--optics-group")
-OF_IMAGES = ("--pixel-size", "--phase-flip", "--mask-radius", "--low-pass", "--components")
 # The kinds of inputs that options of `fit` go with, where these are not all.
+OF_ROWS = ("--particles", "--ind", "--time", "--trajectory", "--trajectories", "--bursts")
+OF_FILES, OF_FILTERS = ("--datadir", "--class", "--optics-group"), ("--mask-radius", "--low-pass")
 GOES_WITH = {
-    "--columns": (TABLE, PARTS),
-    "--drop": (TABLE, PARTS),
-    "--standardise": (TABLE, PARTS, IMAGES, STACK),
+    **dict.fromkeys(("--columns", "--drop"), (TABLE, PARTS)),
     **dict.fromkeys(OF_ROWS, (TABLE,)),
-    **dict.fromkeys(OF_PARTICLES, (IMAGES,)),
-    **dict.fromkeys(OF_IMAGES, (IMAGES, STACK)),
+    "--standardise": (TABLE, PARTS, IMAGES, STACK),
+    "--view": (IMAGES,),
+    **dict.fromkeys(OF_FILES, (IMAGES, ALL_VIEWS)),
+    **dict.fromkeys(("--phase-flip", "--components"), (IMAGES, STACK)),
+    **dict.fromkeys(("--pixel-size", *OF_FILTERS), (IMAGES, STACK, ALL_VIEWS)),
 }
 
 
