@@ -121,11 +121,7 @@ def require_spread(X: np.ndarray, *, names: Sequence[str | int] | None = None) -
 
 
 def ceil_div(numerator: int, denominator: int) -> int:
-    """Return the quotient rounded up.
-
-    >>> ceil_div(10, 4), ceil_div(8, 4), ceil_div(0, 4)
-    (3, 2, 0)
-    """
+    """Return the quotient rounded up."""
     return (numerator + denominator - 1) // denominator
 
 

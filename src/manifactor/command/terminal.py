@@ -22,12 +22,7 @@ PARAMETER = re.compile(r"`(\w+)(?:=([^`]+))?`")
 
 
 def in_options(text: str, options: Mapping[str, str]) -> str:
-    """Return a message that names options where they set a parameter.
-
-    >>> options = {"n_factors": "--n-factors", "method": "--method"}
-    >>> in_options("`n_factors` must be 2 with `method='sum'`, not `X`.", options)
-    '--n-factors must be 2 with --method sum, not `X`.'
-    """
+    """Return a message that names options where they set a parameter."""
 
     def named(found: Match[str]) -> str:
         parameter, value = found.groups()

@@ -125,11 +125,7 @@ def _principal_axes(
 
 
 def component_weights(signal_to_noise: np.ndarray) -> np.ndarray:
-    """Return the weights of principal components that have unit noise.
-
-    >>> component_weights(np.array([3.0, 1.0])).tolist()
-    [0.421875, 0.125]
-    """
+    """Return the weights of principal components that have unit noise."""
     wiener = signal_to_noise / (1 + signal_to_noise)
     # Under Wiener's filter itself weak components still add a dimension of noise to the samples,
     # which the neighbour graph then takes for geometry.

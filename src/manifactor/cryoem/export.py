@@ -187,11 +187,7 @@ class Request:
 
 
 def command(*words: str | Path) -> str:
-    """Return a command as one line; words with blanks or signs of the shell are quoted.
-
-    >>> command("cd", Path("/data/my run;2"))
-    "cd '/data/my run;2'\\n"
-    """
+    """Return a command as one line; words with blanks or signs of the shell are quoted."""
     return shell_line(*words) + "\n"
 
 

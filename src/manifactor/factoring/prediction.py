@@ -75,12 +75,6 @@ def nearest_on_line(places: np.ndarray, count: int) -> np.ndarray:
     They are a run of the ordered places: it begins with the first one that is not farther away than
     the one `count` places after it.
 
-    >>> nearest_on_line(np.array([5.0, 0.0, 6.5, 1.0]), 2)
-    array([[0, 2],
-           [1, 3],
-           [0, 2],
-           [1, 3]])
-
     Returns (n, count).
     """
     order = np.argsort(places, kind="stable")
@@ -93,10 +87,6 @@ def neighbour_sums(weights: np.ndarray, near: np.ndarray, values: np.ndarray) ->
     """Return weighted sums of values over neighbours, (m, c, q).
 
     As a sparse product, so that values are not copied for each neighbourhood.
-
-    >>> values = np.array([[1.0], [10.0], [100.0]])
-    >>> neighbour_sums(np.array([[[1, 2]]]), np.array([[0, 2]]), values).ravel()
-    array([201.])
 
     Shapes: weights (m, c, k), near (m, k), values (n, q).
     """
@@ -133,10 +123,6 @@ def matched_r2(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> floa
     """Return the least R^2 between coordinates of two sets, matched one to one.
 
     It is that by which either predicts the other, and 0 if there are not as many.
-
-    >>> a, b = np.random.default_rng(0).uniform(size=(2, 500, 1))
-    >>> matched_r2([a, b], [b**2, -a]) > 0.98, matched_r2([a, b], [a])
-    (True, 0.0)
 
     Shapes: ones, others (n, d) each.
     """
@@ -230,12 +216,6 @@ def local_weights(
     slopes of many values need be solved for. Also returned: how neighbours lie from their mean,
     times the kernel, (m, d, k), and the spread of that, with a ridge, (m, d, d). Slopes are the
     inverse of the latter times sums of values over the former.
-
-    >>> around = np.array([[[-1.0, 0.0, 1.0, 2.0]]])
-    >>> weights, moves, spread = local_weights(around, 0.0, ridge=0.0)
-    >>> values = 5 + 3 * around[0, 0]
-    >>> round((weights @ values).item(), 6), round((moves @ values / spread).item(), 6)
-    (5.0, 3.0)
     """
     if kernel is None:
         centre = around.mean(axis=2, keepdims=True)

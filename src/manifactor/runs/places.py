@@ -322,9 +322,6 @@ def grid_labels(rows: np.ndarray, columns: np.ndarray, *, n_columns: int) -> np.
     """Return the cell of every sample on the grid of two factors' bins.
 
     Cells are counted row by row; -1 for a sample in no bin.
-
-    >>> grid_labels(np.array([0, 1, 1]), np.array([2, 0, -1]), n_columns=3).tolist()
-    [2, 3, -1]
     """
     in_no_bin = (rows < 0) | (columns < 0)
     return np.where(in_no_bin, -1, rows * n_columns + columns)

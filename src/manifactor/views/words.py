@@ -284,11 +284,7 @@ def _test_row(test: Test) -> tuple[str, ...]:
 
 
 def _number(value: float) -> str:
-    """Return a measured number: a count, or a share to three digits.
-
-    >>> _number(3000), _number(0.0891), _number(0.00024)
-    ('3,000', '0.089', '0.0002')
-    """
+    """Return a measured number: a count, or a share to three digits."""
     # A value that could not be measured fails its test.
     if np.isnan(value):
         return "not measured"
@@ -380,11 +376,7 @@ def choices_table(record: dict, fit: ManifoldFactorizer) -> RunTable:
 
 
 def value_in_words(value: Any) -> str:
-    """Return the value of a choice as people read it.
-
-    >>> value_in_words(None), value_in_words(8.975116), value_in_words(83)
-    ('none', '8.975', '83')
-    """
+    """Return the value of a choice as people read it."""
     if value is None:
         return "none"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

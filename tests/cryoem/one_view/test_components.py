@@ -10,6 +10,7 @@ from manifactor.cryoem import components as module
 from manifactor.cryoem.components import (
     ShellSpectra,
     circular_mask,
+    component_weights,
     image_components,
     low_pass_shell,
     shells,
@@ -255,3 +256,7 @@ def test_volumes_that_are_all_the_same_are_refused(tmp_path):
         write_volume(tmp_path / f"v{i}.mrc", np.ones((8, 8, 8)), pixel_size=1)
     with pytest.raises(ValueError, match="the volumes must differ"):
         volume_components(volume_series(tmp_path))
+
+
+def test_weak_components_have_the_third_power_of_wiener_s_weight():
+    assert component_weights(np.array([3.0, 1.0])).tolist() == [0.75**3, 0.5**3]

@@ -133,11 +133,7 @@ class ParticleChoice:
 
 
 def group_sizes(groups: np.ndarray) -> str:
-    """Return the numbers of groups with their sizes, in words, the largest first.
-
-    >>> group_sizes(np.array([3, 3, 1]))
-    '3 (2 particles), 1 (1)'
-    """
+    """Return the numbers of groups with their sizes, in words, the largest first."""
     numbers, counts = np.unique(groups, return_counts=True)
     # Eight groups fill a line.
     largest = np.argsort(-counts, kind="stable")[:8]

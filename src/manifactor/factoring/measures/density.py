@@ -98,11 +98,7 @@ def clusters_of_function(function: np.ndarray) -> tuple[float, ...]:
 
 
 def clusters_in_words(shares: tuple[float, ...]) -> str:
-    """Return the number and the sizes of clusters in words.
-
-    >>> clusters_in_words((0.6, 0.4))
-    '2 clusters, of 60 % and 40 % of the samples'
-    """
+    """Return the number and the sizes of clusters in words."""
     sizes = listed(f"{100 * share:.0f} %" for share in shares)
     return f"{len(shares)} clusters, of {sizes} of the samples"
 

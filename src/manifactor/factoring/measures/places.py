@@ -542,13 +542,6 @@ def seams(placed: PlacedSamples) -> Measurement:
     The largest over the circles, 1 where there is none. Samples are put into 36 bins around the
     circle, or fewer of at least 50 samples; it is the distance between the samples of two bins side
     by side. The two straight edges of half a disc, taken for one place on a circle, lie far apart.
-
-    >>> turn = np.random.default_rng(0).uniform(0, 2 * np.pi, size=2000)
-    >>> ring = np.column_stack([np.cos(turn), np.sin(turn)])
-    >>> def seam(samples):
-    ...     return round(seams(place_samples([ring], [1], samples)).value)
-    >>> seam(ring), seam(np.column_stack([np.cos(turn / 2), np.sin(turn / 2)])) > 10
-    (1, True)
     """
     found = [1.0]
     for place, dimension in zip(placed.places, placed.dimensions, strict=True):

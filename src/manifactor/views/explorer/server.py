@@ -453,9 +453,6 @@ def _cookie_name(host: str) -> str:
     """Return the name of the cookie for a Host: explorers differ by their port.
 
     Browsers send the cookies of one port to all ports of a machine.
-
-    >>> _cookie_name("localhost:8642")
-    'manifactor-8642'
     """
     port = host.partition(":")[2]
     return f"manifactor-{port if port.isdecimal() else 80}"
