@@ -12,6 +12,7 @@ from manifactor._support.parameters import require_count, require_number
 from manifactor._support.values import bad_values
 from manifactor.cryoem.components import (
     Components,
+    ImageSettings,
     VolumeComponents,
     image_components,
     require_filters,
@@ -32,22 +33,6 @@ from manifactor.tables.stores import StoredTable, is_stored, read_npy
 from manifactor.tables.text import line_of
 
 # Particle images of one view, and volumes: what goes with them, and how they are chosen.
-
-
-@dataclass(frozen=True)
-class ImageSettings:
-    """Settings that turn images into samples; None is chosen from the data.
-
-    `standardise` is also for tables: it scales the components of images, or the columns of a table,
-    to unit variance.
-    """
-
-    # The defaults go with every input; any other value is refused without images.
-    phase_flip: bool = False
-    mask_radius: float | None = None
-    low_pass: float | None = None
-    components: int | None = None
-    standardise: bool = False
 
 
 # Kinds of inputs, and what to do about an option that does not go with one.
@@ -82,7 +67,7 @@ class Given:
     indices: Any = None
     view: tuple[float, float] | None = None
     width: float | None = None  # degrees around the view
-    settings: ImageSettings = ImageSettings()
+    settings: ImageSettings = field(default_factory=ImageSettings)
     columns: ColumnChoice = field(default_factory=ColumnChoice)
     choice: ParticleChoice = field(default_factory=ParticleChoice)
     moves: MoveChoice = field(default_factory=MoveChoice)
@@ -210,7 +195,7 @@ class UnreadImages:
     path: Path
     source: ImageSource
     view: View | None = None  # the images in one frame; None for volumes
-    settings: ImageSettings = ImageSettings()
+    settings: ImageSettings = field(default_factory=ImageSettings)
     notes: tuple[str, ...] = ()  # what a user should know of how they will be read
 
     @property
@@ -234,14 +219,7 @@ class UnreadImages:
         """Read all of them and return their principal components."""
         if self.view is None:
             return volume_components(self.source)
-        return image_components(
-            self.view,
-            rng=rng,
-            mask_radius=self.settings.mask_radius,
-            low_pass=self.settings.low_pass,
-            n_components=self.settings.components,
-            standardise=self.settings.standardise,
-        )
+        return image_components(self.view, self.settings, rng=rng)
 
 
 def particles_of_one_view(path: Path, given: Given, width: float) -> Particles:
@@ -270,12 +248,7 @@ def _unread_images(path: Path, particles: Particles | None, given: Given) -> Unr
             f"a fit needs at least {FEWEST_SAMPLES} images, and hundreds to show a motion; "
             f"{path} gives {len(source)}. Widen the choice, or add images."
         )
-    require_filters(
-        source.shape,
-        source.pixel_size,
-        mask_radius=settings.mask_radius,
-        low_pass=settings.low_pass,
-    )
+    require_filters(source.shape, source.pixel_size, settings)
     if settings.components is not None:
         require_count("--components", settings.components, low=1, high=len(source))
     label = "cell dimensions in its header" if particles is None else particles.pixel_size_label
