@@ -48,7 +48,7 @@ from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place, all_places, fitted_places, loadings_as_csv
 from manifactor.spectral.neighbors import N_NEIGHBORS, chosen
 from manifactor.tables.columns import ColumnChoice
-from manifactor.tables.moves import MoveChoice
+from manifactor.tables.files import MoveChoice
 from manifactor.tables.reading import (
     PARTS,
     Given,

@@ -1,7 +1,8 @@
 """Samples from a file: .npy, .npz, .csv, .tsv, .txt, .parquet, .pkl, .cs, .zarr, images."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from manifactor.tables.stores import (
     sample_array,
     stored_table,
 )
-from manifactor.tables.text import DELIMITERS, layout_of, read_text
+from manifactor.tables.text import DELIMITERS, layout_of, read_labels, read_text
 
 # The fields of cryoSPARC's 3D variability analysis, one for each mode.
 MODE = re.compile(r"components_mode_(\d+)/value")
@@ -178,3 +179,72 @@ READERS: dict[str, Callable[[Path, ColumnChoice], Table]] = {
     **dict.fromkeys(DELIMITERS, read_text),
     ".parquet": _read_stored,
 }
+
+
+# What files tell of the moves of their rows: times, trajectories, bursts.
+
+
+@dataclass(frozen=True)
+class MoveChoice:
+    """Where the moves of the rows of a table are told, if anywhere."""
+
+    time: str | None = None  # column with the time of each row
+    trajectory: str | None = None  # column with the trajectory that each row belongs to
+    trajectories: bool = False  # whether each file is one trajectory
+    bursts: str | None = None  # file with an array (n, r, p)
+
+    @property
+    def options(self) -> list[str]:
+        """The options that are given."""
+        return [f"--{name}" for name, value in vars(self).items() if value]
+
+    @property
+    def apart(self) -> tuple[tuple[str, str], ...]:
+        """Columns that are not to be fitted, each with its option."""
+        named = {"--time": self.time, "--trajectory": self.trajectory}
+        return tuple((option, label) for option, label in named.items() if label is not None)
+
+    def read(self, files: Sequence[tuple[Path, int]], columns: Columns) -> dict[str, np.ndarray]:
+        """Return what is known of moves, as arguments of `fit`.
+
+        Files are given with their numbers of rows. There is one, unless each is a trajectory.
+        """
+        found = {}
+        if self.time is not None:
+            only = ColumnChoice(labels=(self.time,))
+            times = [read_table(path, only).samples[:, 0] for path, _ in files]
+            found["times"] = np.concatenate(times)
+        if self.trajectory is not None:
+            found["trajectories"] = _labels(files[0][0], ColumnChoice(labels=(self.trajectory,)))
+        if self.trajectories:
+            found["trajectories"] = np.repeat(np.arange(len(files)), [count for _, count in files])
+        if self.bursts is not None:
+            found["bursts"] = _bursts(Path(self.bursts), columns)
+        return found
+
+
+def _labels(path: Path, only: ColumnChoice) -> np.ndarray:
+    """Return the labels in a column, which may be words in a table in text."""
+    if path.suffix.lower() in DELIMITERS:
+        return read_labels(path, only)
+    return read_table(path, only).samples[:, 0]
+
+
+def _bursts(path: Path, columns: Columns) -> np.ndarray:
+    """Return samples near those of a table, in its chosen columns and their scale, (n, r, p)."""
+    require_regular_file(path, "--bursts")
+    readers = {".npy": read_npy, ".npz": read_npz}
+    if path.suffix.lower() not in readers:
+        raise ValueError(
+            "--bursts must be an .npy or .npz file with an array of shape (samples, repeats, "
+            f"columns); got {path.name}."
+        )
+    bursts = readers[path.suffix.lower()](path)
+    if bursts.dtype.kind not in "fiub" or bursts.ndim != 3:
+        raise ValueError(
+            f"{path} must hold real numbers in an array of shape (samples, repeats, columns); got "
+            f"{bursts.dtype}, shape {bursts.shape}."
+        )
+    if bursts.shape[2] == columns.total:
+        bursts = bursts[:, :, columns.numbers]
+    return columns.scaled(bursts)

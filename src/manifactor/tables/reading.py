@@ -25,9 +25,8 @@ from manifactor.cryoem.files.stacks import STACK_SUFFIXES, ImageSource, stack_im
 from manifactor.cryoem.one_view import View
 from manifactor.estimators.arrays import FEWEST_SAMPLES
 from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, quoted
-from manifactor.tables.files import MODE, read_table
+from manifactor.tables.files import MODE, MoveChoice, read_table
 from manifactor.tables.frames import frame_names, is_frames, left_out
-from manifactor.tables.moves import MoveChoice
 from manifactor.tables.pickles import read_pickled_numbers
 from manifactor.tables.stores import StoredTable, is_stored, read_npy
 from manifactor.tables.text import line_of
