@@ -47,8 +47,8 @@ from manifactor.views.words import about_samples, all_views_lines, summary
 Found = TypeVar("Found")
 
 # Options that have no effect on particles of all views, beside those of other inputs.
-NOT_OF_ALL_VIEWS = ("view", "width", "fit_samples", "coordinates", "reuse")
-NOT_OF_ALL_VIEWS += ("preparation", "transformation")
+NOT_OF_ALL_VIEWS = ["view", "width", "fit_samples", "coordinates", "reuse"]
+NOT_OF_ALL_VIEWS += ["preparation", "transformation"]
 
 
 def fit(options: FitOptions) -> None:

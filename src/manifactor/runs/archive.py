@@ -28,7 +28,7 @@ from manifactor._support.errors import first_sentence, warn_caller
 from manifactor._support.files import held, write_whole
 from manifactor._support.parameters import Choice
 from manifactor._support.stages import Stages
-from manifactor._support.workers import Here, Workers, ignored
+from manifactor._support.workers import Here, Jobs, Report, Work, Workers, ignored
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.principal import PrincipalVolumes
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
@@ -412,11 +412,11 @@ class Checkpoints(Stages):
         self,
         name: str,
         key: str,
-        work: Callable[..., Any],
-        jobs: Sequence[tuple],
+        work: Work,
+        jobs: Jobs,
         *,
         workers: Workers = Here(),
-        report: Callable[[float], None] = ignored,
+        report: Report = ignored,
     ) -> Iterator[Any]:
         """Yield the results that the folder holds, then compute the others.
 

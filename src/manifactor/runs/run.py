@@ -143,7 +143,7 @@ class Run:
     def names(self) -> list[str] | None:
         """Names of the files of the run's samples, if each has its own."""
         known = None if has_parts(self.folder) else self._column(FILE)
-        return known and [known.get(str(row), "") for row in self.rows]
+        return None if known is None else [known.get(str(row), "") for row in self.rows]
 
     @cached_property
     def clusters(self) -> np.ndarray | None:
