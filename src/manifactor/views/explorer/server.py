@@ -23,7 +23,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 import uvicorn
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
@@ -76,10 +76,8 @@ BYTES = "application/octet-stream"
 Number = Annotated[float, Field(gt=-1e100, lt=1e100, allow_inf_nan=False)]
 
 
-class ExplorerRequest(BaseModel):
+class ExplorerRequest(BaseModel, strict=True):
     """What every request has in common: numbers are numbers, never text."""
-
-    model_config = ConfigDict(strict=True)
 
 
 class NearRequest(ExplorerRequest):
