@@ -16,19 +16,11 @@ from scipy import fft
 
 from manifactor._support.threads import cores
 from manifactor._support.workers import Here, Workers, ignored
+from manifactor.cryoem import pictures
 from manifactor.cryoem.components import distances, shell_means, shells
 from manifactor.cryoem.files.mrc import write_stack, write_volume
 from manifactor.cryoem.matching import Matching, match
 from manifactor.cryoem.one_view import View, particle_ctf_at
-from manifactor.cryoem.pictures import (
-    chimerax_script,
-    grid_picture,
-    is_colour,
-    movie_bytes,
-    png_bytes,
-    projections,
-    strip,
-)
 from manifactor.runs.places import Place, bin_labels, grid_labels
 from manifactor.runs.run import Run, require_as_many
 
@@ -202,12 +194,12 @@ class Averages:
     @property
     def of_volumes(self) -> bool:
         """Whether these are volumes."""
-        return self.means.ndim == 4 and not is_colour(self.means)
+        return self.means.ndim == 4 and not pictures.is_colour(self.means)
 
     @property
     def images(self) -> np.ndarray:
         """The means as images, (n_bins, height, width); volumes from the side that shows most."""
-        return projections(self.means) if self.of_volumes else self.means
+        return pictures.projections(self.means) if self.of_volumes else self.means
 
     @property
     def is_circular(self) -> bool:
@@ -222,7 +214,7 @@ class Averages:
     @property
     def movies(self) -> dict[str, bytes]:
         """Movies along a single factor, by the ending of their files."""
-        return movie_bytes(self.images, circular=self.is_circular)
+        return pictures.movie_bytes(self.images, circular=self.is_circular)
 
     @property
     def captions(self) -> list[list[str]]:
@@ -388,7 +380,7 @@ def write_averages(averages: Averages, folder: Path) -> list[str]:
     names = _write_pictures(averages, folder)
     means = _write_means(averages, averages.means, averages.filled, folder)
     if averages.of_volumes:
-        script = chimerax_script(means, circular=averages.is_circular)
+        script = pictures.chimerax_script(means, circular=averages.is_circular)
         (folder / "averages.cxc").write_text(script, encoding="utf-8")
         names.append("averages.cxc")
     names += means
@@ -407,11 +399,11 @@ def _write_pictures(averages: Averages, folder: Path) -> list[str]:
     # A grid has no order in which to play it, so there is no movie.
     movies = averages.movies if len(captions) == 1 else {}
     if len(captions) == 1:
-        picture = strip(shown, captions=captions[0])
+        picture = pictures.strip(shown, captions=captions[0])
     else:
         grid = shown.reshape(*averages.shape, *shown.shape[1:])
-        picture = grid_picture(grid, rows=captions[0], columns=captions[1])
-    (folder / "averages.png").write_bytes(png_bytes(picture))
+        picture = pictures.grid_picture(grid, rows=captions[0], columns=captions[1])
+    (folder / "averages.png").write_bytes(pictures.png_bytes(picture))
     for kind, content in movies.items():
         (folder / f"averages{kind}").write_bytes(content)
     return [*(f"averages{kind}" for kind in movies), "averages.png"]
