@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special, stats
 from scipy.optimize import linear_sum_assignment
-from scipy.special import ndtr
-from scipy.stats import binomtest
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
 
@@ -180,5 +179,6 @@ def wilson_interval(successes: int, trials: int, *, z: float = 1.96) -> tuple[fl
     [0.839, 1.0]
     """
     # Unlike the normal interval, it does not shrink to a point at a rate of 0 or 1.
-    ends = binomtest(successes, trials).proportion_ci(1 - 2 * ndtr(-z), method="wilson")
+    level = 1 - 2 * special.ndtr(-z)
+    ends = stats.binomtest(successes, trials).proportion_ci(level, method="wilson")
     return float(ends.low), float(ends.high)
