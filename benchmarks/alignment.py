@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import ortho_group
 
 from manifactor import ManifoldFactorizer, align, datasets
-from manifactor.datasets.charts import ring
+from manifactor.datasets.products import ring
 from manifactor.scores import regression_r2
 
 N = 1000

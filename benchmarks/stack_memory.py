@@ -17,7 +17,7 @@ import mrcfile
 import numpy as np
 
 from manifactor import datasets
-from manifactor.cryoem.components import image_components
+from manifactor.cryoem.components import ImageSettings, image_components
 from manifactor.cryoem.files.stacks import stack_images
 from manifactor.cryoem.one_view import View
 
@@ -49,7 +49,9 @@ def main() -> None:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         start = time.perf_counter()
         source = stack_images(Path(folder) / "particles.mrcs")
-        components = image_components(View(source), rng=np.random.default_rng(0), n_components=4)
+        components = image_components(
+            View(source), ImageSettings(components=4), rng=np.random.default_rng(0)
+        )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     record(
         "stack_memory",

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
 
 import numpy as np
+from scipy import special, stats
 from scipy.optimize import linear_sum_assignment
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
@@ -179,9 +179,6 @@ def wilson_interval(successes: int, trials: int, *, z: float = 1.96) -> tuple[fl
     [0.839, 1.0]
     """
     # Unlike the normal interval, it does not shrink to a point at a rate of 0 or 1.
-    rate = successes / trials
-    shrinkage = 1 + z**2 / trials
-    centre = (rate + z**2 / (2 * trials)) / shrinkage
-    variance = rate * (1 - rate) / trials + z**2 / (4 * trials**2)
-    half_width = z * sqrt(variance) / shrinkage
-    return max(0.0, centre - half_width), min(1.0, centre + half_width)
+    level = 1 - 2 * special.ndtr(-z)
+    ends = stats.binomtest(successes, trials).proportion_ci(level, method="wilson")
+    return float(ends.low), float(ends.high)

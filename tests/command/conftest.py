@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from manifactor._support.progress import ProgressBars
 from manifactor.command.main import main
-from manifactor.command.terminal import ProgressBars
 
 N = 700
 

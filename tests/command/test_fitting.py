@@ -175,7 +175,7 @@ TELLING = """
 import sys
 from types import SimpleNamespace
 from manifactor.__main__ import main
-from manifactor.command.terminal import ProgressBars
+from manifactor._support.progress import ProgressBars
 from manifactor.runs import archive
 
 archive.time = SimpleNamespace(monotonic=lambda: 0.0)

@@ -14,7 +14,7 @@ from manifactor import load
 from manifactor.runs.run import open_run
 from manifactor.views import plots
 from manifactor.views.explorer.previews import Viewpoint
-from manifactor.views.explorer.scene import open_scene
+from tests.views.scenes import open_scene
 
 from .conftest import manifactor, record_of, refusal
 

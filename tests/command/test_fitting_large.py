@@ -97,7 +97,7 @@ def test_columns_are_scaled_by_the_samples_that_were_drawn(store, folder):
 def test_what_needs_the_whole_table_is_refused(store, folder, capsys):
     (folder / "p.star").touch()
     text = refusal(f"{FIT} --particles p.star", folder, capsys)
-    assert "is read in parts. Add --coordinates csv." in text
+    assert "that is read in parts; got big.zarr. Add --coordinates csv" in text
     (folder / "a.csv").write_text("1,2\n")
     text = refusal("fit a.csv --coordinates parquet --out run", folder, capsys)
     assert "of which rows are read; got a.csv. Leave it out." in text

@@ -139,7 +139,7 @@ def wrong(folder, rng):
         ("x.npy wide.npy --bursts nan.npy", "--bursts goes with one input; got 2"),
         ("x.npy --trajectories --bursts nan.npy", "in one way; got --trajectories and --bursts"),
         ("x.npy --trajectories --method sum", "--method must be 'gradients' where --trajectories"),
-        ("x.npy --trajectories --coordinates parquet", "x.npy is read in parts. Add --coordinates csv"),
+        ("x.npy --trajectories --coordinates parquet", "a table that is read in parts; got x.npy. Add --coordinates csv"),
     ],
 )  # fmt: skip
 def test_moves_that_cannot_be_used_are_one_line_and_exit_code_2(
@@ -150,5 +150,9 @@ def test_moves_that_cannot_be_used_are_one_line_and_exit_code_2(
 
 def test_images_have_no_columns_of_time(molecule, folder, capsys):
     line = f"fit {molecule / 'particles.star'} --time t"
-    assert "holds images. Leave it out" in refusal(f"{line} --out run", folder, capsys)
-    assert "--time does not go with --all-views" in refusal(f"{line} --all-views", folder, capsys)
+    assert "--time does not go with a file of particles" in refusal(
+        f"{line} --out run", folder, capsys
+    )
+    assert "--time does not go with particles of all views" in refusal(
+        f"{line} --all-views", folder, capsys
+    )

@@ -152,7 +152,7 @@ def test_uncorrected_defocus_is_named(folder, capsys):
         ("data/particles.star --mask-radius 1", "`--mask-radius` must be a number in [8, 108]"),
         ("data/particles.star --low-pass 500", "`--low-pass` must lie between"),
         ("data/particles.star --components 0", "`--components` must be a whole number in [1"),
-        ("z.5.pkl --view 0,0", "particle images"),
+        ("z.5.pkl --view 0,0", "--view does not go with coordinates"),
         ("z.5.pkl --particles z.5.pkl", "one of .star, .cs"),
     ],
 )

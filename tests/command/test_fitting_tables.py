@@ -68,7 +68,7 @@ def test_chosen_and_scaled_columns_show_the_product_and_place_other_tables(
         ("fit huge.csv", "1.8e+308, in row 2, column 'x' (line 4 of huge.csv). Such"),
         ("fit huge.csv --standardise", "is a usual mark for missing values: remove"),
         ("fit a.csv --width 5", "--width is the angle around a view"),
-        ("fit a.csv --phase-flip --standardise", "settings of images go with particle"),
+        ("fit a.csv --phase-flip --standardise", "--phase-flip does not go with coordinates"),
     ],
 )
 def test_wrong_columns_are_one_line_and_exit_code_2(table, folder, capsys, arguments, message):

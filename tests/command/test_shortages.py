@@ -7,7 +7,7 @@ import pytest
 
 from manifactor.__main__ import main
 from manifactor.command import shortages
-from manifactor.command.shortages import missing_room
+from manifactor.command.shortages import missing_room, shortage
 
 resource = pytest.importorskip("resource")
 
@@ -69,3 +69,8 @@ def test_the_room_that_is_needed_grows_with_the_threads(monkeypatch):
     assert missing_room() == ""
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "8")
     assert "2700 MB are needed with 8 threads" in missing_room()
+
+
+def test_only_shortages_are_said_in_words():
+    assert shortage(RuntimeError("can't start new thread")).startswith("no more threads")
+    assert shortage(RuntimeError("another")) == ""

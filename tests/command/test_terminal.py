@@ -6,8 +6,8 @@ import warnings
 
 import pytest
 
+from manifactor._support.progress import ProgressBars
 from manifactor.command import terminal
-from manifactor.command.terminal import ProgressBars
 
 from .conftest import Screen
 
@@ -104,3 +104,10 @@ def test_a_pipe_has_no_bars(capsys):
     with terminal.counted_pieces(2, "runs") as report:
         report(1.0)
     assert capsys.readouterr().err == ""
+
+
+def test_messages_name_options_in_place_of_parameters_that_they_set():
+    options = {"n_factors": "--n-factors", "method": "--method"}
+    message = "`n_factors` must be 2 with `method='sum'`, not `X`."
+    said = terminal.in_options(message, options)
+    assert said == "--n-factors must be 2 with --method sum, not `X`."

@@ -6,6 +6,7 @@ import pytest
 from sklearn.base import clone
 
 from manifactor import DiffusionMap, ManifoldFactorizer, load, save
+from manifactor.estimators.arrays import image_shape
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +87,8 @@ def test_films_are_trajectories_of_images(rng):
         found = clone(one).fit(films, trajectories=True)
         assert found.image_shape_ == (4, 4)
         assert np.array_equal(found.factors_[0].embedding, flat.factors_[0].embedding)
+
+
+def test_three_axes_or_four_are_images():
+    shapes = [(800, 32, 24), (800, 32, 24, 3), (800, 5)]
+    assert list(map(image_shape, shapes)) == [(32, 24), (32, 24, 3), None]

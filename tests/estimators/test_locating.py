@@ -9,7 +9,13 @@ import zarr
 from sklearn.exceptions import NotFittedError
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
-from manifactor.estimators.arrays import draw_count, precision_of, rounded
+from manifactor.estimators.arrays import (
+    draw_count,
+    draw_rows,
+    precision_of,
+    rounded,
+    take_by_chunks,
+)
 
 
 @pytest.fixture(scope="module")
@@ -232,3 +238,17 @@ def test_a_data_frame_is_in_single_precision_if_all_columns_are():
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame({"a": np.zeros(2, np.float32), "b": [1, 2]})
     assert (precision_of(table), precision_of(table[["a"]])) == (np.float64, np.float32)
+
+
+def test_drawn_rows_ascend_and_chunks_without_any_are_not_read():
+    rows = draw_rows(10**9, 3, np.random.default_rng(0))
+    assert rows.tolist() == [511136479, 636961686, 850624224]
+    X, read = np.arange(10.0), []
+
+    def part(start, stop):
+        read.append((start, stop))
+        return X[start:stop]
+
+    found = take_by_chunks(np.array([1, 7]), np.array([0, 3, 5, 10]), part)
+    assert found.tolist() == [1, 7]
+    assert read == [(1, 2), (7, 8)]

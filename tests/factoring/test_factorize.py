@@ -139,7 +139,7 @@ def test_choices_say_why_and_known_noise_adds_a_test_and_changes_nothing_else(to
 @pytest.fixture
 def small_parts(monkeypatch):
     """Few samples treated as many: two parts stand for two halves."""
-    monkeypatch.setattr(pipeline, "PARTED_ABOVE", 1500)
+    monkeypatch.setattr("manifactor.spectral.laplacian.PARTED_ABOVE", 1500)
     monkeypatch.setattr("manifactor.spectral.laplacian.SMALLEST_PART", 800)
 
 

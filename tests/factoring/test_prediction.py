@@ -5,7 +5,11 @@ from sklearn.neighbors import NearestNeighbors
 from manifactor.factoring.prediction import (
     has_edge,
     leaves_noise,
+    local_weights,
+    matched_r2,
+    nearest_on_line,
     neighbour_means,
+    neighbour_sums,
     predictability,
     thinned,
     without_itself,
@@ -94,3 +98,27 @@ def test_a_small_factor_is_seen_beside_larger_noise_in_another_direction(rng):
     assert leaves_noise(line, np.c_[line, 0.1 * rng.normal(size=(4000, 20))])
     # Nothing left is nothing missing.
     assert leaves_noise(line, np.ones((4000, 2)))
+
+
+def test_neighbours_on_a_line_are_a_run_of_the_ordered_places():
+    found = nearest_on_line(np.array([5.0, 0.0, 6.5, 1.0]), 2)
+    assert found.tolist() == [[0, 2], [1, 3], [0, 2], [1, 3]]
+
+
+def test_sums_over_neighbours_have_their_weights():
+    values = np.array([[1.0], [10.0], [100.0]])
+    sums = neighbour_sums(np.array([[[1, 2]]]), np.array([[0, 2]]), values)
+    assert sums.ravel() == [201.0]
+
+
+def test_coordinates_are_matched_whatever_their_order_and_their_sign(rng):
+    a, b = rng.uniform(size=(2, 500, 1))
+    assert matched_r2([a, b], [b**2, -a]) > 0.98
+    assert matched_r2([a, b], [a]) == 0
+
+
+def test_local_weights_give_the_value_and_the_slope_of_a_linear_function():
+    around = np.array([[[-1.0, 0.0, 1.0, 2.0]]])
+    weights, moves, spread = local_weights(around, 0.0, ridge=0.0)
+    values = 5 + 3 * around[0, 0]
+    np.testing.assert_allclose([weights @ values, moves @ values / spread[0]], [[[5]], [[3]]])

@@ -69,7 +69,7 @@ def proposed(monkeypatch):
         find |= {sense: _find(each) for sense, each in found.items()}
         for sense, each in find.items():
             monkeypatch.setitem(SENSE_SEARCHES, sense, each)
-        monkeypatch.setattr(senses, "find_in_functions", _find(geometry))
+        monkeypatch.setattr(senses.methods, "find_in_functions", _find(geometry))
         return propose(None, n_asked, Sampling(1000, 2.0, 0.1), rng=np.random.default_rng(0))
 
     return proposals

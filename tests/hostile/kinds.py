@@ -16,7 +16,7 @@ from manifactor.cryoem.all_views.volumes import open_motions
 from manifactor.runs.folder import read_run
 from manifactor.runs.run import open_run
 from manifactor.tables.files import read_samples
-from manifactor.views.explorer.scene import open_scene
+from tests.views.scenes import open_scene
 
 from .corpus import latents, samples
 

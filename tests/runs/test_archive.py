@@ -336,7 +336,7 @@ def test_records_arrays_and_plain_values_come_back(tmp_path):
 @pytest.mark.slow
 def test_a_diffusion_with_parts_comes_back_and_gives_the_same_factors(tmp_path, monkeypatch):
     X, _ = datasets.sample("torus", 900, random_state=0)
-    monkeypatch.setattr("manifactor.spectral.pipeline.PARTED_ABOVE", 800)
+    monkeypatch.setattr("manifactor.spectral.laplacian.PARTED_ABOVE", 800)
     monkeypatch.setattr("manifactor.spectral.laplacian.SMALLEST_PART", 400)
     before = diffuse(X, rng=np.random.default_rng(0))
     write_tree(tmp_path / "diffusion.npz", before)

@@ -12,6 +12,7 @@ from manifactor.runs.places import (
     bin_labels,
     fitted_places,
     from_table,
+    grid_labels,
     table_columns,
 )
 
@@ -105,3 +106,8 @@ def test_every_sample_is_within_half_a_bin_of_its_centre(rng):
     labels, centres = bin_labels(angle, "circle", n_bins=7)
     apart = np.abs((angle - centres[labels] + 180) % 360 - 180)
     assert apart.max() <= 360 / 14
+
+
+def test_cells_of_a_grid_are_counted_row_by_row():
+    labels = grid_labels(np.array([0, 1, 1]), np.array([2, 0, -1]), n_columns=3)
+    assert labels.tolist() == [2, 3, -1]

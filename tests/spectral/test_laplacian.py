@@ -5,7 +5,7 @@ import pytest
 
 from manifactor import DiffusionMap, DisconnectedGraphWarning, EigenpairWarning, datasets
 from manifactor._support.stages import Stages
-from manifactor.spectral import laplacian, pipeline, senses
+from manifactor.spectral import laplacian, senses
 from manifactor.spectral.diffusion import DiffusionSettings
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import (
@@ -169,7 +169,7 @@ def test_many_samples_are_solved_with_the_help_of_parts(monkeypatch):
     X = sampled("torus", 2000)
     plain = diffuse(X, rng=random())
     assert plain.parts == ()
-    monkeypatch.setattr(pipeline, "PARTED_ABOVE", 1900)
+    monkeypatch.setattr(laplacian, "PARTED_ABOVE", 1900)
     monkeypatch.setattr(laplacian, "SMALLEST_PART", 700)
     stages = Stages()
     helped = diffuse(X, stages=stages, rng=random())

@@ -14,6 +14,7 @@ import pytest
 from manifactor import DisconnectedGraphWarning, ManifoldFactorizer, SampleWarning, datasets
 from manifactor._support.errors import (
     extra,
+    first_sentence,
     held_warnings,
     is_unsafe,
     issue,
@@ -147,3 +148,9 @@ def test_fits_that_overlap_in_threads_leave_the_filters_of_warnings_alone():
         running[0].add_done_callback(lambda _: first_ended.set())
         assert [len(each.result(120).factors_) for each in running] == [1, 1]
     assert warnings.filters == before
+
+
+def test_of_the_advice_of_other_libraries_the_first_sentence_is_kept():
+    error = RuntimeError("CUDA out of memory. Tried to allocate 2 MiB.")
+    assert first_sentence(error) == "CUDA out of memory"
+    assert first_sentence(KeyError()) == "KeyError"

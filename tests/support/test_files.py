@@ -15,6 +15,7 @@ from manifactor._support.files import (
     claims_released,
     is_half_replaced,
     name_beside,
+    numeric_order,
     require_place,
     require_regular_file,
     require_writable,
@@ -222,3 +223,9 @@ def test_what_cannot_be_read_to_its_end_is_refused(tmp_path, monkeypatch):
             require_regular_file(name, "the indices")
     (tmp_path / "file").touch()
     require_regular_file(tmp_path / "link")
+
+
+def test_numbers_in_names_are_ordered_as_numbers():
+    names = ["v10", "v9", "u11", "v9.5"]
+    ordered = sorted(map(Path, names), key=numeric_order)
+    assert [path.name for path in ordered] == ["u11", "v9", "v9.5", "v10"]

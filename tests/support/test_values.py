@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 
 from manifactor._support import values
-from manifactor._support.values import bad_values, quotient, require_spread, require_values
+from manifactor._support.values import (
+    bad_values,
+    ceil_div,
+    quotient,
+    require_spread,
+    require_values,
+)
 
 LARGEST = np.finfo(float).max
 
@@ -78,3 +84,7 @@ def test_a_quotient_by_0_is_0_or_very_large_and_never_nan(dtype):
     assert (found[1:] > 1e30).all()
     assert quotient(1.0, 4.0) == 0.25
     assert quotient(0.0, 0.0) == 0
+
+
+def test_a_quotient_is_rounded_up():
+    assert [ceil_div(n, 4) for n in (0, 1, 8, 10)] == [0, 1, 2, 3]

@@ -58,10 +58,10 @@ def test_images_become_components_that_the_record_describes(data, rng):
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("", {"particles": "a.star"}, "--particles cannot be given for a folder"),
-        ("", {"indices": "i.pkl"}, "--ind cannot be given for a folder"),
-        ("", {"view": (0, 0)}, "--view cannot be given for a folder"),
-        ("", {"settings": ImageSettings(True)}, "settings of images cannot be"),
+        ("", {"particles": "a.star"}, "--particles does not go with a folder"),
+        ("", {"indices": "i.pkl"}, "--ind does not go with a folder"),
+        ("", {"view": (0, 0)}, "--view does not go with a folder"),
+        ("", {"settings": ImageSettings(True)}, "--phase-flip does not go with"),
         ("particles.star", {"width": 200}, r"`width` must be a number in \[0, 180\]; got 200"),
         ("gone.mrcs", {}, r"must be a file; .*gone.mrcs does not exist"),
     ],

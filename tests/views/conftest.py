@@ -21,8 +21,8 @@ from manifactor.runs.folder import read_places, read_run, write_run
 from manifactor.runs.options import FitOptions
 from manifactor.runs.task import Task
 from manifactor.views import plots
-from manifactor.views.explorer.scene import open_scene
 from manifactor.views.explorer.server import NearRequest, application, listening, web_server
+from tests.views.scenes import open_scene
 
 from ..cryoem.moving import moving_model, moving_views
 

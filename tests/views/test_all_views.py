@@ -24,8 +24,8 @@ from manifactor.runs.folder import read_run
 from manifactor.runs.run import open_run
 from manifactor.views import report
 from manifactor.views.explorer.previews import Viewpoint
-from manifactor.views.explorer.scene import open_scene
 from manifactor.views.report import blind_sentence, scale_bar, write_movies, write_report
+from tests.views.scenes import open_scene
 
 from ..conftest import EMPTY
 from .conftest import (

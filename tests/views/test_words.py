@@ -176,3 +176,8 @@ def test_confounders_are_ordered_by_property_and_factor():
         ("defocus", "0.80 (p 0.01)", "0.80 (p 0.01)"),
         ("half set", "0.80 (p 0.01)", ""),
     ]
+
+
+def test_numbers_have_the_digits_that_people_read():
+    assert [words._number(x) for x in (3000, 0.0891, 0.00024)] == ["3,000", "0.089", "0.0002"]
+    assert [words.value_in_words(x) for x in (None, 8.975116, 83)] == ["none", "8.975", "83"]

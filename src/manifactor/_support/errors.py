@@ -23,20 +23,13 @@ def first_sentence(error: BaseException) -> str:
     """Return the first sentence of an error without its full stop, or its class.
 
     Other libraries go on with advice, which may fill a page.
-
-    >>> first_sentence(RuntimeError("CUDA out of memory. Tried to allocate 2 MiB."))
-    'CUDA out of memory'
     """
     first, *_ = str(error).splitlines() or [type(error).__name__]
     return first.partition(". ")[0].rstrip(".")
 
 
 def one_line(message: object) -> str:
-    r"""Return an error, warning or text in one line, with single blanks.
-
-    >>> one_line(ValueError("bad header\n  in line 3"))
-    'bad header in line 3'
-    """
+    """Return an error, warning or text in one line, with single blanks."""
     return " ".join(str(message).split())
 
 
@@ -94,11 +87,7 @@ UNSAFE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def printable(text: str, *, but: str = "") -> str:
-    r"""Return a text whose control characters are written as escapes.
-
-    >>> print(printable("\x1b[2Jname"))
-    \x1b[2Jname
-    """
+    """Return a text whose control characters are written as escapes."""
     # Nearly all texts are plain, and this tells so at once.
     if text.isprintable():
         return text
@@ -117,11 +106,6 @@ def shell_line(*words: str | os.PathLike[str]) -> str:
     r"""Return a command for a shell in one line, its words quoted where needed.
 
     Words with control characters are quoted as bash, ksh and zsh read them.
-
-    >>> print(shell_line("cd", "my run;2"))
-    cd 'my run;2'
-    >>> print(shell_line("cd", "two\nlines"))
-    cd $'two\x0alines'
     """
     return " ".join(_quoted(os.fspath(word)) for word in words)
 

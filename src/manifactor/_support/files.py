@@ -32,11 +32,7 @@ def require_regular_file(path: Path, what: str = "the input") -> None:
 
 
 def irregularity(path: Path) -> str:
-    """Say why a path does not lead to a regular file; an empty text if it does.
-
-    >>> irregularity(Path("no such file"))
-    'does not exist'
-    """
+    """Say why a path does not lead to a regular file; an empty text if it does."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
@@ -70,11 +66,7 @@ def newest_change(path: Path) -> int:
 
 
 def numeric_order(path: Path) -> list[tuple[int, str]]:
-    """Return a sort key by which part.10 comes after part.2.
-
-    >>> sorted([Path("v10"), Path("v9")], key=numeric_order)[0].name
-    'v9'
-    """
+    """Return a sort key by which part.10 comes after part.2."""
     parts = re.split(r"(\d+)", path.name)
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from numbers import Integral
@@ -15,6 +15,8 @@ if TYPE_CHECKING:  # numpy is not imported for a message
 
 # The start of every progress bar on a terminal, in tqdm's format.
 BAR = "{desc:<12} |{bar:24}|"
+# Stages of parts that take equal times, so that the remaining time can be told.
+STEADY = ("images", "places")
 
 
 class ProgressBars:
@@ -23,19 +25,15 @@ class ProgressBars:
     Called as ``bars(stage, fraction)``; a bar is closed when its fraction reaches 1.
     """
 
-    def __init__(self, steady: Collection[str] = ()) -> None:
+    def __init__(self) -> None:
         """Start without bars."""
-        self.steady = steady
         self.open: dict[str, tqdm] = {}
 
     def __call__(self, stage: str, fraction: float) -> None:
         """Show the fraction of a stage that is done."""
         if stage not in self.open:
-            # The parts of most stages take unequal times, so a remaining time would mislead.
-            steady = stage in self.steady
-            self.open[stage] = _bar(
-                stage, "{elapsed}, {remaining} left" if steady else "{elapsed_s:.1f} s"
-            )
+            times = "{elapsed}, {remaining} left" if stage in STEADY else "{elapsed_s:.1f} s"
+            self.open[stage] = _bar(stage, times)
         bar = self.open[stage]
         bar.update(fraction - bar.n)
         if fraction >= 1:
@@ -69,7 +67,7 @@ def stage_lines(name: str) -> "Callback":
 
 @contextmanager
 def shown_progress(
-    callback: "Callback | None", *, verbose: Any, name: str, steady: Collection[str] = ()
+    callback: "Callback | None", *, verbose: Any, name: str
 ) -> "Iterator[Callback | None]":
     """Yield a callback that shows the stages of a computation, and calls another one."""
     if not isinstance(verbose, Integral) or verbose < 0:
@@ -80,7 +78,7 @@ def shown_progress(
         yield callback
         return
     on_terminal = sys.stderr is not None and sys.stderr.isatty()
-    with ProgressBars(steady) as bars:
+    with ProgressBars() as bars:
         show = bars if on_terminal or _in_notebook() else stage_lines(name)
 
         def both(stage: str, fraction: float) -> None:

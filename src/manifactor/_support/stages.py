@@ -3,7 +3,7 @@
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manifactor._support.threads import map_threads
-from manifactor._support.workers import Here, Workers, ignored
+from manifactor._support.workers import Here, Jobs, Report, Work, Workers, ignored
 
 log = logging.getLogger("manifactor")
 
@@ -60,11 +60,11 @@ class Stages:
         self,
         name: str,
         key: str,
-        work: Callable[..., Any],
-        jobs: Sequence[tuple],
+        work: Work,
+        jobs: Jobs,
         *,
         workers: Workers = Here(),
-        report: Callable[[float], None] = ignored,
+        report: Report = ignored,
     ) -> Iterator[Any]:
         """Yield ``work(*job)`` of each job, in input order.
 
@@ -89,13 +89,7 @@ class Stages:
 
 
 def fingerprint(*parts: Any) -> str:
-    """Return a short text that differs where arrays, sparse matrices or settings do.
-
-    >>> fingerprint(np.arange(3.0), 64) == fingerprint(np.arange(3.0), 64)
-    True
-    >>> fingerprint(np.arange(3.0), 64) == fingerprint(np.arange(3.0), 32)
-    False
-    """
+    """Return a short text that differs where arrays, sparse matrices or settings do."""
     digest = hashlib.blake2b(digest_size=16)
     for part in parts:
         arrays = [part.data, part.indices, part.indptr] if sp.issparse(part) else [part]

@@ -75,9 +75,6 @@ def thread_count(n_jobs: int | None) -> int:
     -1 is all cores, -2 all but one. None is 1, or what `joblib.parallel_config` says. Unlike
     joblib, which counts workers of its active backend, this counts cores: the threads belong to
     this process.
-
-    >>> thread_count(3), thread_count(None), thread_count(-1) == cores()
-    (3, 1, True)
     """
     if n_jobs is None:
         _, n_jobs = get_active_backend()
@@ -132,11 +129,6 @@ def row_slices(n_rows: int, at_most: int, *, at_least: int = 1, suits: int = 16)
     Sums over slices depend on how many there are, in the last digits. So their number does not
     depend on the cores but suits most numbers of them: it is a multiple of `suits`, or of a power
     of two if there are not enough rows.
-
-    >>> row_slices(10, 10, at_least=10)
-    [slice(0, 10, None)]
-    >>> [len(row_slices(n, 50_000, at_least=20_000)) for n in (70_000, 10**5, 10**6)]
-    [2, 4, 32]
     """
     most = max(1, n_rows // at_least)
     fewest = ceil_div(n_rows, at_most)

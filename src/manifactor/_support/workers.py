@@ -42,8 +42,11 @@ class Outcome:
     error: Exception | None = None  # None if the piece has a result
 
 
+Work = Callable[..., Any]
+Jobs = Sequence[tuple]  # the arguments of each call of a function
+Report = Callable[[float], None]  # is told which fraction of the work is done
 # A piece of work: its number, a function and its arguments.
-Piece = tuple[int, Callable[..., Any], tuple]
+Piece = tuple[int, Work, tuple]
 Outcomes = Generator[Outcome, None, None]
 
 
@@ -64,13 +67,7 @@ class Workers:
         """How many pieces are done at the same time."""
         return 1
 
-    def map(
-        self,
-        work: Callable[..., Any],
-        jobs: Sequence[tuple],
-        *,
-        report: Callable[[float], None] = ignored,
-    ) -> Iterator[Any]:
+    def map(self, work: Work, jobs: Jobs, *, report: Report = ignored) -> Iterator[Any]:
         """Yield ``work(*job)`` of each job, in input order.
 
         The first error of a piece ends the iteration; pieces that are not done then are cancelled.
@@ -78,13 +75,7 @@ class Workers:
         """
         return in_order(self.outcomes(work, jobs, report=report))
 
-    def outcomes(
-        self,
-        work: Callable[..., Any],
-        jobs: Sequence[tuple],
-        *,
-        report: Callable[[float], None] = ignored,
-    ) -> Outcomes:
+    def outcomes(self, work: Work, jobs: Jobs, *, report: Report = ignored) -> Outcomes:
         """Yield the outcome of each job when it is done; an error does not stop the others."""
         with closing(self._done([(index, work, job) for index, job in enumerate(jobs)])) as done:
             for count, found in enumerate(done, start=1):
@@ -99,13 +90,7 @@ class Workers:
 class Here(Workers):
     """This process: one piece after the other, each on all cores."""
 
-    def map(
-        self,
-        work: Callable[..., Any],
-        jobs: Sequence[tuple],
-        *,
-        report: Callable[[float], None] = ignored,
-    ) -> Iterator[Any]:
+    def map(self, work: Work, jobs: Jobs, *, report: Report = ignored) -> Iterator[Any]:
         """Yield ``work(*job)`` of each job, in input order; errors are those of the work."""
         for done, job in enumerate(jobs, start=1):
             yield work(*job)
@@ -224,7 +209,7 @@ def in_order(outcomes: Outcomes) -> Iterator[Any]:
                 due += 1
 
 
-def outcome(index: int, work: Callable[..., Any], job: tuple) -> Outcome:
+def outcome(index: int, work: Work, job: tuple) -> Outcome:
     """Return the outcome of one piece, here and now."""
     try:
         return Outcome(index, work(*job))

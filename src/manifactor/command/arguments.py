@@ -56,6 +56,7 @@ def _shapes() -> str:
 OF_SHAPES, OF_THE_MOLECULE = "options for shapes", "options for the molecule"
 OF_ONE_VIEW, OF_ALL_VIEWS = f"{OF_THE_MOLECULE} in one view", f"{OF_THE_MOLECULE} in all views"
 OF_THE_STRUCTURE = f"{OF_THE_MOLECULE}'s structure"
+OF_MOLECULES = (OF_THE_MOLECULE, OF_THE_STRUCTURE, OF_ONE_VIEW, OF_ALL_VIEWS)
 _shape, _molecule = partial(option, group=OF_SHAPES), partial(option, group=OF_THE_MOLECULE)
 _one_view, _all_views = partial(option, group=OF_ONE_VIEW), partial(option, group=OF_ALL_VIEWS)
 _structure = partial(option, group=OF_THE_STRUCTURE)

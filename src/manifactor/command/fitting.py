@@ -13,11 +13,12 @@ import numpy as np
 
 from manifactor._support.errors import shell_line
 from manifactor._support.files import real_path, replace_folder
+from manifactor._support.progress import ProgressBars
 from manifactor._support.workers import Here, Processes, Workers, WorkersLost
 from manifactor.command import terminal
 from manifactor.command.outputs import chosen_workers, own, require_new
 from manifactor.command.signals import leaving
-from manifactor.command.terminal import ProgressBars, aligned, note, show
+from manifactor.command.terminal import aligned, note, show
 from manifactor.cryoem.all_views.fitting import cost_of_all_views, fit_all_views, read_all_views
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.archive import Checkpoints, is_run, load, other_fit, require_checkpoints
@@ -39,33 +40,15 @@ from manifactor.runs.task import (
 )
 from manifactor.spectral.pipeline import kept_stages
 from manifactor.tables.files import array_name
-from manifactor.tables.reading import Input, UnreadImages
+from manifactor.tables.reading import ALL_VIEWS, Input, UnreadImages
 from manifactor.tables.stores import in_parts
 from manifactor.views.words import about_samples, all_views_lines, summary
 
 Found = TypeVar("Found")
 
-# Options that have no effect on particles of all views.
-NOT_OF_ALL_VIEWS = (
-    "view",
-    "width",
-    "particles",
-    "ind",
-    "components",
-    "phase_flip",
-    "standardise",
-    "columns",
-    "drop",
-    "time",
-    "trajectories",
-    "trajectory",
-    "bursts",
-    "fit_samples",
-    "coordinates",
-    "preparation",
-    "transformation",
-    "reuse",
-)
+# Options that have no effect on particles of all views, beside those of other inputs.
+NOT_OF_ALL_VIEWS = ["view", "width", "fit_samples", "coordinates", "reuse"]
+NOT_OF_ALL_VIEWS += ["preparation", "transformation"]
 
 
 def fit(options: FitOptions) -> None:
@@ -165,8 +148,9 @@ def _fit_one(task: Task, out: Path) -> None:
 
 def _fit_all_views(options: FitOptions) -> None:
     """Fit particles of all views, or print what that would cost."""
-    path = _one_file_of_particles(options)
-    task, out = Task(path, options), Path(options.out or f"{path.stem}-run")
+    task = _task_of_all_views(options)
+    path = task.path
+    out = Path(options.out or f"{path.stem}-run")
     _require_outside([path, options.cluster_of], out)
     _require_usable_out(out, options)
     if options.cluster is not None:
@@ -185,22 +169,20 @@ def _fit_all_views(options: FitOptions) -> None:
     _show_result(*_with_checkpoints(out, options, work, check=check), out, "particle")
 
 
-def _one_file_of_particles(options: FitOptions) -> Path:
-    """Return the file of particles of all views; refuse what does not go with them."""
+def _task_of_all_views(options: FitOptions) -> Task:
+    """Return the task of particles of all views; refuse what does not go with them."""
     path = Path(options.input[0])
     if len(options.input) > 1 or path.suffix.lower() not in (".star", ".cs"):
         raise ValueError(
             "--all-views needs one STAR or .cs file of particles with angles; got "
             f"{' '.join(options.input)}."
         )
+    task = Task(path, options)
+    task.given.require(path, ALL_VIEWS)
     for each in fields(options):
-        value = getattr(options, each.name)
-        if each.name in NOT_OF_ALL_VIEWS and value and value != each.default:
-            raise ValueError(
-                f"{flag_of(each)} does not go with --all-views, which uses the images, poses "
-                "and CTF of all particles. Leave it out."
-            )
-    return path
+        if each.name in NOT_OF_ALL_VIEWS and getattr(options, each.name) != each.default:
+            raise ValueError(f"{flag_of(each)} does not go with {ALL_VIEWS}. Leave it out.")
+    return task
 
 
 def _require_outside(inputs: Sequence[str | Path | None], out: Path) -> None:

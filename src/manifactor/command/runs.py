@@ -16,22 +16,12 @@ import numpy as np
 
 from manifactor._support.errors import extra, listed, shell_line
 from manifactor._support.files import real_path, require_writable, whole_folder, write_bytes
+from manifactor._support.progress import ProgressBars
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
-from manifactor.command import signals
-from manifactor.command.arguments import (
-    AverageOptions,
-    CompareOptions,
-    ExploreOptions,
-    ExportOptions,
-    LandscapeOptions,
-    ReportOptions,
-    SelectOptions,
-    ShownOptions,
-    ViewsOptions,
-)
+from manifactor.command import arguments, signals
 from manifactor.command.outputs import chosen_workers, own, require_ending, require_new
-from manifactor.command.terminal import ProgressBars, aligned, note, show
+from manifactor.command.terminal import aligned, note, show
 from manifactor.cryoem import averages as averaging
 from manifactor.cryoem import export as bridges
 from manifactor.cryoem.all_views.shown import Shown, Wanted, open_shown, read_volumes
@@ -73,7 +63,7 @@ def reported_volumes(run: Run) -> Iterator[Stages]:
         yield Stages().start(bars)
 
 
-def select(options: SelectOptions) -> None:
+def select(options: arguments.SelectOptions) -> None:
     """Write the samples in ranges of factors."""
     factors, bounds, out = options.factor, options.range, Path(options.out)
     if len(factors) != len(bounds):
@@ -103,7 +93,7 @@ def select(options: SelectOptions) -> None:
     show(f"{out}: {len(chosen)} of {len(run.rows)} samples")
 
 
-def _column_ranges(options: SelectOptions) -> list[tuple[str, float, float]]:
+def _column_ranges(options: arguments.SelectOptions) -> list[tuple[str, float, float]]:
     """Return the name and the range of each column."""
     ranges = []
     for name, low, high in options.column:
@@ -127,7 +117,7 @@ def _require_not_an_input(out: Path, record: dict) -> None:
         )
 
 
-def average(options: AverageOptions) -> None:
+def average(options: arguments.AverageOptions) -> None:
     """Write mean images or volumes along a factor, or on the grid of two."""
     width = checked_width(options.width, options.view)
     run = open_run(options.run)
@@ -145,7 +135,7 @@ def average(options: AverageOptions) -> None:
     show(f"{averages}.\n{out}: {shortened(written)}")
 
 
-def _averages(run: Run, options: AverageOptions, workers: Workers) -> averaging.Averages:
+def _averages(run: Run, options: arguments.AverageOptions, workers: Workers) -> averaging.Averages:
     """Return mean images, or volumes of particles of all views."""
     plain = {"matched": options.match, "halves": options.halves}
     has_model = (run.folder / MODEL_FILE).exists() or needs_volumes(run)
@@ -168,7 +158,7 @@ def shortened(names: list[str]) -> str:
     return ", ".join([*names[:4], "..."] if len(names) > 4 else names)
 
 
-def landscape(options: LandscapeOptions) -> None:
+def landscape(options: arguments.LandscapeOptions) -> None:
     """Write the free energy along a factor, or on the grid of two."""
     run, factors = open_run(options.run, some=True), options.factor or (1,)
     name = f"landscape-factor{'x'.join(map(str, factors))}.csv"
@@ -184,7 +174,7 @@ def landscape(options: LandscapeOptions) -> None:
     show(f"{found}.\n{out}, {out.with_suffix('.png').name}")
 
 
-def export(options: ExportOptions) -> None:
+def export(options: arguments.ExportOptions) -> None:
     """Write files and commands for a program that makes volumes along a factor."""
     run = open_run(options.run)
     name = f"{options.to}-factor{options.factor}"
@@ -207,7 +197,7 @@ def export(options: ExportOptions) -> None:
     show(f"{out}: {shortened(list(files))}. To run, from any folder:\n{commands}")
 
 
-def compare(options: CompareOptions) -> None:
+def compare(options: arguments.CompareOptions) -> None:
     """Print which factors of the first run others share; write one in the frame of the first."""
     names, out = options.runs, options.out and require_ending(options.out, ".csv")
     if len(names) < 2 or (out and len(names) > 2):
@@ -256,7 +246,7 @@ def _private(others: Sequence[int], r2: float) -> str:
 # The commands that show a run, `report` and `explore`, and `views`: directions of particles.
 
 
-def report(options: ReportOptions) -> None:
+def report(options: arguments.ReportOptions) -> None:
     """Print a run as text, and write the page that shows it."""
     folder = Path(options.run)
     record, estimator = read_run(folder)
@@ -280,7 +270,7 @@ def report(options: ReportOptions) -> None:
         show(f"Movies: {movies or 'none, as no factor has one dimension'}")
 
 
-def _wanted(options: ShownOptions, run: Run) -> Wanted:
+def _wanted(options: arguments.ShownOptions, run: Run) -> Wanted:
     """Return what the user asked to see; refuse what the run cannot show."""
     folder, factor = options.volumes, options.volumes_along
     if factor is not None and folder is None:
@@ -300,7 +290,7 @@ def _shown(run: Run, fit: ManifoldFactorizer, wanted: Wanted) -> Shown:
         return open_shown(run, fit, wanted, stages=stages)
 
 
-def _page_of(options: ReportOptions) -> Path:
+def _page_of(options: arguments.ReportOptions) -> Path:
     """Return the file of the page; refuse one that cannot be written."""
     if options.out is not None:
         out = require_ending(options.out, ".html")
@@ -314,7 +304,7 @@ def _page_of(options: ReportOptions) -> Path:
     return folder / REPORT_NAME
 
 
-def explore(options: ExploreOptions) -> None:
+def explore(options: arguments.ExploreOptions) -> None:
     """Serve a page on a run until interrupted."""
     # A missing package must show before the run is read, not after.
     for package in ("jinja2", "pydantic", "starlette", "uvicorn"):
@@ -355,7 +345,7 @@ def explore(options: ExploreOptions) -> None:
 # From which directions particles are seen.
 
 
-def views(options: ViewsOptions) -> None:
+def views(options: arguments.ViewsOptions) -> None:
     """List the most populated viewing directions, and draw a map of all of them."""
     path = Path(options.input)
     out = Path(options.out or f"{path.stem}-views.png")

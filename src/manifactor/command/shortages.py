@@ -57,13 +57,7 @@ def missing_room() -> str:
 
 
 def shortage(error: BaseException) -> str:
-    """Say which shortage an error comes from; an empty text for any other error.
-
-    >>> shortage(RuntimeError("can't start new thread"))[:34]
-    'no more threads can be started. Ra'
-    >>> shortage(RuntimeError("another"))
-    ''
-    """
+    """Say which shortage an error comes from; an empty text for any other error."""
     text = one_line(error)
     if isinstance(error, OSError) and error.errno in BY_NUMBER:
         words = BY_NUMBER[error.errno]

@@ -11,17 +11,10 @@ import numpy as np
 from manifactor import datasets
 from manifactor._support.errors import extra, shell_line
 from manifactor._support.files import whole_folder, write_whole
-from manifactor.command.arguments import (
-    OF_ALL_VIEWS,
-    OF_ONE_VIEW,
-    OF_SHAPES,
-    OF_THE_MOLECULE,
-    OF_THE_STRUCTURE,
-    DemoOptions,
-    SimulateOptions,
-)
+from manifactor._support.progress import ProgressBars
+from manifactor.command import arguments
 from manifactor.command.outputs import own, require_ending, require_new
-from manifactor.command.terminal import ProgressBars, show
+from manifactor.command.terminal import show
 from manifactor.cryoem.averages import average, write_averages
 from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.archive import is_run
@@ -34,18 +27,17 @@ from manifactor.views.report import write_report
 from manifactor.views.words import about_samples, summary
 
 
-def simulate(options: SimulateOptions) -> None:
+def simulate(options: arguments.SimulateOptions) -> None:
     """Write samples of a shape, or particle images of a moving molecule."""
     if options.shape == "molecule":
-        _refuse(options, "shapes", "molecule", OF_SHAPES)
+        _refuse(options, "shapes", "molecule", arguments.OF_SHAPES)
         _simulate_molecule(options)
     else:
-        of_molecules = (OF_THE_MOLECULE, OF_THE_STRUCTURE, OF_ONE_VIEW, OF_ALL_VIEWS)
-        _refuse(options, "the molecule", options.shape, *of_molecules)
+        _refuse(options, "the molecule", options.shape, *arguments.OF_MOLECULES)
         _simulate_shape(options)
 
 
-def _refuse(options: SimulateOptions, what: str, given: str, *groups: str) -> None:
+def _refuse(options: arguments.SimulateOptions, what: str, given: str, *groups: str) -> None:
     """Refuse options of another kind of simulation: they would have no effect."""
     for each in fields(options):
         if each.metadata["group"] in groups and getattr(options, each.name) != each.default:
@@ -54,7 +46,7 @@ def _refuse(options: SimulateOptions, what: str, given: str, *groups: str) -> No
             )
 
 
-def _simulate_shape(options: SimulateOptions) -> None:
+def _simulate_shape(options: arguments.SimulateOptions) -> None:
     out = require_ending(options.out or f"{options.shape}.npz", ".npz")
     require_new(out, overwrite=options.overwrite)
     X, truth = datasets.sample(
@@ -74,11 +66,11 @@ def _simulate_shape(options: SimulateOptions) -> None:
     )
 
 
-def _simulate_molecule(options: SimulateOptions) -> None:
+def _simulate_molecule(options: arguments.SimulateOptions) -> None:
     out = Path(options.out or "molecule")
     require_new(out, mark="truth.csv", overwrite=options.overwrite)
     if options.views == "all":
-        _refuse(options, "one view", "--views all", OF_ONE_VIEW)
+        _refuse(options, "one view", "--views all", arguments.OF_ONE_VIEW)
         simulated = datasets.simulate_views(
             options.n,
             preferred=datasets.PreferredDirections() if options.preferred else None,
@@ -89,7 +81,7 @@ def _simulate_molecule(options: SimulateOptions) -> None:
         with whole_folder(out) as folder, ProgressBars() as bars:
             write_dataset(folder, simulated, name=_name_in_project(out), callback=bars)
     else:
-        _refuse(options, "--views all", "one view", OF_ALL_VIEWS)
+        _refuse(options, "--views all", "one view", arguments.OF_ALL_VIEWS)
         how = {"in_plane": options.in_plane, "route": options.route, **_molecule_settings(options)}
         _write_simulation(out, datasets.simulate_particles(options.n, **how))
     following = shell_line("manifactor", "fit", out / "particles.star")
@@ -100,23 +92,16 @@ def _simulate_molecule(options: SimulateOptions) -> None:
     )
 
 
-def _molecule_settings(options: SimulateOptions) -> dict[str, Any]:
+def _molecule_settings(options: arguments.SimulateOptions) -> dict[str, Any]:
     """Return the arguments that simulations of one view and of all views share."""
     if (options.structure is None) != (options.rotor is None):
         raise ValueError(
             "--structure and --rotor must be given together: a file, and the part of "
             "it that rotates."
         )
-    settings: dict[str, Any] = {
-        "motions": options.motions,
-        "signal_to_noise": options.snr,
-        "correlation": options.correlation,
-        "defocus": options.defocus,
-        "symmetry": options.symmetry,
-        "random_state": options.seed,
-        "size": options.size,
-        "pixel_size": options.pixel_size,
-    }
+    names = ("motions", "snr", "correlation", "defocus", "symmetry", "size", "pixel_size")
+    settings = {arguments.RENAMED.get(name, name): getattr(options, name) for name in names}
+    settings["random_state"] = options.seed
     if options.structure is not None and options.rotor is not None:
         settings["molecule"] = datasets.read_molecule(
             options.structure, rotor=options.rotor, assembly=options.assembly
@@ -140,7 +125,7 @@ def _name_in_project(folder: Path) -> str:
     return folder.name if elsewhere else str(folder)
 
 
-def demo(options: DemoOptions) -> None:
+def demo(options: arguments.DemoOptions) -> None:
     """Simulate a molecule with two motions, factor its images and average them."""
     # Needed for the report, at the end; a missing package must show at the start.
     extra("matplotlib")

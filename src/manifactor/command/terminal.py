@@ -10,8 +10,8 @@ from functools import partial
 from re import Match
 from typing import Any
 
-from manifactor._support import progress
 from manifactor._support.errors import one_line, printable
+from manifactor._support.progress import BAR
 
 # A line of a result that is coloured on a terminal: green if the coordinates can be used as they
 # are, yellow if with care, and bold without a colour otherwise.
@@ -22,12 +22,7 @@ PARAMETER = re.compile(r"`(\w+)(?:=([^`]+))?`")
 
 
 def in_options(text: str, options: Mapping[str, str]) -> str:
-    """Return a message that names options where they set a parameter.
-
-    >>> options = {"n_factors": "--n-factors", "method": "--method"}
-    >>> in_options("`n_factors` must be 2 with `method='sum'`, not `X`.", options)
-    '--n-factors must be 2 with --method sum, not `X`.'
-    """
+    """Return a message that names options where they set a parameter."""
 
     def named(found: Match[str]) -> str:
         parameter, value = found.groups()
@@ -37,14 +32,6 @@ def in_options(text: str, options: Mapping[str, str]) -> str:
         return f"{options[parameter]} {typed}".rstrip()
 
     return PARAMETER.sub(named, text)
-
-
-class ProgressBars(progress.ProgressBars):
-    """Progress bars of a command; of images and places, the remaining time is told."""
-
-    def __init__(self) -> None:
-        """Start without bars."""
-        super().__init__(("images", "places"))
 
 
 def show(text: str, *, alone: bool = False) -> None:
@@ -115,12 +102,7 @@ def one_line_warnings(reworded: Callable[[str], str] = str) -> Iterator[None]:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Return a table with its columns aligned to the left.
-
-    >>> print(aligned([["view", "verdict"], ["north", "none"]]))
-    view   verdict
-    north  none
-    """
+    """Return a table with its columns aligned to the left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     padded = (map(str.ljust, row, widths) for row in rows)
     return "\n".join("  ".join(cells).rstrip() for cells in padded)
@@ -137,7 +119,7 @@ def counted_pieces(total: int, unit: str, *, n_done: int = 0) -> Iterator[Callab
     # `disable=None` is tqdm's value for "only on a terminal".
     how = {"total": total, "initial": n_done, "desc": unit, "disable": None, "file": sys.stderr}
     # The remaining time of many pieces of one kind can be told.
-    look = f"{progress.BAR} {{n_fmt}} of {{total_fmt}}, {{elapsed}}, {{remaining}} left"
+    look = f"{BAR} {{n_fmt}} of {{total_fmt}}, {{elapsed}}, {{remaining}} left"
     with tqdm(bar_format=look, **how) as bar:
 
         def show_done(fraction: float) -> None:

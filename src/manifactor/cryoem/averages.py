@@ -16,21 +16,13 @@ from scipy import fft
 
 from manifactor._support.threads import cores
 from manifactor._support.workers import Here, Workers, ignored
+from manifactor.cryoem import pictures
 from manifactor.cryoem.components import distances, shell_means, shells
 from manifactor.cryoem.files.mrc import write_stack, write_volume
 from manifactor.cryoem.matching import Matching, match
 from manifactor.cryoem.one_view import View, particle_ctf_at
-from manifactor.cryoem.pictures import (
-    chimerax_script,
-    grid_picture,
-    is_colour,
-    movie_bytes,
-    png_bytes,
-    projections,
-    strip,
-)
 from manifactor.runs.places import Place, bin_labels, grid_labels
-from manifactor.runs.run import Run
+from manifactor.runs.run import Run, require_as_many
 
 # The sums of all bins are in memory at once, in double precision.
 MAX_GIGABYTES = 8.0
@@ -48,12 +40,6 @@ def weighted_means(
     """Compute the weighted mean of every bin of images that workers read.
 
     The images need not fit into memory. A label of -1 is that of a sample in no bin.
-
-    >>> from manifactor.cryoem.files.stacks import ImageArray
-    >>> images = View(ImageArray(np.array([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]])))
-    >>> labels, weights = np.array([0, 0, -1]), np.array([3.0, 1.0, 1.0])
-    >>> weighted_means(images, labels, weights=weights, n_bins=2).tolist()
-    [[1.5, 2.5], [0.0, 0.0]]
 
     Shapes: labels (n,), weights (n,) -> (n_bins, *shape).
     """
@@ -208,12 +194,12 @@ class Averages:
     @property
     def of_volumes(self) -> bool:
         """Whether these are volumes."""
-        return self.means.ndim == 4 and not is_colour(self.means)
+        return self.means.ndim == 4 and not pictures.is_colour(self.means)
 
     @property
     def images(self) -> np.ndarray:
         """The means as images, (n_bins, height, width); volumes from the side that shows most."""
-        return projections(self.means) if self.of_volumes else self.means
+        return pictures.projections(self.means) if self.of_volumes else self.means
 
     @property
     def is_circular(self) -> bool:
@@ -228,7 +214,7 @@ class Averages:
     @property
     def movies(self) -> dict[str, bytes]:
         """Movies along a single factor, by the ending of their files."""
-        return movie_bytes(self.images, circular=self.is_circular)
+        return pictures.movie_bytes(self.images, circular=self.is_circular)
 
     @property
     def captions(self) -> list[list[str]]:
@@ -286,10 +272,7 @@ def average(
         )
     images = run.images()
     source, n_samples = images.source, len(run.rows)
-    if len(source) != n_samples:
-        raise ValueError(
-            f"the input has {len(source)} images now and had {n_samples} when fitted. Fit again."
-        )
+    require_as_many(run, len(source), "images")
     n_cells = n_bins ** len(places)
     require_memory(n_cells * (1 + halves), source.shape)
     labels, centres = binned(places, n_bins)
@@ -397,7 +380,7 @@ def write_averages(averages: Averages, folder: Path) -> list[str]:
     names = _write_pictures(averages, folder)
     means = _write_means(averages, averages.means, averages.filled, folder)
     if averages.of_volumes:
-        script = chimerax_script(means, circular=averages.is_circular)
+        script = pictures.chimerax_script(means, circular=averages.is_circular)
         (folder / "averages.cxc").write_text(script, encoding="utf-8")
         names.append("averages.cxc")
     names += means
@@ -416,11 +399,11 @@ def _write_pictures(averages: Averages, folder: Path) -> list[str]:
     # A grid has no order in which to play it, so there is no movie.
     movies = averages.movies if len(captions) == 1 else {}
     if len(captions) == 1:
-        picture = strip(shown, captions=captions[0])
+        picture = pictures.strip(shown, captions=captions[0])
     else:
         grid = shown.reshape(*averages.shape, *shown.shape[1:])
-        picture = grid_picture(grid, rows=captions[0], columns=captions[1])
-    (folder / "averages.png").write_bytes(png_bytes(picture))
+        picture = pictures.grid_picture(grid, rows=captions[0], columns=captions[1])
+    (folder / "averages.png").write_bytes(pictures.png_bytes(picture))
     for kind, content in movies.items():
         (folder / f"averages{kind}").write_bytes(content)
     return [*(f"averages{kind}" for kind in movies), "averages.png"]

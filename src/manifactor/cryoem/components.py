@@ -54,24 +54,34 @@ class Components:
         )
 
 
+@dataclass(frozen=True)
+class ImageSettings:
+    """Settings that turn images into samples; None is chosen from the data.
+
+    `standardise` is also for tables: it scales the components of images, or the columns of a table,
+    to unit variance.
+    """
+
+    # The defaults go with every input; any other value is refused without images.
+    phase_flip: bool = False
+    mask_radius: float | None = None
+    low_pass: float | None = None
+    components: int | None = None
+    standardise: bool = False
+
+
 def image_components(
-    view: View,
-    *,
-    rng: np.random.Generator,
-    mask_radius: float | None = None,
-    low_pass: float | None = None,
-    n_components: int | None = None,
-    standardise: bool = False,
+    view: View, settings: ImageSettings = ImageSettings(), *, rng: np.random.Generator
 ) -> Components:
     """Compute weighted principal components of images of one view."""
     shape, pixel_size = view.source.shape, view.source.pixel_size
-    require_filters(shape, pixel_size, mask_radius=mask_radius, low_pass=low_pass)
-    size = shape[0]
+    require_filters(shape, pixel_size, settings)
+    size, mask_radius, n_components = shape[0], settings.mask_radius, settings.components
     # The corners outside of the largest mask are where noise is measured.
     radius = 0.5 * size * pixel_size if mask_radius is None else mask_radius
     mask = circular_mask(size, radius / pixel_size)
     spectra = survey(view, mask, rng)
-    cut = low_pass_shell(spectra, low_pass, size, pixel_size)
+    cut = low_pass_shell(spectra, settings.low_pass, size, pixel_size)
     count, basis = _fourier_basis(mask, cut, spectra.noise)
     n_images = len(view.source)
     # Learned from as many images as the memory allows.
@@ -90,7 +100,7 @@ def image_components(
         scores = np.empty((n_images, axes.shape[1]), dtype=np.float32)
         for here, images in view.blocks():
             scores[here] = (basis(images) - mean) @ axes
-    if standardise:
+    if settings.standardise:
         weights = 1 / scores.std(axis=0, dtype=float)
     else:
         weights = component_weights(ratio) if n_components is None else np.ones(len(ratio))
@@ -125,11 +135,7 @@ def _principal_axes(
 
 
 def component_weights(signal_to_noise: np.ndarray) -> np.ndarray:
-    """Return the weights of principal components that have unit noise.
-
-    >>> component_weights(np.array([3.0, 1.0])).tolist()
-    [0.421875, 0.125]
-    """
+    """Return the weights of principal components that have unit noise."""
     wiener = signal_to_noise / (1 + signal_to_noise)
     # Under Wiener's filter itself weak components still add a dimension of noise to the samples,
     # which the neighbour graph then takes for geometry.
@@ -140,10 +146,6 @@ def spikes(variance: np.ndarray, gamma: float) -> np.ndarray:
     """Return the signal to noise behind the variances of principal components.
 
     It is 0 for a variance below the edge of the noise.
-
-    >>> signal, gamma = 4.0, 0.5
-    >>> spikes(np.array([(1 + signal) * (1 + gamma / signal), 1.0]), gamma).tolist()
-    [4.0, 0.0]
     """
     # Noise alone has sample variances up to (1 + sqrt(gamma))^2 (Marchenko-Pastur). A signal s
     # beyond it shows up as v = (1 + s)(1 + gamma / s), solved here for s.
@@ -297,16 +299,14 @@ def low_pass_shell(
 # Boxes of images: that they are square, and that masks and low-passes suit them.
 
 
-def require_filters(
-    shape: tuple[int, ...], pixel_size: float, *, mask_radius: float | None, low_pass: float | None
-) -> None:
+def require_filters(shape: tuple[int, ...], pixel_size: float, settings: ImageSettings) -> None:
     """Refuse images that are not square, and filters that do not suit their box."""
     size = square_side(shape)
-    if mask_radius is not None:
-        largest = 0.5 * size * pixel_size
-        require_number("--mask-radius", mask_radius, low=2 * pixel_size, high=largest)
-    if low_pass is not None:
-        given_shell(low_pass, size, pixel_size)
+    if settings.mask_radius is not None:
+        ends = {"low": 2 * pixel_size, "high": 0.5 * size * pixel_size}
+        require_number("--mask-radius", settings.mask_radius, **ends)
+    if settings.low_pass is not None:
+        given_shell(settings.low_pass, size, pixel_size)
 
 
 def square_side(shape: tuple[int, ...]) -> int:

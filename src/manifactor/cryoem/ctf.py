@@ -9,9 +9,6 @@ import numpy as np
 class Optics:
     """Properties of the microscope, the same for all images or one for each.
 
-    >>> round(float(Optics(voltage=300.0).wavelength), 4)
-    0.0197
-
     Shapes: voltage (n_images,), spherical_aberration (n_images,), amplitude_contrast (n_images,).
     """
 
@@ -57,10 +54,6 @@ def contrast_transfer(size: int, pixel_size: float, *defocus, **known) -> np.nda
     frequency the CTF is the amplitude contrast, :math:`+A` (without phase shift), so it goes with
     particles that are white on a dark ground. A phase flip multiplies by the sign of the CTF.
     What is known of each image is given as to `contrast_transfer_at`.
-
-    >>> ctf = contrast_transfer(64, 2.0, [10000.0, 20000.0])
-    >>> ctf.shape, round(float(ctf[0, 0, 0]), 3)
-    ((2, 64, 33), 0.1)
 
     Returns (n_images, size, size // 2 + 1).
     """

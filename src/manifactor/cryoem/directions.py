@@ -59,12 +59,6 @@ def known_directions(particles: Particles) -> np.ndarray:
 def populated_views(directions: np.ndarray, *, width: float = 10.0, n_views: int = 8) -> list[Cone]:
     """Return cones with many particles that do not overlap, the fullest first.
 
-    >>> angles = np.array([[90.0, 30, 0], [91, 30, 0], [0, 120, 0]])
-    >>> for view in populated_views(view_directions(angles)):
-    ...     print(f"{view.rot:g},{view.tilt:g}: {view.n_particles}")
-    90,30: 2
-    0,120: 1
-
     Shapes: directions (n, 3).
     """
     require_number("width", width, low=0.01, high=90)
@@ -165,11 +159,7 @@ class SphereCells:
 
 
 def sphere_cells(n_bands: int = 24) -> SphereCells:
-    """Return cells of equal area that are about as wide as they are high.
-
-    >>> len(sphere_cells(24))
-    732
-    """
+    """Return cells of equal area that are about as wide as they are high."""
     middle = (np.arange(n_bands) + 0.5) * np.pi / n_bands
     # The circumference at a tilt, in heights of a band.
     around = 2 * n_bands * np.sin(middle)
@@ -177,9 +167,5 @@ def sphere_cells(n_bands: int = 24) -> SphereCells:
 
 
 def half_sphere_cells(n_bands: int) -> SphereCells:
-    """Return such cells on half of the sphere, in bands from tilt 0 to tilt 90.
-
-    >>> len(half_sphere_cells(12))
-    366
-    """
+    """Return such cells on half of the sphere, in bands from tilt 0 to tilt 90."""
     return SphereCells(sphere_cells(2 * n_bands).per_band[:n_bands], half=True)

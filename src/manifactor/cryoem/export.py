@@ -9,8 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import resources
 from math import inf
 from pathlib import Path
+from string import Template
 from textwrap import wrap
 
 import numpy as np
@@ -25,7 +27,7 @@ from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.cryoem.files.stacks import ImageSource, image_folder, particle_images
 from manifactor.cryoem.matching import match
 from manifactor.runs.places import Place, bin_labels, coordinate_columns
-from manifactor.runs.run import Run
+from manifactor.runs.run import Run, require_as_many
 from manifactor.tables.files import read_samples
 from manifactor.tables.pickles import read_pickled_array
 from manifactor.tables.reading import is_one_view
@@ -169,11 +171,7 @@ class Request:
                 f"{run.folder} was fitted to {fitted}"
             )
         latents = read_samples(path)
-        if len(latents) != len(run.rows):
-            raise ValueError(
-                f"{path} has {len(latents)} rows now and had {len(run.rows)} when "
-                "fitted. Fit again."
-            )
+        require_as_many(run, len(latents), "rows")
         return latents
 
     def points(self, latents: np.ndarray) -> bytes:
@@ -189,20 +187,12 @@ class Request:
 
 
 def command(*words: str | Path) -> str:
-    """Return a command as one line; words with blanks or signs of the shell are quoted.
-
-    >>> command("cd", Path("/data/my run;2"))
-    "cd '/data/my run;2'\\n"
-    """
+    """Return a command as one line; words with blanks or signs of the shell are quoted."""
     return shell_line(*words) + "\n"
 
 
 def comment(text: str, *, width: int = 88) -> str:
-    """Return a text as lines of a comment.
-
-    >>> comment("one bin after the other")
-    '# one bin after the other\\n'
-    """
+    """Return a text as lines of a comment."""
     # Line ends in the name of a file would end the comment: all blanks are made one.
     text = printable(one_line(text))
     lines = wrap(text, width - 2, break_long_words=False, break_on_hyphens=False)
@@ -309,49 +299,6 @@ def _bins(request: Request, *, suffix: str) -> list[tuple[str, bytes, str]]:
 
 # ASPIRE: a script that reconstructs matched averages along a factor.
 
-SCRIPT = '''\
-"""Volumes along the factor: volume_01.mrc, volume_02.mrc, ..., one for each bin.
-
-Row i of weights.npy is particle rows[i]; it counts weights[i, k] times in volume k + 1.
-"""
-
-import numpy as np
-from aspire.operators import IdentityFilter
-from aspire.reconstruction import WeightedVolumesEstimator
-from aspire.source import RelionSource
-
-source = RelionSource(
-    {particles!r},
-    data_folder={folder!r},
-    pixel_size={pixel_size!r},
-    dtype="float32",
-)
-{contrast}
-rows = np.load("rows.npy")
-weights = np.load("weights.npy")
-for number, column in enumerate(weights.T, start=1):
-    inside = np.flatnonzero(column)
-    if not len(inside):
-        continue
-    counts = column[inside, None]
-    n = len(inside)
-    # ASPIRE's weights are coefficients of a model, not weights of an average: it fits
-    # an image by its coefficient times the volume. The least squares of an average, in
-    # which an image counts c times, have c / n on both sides of the normal equations.
-    # ASPIRE's left side, the kernel, has the squares of the coefficients; its right
-    # side has the coefficients over the root of n. The kernel is computed first.
-    estimator = WeightedVolumesEstimator(
-        np.sqrt(counts / n),
-        source[rows[inside]],
-        preconditioner="none",
-        checkpoint_iterations=None,
-    )
-    estimator.kernel
-    estimator.weights = counts / np.sqrt(n)
-    volume = sign * estimator.estimate()
-    volume.save(f"volume_{{number:02d}}.mrc", overwrite=True)
-'''
-
 # With and without a CTF.
 CONTRAST = {
     True: "sign = -1  # ASPIRE's CTF has the opposite sign of RELION's",
@@ -370,9 +317,12 @@ def _aspire(request: Request) -> Bridge:
     if particles.pixel_size is None:
         # ASPIRE does not work without one, as little as it matters without a CTF.
         pixel_size = 1.0 if request.first_image is None else request.first_image.pixel_size
-    script = SCRIPT.format(
-        particles=str(particles.path.absolute()),
-        folder=str(request.image_folder),
+    template = (
+        resources.files("manifactor.cryoem").joinpath("aspire_volumes.txt").read_text("utf-8")
+    )
+    script = Template(template).substitute(
+        particles=repr(str(particles.path.absolute())),
+        folder=repr(str(request.image_folder)),
         pixel_size=pixel_size,
         contrast=CONTRAST[_has_ctf(particles)],
     )

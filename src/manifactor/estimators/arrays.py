@@ -28,11 +28,7 @@ FEWEST_PIXELS = 4
 
 
 def image_shape(shape: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the shape of one image of an array of images; None for samples in rows.
-
-    >>> image_shape((800, 32, 24)), image_shape((800, 32, 24, 3)), image_shape((800, 5))
-    ((32, 24), (32, 24, 3), None)
-    """
+    """Return the shape of one image of an array of images; None for samples in rows."""
     if len(shape) < 3:
         return None
     _, height, width, *channels = shape
@@ -125,11 +121,7 @@ def drawn_samples(estimator: Any, X: Any, asked: int | str) -> tuple[Any, np.nda
 
 
 def draw_rows(n_samples: int, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the numbers of `count` random samples, ascending.
-
-    >>> draw_rows(10**9, 3, np.random.default_rng(0))
-    array([511136479, 636961686, 850624224])
-    """
+    """Return the numbers of `count` random samples, ascending."""
     return np.sort(rng.choice(n_samples, count, replace=False, shuffle=False))
 
 
@@ -157,12 +149,7 @@ def take_rows(X: Any, rows: np.ndarray) -> np.ndarray:
 def take_by_chunks(
     rows: np.ndarray, edges: np.ndarray, read: Callable[[int, int], np.ndarray]
 ) -> np.ndarray:
-    """Return some samples of a table, chunk by chunk; chunks with none are not read.
-
-    >>> X = np.arange(10.0)
-    >>> take_by_chunks(np.array([1, 7]), np.array([0, 5, 10]), lambda i, j: X[i:j])
-    array([1., 7.])
-    """
+    """Return some samples of a table, chunk by chunk; chunks with none are not read."""
     found = []
     for low, high in pairwise(np.searchsorted(rows, edges)):
         if low < high:
@@ -221,11 +208,7 @@ def places_of_table(table, factors: Sequence[Factor]) -> list[Placed]:
 
 
 def precision_of(X: Any) -> type[np.floating]:
-    """Return float32 for samples in single precision, else float64.
-
-    >>> precision_of(np.zeros((3, 2), dtype=np.float32))
-    <class 'numpy.float32'>
-    """
+    """Return float32 for samples in single precision, else float64."""
     kinds = getattr(X, "dtypes", [getattr(X, "dtype", None)])
     # Of numpy "float32", of torch "torch.float32", of pandas also "Float32".
     names = {str(kind).removeprefix("torch.").lower() for kind in kinds}

@@ -23,21 +23,12 @@ MANY_COLUMNS = 64
 # Names of columns, or their numbers in a table of which some columns were left out.
 Labels = Sequence[str | int]
 
-# What is said of one column and of several.
+# What is said of columns.
 MEANINGS = {
-    "scale": (
-        "differs in scale from other columns a hundredfold or more",
-        "differ in scale from other columns a hundredfold or more",
-    ),
-    "index": (
-        "orders or numbers the rows, as an index or a time does",
-        "order or number the rows, as an index or a time does",
-    ),
-    "label": (
-        "holds a few whole numbers, as a label does",
-        "hold a few whole numbers, as labels do",
-    ),
-    "constant": ("is constant", "are constant"),
+    "scale": "differ{s} in scale from other columns a hundredfold or more",
+    "index": "order{s} or number{s} the rows, as an index or a time does",
+    "label": "hold{s} a few whole numbers, as {labels}",
+    "constant": "{are} constant",
 }
 
 
@@ -50,12 +41,7 @@ Suspicions = dict[str, tuple[int, ...]]
 
 
 def suspicious_columns(X: np.ndarray) -> Suspicions:
-    """Return the columns of samples that may hide the structure of the others.
-
-    >>> X = np.random.default_rng(0).uniform(size=(500, 3)) * [1, 1, 1000]
-    >>> suspicious_columns(np.c_[np.arange(500), X])
-    {'scale': (3,), 'index': (0,)}
-    """
+    """Return the columns of samples that may hide the structure of the others."""
     if not _is_comparable(X):
         return {}
     some = _some_rows(X)
@@ -127,10 +113,6 @@ def numbering_columns(X: np.ndarray) -> np.ndarray:
     Their values are evenly spaced, or whole numbers of a small range, and all different. If all
     columns that vary are like that, as those of a design of experiments are, none of them is
     returned.
-
-    >>> X = np.random.default_rng(0).uniform(size=(500, 2))
-    >>> numbering_columns(np.c_[X, np.random.default_rng(0).permutation(500)])
-    array([False, False,  True])
     """
     # The first rows show that most columns do not number the rows.
     first = np.asarray(X[:100])
@@ -216,19 +198,17 @@ def column_labels(estimator, given: Any, n_columns: int) -> Labels | None:
 
 def in_words(found: Suspicions, names: Labels | None = None) -> str:
     """Return what was found as a sentence; "" for nothing."""
+    one = {"s": "s", "are": "is", "labels": "a label does"}
+    several = {"s": "", "are": "are", "labels": "labels do"}
     text = "; ".join(
-        f"{_listed(columns, names)} {MEANINGS[kind][len(columns) > 1]}"
-        for kind, columns in found.items()
+        f"{_listed(each, names)} {MEANINGS[kind].format(**several if len(each) > 1 else one)}"
+        for kind, each in found.items()
     )
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 def remedy(found: Suspicions, names: Labels | None = None) -> str:
-    """Return what to do, as sentences with a call of Python and an option each.
-
-    >>> remedy({"index": (2,)}, ["x", "y", "id"])  # doctest: +ELLIPSIS
-    "Leave out column 'id', unless it is measured: `X.drop(columns=['id'])` in ..."
-    """
+    """Return what to do, as sentences with a call of Python and an option each."""
     left_out = sorted({*found.get("index", ()), *found.get("label", ())})
     sentences = []
     if left_out:

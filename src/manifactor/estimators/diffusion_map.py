@@ -85,9 +85,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
 
     def _progress(self, callback: Callback | None) -> AbstractContextManager[Callback | None]:
         """Return a context with a callback that also shows stages if `verbose`."""
-        return shown_progress(
-            callback, verbose=self.verbose, name=type(self).__name__, steady=("places",)
-        )
+        return shown_progress(callback, verbose=self.verbose, name=type(self).__name__)
 
     def _begin(
         self, X, stages: Stages | None, callback: Callback | None, names: Labels | None = None

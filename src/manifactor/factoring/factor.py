@@ -9,24 +9,10 @@ import numpy as np
 
 from manifactor._support.threads import map_panels, map_threads
 from manifactor._support.values import quotient
-from manifactor.factoring.charts import (
-    LEAST_SPREAD,
-    Chart,
-    Cloud,
-    cloud_dimension,
-    make_chart,
-    make_cloud,
-)
+from manifactor.factoring import charts, shapes
 from manifactor.factoring.gradients.geometry import Geometry, carre_du_champ, champ_of_pairs
 from manifactor.factoring.gradients.purity import count_directions
 from manifactor.factoring.prediction import thinned
-from manifactor.factoring.shapes import (
-    Places,
-    chart_functions,
-    find_topology,
-    interval_ends,
-    place_on_shape,
-)
 from manifactor.spectral.spectrum import Spectrum
 
 # Lowest functions of each factor whose gradients tell the confidence, and which tell impure
@@ -84,13 +70,13 @@ class Factor:
     coordinate: np.ndarray | None
     confidence: np.ndarray
     coefficients: np.ndarray
-    chart: Chart | None
-    cloud: Cloud | None
+    chart: charts.Chart | None
+    cloud: charts.Cloud | None
     ends: np.ndarray | None
     slopes: np.ndarray | None = None
     shift: np.ndarray | None = None
 
-    def place(self, spectrum_functions: np.ndarray) -> Places:
+    def place(self, spectrum_functions: np.ndarray) -> shapes.Places:
         """Return embedding and coordinate of samples.
 
         Parameters
@@ -100,12 +86,12 @@ class Factor:
         """
         return self._on_shape(self._chart(spectrum_functions))
 
-    def place_by(self, values: np.ndarray) -> Places:
+    def place_by(self, values: np.ndarray) -> shapes.Places:
         """Return embedding and coordinate, given the values of `combinations`."""
         return self._on_shape(self._chart.read(values))
 
-    def _on_shape(self, chart_values: np.ndarray) -> Places:
-        return place_on_shape(self.topology, chart_values, self.cloud, self.ends)
+    def _on_shape(self, chart_values: np.ndarray) -> shapes.Places:
+        return shapes.place_on_shape(self.topology, chart_values, self.cloud, self.ends)
 
     @property
     def combinations(self) -> np.ndarray:
@@ -117,7 +103,7 @@ class Factor:
         return replace(self, chart=self._chart.effective())
 
     @property
-    def _chart(self) -> Chart:
+    def _chart(self) -> charts.Chart:
         if self.chart is None:
             raise ValueError(
                 "a factor of a sum has no functions of the samples' spectrum to be "
@@ -217,26 +203,26 @@ def _make_factor(
     columns = (
         tuple(range(charted))
         if charted
-        else chart_functions(spectrum, block, lowest, most=most_functions)
+        else shapes.chart_functions(spectrum, block, lowest, most=most_functions)
     )
     # A modulation is smooth, and every function of the regression adds its error.
     corrected = _others(blocks, but=f, most=0 if circle else 6)
     # Functions that are given may vanish at some places on the others.
-    least = FIBRE_SPREAD if charted else LEAST_SPREAD
-    chart, places = make_chart(weighted, block[:, columns], corrected, least_spread=least)
-    topology = "circle" if circle else find_topology(spectrum, block, lowest, places)
+    least = FIBRE_SPREAD if charted else charts.LEAST_SPREAD
+    chart, places = charts.make_chart(weighted, block[:, columns], corrected, least_spread=least)
+    topology = "circle" if circle else shapes.find_topology(spectrum, block, lowest, places)
     dimension, cloud = 1, None
     if topology == "other":
-        dimension = cloud_dimension(places)
+        dimension = charts.cloud_dimension(places)
         # A bent surface fills more dimensions of the chart than its own, and an average of
         # gradients around a bend points in more directions; the lesser number is right.
         if geometry is not None:
             dimension = min(dimension, count_directions(geometry, block[1:, columns]))
         # More functions than dimensions leave the surface by their errors, which pulling takes out.
         if places.shape[1] > dimension:
-            cloud = make_cloud(places, dimension)
-    ends = interval_ends("interval" if circle and folded else topology, places)
-    embedding, coordinate = place_on_shape(topology, places, cloud, ends)
+            cloud = charts.make_cloud(places, dimension)
+    ends = shapes.interval_ends("interval" if circle and folded else topology, places)
+    embedding, coordinate = shapes.place_on_shape(topology, places, cloud, ends)
     return Factor(
         functions=spectrum.combined(block),
         eigenvalues=spectrum.eigenvalues @ block**2,

@@ -8,10 +8,12 @@ from itertools import combinations
 from typing import NoReturn
 
 import numpy as np
+from numpy.random import Generator
 
 from manifactor._support.errors import NothingFoundError, issue, warn_caller
 from manifactor._support.parameters import Choice, given
 from manifactor._support.workers import ignored
+from manifactor.factoring import methods
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.factorization import (
     SUM_NAMES,
@@ -38,28 +40,8 @@ from manifactor.factoring.judging.probability import (
     of_several,
     probability,
 )
-from manifactor.factoring.measures import NOT_MEASURED, Measurement
-from manifactor.factoring.measures.motion import (
-    TESTED_MOVE,
-    correlation_times,
-    couplings,
-    length_of_move,
-    time_of_move,
-)
+from manifactor.factoring.measures import NOT_MEASURED, Measurement, motion
 from manifactor.factoring.measures.places import prepared_noise, signal_share
-from manifactor.factoring.methods import (
-    attempt,
-    density_of,
-    find_by_triplets,
-    find_in_functions,
-    find_in_more_functions,
-    find_in_samples,
-    require_as_many,
-    weigh_line,
-    weigh_noise,
-    weigh_terms,
-    whole_factor,
-)
 from manifactor.factoring.placement import make_placer, place_blocks
 from manifactor.factoring.prediction import leaves_noise, matched_r2, thinned
 from manifactor.factoring.separation import find_separation
@@ -76,7 +58,7 @@ def factorize(
     noise: np.ndarray | None = None,
     only_likely: bool = False,
     report: Callable[[float], None] = ignored,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> Factorization:
     """Split the manifold of samples into its factors.
 
@@ -97,7 +79,7 @@ def find(
     *,
     only_likely: bool = False,
     report: Callable[[float], None] = ignored,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> Factorization:
     """Return the factors by the method, and in the sense, that the caller chose."""
     if settings.method == "deflation":
@@ -108,15 +90,15 @@ def find(
         )
     n_asked = settings.n_asked
     if n_asked in (None, 1):
-        line = weigh_line(diffusion)
+        line = methods.weigh_line(diffusion)
         evidence = Evidence(judge({"factors asked for": 1})) if n_asked else line
         if evidence is not None:
-            whole = whole_factor(diffusion, on_line=line is not None)
+            whole = methods.whole_factor(diffusion, on_line=line is not None)
             return _named_if_curve(Factorization(whole, evidence, diffusion))
     if settings.method == "triplets":
-        return find_by_triplets(diffusion, settings, rng=rng)
+        return methods.find_by_triplets(diffusion, settings, rng=rng)
     if diffusion.metric is not None or diffusion.lagged:
-        found = find_in_functions(diffusion, n_asked, sense="dynamics", rng=rng)
+        found = methods.find_in_functions(diffusion, n_asked, sense="dynamics", rng=rng)
         return found if found.factors else _as_whole(found)
     sense = "sum" if settings.method in SUM_NAMES else settings.sense
     sampling = sampling_of(diffusion)
@@ -138,7 +120,7 @@ def find(
 
 def _as_whole(found: Factorization) -> Factorization:
     """Return a result without factors with all data as one."""
-    return _named_if_curve(replace(found, factors=whole_factor(found.diffusion)))
+    return _named_if_curve(replace(found, factors=methods.whole_factor(found.diffusion)))
 
 
 def _named_if_curve(found: Factorization) -> Factorization:
@@ -160,7 +142,7 @@ def _in_functions_of(
     diffusion: Diffusion,
     n_asked: int | None,
     *,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> Factorization:
     """Factors in the functions of another diffusion of the same samples."""
     other = other_sense(diffusion, rng=rng)
@@ -171,12 +153,10 @@ def _in_functions_of(
             f"the kernel of `sense={sense!r}` must connect these samples and resolve "
             "more than the constant function, and does not. Choose another `sense`."
         )
-    return find_in_functions(other, n_asked, sense=sense, strict=True, rng=rng)
+    return methods.find_in_functions(other, n_asked, sense=sense, strict=True, rng=rng)
 
 
-def _in_samples(
-    diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
-) -> Factorization:
+def _in_samples(diffusion: Diffusion, n_asked: int | None, *, rng: Generator) -> Factorization:
     """Terms of a sum, and the factors of those that are products themselves."""
     sampling = sampling_of(diffusion)
 
@@ -184,9 +164,9 @@ def _in_samples(
         # Even if another sense confirms it.
         return probability_of_several(found, 1.0, sampling) >= 0.05
 
-    found = find_in_samples(diffusion, n_asked, may_be_right=may_be_right, rng=rng)
+    found = methods.find_in_samples(diffusion, n_asked, may_be_right=may_be_right, rng=rng)
     found = divide_terms(found, n_asked, rng=rng)
-    require_as_many(n_asked, len(found.factors))
+    methods.require_as_many(n_asked, len(found.factors))
     return found
 
 
@@ -194,7 +174,7 @@ def _in_samples(
 # by accident, so that their tests have stricter limits. `SENSES` of `judging/criteria.py` says what
 # each of them means.
 SENSE_SEARCHES: dict[str, Callable[..., Factorization]] = {
-    "geometry": find_in_functions,
+    "geometry": methods.find_in_functions,
     "sum": _in_samples,
     "volume": partial(_in_functions_of, in_volume, "volume"),
     "density": partial(_in_functions_of, in_density, "density"),
@@ -243,7 +223,7 @@ def propose(
     *,
     only_likely: bool = False,
     report: Callable[[float], None] = ignored,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> list[Proposal]:
     """Return what each sense proposes, up to the first that ends the search.
 
@@ -256,7 +236,9 @@ def propose(
         sense: partial(search, diffusion, n_asked, rng=streams[sense])
         for sense, search in SENSE_SEARCHES.items()
     }
-    searches["geometry"] = partial(find_in_functions, diffusion, n_asked, grow=False, rng=rng)
+    searches["geometry"] = partial(
+        methods.find_in_functions, diffusion, n_asked, grow=False, rng=rng
+    )
     proposals: list[Proposal] = []
     for number, (sense, search) in enumerate(searches.items()):
         # One part more: functions that are added, and what is judged in the end.
@@ -305,7 +287,7 @@ def _is_same_in_volume(proposals: Sequence[Proposal], sampling: Sampling) -> boo
 
 def _proposed(sense: str, search: Callable[[], Factorization]) -> list[Proposal]:
     """What a sense proposes; nothing if it finds less than was asked for."""
-    found, warned = attempt(search)
+    found, warned = methods.attempt(search)
     return [] if found is None else [Proposal(sense, found, warned)]
 
 
@@ -333,18 +315,14 @@ def _some_places(factor: Factor) -> np.ndarray:
 
 
 def _of_more_functions(
-    proposals: Sequence[Proposal],
-    diffusion: Diffusion,
-    n_asked: int | None,
-    *,
-    rng: np.random.Generator,
+    proposals: Sequence[Proposal], diffusion: Diffusion, n_asked: int | None, *, rng: Generator
 ) -> list[Proposal]:
     """What the geometry proposes of more functions, if it misses a dimension."""
     first = [each.found for each in proposals if each.sense == "geometry"]
     if not first:
-        search = partial(find_in_functions, diffusion, n_asked, rng=rng)
+        search = partial(methods.find_in_functions, diffusion, n_asked, rng=rng)
     elif first[0].evidence.fails("dimensions", "missing dimensions"):
-        search = partial(find_in_more_functions, first[0], n_asked, rng=rng)
+        search = partial(methods.find_in_more_functions, first[0], n_asked, rng=rng)
     else:
         return []
     return _proposed("geometry", search)
@@ -396,11 +374,11 @@ def _as_one(proposals: Sequence[Proposal], best: Proposal) -> Proposal:
 
 
 def _raise_how_many(
-    diffusion: Diffusion, n_asked: int, sampling: Sampling, *, rng: np.random.Generator
+    diffusion: Diffusion, n_asked: int, sampling: Sampling, *, rng: Generator
 ) -> NoReturn:
     """Raise an error that says how many factors any sense shows, fewer than were asked for."""
     found = max(len(each.found.factors) for each in propose(diffusion, None, sampling, rng=rng))
-    require_as_many(n_asked, max(found, 1))
+    methods.require_as_many(n_asked, max(found, 1))
     raise NothingFoundError(
         f"no sense of a product divides these samples into just {n_asked} factors. Leave "
         "`n_factors` at its default."
@@ -425,7 +403,7 @@ def _with_symmetries(evidence: Evidence, proposals: Sequence[Proposal]) -> Evide
 def sampling_of(diffusion: Diffusion) -> Sampling:
     """Return what is known of the samples before any factor is found."""
     n_distinct = len(diffusion.graph.distinct)
-    return Sampling(n_distinct, diffusion.dimension, density_of(diffusion).spread)
+    return Sampling(n_distinct, diffusion.dimension, methods.density_of(diffusion).spread)
 
 
 def probability_of_several(found: Factorization, confirmed: float, sampling: Sampling) -> float:
@@ -492,9 +470,7 @@ def _may_try_others(diffusion: Diffusion) -> bool:
 # Terms of a sum that are products of lengths themselves, and their factors.
 
 
-def divide_terms(
-    found: Factorization, n_asked: int | None, *, rng: np.random.Generator
-) -> Factorization:
+def divide_terms(found: Factorization, n_asked: int | None, *, rng: Generator) -> Factorization:
     """Return a sum with factors in place of each surface that is a product of lengths.
 
     Everything else is returned as it is, and so is a sum whose coordinates are wrong. No more
@@ -514,7 +490,7 @@ def divide_terms(
             factors.append(factor)
             continue
         points = found.sum.points(found.diffusion.samples, term)
-        inner, warned = attempt(partial(_inside, points, spectral, most=room + 1, rng=rng))
+        inner, warned = methods.attempt(partial(_inside, points, spectral, most=room + 1, rng=rng))
         if inner is None or not _is_nearly_a_product(inner):
             factors.append(factor)
             choice = Choice(1, "the surface is not a product of lengths by itself")
@@ -533,7 +509,9 @@ def divide_terms(
         DividedTerm(term, len(inner.factors), inner.diffusion.settled())
         for term, inner in inside.items()
     )
-    evidence = weigh_terms(found.evidence, {term: inner.evidence for term, inner in inside.items()})
+    evidence = methods.weigh_terms(
+        found.evidence, {term: inner.evidence for term, inner in inside.items()}
+    )
     return replace(
         found, factors=tuple(factors), evidence=evidence, divided=divided, choices=choices
     )
@@ -551,12 +529,12 @@ def _is_sound(found: Factorization) -> bool:
 
 
 def _inside(
-    points: np.ndarray, spectral: DiffusionSettings, *, most: int, rng: np.random.Generator
+    points: np.ndarray, spectral: DiffusionSettings, *, most: int, rng: Generator
 ) -> Factorization:
     """Factors of a surface, at most so many."""
     diffusion = diffuse(points, spectral, rng=rng)
     # One more chance to find a product by accident.
-    search = partial(find_in_functions, diffusion, strict=True, grow=False, rng=rng)
+    search = partial(methods.find_in_functions, diffusion, strict=True, grow=False, rng=rng)
     inner = search(n_asked=None)
     return search(n_asked=most) if len(inner.factors) > most else inner
 
@@ -594,7 +572,7 @@ def judged(
     settings: FactoringSettings,
     *,
     noise: np.ndarray | None,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> Factorization:
     """Return the result with the tests of moves and noise, and what was chosen; warn of "none"."""
     if diffusion.path is not None:
@@ -605,7 +583,7 @@ def judged(
     # After all else, so that the factors are the same with and without it.
     if noise is not None and not none:
         shares = signal_shares(found, noise, rng=rng)
-        found = replace(found, evidence=weigh_noise(found.evidence, shares))
+        found = replace(found, evidence=methods.weigh_noise(found.evidence, shares))
     # Whoever asks for one factor needs no warning of it.
     if none and settings.n_asked != 1:
         warn_caller(found.evidence.finding, NoProductStructureWarning)
@@ -633,18 +611,18 @@ def with_motion(found: Factorization, path: Trajectory | Bursts | Pairs) -> Fact
     evidence, lowest = found.evidence, [float(factor.eigenvalues[0]) for factor in found.factors]
     numbers: dict[str, float | Measurement] = {}
     if len(lowest) > 1:
-        moves = path.moves(time_of_move(TESTED_MOVE, max(lowest)))
+        moves = path.moves(motion.time_of_move(motion.TESTED_MOVE, max(lowest)))
         placer = make_placer(found, n_new=2 * len(moves[0]))
         places = [[each.embedding for each in place_blocks(some, placer)] for some in moves]
         jointly = isinstance(path, Pairs)
-        numbers |= couplings(*places, n_repeats=path.n_repeats, jointly=jointly)
+        numbers |= motion.couplings(*places, n_repeats=path.n_repeats, jointly=jointly)
         if not isinstance(path, Pairs):
-            numbers["resolution"] = length_of_move(path.lag, max(lowest))
+            numbers["resolution"] = motion.length_of_move(path.lag, max(lowest))
     scales = ", ".join(f"{2 * found.diffusion.time / each:.3g}" for each in lowest)
     details = "; ".join(filter(None, [evidence.details, f"time scales of the factors: {scales}"]))
     evidence = replace(evidence, tests=(*evidence.tests, *judge(numbers)), details=details)
     if not np.isnan(path.duration):
-        times = correlation_times(path.duration, min(lowest))
+        times = motion.correlation_times(path.duration, min(lowest))
         needed = CRITERIA["coverage"].limit / max(times, 1e-3)
         (enough,) = judge({"coverage": times}, longer=needed)
         # First, as it may be why there is one factor only: a short path looks like a curve.
@@ -653,9 +631,7 @@ def with_motion(found: Factorization, path: Trajectory | Bursts | Pairs) -> Fact
     return replace(found, evidence=evidence)
 
 
-def signal_shares(
-    found: Factorization, noise: np.ndarray, *, rng: np.random.Generator
-) -> list[float]:
+def signal_shares(found: Factorization, noise: np.ndarray, *, rng: Generator) -> list[float]:
     """Return the share of each factor's variance that noise of known size leaves.
 
     Noise of the same size is added to the samples once more; how far it moves the places estimates

@@ -41,13 +41,6 @@ def max_cut(weights: np.ndarray, n_groups: int = 2, *, rng: np.random.Generator)
     Jerrum (1997), is solved by the coordinate method on low-rank factors (Wang, Chang and Kolter,
     2017). Of many random roundings the best are improved by a tabu search over single moves.
 
-    >>> square = np.array([[0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0]])
-    >>> cut = max_cut(square, rng=np.random.default_rng(0))
-    >>> cut
-    Cut(sizes=[2, 2], objective=4, bound=4)
-    >>> cut.labels
-    array([0, 1, 0, 1])
-
     Shapes: weights (n_vertices, n_vertices).
     """
     weights = np.asarray(weights, dtype=float)

@@ -15,6 +15,7 @@ from manifactor._support.errors import NothingFoundError, held_warnings, issue, 
 from manifactor._support.threads import map_threads
 from manifactor.factoring.factor import Factor, make_factors, selection
 from manifactor.factoring.factorization import FactoringSettings, Factorization, is_auto
+from manifactor.factoring.gradients import purity
 from manifactor.factoring.gradients.geometry import beside_constant
 from manifactor.factoring.gradients.peeling import (
     MAX_FACTORS,
@@ -23,12 +24,6 @@ from manifactor.factoring.gradients.peeling import (
     Peeling,
     peel,
     take_looks,
-)
-from manifactor.factoring.gradients.purity import (
-    batch_size,
-    count_directions,
-    product_share,
-    without_energy,
 )
 from manifactor.factoring.integration import integrated
 from manifactor.factoring.judging.criteria import CRITERIA, LOWEST_FUNCTIONS, Test, judge
@@ -156,7 +151,7 @@ def _dimensions(peeling: Peeling, diffusion: Diffusion) -> Dimensions:
     """
     look = peeling.looks[0]
     of_data = diffusion.dimension
-    found = sum(count_directions(look.geometry, block) for block in look.blocks)
+    found = sum(purity.count_directions(look.geometry, block) for block in look.blocks)
     # A refused factor is not missing: it is there, but not a factor of a product.
     missing = peeling.refused is None and found + CRITERIA["dimensions"].limit < of_data
     if missing and diffusion.points is not None and look.blocks:
@@ -172,7 +167,7 @@ def _places(look: Look) -> np.ndarray:
     places = []
     for block in look.blocks:
         eigenvalues = look.geometry.rayleigh(block)
-        lowest = block[:, : batch_size(eigenvalues)]
+        lowest = block[:, : purity.batch_size(eigenvalues)]
         # A function of eigenvalue l has gradients of mean square l.
         places.append(look.geometry.values(lowest / np.sqrt(eigenvalues[0])))
     return np.hstack(places)
@@ -197,7 +192,7 @@ def as_many_as(asked: int | None, peeling: Peeling) -> list[np.ndarray]:
     kept, joined = blocks[: asked - 1], blocks[asked - 1 :]
     # What has no energy along the kept blocks includes the products of the joined ones, which are
     # functions of the joint factor.
-    rest = without_energy(geometry, kept)
+    rest = purity.without_energy(geometry, kept)
     return [*kept, rest if rest.shape[1] else np.hstack(joined)]
 
 
@@ -413,11 +408,7 @@ def judge_places(
 
 
 def clusters_of_factors(factors: Sequence[Factor]) -> str:
-    """Return a phrase on factors along which samples fall into clusters, or "".
-
-    >>> clusters_of_factors([])
-    ''
-    """
+    """Return a phrase on factors along which samples fall into clusters, or ""."""
     phrases = []
     for number, factor in enumerate(factors, start=1):
         if factor.coordinate is None:
@@ -438,7 +429,7 @@ def weigh(peeled: Peeled, factors: Sequence[Factor], *, rng: np.random.Generator
     # Only one of them uses `rng`, so that the result does not depend on the order of threads.
     found = _taken(
         {
-            "product": partial(product_share, full.geometry, full.blocks),
+            "product": partial(purity.product_share, full.geometry, full.blocks),
             "completeness": partial(product.completeness, spectrum, factors),
             "twist": partial(product.twist, peeling.looks),
             "modulation": partial(product.modulation, factors, spectrum),
@@ -613,16 +604,6 @@ def weigh_terms(of_sum: Evidence, inside: Mapping[int, Evidence]) -> Evidence:
     """Return the evidence on all factors of a sum with divided terms.
 
     A test that fails anywhere makes the verdict "partial".
-
-    >>> between = np.array([[np.nan, 0.1], [0.2, np.nan]])
-    >>> inner = Evidence((), leakage=np.array([[np.nan, 0.3], [0.4, np.nan]]))
-    >>> found = weigh_terms(Evidence((), leakage=between), {0: inner})
-    >>> found.terms
-    ((1, 2), (3,))
-    >>> found.leakage
-    array([[nan, 0.3, 0.1],
-           [0.4, nan, 0.1],
-           [0.2, 0.2, nan]])
     """
     sizes = [inside[term].n_factors if term in inside else 1 for term in range(of_sum.n_factors)]
     tests = [test.of_term(term + 1) for term, each in inside.items() for test in each.tests]

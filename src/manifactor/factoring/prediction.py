@@ -25,11 +25,6 @@ def thinned(samples: int | np.ndarray, at_most: int) -> np.ndarray:
 
     Random, since samples may come in order, and a fixed stride would then miss what repeats along
     it. The same arguments give the same samples.
-
-    >>> thinned(3, 4)
-    array([0, 1, 2])
-    >>> len(thinned(np.array([0, 2, 3, 6]), 2))
-    2
     """
     rows = np.arange(samples) if isinstance(samples, int) else samples
     if len(rows) <= at_most:
@@ -40,10 +35,6 @@ def thinned(samples: int | np.ndarray, at_most: int) -> np.ndarray:
 
 def neighbour_means(source: np.ndarray, n_neighbors: int) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function that averages values over each sample's nearest neighbours.
-
-    >>> line = np.array([[0.0], [1.0], [5.0], [6.0]])
-    >>> neighbour_means(line, 1)(line).ravel().tolist()
-    [1.0, 0.0, 6.0, 5.0]
 
     Shapes: source (n, d).
     """
@@ -71,10 +62,6 @@ def without_itself(near: np.ndarray, own: np.ndarray) -> np.ndarray:
     A sample with k copies or more may be missing among its neighbours. These are all copies then,
     and the last one is left out.
 
-    >>> without_itself(np.array([[0, 1, 2], [2, 0, 3]]), np.array([1, 4]))
-    array([[0, 2],
-           [2, 0]])
-
     Shapes: near (m, k), own (m,).
     """
     itself = near == own[:, None]
@@ -88,12 +75,6 @@ def nearest_on_line(places: np.ndarray, count: int) -> np.ndarray:
     They are a run of the ordered places: it begins with the first one that is not farther away than
     the one `count` places after it.
 
-    >>> nearest_on_line(np.array([5.0, 0.0, 6.5, 1.0]), 2)
-    array([[0, 2],
-           [1, 3],
-           [0, 2],
-           [1, 3]])
-
     Returns (n, count).
     """
     order = np.argsort(places, kind="stable")
@@ -106,10 +87,6 @@ def neighbour_sums(weights: np.ndarray, near: np.ndarray, values: np.ndarray) ->
     """Return weighted sums of values over neighbours, (m, c, q).
 
     As a sparse product, so that values are not copied for each neighbourhood.
-
-    >>> values = np.array([[1.0], [10.0], [100.0]])
-    >>> neighbour_sums(np.array([[[1, 2]]]), np.array([[0, 2]]), values).ravel()
-    array([201.])
 
     Shapes: weights (m, c, k), near (m, k), values (n, q).
     """
@@ -147,10 +124,6 @@ def matched_r2(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> floa
 
     It is that by which either predicts the other, and 0 if there are not as many.
 
-    >>> a, b = np.random.default_rng(0).uniform(size=(2, 500, 1))
-    >>> matched_r2([a, b], [b**2, -a]) > 0.98, matched_r2([a, b], [a])
-    (True, 0.0)
-
     Shapes: ones, others (n, d) each.
     """
     if len(ones) != len(others):
@@ -178,15 +151,6 @@ def leaves_noise(places: np.ndarray, samples: np.ndarray) -> bool:
     small factor that was missed, an interval or a circle, shows in the rest as a direction of low
     kurtosis, which `has_edge` finds. At 4,000 samples an interval blurred by noise of a quarter of
     its width looks like noise.
-
-    >>> rng = np.random.default_rng(0)
-    >>> line = rng.uniform(size=(2000, 1))
-    >>> noise = 0.1 * rng.normal(size=(2000, 1))
-    >>> strip = 0.3 * rng.uniform(size=(2000, 1))
-    >>> leaves_noise(line, np.hstack([line, noise]))
-    True
-    >>> leaves_noise(line, np.hstack([line, strip]))
-    False
     """
     thin = thinned(len(samples), PREDICTED_SAMPLES)
     places, samples = places[thin], samples[thin]
@@ -208,9 +172,6 @@ def has_edge(
     samples (Cardoso, 1989). Directions with less than `thick` of the largest variance do not count:
     they are rounding, or noise of the regression that left the samples. Only the first
     `most_directions` count, since the lowest of many kurtoses is low by chance.
-
-    >>> has_edge(np.linspace(-1, 1, 1000)[:, None])
-    True
     """
     white, strength = whitened(samples)
     white = white[:, strength**2 >= thick * strength[0] ** 2][:, :most_directions]
@@ -255,12 +216,6 @@ def local_weights(
     slopes of many values need be solved for. Also returned: how neighbours lie from their mean,
     times the kernel, (m, d, k), and the spread of that, with a ridge, (m, d, d). Slopes are the
     inverse of the latter times sums of values over the former.
-
-    >>> around = np.array([[[-1.0, 0.0, 1.0, 2.0]]])
-    >>> weights, moves, spread = local_weights(around, 0.0, ridge=0.0)
-    >>> values = 5 + 3 * around[0, 0]
-    >>> round((weights @ values).item(), 6), round((moves @ values / spread).item(), 6)
-    (5.0, 3.0)
     """
     if kernel is None:
         centre = around.mean(axis=2, keepdims=True)

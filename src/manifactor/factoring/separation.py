@@ -19,32 +19,19 @@ from scipy.spatial import KDTree
 from manifactor._support.errors import NothingFoundError, held_warnings
 from manifactor._support.parameters import Choice
 from manifactor._support.threads import map_threads
+from manifactor.factoring import prediction
 from manifactor.factoring.factor import Factor, make_factors
 from manifactor.factoring.factorization import Factorization
+from manifactor.factoring.gradients import symmetry
 from manifactor.factoring.gradients.commuting import commutator_of, killing_tensors
 from manifactor.factoring.gradients.division import excess_in_halves
 from manifactor.factoring.gradients.geometry import Geometry, beside_constant, measure_geometry
-from manifactor.factoring.gradients.symmetry import (
-    COLUMNS_OF_MOTIONS,
-    Symmetries,
-    closed_orbits,
-    find_symmetries,
-    orbit_field,
-    orbit_fields,
-)
 from manifactor.factoring.gradients.turns import Turn, find_turn
 from manifactor.factoring.judging.criteria import CRITERIA, LOWEST_FUNCTIONS, judge
 from manifactor.factoring.judging.evidence import Evidence, Warp
 from manifactor.factoring.measures import Measurement, product
 from manifactor.factoring.measures.density import fourth_moment, is_gaussian
 from manifactor.factoring.methods import judge_places
-from manifactor.factoring.prediction import (
-    N_NEIGHBORS,
-    PREDICTED_SAMPLES,
-    neighbour_means,
-    predictability,
-    thinned,
-)
 from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
 from manifactor.spectral.neighbors import chosen
 from manifactor.spectral.pipeline import diffuse
@@ -111,7 +98,7 @@ def find_separation(
         )
     # Noise in many columns adds to the dimension, but not to the smoothed samples.
     dimension = min(_dimension(diffusion), n_columns[0])
-    symmetries = find_symmetries(whole, halves, dimension)
+    symmetries = symmetry.find_symmetries(whole, halves, dimension)
     if symmetries.angles is not None:
         symmetries = replace(symmetries, angles=symmetries.angles[diffusion.graph.inverse])
 
@@ -165,7 +152,7 @@ def _of_web(
     web: Web,
     whole: Geometry,
     halves: Sequence[Geometry],
-    symmetries: Symmetries,
+    symmetries: symmetry.Symmetries,
     points: np.ndarray,
 ) -> dict[str, float | Measurement]:
     """Numbers that tell whether a web separates, by the names of their tests.
@@ -179,13 +166,13 @@ def _of_web(
         # A turn is known better than the Laplacian.
         numbers["turned"] = symmetries.turn.off
     # Two motions of space tell the web, and are measured better than tensors in many columns.
-    elif is_surface or count < 2 or n_columns > COLUMNS_OF_MOTIONS:
+    elif is_surface or count < 2 or n_columns > symmetry.COLUMNS_OF_MOTIONS:
         numbers["commutator"] = web.mu
     if _is_cloud(whole.coordinates, symmetries.turn):
         numbers["identified"] = 2
     # On surfaces, one field that commutes is sure enough.
     if count and not is_surface:
-        numbers["orbits"] = _of_fields(whole, halves, partial(orbit_fields, count=count))
+        numbers["orbits"] = _of_fields(whole, halves, partial(symmetry.orbit_fields, count=count))
         if n_columns == 3:
             numbers["strays"] = _strays(whole, points, count)
     return numbers
@@ -283,7 +270,7 @@ def find_web(
     geometry: Geometry,
     halves: Sequence[Geometry],
     dimension: int,
-    symmetries: Symmetries,
+    symmetries: symmetry.Symmetries,
     n_asked: int | None,
 ) -> Web:
     """Return the directions that separate best, and how well they do.
@@ -312,24 +299,24 @@ def find_web(
     if may_be_three and count < 2 and two_commute:
         tensors, mu = [fields.at_rows(1), fields.at_rows(2)], mu_of_two
     elif dimension > 2 and count:
-        vectors = orbit_fields(geometry, count)
-        closed = closed_orbits(geometry, vectors) if may_be_three and count == 2 else None
+        vectors = symmetry.orbit_fields(geometry, count)
+        closed = symmetry.closed_orbits(geometry, vectors) if may_be_three and count == 2 else None
         parts = [vectors] if closed is None else np.split(closed, 2, axis=2)
         tensors = [_squares(part) for part in parts]
     elif symmetries.turn is not None:
         field = symmetries.turn.field(geometry.coordinates[geometry.rows])
         tensors = [_squares(field[:, :, None])]
     elif symmetries.name is not None:
-        tensors = [_squares(orbit_field(geometry))]
+        tensors = [_squares(symmetry.orbit_field(geometry))]
         # Either of them commutes. Bodies of revolution have .0004 or less of one of them with
         # 3,000 samples, discs with a hole .004 or more of both.
-        of_orbits = _of_fields(geometry, halves, orbit_field)
+        of_orbits = _of_fields(geometry, halves, symmetry.orbit_field)
         mu = min(mu, of_orbits, key=lambda measured: measured.net)
     frames = _tangents(geometry, dimension)
     matrices = np.stack([_on_tangents(tensor, frames, geometry) for tensor in tensors])
     known: np.ndarray | float = 0.0
     if count == 1 and len(tensors) == 2:
-        orbit = frames.transpose(0, 2, 1) @ orbit_fields(geometry, 1)
+        orbit = frames.transpose(0, 2, 1) @ symmetry.orbit_fields(geometry, 1)
         known = _squares(orbit / np.linalg.norm(orbit, axis=1, keepdims=True))
     values, vectors = _clearest(matrices, known)
     largest = np.argsort(-np.median(np.diff(values, axis=1), axis=0))[: len(tensors)]
@@ -390,7 +377,7 @@ def _strays(geometry: Geometry, points: np.ndarray, count: int) -> float:
     centred = points - points.mean(axis=0)
     columns = centred @ np.linalg.lstsq(centred, geometry.coordinates, rcond=None)[0]
     rows = columns[geometry.rows]
-    motions = orbit_fields(geometry, count).transpose(2, 0, 1)
+    motions = symmetry.orbit_fields(geometry, count).transpose(2, 0, 1)
     turns = (find_turn(rows, motion, geometry.row_weights) for motion in motions)
     return max(turn.strays(rows) for turn in turns)
 
@@ -535,10 +522,10 @@ def _unexplained(spectrum: Spectrum, known: Sequence[np.ndarray], count: int) ->
     odd in what the known functions do not tell. Eigenfunctions of nearly the same eigenvalue are
     mixed, so that single ones need not be odd.
     """
-    thin = thinned(len(spectrum.weights), PREDICTED_SAMPLES)
+    thin = prediction.thinned(len(spectrum.weights), prediction.PREDICTED_SAMPLES)
     values = spectrum.functions[thin] @ np.hstack(known)
     low = spectrum.functions[thin, 1:16]
-    means = neighbour_means(values / values.std(axis=0), N_NEIGHBORS)(low)
+    means = prediction.neighbour_means(values / values.std(axis=0), prediction.N_NEIGHBORS)(low)
     told, combinations = np.linalg.eigh(means.T @ means / len(means))
     odd = combinations[:, told < 0.25]
     within = odd.T * spectrum.eigenvalues[1:16] @ odd
@@ -591,7 +578,7 @@ def _warp(factors: Sequence[Factor], gap: np.ndarray, known: Evidence) -> Warp:
     Along the orbits of a symmetry they depend on the other factor alone.
     """
     length = np.sqrt(np.maximum(gap, 0.0))
-    told = [predictability(factor.embedding, length[:, None])[0] for factor in factors]
+    told = [prediction.predictability(factor.embedding, length[:, None])[0] for factor in factors]
     best = int(np.argmax(told))
     place = factors[best].coordinate
     symmetric = known.symmetries is not None and known.symmetries.name is not None

@@ -6,15 +6,9 @@ import numpy as np
 
 from manifactor._support.threads import map_threads
 from manifactor._support.values import quotient
+from manifactor.factoring import prediction
 from manifactor.factoring.charts import Cloud, in_panels
 from manifactor.factoring.gradients.purity import batch_size
-from manifactor.factoring.prediction import (
-    N_NEIGHBORS,
-    PREDICTED_SAMPLES,
-    neighbour_means,
-    predictability,
-    thinned,
-)
 from manifactor.spectral.spectrum import Spectrum
 
 # Lowest functions that a chart is chosen from where there are other factors, whose pollution grows
@@ -25,7 +19,7 @@ DESCRIBED_FUNCTIONS = 8
 BESIDE_ANGLE = 0.2
 # One neighbour of 50 samples resolves all 24 functions of a curve: means of 20 among 200 samples do
 # not, and the higher functions look like those of further dimensions.
-_predict = partial(predictability, samples_per_neighbor=50)
+_predict = partial(prediction.predictability, samples_per_neighbor=50)
 
 # Embedding of samples on a factor, (n, n_coordinates), and their coordinate, (n,), if there is one.
 Places = tuple[np.ndarray, np.ndarray | None]
@@ -37,11 +31,7 @@ def signed_angle(places: np.ndarray) -> np.ndarray:
 
 
 def angle_of(places: np.ndarray) -> np.ndarray:
-    """Return the angle of places, (n, 2), from 0 to below 2 pi.
-
-    >>> angle_of(np.array([[1.0, -1e-20], [0.0, 1.0]])).round(3)
-    array([0.   , 1.571])
-    """
+    """Return the angle of places, (n, 2), from 0 to below 2 pi."""
     angle = signed_angle(places)
     angle[angle < 0] += 2 * np.pi
     # The sum is 2 pi for an angle just below 0.
@@ -66,12 +56,7 @@ def unit_vectors(places: np.ndarray) -> np.ndarray:
 
 
 def widest_gap(angle: np.ndarray) -> tuple[float, float]:
-    """Return where the widest gap between angles begins, and its width.
-
-    >>> start, width = widest_gap(np.array([3.0, 0.0, 1.0]))
-    >>> start, round(width, 3)
-    (3.0, 3.283)
-    """
+    """Return where the widest gap between angles begins, and its width."""
     ordered = np.sort(angle)
     gaps = np.diff(ordered, append=ordered[0] + 2 * np.pi)
     widest = int(gaps.argmax())
@@ -118,7 +103,9 @@ def chart_functions(
 
 def _some(spectrum: Spectrum) -> np.ndarray:
     """The spectrum's functions at only as many samples as a prediction needs."""
-    return spectrum.functions[thinned(len(spectrum.functions), PREDICTED_SAMPLES)]
+    return spectrum.functions[
+        prediction.thinned(len(spectrum.functions), prediction.PREDICTED_SAMPLES)
+    ]
 
 
 def _lowest(functions: np.ndarray) -> list[int]:
@@ -176,7 +163,7 @@ def find_topology(
         return "other"
     some = _some(spectrum)
     functions, foreign = some @ block[:, :DESCRIBED_FUNCTIONS], some @ others
-    places = places[thinned(len(places), PREDICTED_SAMPLES)]
+    places = places[prediction.thinned(len(places), prediction.PREDICTED_SAMPLES)]
     goes_round = _is_closed(places, foreign) and _angle_tells_all(places, functions, foreign)
     return "circle" if goes_round else "other"
 
@@ -188,12 +175,12 @@ def _is_closed(places: np.ndarray, foreign: np.ndarray) -> bool:
     if gap > np.pi / 4:
         return False
     radius = np.hypot(places[:, 0], places[:, 1])
-    k = min(N_NEIGHBORS, len(places) - 1)
+    k = min(prediction.N_NEIGHBORS, len(places) - 1)
     angle = unit_vectors(places)
 
     def rest_beside(known: np.ndarray) -> float:
         # Two functions of a square fill a square instead, those of a star its arms.
-        rest = radius - neighbour_means(known, k)(radius[:, None])[:, 0]
+        rest = radius - prediction.neighbour_means(known, k)(radius[:, None])[:, 0]
         return (rest**2).mean()
 
     rests = map_threads(rest_beside, [angle, np.hstack([angle, foreign])])

@@ -21,11 +21,7 @@ BLOCK_BYTES = 4 * 2**20
 
 @dataclass(frozen=True, repr=False)
 class Triplets:
-    """Functions recognised as products of lower functions, and how similar they are.
-
-    >>> Triplets(np.array([3]), np.array([[1, 2]]), np.array([0.9]))
-    Triplets(1 product of up to 2 functions, similarity 0.900 to 0.900)
-    """
+    """Functions recognised as products of lower functions, and how similar they are."""
 
     products: np.ndarray  # (n_triplets,): index of the product function in the spectrum
     # (n_triplets, max_parts): indices of the functions it is the product of, padded with -1

@@ -28,7 +28,7 @@ from manifactor._support.errors import first_sentence, warn_caller
 from manifactor._support.files import held, write_whole
 from manifactor._support.parameters import Choice
 from manifactor._support.stages import Stages
-from manifactor._support.workers import Here, Workers, ignored
+from manifactor._support.workers import Here, Jobs, Report, Work, Workers, ignored
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.principal import PrincipalVolumes
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
@@ -178,11 +178,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Return whether a value is of the type that a field declares.
-
-    >>> fits((1, 2.5), tuple[float, ...]), fits(("key", 1), tuple[str, str])
-    (True, False)
-    """
+    """Return whether a value is of the type that a field declares."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any:
         return True
@@ -416,11 +412,11 @@ class Checkpoints(Stages):
         self,
         name: str,
         key: str,
-        work: Callable[..., Any],
-        jobs: Sequence[tuple],
+        work: Work,
+        jobs: Jobs,
         *,
         workers: Workers = Here(),
-        report: Callable[[float], None] = ignored,
+        report: Report = ignored,
     ) -> Iterator[Any]:
         """Yield the results that the folder holds, then compute the others.
 

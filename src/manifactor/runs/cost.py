@@ -68,12 +68,7 @@ def cores_of_worker(n_workers: int) -> int:
 def cost_of_parts(
     parts: Sequence[PartCost], *, n_workers: int = 1, device_memory: float = 0.0
 ) -> Cost:
-    """Return the cost of parts that follow each other; those without time are left out.
-
-    >>> fitting, placing = PartCost("fitting", 5, 1e9), PartCost("placing", 9, 5e8)
-    >>> print(cost_of_parts([fitting, placing]))
-    about 1.0 GB and 14 s
-    """
+    """Return the cost of parts that follow each other; those without time are left out."""
     kept = tuple(part for part in parts if part.seconds > 0)
     there = [part.memory for part in kept if n_workers > 1 and part.on_workers]
     here = [part.memory for part in kept if n_workers == 1 or not part.on_workers]

@@ -368,9 +368,6 @@ def part_ranges(edges: np.ndarray, n_columns: int) -> list[tuple[int, int]]:
     """Return the first row of each part and the row after its last.
 
     Parts are whole chunks of the table, so that none is read twice, unless a chunk is too large.
-
-    >>> part_ranges(np.array([0, 100_000, 200_000, 300_000]), 8)
-    [(0, 200000), (200000, 300000)]
     """
     largest, usual = max(1, MOST_NUMBERS // n_columns), most_rows(n_columns)
     ranges, start = [], 0

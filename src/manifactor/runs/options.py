@@ -92,11 +92,7 @@ def add_options(parser: ArgumentParser, options: type) -> None:
 
 
 def _read_as(kind: Any) -> dict[str, Any]:
-    """Return what an annotation says of a value: a number, one of some words, or any text.
-
-    >>> list(_read_as(Literal["no", "yes"]).values()), list(_read_as(tuple[int, ...]))
-    ([['no', 'yes']], ['type'])
-    """
+    """Return what an annotation says of a value: a number, one of some words, or any text."""
     parts: list[Any] = [kind]
     words: list[str] = []
     for part in parts:  # which grows
@@ -154,11 +150,7 @@ def number(
     above: float = -inf,
     infinite: bool = False,
 ) -> Callable[[str], Any]:
-    """Return a type for argparse: a number within limits, which NaN never is, or a word.
-
-    >>> number(float, "auto", low=0, high=1)(".5")
-    0.5
-    """
+    """Return a type for argparse: a number within limits, which NaN never is, or a word."""
 
     def parse(text: str) -> Any:
         if text in words:

@@ -94,9 +94,6 @@ class Place:
         """Return which samples lie in a range, both ends included.
 
         On a circle the range goes from `low` up to `high`, in degrees, across 0 too.
-
-        >>> Place(np.radians([5.0, 180.0, 355.0]), "circle").between(350, 10).tolist()
-        [True, False, True]
         """
         cyclic = self.topology == "circle"
         if self.topology == "other":
@@ -176,11 +173,7 @@ FILE = "file"
 
 
 def coordinate_columns(places: Sequence[Place], suffix: str) -> dict[str, np.ndarray]:
-    """Return the places as columns, named as files of that suffix name their own.
-
-    >>> list(coordinate_columns([Place(np.zeros(3), "circle", np.ones(3))], ".star"))
-    ['mfFactor1', 'mfFactor1Confidence']
-    """
+    """Return the places as columns, named as files of that suffix name their own."""
     one, several, spread, sure = COLUMN_NAMES[suffix]
     angle = f"{one}Angle{{}}" if suffix == ".star" else f"{one}_angle{{}}"
     columns: dict[str, np.ndarray] = {}
@@ -311,10 +304,6 @@ def bin_labels(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the bin of every sample of an interval or a circle, and the centre of every bin.
 
-    >>> labels, centres = bin_labels(np.array([350.0, 10.0, 90.0]), "circle", n_bins=4)
-    >>> labels.tolist(), centres.tolist()
-    ([0, 0, 1], [0.0, 90.0, 180.0, 270.0])
-
     Shapes: coordinate (n,) -> labels (n,), centres (n_bins,).
     """
     # More bins than that are a mistake, such as samples counted instead of bins.
@@ -333,9 +322,6 @@ def grid_labels(rows: np.ndarray, columns: np.ndarray, *, n_columns: int) -> np.
     """Return the cell of every sample on the grid of two factors' bins.
 
     Cells are counted row by row; -1 for a sample in no bin.
-
-    >>> grid_labels(np.array([0, 1, 1]), np.array([2, 0, -1]), n_columns=3).tolist()
-    [2, 3, -1]
     """
     in_no_bin = (rows < 0) | (columns < 0)
     return np.where(in_no_bin, -1, rows * n_columns + columns)

@@ -142,24 +142,25 @@ class Run:
     @cached_property
     def names(self) -> list[str] | None:
         """Names of the files of the run's samples, if each has its own."""
-        if has_parts(self.folder):
-            return None
-        with (self.folder / "coordinates.csv").open(encoding="utf-8") as file:
-            lines = csv.reader(file)
-            if next(lines)[-1] != FILE:
-                return None
-            known = {line[0]: line[-1] for line in lines}
-        return [known.get(str(row), "") for row in self.rows]
+        known = None if has_parts(self.folder) else self._column(FILE)
+        return None if known is None else [known.get(str(row), "") for row in self.rows]
 
     @cached_property
     def clusters(self) -> np.ndarray | None:
         """The cluster of each of the run's samples, counted from 1, if it has any."""
         if "found" not in self.record.get("all_views", {}):
             return None
-        with (self.folder / "coordinates.csv").open(encoding="utf-8") as file:
-            columns = (0, file.readline().strip().split(",").index(CLUSTER))
-            known = dict(np.loadtxt(file, delimiter=",", usecols=columns, ndmin=2))
-        return np.array([int(known[row]) for row in self.rows])
+        known = self._column(CLUSTER) or {}
+        return np.array([int(known[str(row)]) for row in self.rows])
+
+    def _column(self, name: str) -> dict[str, str] | None:
+        """Return a column of coordinates.csv by the numbers of samples; None if it has none."""
+        with (self.folder / "coordinates.csv").open(encoding="utf-8", newline="") as file:
+            lines = csv.reader(file)
+            header = next(lines)
+            if name not in header:
+                return None
+            return {line[0]: line[header.index(name)] for line in lines}
 
     def images(self) -> View:
         """Return the images, or volumes, of the run's samples, in their order."""
@@ -200,10 +201,7 @@ class Run:
             return self.table.take(self.rows)
         parts = [self.read(path) for path in self.inputs]
         samples = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        if len(samples) != len(self.rows):
-            raise ValueError(
-                f"the input has {len(samples)} samples now and had {len(self.rows)}. Fit again."
-            )
+        require_as_many(self, len(samples), "samples")
         return samples
 
     def read(self, path) -> np.ndarray:
@@ -242,6 +240,14 @@ class Run:
                 f"`factor` must be one of the run's 1 to {len(self.places)}; got {factor}."
             )
         return self.places[factor - 1]
+
+
+def require_as_many(run: Run, count: int, what: str) -> None:
+    """Refuse an input that has another number of samples than when it was fitted."""
+    if count != len(run.rows):
+        raise ValueError(
+            f"the input has {count} {what} now and had {len(run.rows)} when fitted. Fit again."
+        )
 
 
 def members(run: Run, number: int) -> np.ndarray:
@@ -355,11 +361,7 @@ def _table_column(run: Run, choice: ColumnChoice) -> np.ndarray:
     if run.drawn:
         return stored_table(run.input, choice).take(run.rows)[:, 0]
     values = np.concatenate([read_table(path, choice).samples[:, 0] for path in run.inputs])
-    if len(values) != len(run.rows):
-        raise ValueError(
-            f"{run.input} has {len(values)} rows now and had {len(run.rows)} when fitted. "
-            "Fit again."
-        )
+    require_as_many(run, len(values), "rows")
     return values
 
 

@@ -14,13 +14,13 @@ import numpy as np
 from manifactor._support import __version__
 from manifactor._support.errors import one_line, shell_line
 from manifactor._support.files import newest_change, real_path, remove, temporary, write_bytes
-from manifactor._support.parameters import Choice, choices_as_json, given, require_count
+from manifactor._support.parameters import Choice, choices_as_json, given
 from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.components import Components
 from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.estimators.arrays import FEWEST_SAMPLES, MOST_DRAWN, draw_count, draw_rows
+from manifactor.estimators.arrays import MOST_DRAWN, draw_count, draw_rows
 from manifactor.estimators.moving import MOST_OF_TRAJECTORY
 from manifactor.runs.archive import FORMAT, Checkpoints, is_run, load, other_fit, save
 from manifactor.runs.confounders import confounder_records
@@ -47,18 +47,9 @@ from manifactor.runs.folder import (
 from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place, all_places, fitted_places, loadings_as_csv
 from manifactor.spectral.neighbors import N_NEIGHBORS, chosen
+from manifactor.tables import reading
 from manifactor.tables.columns import ColumnChoice
-from manifactor.tables.moves import MoveChoice
-from manifactor.tables.reading import (
-    Given,
-    ImageSettings,
-    Input,
-    LargeInput,
-    UnreadImages,
-    UnreadTable,
-    open_input,
-    read_opened,
-)
+from manifactor.tables.files import MoveChoice
 from manifactor.tables.stores import StoredTable, in_parts, stored_table
 
 # Options that turn images into samples.
@@ -91,10 +82,10 @@ class FitPlan:
 def plan_fit(samples: Opened, options: FitOptions) -> FitPlan:
     """Return which samples to fit and how, before anything is computed."""
     parameters = {**options.parameters, "random_state": options.seed}
-    components = samples.components if isinstance(samples, Input) else None
+    components = samples.components if isinstance(samples, reading.Input) else None
     # Of a table or of volumes, samples are not made of images.
     of_images = isinstance(components, Components)
-    if isinstance(samples, UnreadImages):
+    if isinstance(samples, reading.UnreadImages):
         of_images = samples.view is not None
         parameters["preparation"] = "none"
     rows, how_many = _draw(samples, options, of_images=of_images)
@@ -126,29 +117,26 @@ def _draw(samples: Opened, options: FitOptions, *, of_images: bool) -> tuple[np.
     """Return the samples to fit, ascending, and why so many."""
     n_samples, asked = len(samples.rows), options.fit_samples
     most = MOST_IMAGES if of_images else MOST_DRAWN
-    if isinstance(samples, Input) and samples.moves and "bursts" not in samples.moves:
+    if isinstance(samples, reading.Input) and samples.moves and "bursts" not in samples.moves:
         most = MOST_OF_TRAJECTORY
     why = f"{most:,} at most, so that a fit stays quick; the others are placed"
     if of_images:
         why = "few images with many neighbours average out more noise"
-    if isinstance(samples, LargeInput | UnreadTable):
+    if isinstance(samples, reading.LargeInput | reading.UnreadTable):
         # These were drawn already.
         count, rows = n_samples, np.arange(n_samples)
     else:
-        usual: dict[str, object] = {"auto": most, "all": max(n_samples, FEWEST_SAMPLES)}
-        wanted = usual.get(str(asked), asked)
-        count = require_count("fit_samples", wanted, low=FEWEST_SAMPLES, high=10**9)
-        if count >= n_samples:
+        count = draw_count(most if asked == "auto" else asked, n_samples)
+        if count == n_samples:
             every = Choice("all", f"there are no more than {most:,}")
             return np.arange(n_samples), every if asked == "auto" else given("all")
-        rng = np.random.default_rng(options.seed)
-        rows = np.sort(rng.choice(n_samples, count, replace=False, shuffle=False))
+        rows = draw_rows(n_samples, count, np.random.default_rng(options.seed))
     shown = f"{count:,} of {samples.n_samples:,}"
     return rows, Choice(shown, why) if asked == "auto" else given(shown)
 
 
 def fit_input(
-    samples: Input, plan: FitPlan, *, stages: Stages | None = None, callback=None
+    samples: reading.Input, plan: FitPlan, *, stages: Stages | None = None, callback=None
 ) -> tuple[ManifoldFactorizer, tuple[Place, ...]]:
     """Return a factorizer fitted to the planned samples, and the places of all."""
     fit = plan.factorizer.set_params(callback=callback)
@@ -168,9 +156,9 @@ def fit_input(
     return fit, fitted_places(fit) if everything else all_places(fit, samples.samples)
 
 
-def loadings_file(given: Input, plan: FitPlan, fit: ManifoldFactorizer) -> dict[str, bytes]:
+def loadings_file(given: reading.Input, plan: FitPlan, fit: ManifoldFactorizer) -> dict[str, bytes]:
     """Return the file of the loadings of a table's columns, by its name; nothing for images."""
-    rows = plan.rows if fit.rows_ is None or isinstance(given, LargeInput) else fit.rows_
+    rows = plan.rows if fit.rows_ is None or isinstance(given, reading.LargeInput) else fit.rows_
     if given.components is not None or len(rows) * given.samples.shape[1] > MOST_LOADED:
         return {}
     fitted = chosen(given.samples, rows)
@@ -178,7 +166,7 @@ def loadings_file(given: Input, plan: FitPlan, fit: ManifoldFactorizer) -> dict[
 
 
 def _fitted_once(
-    large: LargeInput, plan: FitPlan, archive: Path, key: str, **how
+    large: reading.LargeInput, plan: FitPlan, archive: Path, key: str, **how
 ) -> ManifoldFactorizer:
     """Return the fit of an archive, which a key tells to be this one; else fit and write it."""
     known = archive.with_suffix(".key")
@@ -231,48 +219,53 @@ class Task:
             self, path=self.path.absolute(), options=self.options.anywhere, further=further
         )
 
-    def open(self) -> Opened:
-        """Return the samples of a table, or what is not read yet.
-
-        That is images, and samples that are drawn of a large table.
-        """
+    @property
+    def given(self) -> reading.Given:
+        """What the options give with the input."""
         options = self.options
         moves = MoveChoice(**options.values(*OF_MOVES))
-        given = Given(
+        return reading.Given(
             options.particles,
             options.ind,
             self.view,
             options.width,
-            ImageSettings(**options.values(*OF_IMAGES)),
+            reading.ImageSettings(**options.values(*OF_IMAGES)),
             ColumnChoice(options.columns, options.drop, apart=moves.apart),
             particle_choice(options),
             moves,
             self.further,
         )
+
+    def open(self) -> Opened:
+        """Return the samples of a table, or what is not read yet.
+
+        That is images, and samples that are drawn of a large table.
+        """
+        given, options = self.given, self.options
         if in_parts(self.path, options.coordinates):
-            given.require_large_table(self.path)
+            given.require(self.path, reading.PARTS)
             return self._draw(stored_table(self.path, given.columns))
         if options.coordinates == "parquet":
             raise ValueError(
                 "--coordinates parquet goes with .npy, .parquet, Zarr, and folders of "
                 f".parquet, of which rows are read; got {self.path}. Leave it out."
             )
-        return open_input(self.path, given)
+        return reading.open_input(self.path, given)
 
-    def read(self, opened: Opened | None = None) -> Input:
+    def read(self, opened: Opened | None = None) -> reading.Input:
         """Return the samples of the input, which may be open, or those drawn of a large table."""
         opened = self.open() if opened is None else opened
-        if isinstance(opened, UnreadTable):
+        if isinstance(opened, reading.UnreadTable):
             return opened.read()
-        return read_opened(opened, np.random.default_rng(self.options.seed))
+        return reading.read_opened(opened, np.random.default_rng(self.options.seed))
 
-    def _draw(self, table: StoredTable) -> UnreadTable:
+    def _draw(self, table: StoredTable) -> reading.UnreadTable:
         """Draw the samples of a large table that are to be fitted; none is read yet."""
         options, (n_samples, n_columns) = self.options, table.shape
         count = draw_count(options.fit_samples, n_samples)
         ManifoldFactorizer(**options.parameters).require_room(count, n_columns)
         rows = draw_rows(n_samples, count, np.random.default_rng(options.seed))
-        return UnreadTable(table, rows, options.standardise)
+        return reading.UnreadTable(table, rows, options.standardise)
 
     def forecast(self, opened: Opened, *, n_workers: int = 1, n_cores: int | None = None) -> Cost:
         """Return what the fit costs, from reading to writing."""
@@ -283,7 +276,7 @@ class Task:
 
     def fit(
         self,
-        given: Input,
+        given: reading.Input,
         out: Path,
         *,
         overwrite: bool = False,
@@ -301,7 +294,7 @@ class Task:
         beside = (options.particles, options.ind, options.bursts)
         before = input_state([self.path, *self.further, *beside])
         plan = plan_fit(given, self.options)
-        if isinstance(given, LargeInput):
+        if isinstance(given, reading.LargeInput):
             how = {"stages": stages, "callback": callback, "workers": workers}
             return self._fit_large(given, plan, out, before, overwrite=overwrite, **how)
         fit, places = fit_input(given, plan, stages=stages, callback=callback)
@@ -330,7 +323,7 @@ class Task:
 
     def _fit_large(
         self,
-        given: LargeInput,
+        given: reading.LargeInput,
         plan: FitPlan,
         out: Path,
         before: InputState,
@@ -368,7 +361,7 @@ class Task:
         return fit, record
 
     def _record(
-        self, given: Input, plan: FitPlan, fit: ManifoldFactorizer, before: InputState
+        self, given: reading.Input, plan: FitPlan, fit: ManifoldFactorizer, before: InputState
     ) -> dict:
         """Return what run.json says of the input, the fit, and what was chosen."""
         options = self.options

@@ -403,11 +403,6 @@ def nearest(X: "Tensor", n_neighbors: int) -> tuple["Tensor", "Tensor"]:
 
     A sample is never its own neighbour; a copy of it is one, at distance 0.
 
-    >>> X = torch.tensor([[0.0], [1.0], [3.0]])  # doctest: +SKIP
-    >>> distances, indices = nearest(X, 1)  # doctest: +SKIP
-    >>> distances[:, 0], indices[:, 0]  # doctest: +SKIP
-    (tensor([1., 1., 2.]), tensor([1, 0, 1]))
-
     Shapes: X (n, d) -> distances (n, n_neighbors), indices (n, n_neighbors).
     """
     _require_full_precision(X)

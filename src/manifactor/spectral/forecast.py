@@ -55,11 +55,7 @@ def forecast(
     search: str = "auto",
     n_cores: int | None = None,
 ) -> Forecast:
-    """Estimate what fitting so many samples of so many columns costs on the CPU.
-
-    >>> print(forecast(1_000_000, 4, n_neighbors=64, n_functions=100, n_cores=2))
-    about 10.9 GB and 5 minutes
-    """
+    """Estimate what fitting so many samples of so many columns costs on the CPU."""
     # A quarter of the time on two cores is that of one core that works alone.
     slowdown = 0.25 + 0.75 * 2 / (n_cores or cores())
     if n_neighbors == "all":
@@ -120,9 +116,6 @@ def forecast_on_device(
 
     Bytes are counted in the code, and were traced in fits through torch on the CPU; of 10,000,000
     samples of a torus they are the 75 GB that were measured on an H200.
-
-    >>> print(forecast_on_device(1_000_000, 4, n_neighbors=64, n_functions=100))
-    about 4.1 GB, 7.5 GB on the device, and 4 s
     """
     entries = ENTRIES_PER_NEIGHBOR * n_neighbors
     # Tiles of the search at most, and of one query; beside them, the table of neighbours.

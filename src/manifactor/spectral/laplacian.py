@@ -19,15 +19,8 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from manifactor._support.errors import held_warnings, warn_caller
 from manifactor._support.parameters import Choice, given
 from manifactor._support.threads import map_panels, one_blas_thread
+from manifactor.spectral import gpu
 from manifactor.spectral.chebyshev import Pairs, Start, block_width, filtered, required
-from manifactor.spectral.gpu import (
-    DeviceOperator,
-    ResidentMatrix,
-    from_tensor,
-    functions_there,
-    is_tensor,
-    settled,
-)
 from manifactor.spectral.kernel import LEAST_WEIGHT, Affinity, affinity
 from manifactor.spectral.metric import LocalMetric
 from manifactor.spectral.neighbors import DisconnectedGraphWarning, NeighborGraph
@@ -100,10 +93,10 @@ def warn_of_weak_links(walk: Affinity) -> None:
     # A full kernel has a link between any two samples.
     if isinstance(kernel, np.ndarray):
         return
-    entries = kernel.entries if isinstance(kernel, ResidentMatrix) else kernel.data
+    entries = kernel.entries if isinstance(kernel, gpu.ResidentMatrix) else kernel.data
     if entries.min() > LEAST_WEIGHT:
         return
-    strong = sp.csr_array(settled(kernel)) > LEAST_WEIGHT
+    strong = sp.csr_array(gpu.settled(kernel)) > LEAST_WEIGHT
     count, label = connected_components(strong, directed=False)
     if count > 1:
         warn_caller(
@@ -159,9 +152,9 @@ def chebyshev(matrix, n_pairs: int, **options) -> Pairs:
     It runs on all cores, or on the device that the matrix lies on. The options are those of
     `filtered`.
     """
-    if isinstance(matrix, ResidentMatrix):
+    if isinstance(matrix, gpu.ResidentMatrix):
         with one_blas_thread():  # what is left to this machine is small
-            return filtered(DeviceOperator(matrix), n_pairs, **options)
+            return filtered(gpu.DeviceOperator(matrix), n_pairs, **options)
     with HostOperator(matrix) as operator:
         return filtered(operator, n_pairs, **options)
 
@@ -181,7 +174,7 @@ def choose_solver(matrix, n_pairs: int, *, solver: str = "auto") -> Choice:
     few, n = DENSE_SAMPLES, matrix.shape[0]
     if solver != "auto":
         return given(solver)
-    if isinstance(matrix, ResidentMatrix):
+    if isinstance(matrix, gpu.ResidentMatrix):
         return Choice("chebyshev", "filtered subspaces are what runs on a device")
     if n <= few:
         return Choice(
@@ -272,11 +265,11 @@ def _functions(vectors: Any, weights: np.ndarray) -> tuple[np.ndarray, Any]:
     No other function has a constant part, and the largest value of each is positive. The second
     result is the same on a device, where the vectors are there; None elsewhere.
     """
-    if is_tensor(vectors):
-        functions = functions_there(vectors, weights, CONSTANT_SHARE)
+    if gpu.is_tensor(vectors):
+        functions = gpu.functions_there(vectors, weights, CONSTANT_SHARE)
         if functions is not None:
-            return from_tensor(functions), functions
-        vectors = from_tensor(vectors)
+            return gpu.from_tensor(functions), functions
+        vectors = gpu.from_tensor(vectors)
     root = np.sqrt(weights)
     constant_parts = root @ vectors
     if np.abs(constant_parts[1:]).max(initial=0) > CONSTANT_SHARE:

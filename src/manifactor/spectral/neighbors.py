@@ -53,13 +53,7 @@ FEW_DIMENSIONS = 5
 def choose_search(
     n_samples: int, n_features: int, *, method: Any = "auto", device: str = "cpu"
 ) -> Choice:
-    """Choose the search for samples of this shape.
-
-    >>> choose_search(1000, 3)
-    Choice(value='kd_tree', why='exact; a tree is fastest in few dimensions')
-    >>> choose_search(1000, 3, method="brute")
-    Choice(value='brute', why='set by the caller')
-    """
+    """Choose the search for samples of this shape."""
     if not isinstance(method, str):
         return given("custom")
     if method != "auto":

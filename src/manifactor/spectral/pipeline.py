@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from manifactor._support.errors import NothingFoundError
 from manifactor._support.parameters import Choice, given
 from manifactor._support.stages import Stages, fingerprint
+from manifactor.spectral import laplacian
 from manifactor.spectral.diffusion import (
     SAMPLES_PER_FUNCTION,
     Diffusion,
@@ -22,15 +23,6 @@ from manifactor.spectral.diffusion import (
 from manifactor.spectral.forecast import Forecast, forecast, forecast_on_device
 from manifactor.spectral.kernel import Affinity, affinity, dense_affinity
 from manifactor.spectral.lagged import in_pairs, settings_for
-from manifactor.spectral.laplacian import (
-    PARTED_ABOVE,
-    Part,
-    draw_parts,
-    laplacian_spectrum,
-    outlier_choice,
-    warn_of_weak_links,
-    without_outliers,
-)
 from manifactor.spectral.metric import LocalMetric
 from manifactor.spectral.moves import Measured, Moves
 from manifactor.spectral.neighbors import N_NEIGHBORS, NeighborGraph, chosen, neighbor_graph
@@ -78,7 +70,7 @@ class Walk:
 
     graph: NeighborGraph
     affinity: Affinity
-    parts: tuple[Part, ...]
+    parts: tuple[laplacian.Part, ...]
     spectrum: Spectrum
 
 
@@ -187,13 +179,13 @@ def _walk(
     )
     with stages.timed("affinity"):
         graph, walk = _affinity(samples, graph.on_device(settings.device), walk_of, settings.dense)
-        warn_of_weak_links(walk)
-    parts: tuple[Part, ...] = ()
+        laplacian.warn_of_weak_links(walk)
+    parts: tuple[laplacian.Part, ...] = ()
     # Halves of fewer samples are cheap.
-    many = len(graph.distinct) > PARTED_ABOVE
+    many = len(graph.distinct) > laplacian.PARTED_ABOVE
     if many and not settings.dense and not sp.issparse(samples):
         with stages.timed("parts"):
-            parts = draw_parts(
+            parts = laplacian.draw_parts(
                 chosen(samples, graph.distinct),
                 n_functions,
                 search=partial(_search, settings=settings),
@@ -202,7 +194,7 @@ def _walk(
                 rng=rng,
             )
     with stages.timed("spectrum"):
-        spectrum = laplacian_spectrum(
+        spectrum = laplacian.laplacian_spectrum(
             walk,
             n_functions,
             solver=settings.solver,
@@ -223,7 +215,7 @@ def _affinity(
     walk = walk_of(graph)
     if sp.issparse(samples):  # without points there is no nearest neighbour to join
         return graph, walk
-    return without_outliers(samples, graph, walk, walk_of=walk_of)
+    return laplacian.without_outliers(samples, graph, walk, walk_of=walk_of)
 
 
 def _diffusion(
@@ -245,7 +237,7 @@ def _diffusion(
         density = Choice(density.value, why)
     choices = {
         "preparation": preparation,
-        "outliers": outlier_choice(walk.graph),
+        "outliers": laplacian.outlier_choice(walk.graph),
         "neighbours": neighbours,
         "neighbour search": walk.graph.method,
         "bandwidth": bandwidth.choice,

@@ -183,11 +183,7 @@ def over_blocks(work: Callable[[slice], T], X: np.ndarray) -> Iterator[T]:
 
 
 def even_edge(total: float, n_dimensions: float, n_samples: int) -> float:
-    """Return the edge of the Marchenko-Pastur law, from the variance in all dimensions.
-
-    >>> print(even_edge(800.0, 400, 1600))
-    4.5
-    """
+    """Return the edge of the Marchenko-Pastur law, from the variance in all dimensions."""
     return float(total / n_dimensions * (1 + np.sqrt(n_dimensions / n_samples)) ** 2)
 
 
@@ -202,13 +198,6 @@ def uneven_edge(left: np.ndarray, share: np.ndarray, *, n_samples: int, n_measur
     Leading components hold a part of the noise of each column, the leverage of the column. With the
     other part, its share, the column counts in the sum, and its variance is what is left divided by
     its share.
-
-    >>> even, uneven = np.full(400, 2.0), np.repeat([1.0, 3.0], 200)
-    >>> for left in (even, uneven):
-    ...     edge = uneven_edge(left, np.ones(400), n_samples=1600, n_measured=1600)
-    ...     print(f"{edge:.3f}")
-    4.500
-    5.657
 
     Shapes: left (n_features,), share (n_features,).
     """
@@ -464,13 +453,6 @@ def choose_preparation(X: np.ndarray) -> Choice:
     """Choose the preparation of samples, (n_samples, n_features).
 
     Samples of any width are read in blocks of rows; a memory map is never read whole.
-
-    >>> rng = np.random.default_rng(0)
-    >>> line = np.c_[np.linspace(-5, 5, 2000), np.zeros((2000, 9))]
-    >>> choose_preparation(line)
-    Choice(value=None, why='no principal components are isotropic Gaussian noise')
-    >>> choose_preparation(line + 0.1 * rng.normal(size=line.shape)).why
-    '9 of 10 principal components are isotropic Gaussian noise and were dropped'
     """
     n_samples, n_columns = X.shape
     if n_samples < 150:

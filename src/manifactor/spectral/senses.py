@@ -15,14 +15,8 @@ from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 
 from manifactor._support.parameters import Choice
+from manifactor.spectral import kernel
 from manifactor.spectral.diffusion import Diffusion, automatic_functions
-from manifactor.spectral.kernel import (
-    REACHED_SHARE,
-    SCALE_NEIGHBOR,
-    Affinity,
-    affinity,
-    local_scale,
-)
 from manifactor.spectral.laplacian import laplacian_spectrum, outlier_choice, without_outliers
 from manifactor.spectral.neighbors import NeighborGraph, neighbor_graph
 
@@ -41,7 +35,7 @@ def in_volume(diffusion: Diffusion, *, rng: np.random.Generator) -> Diffusion:
     rows = _drawn(diffusion, DRAWN_IN_VOLUME, rng)
     samples = diffusion.samples[rows]
     graph = _graph(samples, diffusion.n_neighbors, diffusion)
-    walk_of = partial(affinity, bandwidth="local")
+    walk_of = partial(kernel.affinity, bandwidth="local")
     why = "lengths are in units of the distance to each sample's 8th neighbour"
     return _diffuse(diffusion, rows, graph, walk_of, Choice(1.0, why), rng)
 
@@ -56,18 +50,18 @@ def in_density(diffusion: Diffusion, *, rng: np.random.Generator) -> Diffusion:
     """
     rows = _drawn(diffusion, DRAWN_IN_DENSITY, rng)
     samples = diffusion.samples[rows]
-    near = _graph(samples, SCALE_NEIGHBOR, diffusion)
-    scales = local_scale(near.distances)
+    near = _graph(samples, kernel.SCALE_NEIGHBOR, diffusion)
+    scales = kernel.local_scale(near.distances)
     # Where squared distances of the factors add up, as in boxes and tori, a Gaussian kernel is a
     # product at any width, and a wider one reaches more of the tails.
-    eps = 2 * float(np.quantile(scales, REACHED_SHARE)) ** 2
+    eps = 2 * float(np.quantile(scales, kernel.REACHED_SHARE)) ** 2
     core = near.distinct[scales**2 <= eps]
     rows, samples = rows[core], samples[core]
     graph = _graph(samples, _neighbors_within(samples, eps), diffusion)
     # With alpha = 1/2 the walk's generator is the Laplacian plus the drift along grad log p
     # (Coifman and Lafon, 2006).
     alpha = 0.5
-    walk_of = partial(affinity, bandwidth=eps, density_correction=alpha)
+    walk_of = partial(kernel.affinity, bandwidth=eps, density_correction=alpha)
     why = "the density of the samples is a part of the product"
     return _diffuse(diffusion, rows, graph, walk_of, Choice(alpha, why), rng)
 
@@ -102,7 +96,7 @@ def _diffuse(
     diffusion: Diffusion,
     rows: np.ndarray,
     graph: NeighborGraph,
-    walk_of: Callable[[NeighborGraph], Affinity],
+    walk_of: Callable[[NeighborGraph], kernel.Affinity],
     correction: Choice,
     rng: np.random.Generator,
 ) -> Diffusion:

@@ -59,11 +59,7 @@ def _ranks(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
 
 
 def choose_transformation(asked: str | Choice, X: np.ndarray) -> Choice:
-    """Return the transformation of samples, by its name; None for samples as they are.
-
-    >>> choose_transformation("sqrt", np.ones((3, 2))).value(np.array([[4.0, 9.0]]))
-    array([[2., 3.]])
-    """
+    """Return the transformation of samples, by its name; None for samples as they are."""
     name, why = (asked.value, asked.why) if isinstance(asked, Choice) else (asked, GIVEN)
     if name in ("auto", "none"):
         return Choice(None, why)

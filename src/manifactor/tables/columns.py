@@ -37,11 +37,7 @@ class ColumnChoice:
         return self.columns is not None or self.labels is not None
 
     def numbers(self, names: Sequence[str] | None, total: int) -> tuple[int, ...]:
-        """Return the numbers of the columns to use, ascending.
-
-        >>> ColumnChoice("x,2-3", drop="3").numbers(["x", "y", "z", "t"], 4)
-        (0, 2)
-        """
+        """Return the numbers of the columns to use, ascending."""
         used = set(range(total))
         if self.columns is not None:
             used = _numbers("--columns", self.columns.split(","), names, total)

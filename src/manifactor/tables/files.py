@@ -1,7 +1,8 @@
 """Samples from a file: .npy, .npz, .csv, .tsv, .txt, .parquet, .pkl, .cs, .zarr, images."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -11,19 +12,11 @@ from manifactor._support.array_files import open_archive
 from manifactor._support.files import require_regular_file
 from manifactor._support.memory import require_memory
 from manifactor.estimators.arrays import as_rows, in_pixels
+from manifactor.tables import stores
 from manifactor.tables.columns import ColumnChoice, Columns, Table
 from manifactor.tables.frames import is_frames, read_frames
 from manifactor.tables.pickles import read_pickled_array
-from manifactor.tables.stores import (
-    float_type,
-    is_stored,
-    open_store,
-    read_npy,
-    require_table,
-    sample_array,
-    stored_table,
-)
-from manifactor.tables.text import DELIMITERS, layout_of, read_text
+from manifactor.tables.text import DELIMITERS, layout_of, read_labels, read_text
 
 # The fields of cryoSPARC's 3D variability analysis, one for each mode.
 MODE = re.compile(r"components_mode_(\d+)/value")
@@ -46,7 +39,7 @@ def read_samples(path) -> np.ndarray:
 def read_table(path, choice: ColumnChoice = ColumnChoice()) -> Table:
     """Read the chosen columns of a file."""
     path = Path(path)
-    if is_stored(path):
+    if stores.is_stored(path):
         return _read_stored(path, choice)
     if is_frames(path):
         return _read_array(read_frames, path, choice)
@@ -56,11 +49,11 @@ def read_table(path, choice: ColumnChoice = ColumnChoice()) -> Table:
 
 def _read_stored(path: Path, choice: ColumnChoice) -> Table:
     """Return a Zarr store, a Parquet file, or a folder of such files, as a whole."""
-    stored = stored_table(path, choice)
+    stored = stores.stored_table(path, choice)
     require_memory(path, 8 * stored.n_samples * stored.shape[1])
     if path.is_dir():
         return Table(stored.read(0, stored.n_samples), stored.columns)
-    samples = open_store(path).read(0, stored.n_samples, stored.columns.numbers)
+    samples = stores.open_store(path).read(0, stored.n_samples, stored.columns.numbers)
     return Table(samples.astype(np.float64, copy=False), stored.columns)
 
 
@@ -69,9 +62,9 @@ def column_names(path) -> list[str]:
     path = Path(path)
     if path.suffix.lower() in DELIMITERS:
         return list(layout_of(path).names or ())
-    if path.suffix.lower() != ".parquet" and not is_stored(path):
+    if path.suffix.lower() != ".parquet" and not stores.is_stored(path):
         return []
-    return list(open_store(path).names or ())
+    return list(stores.open_store(path).names or ())
 
 
 def read_like(path, columns: Columns) -> np.ndarray:
@@ -108,7 +101,7 @@ def _require_readable(path: Path) -> None:
 def array_name(path: Path) -> str:
     """Return the name of the array in an .npz that holds the samples."""
     with open_archive(path) as archive:
-        return sample_array(path, list(archive.members))
+        return stores.sample_array(path, list(archive.members))
 
 
 def read_npz(path: Path) -> np.ndarray:
@@ -121,7 +114,7 @@ def read_npz(path: Path) -> np.ndarray:
 
 def _read_components(path: Path) -> np.ndarray:
     """Return the components of a 3D variability analysis, one column a mode."""
-    table = read_npy(path)
+    table = stores.read_npy(path)
     found = filter(None, map(MODE.fullmatch, table.dtype.names or ()))
     # By number: as text, mode 10 would come before mode 2.
     fields = [mode[0] for mode in sorted(found, key=lambda mode: int(mode[1]))]
@@ -157,13 +150,13 @@ def _read_latents(path: Path) -> np.ndarray:
 def _read_array(read: Callable[[Path], np.ndarray], path: Path, choice: ColumnChoice) -> Table:
     """Return the chosen columns of an array as floats."""
     X = read(path)
-    image = require_table(path, X)
+    image = stores.require_table(path, X)
     X = as_rows(X)[0]
     mapped = isinstance(X, np.memmap)
     if not mapped or X.dtype not in (np.float32, np.float64):
         # Single precision holds the integers of images, of 16 bits at most, as they are.
         held = image is not None or (mapped and X.dtype.kind != "f")
-        X = X.astype(float_type(X.dtype) if held else np.float64, copy=False)
+        X = X.astype(stores.float_type(X.dtype) if held else np.float64, copy=False)
     columns = Columns(choice.numbers(None, X.shape[1]), X.shape[1]).pixels_of(image)
     # Without a selection, a memory-mapped file is not read.
     every = len(columns.numbers) == columns.total
@@ -171,10 +164,79 @@ def _read_array(read: Callable[[Path], np.ndarray], path: Path, choice: ColumnCh
 
 
 READERS: dict[str, Callable[[Path, ColumnChoice], Table]] = {
-    ".npy": partial(_read_array, read_npy),
+    ".npy": partial(_read_array, stores.read_npy),
     ".npz": partial(_read_array, read_npz),
     ".pkl": partial(_read_array, _read_latents),
     ".cs": partial(_read_array, _read_components),
     **dict.fromkeys(DELIMITERS, read_text),
     ".parquet": _read_stored,
 }
+
+
+# What files tell of the moves of their rows: times, trajectories, bursts.
+
+
+@dataclass(frozen=True)
+class MoveChoice:
+    """Where the moves of the rows of a table are told, if anywhere."""
+
+    time: str | None = None  # column with the time of each row
+    trajectory: str | None = None  # column with the trajectory that each row belongs to
+    trajectories: bool = False  # whether each file is one trajectory
+    bursts: str | None = None  # file with an array (n, r, p)
+
+    @property
+    def options(self) -> list[str]:
+        """The options that are given."""
+        return [f"--{name}" for name, value in vars(self).items() if value]
+
+    @property
+    def apart(self) -> tuple[tuple[str, str], ...]:
+        """Columns that are not to be fitted, each with its option."""
+        named = {"--time": self.time, "--trajectory": self.trajectory}
+        return tuple((option, label) for option, label in named.items() if label is not None)
+
+    def read(self, files: Sequence[tuple[Path, int]], columns: Columns) -> dict[str, np.ndarray]:
+        """Return what is known of moves, as arguments of `fit`.
+
+        Files are given with their numbers of rows. There is one, unless each is a trajectory.
+        """
+        found = {}
+        if self.time is not None:
+            only = ColumnChoice(labels=(self.time,))
+            times = [read_table(path, only).samples[:, 0] for path, _ in files]
+            found["times"] = np.concatenate(times)
+        if self.trajectory is not None:
+            found["trajectories"] = _labels(files[0][0], ColumnChoice(labels=(self.trajectory,)))
+        if self.trajectories:
+            found["trajectories"] = np.repeat(np.arange(len(files)), [count for _, count in files])
+        if self.bursts is not None:
+            found["bursts"] = _bursts(Path(self.bursts), columns)
+        return found
+
+
+def _labels(path: Path, only: ColumnChoice) -> np.ndarray:
+    """Return the labels in a column, which may be words in a table in text."""
+    if path.suffix.lower() in DELIMITERS:
+        return read_labels(path, only)
+    return read_table(path, only).samples[:, 0]
+
+
+def _bursts(path: Path, columns: Columns) -> np.ndarray:
+    """Return samples near those of a table, in its chosen columns and their scale, (n, r, p)."""
+    require_regular_file(path, "--bursts")
+    readers = {".npy": stores.read_npy, ".npz": read_npz}
+    if path.suffix.lower() not in readers:
+        raise ValueError(
+            "--bursts must be an .npy or .npz file with an array of shape (samples, repeats, "
+            f"columns); got {path.name}."
+        )
+    bursts = readers[path.suffix.lower()](path)
+    if bursts.dtype.kind not in "fiub" or bursts.ndim != 3:
+        raise ValueError(
+            f"{path} must hold real numbers in an array of shape (samples, repeats, columns); got "
+            f"{bursts.dtype}, shape {bursts.shape}."
+        )
+    if bursts.shape[2] == columns.total:
+        bursts = bursts[:, :, columns.numbers]
+    return columns.scaled(bursts)

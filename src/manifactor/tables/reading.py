@@ -12,6 +12,7 @@ from manifactor._support.parameters import require_count, require_number
 from manifactor._support.values import bad_values
 from manifactor.cryoem.components import (
     Components,
+    ImageSettings,
     VolumeComponents,
     image_components,
     require_filters,
@@ -24,9 +25,8 @@ from manifactor.cryoem.files.stacks import STACK_SUFFIXES, ImageSource, stack_im
 from manifactor.cryoem.one_view import View
 from manifactor.estimators.arrays import FEWEST_SAMPLES
 from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, quoted
-from manifactor.tables.files import MODE, read_table
+from manifactor.tables.files import MODE, MoveChoice, read_table
 from manifactor.tables.frames import frame_names, is_frames, left_out
-from manifactor.tables.moves import MoveChoice
 from manifactor.tables.pickles import read_pickled_numbers
 from manifactor.tables.stores import StoredTable, is_stored, read_npy
 from manifactor.tables.text import line_of
@@ -34,118 +34,64 @@ from manifactor.tables.text import line_of
 # Particle images of one view, and volumes: what goes with them, and how they are chosen.
 
 
-@dataclass(frozen=True)
-class ImageSettings:
-    """Settings that turn images into samples; None is chosen from the data.
-
-    `standardise` is also for tables: it scales the components of images, or the columns of a table,
-    to unit variance.
-    """
-
-    # The defaults go with every input; any other value is refused without images.
-    phase_flip: bool = False
-    mask_radius: float | None = None
-    low_pass: float | None = None
-    components: int | None = None
-    standardise: bool = False
+# Kinds of inputs, and what to do about an option that does not go with one.
+TABLE, PARTS = "coordinates", "a table that is read in parts"
+IMAGES, STACK, VOLUMES = "a file of particles", "a stack of images", "a folder of volumes"
+ALL_VIEWS = "particles of all views"
+INSTEAD = {
+    TABLE: "Name their particles with --particles, and choose some of them afterwards: manifactor "
+    "select --column rlnClassNumber 3 3.",
+    PARTS: "Add --coordinates csv, or leave it out.",
+    STACK: "Give its STAR or .cs file instead, or leave it out.",
+}
+# The kinds of inputs that options of `fit` go with, where these are not all.
+OF_ROWS = ("--particles", "--ind", "--time", "--trajectory", "--trajectories", "--bursts")
+OF_FILES, OF_FILTERS = ("--datadir", "--class", "--optics-group"), ("--mask-radius", "--low-pass")
+GOES_WITH = {
+    **dict.fromkeys(("--columns", "--drop"), (TABLE, PARTS)),
+    **dict.fromkeys(OF_ROWS, (TABLE,)),
+    "--standardise": (TABLE, PARTS, IMAGES, STACK),
+    "--view": (IMAGES,),
+    **dict.fromkeys(OF_FILES, (IMAGES, ALL_VIEWS)),
+    **dict.fromkeys(("--phase-flip", "--components"), (IMAGES, STACK)),
+    **dict.fromkeys(("--pixel-size", *OF_FILTERS), (IMAGES, STACK, ALL_VIEWS)),
+}
 
 
 @dataclass(frozen=True)
 class Given:
-    """What was given with an input.
-
-    What does not go with it is refused, not ignored: the caller would believe that it took effect.
-    """
+    """What was given with an input."""
 
     particles: Any = None
     indices: Any = None
     view: tuple[float, float] | None = None
     width: float | None = None  # degrees around the view
-    settings: ImageSettings = ImageSettings()
+    settings: ImageSettings = field(default_factory=ImageSettings)
     columns: ColumnChoice = field(default_factory=ColumnChoice)
     choice: ParticleChoice = field(default_factory=ParticleChoice)
     moves: MoveChoice = field(default_factory=MoveChoice)
     further: tuple[Path, ...] = ()  # files that are fitted together with the input
 
-    def require_no_moves(self, path: Path, what: str) -> None:
-        """Refuse times, trajectories and bursts, which go with tables read as a whole."""
-        for option in self.moves.options:
-            raise ValueError(f"{option} goes with tables that are read as a whole; {path} {what}")
-
-    def require_volumes(self) -> None:
-        """Refuse all that does not go with volumes, which have no particles."""
-        given = {
-            **dict.fromkeys(self.moves.options, True),
+    def require(self, path: Path, kind: str) -> None:
+        """Refuse options that do not go with a kind of input: nobody sees that they do nothing."""
+        options = {
             "--particles": self.particles,
             "--ind": self.indices,
             "--view": self.view,
-            "settings of images": self.settings != ImageSettings(),
             "--columns": self.columns.columns,
             "--drop": self.columns.drop,
+            **{f"--{name.replace('_', '-')}": value for name, value in vars(self.settings).items()},
             **self.choice.options,
+            **dict.fromkeys(self.moves.options, True),
         }
-        for name, value in given.items():
-            if value:
-                raise ValueError(f"{name} cannot be given for a folder of volumes. Leave it out.")
-
-    def require_stack(self, path: Path) -> None:
-        """Refuse what needs a file of particles, which a bare stack does not have."""
-        if self.view is not None:
-            raise ValueError(
-                f"a view can be picked where angles are known; {path} is a stack "
-                "without any. Give its STAR or .cs file instead."
-            )
-        for name, value in self.choice.options.items():
-            if value and name != "--pixel-size":
-                raise ValueError(
-                    f"{name} goes with a file of particles; {path} is a stack. Give "
-                    "its STAR or .cs file instead."
-                )
-        self.require_images(path)
-
-    def require_images(self, path: Path) -> None:
-        """Refuse particles and columns, which images have already."""
-        self.require_no_moves(path, "holds images. Leave it out.")
         # The results of a job in cryoSPARC, and its passthrough file.
-        joined = is_cs(path) and self.particles is not None and is_cs(self.particles)
-        if (self.particles is not None and not joined) or self.indices is not None:
-            raise ValueError(
-                f"--particles and --ind go with coordinates; {path} already is a file "
-                "of particles. Leave them out."
-            )
-        if self.columns != ColumnChoice():
-            raise ValueError(
-                f"--columns and --drop go with tables; {path} holds images. Leave them out."
-            )
-
-    def require_table(self, path: Path) -> None:
-        """Refuse a view and settings of images, which a table does not have."""
-        of_images = replace(self.settings, standardise=False) != ImageSettings()
-        if self.view is not None or of_images:
-            raise ValueError(
-                f"a view and settings of images go with particle images; {path} holds "
-                "coordinates. Leave them out."
-            )
-        if self.choice.of_some:
-            raise ValueError(
-                f"--class and --optics-group choose particle images; {path} holds coordinates. Fit "
-                "all, and choose afterwards: manifactor select --column rlnClassNumber 3 3."
-            )
-        if self.choice != ParticleChoice() and self.particles is None:
-            raise ValueError(
-                f"--datadir and --pixel-size go with particles; {path} holds "
-                "coordinates. Give their particles with --particles."
-            )
-
-    def require_large_table(self, path: Path) -> None:
-        """Refuse what does not go with a table whose rows are read in parts."""
-        self.require_table(path)
-        self.require_no_moves(path, "is read in parts. Add --coordinates csv.")
-        if self.particles is not None or self.indices is not None:
-            raise ValueError(
-                "--particles and --ind go with coordinates that are read as a whole; "
-                f"{path} is read in parts. Add --coordinates csv."
-            )
+        joined = kind == IMAGES and is_cs(path) and is_cs(self.particles or "")
+        paired = kind == TABLE and self.particles is not None
+        known = ["--particles"] * joined + ["--datadir", "--pixel-size"] * paired
+        for option, value in options.items():
+            if value and option not in known and kind not in GOES_WITH[option]:
+                advice = INSTEAD.get(kind, "Leave it out.")
+                raise ValueError(f"{option} does not go with {kind}; got {path}. {advice}")
 
 
 def is_cs(path) -> bool:
@@ -248,7 +194,7 @@ class UnreadImages:
     path: Path
     source: ImageSource
     view: View | None = None  # the images in one frame; None for volumes
-    settings: ImageSettings = ImageSettings()
+    settings: ImageSettings = field(default_factory=ImageSettings)
     notes: tuple[str, ...] = ()  # what a user should know of how they will be read
 
     @property
@@ -272,14 +218,7 @@ class UnreadImages:
         """Read all of them and return their principal components."""
         if self.view is None:
             return volume_components(self.source)
-        return image_components(
-            self.view,
-            rng=rng,
-            mask_radius=self.settings.mask_radius,
-            low_pass=self.settings.low_pass,
-            n_components=self.settings.components,
-            standardise=self.settings.standardise,
-        )
+        return image_components(self.view, self.settings, rng=rng)
 
 
 def particles_of_one_view(path: Path, given: Given, width: float) -> Particles:
@@ -308,12 +247,7 @@ def _unread_images(path: Path, particles: Particles | None, given: Given) -> Unr
             f"a fit needs at least {FEWEST_SAMPLES} images, and hundreds to show a motion; "
             f"{path} gives {len(source)}. Widen the choice, or add images."
         )
-    require_filters(
-        source.shape,
-        source.pixel_size,
-        mask_radius=settings.mask_radius,
-        low_pass=settings.low_pass,
-    )
+    require_filters(source.shape, source.pixel_size, settings)
     if settings.components is not None:
         require_count("--components", settings.components, low=1, high=len(source))
     label = "cell dimensions in its header" if particles is None else particles.pixel_size_label
@@ -408,16 +342,16 @@ def open_input(path, given: Given = Given()) -> Input | UnreadImages:
     given.choice.require_folder()
     width = checked_width(given.width, given.view)
     if path.is_dir() and not is_stored(path) and not is_frames(path):
-        given.require_volumes()
+        given.require(path, VOLUMES)
         return UnreadImages(path, volume_series(path))
     if path.suffix.lower() in STACK_SUFFIXES:
-        given.require_stack(path)
+        given.require(path, STACK)
         return _unread_images(path, None, given)
     if _holds_particles(path):
-        given.require_images(path)
+        given.require(path, IMAGES)
         particles = particles_of_one_view(path, given, width)
         return _unread_images(particles.path, particles, given)
-    given.require_table(path)
+    given.require(path, TABLE)
     parts = [_from_coordinates(each, given) for each in (path, *given.further)]
     found = parts[0] if len(parts) == 1 else _joined(parts)
     if given.settings.standardise:

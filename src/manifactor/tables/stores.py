@@ -223,11 +223,7 @@ def _read_group(path: Path, group: Any, names: list[str]) -> np.ndarray:
 
 
 def float_type(dtype: np.dtype) -> type[np.floating]:
-    """Return the precision in which numbers of a type are held as they are.
-
-    >>> float_type(np.dtype("uint8")), float_type(np.dtype("int32"))
-    (<class 'numpy.float32'>, <class 'numpy.float64'>)
-    """
+    """Return the precision in which numbers of a type are held as they are."""
     small = dtype.itemsize <= (4 if dtype.kind == "f" else 2)
     return np.float32 if small else np.float64
 

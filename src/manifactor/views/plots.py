@@ -280,17 +280,9 @@ def points(
     """
     low, high = limits or (values.min(), values.max())
     shown = _thinned(len(xy), settings)
-    ax.scatter(
-        *xy[shown].T,
-        c=values[shown],
-        s=size,
-        cmap=cmap,
-        vmin=low,
-        vmax=high,
-        linewidths=0,
-        # Ten thousand circles would make the file large and slow to show.
-        rasterized=True,
-    )
+    # Ten thousand circles would make the file large and slow to show.
+    look = {"cmap": cmap, "vmin": low, "vmax": high, "linewidths": 0, "rasterized": True}
+    ax.scatter(*xy[shown].T, c=values[shown], s=size, **look)
     return _bare(ax)
 
 
@@ -600,8 +592,7 @@ def spectrum(ax, fit):
     Parameters
     ----------
     ax : Axes or None
-    fit : ManifoldFactorizer
-        Fitted.
+    fit : ManifoldFactorizer, fitted
     """
     # The constant function belongs to no factor.
     values = fit.spectrum_.eigenvalues[1:]
@@ -632,8 +623,7 @@ def angles(ax, fit):
     Parameters
     ----------
     ax : Axes or None
-    fit : ManifoldFactorizer
-        Fitted.
+    fit : ManifoldFactorizer, fitted
     """
     values, sizes = angle_matrix(fit.spectrum_, fit.factors_)
     if not sizes:
@@ -668,10 +658,8 @@ def embedding(
     Parameters
     ----------
     ax : Axes or None
-    fit : ManifoldFactorizer
-        Fitted.
-    factor : int
-        Counted from 0.
+    fit : ManifoldFactorizer, fitted
+    factor : int, from 0
     values : ndarray of shape (n_samples,) or None
         What colours show; None for the coordinate.
     label : str
@@ -719,10 +707,8 @@ def confidence(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings())
     Parameters
     ----------
     ax : Axes or None
-    fit : ManifoldFactorizer
-        Fitted.
-    factor : int
-        Counted from 0.
+    fit : ManifoldFactorizer, fitted
+    factor : int, from 0
     settings : PlotSettings
     """
     how = {"label": "confidence", "settings": settings}
@@ -793,10 +779,8 @@ def coordinate(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings())
     Parameters
     ----------
     ax : Axes or None
-    fit : ManifoldFactorizer
-        Fitted.
-    factor : int
-        Counted from 0.
+    fit : ManifoldFactorizer, fitted
+    factor : int, from 0
     settings : PlotSettings
     """
     found = fit.factors_[factor]
@@ -824,8 +808,7 @@ def joint(ax, fit, one: int, other: int, *, settings: PlotSettings = PlotSetting
     Parameters
     ----------
     ax : Axes or None
-    fit : ManifoldFactorizer
-        Fitted.
+    fit : ManifoldFactorizer, fitted
     one, other : int
         Two factors, counted from 0.
     settings : PlotSettings
@@ -1031,8 +1014,7 @@ def curves(ax, fit, factor: int):
     ax : Axes or None
     fit : ManifoldFactorizer or Loadings
         Fitted, or what its `loadings` returned.
-    factor : int
-        Counted from 0.
+    factor : int, from 0
     """
     found = fit.loadings() if hasattr(fit, "loadings") else fit
     along = found.coordinates[factor]
@@ -1075,8 +1057,7 @@ def bandwidth(ax, fit):
     Parameters
     ----------
     ax : Axes or None
-    fit : ManifoldFactorizer or DiffusionMap
-        Fitted.
+    fit : ManifoldFactorizer or DiffusionMap, fitted
     """
     curve = fit.bandwidth_curve_
     # The kernel sum grows as bandwidth^(dimension / 2), so twice its slope is the dimension.

@@ -201,11 +201,7 @@ def _strips(run: Run, f: int, shown: Shown) -> list[Picture | str | None]:
 
 
 def scale_bar(width: float) -> dict[str, float]:
-    """Return the longest bar of 1, 2 or 5 times a power of ten, up to 40 % of a width in angstrom.
-
-    >>> scale_bar(264.0)
-    {'length': 100.0, 'share': 0.3787878787878788}
-    """
+    """Return the longest bar of 1, 2 or 5 times a power of ten in 40 % of a width in angstrom."""
     most = 0.4 * width
     power = 10.0 ** math.floor(math.log10(most))
     length = power * max(step for step in (1, 2, 5) if step * power <= most)

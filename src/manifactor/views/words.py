@@ -224,14 +224,7 @@ class RunTable:
     tests: Sequence[Test] = ()  # of the rows, drawn before the last column of pages
 
     def as_text(self, width: int) -> str:
-        """Return the table as lines of text; the last column is wrapped.
-
-        >>> print(RunTable("Sizes", ("what", "size"), [("a", "one two")]).as_text(14))
-        Sizes:
-          what  size
-          a     one
-                two
-        """
+        """Return the table as lines of text; the last column is wrapped."""
         columns = zip(self.header, *self.rows, strict=True)
         *widths, _ = [max(map(len, column)) for column in columns]
         # Two spaces before each column.
@@ -291,11 +284,7 @@ def _test_row(test: Test) -> tuple[str, ...]:
 
 
 def _number(value: float) -> str:
-    """Return a measured number: a count, or a share to three digits.
-
-    >>> _number(3000), _number(0.0891), _number(0.00024)
-    ('3,000', '0.089', '0.0002')
-    """
+    """Return a measured number: a count, or a share to three digits."""
     # A value that could not be measured fails its test.
     if np.isnan(value):
         return "not measured"
@@ -387,11 +376,7 @@ def choices_table(record: dict, fit: ManifoldFactorizer) -> RunTable:
 
 
 def value_in_words(value: Any) -> str:
-    """Return the value of a choice as people read it.
-
-    >>> value_in_words(None), value_in_words(8.975116), value_in_words(83)
-    ('none', '8.975', '83')
-    """
+    """Return the value of a choice as people read it."""
     if value is None:
         return "none"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -8,8 +8,10 @@ import pytest
 from manifactor import datasets
 from manifactor.cryoem import components as module
 from manifactor.cryoem.components import (
+    ImageSettings,
     ShellSpectra,
     circular_mask,
+    component_weights,
     image_components,
     low_pass_shell,
     shells,
@@ -32,7 +34,7 @@ def simulated(signal_to_noise):
 
 def components(images, **settings):
     view = images if isinstance(images, View) else View(ImageArray(images, PIXEL))
-    return image_components(view, rng=np.random.default_rng(0), **settings)
+    return image_components(view, ImageSettings(**settings), rng=np.random.default_rng(0))
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +74,7 @@ def test_a_stack_masked_before_is_no_less_noisy(simulation, plain):
 
 
 def test_the_papers_preparation_is_four_components_of_unit_variance(simulation):
-    found = components(simulation.images, n_components=4, standardise=True)
+    found = components(simulation.images, components=4, standardise=True)
     np.testing.assert_allclose(found.samples.std(axis=0), np.ones(4), rtol=1e-5)
     # The noise has variance 1.
     np.testing.assert_allclose(found.weights, 1 / np.sqrt(1 + found.signal_to_noise), rtol=0.05)
@@ -112,7 +114,7 @@ def test_noise_alone_is_refused(rng):
         ((8, 8), {}, "square with a side of at least 16 pixels"),
         ((54, 54), {"mask_radius": -1.0}, "--mask-radius"),
         ((54, 54), {"low_pass": 1.0}, "two pixels and half the box, 8 to 108 A; got 1"),
-        ((54, 54), {"low_pass": 40.0, "n_components": 0}, "n_components"),
+        ((54, 54), {"low_pass": 40.0, "components": 0}, "components"),
     ],
 )
 def test_images_and_settings_that_do_not_suit_are_refused(rng, shape, settings, message):
@@ -255,3 +257,7 @@ def test_volumes_that_are_all_the_same_are_refused(tmp_path):
         write_volume(tmp_path / f"v{i}.mrc", np.ones((8, 8, 8)), pixel_size=1)
     with pytest.raises(ValueError, match="the volumes must differ"):
         volume_components(volume_series(tmp_path))
+
+
+def test_weak_components_have_the_third_power_of_wiener_s_weight():
+    assert component_weights(np.array([3.0, 1.0])).tolist() == [0.75**3, 0.5**3]

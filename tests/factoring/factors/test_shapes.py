@@ -6,7 +6,7 @@ from manifactor._support.parameters import given as chosen
 from manifactor.factoring.charts import make_chart
 from manifactor.factoring.factor import make_factors, selection
 from manifactor.factoring.prediction import predictability
-from manifactor.factoring.shapes import chart_functions
+from manifactor.factoring.shapes import angle_of, chart_functions, widest_gap
 
 from ..places import sphere
 
@@ -143,3 +143,11 @@ def test_functions_that_another_factor_turns_are_modulated(rng, turns, expected)
     others = selection(spectrum, [3, 4, 5, 6])
     chart, _ = make_chart(spectrum, columns, others)
     assert chart.modulation(spectrum, 4000) == pytest.approx(expected, abs=0.15)
+
+
+def test_angles_stay_below_a_whole_turn():
+    np.testing.assert_allclose(angle_of(np.array([[1.0, -1e-20], [0.0, 1.0]])), [0, np.pi / 2])
+
+
+def test_the_widest_gap_may_reach_across_0():
+    np.testing.assert_allclose(widest_gap(np.array([3.0, 0.0, 1.0])), (3, 2 * np.pi - 3))

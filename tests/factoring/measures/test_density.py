@@ -6,6 +6,7 @@ from manifactor.factoring.measures.density import (
     along_line,
     cluster_labels,
     clusters,
+    clusters_in_words,
     clusters_of_function,
     evenness,
 )
@@ -78,3 +79,7 @@ def test_every_sample_between_gaps_has_the_label_of_its_cluster():
     assert labels.tolist() == [1] * 600 + [-1] * 2 + [0] * 300
     # Around a circle, what begins beyond 0 goes on before it.
     assert len(set(cluster_labels((np.linspace(5, 7, 600)) % (2 * np.pi), closed=True))) == 1
+
+
+def test_clusters_are_told_with_their_shares():
+    assert clusters_in_words((0.6, 0.4)) == "2 clusters, of 60 % and 40 % of the samples"

@@ -10,6 +10,7 @@ from manifactor.factoring.measures.places import (
     folds,
     modulation_in_data,
     place_samples,
+    seams,
     skew,
     twist_in_data,
 )
@@ -252,3 +253,10 @@ def test_two_angles_are_looked_at_only_where_they_must_be_independent(rng):
     placed = place_samples(np.hsplit(samples, 2), [1, 1], samples)
     assert twist_in_data(placed).value == 0
     assert twist_in_data(placed, beside_circles=True).value > 0.2
+
+
+def test_half_a_circle_has_a_seam_where_its_ends_are_taken_for_one_place(rng):
+    turn = rng.uniform(0, 2 * np.pi, size=2000)
+    ring, half = at_angles(turn), at_angles(turn / 2)
+    assert seams(place_samples([ring], [1], ring)).value < 1.5
+    assert seams(place_samples([ring], [1], half)).value > 10

@@ -7,6 +7,7 @@ from manifactor.factoring.sums.independence import (
     cumulants,
     far_off,
     independent_parts,
+    is_bell,
     is_gaussian,
 )
 
@@ -88,3 +89,8 @@ def test_only_samples_beyond_any_tail_are_far_off(rng):
     tails = rng.normal(size=(5000, 2))
     assert not far_off(tails).any()
     assert far_off(np.vstack([tails, [[0, 9]]])).nonzero()[0].tolist() == [5000]
+
+
+def test_a_bell_may_have_heavy_tails_but_no_edges(rng):
+    assert is_bell(rng.standard_t(2, size=(1000, 1)))
+    assert not is_bell(rng.uniform(size=(1000, 1)))

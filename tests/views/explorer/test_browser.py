@@ -16,8 +16,8 @@ from starlette.responses import HTMLResponse
 from manifactor.runs.folder import read_run
 from manifactor.runs.run import open_run
 from manifactor.views.explorer.columns import inside
-from manifactor.views.explorer.scene import open_scene
 from manifactor.views.report import report_page
+from tests.views.scenes import open_scene
 
 from ..conftest import NAMES, READY, TOKEN, N, address, copied, running, serving
 

@@ -28,9 +28,9 @@ from manifactor.views.explorer.columns import (
     particle_columns,
     place_columns,
 )
-from manifactor.views.explorer.neighbourhoods import reach, strata
 from manifactor.views.explorer.previews import Viewpoint, pictures, signed_url
-from manifactor.views.explorer.scene import open_scene
+from manifactor.views.explorer.scene import reach, strata
+from tests.views.scenes import open_scene
 
 from ..conftest import copied
 

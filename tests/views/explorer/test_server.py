@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from manifactor.command.main import main
-from manifactor.views.explorer.scene import open_scene
 from manifactor.views.explorer.server import HEADERS, listening, save_new
+from tests.views.scenes import open_scene
 
 from ..conftest import TOKEN, N, copied, near_arguments, serving
 

@@ -94,11 +94,6 @@ class ParticleChoice:
         flags = ("--datadir", "--pixel-size", "--class", "--optics-group")
         return dict(zip(flags, vars(self).values(), strict=True))
 
-    @property
-    def of_some(self) -> bool:
-        """Whether only some of the particles are used."""
-        return bool(self.classes or self.optics_groups)
-
     def read(self, path: Path, results: Path | None = None) -> Particles:
         """Read all particles of a file."""
         if results is None:
@@ -138,11 +133,7 @@ class ParticleChoice:
 
 
 def group_sizes(groups: np.ndarray) -> str:
-    """Return the numbers of groups with their sizes, in words, the largest first.
-
-    >>> group_sizes(np.array([3, 3, 1]))
-    '3 (2 particles), 1 (1)'
-    """
+    """Return the numbers of groups with their sizes, in words, the largest first."""
     numbers, counts = np.unique(groups, return_counts=True)
     # Eight groups fill a line.
     largest = np.argsort(-counts, kind="stable")[:8]

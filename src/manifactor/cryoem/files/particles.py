@@ -34,11 +34,7 @@ class Columns:
     def numbers(
         self, name: str, kind: str = "a finite number", sides: tuple[int, ...] = ()
     ) -> np.ndarray:
-        """Return a column as numbers, one for each particle, or an array of these sides.
-
-        >>> Columns(Path("a.star"), {"rlnVoltage": np.array(["1", "2.5"])}).numbers("rlnVoltage")
-        array([1. , 2.5])
-        """
+        """Return a column as numbers, one for each particle, or an array of these sides."""
         values = self.values[name]
         if values.shape[1:] != sides or values.dtype.kind not in "fiubSUO":
             raise ValueError(

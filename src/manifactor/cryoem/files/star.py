@@ -46,9 +46,6 @@ def find_blocks(text: str) -> dict[str, Loop | list[str]]:
     """Return the blocks of a STAR file by name.
 
     A table is a `Loop`, any other block the list of its lines.
-
-    >>> find_blocks("data_general\\n_rlnVoltage 300\\n")
-    {'general': ['_rlnVoltage 300']}
     """
     # Not `splitlines`, which also ends lines at form feeds and the like.
     lines = StringIO(text, newline="").readlines()
@@ -67,11 +64,7 @@ def find_blocks(text: str) -> dict[str, Loop | list[str]]:
 
 
 def line_values(line: str) -> list[str]:
-    """Return the values in a line, without quotes and without its comment.
-
-    >>> line_values("  3 'a name' 0.5  # doubtful")
-    ['3', 'a name', '0.5']
-    """
+    """Return the values in a line, without quotes and without its comment."""
     if not any(sign in line for sign in "\"'#"):
         return line.split()
     values = [value.rstrip(" \t") for value in VALUE.findall(line)]

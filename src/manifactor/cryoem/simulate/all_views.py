@@ -21,14 +21,8 @@ from manifactor._support.parameters import require_count, require_number
 from manifactor._support.threads import cores, one_blas_thread
 from manifactor.cryoem.ctf import KRIOS, Optics, contrast_transfer
 from manifactor.cryoem.files.particles import euler_matrices, matrix_angles, view_directions
+from manifactor.cryoem.simulate import one_view
 from manifactor.cryoem.simulate.molecule import Molecule, Motion, channel, simulation_generator
-from manifactor.cryoem.simulate.one_view import (
-    Simulated,
-    filtered,
-    noise_level,
-    require_microscope,
-    require_samples,
-)
 
 # Pixels along x and y by which an image lies off its centre at most.
 MAX_SHIFT = 2.0
@@ -185,7 +179,7 @@ def _gaussians(centres: np.ndarray, size: int, blur: float) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class ViewSimulation(Simulated):
+class ViewSimulation(one_view.Simulated):
     """Particles seen from all directions; their images are made when they are needed.
 
     Parameters
@@ -268,7 +262,7 @@ class ViewSimulation(Simulated):
         if self.defocus is None:
             return images
         ctf = contrast_transfer(size, self.pixel_size, self.defocus[rows], optics=self.optics)
-        return filtered(images, ctf)
+        return one_view.filtered(images, ctf)
 
     @property
     def true_angles(self) -> np.ndarray:
@@ -351,9 +345,9 @@ def simulate_views(
     ((3, 48, 48), [(3, 2), (3, 1)])
     """
     motion = Motion(motions, correlation, symmetry, stretch, view_correlation)
-    require_samples(n_samples, blur, signal_to_noise)
+    one_view.require_samples(n_samples, blur, signal_to_noise)
     require_number("pose_error", pose_error, low=0, high=180)
-    require_microscope(defocus, optics)
+    one_view.require_microscope(defocus, optics)
     molecule = _centred(channel() if molecule is None else molecule, motion, size, pixel_size, blur)
     rng = simulation_generator(random_state)
     for_poses, for_noise, for_defocus = rng.spawn(3)
@@ -372,7 +366,7 @@ def simulate_views(
     if signal_to_noise is None or signal_to_noise == np.inf:
         return simulation
     signal = _calibration(simulation, stretch)
-    return replace(simulation, noise=noise_level(signal, signal_to_noise))
+    return replace(simulation, noise=one_view.noise_level(signal, signal_to_noise))
 
 
 def _calibration(simulation: ViewSimulation, stretch: float) -> np.ndarray:

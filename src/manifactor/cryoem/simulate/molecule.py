@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -168,38 +169,8 @@ def simulation_generator(random_state) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-# A model of an ion channel, built of helices and strands of beads.
+# A model of an ion channel, built of helices and strands of beads, which channel.txt lists.
 
-# The segments of one subunit but those of the barrel: part, secondary structure, start and end as
-# radius in A, angle in degrees and height in A, and what it models.
-SUBUNIT_SEGMENTS = """\
-ROTOR helix    9   0   8   18  42  46  S6, the inverted teepee around the pore
-ROTOR helix   19  18  12   24  62  47  S5
-ROTOR helix   20  24  47    8   8  35  pore helix
-ROTOR strand   4   0  36    4   0  50  selectivity filter
-ROTOR helix   14  12  52   22  60  55  turret
-ROTOR helix   12 -12   8   33  30  11  S4-S5 linker, flat on the membrane
-ROTOR helix   46  60  10   48  70  50  voltage sensor, S1 to S4
-ROTOR helix   38  76   8   38  78  56  voltage sensor
-ROTOR helix   31  58  12   34  48  50  voltage sensor
-ROTOR helix   38  44  10   44  48  52  voltage sensor
-ROTOR helix   41  52  54   29  40  86  paddle, outside of the membrane
-ROTOR helix   24  52  84   34  66  55  paddle
-REST  helix   54  50   5   30  40   3  linker below the sensor
-REST  helix   26  36   2   20  30 -12  pillar, with the window beside it
-REST  helix   12   0 -43   11  40 -14  T1
-REST  helix   19 -18 -40   27  28 -31  T1
-REST  helix   28  -6 -24   19  50 -18  T1
-REST  helix   20  40 -42   25  62 -22  T1
-REST  helix   13 -34 -24   22  12 -13  T1
-REST  strand  18   6 -38   20   4 -16  T1
-REST  strand  21  18 -38   22  16 -17  T1
-REST  strand  17  58 -36   17  55 -15  T1
-BETA  helix   14  60 -76   32  66 -52  outside of the barrel
-BETA  helix   46  60 -70   52  36 -46  outside of the barrel
-BETA  helix    9  20 -50   26  44 -42  outside of the barrel
-BETA  helix   22  -8 -84   44  12 -86  outside of the barrel
-"""
 # Angstrom and degrees from one residue to the next, and the distances of backbone and side chain
 # from the axis. An alpha helix has 3.6 residues a turn; a strand's side chains alternate.
 SECONDARY_STRUCTURES = {"helix": (1.5, 100.0, 2.3, 5.2), "strand": (3.3, 180.0, 0.9, 3.6)}
@@ -224,7 +195,9 @@ def channel() -> Molecule:
     ((5256, 3), 0.4)
     """
     pieces = []
-    for line in SUBUNIT_SEGMENTS.splitlines():
+    text = resources.files("manifactor.cryoem.simulate").joinpath("channel.txt").read_text("utf-8")
+    # After three lines about the columns.
+    for line in text.splitlines()[3:]:
         part, kind, *numbers = line.split()[:8]
         start, end = np.array(numbers, dtype=float).reshape(2, 3)
         pieces.append((PARTS.index(part), _segment(_cartesian(*start), _cartesian(*end), kind)))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.random import Generator
 
 from manifactor._support.threads import map_threads
 from manifactor.factoring.gradients.geometry import Geometry, beside_constant, carre_du_champ
@@ -40,11 +41,6 @@ def excess_in_halves(
 
     The noise is 0 where there are no halves to compare with, and where the halves differ in the
     direction in which noise does not push the number.
-
-    >>> float(excess_in_halves(0.25, [0.5, 1.0]))
-    0.5
-    >>> float(excess_in_halves(0.25, [])), float(excess_in_halves(0.25, [0.125]))
-    (0.0, 0.0)
     """
     if not len(in_halves):
         return np.zeros_like(value)
@@ -153,7 +149,7 @@ def divide(
     batches: Sequence[np.ndarray],
     *,
     max_blocks: int,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> tuple[list[list[np.ndarray]], Split]:
     """Divide a batch of functions into blocks with orthogonal gradients.
 
@@ -200,9 +196,7 @@ def _inner_products(geometry: Geometry, functions: np.ndarray) -> np.ndarray:
     return gradients.transpose(0, 2, 1) @ gradients
 
 
-def _blocks(
-    count: int, batch: MeasuredBatch, rng: np.random.Generator
-) -> tuple[float, list[np.ndarray]]:
+def _blocks(count: int, batch: MeasuredBatch, rng: Generator) -> tuple[float, list[np.ndarray]]:
     """Find the basis in which the commutant's lowest elements are diagonal.
 
     A random element of their span has an eigenvalue for each block, but two of them may be close by
@@ -223,9 +217,7 @@ def _blocks(
     return cosines[best], [block / np.linalg.norm(block, axis=0) for block in blocks]
 
 
-def _random_basis(
-    kernel: np.ndarray, rng: np.random.Generator
-) -> tuple[float, np.ndarray, np.ndarray]:
+def _random_basis(kernel: np.ndarray, rng: Generator) -> tuple[float, np.ndarray, np.ndarray]:
     """Read blocks from a random element, which has one eigenvalue for each block.
 
     Returns the narrowest gap between blocks in the eigenvalues, as a share of their range; a basis,

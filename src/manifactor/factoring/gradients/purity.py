@@ -112,9 +112,6 @@ def batch_size(eigenvalues: np.ndarray) -> int:
     These are the functions before the widest gap below twice the lowest eigenvalue, which is the
     least that a product of two functions has.
 
-    >>> batch_size(np.array([1.0, 1.01, 2.0, 4.0]))
-    2
-
     Shapes: eigenvalues (r,).
     """
     if not len(eigenvalues):

@@ -46,12 +46,7 @@ def evenness(samples: np.ndarray, dimension: float, metric: LocalMetric | None =
 
 
 def clusters(coordinate: np.ndarray, *, closed: bool = False) -> tuple[float, ...]:
-    """Return the shares of the samples in each cluster along a coordinate, as `cluster_labels` has.
-
-    >>> left, right = np.linspace(0, 0.4, 600), np.linspace(0.6, 1, 400)
-    >>> [round(share, 1) for share in clusters(np.concatenate([left, right]))]
-    [0.6, 0.4]
-    """
+    """Return the shares of the samples in each of the `cluster_labels` along a coordinate."""
     labels = cluster_labels(coordinate, closed=closed)
     counts = np.unique(labels[labels >= 0], return_counts=True)[1]
     return tuple((counts / len(labels)).tolist()) if len(counts) > 1 else (1.0,)
@@ -103,11 +98,7 @@ def clusters_of_function(function: np.ndarray) -> tuple[float, ...]:
 
 
 def clusters_in_words(shares: tuple[float, ...]) -> str:
-    """Return the number and the sizes of clusters in words.
-
-    >>> clusters_in_words((0.6, 0.4))
-    '2 clusters, of 60 % and 40 % of the samples'
-    """
+    """Return the number and the sizes of clusters in words."""
     sizes = listed(f"{100 * share:.0f} %" for share in shares)
     return f"{len(shares)} clusters, of {sizes} of the samples"
 
@@ -116,12 +107,6 @@ def along_line(X: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
     """Return where samples lie along a straight line; None if they are on none.
 
     They are where there is one column, or where all columns are multiples of one.
-
-    >>> X = np.array([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0], [6.0, 0.0]])
-    >>> along_line(X, np.arange(3)).tolist()
-    [0.0, 5.0, 10.0]
-    >>> along_line(X, np.arange(4)) is None
-    True
 
     Shapes: X (n, p), rows (n_rows,) -> (n_rows,).
     """
@@ -157,14 +142,6 @@ def gaussian_factors(placed: PlacedSamples) -> Measurement:
 
     A factor is measured in the data's own units: by the part of the samples in the factor's
     directions, with those of all other factors taken off.
-
-    >>> from manifactor.factoring.measures.places import place_samples
-    >>> rng = np.random.default_rng(0)
-    >>> samples = rng.normal(size=(2000, 3)) * [3.0, 2.0, 0.0]
-    >>> samples[:, 2] = rng.uniform(size=2000)
-    >>> placed = place_samples(np.hsplit(samples, 3), [1, 1, 1], samples)
-    >>> gaussian_factors(placed).value
-    2.0
     """
     fits = placed.local_fits
     found = [_mean_plane(fits.slopes[:, rows]) for rows in fits.directions]

@@ -80,11 +80,7 @@ def correlation_times(duration: float, eigenvalue: float) -> float:
 
 
 def length_of_move(time: float, eigenvalue: float) -> float:
-    """Return the length of a move relative to that of an interval of this lowest eigenvalue.
-
-    >>> round(length_of_move(4.0, (np.pi / 50) ** 2), 6)
-    0.04
-    """
+    """Return the length of a move relative to that of an interval of this lowest eigenvalue."""
     return float(np.sqrt(time * eigenvalue) / np.pi)
 
 

@@ -23,14 +23,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from manifactor._support.threads import cores, map_threads
 from manifactor._support.values import quotient
+from manifactor.factoring import prediction
 from manifactor.factoring.measures import Measurement
-from manifactor.factoring.prediction import (
-    local_weights,
-    nearest_others,
-    neighbour_sums,
-    of_unit_spread,
-    thinned,
-)
 from manifactor.factoring.shapes import signed_angle
 from manifactor.spectral.preparation import Preparation
 
@@ -111,13 +105,13 @@ class PlacedSamples:
         n_moves, k = inside.shape[1:]
         # A neighbourhood may consist of copies of one sample.
         floor = 1e-9 * np.finfo(float).eps * ((inside**2).sum(axis=(1, 2)).max() or 1.0)
-        _, moves, spread = local_weights(inside, 0.0, ridge=1e-9 * n_moves, floor=floor)
+        _, moves, spread = prediction.local_weights(inside, 0.0, ridge=1e-9 * n_moves, floor=floor)
         # Squares of samples far from the origin would lose their digits.
         samples = self.samples - self.samples.mean(axis=0)
-        joint, inverse = neighbour_sums(moves, near, samples), np.linalg.inv(spread)
+        joint, inverse = prediction.neighbour_sums(moves, near, samples), np.linalg.inv(spread)
         slopes = inverse @ joint
         # What the fits leave of the samples' squares around their means.
-        means = neighbour_sums(np.full((len(near), 1, k), 1 / k), near, samples)[:, 0]
+        means = prediction.neighbour_sums(np.full((len(near), 1, k), 1 / k), near, samples)[:, 0]
         squares = (samples**2).sum(axis=1)[near].sum(axis=1) - k * (means**2).sum(axis=1)
         rest = np.maximum(squares - (slopes * joint).sum(axis=(1, 2)), 0.0)
         noise = (rest / max(1, k - 1 - n_moves))[:, None, None] * inverse
@@ -138,17 +132,17 @@ def place_samples(
     Shapes: places (n, c), samples (n, p), inliers (n,).
     """
     # Neighbours among so many lie nearer to each other than places on factors are accurate.
-    rows = thinned(np.arange(len(samples))[inliers], 10_000)
+    rows = prediction.thinned(np.arange(len(samples))[inliers], 10_000)
     # An embedding has no more directions than columns.
     dimensions = [min(d, p.shape[1]) for d, p in zip(dimensions, places, strict=True)]
     some = np.asarray(samples[rows], dtype=float)
     axes = _main_axes(some)
     placed = PlacedSamples(
-        places=tuple(of_unit_spread(place[rows]) for place in places),
+        places=tuple(prediction.of_unit_spread(place[rows]) for place in places),
         dimensions=tuple(dimensions),
         samples=some @ axes,
         axes=axes,
-        nodes=thinned(len(rows), 300),
+        nodes=prediction.thinned(len(rows), 300),
         # Wide enough to average errors of places over more than the kernel's bandwidth, and narrow
         # enough for a straight line. The share is fixed, so that the error of a fit falls as
         # samples are added.
@@ -276,7 +270,7 @@ def _interaction(values: np.ndarray, near: Sequence[np.ndarray]) -> np.ndarray:
 def _nodes_near(placed: PlacedSamples, factor: int) -> np.ndarray:
     """Nodes of about the same place on a factor as each node, (m, k)."""
     place = placed.places[factor][placed.nodes]
-    return nearest_others(place, np.arange(len(place)), 20)
+    return prediction.nearest_others(place, np.arange(len(place)), 20)
 
 
 def _cosines(placed: PlacedSamples, fits: LocalFits, f: int, g: int) -> np.ndarray:
@@ -359,17 +353,10 @@ def filling(placed: PlacedSamples) -> Measurement:
     independent factors would have there. A density that is a product, or moderately dependent,
     leaves no combination empty; a corner cut off or a hole does. The share is the largest over
     pairs of factors, and over all of them together.
-
-    >>> square = np.random.default_rng(0).uniform(size=(4000, 2))
-    >>> filling(place_samples(np.hsplit(square, 2), [1, 1], square)).value
-    0.0
-    >>> triangle = square[square.sum(axis=1) < 1]
-    >>> filling(place_samples(np.hsplit(triangle, 2), [1, 1], triangle)).value > 0.05
-    True
     """
     # Of 4,000 samples, the smallest neighbourhoods on two factors hold as many as are needed below,
     # so that more samples would tell nothing new.
-    thin = thinned(placed.n_samples, 4000)
+    thin = prediction.thinned(placed.n_samples, 4000)
     places = [place[thin] for place in placed.places]
     n = len(thin)
     n_asked = min(1000, n)
@@ -424,20 +411,11 @@ def folds(placed: PlacedSamples) -> Measurement:
     It is the largest over the factors. For each factor, the directions of all others are taken off
     the distances first, since errors of their places move samples along them. Then the noise is
     taken off, which all distances have in common.
-
-    >>> turn, height = np.random.default_rng(0).uniform(size=(2, 1000))
-    >>> ring = np.column_stack([np.cos(2 * np.pi * turn), np.sin(2 * np.pi * turn)])
-    >>> samples = np.column_stack([ring, height])
-    >>> folds(place_samples([ring, height[:, None]], [1, 1], samples)).value
-    0.0
-    >>> folded = place_samples([ring[:, :1], height[:, None]], [1, 1], samples)
-    >>> folds(folded).value > 0.5
-    True
     """
     # A share of 1 % is known to .3 %.
-    asked = thinned(placed.n_samples, 1000)
+    asked = prediction.thinned(placed.n_samples, 1000)
     joint, fits = placed.joint, placed.local_fits
-    near = nearest_others(joint, asked, N_COMPARED)
+    near = prediction.nearest_others(joint, asked, N_COMPARED)
     far = _far_in_data(placed.samples, asked, near)
     # The fit that each sample takes its directions from.
     fit_of = KDTree(joint[placed.nodes]).query(joint[asked])[1]
@@ -491,7 +469,7 @@ def _lie_elsewhere(
 def _extent(placed: PlacedSamples, factor: int, asked: np.ndarray, planes: np.ndarray) -> float:
     """Mean square spread of the samples along a factor: what the others leave."""
     others = placed.places[:factor] + placed.places[factor + 1 :]
-    near = nearest_others(np.hstack(others), asked, N_COMPARED)
+    near = prediction.nearest_others(np.hstack(others), asked, N_COMPARED)
     rest = placed.samples[asked] - placed.samples[near].mean(axis=1)
     rest = _across(rest[:, None], planes)
     # The mean of k neighbours has a k-th of their variance itself.
@@ -521,18 +499,9 @@ def twist_in_data(placed: PlacedSamples, *, beside_circles: bool = False) -> Mea
     Circles look the same after any turn, and are among the other factors only if asked for: few
     samples of a surface may be taken for one, but angles whose densities depend on each other have
     correlations as well.
-
-    >>> turn, x, y = np.random.default_rng(0).uniform(-1, 1, size=(3, 3000))
-    >>> ring = np.exp(1j * np.pi * turn)
-    >>> def of_square(w):
-    ...     samples = np.column_stack([ring.real, ring.imag, w.real, w.imag])
-    ...     placed = place_samples(np.hsplit(samples, [2]), [1, 2], samples)
-    ...     return round(twist_in_data(placed).value, 1)
-    >>> of_square(x + 1j * y), of_square((x + 1j * y) * ring**0.25)
-    (0.0, 0.3)
     """
     # Correlations of so many samples are known to .02.
-    thin = thinned(placed.n_samples, 4000)
+    thin = prediction.thinned(placed.n_samples, 4000)
     places = [place[thin] for place in placed.places]
     shapes = zip(places, placed.dimensions, strict=True)
     # Cosine and sine of an angle.
@@ -567,13 +536,6 @@ def seams(placed: PlacedSamples) -> Measurement:
     The largest over the circles, 1 where there is none. Samples are put into 36 bins around the
     circle, or fewer of at least 50 samples; it is the distance between the samples of two bins side
     by side. The two straight edges of half a disc, taken for one place on a circle, lie far apart.
-
-    >>> turn = np.random.default_rng(0).uniform(0, 2 * np.pi, size=2000)
-    >>> ring = np.column_stack([np.cos(turn), np.sin(turn)])
-    >>> def seam(samples):
-    ...     return round(seams(place_samples([ring], [1], samples)).value)
-    >>> seam(ring), seam(np.column_stack([np.cos(turn / 2), np.sin(turn / 2)])) > 10
-    (1, True)
     """
     found = [1.0]
     for place, dimension in zip(placed.places, placed.dimensions, strict=True):
@@ -599,14 +561,6 @@ def poles(places: Sequence[np.ndarray], samples: np.ndarray) -> Measurement:
     The largest number over the factors. Around the pole of a sphere meridians have all directions,
     and the angle tells no place. About as many samples as a neighbourhood holds have the pole in
     theirs.
-
-    >>> turn, height = np.random.default_rng(0).uniform(size=(2, 1000))
-    >>> ring = np.column_stack([np.cos(2 * np.pi * turn), np.sin(2 * np.pi * turn)])
-    >>> places = [ring, height[:, None]]
-    >>> poles(places, np.column_stack([ring, height])).value
-    0.0
-    >>> poles(places, np.column_stack([height[:, None] * ring, height])).value > 0.5
-    True
 
     Shapes: places (n, c), samples (n, p).
     """

@@ -15,18 +15,12 @@ from sklearn.decomposition import PCA
 
 from manifactor._support.threads import map_threads
 from manifactor._support.values import quotient
+from manifactor.factoring import prediction
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.gradients.division import Split, excess_in_halves
 from manifactor.factoring.gradients.peeling import Look
 from manifactor.factoring.gradients.purity import batch_size, impurity
 from manifactor.factoring.measures import Measurement
-from manifactor.factoring.prediction import (
-    N_NEIGHBORS,
-    PREDICTED_SAMPLES,
-    nearest_others,
-    predictability,
-    thinned,
-)
 from manifactor.factoring.sums.independence import independent_parts, is_bell, principal_coordinates
 from manifactor.spectral.spectrum import Spectrum
 
@@ -57,7 +51,7 @@ def completeness(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
     if not low.any():
         return 0.0
     # The error of a share is below 1/sqrt(20,000) = .007.
-    thin = thinned(len(spectrum.weights), 20_000)
+    thin = prediction.thinned(len(spectrum.weights), 20_000)
     weights = spectrum.weights[thin]
     root = np.sqrt(weights / weights.sum())[:, None]
     # Orthonormal under the weights, so that squared coefficients are shares.
@@ -97,7 +91,7 @@ def agreement(full: Look, half: Look) -> float:
     The share of the function in the span of the same factor's functions in half of the samples;
     both ways round, after the best matching of the factors.
     """
-    thin = thinned(len(half.part), 5000)
+    thin = prediction.thinned(len(half.part), 5000)
     root = np.sqrt(half.geometry.spectrum.weights[thin])[:, None]
     root /= np.linalg.norm(root)
     whole = _lowest_and_all(full, half.part[thin], root)
@@ -183,7 +177,7 @@ def leakage(factors: Sequence[Factor]) -> np.ndarray:
 def _mean_r2(places: np.ndarray, targets: Sequence[np.ndarray]) -> list[float]:
     """R^2 with which places predict each target, the mean over its columns."""
     # All targets at once, since the search for neighbours is what takes time.
-    columns = predictability(places, np.hstack(targets))
+    columns = prediction.predictability(places, np.hstack(targets))
     ends = np.cumsum([target.shape[1] for target in targets])[:-1]
     return [float(part.mean()) for part in np.split(columns, ends)]
 
@@ -199,9 +193,9 @@ def dependence(
     the ends of an interval. `by_ranks` also asks how near neighbours are in all places together:
     where a place is a function of others, however wild, they are nearer than in any permutation.
     """
-    thin = thinned(len(factors[0].embedding), 5000)
+    thin = prediction.thinned(len(factors[0].embedding), 5000)
     first, *others = (_features(factor.embedding[thin], by_ranks) for factor in factors)
-    few = thinned(len(factors[0].embedding), 1000)
+    few = prediction.thinned(len(factors[0].embedding), 1000)
     near, *others_near = (_even_places(factor.embedding[few]) for factor in factors)
     # The order that was seen is one of the permutations (Phipson and Smyth, 2010). One factor stays
     # in place: only the order relative to it matters.
@@ -268,7 +262,7 @@ def explained(factors: Sequence[Factor], samples: np.ndarray | None, inliers: np
     """
     if samples is None:
         return 1.0
-    rows = thinned(np.flatnonzero(inliers), 20_000)
+    rows = prediction.thinned(np.flatnonzero(inliers), 20_000)
     # Places in units of length: a function's gradient is the root of its eigenvalue.
     places = np.hstack(
         [f.embedding[rows] / (f.embedding.std() * np.sqrt(f.eigenvalues[0])) for f in factors]
@@ -278,7 +272,7 @@ def explained(factors: Sequence[Factor], samples: np.ndarray | None, inliers: np
     pca = PCA(count, random_state=0)
     scores = pca.fit_transform(samples)
     main = scores[:, pca.explained_variance_ratio_ > 0.01]
-    return float(predictability(places, main).min(initial=1.0))
+    return float(prediction.predictability(places, main).min(initial=1.0))
 
 
 def least_explained_part(
@@ -295,7 +289,7 @@ def least_explained_part(
     """
     if samples is None:
         return 1.0
-    rows = thinned(np.flatnonzero(inliers), PREDICTED_SAMPLES)
+    rows = prediction.thinned(np.flatnonzero(inliers), prediction.PREDICTED_SAMPLES)
     centred = samples[rows] - samples[rows].mean(axis=0)
     coordinates, _ = principal_coordinates(centred)
     places = np.hstack([factor.embedding[rows] / factor.embedding.std() for factor in factors])
@@ -321,22 +315,22 @@ def hidden_direction(
     """
     if samples is None:
         return 0.0
-    rows = thinned(np.flatnonzero(inliers), 20_000)
+    rows = prediction.thinned(np.flatnonzero(inliers), 20_000)
     few = sum(factor.embedding.shape[1] for factor in factors) + 8
     many = 3 * few
     if len(rows) <= many:
         return 0.0
     samples = _in_few_columns(samples[rows])
-    some = thinned(len(rows), LOOKED_AT)
+    some = prediction.thinned(len(rows), LOOKED_AT)
     places, sizes = [], []
     for factor in factors:
         place = factor.embedding[rows] - factor.embedding[rows].mean(axis=0)
-        near = nearest_others(place, some, N_NEIGHBORS)
+        near = prediction.nearest_others(place, some, prediction.N_NEIGHBORS)
         sizes.append(samples[near].mean(axis=1).var(axis=0).sum())
         # In units of the samples.
         places.append(place * np.sqrt(quotient(sizes[-1], place.var(axis=0).sum())))
     joint = np.hstack(places)
-    near = nearest_others(joint, some, many)
+    near = prediction.nearest_others(joint, some, many)
     small = _left_directions(joint[near[:, :few]], samples[near[:, :few]])
     large = _left_directions(joint[near], samples[near])
     growth = (many / few) ** (4 / sum(factor.dimension for factor in factors))

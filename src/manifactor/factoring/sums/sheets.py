@@ -33,11 +33,6 @@ def local_fit(
     weak factor.
 
     Returns the values there, (m, q), and the slopes, (m, c, q).
-
-    >>> line = np.linspace(0, 1, 50)[:, None]
-    >>> _, slopes = local_fit(line, 3 * line, line[:1], 10)
-    >>> round(float(slopes[0, 0, 0]), 1)
-    2.9
     """
     near = _neighbors(places, at, n_neighbors)
     weights, moves, spread = _weights(places, near, at)

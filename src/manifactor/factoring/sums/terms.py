@@ -14,19 +14,7 @@ import numpy as np
 from manifactor._support.errors import held_warnings, issue, parted
 from manifactor.factoring.prediction import has_edge, matched_r2, thinned, whitened
 from manifactor.factoring.shapes import on_circle, signed_angle, unit_vectors, widest_gap
-from manifactor.factoring.sums.independence import (
-    MAX_CUMULANT,
-    MOST_COMPONENTS,
-    IndependentPart,
-    axes_errors,
-    dependence,
-    independent_parts,
-    is_bell,
-    is_gaussian,
-    main_directions,
-    principal_axes,
-    principal_coordinates,
-)
+from manifactor.factoring.sums import independence
 from manifactor.factoring.sums.sheets import Projection, Sheet, choose_neighbors, lay_sheet
 from manifactor.factoring.sums.summands import MOST_SURFACES, Sum, Summand
 from manifactor.spectral.kernel import affinity
@@ -65,7 +53,7 @@ def _shown(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     They need to show the order of places only, which curves that are laid later make exact.
     """
-    variance, axes = principal_axes(samples)
+    variance, axes = independence.principal_axes(samples)
     shown = samples @ axes[:, :12][:, variance[:12] > 1e-3 * variance[0]]
     return shown, shown[thinned(len(shown), 1000)]
 
@@ -306,7 +294,7 @@ def find_sum(
     # The sum is fitted to at most 3,000 samples; the others are placed on it.
     if len(samples) > 3000:
         samples = samples[np.sort(rng.choice(len(samples), 3000, replace=False))]
-    directions = main_directions(samples, rng=rng)
+    directions = independence.main_directions(samples, rng=rng)
     shown = directions(samples)
     fitter = Fitter(max_factors, n_neighbors, rng)
     factors = _divided(shown, _curves_or_surfaces(shown, fitter), replace(fitter, surfaces=True))
@@ -405,10 +393,10 @@ def _first_factors(samples: np.ndarray, fitter: Fitter) -> list[Fitted]:
     three directions would be parts of their own, unless the samples have more directions than were
     looked at.
     """
-    all_seen = samples.shape[1] <= MOST_COMPONENTS
+    all_seen = samples.shape[1] <= independence.MOST_COMPONENTS
     factors = []
     for part in _parts(samples)[: fitter.max_factors]:
-        flat = all_seen and len(principal_coordinates(part)[1]) <= 3
+        flat = all_seen and len(independence.principal_coordinates(part)[1]) <= 3
         factors.append((replace(fitter, surfaces=True) if flat else fitter).fit(part))
     return factors
 
@@ -420,17 +408,17 @@ def _pruned(samples: np.ndarray, factors: list[Fitted], fitter: Fitter) -> list[
     """
     kept: list[Fitted] = []
     for factor in sorted(factors, key=lambda factor: -factor.variance):
-        if cumulant_between([*kept, factor]) < MAX_CUMULANT:
+        if cumulant_between([*kept, factor]) < independence.MAX_CUMULANT:
             kept.append(factor)
     return factors if len(kept) == len(factors) else fitter.polish(samples, kept)
 
 
 def _parts(rest: np.ndarray) -> list[np.ndarray]:
     """Independent parts of a rest, (n, q) each, without those that are noise."""
-    turned, axes = principal_coordinates(rest - rest.mean(axis=0))
-    parts = independent_parts(turned)
+    turned, axes = independence.principal_coordinates(rest - rest.mean(axis=0))
+    parts = independence.independent_parts(turned)
     # A bell with heavy tails is noise as a Gaussian is, unless all parts are bells.
-    bells = [part.gaussian or is_bell(turned @ part.reading) for part in parts]
+    bells = [part.gaussian or independence.is_bell(turned @ part.reading) for part in parts]
     if all(bells):
         bells = [part.gaussian for part in parts]
     structured = [part.variance for part, bell in zip(parts, bells, strict=True) if not bell]
@@ -443,7 +431,7 @@ def _parts(rest: np.ndarray) -> list[np.ndarray]:
     ]
 
 
-def _is_wide(part: IndependentPart, least: float) -> bool:
+def _is_wide(part: independence.IndependentPart, least: float) -> bool:
     """Whether a bell-shaped part is more than noise beside others.
 
     Gaussians of equal variance beside anything else are noise.
@@ -467,7 +455,7 @@ def _add_up(samples: np.ndarray, factors: Sequence[Fitted]) -> bool:
     # Any disk is a sum of two circles, with a squared cosine of .5.
     if rest.var(axis=0).sum() > 0.3 * weakest or crossing(factors) > 0.3:
         return False
-    return cumulant_between(factors) < MAX_CUMULANT
+    return cumulant_between(factors) < independence.MAX_CUMULANT
 
 
 def crossing(factors: Sequence[Fitted]) -> float:
@@ -485,7 +473,7 @@ def cumulant_between(factors: Sequence[Fitted]) -> float:
     white = [whitened(_even(factor))[0] for factor in factors]
     label = np.repeat(np.arange(len(white)), [block.shape[1] for block in white])
     across = label[:, None] != label
-    return float(dependence(np.hstack(white))[across].max(initial=0.0))
+    return float(independence.dependence(np.hstack(white))[across].max(initial=0.0))
 
 
 def _even(factor: Fitted) -> np.ndarray:
@@ -501,9 +489,11 @@ def axes_error(factors: Sequence[Fitted]) -> float:
     variances = [
         factor.variance
         for factor in factors
-        if factor.sheet.topology == "interval" and is_gaussian(factor.at.places).all()
+        if factor.sheet.topology == "interval" and independence.is_gaussian(factor.at.places).all()
     ]
-    return float(axes_errors(np.array(variances), len(factors[0].at.places)).max(initial=0.0))
+    return float(
+        independence.axes_errors(np.array(variances), len(factors[0].at.places)).max(initial=0.0)
+    )
 
 
 def _summand(samples: np.ndarray, factor: Fitted) -> Summand:

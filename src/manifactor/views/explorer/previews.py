@@ -19,7 +19,7 @@ from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.cryoem.one_view import View, can_weigh
 from manifactor.cryoem.pictures import as_grey, each_as_grey
 from manifactor.runs.places import Place
-from manifactor.runs.run import Run
+from manifactor.runs.run import Run, require_as_many
 from manifactor.views.report import scale_bar
 
 # A mean follows a slider only if it is read in a tenth of a second: so many images. A user may ask
@@ -112,11 +112,8 @@ def open_preview(run: Run, what: Shown) -> Preview:
 
 def _pictures(run: Run) -> "Images | Volumes":
     images = run.images()
-    source, before = images.source, len(run.rows)
-    if len(source) != before:
-        raise ValueError(
-            f"the input has {len(source)} images now and had {before} when fitted. Fit again."
-        )
+    source = images.source
+    require_as_many(run, len(source), "images")
     # Missing packages are reported here, not with the first request.
     extra("PIL.Image")
     in_colour = source.shape[2:] == (3,)

@@ -7,7 +7,6 @@ into a folder that the command line named, under names chosen here.
 
 import asyncio
 import logging
-import os
 import secrets
 import socket
 from collections.abc import Callable
@@ -24,7 +23,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 import uvicorn
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
@@ -77,10 +76,8 @@ BYTES = "application/octet-stream"
 Number = Annotated[float, Field(gt=-1e100, lt=1e100, allow_inf_nan=False)]
 
 
-class ExplorerRequest(BaseModel):
+class ExplorerRequest(BaseModel, strict=True):
     """What every request has in common: numbers are numbers, never text."""
-
-    model_config = ConfigDict(strict=True)
 
 
 class NearRequest(ExplorerRequest):
@@ -407,12 +404,9 @@ def save_new(folder: Path, suffix: str, content: bytes) -> Path:
     """
     for number in count(1):
         path = folder / f"selection-{number:03d}{suffix}"
-        # A link is taken, too, even one that leads nowhere.
-        if not os.path.lexists(path):
-            # Somebody else may have taken the name meanwhile.
-            with suppress(FileExistsError):
-                write_new(path, lambda file: file.write(content))
-                break
+        with suppress(FileExistsError):
+            write_new(path, lambda file: file.write(content))
+            break
     return path
 
 
@@ -457,9 +451,6 @@ def _cookie_name(host: str) -> str:
     """Return the name of the cookie for a Host: explorers differ by their port.
 
     Browsers send the cookies of one port to all ports of a machine.
-
-    >>> _cookie_name("localhost:8642")
-    'manifactor-8642'
     """
     port = host.partition(":")[2]
     return f"manifactor-{port if port.isdecimal() else 80}"
