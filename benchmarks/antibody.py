@@ -3,7 +3,7 @@
 python benchmarks/antibody.py BEADS [--rows all] [--seeds 1 3] [--jobs 16] [--results FILE]
 python benchmarks/antibody.py BEADS --rows peers --cryodrgn [FOLDER] [--epochs 20]
 python benchmarks/antibody.py BEADS --rows motion=turn,snr=.05,size=128,ctf=1 --keep DATA
-python benchmarks/antibody.py --table FILE ... [--figures docs/figures]
+python benchmarks/antibody.py --table FILE ... [--page docs/antibody.md] [--figures FOLDER]
 
 BEADS and the rows are described in `antibody_images.py`. cryoDRGN is imported from where it is
 installed or from FOLDER, and needs a GPU; its license keeps it from being a dependency.
@@ -429,6 +429,7 @@ def main() -> None:
     parser.add_argument("--keep", help="folder for images and runs")
     parser.add_argument("--results", help="file that lines of JSON are appended to")
     parser.add_argument("--table", type=Path, nargs="+", help="of such files, without measuring")
+    parser.add_argument("--page", type=Path, help="that the tables are written into")
     parser.add_argument("--figures", type=Path, help="folder for the pictures")
     parser.add_argument("--cryodrgn", nargs="?", const=".", metavar="FOLDER")
     parser.add_argument("--epochs", type=int, default=20, help="of cryoDRGN")
@@ -436,6 +437,11 @@ def main() -> None:
     lines = [line for path in arguments.table or () for line in path.open()]
     results = [json.loads(line) for line in lines] if lines else measured(arguments)
     print(tables(results))
+    if arguments.page is not None:
+        before, _, after = arguments.page.read_text().partition("<!-- antibody -->")
+        _, mark, after = after.partition("<!-- /antibody -->")
+        text = f"{before}<!-- antibody -->\n{tables(results)}\n{mark}{after}"
+        arguments.page.write_text(text)
     if arguments.figures is not None:
         draw(results, arguments.figures)
 
