@@ -397,26 +397,27 @@ def draw(results: list[dict], folder: Path) -> None:
     """Draw found angles over true ones by SNR, and the spaces of all methods."""
     from manifactor import plots  # a machine that measures need not have it
 
-    turns = {run["row"]: run for run in reversed(results) if run["row"] in ALL and "factors" in run}
-    names = [
-        name for name in ALL if name.startswith("turn-") and turns.get(name, {}).get("factors")
-    ]
+    names = [name for name in ALL if name.startswith("turn-")]
+    turns = {run["row"]: run for run in reversed(results) if run.get("factors")}
     spaces = {run["method"]: run for run in results if run["row"] == "peers" and "sketch" in run}
+    spaces = dict(sorted(spaces.items(), key=lambda item: "cryo" in item[0]))
     with plots.style(plots.CLEAR):
         figure = plots.new_figure(9.6, 2.8)
-        for ax, name in zip(figure.subplots(1, max(len(names), 2)), names, strict=False):
-            points = np.degrees(turns[name]["factors"][0]["sketch"]) % 360
-            ax.scatter(*points.T, s=2, linewidths=0, color=plots.colour(0))
-            ax.set(title=f"SNR {turns[name]['snr']:g}", xticks=[0, 180, 360], yticks=[0, 180, 360])
-            ax.set(xlabel="true angle", ylabel="found angle", aspect="equal")
+        for ax, name in zip(figure.subplots(1, len(names), sharey=True), names, strict=True):
+            ticks = [0, 180, 360]
+            ax.set(title=f"SNR {row_of(name).snr:g}", xlabel="true angle", aspect="equal")
+            ax.set(xlim=(0, 360), ylim=(0, 360), xticks=ticks, yticks=ticks)
+            if name in turns:
+                points = np.degrees(turns[name]["factors"][0]["sketch"]) % 360
+                ax.scatter(*points.T, s=2, linewidths=0, color=plots.colour(0))
+        figure.axes[0].set_ylabel("found angle")
         (folder / "antibody-angles.png").write_bytes(plots.clear_picture(figure, ".png"))
         figure = plots.new_figure(9.6, 3.4)
-        for ax, method in zip(
-            figure.subplots(1, max(len(spaces), 2)), sorted(spaces), strict=False
-        ):
-            x, y, angle = np.array(spaces[method]["sketch"]).T
+        panels = np.atleast_1d(figure.subplots(1, max(len(spaces), 1)))
+        for ax, (method, run) in zip(panels, spaces.items(), strict=False):
+            x, y, angle = np.array(run["sketch"]).T
             ax.scatter(x, y, s=3, c=np.degrees(angle), cmap=plots.circle_map(), linewidths=0)
-            ax.set(title=method, xticks=[], yticks=[], aspect="equal")
+            ax.set(title=method, xticks=[], yticks=[], aspect="equal", adjustable="datalim")
         (folder / "antibody-spaces.png").write_bytes(plots.clear_picture(figure, ".png"))
 
 
