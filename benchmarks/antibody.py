@@ -309,6 +309,9 @@ def measured(arguments) -> list[dict]:
             found[pool.submit(assessed, *job)] = name, job
         for task in as_completed(found):
             name, (_, row, seed, _) = found[task]
+            if task.exception() is not None:
+                print(f"{name}, seed {seed}: {task.exception()!r}", flush=True)
+                continue
             for result in task.result():
                 line = plain({"row": name, "seed": seed, **asdict(row), **result})
                 results.append(line)
