@@ -179,10 +179,10 @@ def compared(space: np.ndarray, decode, beads: Path, row: Row, truth) -> dict:
 # The programs.
 
 
-def assessed(beads: Path, row: Row, seed: int, folder: Path) -> list[dict]:
+def assessed(beads: Path, row: Row, seed: int, folder: Path, device: str) -> list[dict]:
     """Fit a set by default; return what is found, and what principal volumes alone tell."""
     truth, stages, path = drawn(row, seed), Stages(), folder / "particles.star"
-    task = Task(path, FitOptions(input=(str(path),), all_views=True))
+    task = Task(path, FitOptions(input=(str(path),), all_views=True, device=device))
     found, start = {"method": "manifactor"}, time.perf_counter()
     particles, source, grid = read_all_views(task)
     with warnings.catch_warnings(action="ignore"):
@@ -306,7 +306,7 @@ def measured(arguments) -> list[dict]:
             if arguments.cryodrgn is not None:
                 more = (arguments.cryodrgn, arguments.epochs)
                 found[pool.submit(trained, *job, *more)] = name, job
-            found[pool.submit(assessed, *job)] = name, job
+            found[pool.submit(assessed, *job, arguments.device)] = name, job
         for task in as_completed(found):
             name, (_, row, seed, _) = found[task]
             if task.exception() is not None:
@@ -430,6 +430,7 @@ def main() -> None:
     parser.add_argument("--rows", nargs="+", default=["all"], help=f"all, or of: {', '.join(ROWS)}")
     parser.add_argument("--seeds", type=int, nargs=2, default=(1, 2), metavar=("FIRST", "END"))
     parser.add_argument("--jobs", type=int, default=1, help="sets that are fitted side by side")
+    parser.add_argument("--device", default="cpu", help="of the fits")
     parser.add_argument("--keep", help="folder for images and runs")
     parser.add_argument("--results", help="file that lines of JSON are appended to")
     parser.add_argument("--table", type=Path, nargs="+", help="of such files, without measuring")
