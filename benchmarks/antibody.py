@@ -207,8 +207,9 @@ def assessed(beads: Path, row: Row, seed: int, folder: Path, device: str) -> lis
     principal = principal_volumes(transforms, seed=0, stages=stages)
     if principal.rank:
         known = SimpleNamespace(features=lambda z: np.column_stack([[1.0], z]))
-        parts = (grid, transforms.box, known, principal.volumes, None, None)
-        model, z = MotionModel(*parts, size=row.size), principal.coordinates
+        parts = {"grid": grid, "box": transforms.box, "size": row.size, "motions": known}
+        parts |= {"volumes": principal.volumes, "views": None, "consistency": None}
+        model, z = MotionModel(**parts), principal.coordinates
         alone |= compared(z, lambda i: model.density(z[i]), beads, row, truth)
     return [found | {"right": right}, alone | {"rank": principal.rank}]
 
