@@ -234,6 +234,27 @@ def found_in(run, fit, beads: Path, row: Row, truth) -> dict:
     return found | space | {"factors": matched(places, truth.motions)}
 
 
+def bounded(beads: Path, row: Row, seed: int, folder: Path) -> list[dict]:
+    """Return what the places of one turning Fab would be with exact volumes and poses.
+
+    Errors are those of 200 particles, up to 60 degrees.
+    """
+    molecule, truth, some = Antibody(beads), drawn(row, seed), np.arange(200)
+    rng, apart, true = np.random.default_rng([seed, 2]), np.radians(np.arange(-60, 61)), truth.angle
+    shown = np.empty((len(apart), len(some), row.size, row.size), np.float32)
+    for images, turn in zip(shown, apart, strict=True):
+        truth.angle = true + np.array([turn, 0])
+        images[:] = molecule.images(row, truth, some)
+    clean, truth.angle = shown[len(apart) // 2], true
+    noise = np.sqrt(clean.var(axis=(1, 2)).mean() / row.snr)
+    seen = clean + noise * rng.standard_normal(clean.shape, dtype=np.float32)
+    squares = np.array([((seen - images) ** 2).sum(axis=(1, 2)) for images in shown])
+    likelihood = np.exp((squares.min(axis=0) - squares) / 2 / noise**2)
+    errors = apart @ likelihood / likelihood.sum(axis=0)
+    space = space_of([("circle", true[:, 0] + rng.choice(errors, row.n))])
+    return [{"method": "exact volumes and poses", **compared(space, None, beads, row, truth)}]
+
+
 def peak_gigabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
@@ -308,6 +329,8 @@ def measured(arguments) -> list[dict]:
                 more = (arguments.cryodrgn, arguments.epochs)
                 found[pool.submit(trained, *job, *more)] = name, job
             found[pool.submit(assessed, *job, arguments.device)] = name, job
+            if row_of(name).motion == "turn":
+                found[pool.submit(bounded, *job)] = name, job
         for task in as_completed(found):
             name, (_, row, seed, _) = found[task]
             if task.exception() is not None:
