@@ -359,12 +359,10 @@ def plain(value):
 
 # Tables and pictures.
 
-FIRST = "images | right | verdict | correlation | median error | error / deviation | inside 68 % | "
-FIRST += "false wells, kT | seconds | GB"
-SECOND = (
-    "method | neighbours, k = 50 | k = 500 | R^2 | imbalance to truth | to pose | to defocus | "
-)
-SECOND += "FSC area | FSC to 12 cycles | seconds"
+FIRST = "images | right | verdict | correlation | median error | error / deviation | inside 68 %"
+FIRST += " | false wells, kT | seconds | GB"
+SECOND = "images | method | neighbours, k = 50 | k = 500 | R^2 | imbalance to truth | to pose"
+SECOND += " | to defocus | FSC area | FSC to 12 cycles | seconds"
 
 
 def tables(results: list[dict]) -> str:
@@ -386,12 +384,14 @@ def tables(results: list[dict]) -> str:
             cells += [mean(right, "wells"), seconds, mean(runs, "gigabytes", digits=1)]
             first.append(f"{data} {' | '.join(cells)} |")
         if any("neighbours" in run for run in runs):
-            cells = [method, *(mean(runs, "neighbours", str(k)) for k in NEIGHBOURS)]
+            cells = [f"{row.n:,}", method]
+            cells += [mean(runs, "neighbours", str(k)) for k in NEIGHBOURS]
             cells += [mean(runs, "r2")]
             cells += [mean(runs, "imbalance", name) for name in ("truth", "pose", "defocus")]
             cells += [mean(runs, "fsc", k, digits=3) for k in (0, 1)] + [seconds]
             second.append(f"{data} {' | '.join(cells)} |")
-    heads = [f"| data | SNR | {head} |\n|{12 * '---|'}" for head in (FIRST, SECOND)]
+    heads = [f"| data | SNR | {head} |" for head in (FIRST, SECOND)]
+    heads = [f"{head}\n|{(head.count('|') - 1) * '---|'}" for head in heads]
     return "\n".join([heads[0], *first, "", heads[1], *second])
 
 
@@ -426,7 +426,8 @@ def draw(results: list[dict], folder: Path) -> None:
 
     names = [name for name in ALL if name.startswith("turn-")]
     turns = {run["row"]: run for run in reversed(results) if run.get("factors")}
-    spaces = {run["method"]: run for run in results if run["row"] == "peers" and "sketch" in run}
+    own = [run for run in results if run["row"] == "peers" and "sketch" in run]
+    spaces = {run["method"]: run for run in own if "exact" not in run["method"]}
     spaces = dict(sorted(spaces.items(), key=lambda item: "cryo" in item[0]))
     with plots.style(plots.CLEAR):
         figure = plots.new_figure(9.6, 2.8)
