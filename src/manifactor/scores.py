@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special, stats
 from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
 from sklearn.model_selection import KFold, cross_val_predict
-from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neighbors import KNeighborsRegressor, NearestNeighbors
+from sklearn.utils import gen_batches
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,33 @@ def function_accuracy(
     )
     matched = counts[linear_sum_assignment(-counts)]
     return float(matched.sum() / sum(block.shape[1] for block in functions))
+
+
+def information_imbalance(source: np.ndarray, target: np.ndarray) -> float:
+    """Return how little one space tells of another: 0 if all, 1 if nothing.
+
+    It is the mean rank, in the target, of each sample's nearest neighbour in the source, times
+    2 / n (Glielmo, Zeni, Cheng, Csanyi and Laio, 2022).
+
+    Parameters
+    ----------
+    source : ndarray of shape (n, d)
+    target : ndarray of shape (n, c)
+
+    Examples
+    --------
+    >>> x = np.linspace(0, 1, 100)[:, None] ** 2
+    >>> information_imbalance(x, x**2)
+    0.02
+    """
+    nearest = NearestNeighbors(n_neighbors=1).fit(source).kneighbors(return_distance=False)
+    total = 0.0
+    for rows in gen_batches(len(target), 500):
+        apart = cdist(target[rows], target)
+        reached = np.take_along_axis(apart, nearest[rows], axis=1)
+        # Each sample is nearer to itself; equal distances share their ranks.
+        total += ((apart < reached).sum() + (apart <= reached).sum() - len(apart)) / 2
+    return float(2 * total / len(target) ** 2)
 
 
 def wilson_interval(successes: int, trials: int, *, z: float = 1.96) -> tuple[float, float]:

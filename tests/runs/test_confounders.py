@@ -54,7 +54,19 @@ def test_what_goes_with_a_factor_is_named_and_nothing_else(particles, rng):
         assert bool(each.meaning) == (key in expected)
         assert (each.r2 > 0.1) == (key in expected)
     assert result["defocus", 1].p == 0.01
+    # The square of defocus, with noise, still tells it; a state tells nothing.
+    assert result["defocus", 1].imbalance < 0.25
+    assert result["defocus", 4].imbalance > 0.9
+    assert result["view", 1].imbalance > 0.9
+    assert result["class", 4].imbalance is None
     assert "look further" in result["defocus", 5].meaning
+
+
+def test_imbalance_is_that_from_the_factor_to_the_quantity(particles):
+    folded = abs(particles.microscope["defocus_u"] - 17_500) / 7_500
+    # Half of the nearest neighbours lie on the other side; defocus itself tells the factor.
+    imbalance = found(particles, Place(folded, "interval"))["defocus", 1].imbalance
+    assert imbalance == pytest.approx(2 / 3, abs=0.1)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])

@@ -170,10 +170,11 @@ def test_confounders_are_ordered_by_property_and_factor():
         for name in ("defocus", "half set")
         for factor in (1, 0)
     ]
+    found[0]["imbalance"] = 0.07
     table = words.confounders_table({"confounders": found[:-1]})
     assert table.header == ("property", "factor 1", "the rest")
     assert table.rows == [
-        ("defocus", "0.80 (p 0.01)", "0.80 (p 0.01)"),
+        ("defocus", "0.80 (p 0.01, imbalance 0.07)", "0.80 (p 0.01)"),
         ("half set", "0.80 (p 0.01)", ""),
     ]
 

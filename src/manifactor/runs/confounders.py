@@ -12,6 +12,7 @@ from manifactor.cryoem.files.particles import Particles, view_directions
 from manifactor.factoring.judging.criteria import CRITERIA
 from manifactor.factoring.prediction import neighbour_means
 from manifactor.runs.places import Place
+from manifactor.scores import information_imbalance
 
 # All other known quantities are properties of the microscope.
 POSES = ("view", "in-plane angle", "shift")
@@ -37,6 +38,7 @@ def confounder_records(
     - factor: from 1; 0 for what no factor explains of the samples
     - r2: share of the factor's variance that the quantity explains
     - p: permutation p-value of the hypothesis that it explains nothing
+    - imbalance: information imbalance from the factor to the quantity; None of groups
     - meaning: what follows from it; "" if nothing does
 
     Shapes: samples (n, d).
@@ -66,7 +68,11 @@ def confounder_records(
             chance = sum(explained(target[shuffle]) >= r2 for shuffle in shuffles)
             p, r2 = (1 + chance) / (1 + N_PERMUTATIONS), max(0.0, r2)
             meaning = "" if p > SIGNIFICANCE else _meaning(name, number, r2, all_views=all_views)
-            found.append({"name": name, "factor": number, "r2": r2, "p": p, "meaning": meaning})
+            # Half of the samples tell it to .01.
+            pair = target[::2], known[::2]
+            told = {"imbalance": information_imbalance(*pair) if known.ndim == 2 else None}
+            entry = {"name": name, "factor": number, "r2": r2, "p": p, **told, "meaning": meaning}
+            found.append(entry)
     return found
 
 

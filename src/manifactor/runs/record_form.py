@@ -40,6 +40,7 @@ class ConfounderEntry(Entry):
     r2: float
     p: float
     meaning: str
+    imbalance: float | None = None
 
 
 class ChoiceEntry(Entry):

@@ -348,15 +348,25 @@ def confounders_table(record: dict) -> RunTable:
     """Return how much of each factor known properties of the particles explain."""
     found = record.get("confounders", [])
     cells = {
-        (each["name"], each["factor"]): f"{each['r2']:.2f} (p {each['p']:.2f})" for each in found
+        (each["name"], each["factor"]): f"{each['r2']:.2f} (p {each['p']:.2f}{_imbalance(each)})"
+        for each in found
     }
     # In order of appearance, each once.
     names, numbers = (dict.fromkeys(each[key] for each in found) for key in ("name", "factor"))
     rows = [(name, *(cells.get((name, number), "") for number in numbers)) for name in names]
     # Number 0 stands for what the factors leave unexplained.
     columns = [f"factor {number}" if number else "the rest" for number in numbers]
-    caption = "Confounders: R^2 with which a property of the particles predicts a factor"
+    caption = (
+        "Confounders: R^2 with which a property of the particles predicts a factor, and the "
+        "information imbalance from the factor to it (1: the factor tells nothing of it)"
+    )
     return RunTable(caption, ("property", *columns), rows)
+
+
+def _imbalance(confounder: dict) -> str:
+    # Groups have none, nor have runs of earlier releases.
+    value = confounder.get("imbalance")
+    return "" if value is None else f", imbalance {value:.2f}"
 
 
 def choices_table(record: dict, fit: ManifoldFactorizer) -> RunTable:
