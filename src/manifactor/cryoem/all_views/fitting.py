@@ -40,6 +40,7 @@ from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place, all_places
 from manifactor.runs.run import members, open_run
 from manifactor.runs.task import Task, particle_choice
+from manifactor.spectral.gpu import require_device
 from manifactor.tables.reading import is_one_view
 
 # Signal to noise of a coordinate of particles that are in one state, at most.
@@ -97,7 +98,8 @@ def factor_all_views(
     variance = np.einsum("nii,i->n", principal.covariance, principal.information)
     count = min(max(int(0.4 * len(variance)), 1), 6000)
     rows = np.sort(np.argpartition(variance, count - 1)[:count])
-    own = {"preparation": "none", "random_state": seed, "callback": stages.report}
+    # A few thousand samples are factored as fast here as on a device.
+    own = {"preparation": "none", "random_state": seed, "callback": stages.report, "device": "cpu"}
     factorizer = ManifoldFactorizer(**{**(parameters or {}), **own})
     samples, dropped, most = principal.samples[rows], 0, 3
     while principal.rank and dropped <= most:
@@ -185,6 +187,8 @@ def read_all_views(task: Task) -> tuple[Particles, ImageSource, VolumeGrid]:
     """Return particles of all views, their images, which are not read yet, and their grid."""
     options, choice = task.options, particle_choice(task.options)
     point_group(options.symmetry)
+    if options.device != "cpu":
+        require_device(options.device)
     particles = choice.chosen(choice.read(task.path))
     if options.cluster_of is not None:
         particles = particles[_in_cluster(particles, options.cluster_of, options.which)]
@@ -243,7 +247,7 @@ def fit_all_views(
     how: dict[str, Any] = {"stages": stages, "workers": workers}
     rng = np.random.default_rng(options.seed)
     transforms = read_transforms(source, particles, grid, rng=rng, **how)
-    transforms = replace(transforms, symmetry=options.symmetry)
+    transforms = replace(transforms, symmetry=options.symmetry, device=options.device)
     found = factor_all_views(transforms, options.parameters, seed=options.seed, **how)
     places = places_of(found)
     record = {**_record(task, particles, transforms, found, places), **before.record}

@@ -21,6 +21,7 @@ from manifactor.cryoem.directions import known_directions
 from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.cryoem.one_view import View, particle_ctf_at
+from manifactor.spectral.gpu import like, namespace, on_device, sparse_rows, transposed
 
 # Steps of the grid for each cycle per box. Twice as fine as that of the images: slices are exact to
 # one or two percent after the envelope of the interpolation has been divided out.
@@ -91,24 +92,45 @@ class VolumeGrid(PickledFields):
 
         Shapes: rotations (n, 3, 3) -> (n * m, size).
         """
-        points = (self.plane @ rotations[:, :2]).reshape(-1, 3) * PADDING + self.half
-        low = np.floor(points).astype(np.int32)
-        above = (points - low).astype(np.float32)
-        shares = np.stack([1 - above, above], axis=1)
-        weights = np.einsum("pi,pj,pk->pijk", *np.moveaxis(shares, 2, 0))
-        strides = np.array([self.side**2, self.side, 1], dtype=np.int32)
-        corners = np.indices((2, 2, 2), dtype=np.int32).reshape(3, 8).T @ strides
-        columns = (low @ strides)[:, None] + corners
-        n_points = len(points)
-        rows = np.arange(0, 8 * n_points + 1, 8, dtype=np.int32)
-        return sp.csr_array((weights.ravel(), columns.ravel(), rows), shape=(n_points, self.size))
+        return sparse_rows(*self.corners(rotations), self.size)
 
-    def inner_slices(self, rotations: np.ndarray) -> sp.csr_array:
+    def corners(self, rotations) -> tuple:
+        """Return weights and numbers of the frequencies that slices are interpolated from.
+
+        Arrays or tensors, as the rotations are.
+
+        Shapes: rotations (n, 3, 3) -> (n * m, 8) twice.
+        """
+        xp, plane = namespace(rotations), like(rotations, self.plane.astype(float))
+        points = (plane @ rotations[:, :2]).reshape(-1, 3) * PADDING + self.half
+        low = xp.floor(points)
+        above = xp.asarray(points - low, dtype=xp.float32)
+        shares = xp.stack([1 - above, above], axis=1)
+        weights = xp.einsum("pi,pj,pk->pijk", *xp.moveaxis(shares, 2, 0)).reshape(-1, 8)
+        x, y, z = xp.asarray(low, dtype=xp.int32).T
+        first = (x * self.side + y) * self.side + z
+        i, j, k = np.indices((2, 2, 2), dtype=np.int32).reshape(3, 8)
+        return weights, first[:, None] + like(rotations, (i * self.side + j) * self.side + k)
+
+    def inner_slices(self, weights, numbers):
         """Return `slices` without the columns of frequencies that are not `inside`."""
-        slices = self.slices(rotations)
-        columns = self._position[slices.indices]
-        shape = (slices.shape[0], int(self.inside.sum()))
-        return sp.csr_array((slices.data, columns, slices.indptr), shape=shape)
+        columns = like(weights, self._position)[numbers]
+        return sparse_rows(weights, columns, int(self.inside.sum()))
+
+    def insertions(self, weights, numbers) -> tuple:
+        """Return the matrices that insert slices of real and of imaginary parts into a volume.
+
+        Opposite frequencies of a volume are conjugates. Their sums are those of the first half of
+        the frequencies `inside`.
+        """
+        position = like(weights, self._position)[numbers]
+        last = int(self.inside.sum()) - 1
+        beyond = position > last // 2
+        where = namespace(weights).where
+        folded, signed = where(beyond, last - position, position), where(beyond, -weights, weights)
+        width = last // 2 + 1
+        real, imaginary = (sparse_rows(each, folded, width) for each in (weights, signed))
+        return transposed(real), transposed(imaginary)
 
     def bounded(self, volumes: np.ndarray) -> np.ndarray:
         """Return the nearest transforms of volumes, (n, size), that are real and inside the ball.
@@ -136,8 +158,13 @@ class VolumeGrid(PickledFields):
         return np.cumsum(self.inside, dtype=np.int32) - np.int32(1)
 
     def _transformed(self, densities: np.ndarray) -> np.ndarray:
-        spectra = fft.fftn(densities, axes=(1, 2, 3), workers=cores())
-        return fft.fftshift(spectra, axes=(1, 2, 3)).reshape(len(densities), -1)
+        spectra = fft.rfftn(densities, axes=(1, 2, 3), workers=cores())
+        found = np.empty(densities.shape, spectra.dtype)
+        found[..., self.half :] = fft.fftshift(spectra, axes=(1, 2))
+        # Volumes are real: opposite frequencies are conjugates.
+        opposite = found[:, ::-1, ::-1, : self.half : -1]
+        np.conj(opposite, out=found[..., : self.half])
+        return found.reshape(len(densities), -1)
 
     def _real(self, volumes: np.ndarray) -> np.ndarray:
         shape = 3 * (self.side,)
@@ -238,6 +265,7 @@ class Transforms:
     noise: np.ndarray | None = None
     symmetry: str = "C1"  # point group of the molecule
     size: int = 0  # width of an image in pixels
+    device: str = "cpu"  # where images are compared with volumes, as torch calls it
 
     def __len__(self) -> int:
         return len(self.values)
@@ -281,9 +309,20 @@ class Transforms:
         Shapes: columns (number of frequencies inside, 2 * n_volumes).
         """
         _, transfer = self.weighted
-        shown = self.grid.inner_slices(self.rotations) @ columns
+        shown = self.grid.inner_slices(*self.corners) @ columns
         shown = shown.reshape(*transfer.shape, 2, columns.shape[1] // 2)
-        return shown * transfer[..., None, None]
+        return shown * self.there(transfer)[..., None, None]
+
+    @cached_property
+    def corners(self) -> tuple:
+        """Where slices of volumes lie, see `VolumeGrid.corners`, on the device."""
+        return self.grid.corners(self.there(self.rotations))
+
+    def there(self, array: np.ndarray):
+        """Return an array as a tensor on the device, on the CPU as it is."""
+        if self.device == "cpu":
+            return array
+        return on_device(self.device.removeprefix("torch:"), array)
 
     @cached_property
     def mates(self) -> np.ndarray:
