@@ -223,7 +223,7 @@ def sparse_rows(entries, columns, width: int):
 def transposed(matrix):
     """Return the transpose of a sparse matrix of scipy or of torch."""
     if not is_tensor(matrix):
-        return matrix.T
+        return matrix.T.tocsr()
     parts = matrix.crow_indices(), matrix.col_indices(), matrix.values()
     shape = matrix.shape[::-1]
     turned = extra("torch").sparse_csc_tensor(*parts, shape, check_invariants=False)

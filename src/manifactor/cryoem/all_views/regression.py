@@ -20,7 +20,7 @@ from sklearn.utils import gen_batches
 from manifactor._support.threads import map_panels, one_blas_thread, over_cores
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.transforms import Transforms, VolumeGrid
-from manifactor.spectral.gpu import from_tensor, namespace
+from manifactor.spectral.gpu import from_tensor, namespace, sparse_rows, transposed
 
 # Images at a time: their slices take some 10 MB.
 BLOCK = 256
@@ -171,11 +171,10 @@ def normal_equations(
     sums = workers.map(_piece_sums, jobs)
     found = []
     for parts in pieces:
-        own, *products = reduce(_added, islice(sums, len(parts)))
+        products, *images = reduce(_added, islice(sums, len(parts)))
         # Without volumes, nothing is explained.
-        left = own if columns is None else products.pop()
-        joined = np.concatenate(products, axis=1)
-        found.append((Equations(grid, joined, own), Equations(grid, joined, left)))
+        own, left = (Equations(grid, products, images[k]) for k in (0, -1))
+        found.append((own, left))
     return found
 
 
@@ -202,29 +201,33 @@ def _piece_sums(
 def _share_sums(images: Transforms, features: FeatureMoments, columns: np.ndarray | None) -> Arrays:
     """Return sums over images at the first half of the frequencies ``grid.inside``.
 
-    Features times images; products of features, 64 columns in each array; and features times what
-    volumes leave of the images, unless there are none.
+    Products of features; features times images; and features times what volumes leave of the
+    images, unless there are none.
     """
     first, second = np.triu_indices(features.mean.shape[1])
-    there, insertions = images.there, images.grid.insertions(*images.corners)
+    there, weights = images.there, images.corners[0]
+    numbers, signed, width = images.grid.folded(*images.corners)
     values, transfer = map(there, images.weighted)
     mean, moments = (there(each.astype(np.float32)) for each in (features.mean, features.products))
-    pairs = moments[:, first, second]
-    xp, seen = namespace(mean), values[..., None] * mean[:, None]
+    xp, n = namespace(mean), len(images)
 
-    def inserted(shown):
-        weighted = (shown * transfer[..., None]).reshape(-1, shown.shape[2])
-        parts = zip(insertions, (weighted.real, weighted.imag), strict=True)
-        return xp.concatenate([insert @ part for insert, part in parts], axis=1)
+    def summed(shown, weights, of):
+        """Return the sums of features of images, each times what the image shows, (width, F)."""
+        entries = (weights * shown.reshape(-1, 1)).reshape(n, -1)
+        return transposed(sparse_rows(entries, numbers.reshape(n, -1), width)) @ of
 
-    sums = [inserted(seen)]
-    for some in gen_batches(len(first), 64):
-        squares = (transfer**2)[..., None] * pairs[:, None, some]
-        sums.append(insertions[0] @ squares.reshape(-1, squares.shape[2]))
+    both = (values.real, weights), (values.imag, signed)
+    own = [summed(transfer * part, shares, mean) for part, shares in both]
+    sums = [summed(transfer**2, weights, moments[:, first, second]), xp.concatenate(own, axis=1)]
     if columns is not None:
         # Real and imaginary parts are rows of a matrix product.
-        expected = images.shown(there(columns)) @ moments[:, None]
-        sums.append(inserted(seen - (expected[:, :, 0] + 1j * expected[:, :, 1])))
+        expected = images.shown(there(columns)) @ moments[:, None] * transfer[..., None, None]
+        parts = expected.swapaxes(1, 2).swapaxes(0, 1).reshape(2, len(numbers), -1)
+        inserted = [
+            transposed(sparse_rows(shares, numbers, width)) @ part
+            for part, (_, shares) in zip(parts, both, strict=True)
+        ]
+        sums.append(sums[1] - xp.concatenate(inserted, axis=1))
     return tuple(map(from_tensor, sums))
 
 

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy import fft
 from scipy.constants import golden
 from scipy.spatial.transform import Rotation
+from sklearn.utils import gen_batches
 
 from manifactor._support.parameters import require_number
 from manifactor._support.stages import Stages, fingerprint
@@ -21,7 +22,7 @@ from manifactor.cryoem.directions import known_directions
 from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.cryoem.one_view import View, particle_ctf_at
-from manifactor.spectral.gpu import like, namespace, on_device, sparse_rows, transposed
+from manifactor.spectral.gpu import like, namespace, on_device, sparse_rows
 
 # Steps of the grid for each cycle per box. Twice as fine as that of the images: slices are exact to
 # one or two percent after the envelope of the interpolation has been divided out.
@@ -117,20 +118,17 @@ class VolumeGrid(PickledFields):
         columns = like(weights, self._position)[numbers]
         return sparse_rows(weights, columns, int(self.inside.sum()))
 
-    def insertions(self, weights, numbers) -> tuple:
-        """Return the matrices that insert slices of real and of imaginary parts into a volume.
+    def folded(self, weights, numbers) -> tuple:
+        """Return numbers of frequencies among the first half of those `inside`, and their number.
 
-        Opposite frequencies of a volume are conjugates. Their sums are those of the first half of
-        the frequencies `inside`.
+        Opposite frequencies of a volume are conjugates: one of the second half becomes the opposite
+        of the first. Between them are the weights of imaginary parts, whose sign changes there.
         """
         position = like(weights, self._position)[numbers]
         last = int(self.inside.sum()) - 1
-        beyond = position > last // 2
-        where = namespace(weights).where
-        folded, signed = where(beyond, last - position, position), where(beyond, -weights, weights)
-        width = last // 2 + 1
-        real, imaginary = (sparse_rows(each, folded, width) for each in (weights, signed))
-        return transposed(real), transposed(imaginary)
+        beyond, where = position > last // 2, namespace(weights).where
+        signed = where(beyond, -weights, weights)
+        return where(beyond, last - position, position), signed, last // 2 + 1
 
     def bounded(self, volumes: np.ndarray) -> np.ndarray:
         """Return the nearest transforms of volumes, (n, size), that are real and inside the ball.
@@ -138,11 +136,11 @@ class VolumeGrid(PickledFields):
         Volumes that were inserted by interpolation are dim towards the edge of the box; that is
         undone.
         """
-        return self._transformed(self._real(volumes) * self._ball / self._envelope)
+        return self._filtered(volumes, self._ball / self._envelope)
 
     def sharpened(self, volumes: np.ndarray) -> np.ndarray:
         """Return transforms whose interpolated slices are those of the volumes."""
-        return self._transformed(self._real(volumes) / self._envelope)
+        return self._filtered(volumes, 1 / self._envelope)
 
     def columns(self, volumes: np.ndarray) -> np.ndarray:
         """Return real and imaginary parts of volumes for `inner_slices`, as columns.
@@ -150,28 +148,29 @@ class VolumeGrid(PickledFields):
         Shapes: volumes (n, size) -> (number of frequencies inside, 2 * n).
         """
         sharp = self.sharpened(volumes)[:, self.inside]
-        return np.concatenate([sharp.real, sharp.imag]).T.astype(np.float32)
+        return np.ascontiguousarray(np.concatenate([sharp.real, sharp.imag]).T)
 
     @cached_property
     def _position(self) -> np.ndarray:
         """Number of each frequency among those inside, (size,)."""
         return np.cumsum(self.inside, dtype=np.int32) - np.int32(1)
 
-    def _transformed(self, densities: np.ndarray) -> np.ndarray:
-        spectra = fft.rfftn(densities, axes=(1, 2, 3), workers=cores())
-        found = np.empty(densities.shape, spectra.dtype)
-        found[..., self.half :] = fft.fftshift(spectra, axes=(1, 2))
-        # Volumes are real: opposite frequencies are conjugates.
-        opposite = found[:, ::-1, ::-1, : self.half : -1]
-        np.conj(opposite, out=found[..., : self.half])
-        return found.reshape(len(densities), -1)
-
-    def _real(self, volumes: np.ndarray) -> np.ndarray:
-        shape = 3 * (self.side,)
-        shifted = fft.ifftshift((volumes * self.inside).reshape(-1, *shape), axes=(1, 2, 3))
-        # Volumes are real: half of the last axis tells all.
-        half = shifted[..., : self.half + 1]
-        return fft.irfftn(half, s=shape, axes=(1, 2, 3), workers=cores())
+    def _filtered(self, volumes: np.ndarray, window: np.ndarray) -> np.ndarray:
+        """Return transforms of volumes times a window in real space, in single precision."""
+        shape, axes = 3 * (self.side,), (1, 2, 3)
+        how: dict = {"axes": axes, "workers": cores()}
+        found = np.empty((len(volumes), *shape), np.complex64)
+        # A few at a time: each step copies them.
+        for some in gen_batches(len(volumes), 8):
+            # Volumes are real: half of the last axis tells all.
+            cubes = (volumes[some] * self.inside).astype(np.complex64).reshape(-1, *shape)
+            half = fft.ifftshift(cubes[..., self.half :], axes=axes[:2])
+            densities = fft.irfftn(half, s=shape, **how) * window.astype(np.float32)
+            spectra = fft.fftshift(fft.rfftn(densities, **how), axes=axes[:2])
+            found[some, ..., self.half :] = spectra
+            opposite = found[some, ::-1, ::-1, : self.half : -1]
+            np.conj(opposite, out=found[some, ..., : self.half])
+        return found.reshape(len(volumes), -1)
 
     @cached_property
     def filled(self) -> float:
