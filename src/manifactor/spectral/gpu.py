@@ -285,7 +285,10 @@ def local_products(functions: "Tensor", near: np.ndarray, weights: np.ndarray) -
 
 
 @contextmanager
-def device_memory() -> Iterator[None]:
+def device_memory(
+    what: str = "the graph and its functions",
+    advice: str = "lower `n_functions` or `n_neighbors`, fit fewer samples, or use `device='cpu'`",
+) -> Iterator[None]:
     """Raise MemoryError with advice if the device runs out of memory inside."""
     try:
         yield
@@ -299,8 +302,7 @@ def device_memory() -> Iterator[None]:
     # Raised outside of the handler: the traceback of torch's error would hold on to the memory of
     # the device.
     raise MemoryError(
-        f"the graph and its functions must fit into the device's memory; it is full ({reason}) "
-        "Free some, lower `n_functions` or `n_neighbors`, fit fewer samples, or use `device='cpu'`."
+        f"{what} must fit into the device's memory; it is full ({reason}) Free some, {advice}."
     )
 
 
