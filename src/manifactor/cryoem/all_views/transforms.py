@@ -93,7 +93,8 @@ class VolumeGrid(PickledFields):
 
         Shapes: rotations (n, 3, 3) -> (n * m, size).
         """
-        return sparse_rows(*self.corners(rotations), self.size)
+        weights, numbers = self.corners(rotations)
+        return sparse_rows(weights, numbers, self.size)
 
     def corners(self, rotations) -> tuple:
         """Return weights and numbers of the frequencies that slices are interpolated from.
