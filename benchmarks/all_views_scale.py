@@ -4,7 +4,7 @@
 memory is measured. The images of that part are simulated; those of the others are holes
 in sparse files. Images are bytes, which take 6.6 GB for 100,000 of them.
 
-python benchmarks/all_views_scale.py [--particles 500000] [--fitted 100000]
+python benchmarks/all_views_scale.py [--particles 500000] [--fitted 100000] [--device cuda]
 """
 
 import argparse
@@ -165,6 +165,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--particles", type=int, default=500_000)
     parser.add_argument("--fitted", type=int, default=100_000)
+    parser.add_argument("--device", default="cpu", help="of the fit, as torch calls it")
     parser.add_argument("--folder", help="exists, and is kept with all files")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -176,15 +177,17 @@ def main() -> None:
                 sizes = (arguments.particles, arguments.fitted)
                 process.submit(write_project, folder, *sizes).result()
         used = sum(512 * path.stat().st_blocks for path in folder.glob("*.mrcs"))
-        dry, said = measured("fit", folder / "all.star", "--all-views", "--dry-run")
-        _, expected = measured("fit", folder / "fitted.star", "--all-views", "--dry-run")
+        how = ("--all-views", "--device", arguments.device)
+        dry, said = measured("fit", folder / "all.star", *how, "--dry-run")
+        _, expected = measured("fit", folder / "fitted.star", *how, "--dry-run")
         out = folder / "run"
-        real, _ = measured("fit", folder / "fitted.star", "--all-views", "--out", out)
+        real, _ = measured("fit", folder / "fitted.star", *how, "--out", out)
         run = open_run(out)
         record(
             "particles of all views, at full size",
             particles=arguments.particles,
             fitted=arguments.fitted,
+            device=arguments.device,
             stack_gigabytes=round(used / 1e9, 1),
             dry_run={**dry, "said": said},
             fit={**real, "said_before": expected},

@@ -15,7 +15,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Modules that import torch, which takes seconds in each of three processes.
-TORCH_MODULES = ("test_cell_neighbors.py", "test_resident.py")
+TORCH_MODULES = ("test_cell_neighbors.py", "test_device.py", "test_resident.py")
 
 
 def pytest_configure(config):

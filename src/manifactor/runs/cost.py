@@ -193,24 +193,32 @@ def _after(
     return placing, PartCost("writing", seconds, memory)
 
 
-def forecast_all_views(n_images: int, size: int, *, n_mates: int = 1, n_workers: int = 1) -> Cost:
+def forecast_all_views(
+    n_images: int, size: int, *, n_mates: int = 1, n_workers: int = 1, on_device: bool = False
+) -> Cost:
     """Estimate memory and time of a fit of all views, before any image is read.
 
-    Rates were measured in fits of 3,000 to 100,000 images of 48 and 256 pixels.
+    Rates were measured in fits of 3,000 to 100,000 images of 48 to 256 pixels.
     """
     threads = min(cores_of_worker(n_workers), 8)
     n_shown, n_fitted = n_images * n_mates, min(0.4 * n_images, 6000)
-    # A set of volumes takes .4 s; small images have no frequencies up to the usual cut.
-    volume_seconds = 0.4 * min(1.0, (size // 2 - 1) / 12.5) ** 3
+    # A set of volumes takes .3 s; small images have no frequencies up to the usual cut.
+    volume_seconds = 0.3 * min(1.0, (size // 2 - 1) / 12.5) ** 3
+    # Few images show few terms, of which there are few volumes and products.
+    terms = min(1.0, n_shown / 4000)
     # An image takes 4000 bytes: its coefficients, the covariance of its coordinates, its line of
-    # text. Volumes, a block of images, and the sums of each thread are held beside them.
-    here = 8e8 + 4000 * n_images
-    there = 8e8 + 1e8 * threads + 4000 * n_images / n_workers
+    # text. Volumes, a block of images, and the sums of each thread are held beside them, and what
+    # torch needs to use a GPU.
+    start = 4e8 + 2e8 * terms + 1.5e9 * on_device
+    here = start + 4000 * n_images
+    sums = 2.2e8 * terms * (1 if on_device else threads)
+    there = start + sums + 4000 * n_images / n_workers
 
     def divided(name: str, n_compared: float, n_volumes: int, n_learned: int = 0) -> PartCost:
         # Of an image, seconds in a round of expectation maximisation, and in a comparison with
         # volumes alone; and bytes of products of its features, if volumes are learned from it.
-        seconds = (5e-4 * n_compared + 1.5e-4 * n_images) / (threads * n_workers)
+        each = (1e-4 if on_device else 3e-4) * n_compared + 1.5e-4 * n_images
+        seconds = each / (threads * n_workers)
         memory = there + 12_000 * n_learned / n_workers
         return PartCost(name, seconds + volume_seconds * n_volumes, memory, on_workers=True)
 
@@ -228,4 +236,4 @@ def forecast_all_views(n_images: int, size: int, *, n_mates: int = 1, n_workers:
         divided("placing", motions, 54, learned),
         PartCost("writing", 1e-4 * n_images, here),
     ]
-    return cost_of_parts(parts, n_workers=n_workers)
+    return cost_of_parts(parts, n_workers=n_workers, device_memory=3e9 * on_device)

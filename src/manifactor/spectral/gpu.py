@@ -45,13 +45,7 @@ class ResidentMatrix:
     def compressed(self, *, double: bool) -> "Tensor":
         """Return the entries without `diagonal` as a sparse tensor of torch."""
         entries = self.entries.double() if double else self.entries
-        # Torch warns once in a process, each time of a tensor of its own: that such tensors are a
-        # beta feature, and that their invariants are not checked.
-        for start in ("Sparse CSR tensor support is in beta", "Sparse invariant checks are"):
-            warnings.filterwarnings("ignore", start, UserWarning)
-        return extra("torch").sparse_csr_tensor(
-            self.starts, self.columns, entries, self.shape, check_invariants=False
-        )
+        return _compressed(self.starts, self.columns, entries, self.shape)
 
     def __matmul__(self, vector: np.ndarray) -> np.ndarray:
         lifted = self.lift(vector)
@@ -208,6 +202,45 @@ def like(X, array: np.ndarray):
     return on_device(X.device, array) if is_tensor(X) else array
 
 
+def namespace(X) -> Any:
+    """Return torch if X is a tensor, else numpy: many functions of both have the same names."""
+    return extra("torch") if is_tensor(X) else np
+
+
+def sparse_rows(entries, columns, width: int):
+    """Return a matrix with the same number of entries in each row, of scipy or of torch.
+
+    Shapes: entries, columns (n, k) -> (n, width).
+    """
+    n, k = entries.shape
+    starts = like(entries, np.arange(0, n * k + 1, k, dtype=np.int32))
+    parts = starts, columns.ravel(), entries.ravel()
+    if is_tensor(entries):
+        return _compressed(*parts, (n, width))
+    return sp.csr_array(parts[::-1], shape=(n, width))
+
+
+def transposed(matrix):
+    """Return the transpose of a sparse matrix of scipy or of torch."""
+    if not is_tensor(matrix):
+        return matrix.T.tocsr()
+    parts = matrix.crow_indices(), matrix.col_indices(), matrix.values()
+    shape = matrix.shape[::-1]
+    turned = extra("torch").sparse_csc_tensor(*parts, shape, check_invariants=False)
+    return turned.to_sparse_csr()
+
+
+def _compressed(
+    starts: "Tensor", columns: "Tensor", entries: "Tensor", shape: tuple[int, int]
+) -> "Tensor":
+    # Torch warns once in a process, each time of a tensor of its own: that such tensors are a
+    # beta feature, and that their invariants are not checked.
+    for start in ("Sparse CSR tensor support is in beta", "Sparse invariant checks are"):
+        warnings.filterwarnings("ignore", start, UserWarning)
+    torch = extra("torch")
+    return torch.sparse_csr_tensor(starts, columns, entries, shape, check_invariants=False)
+
+
 def on_device(device: Any, array: np.ndarray, dtype: Any = None) -> "Tensor":
     """Return an array as a tensor on a device."""
     return extra("torch").as_tensor(np.ascontiguousarray(array, dtype)).to(device)
@@ -252,7 +285,10 @@ def local_products(functions: "Tensor", near: np.ndarray, weights: np.ndarray) -
 
 
 @contextmanager
-def device_memory() -> Iterator[None]:
+def device_memory(
+    what: str = "the graph and its functions",
+    advice: str = "lower `n_functions` or `n_neighbors`, fit fewer samples, or use `device='cpu'`",
+) -> Iterator[None]:
     """Raise MemoryError with advice if the device runs out of memory inside."""
     try:
         yield
@@ -266,8 +302,7 @@ def device_memory() -> Iterator[None]:
     # Raised outside of the handler: the traceback of torch's error would hold on to the memory of
     # the device.
     raise MemoryError(
-        f"the graph and its functions must fit into the device's memory; it is full ({reason}) "
-        "Free some, lower `n_functions` or `n_neighbors`, fit fewer samples, or use `device='cpu'`."
+        f"{what} must fit into the device's memory; it is full ({reason}) Free some, {advice}."
     )
 
 

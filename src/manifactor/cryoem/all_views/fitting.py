@@ -40,6 +40,7 @@ from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place, all_places
 from manifactor.runs.run import members, open_run
 from manifactor.runs.task import Task, particle_choice
+from manifactor.spectral.gpu import device_memory, require_device
 from manifactor.tables.reading import is_one_view
 
 # Signal to noise of a coordinate of particles that are in one state, at most.
@@ -97,7 +98,8 @@ def factor_all_views(
     variance = np.einsum("nii,i->n", principal.covariance, principal.information)
     count = min(max(int(0.4 * len(variance)), 1), 6000)
     rows = np.sort(np.argpartition(variance, count - 1)[:count])
-    own = {"preparation": "none", "random_state": seed, "callback": stages.report}
+    # A few thousand samples are factored as fast here as on a device.
+    own = {"preparation": "none", "random_state": seed, "callback": stages.report, "device": "cpu"}
     factorizer = ManifoldFactorizer(**{**(parameters or {}), **own})
     samples, dropped, most = principal.samples[rows], 0, 3
     while principal.rank and dropped <= most:
@@ -185,6 +187,8 @@ def read_all_views(task: Task) -> tuple[Particles, ImageSource, VolumeGrid]:
     """Return particles of all views, their images, which are not read yet, and their grid."""
     options, choice = task.options, particle_choice(task.options)
     point_group(options.symmetry)
+    if options.device != "cpu":
+        require_device(options.device)
     particles = choice.chosen(choice.read(task.path))
     if options.cluster_of is not None:
         particles = particles[_in_cluster(particles, options.cluster_of, options.which)]
@@ -212,7 +216,9 @@ def _in_cluster(particles: Particles, folder: str, number: int) -> np.ndarray:
 def cost_of_all_views(task: Task, source: ImageSource, *, n_workers: int) -> Cost:
     """Return what the fit costs; refuse more than the machine's memory."""
     n_mates = len(point_group(task.options.symmetry))
-    cost = forecast_all_views(len(source), source.shape[0], n_mates=n_mates, n_workers=n_workers)
+    how: dict[str, Any] = {"n_mates": n_mates, "n_workers": n_workers}
+    how["on_device"] = task.options.device != "cpu"
+    cost = forecast_all_views(len(source), source.shape[0], **how)
     if not cost.fits:
         raise MemoryError(
             f"the fit must fit into memory; {len(source)} particles need {cost}, "
@@ -243,8 +249,9 @@ def fit_all_views(
     how: dict[str, Any] = {"stages": stages, "workers": workers}
     rng = np.random.default_rng(options.seed)
     transforms = read_transforms(source, particles, grid, rng=rng, **how)
-    transforms = replace(transforms, symmetry=options.symmetry)
-    found = factor_all_views(transforms, options.parameters, seed=options.seed, **how)
+    transforms = replace(transforms, symmetry=options.symmetry, device=options.device)
+    with device_memory("4,096 images and volumes, about 3 GB,", "or use --device cpu"):
+        found = factor_all_views(transforms, options.parameters, seed=options.seed, **how)
     places = places_of(found)
     record = {**_record(task, particles, transforms, found, places), **before.record}
     record["all_views"]["seconds"] = stages.timings

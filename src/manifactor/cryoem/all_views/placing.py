@@ -175,7 +175,7 @@ def learn(
 
     Shapes: volumes (n_features, grid.size).
     """
-    known = np.zeros((features.mean.shape[1], transforms.grid.size), complex)
+    known = np.zeros((features.mean.shape[1], transforms.grid.size), np.complex64)
     if volumes is not None:
         known[: len(volumes)] = volumes
     explained = None if volumes is None else known
@@ -197,6 +197,8 @@ def learn(
     # their noise. The prior of single frequencies is weaker by as much.
     prior = power / transforms.grid.filled
     equations = (rests[0] + rests[1]).of(columns)
+    # Those of the half sets take some 400 MB.
+    del pairs, halves, rests, found
     change = equations.solved(prior_variance=prior, about=known[columns])
     return Learned(chosen, known[columns] + change, transforms, features.of(columns), prior)
 

@@ -20,6 +20,7 @@ from sklearn.utils import gen_batches
 from manifactor._support.threads import map_panels, one_blas_thread, over_cores
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.transforms import Transforms, VolumeGrid
+from manifactor.spectral.gpu import from_tensor, namespace, sparse_rows, transposed
 
 # Images at a time: their slices take some 10 MB.
 BLOCK = 256
@@ -27,7 +28,8 @@ BLOCK = 256
 # twentieth of the time that it takes to compute them.
 SHARE = 512
 # Images of a piece of work: a second or more for one core, in which 9 MB of images and some 10 MB
-# of volumes go to a worker. Eight threads share it at most.
+# of volumes go to a worker. Eight threads share it at most. On a GPU its equations are summed at
+# once, in some 2 GB there.
 PIECE = 4096
 
 Arrays = tuple[np.ndarray, ...]
@@ -189,57 +191,44 @@ def _piece_sums(
     """Return the sums of one piece, a share of the images in each thread."""
 
     def summed(share: slice) -> Arrays:
-        images, known = transforms[share], features[share]
-        blocks, count = gen_batches(len(images), BLOCK), known.mean.shape[1]
-        # Products of 40 features take some 260 MB, of which each thread has one copy.
-        shape = int(images.grid.inside.sum()), count * (count + 1) // 2
-        products = np.zeros(shape, np.float32)
-        sums = reduce(
-            _added, (_block_sums(images[rows], known[rows], columns, products) for rows in blocks)
-        )
-        # The imaginary part of a conjugate has the opposite sign.
-        sign = np.repeat(np.array([1, -1], products.dtype), count)
-        return _folded(products), *(_folded(each, sign) for each in sums)
+        return _share_sums(transforms[share], features[share], columns)
 
+    size = SHARE if transforms.device == "cpu" else PIECE
     with one_blas_thread():
-        return reduce(_added, over_cores(summed, list(gen_batches(len(transforms), SHARE))))
+        return reduce(_added, over_cores(summed, list(gen_batches(len(transforms), size))))
 
 
-def _folded(sums: np.ndarray, sign: np.ndarray | int = 1) -> np.ndarray:
-    """Return sums over opposite frequencies, given sums at all frequencies ``grid.inside``."""
-    half = (len(sums) + 1) // 2
-    return sums[:half] + sign * sums[::-1][:half]
+def _share_sums(images: Transforms, features: FeatureMoments, columns: np.ndarray | None) -> Arrays:
+    """Return sums over images at the first half of the frequencies ``grid.inside``.
 
-
-def _block_sums(
-    block: Transforms, features: FeatureMoments, columns: np.ndarray | None, products: np.ndarray
-) -> Arrays:
-    """Return sums over a block of images at the frequencies ``grid.inside``.
-
-    Features times images, and the same of what volumes leave of the images, unless there are none;
-    products of features are added to `products`.
+    Products of features; features times images; and features times what volumes leave of the
+    images, unless there are none.
     """
     first, second = np.triu_indices(features.mean.shape[1])
-    inserted = block.grid.inner_slices(block.rotations).T
-    pairs = features.products[:, first, second].astype(np.float32)
-    values, transfer = block.weighted
-    seen = values[..., None] * features.mean[:, None].astype(np.float32)
+    there, weights = images.there, images.corners[0]
+    numbers, signed, width = images.grid.folded(*images.corners)
+    values, transfer = map(there, images.weighted)
+    mean, moments = (there(each.astype(np.float32)) for each in (features.mean, features.products))
+    xp, n = namespace(mean), len(images)
 
-    def inserted_images(shown: np.ndarray) -> np.ndarray:
-        weighted = shown * transfer[..., None]
-        parts = np.concatenate([weighted.real, weighted.imag], axis=2)
-        return inserted @ parts.reshape(-1, parts.shape[2])
+    def summed(shown, weights, of):
+        """Return the sums of features of images, each times what the image shows, (width, F)."""
+        entries = (weights * shown.reshape(-1, 1)).reshape(n, -1)
+        return transposed(sparse_rows(entries, numbers.reshape(n, -1), width)) @ of
 
-    for some in gen_batches(len(first), 64):
-        squares = (transfer**2)[..., None] * pairs[:, None, some]
-        products[:, some] += inserted @ squares.reshape(-1, squares.shape[2])
-    images = inserted_images(seen)
-    if columns is None:
-        return (images,)
-    # Real and imaginary parts are rows of a matrix product.
-    expected = block.shown(columns) @ features.products[:, None].astype(np.float32)
-    real, imaginary = np.moveaxis(expected, 2, 0)
-    return images, inserted_images(seen - (real + 1j * imaginary))
+    both = (values.real, weights), (values.imag, signed)
+    own = [summed(transfer * part, shares, mean) for part, shares in both]
+    sums = [summed(transfer**2, weights, moments[:, first, second]), xp.concatenate(own, axis=1)]
+    if columns is not None:
+        # Real and imaginary parts are rows of a matrix product.
+        expected = images.shown(there(columns)) @ moments[:, None] * transfer[..., None, None]
+        parts = expected.swapaxes(1, 2).swapaxes(0, 1).reshape(2, len(numbers), -1)
+        inserted = [
+            transposed(sparse_rows(shares, numbers, width)) @ part
+            for part, (_, shares) in zip(parts, both, strict=True)
+        ]
+        sums.append(sums[1] - xp.concatenate(inserted, axis=1))
+    return tuple(map(from_tensor, sums))
 
 
 # Likelihoods of the features of images, and functions of them mapped over images.
@@ -287,6 +276,7 @@ def likelihood_piece(
     def done(rows: slice) -> Arrays:
         return work(_compared(transforms[rows], columns), *more)
 
+    columns = transforms.there(columns)
     with one_blas_thread():
         return _joined(over_cores(done, list(gen_batches(len(transforms), BLOCK))))
 
@@ -303,6 +293,6 @@ def _compared(block: Transforms, columns: np.ndarray) -> Likelihood:
     shown = block.shown(columns).reshape(n_images, 2 * n_pixels, columns.shape[1] // 2)
     seen = np.stack([values.real, values.imag], axis=2).reshape(n_images, 1, 2 * n_pixels)
     # The noise of a coefficient has variance 1, half of it in each part.
-    linear = 2 * (seen @ shown)[:, 0]
-    quadratic = 2 * (shown.transpose(0, 2, 1) @ shown)
-    return Likelihood(linear.astype(float), quadratic.astype(float))
+    linear = 2 * (block.there(seen) @ shown)[:, 0]
+    quadratic = 2 * (shown.swapaxes(1, 2) @ shown)
+    return Likelihood(*(from_tensor(each).astype(float) for each in (linear, quadratic)))

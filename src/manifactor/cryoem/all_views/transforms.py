@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy import fft
 from scipy.constants import golden
 from scipy.spatial.transform import Rotation
+from sklearn.utils import gen_batches
 
 from manifactor._support.parameters import require_number
 from manifactor._support.stages import Stages, fingerprint
@@ -21,6 +22,7 @@ from manifactor.cryoem.directions import known_directions
 from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.cryoem.one_view import View, particle_ctf_at
+from manifactor.spectral.gpu import like, namespace, on_device, sparse_rows
 
 # Steps of the grid for each cycle per box. Twice as fine as that of the images: slices are exact to
 # one or two percent after the envelope of the interpolation has been divided out.
@@ -91,24 +93,43 @@ class VolumeGrid(PickledFields):
 
         Shapes: rotations (n, 3, 3) -> (n * m, size).
         """
-        points = (self.plane @ rotations[:, :2]).reshape(-1, 3) * PADDING + self.half
-        low = np.floor(points).astype(np.int32)
-        above = (points - low).astype(np.float32)
-        shares = np.stack([1 - above, above], axis=1)
-        weights = np.einsum("pi,pj,pk->pijk", *np.moveaxis(shares, 2, 0))
-        strides = np.array([self.side**2, self.side, 1], dtype=np.int32)
-        corners = np.indices((2, 2, 2), dtype=np.int32).reshape(3, 8).T @ strides
-        columns = (low @ strides)[:, None] + corners
-        n_points = len(points)
-        rows = np.arange(0, 8 * n_points + 1, 8, dtype=np.int32)
-        return sp.csr_array((weights.ravel(), columns.ravel(), rows), shape=(n_points, self.size))
+        weights, numbers = self.corners(rotations)
+        return sparse_rows(weights, numbers, self.size)
 
-    def inner_slices(self, rotations: np.ndarray) -> sp.csr_array:
+    def corners(self, rotations) -> tuple:
+        """Return weights and numbers of the frequencies that slices are interpolated from.
+
+        Arrays or tensors, as the rotations are.
+
+        Shapes: rotations (n, 3, 3) -> (n * m, 8) twice.
+        """
+        xp, plane = namespace(rotations), like(rotations, self.plane.astype(float))
+        points = (plane @ rotations[:, :2]).reshape(-1, 3) * PADDING + self.half
+        low = xp.floor(points)
+        above = xp.asarray(points - low, dtype=xp.float32)
+        shares = xp.stack([1 - above, above], axis=1)
+        weights = xp.einsum("pi,pj,pk->pijk", *xp.moveaxis(shares, 2, 0)).reshape(-1, 8)
+        x, y, z = xp.asarray(low, dtype=xp.int32).T
+        first = (x * self.side + y) * self.side + z
+        i, j, k = np.indices((2, 2, 2), dtype=np.int32).reshape(3, 8)
+        return weights, first[:, None] + like(rotations, (i * self.side + j) * self.side + k)
+
+    def inner_slices(self, weights, numbers):
         """Return `slices` without the columns of frequencies that are not `inside`."""
-        slices = self.slices(rotations)
-        columns = self._position[slices.indices]
-        shape = (slices.shape[0], int(self.inside.sum()))
-        return sp.csr_array((slices.data, columns, slices.indptr), shape=shape)
+        columns = like(weights, self._position)[numbers]
+        return sparse_rows(weights, columns, int(self.inside.sum()))
+
+    def folded(self, weights, numbers) -> tuple:
+        """Return numbers of frequencies among the first half of those `inside`, and their number.
+
+        Opposite frequencies of a volume are conjugates: one of the second half becomes the opposite
+        of the first. Between them are the weights of imaginary parts, whose sign changes there.
+        """
+        position = like(weights, self._position)[numbers]
+        last = int(self.inside.sum()) - 1
+        beyond, where = position > last // 2, namespace(weights).where
+        signed = where(beyond, -weights, weights)
+        return where(beyond, last - position, position), signed, last // 2 + 1
 
     def bounded(self, volumes: np.ndarray) -> np.ndarray:
         """Return the nearest transforms of volumes, (n, size), that are real and inside the ball.
@@ -116,11 +137,11 @@ class VolumeGrid(PickledFields):
         Volumes that were inserted by interpolation are dim towards the edge of the box; that is
         undone.
         """
-        return self._transformed(self._real(volumes) * self._ball / self._envelope)
+        return self._filtered(volumes, self._ball / self._envelope)
 
     def sharpened(self, volumes: np.ndarray) -> np.ndarray:
         """Return transforms whose interpolated slices are those of the volumes."""
-        return self._transformed(self._real(volumes) / self._envelope)
+        return self._filtered(volumes, 1 / self._envelope)
 
     def columns(self, volumes: np.ndarray) -> np.ndarray:
         """Return real and imaginary parts of volumes for `inner_slices`, as columns.
@@ -128,23 +149,29 @@ class VolumeGrid(PickledFields):
         Shapes: volumes (n, size) -> (number of frequencies inside, 2 * n).
         """
         sharp = self.sharpened(volumes)[:, self.inside]
-        return np.concatenate([sharp.real, sharp.imag]).T.astype(np.float32)
+        return np.ascontiguousarray(np.concatenate([sharp.real, sharp.imag]).T)
 
     @cached_property
     def _position(self) -> np.ndarray:
         """Number of each frequency among those inside, (size,)."""
         return np.cumsum(self.inside, dtype=np.int32) - np.int32(1)
 
-    def _transformed(self, densities: np.ndarray) -> np.ndarray:
-        spectra = fft.fftn(densities, axes=(1, 2, 3), workers=cores())
-        return fft.fftshift(spectra, axes=(1, 2, 3)).reshape(len(densities), -1)
-
-    def _real(self, volumes: np.ndarray) -> np.ndarray:
-        shape = 3 * (self.side,)
-        shifted = fft.ifftshift((volumes * self.inside).reshape(-1, *shape), axes=(1, 2, 3))
-        # Volumes are real: half of the last axis tells all.
-        half = shifted[..., : self.half + 1]
-        return fft.irfftn(half, s=shape, axes=(1, 2, 3), workers=cores())
+    def _filtered(self, volumes: np.ndarray, window: np.ndarray) -> np.ndarray:
+        """Return transforms of volumes times a window in real space, in single precision."""
+        shape, axes = 3 * (self.side,), (1, 2, 3)
+        how: dict = {"axes": axes, "workers": cores()}
+        found = np.empty((len(volumes), *shape), np.complex64)
+        # A few at a time: each step copies them.
+        for some in gen_batches(len(volumes), 8):
+            # Volumes are real: half of the last axis tells all.
+            cubes = (volumes[some] * self.inside).astype(np.complex64).reshape(-1, *shape)
+            half = fft.ifftshift(cubes[..., self.half :], axes=axes[:2])
+            densities = fft.irfftn(half, s=shape, **how) * window.astype(np.float32)
+            spectra = fft.fftshift(fft.rfftn(densities, **how), axes=axes[:2])
+            found[some, ..., self.half :] = spectra
+            opposite = found[some, ::-1, ::-1, : self.half : -1]
+            np.conj(opposite, out=found[some, ..., : self.half])
+        return found.reshape(len(volumes), -1)
 
     @cached_property
     def filled(self) -> float:
@@ -238,6 +265,7 @@ class Transforms:
     noise: np.ndarray | None = None
     symmetry: str = "C1"  # point group of the molecule
     size: int = 0  # width of an image in pixels
+    device: str = "cpu"  # where images are compared with volumes, as torch calls it
 
     def __len__(self) -> int:
         return len(self.values)
@@ -281,9 +309,20 @@ class Transforms:
         Shapes: columns (number of frequencies inside, 2 * n_volumes).
         """
         _, transfer = self.weighted
-        shown = self.grid.inner_slices(self.rotations) @ columns
+        shown = self.grid.inner_slices(*self.corners) @ columns
         shown = shown.reshape(*transfer.shape, 2, columns.shape[1] // 2)
-        return shown * transfer[..., None, None]
+        return shown * self.there(transfer)[..., None, None]
+
+    @cached_property
+    def corners(self) -> tuple:
+        """Where slices of volumes lie, see `VolumeGrid.corners`, on the device."""
+        return self.grid.corners(self.there(self.rotations))
+
+    def there(self, array: np.ndarray):
+        """Return an array as a tensor on the device, on the CPU as it is."""
+        if self.device == "cpu":
+            return array
+        return on_device(self.device.removeprefix("torch:"), array)
 
     @cached_property
     def mates(self) -> np.ndarray:
