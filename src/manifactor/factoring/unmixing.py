@@ -12,12 +12,17 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import KDTree
 
+from manifactor._support.threads import row_slices
 from manifactor.factoring.factor import Factor
+from manifactor.factoring.prediction import thinned
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.neighbors import chosen
 
-# Share of the samples that lie at the same place on the other factors, and their number at most.
-ALIKE, MOST_ALIKE = 8, 500
+# The part of the samples, one in so many, that are next to a place on the other factors. Of wells,
+# fewer make places rough, and leave more of the others.
+ALIKE = 3
+# Samples that others are compared with, at most.
+MOST_COMPARED = 3000
 
 
 def unmixed(factors: Sequence[Factor], diffusion: Diffusion) -> tuple[Factor, ...]:
@@ -70,7 +75,11 @@ def _shifts(factors: Sequence[Factor], places: Sequence[np.ndarray]) -> list[np.
 
 
 def _shift(along: np.ndarray, others: np.ndarray) -> np.ndarray:
-    near = KDTree(others).query(others, min(len(others) // ALIKE, MOST_ALIKE))[1]
-    below = (along[near] < along[:, None]).mean(axis=1)
-    not_above = (along[near] <= along[:, None]).mean(axis=1)
-    return np.quantile(along, (below + not_above) / 2) - along
+    some = thinned(len(along), MOST_COMPARED)
+    known, tree = along[some], KDTree(others[some])
+    shares = []
+    for rows in row_slices(len(along), 5000):
+        near = known[tree.query(others[rows], len(some) // ALIKE)[1]]
+        own = along[rows, None]
+        shares.append(((near < own).mean(axis=1) + (near <= own).mean(axis=1)) / 2)
+    return np.quantile(along, np.concatenate(shares)) - along
