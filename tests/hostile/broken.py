@@ -22,7 +22,7 @@ def _computes_for_ever(path: Path) -> None:
 
 
 def _takes_memory(path: Path) -> None:
-    taken = np.ones(2**29, np.uint8)
+    taken = np.ones(3 * 2**27, np.uint8)
     time.sleep(60)  # until the process that watches has seen it, however busy it is
     taken.sum()
 
@@ -42,7 +42,7 @@ def _refuses(path: Path) -> None:
 
 BROKEN = {
     "died of SIGSEGV": lambda path: os.kill(os.getpid(), signal.SIGSEGV),
-    "hangs: more than 1 s of processor time": _computes_for_ever,
+    "hangs: more than 2 s of processor time": _computes_for_ever,
     "hangs: it waits for something that does not come": lambda path: os.read(os.pipe()[0], 1),
     "took more than 0.25 GB": _takes_memory,
     "asked for 4.0 GB": lambda path: np.empty(2**32, np.uint8),
@@ -55,7 +55,8 @@ BROKEN = {
 
 
 if __name__ == "__main__":
-    limits = Limits(cpu_seconds=1, memory=2**28, asleep_seconds=1.0)
+    # A busy machine takes a second to give out the memory.
+    limits = Limits(cpu_seconds=2, memory=2**28, asleep_seconds=1.0)
     with tempfile.TemporaryDirectory(prefix="manifactor-fuzz-") as folder:
         os.chdir(folder)
         project = Project.made(Path(folder), {"x.csv": b"1,2\n", "a/b.csv": b"3\n"})
