@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, null_space
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -19,7 +19,8 @@ from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.model import UNKNOWN, MotionModel, motion_records, view_map
 from manifactor.cryoem.all_views.motions import LEVELS, Motions
 from manifactor.cryoem.all_views.placing import PlacedParticles, even_places, place_particles
-from manifactor.cryoem.all_views.principal import REPRODUCIBLE, PrincipalVolumes, principal_volumes
+from manifactor.cryoem.all_views.principal import BEYOND_CHANCE, PrincipalVolumes, principal_volumes
+from manifactor.cryoem.all_views.shapes import shown_motions
 from manifactor.cryoem.all_views.transforms import (
     Transforms,
     VolumeGrid,
@@ -40,6 +41,7 @@ from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place, all_places
 from manifactor.runs.run import members, open_run
 from manifactor.runs.task import Task, particle_choice
+from manifactor.spectral.denoising import Density
 from manifactor.spectral.gpu import device_memory, require_device
 from manifactor.tables.reading import is_one_view
 
@@ -94,6 +96,8 @@ def factor_all_views(
     stages = stages or Stages()
     how: dict = {"seed": seed, "stages": stages, "workers": workers}
     principal = principal_volumes(transforms, **how)
+    if not principal.rank:
+        raise ValueError(f"the verdict is {_too_weak(principal, len(transforms))}")
     # The surest coordinates are factored, whose views show all motions. The others are placed.
     variance = np.einsum("nii,i->n", principal.covariance, principal.information)
     count = min(max(int(0.4 * len(variance)), 1), 6000)
@@ -101,57 +105,99 @@ def factor_all_views(
     # A few thousand samples are factored as fast here as on a device.
     own = {"preparation": "none", "random_state": seed, "callback": stages.report, "device": "cpu"}
     factorizer = ManifoldFactorizer(**{**(parameters or {}), **own})
-    samples, dropped, most = principal.samples[rows], 0, 3
-    while principal.rank and dropped <= most:
-        found = replace(_factored(samples, rows, principal, factorizer), dropped=dropped)
+    found = _factored(principal, rows, factorizer, np.random.default_rng(seed))
+    samples = found.fit.diffusion_.samples
+    for dropped in range(4):
         factors = found.fit.factors_
         topologies = tuple(factor.topology for factor in factors)
-        if not set(topologies) <= set(LEVELS):
+        if found.clusters is not None or not set(topologies) <= set(LEVELS):
             return found
         known = np.column_stack([even_places(factor.coordinate) for factor in factors])
         placed = place_particles(transforms, Motions(topologies), rows, known, **how)
         shown = np.quantile(placed.deviations, 0.01, axis=0) < SHOWN * UNKNOWN
         if shown.all():
             return replace(found, placed=placed)
+        if not shown.any():
+            break
         # What no image shows is averaged over, and the rest judged again.
-        dropped += int((~shown).sum()) if shown.any() else most + 1
         functions = [factors[k].functions[:, :8] for k in np.flatnonzero(shown)]
         waves = np.hstack([np.ones((len(rows), 1)), *functions])
         samples = waves @ np.linalg.lstsq(waves, samples, rcond=None)[0]
+        found = replace(found, fit=clone(factorizer).fit(samples), dropped=dropped + 1)
     raise ValueError(
-        "the verdict is rigid, or a motion below the noise. The images must show a motion; "
-        "volumes from two half sets of them have too little in common but their mean (the "
-        f"highest correlation is {principal.agreement.max():.2f}; {REPRODUCIBLE:g} is needed), or "
-        "tell no particle its place. Add images, or check poses and pixel size."
+        "the verdict is rigid, or a motion below the noise: no image tells its particle's place. "
+        "Add images, or check poses and pixel size."
     )
 
 
+def _too_weak(principal: PrincipalVolumes, n_images: int) -> str:
+    """Return why no motion is seen, and how many images would do."""
+    highest, chance = principal.agreement.max(), principal.chance
+    said = "rigid, or a motion below the noise: volumes from two half sets of the images "
+    said += f"have a correlation of {highest:.2f} beside their mean, and of {chance:.2f} by chance."
+    needed = BEYOND_CHANCE * chance
+    if highest < 1.3 * chance:
+        return f"{said} Add images if a motion is expected, or check poses and pixel size."
+    # Signal over noise of a volume grows with the number of images.
+    more = needed / (1 - needed) / (highest / (1 - highest))
+    return f"{said} If that is a motion, about {round(n_images * more, -3):,.0f} images would do."
+
+
 def _factored(
-    samples: np.ndarray,
-    rows: np.ndarray,
     principal: PrincipalVolumes,
+    rows: np.ndarray,
     factorizer: ManifoldFactorizer,
+    rng: np.random.Generator,
 ) -> AllViews:
-    """Return the factors of samples, which are some particles, and the clusters of all."""
+    """Return the factors of some particles' coordinates without noise, and clusters of all."""
     with held_warnings() as warned:
-        fit = clone(factorizer).fit(samples)
-        numbers, inside = clusters_of(fit, rows, principal), ""
-        if numbers is not None:
-            moving = moving_coordinates(principal, rows[numbers[rows] == 1])
-            if moving.shape[1]:
-                inside = shapes_in_words(clone(factorizer).fit(moving).evidence_.shapes)
+        density = Density.of(principal.told[rows], principal.coordinates[rows], rng=rng)
+        where = density.means(principal.told)
+        fit = clone(factorizer).fit(where[rows] * np.sqrt(principal.information))
+        numbers, inside = clusters_of(fit, rows, where), ""
+        if numbers is None:
+            fit = _with_shape(principal, rows, where[rows], fit, rng)
+        else:
+            own = np.flatnonzero(numbers == 1)
+            centres = [where[numbers == number].mean(axis=0) for number in np.unique(numbers)]
+            if is_moving(principal, own, np.diff(centres, axis=0)):
+                fit_of_one = clone(factorizer).fit(where[own] * np.sqrt(principal.information))
+                fit_of_one = _with_shape(principal, own, where[own], fit_of_one, rng)
+                inside = shapes_in_words(fit_of_one.evidence_.shapes)
     # What is said of clusters takes the place of warnings of them.
     issue(warned if numbers is None else [])
     return AllViews(fit, rows, principal, None, numbers, inside)
 
 
-def clusters_of(
-    fit: ManifoldFactorizer, rows: np.ndarray, principal: PrincipalVolumes
-) -> np.ndarray | None:
+def _with_shape(
+    principal: PrincipalVolumes,
+    rows: np.ndarray,
+    where: np.ndarray,
+    fit: ManifoldFactorizer,
+    rng: np.random.Generator,
+) -> ManifoldFactorizer:
+    """Return the fit to coordinates on the motions that particles show; as it is without any.
+
+    Shapes: rows (n,), where (n, rank).
+    """
+    told = principal.told[rows]
+    shape = shown_motions(told, principal.coordinates[rows], where, fit, rng=rng)
+    if shape is None:
+        return fit
+    samples = shape.coordinates(told) * np.sqrt(principal.information)
+    found, count = clone(fit).fit(samples), len(shape.motions.topologies)
+    if found.n_factors_ != count and fit.n_factors == "auto":
+        found = clone(fit).set_params(n_factors=count).fit(samples)
+    return found
+
+
+def clusters_of(fit: ManifoldFactorizer, rows: np.ndarray, where: np.ndarray) -> np.ndarray | None:
     """Return the cluster of every particle, from 1, the largest first; None if there is one.
 
     Clusters lie along a low function of a single factor, or along one of several that is an
     interval.
+
+    Shapes: where (n, rank), coordinates of all particles without noise.
     """
     along = [arc_of_function(function) for function in fit.factors_[0].functions[:, :3].T]
     if len(fit.factors_) > 1:
@@ -160,27 +206,30 @@ def clusters_of(
     if not labels.max():
         return None
     known = labels >= 0
-    nearest = KNeighborsClassifier(15).fit(principal.samples[rows[known]], labels[known])
-    found = nearest.predict(principal.samples)
+    nearest = KNeighborsClassifier(15).fit(where[rows[known]], labels[known])
+    found = nearest.predict(where)
     return 1 + np.argsort(np.argsort(-np.bincount(found), kind="stable"))[found]
 
 
-def moving_coordinates(principal: PrincipalVolumes, rows: np.ndarray) -> np.ndarray:
-    """Return coordinates of particles in units of noise, where they differ by more than noise.
+def is_moving(principal: PrincipalVolumes, rows: np.ndarray, apart: np.ndarray) -> bool:
+    """Return whether particles of one cluster differ by more than noise.
 
-    Of particles in one state, there are none: (n, 0).
+    They do not along the lines between centres of clusters, `apart`: errors of the volumes spread
+    each cluster there.
+
+    Shapes: rows (n,), apart (n_clusters - 1, rank).
     """
-    precision = np.linalg.inv(principal.covariance[rows].astype(float))
-    information = precision - np.eye(principal.rank)
-    total, count = information.sum(axis=0), principal.rank
+    told, count, across = principal.told[rows], principal.rank, null_space(apart)
+    total = told.information.sum(axis=0)
     # Sums over images: their variance is the information, and what the states add to it.
-    seen = (precision @ principal.coordinates[rows][..., None])[..., 0]
-    rest = seen - information @ np.linalg.solve(total, seen.sum(axis=0))
-    products = np.einsum("nij,nkl->iljk", information, information).reshape(count**2, count**2)
-    spread = np.linalg.solve(products, (rest.T @ rest - total).ravel()).reshape(count, count)
-    mean = total / len(rows)
-    ratio, axes = eigh(mean @ spread @ mean, mean)
-    return principal.coordinates[rows] @ mean @ axes[:, ratio > ONE_STATE]
+    rest = told.linear - told.information @ np.linalg.solve(total, told.linear.sum(axis=0))
+    products = np.einsum("nij,nkl->iljk", told.information, told.information)
+    spread = np.linalg.solve(
+        products.reshape(count**2, count**2), (rest.T @ rest - total).ravel()
+    ).reshape(count, count)
+    noise = across.T @ np.linalg.inv(total / len(rows)) @ across
+    ratio = eigh(across.T @ spread @ across, noise, eigvals_only=True)
+    return bool((ratio > ONE_STATE).any())
 
 
 def read_all_views(task: Task) -> tuple[Particles, ImageSource, VolumeGrid]:
@@ -317,6 +366,7 @@ def _record(
         "all_views": {
             "symmetry": options.symmetry,
             "agreement": found.principal.agreement.tolist(),
+            "chance": found.principal.chance,
             "information": found.principal.information.tolist(),
             # How much views predict of views far from them; None where it is not known.
             "consistency": [None if np.isnan(share) else share for share in shares],
@@ -336,8 +386,8 @@ def choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:
         "low-pass": Choice(f"{resolution:.3g} A", "motions show at a tenth of a molecule's size"),
         "principal volumes": Choice(
             principal.rank,
-            f"two half sets of images agree about them: correlations above {REPRODUCIBLE:g} "
-            f"({', '.join(f'{value:.2f}' for value in principal.agreement[: principal.rank])})",
+            "two half sets of images agree about them: correlations twice as high as by chance, "
+            f"{principal.chance:.2f} ({', '.join(f'{value:.2f}' for value in principal.agreement[: principal.rank])})",
         ),
         "samples fitted": Choice(
             f"{len(found.rows):,} of {len(transforms):,}",

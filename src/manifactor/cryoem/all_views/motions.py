@@ -15,6 +15,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 from numpy.polynomial.legendre import Legendre
+from scipy.special import logsumexp
 
 from manifactor._support.workers import PickledFields
 from manifactor.cryoem.all_views.regression import Arrays, Likelihood
@@ -143,12 +144,28 @@ class Motions(PickledFields):
                 coarse[narrow] = better
         return found
 
+    def expected(self, terms: Likelihood) -> Arrays:
+        """Return the log-likelihood of particles at even places, and what these places are.
+
+        The latter as mean and mean products of their features, on the grid alone.
+        """
+        scores = self._scores(terms)
+        weights, (first, second) = _probabilities(scores), self._pairs
+        mean = weights @ self._grid_features
+        products = np.empty((*mean.shape, mean.shape[1]))
+        products[:, first, second] = products[:, second, first] = weights @ self._grid_products
+        return logsumexp(scores, axis=1) - np.log(len(self.grid)), mean, products
+
     def _weights(self, terms: Likelihood) -> np.ndarray:
         """Return the probability of every point of the grid, (n, n_points)."""
+        return _probabilities(self._scores(terms))
+
+    def _scores(self, terms: Likelihood) -> np.ndarray:
+        """Return the log-likelihood of every point of the grid, (n, n_points)."""
         first, second = self._pairs
         # A product of two features occurs twice in the quadratic form, a square once.
         halves = terms.quadratic[:, first, second] * np.where(first == second, 0.5, 1.0)
-        return _probabilities(terms.linear @ self._grid_features.T - halves @ self._grid_products.T)
+        return terms.linear @ self._grid_features.T - halves @ self._grid_products.T
 
     def _fine_posterior(
         self, terms: Likelihood, places: np.ndarray, deviations: np.ndarray, described: "Motions"
