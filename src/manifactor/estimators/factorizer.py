@@ -56,6 +56,7 @@ from manifactor.factoring.inversion import choose_window, even_steps, values_at
 from manifactor.factoring.loadings import Loadings, find_loadings
 from manifactor.factoring.measures.motion import MarkovModel, markov_model
 from manifactor.factoring.placement import Placed, Placer, make_placer, place_blocks, places_at
+from manifactor.spectral.denoising import Told, denoised
 from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
 from manifactor.spectral.gpu import device_memory, from_tensor, like
 from manifactor.spectral.moves import Pairs, Trajectory
@@ -361,9 +362,11 @@ class ManifoldFactorizer(SpectralEstimator):
         y : ignored
         metric, times, trajectories, bursts, pairs, lag
             Moves of the samples; see the notes on `ManifoldFactorizer`.
-        noise : array of shape (n_features,) or None
+        noise : array of shape (n_features,), (n_samples, n_features[, n_features]) or None
             Standard deviation of the noise in every column, after the `transformation`, if
-            it is known. "product" then also requires that it hardly moves the places.
+            it is known. "product" then also requires that it hardly moves the places. If it differs
+            between samples, standard deviations or covariances of each: samples are then taken to
+            where they lie without noise, given all others, and these are factored.
         stages : Stages or None
             Where finished stages are kept; None for the estimator's memory of its last fit.
         column_names : sequence of str or None
@@ -404,6 +407,15 @@ class ManifoldFactorizer(SpectralEstimator):
         """Find the factors of samples in memory, and remember them."""
         X, cost, stages, rng = self._begin(X, stages, callback, column_names)
         noise = None if noise is None else checked_noise(noise, X)
+        if noise is not None and noise.ndim > 1:
+            if moves is not None or self.transformation not in ("auto", "none"):
+                what = "moves of samples" if moves is not None else "a `transformation`"
+                raise ValueError(
+                    f"`noise` of each sample does not go with {what}; got both. Give its standard "
+                    "deviation in every column, or leave it out."
+                )
+            X = denoised(Told.by(X, noise), X, rng=np.random.default_rng(0))
+            noise = None
         names = column_labels(self, column_names, X.shape[1])
         # Whoever asks for one factor does not expect a product, and needs no reasons. Columns of
         # samples in the order of time may well order the rows.
@@ -1001,7 +1013,10 @@ class ManifoldFactorizer(SpectralEstimator):
 
 def _draw_and_find(X, factoring, index, fit_samples, how, estimator, moves) -> None:
     """Find the factors of some samples, and remember which they are."""
+    n_samples, noise = len(X), how["noise"]
     X, rows, moves = drawn_with_moves(estimator, X, moves, fit_samples)
+    if np.ndim(noise) > 1 and len(X) < n_samples == len(noise):
+        how = {**how, "noise": np.asarray(noise)[rows]}
     with estimator._progress(estimator.callback) as callback:
         estimator._find(X, factoring, moves, callback, **how)
     estimator.rows_, estimator._precision = rows, precision_of(X)

@@ -98,17 +98,37 @@ def require_factoring(settings: FactoringSettings, *, n_functions: int | None = 
 
 
 def checked_noise(noise, X) -> np.ndarray:
-    """Return the noise of every column of samples as an array, if it can be used."""
+    """Return the noise of samples as an array, if it can be used.
+
+    Standard deviations of every column, (n_features,), or covariances of every sample, (n_samples,
+    n_features, n_features).
+    """
     if sp.issparse(X):
         raise ValueError("`noise` cannot be used with precomputed distances. Leave it out.")
+    n, p = X.shape
     numbers = np.empty(0)
     with suppress(TypeError, ValueError):  # words are refused
         noise = numbers = np.asarray(noise, dtype=float)
-    if numbers.shape != (X.shape[1],) or bad_values(numbers) or (numbers < 0).any():
+    known = numbers.shape in ((p,), (n, p), (n, p, p)) and bad_values(numbers) is None
+    if not known or (numbers.ndim < 3 and (numbers < 0).any()):
         raise ValueError(
             "`noise` must hold a standard deviation of 0 or more, below 1e+150, for "
-            f"each of the {X.shape[1]} columns; got {noise!r:.60}."
+            f"each of the {p} columns, or that of each sample, ({n}, {p}), or a covariance of each "
+            f"sample, ({n}, {p}, {p}); got {noise!r:.60}."
         )
+    if numbers.ndim == 2:
+        # A column without noise has a millionth of its spread.
+        least = 1e-6 * np.maximum(X.std(axis=0), np.finfo(float).tiny)
+        return np.maximum(numbers, least)[:, :, None] ** 2 * np.eye(p)
+    if numbers.ndim == 3:
+        skew = np.abs(numbers - numbers.swapaxes(1, 2)).max(axis=(1, 2), initial=0)
+        spread = np.linalg.eigvalsh(numbers)
+        wrong = (spread[:, 0] <= 1e-12 * spread[:, -1]) | (skew > 1e-6 * spread[:, -1])
+        if wrong.any():
+            raise ValueError(
+                "the covariances of `noise` must be symmetric and positive in all directions; "
+                f"that of sample {wrong.argmax()} is not. Add a small variance to the diagonal."
+            )
     return numbers
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from manifactor.cryoem.all_views import fitting, placing, principal
-from manifactor.cryoem.all_views.fitting import factor_all_views, moving_coordinates, places_of
+from manifactor.cryoem.all_views.fitting import factor_all_views, is_moving, places_of
 from manifactor.cryoem.all_views.model import UNKNOWN
 from manifactor.cryoem.all_views.placing import PlacedParticles
 from manifactor.cryoem.all_views.transforms import point_group
@@ -34,7 +34,6 @@ def coarse():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(principal, "MAX_RANK", 8)
         patch.setattr(principal, "ROUNDS", 5)
-        patch.setattr(principal, "REPRODUCIBLE", 0.7)
         patch.setattr(placing, "ROUNDS", 1)
         yield patch
 
@@ -51,7 +50,8 @@ def test_every_particle_gets_its_places(coarse):
     assert turn_agreement(found.placed.places[:, turn], places[:, 0]) > 0.9
     correlation = np.corrcoef(found.placed.places[:, shift], places[:, 1])[0, 1]
     assert abs(correlation) > 0.9
-    assert np.all(found.placed.consistency > 0.8)
+    # Of one motion it may not be known, in so few images.
+    assert np.nanmin(found.placed.consistency) > 0.8
     # The principal coordinates hold the motion.
     angle = 2 * np.pi * places[:, 0]
     truth = np.column_stack([np.cos(angle), np.sin(angle), places[:, 1]])
@@ -64,8 +64,8 @@ def test_every_particle_gets_its_places(coarse):
 def test_a_rigid_molecule_shows_no_motion(coarse, monkeypatch):
     monkeypatch.setattr(principal, "MAX_RANK", 3)
     points = np.repeat(BODY[None], 1000, axis=0)
-    images = transforms_of(points, random_rotations(1000), noise=1.0, scale=3.0)
-    with pytest.raises(ValueError, match="must show a motion"):
+    images = transforms_of(points, random_rotations(1000), noise=1.0, scale=1.5)
+    with pytest.raises(ValueError, match="rigid, or a motion below the noise"):
         factor_all_views(images)
 
 
@@ -108,6 +108,7 @@ def seen(states, seed=0):
         covariance,
         information.mean(axis=0).diagonal(),
         np.full(4, 0.9),
+        0.1,
     )
 
 
@@ -161,18 +162,17 @@ def test_a_factor_that_no_image_shows_is_dropped_and_the_rest_judged_again(monke
     coordinate = found.fit.factors_[0].coordinate / (2 * np.pi)
     assert turn_agreement(coordinate, TURN[found.rows, 0] / (2 * np.pi)) > 0.95
     monkeypatch.setattr(fitting, "place_particles", placed_but_by({"interval", "circle"}))
-    with pytest.raises(ValueError, match="tell no particle its place"):
+    with pytest.raises(ValueError, match="no image tells its particle's place"):
         factor_all_views(None)
 
 
-def test_particles_in_one_state_move_along_no_direction():
-    still = seen(np.tile([1.0, -0.5, 0.2], (600, 1)))
-    assert moving_coordinates(still, np.arange(600)).shape == (600, 0)
-    turning = moving_coordinates(seen(CIRCLE), np.arange(1500))
-    assert turning.shape == (1500, 2)
-    known = np.column_stack([turning, np.ones(1500)])
-    left = CIRCLE[:, :2] - known @ np.linalg.lstsq(known, CIRCLE[:, :2], rcond=None)[0]
-    assert left.var() < 0.1 * CIRCLE[:, :2].var()
+@pytest.mark.parametrize(
+    ("states", "moving"),
+    [(np.tile([1.0, -0.5, 0.2], (600, 1)), False), (CIRCLE, True), (CIRCLE * [0, 1, 0], False)],
+)
+def test_particles_of_a_cluster_move_unless_along_the_line_between_clusters(states, moving):
+    between = np.array([[0.0, 2.0, 0.0]])
+    assert is_moving(seen(states), np.arange(len(states)), between) == moving
 
 
 def placed(topology, coordinate, places):

@@ -1,16 +1,17 @@
 """Particles of all views: read once, factored, placed, and written as a run folder."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh, null_space
+from scipy.linalg import eigh, null_space, orth
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 
-from manifactor._support.errors import held_warnings, issue, shell_line
+from manifactor._support.errors import NothingFoundError, held_warnings, issue, shell_line
 from manifactor._support.files import real_path
 from manifactor._support.memory import available_memory
 from manifactor._support.parameters import Choice, choices_as_json
@@ -19,7 +20,11 @@ from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.model import UNKNOWN, MotionModel, motion_records, view_map
 from manifactor.cryoem.all_views.motions import LEVELS, Motions
 from manifactor.cryoem.all_views.placing import PlacedParticles, even_places, place_particles
-from manifactor.cryoem.all_views.principal import BEYOND_CHANCE, PrincipalVolumes, principal_volumes
+from manifactor.cryoem.all_views.principal import (
+    PrincipalVolumes,
+    least_agreement,
+    principal_volumes,
+)
 from manifactor.cryoem.all_views.shapes import shown_motions
 from manifactor.cryoem.all_views.transforms import (
     Transforms,
@@ -41,10 +46,12 @@ from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place, all_places
 from manifactor.runs.run import members, open_run
 from manifactor.runs.task import Task, particle_choice
-from manifactor.spectral.denoising import Density
+from manifactor.spectral.denoising import Density, Told
 from manifactor.spectral.gpu import device_memory, require_device
 from manifactor.tables.reading import is_one_view
 
+# Particles that are factored, if there are as many.
+FEWEST_FACTORED, MOST_FACTORED = 500, 6000
 # Signal to noise of a coordinate of particles that are in one state, at most.
 ONE_STATE = 0.5
 # Least deviation of a factor that no image shows, over that of a place drawn at random.
@@ -100,7 +107,7 @@ def factor_all_views(
         raise ValueError(f"the verdict is {_too_weak(principal, len(transforms))}")
     # The surest coordinates are factored, whose views show all motions. The others are placed.
     variance = np.einsum("nii,i->n", principal.covariance, principal.information)
-    count = min(max(int(0.4 * len(variance)), 1), 6000)
+    count = min(max(int(0.4 * len(variance)), FEWEST_FACTORED), MOST_FACTORED, len(variance))
     rows = np.sort(np.argpartition(variance, count - 1)[:count])
     # A few thousand samples are factored as fast here as on a device.
     own = {"preparation": "none", "random_state": seed, "callback": stages.report, "device": "cpu"}
@@ -135,7 +142,7 @@ def _too_weak(principal: PrincipalVolumes, n_images: int) -> str:
     highest, chance = principal.agreement.max(), principal.chance
     said = "rigid, or a motion below the noise: volumes from two half sets of the images "
     said += f"have a correlation of {highest:.2f} beside their mean, and of {chance:.2f} by chance."
-    needed = BEYOND_CHANCE * chance
+    needed = least_agreement(chance)
     if highest < 1.3 * chance:
         return f"{said} Add images if a motion is expected, or check poses and pixel size."
     # Signal over noise of a volume grows with the number of images.
@@ -151,44 +158,49 @@ def _factored(
 ) -> AllViews:
     """Return the factors of some particles' coordinates without noise, and clusters of all."""
     with held_warnings() as warned:
-        density = Density.of(principal.told[rows], principal.coordinates[rows], rng=rng)
-        where = density.means(principal.told)
-        fit = clone(factorizer).fit(where[rows] * np.sqrt(principal.information))
+        density = Density.of(principal.told, principal.coordinates, rng=rng)
+        where, scale = density.means(principal.told), np.sqrt(principal.information)
+        fit = clone(factorizer).fit(where[rows] * scale)
         numbers, inside = clusters_of(fit, rows, where), ""
         if numbers is None:
-            fit = _with_shape(principal, rows, where[rows], fit, rng)
+            everything = principal.told, principal.coordinates
+            fit = _with_shape(*everything, rows, fit, scale, rng)
         else:
             own = np.flatnonzero(numbers == 1)
             centres = [where[numbers == number].mean(axis=0) for number in np.unique(numbers)]
             if is_moving(principal, own, np.diff(centres, axis=0)):
-                fit_of_one = clone(factorizer).fit(where[own] * np.sqrt(principal.information))
-                fit_of_one = _with_shape(principal, own, where[own], fit_of_one, rng)
-                inside = shapes_in_words(fit_of_one.evidence_.shapes)
+                told, among = principal.told[own], np.arange(len(own))[:MOST_FACTORED]
+                of_one = clone(factorizer).fit(where[own][among] * scale)
+                coordinates = principal.coordinates[own]
+                of_one = _with_shape(told, coordinates, among, of_one, scale, rng)
+                inside = shapes_in_words(of_one.evidence_.shapes)
     # What is said of clusters takes the place of warnings of them.
     issue(warned if numbers is None else [])
     return AllViews(fit, rows, principal, None, numbers, inside)
 
 
 def _with_shape(
-    principal: PrincipalVolumes,
+    told: Told,
+    coordinates: np.ndarray,
     rows: np.ndarray,
-    where: np.ndarray,
     fit: ManifoldFactorizer,
+    scale: np.ndarray,
     rng: np.random.Generator,
 ) -> ManifoldFactorizer:
     """Return the fit to coordinates on the motions that particles show; as it is without any.
 
-    Shapes: rows (n,), where (n, rank).
+    Shapes: coordinates (n, rank), rows (n_rows,), scale (rank,).
     """
-    told = principal.told[rows]
-    shape = shown_motions(told, principal.coordinates[rows], where, fit, rng=rng)
+    shape = shown_motions(told, coordinates, rows, fit, rng=rng)
     if shape is None:
         return fit
-    samples = shape.coordinates(told) * np.sqrt(principal.information)
-    found, count = clone(fit).fit(samples), len(shape.motions.topologies)
-    if found.n_factors_ != count and fit.n_factors == "auto":
-        found = clone(fit).set_params(n_factors=count).fit(samples)
-    return found
+    samples, wanted = shape.coordinates(told[rows]) * scale, sorted(shape.motions.topologies)
+    for asked in dict.fromkeys([fit.n_factors, len(wanted)]):
+        with suppress(NothingFoundError):
+            found = clone(fit).set_params(n_factors=asked).fit(samples)
+            if sorted(factor.topology for factor in found.factors_) == wanted:
+                return found
+    return fit
 
 
 def clusters_of(fit: ManifoldFactorizer, rows: np.ndarray, where: np.ndarray) -> np.ndarray | None:
@@ -219,16 +231,19 @@ def is_moving(principal: PrincipalVolumes, rows: np.ndarray, apart: np.ndarray) 
 
     Shapes: rows (n,), apart (n_clusters - 1, rank).
     """
-    told, count, across = principal.told[rows], principal.rank, null_space(apart)
-    total = told.information.sum(axis=0)
+    told, across = principal.told[rows], null_space(apart)
+    if not across.shape[1]:
+        return False
+    told = told.within(across, orth(apart.T))
+    count, total = across.shape[1], told.information.sum(axis=0)
     # Sums over images: their variance is the information, and what the states add to it.
     rest = told.linear - told.information @ np.linalg.solve(total, told.linear.sum(axis=0))
     products = np.einsum("nij,nkl->iljk", told.information, told.information)
     spread = np.linalg.solve(
         products.reshape(count**2, count**2), (rest.T @ rest - total).ravel()
     ).reshape(count, count)
-    noise = across.T @ np.linalg.inv(total / len(rows)) @ across
-    ratio = eigh(across.T @ spread @ across, noise, eigvals_only=True)
+    mean = total / len(rows)
+    ratio = eigh(mean @ spread @ mean, mean, eigvals_only=True)
     return bool((ratio > ONE_STATE).any())
 
 
@@ -386,8 +401,9 @@ def choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:
         "low-pass": Choice(f"{resolution:.3g} A", "motions show at a tenth of a molecule's size"),
         "principal volumes": Choice(
             principal.rank,
-            "two half sets of images agree about them: correlations twice as high as by chance, "
-            f"{principal.chance:.2f} ({', '.join(f'{value:.2f}' for value in principal.agreement[: principal.rank])})",
+            "two half sets of images agree about them: correlations of "
+            f"{listed(f'{value:.2f}' for value in principal.agreement[: principal.rank])}, where "
+            f"chance alone gives {principal.chance:.2f}",
         ),
         "samples fitted": Choice(
             f"{len(found.rows):,} of {len(transforms):,}",

@@ -200,12 +200,16 @@ class Motions(PickledFields):
     @cached_property
     def grid(self) -> np.ndarray:
         """Places on all motions at the points of a grid, (n_points, n_motions)."""
-        count = _along(4000, 48, len(self.topologies))
-        return _mesh(len(self.topologies), (np.arange(count) + 0.5) / count)
+        return _mesh(len(self.topologies), (np.arange(self._count) + 0.5) / self._count)
+
+    @property
+    def _count(self) -> int:
+        """Points of the grid along each motion: one motion may have more of them."""
+        return _along(4000, 48 if len(self.topologies) > 1 else 144, len(self.topologies))
 
     @property
     def _step(self) -> float:
-        return 1 / _along(4000, 48, len(self.topologies))
+        return 1 / self._count
 
     @cached_property
     def _pairs(self) -> tuple[np.ndarray, np.ndarray]:

@@ -35,11 +35,18 @@ from manifactor.spectral.denoising import Told
 MAX_RANK = 10
 # Rounds of expectation maximisation from random coordinates.
 ROUNDS = 7
-# Below this correlation of the best volumes of two half sets, more rounds find further ones: of 8,000
-# images at a signal to noise of .02, the third and fourth rose from .17 and .12 to .27 and .23.
+# Below this correlation of the best volumes of two half sets, more rounds find further ones: of
+# 8,000 images at a signal to noise of .02, the third and fourth rose from .17, .12 to .27, .23.
 CONVERGED = 0.8
-# Least correlation of volumes of two half sets, over that by chance. Rigid molecules had 1.0 at most.
-BEYOND_CHANCE = 2.0
+
+
+def least_agreement(chance: float) -> float:
+    """Return the correlation above which volumes of two half sets have something in common.
+
+    It is twice that by chance, which rigid molecules had 1.0 to 1.6 times; if chance is high, since
+    volumes resemble themselves when turned, it is half of the way from there to 1.
+    """
+    return min(2 * chance, (1 + chance) / 2)
 
 
 @dataclass(frozen=True)
@@ -130,7 +137,7 @@ def _searched(
         found = list(workers.map(_maximised, again))
         agreement, chance, mixing = _compared(*found, transforms)
     report(0.6)
-    rank, first = int((agreement > BEYOND_CHANCE * chance).sum()), found[0]
+    rank, first = int((agreement > least_agreement(chance)).sum()), found[0]
     volumes = np.concatenate([first[:1], mixing[:rank] @ first[1:]])
     if rank:
         learned = np.sort(drawn[: 20_000 // len(transforms.mates)])
@@ -151,11 +158,13 @@ def _compared(
     grid = transforms.grid
     first, second = (without_nuisances(each, grid) for each in (first, second))
     agreement, mixing = compared_spaces(first, second)
-    # What clearly agrees would also agree a little if it were turned.
-    clear = int((agreement > 0.5).sum())
-    rest = [mixing[clear:] @ first[1:], compared_spaces(second, first)[1][clear:] @ second[1:]]
-    pair = (np.concatenate([known[:1], some]) for known, some in zip((first, second), rest))
-    return agreement, by_chance(*pair, grid, transforms.mates), mixing
+    back, clear, chance = compared_spaces(second, first)[1], -1, 1.0
+    while clear < (rank := int((agreement > least_agreement(chance)).sum())) < len(agreement):
+        # What agrees would also agree a little if it were turned: only the rest shows chance.
+        clear = rank
+        rest = [first[:1], mixing[clear:] @ first[1:]], [second[:1], back[clear:] @ second[1:]]
+        chance = by_chance(*map(np.concatenate, rest), grid, transforms.mates)
+    return agreement, chance, mixing
 
 
 def by_chance(
@@ -169,8 +178,6 @@ def by_chance(
 
     Shapes: first, second (rank + 1, grid.size), mates (n_mates, 3, 3).
     """
-    if len(first) == 1:
-        return 0.0
     cubes = second.reshape(-1, *3 * (grid.side,))
     highest = []
     for turn in Rotation.create_group("O").as_matrix().round():

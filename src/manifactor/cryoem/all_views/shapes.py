@@ -25,6 +25,8 @@ from manifactor.spectral.denoising import Density, Told
 COMPARED = 8000
 # Share of what a density without shape tells that a proposal must tell.
 ENOUGH = 0.95
+# Particles for each function of places, and an error of the share below which no more is proposed.
+PER_FUNCTION, SURE = 25, 0.005
 # Rounds of expectation maximisation: after four, places on a circle at a signal to noise of .02
 # were as good as after eight.
 ROUNDS = 4
@@ -38,10 +40,10 @@ class Shape:
     coefficients: np.ndarray  # (n_features, rank)
 
     @classmethod
-    def learned(cls, told: Told, motions: Motions, places: np.ndarray) -> "Shape":
-        """Learn from particles, starting with their places, (n, n_motions)."""
+    def learned(cls, told: Told, motions: Motions, rows: np.ndarray, places: np.ndarray) -> "Shape":
+        """Learn from particles, starting with the places of some, (n_rows, n_motions)."""
         known = FeatureMoments.known(motions.features(places))
-        shape = cls(motions, _solved(told, known.mean, known.products))
+        shape = cls(motions, _solved(told[rows], known.mean, known.products))
         for _ in range(ROUNDS):
             expected = motions.expected(shape.likelihood(told))[1:]
             shape = cls(motions, _solved(told, *expected))
@@ -86,78 +88,85 @@ class Judge:
     rng: np.random.Generator
 
     @cached_property
-    def _order(self) -> np.ndarray:
-        return self.rng.permutation(len(self.told))[:COMPARED]
+    def _halves(self) -> tuple[np.ndarray, np.ndarray]:
+        order = self.rng.permutation(len(self.told))[:COMPARED]
+        return order[::2], order[1::2]
 
     @cached_property
     def without_shape(self) -> np.ndarray:
         """What a density without shape tells of each particle of the second half."""
-        first, second = self._order[::2], self._order[1::2]
+        first, second = self._halves
         density = Density.of(self.told[first], self.samples[first], rng=self.rng)
         return density.log_likelihood(self.told[second])
 
-    def share(self, motions: Motions, places: np.ndarray) -> tuple[float, float]:
+    def share(self, motions: Motions, rows: np.ndarray, places: np.ndarray) -> tuple[float, float]:
         """Return what a shape tells, over what a density without shape does, and its error.
 
-        Shapes: places (n, n_motions).
+        Shapes: rows (n_known,), places (n_known, n_motions).
         """
-        first, second = self._order[::2], self._order[1::2]
-        shape = Shape.learned(self.told[first], motions, places[first])
+        first, second = self._halves
+        number = np.full(len(self.told), -1)
+        number[first] = np.arange(len(first))
+        own = number[rows] >= 0
+        shape = Shape.learned(self.told[first], motions, number[rows[own]], places[own])
         told = shape.log_likelihood(self.told[second])
         most = self.without_shape.mean()
         apart = told - self.without_shape
         return float(told.mean() / most), float(apart.std() / np.sqrt(len(apart)) / abs(most))
 
 
-def finest(topologies: tuple[str, ...]) -> Motions:
-    """Return motions with all functions that there is room for."""
-    motions, more = Motions(topologies), Motions(topologies).grown()
-    while more != motions:
-        motions, more = more, more.grown()
+def finest(topologies: tuple[str, ...], n_particles: int) -> Motions:
+    """Return motions with as many functions as so many particles tell."""
+    motions, most = Motions(topologies), n_particles / PER_FUNCTION
+    while (more := motions.grown()) != motions and more.features(
+        np.zeros((1, len(topologies)))
+    ).shape[1] <= most:
+        motions = more
     return motions
 
 
 def shown_motions(
     told: Told,
     samples: np.ndarray,
-    denoised: np.ndarray,
+    rows: np.ndarray,
     fit: ManifoldFactorizer,
     *,
     rng: np.random.Generator,
 ) -> Shape | None:
     """Return the motions that coordinates show, and the coordinates along them; None if unknown.
 
-    `fit` has factored the coordinates without their noise, `denoised`.
+    `fit` has factored the coordinates of some particles without their noise.
 
-    Shapes: samples, denoised (n, rank).
+    Shapes: samples (n, rank), rows (n_rows,).
     """
     judge, best, most = Judge(told, samples, rng), None, ENOUGH
-    for topologies, places in _proposals(fit, denoised):
-        motions = finest(topologies)
-        share, error = judge.share(motions, places)
+    for topologies, places in _proposals(fit):
+        motions = finest(topologies, len(told))
+        share, error = judge.share(motions, rows, places)
         # The first of those that tell as much is the simplest.
         if share > most + 2 * error * (best is not None):
-            best, most = (motions, places), share
-        if most > 1 - 3 * error:
+            best, most = (motions, rows, places), share
+        # Of few particles, a density without shape tells little.
+        if most > 1 - 3 * error and error < SURE:
             break
     return None if best is None else Shape.learned(told, *best)
 
 
-def _proposals(
-    fit: ManifoldFactorizer, denoised: np.ndarray
-) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
+def _proposals(fit: ManifoldFactorizer) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
     """Yield topologies and places of denoised coordinates, those of one motion first."""
-    asked = fit.get_params()["n_factors"]
+    asked, samples = fit.n_factors, fit.diffusion_.samples
     if asked in ("auto", 1):
-        yield ("interval",), even_places(denoised[:, 0])[:, None]
-        if denoised.shape[1] > 1:
-            first, second = (denoised[:, :2] - denoised[:, :2].mean(axis=0)).T
+        yield ("interval",), even_places(samples[:, 0])[:, None]
+        if samples.shape[1] > 1:
+            first, second = (samples[:, :2] / samples[:, :2].std(axis=0)).T
             yield ("circle",), (np.arctan2(second, first) / (2 * np.pi) % 1)[:, None]
     yield from _of(fit)
-    for count in (2, 3) if asked == "auto" else ():
-        if count != fit.n_factors_ and count <= denoised.shape[1]:
+    # Parts that move by themselves add up, which a few noisy samples show best.
+    for count in (2, 3) if asked == "auto" else (asked,):
+        for method in ("sum", fit.method) if 1 < count <= samples.shape[1] else ():
             with held_warnings(), suppress(NothingFoundError):
-                yield from _of(clone(fit).set_params(n_factors=count).fit(fit.diffusion_.samples))
+                settings = {"n_factors": count, "method": method}
+                yield from _of(clone(fit).set_params(**settings).fit(samples))
 
 
 def _of(fit: ManifoldFactorizer) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:

@@ -1,0 +1,54 @@
+"""Samples whose noise is known."""
+
+import numpy as np
+import pytest
+
+from manifactor.spectral.denoising import Told, denoised
+
+N = 2000
+
+
+@pytest.fixture(scope="module")
+def ring():
+    """A circle of radius 1, and the same with noise that differs between samples."""
+    rng = np.random.default_rng(0)
+    angle = rng.uniform(0, 2 * np.pi, N)
+    clean = np.column_stack([np.cos(angle), np.sin(angle)])
+    half = 0.3 * rng.standard_normal((N, 2, 2)) * rng.random((N, 1, 1))
+    covariance = half @ half.transpose(0, 2, 1) + 1e-3 * np.eye(2)
+    noise = (np.linalg.cholesky(covariance) @ rng.standard_normal((N, 2, 1)))[:, :, 0]
+    return clean, clean + noise, covariance
+
+
+def moved(samples, covariance):
+    return denoised(Told.by(samples, covariance), samples, rng=np.random.default_rng(0))
+
+
+def test_noisy_samples_of_a_circle_come_to_lie_on_it(ring):
+    clean, noisy, covariance = ring
+    found = moved(noisy, covariance)
+    assert np.square(found - clean).mean() < 0.5 * np.square(noisy - clean).mean()
+    radius, before = (np.linalg.norm(each, axis=1) for each in (found, noisy))
+    assert radius.std() < 0.3 * before.std()
+
+
+def test_samples_without_noise_stay_where_they_are(ring):
+    clean, _, covariance = ring
+    found = moved(clean, 1e-6 * covariance)
+    np.testing.assert_allclose(found, clean, atol=1e-2)
+
+
+def test_denoising_does_not_depend_on_axes_or_units(ring):
+    _, noisy, covariance = ring
+    angle = 0.7
+    turn = 5 * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    there = moved(noisy @ turn.T, turn @ covariance @ turn.T)
+    np.testing.assert_allclose(there, moved(noisy, covariance) @ turn.T, atol=1e-6)
+
+
+def test_a_sample_that_tells_nothing_lies_in_the_middle(ring):
+    clean, noisy, covariance = ring
+    told = Told.by(noisy, covariance)
+    told.information[0], told.linear[0] = 0, 0
+    found = denoised(told, noisy, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(found[0], clean.mean(axis=0), atol=0.15)
