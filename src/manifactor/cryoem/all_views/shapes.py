@@ -158,8 +158,9 @@ def _proposals(fit: ManifoldFactorizer) -> Iterator[tuple[tuple[str, ...], np.nd
     if asked in ("auto", 1):
         yield ("interval",), even_places(samples[:, 0])[:, None]
         if samples.shape[1] > 1:
-            first, second = (samples[:, :2] / samples[:, :2].std(axis=0)).T
-            yield ("circle",), (np.arctan2(second, first) / (2 * np.pi) % 1)[:, None]
+            around = (samples - samples.mean(axis=0)) / samples.std(axis=0)
+            angle = np.arctan2(around[:, 1], around[:, 0])
+            yield ("circle",), (angle / (2 * np.pi) % 1)[:, None]
     yield from _of(fit)
     # Parts that move by themselves add up, which a few noisy samples show best.
     for count in (2, 3) if asked == "auto" else (asked,):
