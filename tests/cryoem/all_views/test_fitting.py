@@ -42,7 +42,7 @@ def coarse():
 
 @pytest.mark.slow
 def test_every_particle_gets_its_places(coarse):
-    images, places = moving(700, scale=6.0)
+    images, places = moving(900, scale=6.0)
     # Of so few and coarse images, divisions into two are right in 21 % of random problems.
     found = factor_all_views(images, {"n_factors": 2})
     assert found.fit.verdict_ in ("product", "partial")

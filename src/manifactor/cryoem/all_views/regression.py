@@ -15,7 +15,6 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 from sklearn.utils import gen_batches
 
 from manifactor._support.threads import map_panels, one_blas_thread, over_cores
@@ -253,7 +252,7 @@ class Likelihood:
         return Likelihood(self.linear[rows], self.quadratic[rows])
 
     def blurred(
-        self, features: np.ndarray, errors: np.ndarray, moved: np.ndarray | float = 0.0
+        self, features: np.ndarray, errors: np.ndarray, moved: np.ndarray
     ) -> tuple["Likelihood", np.ndarray]:
         """Return the likelihood if poses are off by normal errors, and these errors, (n, 5).
 
@@ -261,22 +260,20 @@ class Likelihood:
         shifts along two, over their standard deviations.
 
         Shapes: features (n, n_features), errors (2,): standard deviations of rotations, in radians,
-        and of shifts, in units of the box.
+        and of shifts, in units of the box; moved (n, 5).
         """
         assert self.images is not None
-        block, columns, _ = self.images
+        block, columns = self.images
         count, step = features.shape[1], np.radians(1.0)
         of = block.there(features.astype(np.float32)[..., None])
-        moved = moved + np.zeros((len(block), 5))
-        turned = Rotation.from_rotvec(errors[0] * moved[:, :3]).as_matrix() @ block.rotations
+        near = block.turned(errors[0] * moved[:, :3])
 
-        def shown(rotations: np.ndarray):
-            seen = replace(block, rotations=rotations).shown(columns)
-            return seen.reshape(len(block), -1, count)
+        def shown(vector: np.ndarray):
+            return near.turned(vector).shown(columns).reshape(len(block), -1, count)
 
-        here = shown(turned)
-        mean, turns = here @ of, Rotation.from_rotvec(step * np.eye(3)).as_matrix()
-        changes = [errors[0] / step * (shown(turn @ turned) @ of - mean) for turn in turns]
+        here = shown(np.zeros(3))
+        mean = here @ of
+        changes = [errors[0] / step * (shown(axis) @ of - mean) for axis in step * np.eye(3)]
         # A shift multiplies by a phase, which exchanges real and imaginary parts.
         pairs = mean.reshape(len(block), -1, 2)[..., [1, 0]]
         for axis in block.grid.plane.T:
@@ -339,7 +336,7 @@ def _joined(parts: Iterable[Arrays]) -> Arrays:
 def _compared(block: Transforms, columns: np.ndarray) -> Likelihood:
     """Return the likelihood of a block of images."""
     shown = block.shown(columns).reshape(len(block), -1, columns.shape[1] // 2)
-    return replace(_told(block, shown), images=(block, columns, None))
+    return replace(_told(block, shown), images=(block, columns))
 
 
 def _told(block: Transforms, shown) -> Likelihood:
