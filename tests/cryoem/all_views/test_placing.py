@@ -217,7 +217,7 @@ def test_errors_of_poses_are_measured():
         unexplained(learn(each, CIRCLE, CIRCLE, features))[1]
         for each in (images, images.turned(vectors))
     )
-    assert not exact.any()
+    assert exact[0] < np.radians(1.0)
     np.testing.assert_allclose(np.degrees(off[0]), 4.0, rtol=0.25)
 
 
