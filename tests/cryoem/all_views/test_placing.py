@@ -218,7 +218,7 @@ def test_errors_of_poses_are_measured():
         for each in (images, images.turned(vectors))
     )
     assert exact[0] < np.radians(1.0)
-    np.testing.assert_allclose(np.degrees(off[0]), 4.0, rtol=0.25)
+    np.testing.assert_allclose(np.degrees(off[0]), 4.0, rtol=0.35)
 
 
 def side_views(count):
