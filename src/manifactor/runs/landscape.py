@@ -19,10 +19,12 @@ from manifactor.runs.places import Place, as_csv
 
 # Samples used and cells along a factor: of one factor, and of two.
 MOST, CELLS = (100_000, 20_000), (90, 30)
-# Highest levels, and an error in kT that is always there: a coordinate is known up to a smooth
-# warp, which looks like wells. Along six simulated motions with even places they had .04 to .36 kT,
-# .18 in all (root mean square); with levels up to 8, five of them had .26 to .47.
-HIGHEST, WARP = {"interval": 4, "circle": 3}, 0.18
+# Highest sums of levels, along one factor and two.
+MOST_LEVELS = 8, 4
+# Errors in kT that are always there: what is left of the warp of a coordinate looks like wells.
+# Root mean square of those along five circles, of which two had a well of 2 kT, and along two
+# intervals, even and with wells of 1 kT, where most of it is at the ends.
+WARP = {"circle": 0.05, "interval": 0.15}
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,9 @@ def landscape(places: Sequence[Place]) -> Landscape:
     unit = (np.arange(CELLS[d]) + 0.5) / CELLS[d]
     told = [_told(place, unit) for place in places]
     seen = told[0] if not d else (told[0][:, :, None] * told[1][:, None]).reshape(len(drawn), -1)
-    fits = [_fitted(seen, *_waves(places, unit, level)) for level in range(5)]
+    fits = [_fitted(seen, *_waves(places, unit, level)) for level in range(MOST_LEVELS[d] + 1)]
     _, energy, error = min(fits, key=lambda each: each[0])
+    error = np.sqrt(error**2 + sum(WARP[place.topology] ** 2 for place in places))
     shape = len(places) * (CELLS[d],)
     centres = tuple(unit * (360 if place.topology == "circle" else 1) for place in places)
     # Where less than one of n samples is expected, nothing more is known.
@@ -110,7 +113,7 @@ def _waves(places: Sequence[Place], unit: np.ndarray, most: int) -> tuple[np.nda
     found, sums = [np.zeros((len(unit) ** len(places), 0))], []
     for levels in product(range(most + 1), repeat=len(places)):
         pairs = list(zip(places, levels, strict=True))
-        if 0 < sum(levels) <= most and all(HIGHEST[p.topology] >= level for p, level in pairs):
+        if 0 < sum(levels) <= most:
             own = [LEVELS[place.topology](unit, level) if level else even for place, level in pairs]
             found.append(reduce(np.kron, own))
             sums += found[-1].shape[1] * [sum(levels)]
@@ -145,4 +148,4 @@ def _fitted(
     scores = (seen * even) @ apart / (seen @ even)[:, None]
     information = scores.T @ scores + np.diag(prior)
     variance = np.einsum("ck,ck->c", apart @ np.linalg.pinv(information), apart)
-    return 2 * loss(best)[0] + 2 * len(best), -np.log(even), np.sqrt(variance + WARP**2)
+    return 2 * loss(best)[0] + 2 * len(best), -np.log(even), np.sqrt(variance)

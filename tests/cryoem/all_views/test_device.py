@@ -39,7 +39,7 @@ def test_both_sides_make_the_same_equations(sides):
     features = FeatureMoments.known(MOTIONS.features(places))
     volumes = np.stack([volume_of(BODY + shift) for shift in (0, 0.02, 0.04, 0.06)])
     here, there = (
-        [part for pair in normal_equations([(side, features)], volumes) for part in pair]
+        [part for pair in normal_equations([(side, features)], [volumes]) for part in pair]
         for side in sides
     )
     for one, other in zip(here, there, strict=True):

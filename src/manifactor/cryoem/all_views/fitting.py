@@ -33,7 +33,7 @@ from manifactor.cryoem.all_views.transforms import (
     read_transforms,
     transform_grid,
 )
-from manifactor.cryoem.all_views.volumes import MODEL_FILE, Scale, scales_of
+from manifactor.cryoem.all_views.volumes import MODEL_FILE
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.estimators import ManifoldFactorizer
@@ -420,25 +420,16 @@ def places_of(found: AllViews) -> tuple[Place, ...]:
     """Return the places of all particles on the factors."""
     if found.placed is None:
         return all_places(found.fit, found.principal.samples)
-    scales = scales_of(found.fit, quantiles=found.placed.quantiles)
-    return tuple(map(_place, scales, found.placed.places.T, found.placed.deviations.T))
+    placed = found.placed
+    return tuple(map(_place, placed.motions.topologies, placed.places.T, placed.deviations.T))
 
 
-def _place(scale: Scale, place: np.ndarray, deviation: np.ndarray) -> Place:
+def _place(topology: str, place: np.ndarray, deviation: np.ndarray) -> Place:
     """Return places in the coordinate of a factor."""
-    # The slope over a tenth of the motion: between two samples it is accidental.
-    low, high = place - 0.05, place + 0.05
-    if scale.topology == "interval":
-        low, high = np.maximum(low, 0), np.minimum(high, 1)
-    slope = (scale.coordinates(high) - scale.coordinates(low)) / (high - low)
-    found = scale.coordinates(place)
-    return Place(
-        found % (2 * np.pi) if scale.topology == "circle" else found,
-        scale.topology,
-        # An image that shows nothing has no confidence.
-        confidence=np.clip(1 - deviation / UNKNOWN, 0, 1),
-        deviation=deviation * slope,
-    )
+    turn = 2 * np.pi if topology == "circle" else 1.0
+    # An image that shows nothing has no confidence.
+    confidence = np.clip(1 - deviation / UNKNOWN, 0, 1)
+    return Place(turn * place, topology, confidence, turn * deviation)
 
 
 def model_of(transforms: Transforms, placed: PlacedParticles) -> MotionModel:
@@ -451,5 +442,4 @@ def model_of(transforms: Transforms, placed: PlacedParticles) -> MotionModel:
         volumes=placed.volumes.astype(np.complex64),
         views=view_map(transforms.rotations, placed.deviations),
         consistency=placed.consistency,
-        quantiles=placed.quantiles,
     )

@@ -15,6 +15,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 from numpy.polynomial.legendre import Legendre
+from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from manifactor._support.workers import PickledFields
@@ -22,8 +23,10 @@ from manifactor.cryoem.all_views.regression import Arrays, Likelihood
 
 Term = tuple[int, ...]
 
-# Highest degree of an interval or harmonic of a circle: a motion spans some five resolved widths.
-MAX_LEVEL = 6
+# Highest degree of an interval or harmonic of a circle, of a single motion and of one of several.
+# One turn in images of high contrast, placed by levels up to 6 and 10: errors of 1.4 and 1.0
+# degrees in the median, 1.5 and 1.2 times as large as stated.
+MAX_LEVELS = 10, 6
 
 
 def _polynomial(place: np.ndarray, degree: int) -> np.ndarray:
@@ -61,6 +64,10 @@ class Motions(PickledFields):
     def grown(self) -> "Motions":
         """Return the same motions with the terms that may follow, the lowest first."""
         beyond = {_plus(term, step) for term in self.terms for step in self._steps}
+        # A part that looks the same after half a turn has even harmonics only.
+        highest = [max(levels) for levels in zip(*self.terms, strict=True)]
+        for step, level in zip(self._steps, highest, strict=True):
+            beyond |= {tuple(k * one for one in step) for k in range(2, level + 3)}
         more = sorted(filter(self._may_follow, beyond - set(self.terms)))
         more.sort(key=sum)
         # Normal equations take memory with the square of the number of features.
@@ -69,12 +76,13 @@ class Motions(PickledFields):
         return self.with_terms(more[: max(0, room - len(self.terms))])
 
     def _may_follow(self, term: Term) -> bool:
-        """Return whether the term's lower terms are all there, and it is not too fine."""
+        """Return whether a product's lower terms are all there, and a term is not too fine."""
         lower = [_plus(term, step, -1) for step in self._steps]
         n_moving = int(np.count_nonzero(term))
         # The highest sum of levels in a product of two motions is lower than on one of them.
-        most = {1: MAX_LEVEL, 2: 4}.get(n_moving, 0)
-        return all(one in self.terms for one in lower if min(one) >= 0) and sum(term) <= most
+        most = {1: MAX_LEVELS[len(term) > 1], 2: 4}.get(n_moving, 0)
+        there = n_moving == 1 or all(one in self.terms for one in lower if min(one) >= 0)
+        return there and sum(term) <= most
 
     def with_terms(self, more: Sequence[Term]) -> "Motions":
         """Return the same motions with more terms."""
@@ -113,6 +121,70 @@ class Motions(PickledFields):
         """Return the columns of the features that depend on one motion alone."""
         own = [term for term in self.terms if term[motion] and sum(term) == term[motion]]
         return self.columns(own)
+
+    def lengths(self, products: np.ndarray, mean: np.ndarray) -> np.ndarray:
+        """Return the arc length from 0 to the edges of the grid's cells, (n_motions, n_cells + 1).
+
+        Equal steps of it change the molecule by equal amounts, however many particles are there:
+        parts that turn as a whole do so at a constant speed. On average over the other motions, and
+        1 in all. An interval goes from 0 to 1 where all but 1 % of the particles are.
+
+        Shapes: products (n_features, n_features): of the volumes of the features; mean
+        (n_features,): of the features of particles.
+        """
+        count, found = self._count, []
+        edges = np.linspace(0, 1, count + 1)
+        shares = _probabilities((self._grid_features @ self.density(mean))[None])
+        shares = shares.reshape(len(self.topologies) * (count,))
+        for motion, topology in enumerate(self.topologies):
+            nudge = 1e-3 * np.array(self._steps[motion])
+            slopes = (self.features(self.grid + nudge) - self.features(self.grid - nudge)) / 2e-3
+            squares = ((slopes @ products) * slopes).sum(axis=1)
+            others = tuple(np.delete(np.arange(len(self.topologies)), motion))
+            along = squares.reshape(len(self.topologies) * (count,)).mean(axis=others)
+            floor = 0.02 * np.abs(along).mean() + np.finfo(float).tiny
+            speed = np.log(np.maximum(along, floor)) / 2
+            # Finer changes of the speed are noise.
+            waves = np.hstack(
+                [LEVELS[topology](self.grid[:count, -1], level) for level in (1, 2, 3)]
+            )
+            smooth = np.exp(waves @ np.linalg.lstsq(waves, speed - speed.mean())[0])
+            own = np.concatenate([[0.0], np.cumsum(smooth)]) / smooth.sum()
+            if topology == "interval":
+                below = np.concatenate([[0.0], np.cumsum(shares.sum(axis=others))])
+                low, high = np.interp(np.interp([0.005, 0.995], below, edges), edges, own)
+                own = (own - low) / (high - low)
+            found.append(own)
+        return np.array(found)
+
+    def at_lengths(self, places: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """Return arc lengths instead of places, (n, n_motions)."""
+        edges = np.linspace(0, 1, lengths.shape[1])
+        pairs = zip(places.T, lengths, strict=True)
+        return np.column_stack([np.interp(along, edges, own) for along, own in pairs])
+
+    def mixing(self, lengths: np.ndarray) -> np.ndarray:
+        """Return the matrix that takes volumes of places to those of arc lengths, (m, m)."""
+        straight = self.features(self.at_lengths(self.grid, lengths))
+        return np.linalg.lstsq(straight, self._grid_features)[0]
+
+    def density(self, mean: np.ndarray) -> np.ndarray:
+        """Return the logarithm of a density of places as coefficients of the features.
+
+        It is the most even one with these means of the features, but for a kT of .01.
+
+        Shapes: mean (n_features,) -> (n_features,).
+        """
+
+        def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
+            score = self._grid_features @ at
+            even = _probabilities(score[None])[0]
+            left = even @ self._grid_features - mean + 0.01 * at
+            return np.log(np.mean(np.exp(score - score.max()))) + score.max() - mean @ at + (
+                0.005 * at @ at
+            ), left
+
+        return minimize(loss, np.zeros(len(mean)), jac=True, method="BFGS").x
 
     def posterior(self, terms: Likelihood, *, described: "Motions | None" = None) -> Arrays:
         """Return what the likelihood of their features tells of particles.

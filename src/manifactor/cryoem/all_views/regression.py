@@ -9,7 +9,7 @@ order: results are the same on any number of cores and workers.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import islice
 from typing import Any
@@ -150,22 +150,24 @@ def volumes_from(
 
 def normal_equations(
     sets: Sequence[tuple[Transforms, FeatureMoments]],
-    volumes: np.ndarray | None = None,
+    volumes: Sequence[np.ndarray] | None = None,
     workers: Workers = Here(),
 ) -> list[tuple[Equations, Equations]]:
     """Return the equations of volumes, and those of what they leave, of sets of images.
 
+    Each set may have volumes of its own.
+
     Frequencies of the grid are solved for one by one, as if an image showed each exactly on the
     grid. That is exact for what is left of images by volumes that explain them well.
 
-    Shapes: volumes (n_features, grid.size).
+    Shapes: volumes (n_sets, n_features, grid.size).
     """
     grid = sets[0][0].grid
-    columns = None if volumes is None else grid.columns(volumes)
+    columns = len(sets) * [None] if volumes is None else [*map(grid.columns, volumes)]
     pieces = [list(gen_batches(len(images), PIECE)) for images, _ in sets]
     jobs = [
-        (images[rows], features[rows], columns)
-        for (images, features), parts in zip(sets, pieces, strict=True)
+        (images[rows], features[rows], own)
+        for (images, features), parts, own in zip(sets, pieces, columns, strict=True)
         for rows in parts
     ]
     sums = workers.map(_piece_sums, jobs)
@@ -244,9 +246,54 @@ class Likelihood:
     linear: np.ndarray  # (n, n_features)
     # (n, n_features, n_features): it depends on the view and on the CTF, not on the image
     quadratic: np.ndarray
+    images: tuple | None = None  # what was compared, if it is known
 
     def __getitem__(self, rows) -> "Likelihood":
         return Likelihood(self.linear[rows], self.quadratic[rows])
+
+    def blurred(
+        self, features: np.ndarray, errors: np.ndarray, moved: np.ndarray
+    ) -> tuple["Likelihood", np.ndarray]:
+        """Return the likelihood if poses are off by normal errors, and these errors, (n, 5).
+
+        For features near given ones and errors near those `moved`: rotations about three axes and
+        shifts along two, over their standard deviations.
+
+        Shapes: features (n, n_features), errors (2,): standard deviations of rotations, in radians,
+        and of shifts, in units of the box; moved (n, 5).
+        """
+        assert self.images is not None
+        block, columns = self.images
+        count, step = features.shape[1], np.radians(1.0)
+        of = block.there(features.astype(np.float32)[..., None])
+        near = block.turned(errors[0] * moved[:, :3])
+
+        def shown(vector: np.ndarray):
+            return near.turned(vector).shown(columns).reshape(len(block), -1, count)
+
+        here = shown(np.zeros(3))
+        mean = here @ of
+        changes = [errors[0] / step * (shown(axis) @ of - mean) for axis in step * np.eye(3)]
+        # A shift multiplies by a phase, which exchanges real and imaginary parts.
+        pairs = mean.reshape(len(block), -1, 2)[..., [1, 0]]
+        for axis in block.grid.plane.T:
+            phases = 2 * np.pi * errors[1] * np.outer(axis, [-1, 1])
+            changes.append((pairs * block.there(phases.astype(np.float32))).reshape(mean.shape))
+        both = _told(block, namespace(mean).concatenate([here, *changes], axis=2))
+        own, others = slice(count), slice(count, None)
+        across, inner = (
+            both.quadratic[:, own, others],
+            both.quadratic[:, others, others] + np.eye(5),
+        )
+        # Shifts were not moved.
+        left = both.linear[:, others] - moved * [1, 1, 1, 0, 0]
+        told = np.concatenate([left[..., None], across.swapaxes(1, 2)], axis=2)
+        solved = np.linalg.solve(inner, told)
+        linear, quadratic = both.linear[:, own], both.quadratic[:, own, own]
+        found = solved[..., 0] - (solved[..., 1:] @ features[..., None])[..., 0]
+        taken = across @ solved
+        marginal = Likelihood(linear - taken[..., 0], quadratic - taken[..., 1:], self.images)
+        return marginal, found + moved * [1, 1, 1, 0, 0]
 
 
 def map_likelihoods(
@@ -288,10 +335,14 @@ def _joined(parts: Iterable[Arrays]) -> Arrays:
 
 def _compared(block: Transforms, columns: np.ndarray) -> Likelihood:
     """Return the likelihood of a block of images."""
+    shown = block.shown(columns).reshape(len(block), -1, columns.shape[1] // 2)
+    return replace(_told(block, shown), images=(block, columns))
+
+
+def _told(block: Transforms, shown) -> Likelihood:
+    """Return the likelihood of a block of images, given what they show of each feature."""
     values, _ = block.weighted
-    n_images, n_pixels = values.shape
-    shown = block.shown(columns).reshape(n_images, 2 * n_pixels, columns.shape[1] // 2)
-    seen = np.stack([values.real, values.imag], axis=2).reshape(n_images, 1, 2 * n_pixels)
+    seen = np.stack([values.real, values.imag], axis=2).reshape(len(values), 1, -1)
     # The noise of a coefficient has variance 1, half of it in each part.
     linear = 2 * (block.there(seen) @ shown)[:, 0]
     quadratic = 2 * (shown.swapaxes(1, 2) @ shown)

@@ -293,6 +293,10 @@ class Transforms:
             return np.ones(self.values.shape, np.float32)
         return particle_ctf_at(self.optics, *(self.grid.plane.T / self.box))
 
+    def turned(self, vectors: np.ndarray) -> "Transforms":
+        """Return the images with poses turned by rotation vectors, in radians, (3,) or (n, 3)."""
+        return replace(self, rotations=Rotation.from_rotvec(vectors).as_matrix() @ self.rotations)
+
     @property
     def weighted(self) -> tuple[np.ndarray, np.ndarray]:
         """Values and transfer in units of `noise`."""

@@ -30,8 +30,8 @@ MODEL_FILE = "motions.npz"
 class Scale:
     """A factor's coordinate against the places that volumes are functions of.
 
-    Those of an interval or a circle are spread evenly over [0, 1]. On a factor of more dimensions
-    they are its embedding, or the first part of it.
+    Those of an interval or a circle are in [0, 1]; along another program's coordinates they are
+    spread evenly. On a factor of more dimensions they are its embedding, or the first part of it.
     """
 
     topology: str
@@ -164,8 +164,12 @@ def open_motions(run: Run, fit: ManifoldFactorizer) -> RunMotions | None:
             f"{path} must have the {len(fit.factors_)} factors of the run; it has "
             f"{len(model.motions.topologies)}. Fit again."
         )
-    scales = scales_of(fit, quantiles=model.quantiles)
-    return RunMotions(model, scales, not is_of_all_views(run.record))
+    own = is_of_all_views(run.record)
+    if own and model.quantiles is None:
+        scales = tuple(map(scale_of_places, model.motions.topologies))
+    else:
+        scales = scales_of(fit, quantiles=model.quantiles)
+    return RunMotions(model, scales, not own)
 
 
 def scales_of(fit: ManifoldFactorizer, *, quantiles: np.ndarray | None = None) -> tuple[Scale, ...]:
@@ -175,6 +179,14 @@ def scales_of(fit: ManifoldFactorizer, *, quantiles: np.ndarray | None = None) -
     """
     reached = len(fit.factors_) * [None] if quantiles is None else quantiles
     return tuple(map(scale_of, fit.factors_, reached))
+
+
+def scale_of_places(topology: str) -> Scale:
+    """Return the scale of a motion whose coordinates are the places themselves."""
+    known = np.array([[0.0, 1.0], [0.0, 1.0]])
+    if topology == "circle":
+        known = np.array([[-1.0, 2.0], [-2 * np.pi, 4 * np.pi]])
+    return Scale(topology, np.array([0.5]), known)
 
 
 def is_of_all_views(record: dict) -> bool:
