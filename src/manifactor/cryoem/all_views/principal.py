@@ -12,7 +12,7 @@ Tagare and others, Directly reconstructing principal components of heterogeneous
 particles from cryo-EM images, 2015.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -131,11 +131,11 @@ def _searched(
     jobs = [(half, rng.standard_normal((len(half), MAX_RANK))) for half in halves]
     found = list(workers.map(_from_random, jobs))
     report(0.4)
-    agreement, chance, mixing = _compared(*found, transforms)
+    agreement, chance, mixing = _compared(found, transforms)
     if CONVERGED > agreement[0] > chance:
         again = [(volumes, half, ROUNDS) for volumes, half in zip(found, halves, strict=True)]
         found = list(workers.map(_maximised, again))
-        agreement, chance, mixing = _compared(*found, transforms)
+        agreement, chance, mixing = _compared(found, transforms)
     report(0.6)
     rank, first = int((agreement > least_agreement(chance)).sum()), found[0]
     volumes = np.concatenate([first[:1], mixing[:rank] @ first[1:]])
@@ -148,22 +148,23 @@ def _searched(
 
 
 def _compared(
-    first: np.ndarray, second: np.ndarray, transforms: Transforms
+    halves: Sequence[np.ndarray], transforms: Transforms
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """Return how far volumes of half sets agree, how far by chance, and mixing of the first.
 
-    Shapes: first, second (rank + 1, grid.size).
+    Shapes: halves (2, rank + 1, grid.size).
     """
     # Errors of poses move the whole molecule, and contrasts differ; that is not a motion.
     grid = transforms.grid
-    first, second = (without_nuisances(each, grid) for each in (first, second))
+    first, second = (without_nuisances(each, grid) for each in halves)
     agreement, mixing = compared_spaces(first, second)
     back, clear, chance = compared_spaces(second, first)[1], -1, 1.0
     while clear < (rank := int((agreement > least_agreement(chance)).sum())) < len(agreement):
         # What agrees would also agree a little if it were turned: only the rest shows chance.
         clear = rank
-        rest = [first[:1], mixing[clear:] @ first[1:]], [second[:1], back[clear:] @ second[1:]]
-        chance = by_chance(*map(np.concatenate, rest), grid, transforms.mates)
+        rest = np.concatenate([first[:1], mixing[clear:] @ first[1:]])
+        other = np.concatenate([second[:1], back[clear:] @ second[1:]])
+        chance = by_chance(rest, other, grid, transforms.mates)
     return agreement, chance, mixing
 
 
@@ -183,7 +184,7 @@ def by_chance(
     for turn in Rotation.create_group("O").as_matrix().round():
         if not np.isclose(mates, turn, atol=0.1).all(axis=(1, 2)).any():
             axes = np.abs(turn).argmax(axis=1)
-            flips = tuple(1 + np.flatnonzero(turn.sum(axis=1) < 0))
+            flips = tuple((1 + np.flatnonzero(turn.sum(axis=1) < 0)).tolist())
             turned = np.flip(cubes.transpose(0, *(1 + axes)), flips).reshape(second.shape)
             highest.append(compared_spaces(first, turned)[0][0])
     # All turns of a cube are symmetries of an octahedral molecule.

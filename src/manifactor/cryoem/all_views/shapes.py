@@ -24,7 +24,7 @@ from manifactor.spectral.denoising import Density, Told
 # Particles whose coordinates are compared, half of them held out.
 COMPARED = 8000
 # Share of what a density without shape tells that a proposal must tell.
-ENOUGH = 0.95
+ENOUGH = 0.94
 # Particles for each function of places, and an error of the share below which no more is proposed.
 PER_FUNCTION, SURE = 25, 0.005
 # Rounds of expectation maximisation: after four, places on a circle at a signal to noise of .02
