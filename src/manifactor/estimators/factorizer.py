@@ -364,9 +364,8 @@ class ManifoldFactorizer(SpectralEstimator):
             Moves of the samples; see the notes on `ManifoldFactorizer`.
         noise : array of shape (n_features,), (n_samples, n_features[, n_features]) or None
             Standard deviation of the noise in every column, after the `transformation`, if
-            it is known. "product" then also requires that it hardly moves the places. If it differs
-            between samples, standard deviations or covariances of each: samples are then taken to
-            where they lie without noise, given all others, and these are factored.
+            it is known. "product" then also requires that it hardly moves the places. Deviations or
+            covariances of each sample: samples are factored where they lie without noise.
         stages : Stages or None
             Where finished stages are kept; None for the estimator's memory of its last fit.
         column_names : sequence of str or None
@@ -409,13 +408,11 @@ class ManifoldFactorizer(SpectralEstimator):
         noise = None if noise is None else checked_noise(noise, X)
         if noise is not None and noise.ndim > 1:
             if moves is not None or self.transformation not in ("auto", "none"):
-                what = "moves of samples" if moves is not None else "a `transformation`"
                 raise ValueError(
-                    f"`noise` of each sample does not go with {what}; got both. Give its standard "
-                    "deviation in every column, or leave it out."
+                    "`noise` of each sample must be that of samples as they are; got moves or a "
+                    "`transformation`, too. Give its deviation in every column, or leave it out."
                 )
-            X = denoised(Told.by(X, noise), X, rng=np.random.default_rng(0))
-            noise = None
+            X, noise = denoised(Told.by(X, noise), X, rng=np.random.default_rng(0)), None
         names = column_labels(self, column_names, X.shape[1])
         # Whoever asks for one factor does not expect a product, and needs no reasons. Columns of
         # samples in the order of time may well order the rows.

@@ -54,7 +54,7 @@ def bits_of(known, **options):
     principal = principal_volumes(known[0], stages=Stages(), **options)
     found = placed(known, **options)
     arrays = {**vars(principal), **{k: v for k, v in vars(found).items() if k != "motions"}}
-    return {name: array.tobytes() for name, array in arrays.items()}
+    return {name: np.asarray(array).tobytes() for name, array in arrays.items()}
 
 
 @pytest.mark.slow
