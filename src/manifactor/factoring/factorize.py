@@ -47,7 +47,7 @@ from manifactor.factoring.prediction import leaves_noise, matched_r2, thinned
 from manifactor.factoring.separation import find_separation
 from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
 from manifactor.spectral.moves import Bursts, Pairs, Trajectory
-from manifactor.spectral.pipeline import diffuse
+from manifactor.spectral.pipeline import diffuse, in_flat_places
 from manifactor.spectral.senses import in_density, in_volume
 
 
@@ -98,7 +98,7 @@ def find(
     if settings.method == "triplets":
         return methods.find_by_triplets(diffusion, settings, rng=rng)
     if diffusion.metric is not None or diffusion.lagged:
-        found = methods.find_in_functions(diffusion, n_asked, sense="dynamics", rng=rng)
+        found = _in_moves(diffusion, n_asked, rng=rng)
         return found if found.factors else _as_whole(found)
     sense = "sum" if settings.method in SUM_NAMES else settings.sense
     sampling = sampling_of(diffusion)
@@ -116,6 +116,25 @@ def find(
     if not found.factors:
         found = _as_whole(found)
     return with_probability(found, likeliest, sampling)
+
+
+def _in_moves(
+    diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
+) -> Factorization:
+    """Factors in units of moves; where they are no product, in flat places if these show more."""
+    found = methods.find_in_functions(diffusion, n_asked, sense="dynamics", rng=rng)
+    if diffusion.metric is None or found.evidence.verdict == "product":
+        return found
+    rings = [factor.embedding for factor in found.factors if factor.topology == "circle"]
+    angles = [np.arctan2(ring[:, 1], ring[:, 0]) for ring in rings]
+    flat = in_flat_places(diffusion, angles, rng=rng)
+    if flat is None:
+        return found
+    other, warned = methods.attempt(partial(methods.find_in_flat_places, flat, n_asked, rng=rng))
+    if other is None or not other.evidence.is_better_than(found.evidence):
+        return found
+    issue(warned)
+    return other
 
 
 def _as_whole(found: Factorization) -> Factorization:

@@ -59,6 +59,10 @@ from manifactor.factoring.unmixing import unmixed
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.neighbors import chosen
 
+# Waves along a factor that are looked for among the functions, and the least share of each that
+# functions show.
+N_WAVES, LEAST_SHOWN = 7, 0.5
+
 # The tests that need coordinates and samples only, the same for every method.
 OF_PLACES: dict[str, Callable[[PlacedSamples], Measurement]] = {
     "folds": folds,
@@ -106,6 +110,8 @@ class Peeled:
     dimensions: Dimensions  # of the data and of the blocks that were found
     sense: str  # of a product, which the diffusion is for
     strict: bool  # whether it is a further chance to find a product
+    # Functions that tell a place on each factor, if they are known
+    charted: tuple[int, ...] = ()
 
 
 def find_in_functions(
@@ -132,6 +138,51 @@ def find_in_functions(
             break
         diffusion = longer
     return weigh_peeled(Peeled(diffusion, peeling, dimensions, sense, strict), n_asked, rng=rng)
+
+
+def find_in_flat_places(
+    diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
+) -> Factorization:
+    """Weigh the factors that flat places are along, each with its waves among the functions."""
+    assert diffusion.metric is not None
+    assert diffusion.metric.flat is not None
+    angles = diffusion.metric.flat.chosen(diffusion.graph.distinct).angles.T
+    n_lines = diffusion.metric.flat.n_lines
+    waves = [
+        [
+            wave(k * angle)
+            for k in range(1, N_WAVES)
+            for wave in (np.cos, np.sin)[: 1 + (f >= n_lines)]
+        ]
+        for f, angle in enumerate(angles)
+    ]
+
+    def looked(look: Look) -> Look:
+        blocks = [_waves_in(look, np.column_stack(own)[look.part]) for own in waves]
+        return replace(look, blocks=tuple(blocks))
+
+    looks = tuple(map(looked, take_looks(diffusion, rng=rng)))
+    lowest = [looks[0].geometry.rayleigh(block)[0] for block in looks[0].blocks]
+    order = np.argsort(lowest, kind="stable")
+    looks = [replace(look, blocks=tuple(look.blocks[f] for f in order)) for look in looks]
+    charted = tuple(1 if f < n_lines else 2 for f in order)
+    share = purity.product_share(looks[0].geometry, looks[0].blocks)
+    peeling = Peeling(tuple(looks), product_share=share)
+    dimensions = _dimensions(peeling, diffusion)
+    peeled = Peeled(diffusion, peeling, dimensions, "dynamics", strict=False, charted=charted)
+    return weigh_peeled(peeled, n_asked, rng=rng)
+
+
+def _waves_in(look: Look, waves: np.ndarray) -> np.ndarray:
+    """Return waves, (n, r), as combinations of functions; those that are some."""
+    spectrum = look.geometry.spectrum
+    weights = spectrum.weights[:, None] / spectrum.weights.sum()
+    waves = waves - (weights * waves).sum(axis=0)
+    found = spectrum.functions[:, 1:].T @ (weights * waves)
+    share = (found**2).sum(axis=0) / (weights * waves**2).sum(axis=0)
+    known = share > LEAST_SHOWN
+    known[:1] = True
+    return np.linalg.qr(found[:, known])[0]
 
 
 def find_in_more_functions(
@@ -211,7 +262,7 @@ def weigh_peeled(peeled: Peeled, n_asked: int | None, *, rng: np.random.Generato
         [beside_constant(block) for block in blocks],
         geometry=peeling.looks[0].geometry,
     )
-    factors = made()
+    factors = made(charted=peeled.charted if len(blocks) == len(peeled.charted) else ())
     bent = [factor.topology == "other" and factor.dimension == 1 for factor in factors]
     if diffusion.basis is not None and any(bent):
         # The lowest function of a process on an interval tells all places, although it hardly
