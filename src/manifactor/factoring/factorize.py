@@ -10,7 +10,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.random import Generator
 
-from manifactor._support.errors import NothingFoundError, issue, warn_caller
+from manifactor._support.errors import NothingFoundError, held_warnings, issue, warn_caller
 from manifactor._support.parameters import Choice, given
 from manifactor._support.workers import ignored
 from manifactor.factoring import methods
@@ -122,19 +122,27 @@ def _in_moves(
     diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
 ) -> Factorization:
     """Factors in units of moves; where they are no product, in flat places if these show more."""
-    found = methods.find_in_functions(diffusion, n_asked, sense="dynamics", rng=rng)
-    if diffusion.metric is None or found.evidence.verdict == "product":
-        return found
+    with held_warnings() as warned:
+        found = methods.find_in_functions(diffusion, n_asked, sense="dynamics", rng=rng)
     rings = [factor.embedding for factor in found.factors if factor.topology == "circle"]
     angles = [np.arctan2(ring[:, 1], ring[:, 0]) for ring in rings]
-    flat = in_flat_places(diffusion, angles, rng=rng)
-    if flat is None:
-        return found
-    other, warned = methods.attempt(partial(methods.find_in_flat_places, flat, n_asked, rng=rng))
-    if other is None or not other.evidence.is_better_than(found.evidence):
-        return found
+    # With the circles that were found, and with those that shortest ways lead round.
+    for circles in (angles, None):
+        sure = diffusion.metric is None or found.evidence.verdict == "product"
+        flat = None if sure else in_flat_places(diffusion, circles, rng=rng)
+        if flat is None:
+            continue
+        search = partial(methods.find_in_flat_places, flat, n_asked, rng=rng)
+        other, of_other = methods.attempt(search)
+        # Axes of flat places are always found: alone, they must be those of a box.
+        if (
+            other is not None
+            and other.evidence.is_better_than(found.evidence)
+            and (found.factors or not other.evidence.fails("folds", "filling"))
+        ):
+            found, warned = other, of_other
     issue(warned)
-    return other
+    return found
 
 
 def _as_whole(found: Factorization) -> Factorization:

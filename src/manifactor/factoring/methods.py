@@ -161,7 +161,7 @@ def find_in_flat_places(
         blocks = [_waves_in(look, np.column_stack(own)[look.part]) for own in waves]
         return replace(look, blocks=tuple(blocks))
 
-    looks = tuple(map(looked, take_looks(diffusion, rng=rng)))
+    looks = [looked(look) for look in take_looks(diffusion, rng=rng)]
     lowest = [looks[0].geometry.rayleigh(block)[0] for block in looks[0].blocks]
     order = np.argsort(lowest, kind="stable")
     looks = [replace(look, blocks=tuple(look.blocks[f] for f in order)) for look in looks]

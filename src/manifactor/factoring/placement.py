@@ -159,8 +159,8 @@ def _nearest(diffusion: Diffusion) -> Callable[[np.ndarray], tuple[np.ndarray, n
     def in_metric(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         _, index = plain(X)
         if metric.flat is not None:
-            moves = metric.flat.at(index, X) - metric.flat.places[index]
-            return np.linalg.norm(moves, axis=1), index
+            steps = metric.flat.steps(index, X - samples[index])
+            return np.linalg.norm(steps, axis=1), index
         moves = metric.along(index, X - samples[index])
         return np.sqrt(metric.squared_lengths(index, index, moves)), index
 

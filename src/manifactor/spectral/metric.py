@@ -35,7 +35,6 @@ PAIRS_AT_ONCE = 2**14
 class Flat:
     """Places of samples whose distances are those of a flat manifold."""
 
-    samples: np.ndarray  # (n, p)
     # (n, c): along one interval after the other, then in the planes of circles, about their middle
     places: np.ndarray
     frames: np.ndarray  # (n, c, p): how places change along the samples
@@ -44,7 +43,7 @@ class Flat:
     def chosen(self, rows: np.ndarray) -> "Flat":
         """Return some of them."""
         places, frames = self.places[rows], self.frames[rows]
-        return Flat(self.samples[rows], places, frames, self.n_lines)
+        return Flat(places, frames, self.n_lines)
 
     @property
     def angles(self) -> np.ndarray:
@@ -54,10 +53,9 @@ class Flat:
         along = np.pi * np.clip((lines - low) / (high - low), 0, 1)
         return np.column_stack([along, np.arctan2(rings[:, 1::2], rings[:, ::2])])
 
-    def at(self, own: np.ndarray, X: np.ndarray) -> np.ndarray:
-        """Return the places of samples (m, p) near those of the numbers given, (m, d)."""
-        moves = np.einsum("mdp,mp->md", self.frames[own], X - self.samples[own])
-        return self.places[own] + moves
+    def steps(self, own: np.ndarray, moves: np.ndarray) -> np.ndarray:
+        """Return by how much places change with small moves (m, p) from some samples, (m, c)."""
+        return np.einsum("mcp,mp->mc", self.frames[own], moves)
 
 
 @dataclass(frozen=True)
@@ -184,8 +182,9 @@ class MetricSearch(NeighborSearch):
         plain = found.data.reshape(near.shape)
         own = np.take_along_axis(near, plain.argmin(axis=1)[:, None], 1)[:, 0]
         if self.tree_ is not None:
-            count = min(self.n_neighbors + 1, len(self.samples_))
-            return self.tree_.query(self.metric.flat.at(own, X), count)
+            flat, count = self.metric.flat, min(self.n_neighbors + 1, len(self.samples_))
+            places = flat.places[own] + flat.steps(own, X - self.samples_[own])
+            return self.tree_.query(places, count)
         X = self.samples_[own] + self.metric.along(own, X - self.samples_[own])
         count = min(self.n_neighbors + 1, near.shape[1])
         if 2 * count < near.shape[1]:
