@@ -126,12 +126,9 @@ def _in_moves(
         found = methods.find_in_functions(diffusion, n_asked, sense="dynamics", rng=rng)
     rings = [factor.embedding for factor in found.factors if factor.topology == "circle"]
     angles = [np.arctan2(ring[:, 1], ring[:, 0]) for ring in rings]
-    # With the circles that were found, and with those that shortest ways lead round.
-    for circles in (angles, None):
-        sure = diffusion.metric is None or found.evidence.verdict == "product"
-        flat = None if sure else in_flat_places(diffusion, circles, rng=rng)
-        if flat is None:
-            continue
+    sure = diffusion.metric is None or found.evidence.verdict == "product"
+    flat = None if sure else in_flat_places(diffusion, angles, rng=rng)
+    if flat is not None:
         search = partial(methods.find_in_flat_places, flat, n_asked, rng=rng)
         other, of_other = methods.attempt(search)
         # Axes of flat places are always found: alone, they must be those of a box.

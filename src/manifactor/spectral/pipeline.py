@@ -132,16 +132,16 @@ def diffuse(
 
 
 def in_flat_places(
-    diffusion: Diffusion, angles: Sequence[np.ndarray] | None = None, *, rng: np.random.Generator
+    diffusion: Diffusion, angles: Sequence[np.ndarray], *, rng: np.random.Generator
 ) -> Diffusion | None:
     """Return the diffusion by distances in flat places; None where there are none.
 
-    `angles` are those of the circles among the factors, (n_samples,) each; None to look for them.
+    `angles` are those of the circles among the factors, (n_samples,) each.
     """
     samples, settings, metric = diffusion.samples, diffusion.settings, diffusion.metric
     if metric is None or len(diffusion.graph.distinct) > MOST_UNFOLDED:
         return None
-    count = max(_dimension(diffusion), len(angles or ()))
+    count = max(_dimension(diffusion), len(angles))
     metric = unfolded(samples, metric, diffusion.graph, count, angles) if count > 1 else None
     if metric is None:
         return None

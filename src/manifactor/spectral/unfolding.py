@@ -30,10 +30,6 @@ COMMON = 0.25
 SCALE = 0.3
 # How often distances are taken along pairs that are right, and turns of frames and places.
 N_ROUNDS, N_TURNS, N_LAST_TURNS = 3, 10, 25
-# Distance, in those to neighbours, between the middles of two ways that lead round a circle.
-APART = 4.0
-# Pairs that show a circle at least.
-FEWEST_ROUND = 20
 # Cosine of the ways round two circles from which on these are no factors.
 OBLIQUE = 0.2
 # Share of the samples that may lie outside of a box at either end of each axis, directions that
@@ -46,21 +42,15 @@ def unfolded(
     metric: LocalMetric,
     graph: NeighborGraph,
     dimension: int,
-    angles: Sequence[np.ndarray] | None = None,
+    angles: Sequence[np.ndarray],
 ) -> LocalMetric | None:
-    """Return the metric of flat places of samples, (n, p); None where there are none.
+    """Return the metric of flat places of samples, (n, p); None if circles are not orthogonal.
 
-    `angles` are those of the circles, (n,) each; all other factors are intervals. Without them,
-    circles are looked for; there are no places then if none is found, or if they are oblique.
+    `angles` are those of the circles, (n,) each; all other factors are intervals.
     """
     rows, inverse = graph.distinct, graph.inverse
-    given = [each[rows] for each in angles or ()]
-    pairs = _pairs(samples[rows], metric.chosen(rows), graph, given)
+    pairs = _pairs(samples[rows], metric.chosen(rows), graph, [each[rows] for each in angles])
     known = (pairs.common > COMMON) & ~pairs.crossing
-    if angles is None:
-        pairs, known = _with_circles(pairs, known, dimension)
-        if not pairs.crossing.any():
-            return None
     for left in reversed(range(N_ROUNDS)):
         start = _by_distances(pairs, known, dimension)
         places, frames, ways, error = _rigid(pairs, start, known, N_TURNS if left else N_LAST_TURNS)
@@ -71,8 +61,7 @@ def unfolded(
     places, frames = (each[inverse] for each in found)
     inside = frames / metric.scales[:, None]
     frames = inside @ metric.axes.transpose(0, 2, 1)
-    n_lines = dimension - pairs.jumps.shape[1]
-    return replace(metric, flat=Flat(places, frames, n_lines))
+    return replace(metric, flat=Flat(places, frames, dimension - len(angles)))
 
 
 @dataclass(frozen=True)
@@ -129,57 +118,8 @@ def _pairs(
     return _Pairs(i, j, near.data, (moves[0], moves[1]), common, jumps)
 
 
-def _with_circles(pairs: _Pairs, known: np.ndarray, dimension: int) -> tuple[_Pairs, np.ndarray]:
-    """Return the pairs with their jumps round circles, if there are any, and which are right.
-
-    The shortest ways from one sample to two neighbours lead round a circle on both sides, if these
-    are on its other side: half of the way back, they are far apart. Without such pairs, places do
-    not close, and these pairs tell by how much.
-    """
-    graph, _, far = _ways(pairs, known)
-    first = int(far.max(axis=0).argmin())
-    length, before = dijkstra(graph, directed=False, indices=first, return_predecessors=True)
-    half, back = np.arange(len(length)), np.where(before < 0, np.arange(len(length)), before)
-    for _ in range(len(length)):
-        on = (length[half] > length / 2) & (half != back[half])
-        if not on.any():
-            break
-        half = np.where(on, back[half], half)
-    apart = np.abs(far[:, half[pairs.i]] - far[:, half[pairs.j]]).max(axis=0)
-    size = APART * np.median(pairs.length)
-    beyond = apart > size
-    known = known & ~beyond
-    places, frames, _, error = _rigid(pairs, _by_distances(pairs, known, dimension), known, N_TURNS)
-    left_over = _steps(pairs, frames) - (places[pairs.j] - places[pairs.i])
-    left, ways = beyond & (np.linalg.norm(left_over, axis=1) > size), np.empty((0, dimension))
-    while left.sum() > FEWEST_ROUND and len(ways) < dimension:
-        some = left_over[left]
-        tried = some[:: -(-len(some) // 400)]
-        near = np.linalg.norm(tried[:, None] - some, axis=2) < 0.2 * np.linalg.norm(
-            tried, axis=1, keepdims=True
-        )
-        way = np.median(some[near[near.sum(axis=1).argmax()]], axis=0)
-        low, high = np.quantile(places @ way / (way @ way), [0.01, 0.99])
-        tried_ways = np.vstack([ways, way])
-        # A way round a circle is as long as all places along it; one between sheets is not.
-        if abs((high - low) / 0.98 - 1) < 0.2:
-            ways = tried_ways
-        left &= ~_rounds(left_over, tried_ways).any(axis=1)
-    jumps = _rounds(left_over, ways)
-    return replace(pairs, jumps=jumps), (error < SCALE**2) & ~beyond & ~jumps.any(axis=1)
-
-
-def _rounds(steps: np.ndarray, ways: np.ndarray) -> np.ndarray:
-    """Return how often steps, (e, d), lead round each way; 0 where they lead elsewhere."""
-    if not len(ways):
-        return np.zeros((len(steps), 0))
-    rounds = np.round(steps @ np.linalg.pinv(ways))
-    off = np.linalg.norm(steps - rounds @ ways, axis=1)
-    return np.where((off < SCALE * np.linalg.norm(ways, axis=1).min())[:, None], rounds, 0)
-
-
-def _ways(pairs: _Pairs, known: np.ndarray) -> tuple[sp.csr_array, list[int], np.ndarray]:
-    """Return the graph of pairs, and distances along it from some samples, (m, n)."""
+def _by_distances(pairs: _Pairs, known: np.ndarray, dimension: int) -> np.ndarray:
+    """Return places by distances along pairs from some samples, (n, d): those of an Isomap."""
     graph = pairs.table(np.where(known, pairs.length, 0.0))
     graph.eliminate_zeros()
     label = connected_components(graph, directed=False)[1]
@@ -187,19 +127,14 @@ def _ways(pairs: _Pairs, known: np.ndarray) -> tuple[sp.csr_array, list[int], np
     # The way to samples that no right pair leads to is long.
     doubtful = (lost[pairs.i] | lost[pairs.j]) & ~pairs.crossing
     graph = graph.maximum(pairs.table(np.where(doubtful, 3 * pairs.length, 0.0)))
-    farthest, marks, table = np.where(lost, -1.0, np.inf), [], []
+    farthest, marks, squares = np.where(lost, -1.0, np.inf), [], []
     for _ in range(N_LANDMARKS):
         marks.append(int(farthest.argmax()))
         far = dijkstra(graph, directed=False, indices=marks[-1])
-        table.append(np.minimum(far, far[np.isfinite(far)].max()))
-        farthest = np.minimum(farthest, table[-1])
-    return graph, marks, np.array(table)
-
-
-def _by_distances(pairs: _Pairs, known: np.ndarray, dimension: int) -> np.ndarray:
-    """Return places by distances along pairs from some samples, (n, d): those of an Isomap."""
-    _, marks, table = _ways(pairs, known)
-    table = table**2
+        far = np.minimum(far, far[np.isfinite(far)].max())
+        farthest = np.minimum(farthest, far)
+        squares.append(far**2)
+    table = np.array(squares)
     mean = table[:, marks].mean(axis=1)
     inner = -0.5 * (table[:, marks] - mean - mean[:, None] + mean.mean())
     values, axes = (each[..., : -dimension - 1 : -1] for each in np.linalg.eigh(inner))
@@ -222,7 +157,8 @@ def _rigid(
         joint = pairs.sums(weights, apart[:, :, None] * pairs.moves[0][:, None])
         left, _, right = np.linalg.svd(joint, full_matrices=False)
         frames = left @ right
-        steps = _steps(pairs, frames)
+        ends = zip((pairs.i, pairs.j), pairs.moves, strict=True)
+        steps = sum(np.einsum("edq,eq->ed", frames[k], moves) for k, moves in ends) / 2
         if not turn and c:
             ways = np.linalg.lstsq(pairs.jumps, steps - apart, rcond=None)[0]
             apart += pairs.jumps @ ways
@@ -241,12 +177,6 @@ def _rigid(
             break
         last = size
     return places, frames, ways, error
-
-
-def _steps(pairs: _Pairs, frames: np.ndarray) -> np.ndarray:
-    """Return moves in the mean of the frames of both ends, (e, d)."""
-    ends = zip((pairs.i, pairs.j), pairs.moves, strict=True)
-    return sum(np.einsum("edq,eq->ed", frames[k], moves) for k, moves in ends) / 2
 
 
 def _potential(
