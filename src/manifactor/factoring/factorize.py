@@ -47,7 +47,7 @@ from manifactor.factoring.prediction import leaves_noise, matched_r2, thinned
 from manifactor.factoring.separation import find_separation
 from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
 from manifactor.spectral.moves import Bursts, Pairs, Trajectory
-from manifactor.spectral.pipeline import diffuse, in_flat_places
+from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.senses import in_density, in_volume
 
 
@@ -124,12 +124,8 @@ def _in_moves(
     """Factors in units of moves; where they are no product, in flat places if these show more."""
     with held_warnings() as warned:
         found = methods.find_in_functions(diffusion, n_asked, sense="dynamics", rng=rng)
-    rings = [factor.embedding for factor in found.factors if factor.topology == "circle"]
-    angles = [np.arctan2(ring[:, 1], ring[:, 0]) for ring in rings]
-    sure = diffusion.metric is None or found.evidence.verdict == "product"
-    flat = None if sure else in_flat_places(diffusion, angles, rng=rng)
-    if flat is not None:
-        search = partial(methods.find_in_flat_places, flat, n_asked, rng=rng)
+    if diffusion.metric is not None and found.evidence.verdict != "product":
+        search = partial(methods.find_in_flat_places, found, n_asked, rng=rng)
         other, of_other = methods.attempt(search)
         # Axes of flat places are always found: alone, they must be those of a box.
         if (

@@ -58,6 +58,7 @@ from manifactor.factoring.triplets import group_functions
 from manifactor.factoring.unmixing import unmixed
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.neighbors import chosen
+from manifactor.spectral.pipeline import in_flat_places
 
 # Waves along a factor that are looked for among the functions, and the least share of each that
 # functions show.
@@ -141,31 +142,33 @@ def find_in_functions(
 
 
 def find_in_flat_places(
-    diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
+    found: Factorization, n_asked: int | None, *, rng: np.random.Generator
 ) -> Factorization:
-    """Weigh the factors that flat places are along, each with its waves among the functions."""
+    """Weigh the factors along flat places, whose circles are those that were found before.
+
+    Functions of a factor are its waves, as the spectrum has them.
+    """
+    rings = [factor.embedding for factor in found.factors if factor.topology == "circle"]
+    known = [np.arctan2(ring[:, 1], ring[:, 0]) for ring in rings]
+    diffusion = in_flat_places(found.diffusion, known, rng=rng)
     assert diffusion.metric is not None
     assert diffusion.metric.flat is not None
-    angles = diffusion.metric.flat.chosen(diffusion.graph.distinct).angles.T
-    n_lines = diffusion.metric.flat.n_lines
+    flat = diffusion.metric.flat.chosen(diffusion.graph.distinct)
+    angles = flat.angles.T
+    counts = [1] * flat.n_lines + [2] * (len(angles) - flat.n_lines)
     waves = [
-        [
-            wave(k * angle)
-            for k in range(1, N_WAVES)
-            for wave in (np.cos, np.sin)[: 1 + (f >= n_lines)]
-        ]
-        for f, angle in enumerate(angles)
+        np.column_stack([w(k * angle) for k in range(1, N_WAVES) for w in (np.cos, np.sin)[:count]])
+        for angle, count in zip(angles, counts, strict=True)
     ]
 
     def looked(look: Look) -> Look:
-        blocks = [_waves_in(look, np.column_stack(own)[look.part]) for own in waves]
-        return replace(look, blocks=tuple(blocks))
+        return replace(look, blocks=tuple(_waves_in(look, own[look.part]) for own in waves))
 
     looks = [looked(look) for look in take_looks(diffusion, rng=rng)]
     lowest = [looks[0].geometry.rayleigh(block)[0] for block in looks[0].blocks]
     order = np.argsort(lowest, kind="stable")
     looks = [replace(look, blocks=tuple(look.blocks[f] for f in order)) for look in looks]
-    charted = tuple(1 if f < n_lines else 2 for f in order)
+    charted = tuple(counts[f] for f in order)
     share = purity.product_share(looks[0].geometry, looks[0].blocks)
     peeling = Peeling(tuple(looks), product_share=share)
     dimensions = _dimensions(peeling, diffusion)

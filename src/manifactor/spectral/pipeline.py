@@ -25,7 +25,7 @@ from manifactor.spectral.forecast import Forecast, forecast, forecast_on_device
 from manifactor.spectral.kernel import Affinity, affinity, dense_affinity
 from manifactor.spectral.lagged import in_pairs, settings_for
 from manifactor.spectral.metric import LocalMetric
-from manifactor.spectral.moves import Measured, Moves, dimension
+from manifactor.spectral.moves import Measured, Moves
 from manifactor.spectral.neighbors import N_NEIGHBORS, NeighborGraph, chosen, neighbor_graph
 from manifactor.spectral.preparation import MOST_COLUMNS, MOST_COMPONENTS, choose_preparation
 from manifactor.spectral.spectrum import Spectrum
@@ -133,18 +133,17 @@ def diffuse(
 
 def in_flat_places(
     diffusion: Diffusion, angles: Sequence[np.ndarray], *, rng: np.random.Generator
-) -> Diffusion | None:
-    """Return the diffusion by distances in flat places; None where there are none.
+) -> Diffusion:
+    """Return the diffusion by distances in flat places.
 
     `angles` are those of the circles among the factors, (n_samples,) each.
     """
     samples, settings, metric = diffusion.samples, diffusion.settings, diffusion.metric
-    if metric is None or len(diffusion.graph.distinct) > MOST_UNFOLDED:
-        return None
-    count = max(_dimension(diffusion), len(angles))
-    metric = unfolded(samples, metric, diffusion.graph, count, angles) if count > 1 else None
-    if metric is None:
-        return None
+    count = max(round(diffusion.dimension), len(angles))
+    if metric is not None and count > 1 and len(diffusion.graph.distinct) <= MOST_UNFOLDED:
+        metric = unfolded(samples, metric, diffusion.graph, count, angles)
+    if metric is None or metric.flat is None:
+        raise NothingFoundError("samples must have flat places, and have none.")
     graph = _search(samples, metric, settings=settings)
     walk = _walk(samples, graph, settings, metric=metric, stages=Stages(), rng=rng)
     why = f"differences of places in {count} dimensions are moves in frames that turn with them"
@@ -160,17 +159,6 @@ def in_flat_places(
         n_requested=len(walk.spectrum.eigenvalues),
         metric=metric,
     )
-
-
-def _dimension(diffusion: Diffusion) -> int:
-    """Return the dimension of the samples, without noise if there is any."""
-    assert diffusion.metric is not None
-    if not diffusion.metric.floor:
-        return max(1, round(diffusion.dimension))
-    distances = sp.csr_array(diffusion.graph.distances)
-    near = sp.csr_array((np.ones(distances.nnz), distances.indices, distances.indptr))
-    samples = chosen(diffusion.samples, diffusion.graph.distinct)
-    return dimension((near @ samples) / near.sum(axis=1)[:, None])
 
 
 def kept_stages(diffusion: Diffusion) -> Stages:
