@@ -39,6 +39,7 @@ def integrated(factor: Factor, diffusion: Diffusion) -> Factor:
     rough = factor.coordinate[rows]
     flat = metric.flat
     if flat is not None:
+        # These are along the factors already.
         lines = flat.places[:, : flat.n_lines]
         own = int(np.abs(np.corrcoef(lines.T, rough)[-1, :-1]).argmax())
         along, slopes = lines[:, own], flat.frames[:, own]

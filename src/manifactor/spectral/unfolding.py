@@ -33,8 +33,8 @@ N_ROUNDS, N_TURNS, N_LAST_TURNS = 3, 10, 25
 # Cosine of the ways round two circles from which on these are no factors.
 OBLIQUE = 0.2
 # Share of the samples that may lie outside of a box at either end of each axis, directions that
-# two axes are tried in, and random axes to start from.
-OUTSIDE, N_DIRECTIONS, N_STARTS = 0.02, 90, 6
+# two axes are tried in, how often all are, and random axes to start from.
+OUTSIDE, N_DIRECTIONS, N_SWEEPS, N_STARTS = 0.02, 90, 20, 6
 
 
 def unfolded(
@@ -99,6 +99,7 @@ class _Pairs:
 def _pairs(
     samples: np.ndarray, metric: LocalMetric, graph: NeighborGraph, angles: Sequence[np.ndarray]
 ) -> _Pairs:
+    """Return each of some samples with the nearest of them."""
     distances = sp.csr_array(graph.distances)
     order = np.lexsort((distances.data, row_of(distances)))
     rank = np.arange(distances.nnz) - distances.indptr[row_of(distances)]
@@ -225,14 +226,16 @@ def _axes(places: np.ndarray) -> np.ndarray:
     turned = np.stack([[np.cos(turns), np.sin(turns)], [-np.sin(turns), np.cos(turns)]])
     best, least = np.eye(d), np.inf
     for _ in range(N_STARTS if d > 1 else 0):
-        axes, size, last = np.linalg.qr(rng.normal(size=(d, d)))[0], np.inf, np.nan
-        while not size > last - 1e-4:
-            last = size
+        axes, last = np.linalg.qr(rng.normal(size=(d, d)))[0], np.inf
+        for _ in range(N_SWEEPS):
             for two in map(list, combinations(range(d), 2)):
                 tried = np.einsum("na,bat->nbt", places @ axes[:, two], turned)
                 extents = _extent(tried).prod(axis=0)
                 axes[:, two] = axes[:, two] @ turned[:, :, extents.argmin()].T
-            size = float(np.log(_extent(places @ axes)).sum())
+            size = float(_extent(places @ axes).prod())
+            if size > (1 - 1e-4) * last:
+                break
+            last = size
         if size < least:
             best, least = axes, size
     return best
