@@ -172,7 +172,7 @@ def find_in_flat_places(
     share = purity.product_share(looks[0].geometry, looks[0].blocks)
     peeling = Peeling(tuple(looks), product_share=share)
     dimensions = _dimensions(peeling, diffusion)
-    peeled = Peeled(diffusion, peeling, dimensions, "dynamics", strict=False, charted=charted)
+    peeled = Peeled(diffusion, peeling, dimensions, "dynamics", strict=True, charted=charted)
     return weigh_peeled(peeled, n_asked, rng=rng)
 
 
