@@ -1,8 +1,11 @@
 """`fit` on tables whose rows are in time, or have repeats: factors that move independently."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from manifactor import load
 from manifactor.runs.run import open_run
 
 from ..moving import latents, seen
@@ -83,6 +86,37 @@ def test_bursts_are_in_the_columns_and_the_scale_of_the_table(folder, rng):
     assert record_of(folder / "run")["moves"]["bursts"] == str(folder / "near.npz")
 
 
+@pytest.fixture
+def hopping(folder, rng):
+    """A table of two latents in long steps, and what followed each row a time of 4 later."""
+    u = latents(N_STEPS + 1, rng, steps=(0.12, 0.18))
+    X = seen(u)
+    table = np.column_stack([np.arange(len(X)), X])
+    for name, rows in {"now.csv": table[:-1], "later.csv": table[1:, [2, 0, 3, 1]]}.items():
+        header = "t,x,y,z" if name == "now.csv" else "y,t,z,x"
+        np.savetxt(folder / name, rows, delimiter=",", header=header, comments="")
+    return u[:-1]
+
+
+def test_pairs_are_in_the_columns_of_the_table_and_lag_is_their_time(hopping, folder, capsys):
+    line = f"fit now.csv --drop t --standardise --pairs later.csv {SHORT}"
+    assert manifactor(f"{line} --out one") == 0
+    assert (shares(folder / "one", hopping) > 0.97).all()
+    assert manifactor(f"{line} --lag 4 --out four") == 0
+    record = record_of(folder / "four")
+    assert record["moves"]["pairs"] == str(folder / "later.csv")
+    assert record["moves"]["lag"] == 4
+    assert record["reproduce"].endswith(f"--pairs {folder}/later.csv --lag 4 {SHORT}")
+    rates = [np.concatenate(load(folder / run).rates_) for run in ("one", "four")]
+    assert rates[0] == pytest.approx(4 * rates[1])
+
+
+def test_a_lag_chooses_the_metric_of_steps_or_their_pairs(hopping, folder):
+    for lag, chosen in {"0": "metric", "2": "pairs"}.items():
+        assert manifactor(f"fit now.csv --time t --lag {lag} {SHORT} --out run{lag}") == 0
+        assert record_of(folder / f"run{lag}")["choices"]["dynamics"]["value"] == chosen
+
+
 def test_a_trajectory_costs_what_the_samples_drawn_of_it_cost(folder, capsys):
     np.save("a.npy", np.zeros((50_000, 3)))
     for options in ("--trajectories", "--fit-samples 3000", ""):
@@ -115,6 +149,10 @@ def wrong(folder, rng):
     np.save("short.npy", Y[:79])
     Y[5, 1, 1] = np.nan
     np.save("nan.npy", Y)
+    np.save("later.npy", X + 1)
+    np.savetxt("short.csv", X[:79], delimiter=",")
+    Path("later.star").touch()
+    np.save("holed.npy", np.where(np.arange(80)[:, None] == 7, np.nan, X))
 
 
 @pytest.mark.parametrize(
@@ -138,6 +176,19 @@ def wrong(folder, rng):
         ("x.npy --bursts nan.npy", "--bursts must be finite; that of row 5"),
         ("x.npy wide.npy --bursts nan.npy", "--bursts goes with one input; got 2"),
         ("x.npy --trajectories --bursts nan.npy", "in one way; got --trajectories and --bursts"),
+        ("x.npy --pairs none.npy", "--pairs must be a file; none.npy does not exist"),
+        ("x.npy --pairs wide.npy", "--pairs must be a table with the columns of the input"),
+        ("x.npy --pairs right.csv", "must be a table with the columns of the input, '0', '1'; got right.csv with 't'"),
+        ("x.npy --pairs short.csv", "--pairs must have the shape of `X`, (80, 2), with what followed each sample"),
+        ("x.npy --pairs x.npy", "--pairs must differ from"),
+        ("x.npy --pairs holed.npy", "--pairs must be finite"),
+        ("x.npy --pairs later.star", "the input must end in one of"),
+        ("x.npy wide.npy --pairs later.npy", "--pairs goes with one input; got 2"),
+        ("right.csv --time t --drop run --pairs right.csv", "in one way; got --time and --pairs"),
+        ("x.npy --lag 2", "--lag is for --pairs"),
+        ("x.npy --pairs later.npy --lag 0", "--lag must be positive with --pairs"),
+        ("x.npy --pairs later.npy --lag -1", "--lag: must be a finite number of at least 0"),
+        ("right.csv --time t --drop run --lag 70", "--lag must leave 50 pairs or more"),
         ("x.npy --trajectories --method sum", "--method must be 'gradients' where --trajectories"),
         ("x.npy --trajectories --coordinates parquet", "a table that is read in parts; got x.npy. Add --coordinates csv"),
     ],

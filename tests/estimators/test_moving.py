@@ -7,6 +7,7 @@ from manifactor import ManifoldFactorizer, load, save
 from manifactor.factoring.judging.evidence import NoProductStructureWarning
 from manifactor.scores import score
 from manifactor.spectral.moves import NoDiffusionWarning
+from studies.dynamics import LINE, random_map
 
 from ..moving import jacobian, latents, seen
 
@@ -263,3 +264,30 @@ def test_smooth_motion_is_warned_of():
     X = np.column_stack([np.sin(t), np.cos(1.3 * t), np.sin(0.7 * t)])
     with pytest.warns(NoDiffusionWarning, match="smooth motion"):
         ManifoldFactorizer(random_state=0).fit(X, times=t, fit_samples=200)
+
+
+@pytest.fixture(scope="module")
+def solid():
+    """Three latents behind a map that bends every kernel, and a fit by its derivatives."""
+    rng = np.random.default_rng(100)
+    see, u, h = random_map((LINE,) * 3, ("warp", 0.3), rng), rng.random((1500, 3)), 1e-4
+    sides = [(see(u + h * e) - see(u - h * e)) / (2 * h) for e in np.eye(3)]
+    return u, see, factored(see(u), metric=np.stack(sides, axis=2))
+
+
+@pytest.mark.slow
+def test_three_latents_behind_a_strong_map_are_found_in_flat_places(solid):
+    u, _, fit = solid
+    assert fit.verdict_ == "product"
+    assert fit.choices_["distances"].value == "flat"
+    assert score([factor.embedding for factor in fit.factors_], list(u.T[:, :, None])).solved
+
+
+@pytest.mark.slow
+def test_new_samples_have_flat_places_also_in_a_fit_that_was_saved(solid, rng, tmp_path):
+    _, see, fit = solid
+    v = rng.random((500, 3))
+    places = fit.transform(see(v))
+    assert score(list(places.T[:, :, None]), list(v.T[:, :, None])).worst > 0.9
+    save(fit, tmp_path / "fit.npz")
+    assert np.allclose(load(tmp_path / "fit.npz").transform(see(v)), places)

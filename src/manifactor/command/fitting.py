@@ -24,7 +24,7 @@ from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.archive import Checkpoints, is_run, load, other_fit, require_checkpoints
 from manifactor.runs.cost import Cost, Opened
 from manifactor.runs.folder import PARTS_FOLDER, require_new_run
-from manifactor.runs.options import FitOptions, flag_of
+from manifactor.runs.options import BESIDE, FitOptions, flag_of
 from manifactor.runs.places import torus_angles
 from manifactor.runs.task import (
     FAILED,
@@ -68,9 +68,10 @@ def fit(options: FitOptions) -> None:
             "--reuse works with one input and one view; "
             f"got {len(tasks)}. Remove the option, or fit the views one by one."
         )
-    if len(tasks) > 1 and options.bursts:
+    of_one = [name for name in ("bursts", "pairs") if getattr(options, name)]
+    if len(tasks) > 1 and of_one:
         raise ValueError(
-            f"--bursts goes with one input; got {len(tasks)} fits. Fit the inputs one by one."
+            f"--{of_one[0]} goes with one input; got {len(tasks)} fits. Fit the inputs one by one."
         )
     divided = len(tasks) > 1 or in_parts(tasks[0].path, options.coordinates)
     if options.cluster is not None and not divided:
@@ -87,7 +88,7 @@ def fit(options: FitOptions) -> None:
     # Absolute, since "." and ".." have no name; a link keeps its own.
     first = Path(os.path.abspath(tasks[0].path))
     out = Path(options.out or f"{first.stem}-run")
-    _require_outside([*options.input, options.particles, options.ind, options.bursts], out)
+    _require_outside([*options.input, *options.values(*BESIDE).values()], out)
     if options.cluster is not None:
         # Workers may work in another folder.
         tasks, out = [task.anywhere for task in tasks], out.absolute()

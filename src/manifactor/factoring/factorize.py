@@ -10,7 +10,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.random import Generator
 
-from manifactor._support.errors import NothingFoundError, issue, warn_caller
+from manifactor._support.errors import NothingFoundError, held_warnings, issue, warn_caller
 from manifactor._support.parameters import Choice, given
 from manifactor._support.workers import ignored
 from manifactor.factoring import methods
@@ -98,7 +98,7 @@ def find(
     if settings.method == "triplets":
         return methods.find_by_triplets(diffusion, settings, rng=rng)
     if diffusion.metric is not None or diffusion.lagged:
-        found = methods.find_in_functions(diffusion, n_asked, sense="dynamics", rng=rng)
+        found = _in_moves(diffusion, n_asked, rng=rng)
         return found if found.factors else _as_whole(found)
     sense = "sum" if settings.method in SUM_NAMES else settings.sense
     sampling = sampling_of(diffusion)
@@ -116,6 +116,26 @@ def find(
     if not found.factors:
         found = _as_whole(found)
     return with_probability(found, likeliest, sampling)
+
+
+def _in_moves(
+    diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
+) -> Factorization:
+    """Factors in units of moves; where they are no product, in flat places if these show more."""
+    with held_warnings() as warned:
+        found = methods.find_in_functions(diffusion, n_asked, sense="dynamics", rng=rng)
+    if diffusion.metric is not None and found.evidence.verdict != "product":
+        search = partial(methods.find_in_flat_places, found, n_asked, rng=rng)
+        other, of_other = methods.attempt(search)
+        # Axes of flat places are always found: alone, they must be those of a box.
+        if (
+            other is not None
+            and other.evidence.is_better_than(found.evidence)
+            and (found.factors or not other.evidence.fails("folds", "filling"))
+        ):
+            found, warned = other, of_other
+    issue(warned)
+    return found
 
 
 def _as_whole(found: Factorization) -> Factorization:

@@ -15,7 +15,7 @@ from manifactor._support.threads import map_panels
 from manifactor.factoring.factor import Factor
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import Affinity
-from manifactor.spectral.metric import LocalMetric
+from manifactor.spectral.metric import STRAY, LocalMetric
 from manifactor.spectral.neighbors import chosen, row_of, with_data
 
 # Share of an interval at either end where a coordinate that was read off functions is not trusted.
@@ -24,8 +24,6 @@ UNTRUSTED = 0.15
 LEAST_TRUST = 0.02
 # Ridge of the local regression: directions across the manifold get no gradient.
 RIDGE = 0.05
-# Share of the samples at either end that may be stray.
-STRAY = 0.002
 
 
 def integrated(factor: Factor, diffusion: Diffusion) -> Factor:
@@ -39,9 +37,16 @@ def integrated(factor: Factor, diffusion: Diffusion) -> Factor:
     samples = chosen(diffusion.samples, rows)
     metric = diffusion.metric.chosen(rows)
     rough = factor.coordinate[rows]
-    near = _weights(diffusion.affinity)
-    slopes = _unit_slopes(rough, samples, metric, near)
-    along = _integral(samples, slopes, near)
+    flat = metric.flat
+    if flat is not None:
+        # These are along the factors already.
+        lines = flat.places[:, : flat.n_lines]
+        own = int(np.abs(np.corrcoef(lines.T, rough)[-1, :-1]).argmax())
+        along, slopes = lines[:, own], flat.frames[:, own]
+    else:
+        near = _weights(diffusion.affinity)
+        slopes = _unit_slopes(rough, samples, metric, near)
+        along = _integral(samples, slopes, near)
     low, high = np.quantile(along, [STRAY, 1 - STRAY])
     coordinate = np.clip((along - low) / (high - low), 0, 1)[inverse]
     return replace(

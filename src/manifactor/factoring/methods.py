@@ -58,6 +58,11 @@ from manifactor.factoring.triplets import group_functions
 from manifactor.factoring.unmixing import unmixed
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.neighbors import chosen
+from manifactor.spectral.pipeline import in_flat_places
+
+# Waves along a factor that are looked for among the functions, and the least share of each that
+# functions show.
+N_WAVES, LEAST_SHOWN = 7, 0.5
 
 # The tests that need coordinates and samples only, the same for every method.
 OF_PLACES: dict[str, Callable[[PlacedSamples], Measurement]] = {
@@ -106,6 +111,8 @@ class Peeled:
     dimensions: Dimensions  # of the data and of the blocks that were found
     sense: str  # of a product, which the diffusion is for
     strict: bool  # whether it is a further chance to find a product
+    # Functions that tell a place on each factor, if they are known
+    charted: tuple[int, ...] = ()
 
 
 def find_in_functions(
@@ -132,6 +139,53 @@ def find_in_functions(
             break
         diffusion = longer
     return weigh_peeled(Peeled(diffusion, peeling, dimensions, sense, strict), n_asked, rng=rng)
+
+
+def find_in_flat_places(
+    found: Factorization, n_asked: int | None, *, rng: np.random.Generator
+) -> Factorization:
+    """Weigh the factors along flat places, whose circles are those that were found before.
+
+    Functions of a factor are its waves, as the spectrum has them.
+    """
+    rings = [factor.embedding for factor in found.factors if factor.topology == "circle"]
+    known = [np.arctan2(ring[:, 1], ring[:, 0]) for ring in rings]
+    diffusion = in_flat_places(found.diffusion, known, rng=rng)
+    assert diffusion.metric is not None
+    assert diffusion.metric.flat is not None
+    flat = diffusion.metric.flat.chosen(diffusion.graph.distinct)
+    angles = flat.angles.T
+    counts = [1] * flat.n_lines + [2] * (len(angles) - flat.n_lines)
+    waves = [
+        np.column_stack([w(k * angle) for k in range(1, N_WAVES) for w in (np.cos, np.sin)[:count]])
+        for angle, count in zip(angles, counts, strict=True)
+    ]
+
+    def looked(look: Look) -> Look:
+        return replace(look, blocks=tuple(_waves_in(look, own[look.part]) for own in waves))
+
+    looks = [looked(look) for look in take_looks(diffusion, rng=rng)]
+    lowest = [looks[0].geometry.rayleigh(block)[0] for block in looks[0].blocks]
+    order = np.argsort(lowest, kind="stable")
+    looks = [replace(look, blocks=tuple(look.blocks[f] for f in order)) for look in looks]
+    charted = tuple(counts[f] for f in order)
+    share = purity.product_share(looks[0].geometry, looks[0].blocks)
+    peeling = Peeling(tuple(looks), product_share=share)
+    dimensions = _dimensions(peeling, diffusion)
+    peeled = Peeled(diffusion, peeling, dimensions, "dynamics", strict=True, charted=charted)
+    return weigh_peeled(peeled, n_asked, rng=rng)
+
+
+def _waves_in(look: Look, waves: np.ndarray) -> np.ndarray:
+    """Return waves, (n, r), as combinations of functions; those that are some."""
+    spectrum = look.geometry.spectrum
+    weights = spectrum.weights[:, None] / spectrum.weights.sum()
+    waves = waves - (weights * waves).sum(axis=0)
+    found = spectrum.functions[:, 1:].T @ (weights * waves)
+    share = (found**2).sum(axis=0) / (weights * waves**2).sum(axis=0)
+    known = share > LEAST_SHOWN
+    known[:1] = True
+    return np.linalg.qr(found[:, known])[0]
 
 
 def find_in_more_functions(
@@ -211,7 +265,7 @@ def weigh_peeled(peeled: Peeled, n_asked: int | None, *, rng: np.random.Generato
         [beside_constant(block) for block in blocks],
         geometry=peeling.looks[0].geometry,
     )
-    factors = made()
+    factors = made(charted=peeled.charted if len(blocks) == len(peeled.charted) else ())
     bent = [factor.topology == "other" and factor.dimension == 1 for factor in factors]
     if diffusion.basis is not None and any(bent):
         # The lowest function of a process on an interval tells all places, although it hardly

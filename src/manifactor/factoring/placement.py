@@ -158,6 +158,9 @@ def _nearest(diffusion: Diffusion) -> Callable[[np.ndarray], tuple[np.ndarray, n
 
     def in_metric(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         _, index = plain(X)
+        if metric.flat is not None:
+            steps = metric.flat.steps(index, X - samples[index])
+            return np.linalg.norm(steps, axis=1), index
         moves = metric.along(index, X - samples[index])
         return np.sqrt(metric.squared_lengths(index, index, moves)), index
 

@@ -203,6 +203,8 @@ _method = partial(option, group=METHOD)
 _moves = partial(option, group="tables in time: factors that move independently of each other")
 # Options that concern the command alone; the others say what is computed.
 OF_THE_COMMAND = ("out", "overwrite", "dry_run", "resume", "reuse", "cluster")
+# Files that are read beside the input.
+BESIDE = ("particles", "ind", "bursts", "pairs")
 
 
 @dataclass(frozen=True)
@@ -284,6 +286,17 @@ class FitOptions:
         "samples that are a short move away from each row, .npy or .npz: an array of shape (rows, "
         "repeats, columns)",
         metavar="FILE",
+    )
+    pairs: str | None = _moves(
+        "what followed each row of INPUT, a time --lag later, which may be long: a table with as "
+        "many rows and the same columns",
+        metavar="FILE",
+    )
+    lag: float | None = _moves(
+        "time between --pairs (default: 1); of rows in time, those so far apart are pairs, or "
+        "with 0 the metric of their steps (default: whichever tells more)",
+        type=number(low=0),
+        metavar="TAU",
     )
 
     # Coordinates from cryoDRGN and others come without the particles; with both, the factors can be
@@ -434,7 +447,7 @@ class FitOptions:
 
         A link stays a link, since what belongs to it may lie beside it.
         """
-        paths = self.values("particles", "ind", "datadir", "bursts", "cluster_of")
+        paths = self.values(*BESIDE, "datadir", "cluster_of")
         known: dict[str, Any] = {
             name: str(Path(path).absolute()) for name, path in paths.items() if path is not None
         }

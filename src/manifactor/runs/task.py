@@ -44,7 +44,7 @@ from manifactor.runs.folder import (
     warn_of_changes,
     write_run,
 )
-from manifactor.runs.options import FitOptions
+from manifactor.runs.options import BESIDE, FitOptions
 from manifactor.runs.places import Place, all_places, fitted_places, loadings_as_csv
 from manifactor.spectral.neighbors import N_NEIGHBORS, chosen
 from manifactor.tables import reading
@@ -55,7 +55,7 @@ from manifactor.tables.stores import StoredTable, in_parts, stored_table
 # Options that turn images into samples.
 OF_IMAGES = ("phase_flip", "mask_radius", "low_pass", "components", "standardise")
 # Options that tell the moves of the rows of a table.
-OF_MOVES = ("time", "trajectory", "trajectories", "bursts")
+OF_MOVES = ("time", "trajectory", "trajectories", "bursts", "pairs", "lag")
 # Images that are fitted at most. Noise needs neighbourhoods wider than itself. With more and more
 # images the nearest ones are near by noise alone, so a few thousand with many neighbours tell more
 # than all of them.
@@ -291,7 +291,7 @@ class Task:
         """
         given.require_values()
         options = self.options
-        beside = (options.particles, options.ind, options.bursts)
+        beside = options.values(*BESIDE).values()
         before = input_state([self.path, *self.further, *beside])
         plan = plan_fit(given, self.options)
         if isinstance(given, reading.LargeInput):
@@ -498,7 +498,7 @@ def _is_of(task: Task, run: Path) -> bool:
     written = newest_change(run / "run.json")
     # What belongs to the input: other files, and those inside it.
     inside = task.path if task.path.is_dir() else None
-    files = (inside, task.options.particles, task.options.ind, task.options.bursts)
+    files = (inside, *task.options.values(*BESIDE).values())
     return (
         record.get("reproduce") == task.reproduce
         and record.get("input_changed") == last_changed(task.path)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.spatial import KDTree
 from sklearn.base import clone
 
 from manifactor._support.threads import map_panels
@@ -24,8 +25,37 @@ CURVED = 0.33
 # Nearest samples by plain distance among which the neighbours by the metric are looked for. A map
 # that stretches one direction 8 times as much as the other still has its 64 neighbours among them.
 CANDIDATES = 512
+# Share of the samples at either end of an interval that may be stray.
+STRAY = 0.002
 # Pairs of samples whose lengths are computed at once.
 PAIRS_AT_ONCE = 2**14
+
+
+@dataclass(frozen=True)
+class Flat:
+    """Places of samples whose distances are those of a flat manifold."""
+
+    # (n, c): along one interval after the other, then in the planes of circles, about their middle
+    places: np.ndarray
+    frames: np.ndarray  # (n, c, p): how places change along the samples
+    n_lines: int  # intervals
+
+    def chosen(self, rows: np.ndarray) -> "Flat":
+        """Return some of them."""
+        places, frames = self.places[rows], self.frames[rows]
+        return Flat(places, frames, self.n_lines)
+
+    @property
+    def angles(self) -> np.ndarray:
+        """Angles that run through a factor once, or through half of a turn on an interval."""
+        lines, rings = np.split(self.places, [self.n_lines], axis=1)
+        low, high = np.quantile(lines, [STRAY, 1 - STRAY], axis=0)
+        along = np.pi * np.clip((lines - low) / (high - low), 0, 1)
+        return np.column_stack([along, np.arctan2(rings[:, 1::2], rings[:, ::2])])
+
+    def steps(self, own: np.ndarray, moves: np.ndarray) -> np.ndarray:
+        """Return by how much places change with small moves (m, p) from some samples, (m, c)."""
+        return np.einsum("mcp,mp->mc", self.frames[own], moves)
 
 
 @dataclass(frozen=True)
@@ -35,6 +65,7 @@ class LocalMetric:
     axes: np.ndarray  # (n, p, q): orthonormal columns, the directions that moves have
     scales: np.ndarray  # (n, q): standard deviations of moves along them
     floor: float = 0.0  # variance that measurement noise adds to displacements
+    flat: Flat | None = None  # what distances are taken in, if it is known
 
     @classmethod
     def of_roots(cls, roots: np.ndarray, floor: float = 0.0) -> "LocalMetric":
@@ -46,7 +77,8 @@ class LocalMetric:
 
     def chosen(self, rows: np.ndarray) -> "LocalMetric":
         """Return the metric at some of the samples."""
-        return LocalMetric(self.axes[rows], self.scales[rows], self.floor)
+        flat = None if self.flat is None else self.flat.chosen(rows)
+        return LocalMetric(self.axes[rows], self.scales[rows], self.floor, flat)
 
     def mapped(self, components: np.ndarray) -> "LocalMetric":
         """Return the metric of samples after a linear map x -> x @ components, (p, c)."""
@@ -130,7 +162,9 @@ class MetricSearch(NeighborSearch):
     def fit(self, X, y=None) -> "MetricSearch":
         """Index the samples, (n_samples, n_features)."""
         self.samples_ = X
-        self.candidates.n_neighbors = min(CANDIDATES, len(X) - 1)
+        flat = self.metric.flat
+        self.tree_ = None if flat is None else KDTree(flat.places)
+        self.candidates.n_neighbors = min(1 if flat else CANDIDATES, len(X) - 1)
         self.candidates.fit(X)
         return self
 
@@ -147,6 +181,10 @@ class MetricSearch(NeighborSearch):
         near = found.indices.reshape(len(X), -1)
         plain = found.data.reshape(near.shape)
         own = np.take_along_axis(near, plain.argmin(axis=1)[:, None], 1)[:, 0]
+        if self.tree_ is not None:
+            flat, count = self.metric.flat, min(self.n_neighbors + 1, len(self.samples_))
+            places = flat.places[own] + flat.steps(own, X - self.samples_[own])
+            return self.tree_.query(places, count)
         X = self.samples_[own] + self.metric.along(own, X - self.samples_[own])
         count = min(self.n_neighbors + 1, near.shape[1])
         if 2 * count < near.shape[1]:

@@ -1,5 +1,6 @@
 """The whole way from samples to a Diffusion, on one page."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -29,6 +30,10 @@ from manifactor.spectral.neighbors import N_NEIGHBORS, NeighborGraph, chosen, ne
 from manifactor.spectral.preparation import MOST_COLUMNS, MOST_COMPONENTS, choose_preparation
 from manifactor.spectral.spectrum import Spectrum
 from manifactor.spectral.transformation import choose_transformation
+from manifactor.spectral.unfolding import unfolded
+
+# Samples that flat places are sought of: 10,000 take 15 s.
+MOST_UNFOLDED = 20_000
 
 
 def stage_keys(
@@ -124,6 +129,36 @@ def diffuse(
     if transformation.value is None:
         return found
     return replace(found, choices={"transformation": transformation, **found.choices})
+
+
+def in_flat_places(
+    diffusion: Diffusion, angles: Sequence[np.ndarray], *, rng: np.random.Generator
+) -> Diffusion:
+    """Return the diffusion by distances in flat places.
+
+    `angles` are those of the circles among the factors, (n_samples,) each.
+    """
+    samples, settings, metric = diffusion.samples, diffusion.settings, diffusion.metric
+    count = max(round(diffusion.dimension), len(angles))
+    if metric is not None and count > 1 and len(diffusion.graph.distinct) <= MOST_UNFOLDED:
+        metric = unfolded(samples, metric, diffusion.graph, count, angles)
+    if metric is None or metric.flat is None:
+        raise NothingFoundError("samples must have flat places, and have none.")
+    graph = _search(samples, metric, settings=settings)
+    walk = _walk(samples, graph, settings, metric=metric, stages=Stages(), rng=rng)
+    why = f"differences of places in {count} dimensions are moves in frames that turn with them"
+    return replace(
+        diffusion,
+        graph=walk.graph,
+        affinity=walk.affinity,
+        distinct=walk.spectrum,
+        parts=walk.parts,
+        choices={**diffusion.choices, "distances": Choice("flat", why)},
+        # A later fit cannot start from this.
+        keys={},
+        n_requested=len(walk.spectrum.eigenvalues),
+        metric=metric,
+    )
 
 
 def kept_stages(diffusion: Diffusion) -> Stages:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from manifactor._support.files import require_regular_file
 from manifactor._support.memory import require_memory
 from manifactor.estimators.arrays import as_rows, in_pixels
 from manifactor.tables import stores
-from manifactor.tables.columns import ColumnChoice, Columns, Table
+from manifactor.tables.columns import ColumnChoice, Columns, Table, quoted
 from manifactor.tables.frames import is_frames, read_frames
 from manifactor.tables.pickles import read_pickled_array
 from manifactor.tables.text import DELIMITERS, layout_of, read_labels, read_text
@@ -173,7 +174,7 @@ READERS: dict[str, Callable[[Path, ColumnChoice], Table]] = {
 }
 
 
-# What files tell of the moves of their rows: times, trajectories, bursts.
+# What files tell of the moves of their rows: times, trajectories, bursts, pairs.
 
 
 @dataclass(frozen=True)
@@ -184,11 +185,15 @@ class MoveChoice:
     trajectory: str | None = None  # column with the trajectory that each row belongs to
     trajectories: bool = False  # whether each file is one trajectory
     bursts: str | None = None  # file with an array (n, r, p)
+    pairs: str | None = None  # file with what followed each row
+    lag: float | None = None  # time between pairs
 
     @property
     def options(self) -> list[str]:
         """The options that are given."""
-        return [f"--{name}" for name, value in vars(self).items() if value]
+        return [
+            f"--{k}" for k, value in vars(self).items() if value is not None and value is not False
+        ]
 
     @property
     def apart(self) -> tuple[tuple[str, str], ...]:
@@ -196,12 +201,12 @@ class MoveChoice:
         named = {"--time": self.time, "--trajectory": self.trajectory}
         return tuple((option, label) for option, label in named.items() if label is not None)
 
-    def read(self, files: Sequence[tuple[Path, int]], columns: Columns) -> dict[str, np.ndarray]:
+    def read(self, files: Sequence[tuple[Path, int]], columns: Columns) -> dict[str, Any]:
         """Return what is known of moves, as arguments of `fit`.
 
         Files are given with their numbers of rows. There is one, unless each is a trajectory.
         """
-        found = {}
+        found: dict[str, Any] = {} if self.lag is None else {"lag": self.lag}
         if self.time is not None:
             only = ColumnChoice(labels=(self.time,))
             times = [read_table(path, only).samples[:, 0] for path, _ in files]
@@ -212,6 +217,8 @@ class MoveChoice:
             found["trajectories"] = np.repeat(np.arange(len(files)), [count for _, count in files])
         if self.bursts is not None:
             found["bursts"] = _bursts(Path(self.bursts), columns)
+        if self.pairs is not None:
+            found["pairs"] = _later(Path(self.pairs), columns)
         return found
 
 
@@ -220,6 +227,23 @@ def _labels(path: Path, only: ColumnChoice) -> np.ndarray:
     if path.suffix.lower() in DELIMITERS:
         return read_labels(path, only)
     return read_table(path, only).samples[:, 0]
+
+
+def _later(path: Path, columns: Columns) -> np.ndarray:
+    """Return what followed each row of a table, in its chosen columns and their scale, (n, p)."""
+    require_regular_file(path, "--pairs")
+    found = read_table(path).columns
+    if columns.names is None or found.names is None:
+        right = found.total == columns.total
+    else:
+        right = set(columns.names) <= set(found.names)
+    if not right:
+        asked, got = (quoted(list(map(str, each.labels))) for each in (columns, found))
+        raise ValueError(
+            f"--pairs must be a table with the columns of the input, {asked}; got {path.name} with "
+            f"{got}."
+        )
+    return read_like(path, columns)
 
 
 def _bursts(path: Path, columns: Columns) -> np.ndarray:

@@ -45,7 +45,8 @@ INSTEAD = {
     STACK: "Give its STAR or .cs file instead, or leave it out.",
 }
 # The kinds of inputs that options of `fit` go with, where these are not all.
-OF_ROWS = ("--particles", "--ind", "--time", "--trajectory", "--trajectories", "--bursts")
+OF_MOVES = ("--time", "--trajectory", "--trajectories", "--bursts", "--pairs", "--lag")
+OF_ROWS = ("--particles", "--ind", *OF_MOVES)
 OF_FILES, OF_FILTERS = ("--datadir", "--class", "--optics-group"), ("--mask-radius", "--low-pass")
 GOES_WITH = {
     **dict.fromkeys(("--columns", "--drop"), (TABLE, PARTS)),
@@ -288,7 +289,7 @@ class Input:
     columns: Columns | None = None  # which columns of a table these are, and their scale
     path: Path | None = None  # the file of a table
     # What is known of the samples' moves, as arguments of `fit`
-    moves: dict[str, np.ndarray] = field(default_factory=dict)
+    moves: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # what a user should know of how the input was read
     names: tuple[str, ...] | None = None  # of the files of the samples, if each has its own
 

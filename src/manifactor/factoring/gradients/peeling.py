@@ -69,6 +69,8 @@ def take_looks(diffusion: Diffusion, *, rng: np.random.Generator) -> list[Look]:
     def look(part: Part, rng: np.random.Generator) -> Look:
         some = None if samples is None else chosen(samples, part.rows)
         own = None if metric is None else metric.chosen(part.rows)
+        if own is not None and own.flat is not None:
+            some, own = own.flat.places, None
         spectrum = part.spectrum.lowest(count)
         geometry = measure_geometry(spectrum, part.affinity, some, metric=own, rng=rng)
         return Look(part.rows, geometry)

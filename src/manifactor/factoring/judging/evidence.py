@@ -249,8 +249,11 @@ class Evidence:
         return any(test.name in names for test in self.failed)
 
     def is_better_than(self, other: "Evidence") -> bool:
-        """Return whether the verdict says more, or fewer tests were not passed."""
-        ranks = [(list(VERDICTS).index(e.verdict), len(e.failed)) for e in (self, other)]
+        """Return whether the verdict says more, or failed tests say less against coordinates."""
+        ranks = []
+        for evidence in (self, other):
+            wrong = [CRITERIA[test.kind].coordinates == "wrong" for test in evidence.failed]
+            ranks.append((list(VERDICTS).index(evidence.verdict), sum(wrong), len(wrong)))
         return ranks[0] < ranks[1]
 
     @property
