@@ -147,7 +147,7 @@ SEARCH = "manifactor.cryoem.all_views.principal._searched"
 
 def no_motion(transforms, *_):
     """The mean volume of a rigid molecule and no others, without looking for them."""
-    return np.zeros((1, transforms.grid.size), complex), np.full(1, 0.1)
+    return np.zeros((1, transforms.grid.size), complex), np.full(1, 0.1), 0.1
 
 
 def never(*_, **__):
@@ -164,9 +164,9 @@ def test_a_resumed_fit_repeats_no_finished_stage(
     monkeypatch.setattr("manifactor.cryoem.files.stacks.ImageSource.blocks", never)
     monkeypatch.setattr(SEARCH, no_motion)
     assert manifactor(f"{FIT} --resume") == 2
-    assert "must show a motion" in capsys.readouterr().err
+    assert "a motion below the noise" in capsys.readouterr().err
     monkeypatch.setattr(SEARCH, never)
-    assert "must show a motion" in refusal(f"{FIT} --resume", folder, capsys)
+    assert "a motion below the noise" in refusal(f"{FIT} --resume", folder, capsys)
 
 
 def test_a_fit_is_not_resumed_with_other_poses(

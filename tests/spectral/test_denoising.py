@@ -52,3 +52,13 @@ def test_a_sample_that_tells_nothing_lies_in_the_middle(ring):
     told.information[0], told.linear[0] = 0, 0
     found = denoised(told, noisy, rng=np.random.default_rng(0))
     np.testing.assert_allclose(found[0], clean.mean(axis=0), atol=0.15)
+
+
+def test_samples_stay_where_they_are_if_they_lie_further_apart_than_their_noise():
+    # More samples than points stand for the density.
+    rng = np.random.default_rng(0)
+    clean = rng.random((9000, 2))
+    noisy = clean + 0.002 * rng.standard_normal(clean.shape)
+    found = moved(noisy, np.tile(4e-6 * np.eye(2), (9000, 1, 1)))
+    assert np.square(found - clean).mean() < 1.2 * np.square(noisy - clean).mean()
+    assert len(np.unique(found, axis=0)) == 9000

@@ -364,8 +364,8 @@ class ManifoldFactorizer(SpectralEstimator):
             Moves of the samples; see the notes on `ManifoldFactorizer`.
         noise : array of shape (n_features,), (n_samples, n_features[, n_features]) or None
             Standard deviation of the noise in every column, after the `transformation`, if
-            it is known. "product" then also requires that it hardly moves the places. Deviations or
-            covariances of each sample: samples are factored where they lie without noise.
+            it is known. "product" then also requires that it hardly moves the places. Or those, or
+            covariances, of each sample, which is then factored where it would lie without noise.
         stages : Stages or None
             Where finished stages are kept; None for the estimator's memory of its last fit.
         column_names : sequence of str or None
@@ -383,7 +383,7 @@ class ManifoldFactorizer(SpectralEstimator):
         given = {"metric": metric, "times": times, "trajectories": trajectories}
         given |= {"bursts": bursts, "pairs": pairs}
         X, moves = given_moves(self, X, given, lag)
-        how = {"noise": noise, "stages": stages, "column_names": column_names}
+        how = {"noise": _as_array(noise), "stages": stages, "column_names": column_names}
         find = partial(_draw_and_find, X, factoring, index, fit_samples, how)
         self._find_by_moves(find, moves, lag)
         return self
@@ -1008,12 +1008,20 @@ class ManifoldFactorizer(SpectralEstimator):
         self.factorization_ = self.factorization_.searchable(self.n_jobs)
 
 
+def _as_array(noise):
+    """Return noise as an array if it is one of numbers; else as it is, to be refused."""
+    with suppress(TypeError, ValueError):
+        return None if noise is None else np.asarray(noise, dtype=float)
+    return noise
+
+
 def _draw_and_find(X, factoring, index, fit_samples, how, estimator, moves) -> None:
     """Find the factors of some samples, and remember which they are."""
-    n_samples, noise = len(X), how["noise"]
+    given, noise = X, how["noise"]
     X, rows, moves = drawn_with_moves(estimator, X, moves, fit_samples)
-    if np.ndim(noise) > 1 and len(X) < n_samples == len(noise):
-        how = {**how, "noise": np.asarray(noise)[rows]}
+    per_sample = isinstance(noise, np.ndarray) and noise.ndim > 1
+    if per_sample and X.shape[0] < given.shape[0] == len(noise):
+        how = {**how, "noise": noise[rows]}
     with estimator._progress(estimator.callback) as callback:
         estimator._find(X, factoring, moves, callback, **how)
     estimator.rows_, estimator._precision = rows, precision_of(X)

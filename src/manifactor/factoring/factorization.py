@@ -97,6 +97,10 @@ def require_factoring(settings: FactoringSettings, *, n_functions: int | None = 
             )
 
 
+# Columns of samples with noise of their own: the covariances of 20,000 samples take .6 GB.
+MOST_WITH_NOISE = 64
+
+
 def checked_noise(noise, X) -> np.ndarray:
     """Return the noise of samples as an array, if it can be used.
 
@@ -106,6 +110,11 @@ def checked_noise(noise, X) -> np.ndarray:
     if sp.issparse(X):
         raise ValueError("`noise` cannot be used with precomputed distances. Leave it out.")
     n, p = X.shape
+    if isinstance(noise, np.ndarray) and noise.ndim > 1 and p > MOST_WITH_NOISE:
+        raise ValueError(
+            f"`noise` of each sample is for {MOST_WITH_NOISE} columns or fewer; got {p}. Give main "
+            "directions of the samples and their noise, or the noise of every column."
+        )
     numbers = np.empty(0)
     with suppress(TypeError, ValueError):  # words are refused
         noise = numbers = np.asarray(noise, dtype=float)
@@ -117,8 +126,9 @@ def checked_noise(noise, X) -> np.ndarray:
             f"sample, ({n}, {p}, {p}); got {noise!r:.60}."
         )
     if numbers.ndim == 2:
-        # A column without noise has a millionth of its spread.
-        least = 1e-6 * np.maximum(X.std(axis=0), np.finfo(float).tiny)
+        # A column without noise has a thousandth of its spread.
+        spread = X.std(axis=0)
+        least = 1e-3 * np.where(spread > 0, spread, 1)
         return np.maximum(numbers, least)[:, :, None] ** 2 * np.eye(p)
     if numbers.ndim == 3:
         skew = np.abs(numbers - numbers.swapaxes(1, 2)).max(axis=(1, 2), initial=0)

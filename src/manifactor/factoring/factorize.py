@@ -121,7 +121,7 @@ def find(
 def _in_moves(
     diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
 ) -> Factorization:
-    """Factors in units of moves; where they are no product, in flat places if these show more."""
+    """Factors in units of moves; if they are not a product, in flat places if these show more."""
     with held_warnings() as warned:
         found = methods.find_in_functions(diffusion, n_asked, sense="dynamics", rng=rng)
     if diffusion.metric is not None and found.evidence.verdict != "product":

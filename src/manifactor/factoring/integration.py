@@ -38,7 +38,7 @@ def integrated(factor: Factor, diffusion: Diffusion) -> Factor:
     metric = diffusion.metric.chosen(rows)
     rough = factor.coordinate[rows]
     flat = metric.flat
-    if flat is not None:
+    if flat is not None and flat.n_lines:
         # These are along the factors already.
         lines = flat.places[:, : flat.n_lines]
         own = int(np.abs(np.corrcoef(lines.T, rough)[-1, :-1]).argmax())

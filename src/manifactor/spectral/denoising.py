@@ -54,7 +54,8 @@ class Told:
         """
         cross = axes.T @ self.information @ others
         inner = others.T @ self.information @ others
-        weights = np.linalg.solve(inner, cross.swapaxes(1, 2)).swapaxes(1, 2)
+        # A sample may tell nothing of the others.
+        weights = cross @ np.linalg.pinv(inner, hermitian=True)
         linear = self.linear @ axes - (weights @ (self.linear @ others)[:, :, None])[:, :, 0]
         return Told(linear, axes.T @ self.information @ axes - weights @ cross.swapaxes(1, 2))
 
@@ -95,12 +96,23 @@ class Density:
             points = density.means(told[: len(points)])
         return density
 
-    def means(self, told: Told) -> np.ndarray:
-        """Return where samples lie in the mean, (n, p)."""
+    def means(self, told: Told, samples: np.ndarray | None = None) -> np.ndarray:
+        """Return where samples lie in the mean, (n, p).
+
+        Where points are further apart than the noise is wide, a sample stays near itself if
+        `samples` are given.
+        """
 
         def at(rows: slice) -> np.ndarray:
-            shares = _relative(self._scores(told[rows]))
-            return shares @ self.points / shares.sum(axis=1, keepdims=True)
+            scores = self._scores(told[rows])
+            if samples is None:
+                shares = _relative(scores)
+                return shares @ self.points / shares.sum(axis=1, keepdims=True)
+            # Each sample is a point for itself, with the weight of a usual one.
+            own = np.einsum("np,np->n", told.linear[rows], samples[rows]) / 2
+            shares = _relative(np.column_stack([scores, own - np.log(len(self.points))]))
+            there = shares[:, :-1] @ self.points + shares[:, -1:] * samples[rows]
+            return there / shares.sum(axis=1, keepdims=True)
 
         return np.concatenate(map_panels(at, len(told), smallest=256, largest=2048))
 
@@ -123,4 +135,4 @@ def _relative(scores: np.ndarray) -> np.ndarray:
 def denoised(told: Told, samples: np.ndarray, *, rng: np.random.Generator) -> np.ndarray:
     """Return samples, (n, p), without the noise that is known."""
     # A circle with noise of half its radius was still a surface after two passes.
-    return Density.of(told, samples, passes=3, rng=rng).means(told)
+    return Density.of(told, samples, passes=3, rng=rng).means(told, samples)

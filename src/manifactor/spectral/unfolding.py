@@ -202,7 +202,8 @@ def _rolled(
     """Return places and frames with circles closed, in a plane for each, all lengths kept."""
     lengths = np.linalg.norm(ways, axis=1)
     cosines = (ways / lengths[:, None]) @ (ways / lengths[:, None]).T
-    if np.abs(cosines - np.eye(len(ways))).max(initial=0) > OBLIQUE:
+    # A circle of radius 0 has no direction: its cosines are nan.
+    if not np.abs(cosines - np.eye(len(ways))).max(initial=0) <= OBLIQUE:
         return None
     others = np.linalg.svd(ways)[2][len(ways) :]
     others = _axes(places @ others.T).T @ others

@@ -173,7 +173,7 @@ def test_a_factor_that_no_image_shows_is_dropped_and_the_rest_judged_again(monke
 )
 def test_particles_of_a_cluster_move_unless_along_the_line_between_clusters(states, moving):
     between = np.array([[0.0, 2.0, 0.0]])
-    assert is_moving(seen(states), np.arange(len(states)), between) == moving
+    assert is_moving(seen(states).told, between) == moving
 
 
 def placed(topology, places):

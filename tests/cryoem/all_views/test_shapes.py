@@ -29,22 +29,22 @@ def ring():
 @pytest.fixture(scope="module")
 def judge(ring):
     _, told, seen, _ = ring
-    return Judge(told, seen, np.random.default_rng(0))
+    return Judge(told, seen, ALL, np.random.default_rng(0))
 
 
 def test_a_circle_tells_as_much_as_a_density_and_an_interval_less(ring, judge):
     at = ring[0][:, None]
-    circle, error = judge.share(finest(("circle",), N), ALL, at)
+    circle, error = judge.share(finest(("circle",), N), at)
     along = even_places(ring[3][:, 0])[:, None]
-    interval, _ = judge.share(finest(("interval",), N), ALL, along)
+    interval, _ = judge.share(finest(("interval",), N), along)
     assert circle > 1 - 3 * error
     assert interval < circle - 10 * error
 
 
-def test_a_motion_that_is_noise_tells_less_of_particles_that_were_not_learned_from(ring, judge):
+def test_a_motion_that_is_noise_tells_nothing_more(ring, judge):
     noise = np.random.default_rng(1).random(N)
-    circle, error = judge.share(finest(("circle",), N), ALL, ring[0][:, None])
-    both, _ = judge.share(finest(("circle", "interval"), N), ALL, np.column_stack([ring[0], noise]))
+    circle, error = judge.share(finest(("circle",), N), ring[0][:, None])
+    both, _ = judge.share(finest(("circle", "interval"), N), np.column_stack([ring[0], noise]))
     assert both < circle + 2 * error
 
 

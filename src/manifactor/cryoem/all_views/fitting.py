@@ -21,6 +21,7 @@ from manifactor.cryoem.all_views.model import UNKNOWN, MotionModel, motion_recor
 from manifactor.cryoem.all_views.motions import LEVELS, Motions
 from manifactor.cryoem.all_views.placing import PlacedParticles, even_places, place_particles
 from manifactor.cryoem.all_views.principal import (
+    MOST_COMPARED,
     PrincipalVolumes,
     least_agreement,
     principal_volumes,
@@ -114,7 +115,7 @@ def factor_all_views(
     factorizer = ManifoldFactorizer(**{**(parameters or {}), **own})
     found = _factored(principal, rows, factorizer, np.random.default_rng(seed))
     samples = found.fit.diffusion_.samples
-    for dropped in range(4):
+    for _ in range(4):
         factors = found.fit.factors_
         topologies = tuple(factor.topology for factor in factors)
         if found.clusters is not None or not set(topologies) <= set(LEVELS):
@@ -130,7 +131,11 @@ def factor_all_views(
         functions = [factors[k].functions[:, :8] for k in np.flatnonzero(shown)]
         waves = np.hstack([np.ones((len(rows), 1)), *functions])
         samples = waves @ np.linalg.lstsq(waves, samples, rcond=None)[0]
-        found = replace(found, fit=clone(factorizer).fit(samples), dropped=dropped + 1)
+        fit = clone(factorizer)
+        if fit.n_factors != "auto":
+            fit.set_params(n_factors=int(shown.sum()))
+        dropped = found.dropped + int((~shown).sum())
+        found = replace(found, fit=fit.fit(samples), dropped=dropped)
     raise ValueError(
         "the verdict is rigid, or a motion below the noise: no image tells its particle's place. "
         "Add images, or check poses and pixel size."
@@ -147,7 +152,10 @@ def _too_weak(principal: PrincipalVolumes, n_images: int) -> str:
         return f"{said} Add images if a motion is expected, or check poses and pixel size."
     # Signal over noise of a volume grows with the number of images.
     more = needed / (1 - needed) / (highest / (1 - highest))
-    return f"{said} If that is a motion, about {round(n_images * more, -3):,.0f} images would do."
+    wanted = float(f"{n_images * more:.2g}")
+    if wanted > MOST_COMPARED:
+        return f"{said} If that is a motion, it is too weak: {MOST_COMPARED:,} images are compared."
+    return f"{said} If that is a motion, about {wanted:,.0f} images would do."
 
 
 def _factored(
@@ -158,21 +166,20 @@ def _factored(
 ) -> AllViews:
     """Return the factors of some particles' coordinates without noise, and clusters of all."""
     with held_warnings() as warned:
-        density = Density.of(principal.told, principal.coordinates, rng=rng)
-        where, scale = density.means(principal.told), np.sqrt(principal.information)
+        told, scale = principal.told, np.sqrt(principal.information)
+        where = Density.of(told, principal.coordinates, rng=rng).means(told)
         fit = clone(factorizer).fit(where[rows] * scale)
         numbers, inside = clusters_of(fit, rows, where), ""
         if numbers is None:
-            everything = principal.told, principal.coordinates
-            fit = _with_shape(*everything, rows, fit, scale, rng)
+            fit = _with_shape(told, principal.coordinates, rows, fit, scale, rng)
         else:
             own = np.flatnonzero(numbers == 1)
             centres = [where[numbers == number].mean(axis=0) for number in np.unique(numbers)]
-            if is_moving(principal, own, np.diff(centres, axis=0)):
-                told, among = principal.told[own], np.arange(len(own))[:MOST_FACTORED]
+            if is_moving(told[own], np.diff(centres, axis=0)):
+                among = np.sort(rng.permutation(len(own))[:MOST_FACTORED])
                 of_one = clone(factorizer).fit(where[own][among] * scale)
                 coordinates = principal.coordinates[own]
-                of_one = _with_shape(told, coordinates, among, of_one, scale, rng)
+                of_one = _with_shape(told[own], coordinates, among, of_one, scale, rng)
                 inside = shapes_in_words(of_one.evidence_.shapes)
     # What is said of clusters takes the place of warnings of them.
     issue(warned if numbers is None else [])
@@ -223,15 +230,15 @@ def clusters_of(fit: ManifoldFactorizer, rows: np.ndarray, where: np.ndarray) ->
     return 1 + np.argsort(np.argsort(-np.bincount(found), kind="stable"))[found]
 
 
-def is_moving(principal: PrincipalVolumes, rows: np.ndarray, apart: np.ndarray) -> bool:
+def is_moving(told: Told, apart: np.ndarray) -> bool:
     """Return whether particles of one cluster differ by more than noise.
 
     They do not along the lines between centres of clusters, `apart`: errors of the volumes spread
     each cluster there.
 
-    Shapes: rows (n,), apart (n_clusters - 1, rank).
+    Shapes: apart (n_clusters - 1, rank).
     """
-    told, across = principal.told[rows], null_space(apart)
+    across = null_space(apart)
     if not across.shape[1]:
         return False
     told = told.within(across, orth(apart.T))
@@ -242,7 +249,7 @@ def is_moving(principal: PrincipalVolumes, rows: np.ndarray, apart: np.ndarray) 
     spread = np.linalg.solve(
         products.reshape(count**2, count**2), (rest.T @ rest - total).ravel()
     ).reshape(count, count)
-    mean = total / len(rows)
+    mean = total / len(told)
     ratio = eigh(mean @ spread @ mean, mean, eigvals_only=True)
     return bool((ratio > ONE_STATE).any())
 

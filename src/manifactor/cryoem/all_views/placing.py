@@ -80,7 +80,7 @@ def place_particles(
     """
     name, n_mates = "places", len(transforms.mates)
     report = partial(stages.report, name)
-    key = fingerprint(transforms.fingerprint, motions, rows, places, seed)
+    key = fingerprint("halves", transforms.fingerprint, motions, rows, places, seed)
     rng = np.random.default_rng(seed)
     # A particle is placed by volumes from the other half of the particles: those that its own image
     # has part in agree with its noise, and confirm any place that it was given.
@@ -106,7 +106,8 @@ def place_particles(
         images, features = learned.transforms[::n_mates], learned.features[::n_mates]
         left = unexplained(learned)
         # Some images are placed twice, to see how much the noise of volumes matters.
-        spread = _noise_of_volumes(replace(images[:2000], noise=left[0]), learned, workers)
+        some = slice(None, None, max(1, len(images) // 2000))
+        spread = _noise_of_volumes(replace(images[some], noise=left[0]), learned, workers)
         consistency = view_consistency(images, features, learned.motions, workers)
         return learned.motions.added, learned.halves, left, spread, consistency
 

@@ -38,6 +38,8 @@ ROUNDS = 7
 # Below this correlation of the best volumes of two half sets, more rounds find further ones: of
 # 8,000 images at a signal to noise of .02, the third and fourth rose from .17, .12 to .27, .23.
 CONVERGED = 0.8
+# Images in two half sets whose volumes are compared, at most.
+MOST_COMPARED = 40_000
 
 
 def least_agreement(chance: float) -> float:
@@ -87,7 +89,7 @@ def principal_volumes(
     """Return volumes that two half sets of images agree about, and coordinates of particles."""
     name = "principal volumes"
     report = partial(stages.report, name)
-    key = fingerprint(transforms.fingerprint, seed)
+    key = fingerprint("chance", transforms.fingerprint, seed)
     rng = np.random.default_rng(seed)
 
     def compute() -> PrincipalVolumes:
@@ -125,14 +127,16 @@ def _searched(
     drawn = rng.permutation(len(transforms))
     # Some thousand images, symmetry mates included, show the motions of a molecule.
     size = min(6000 // len(transforms.mates), len(drawn) // 2)
-    halves = [
-        transforms[np.sort(rows)].with_mates() for rows in (drawn[:size], drawn[size : 2 * size])
-    ]
+    sides = drawn[::2], drawn[1::2]
+    halves = [transforms[np.sort(side[:size])].with_mates() for side in sides]
     jobs = [(half, rng.standard_normal((len(half), MAX_RANK))) for half in halves]
     found = list(workers.map(_from_random, jobs))
     report(0.4)
     agreement, chance, mixing = _compared(found, transforms)
-    if CONVERGED > agreement[0] > chance:
+    if agreement[0] < CONVERGED:
+        # Of weak motions, more images tell.
+        more = MOST_COMPARED // (2 * len(transforms.mates))
+        halves = [transforms[np.sort(side[:more])].with_mates() for side in sides]
         again = [(volumes, half, ROUNDS) for volumes, half in zip(found, halves, strict=True)]
         found = list(workers.map(_maximised, again))
         agreement, chance, mixing = _compared(found, transforms)

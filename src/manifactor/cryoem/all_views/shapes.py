@@ -85,11 +85,14 @@ class Judge:
 
     told: Told
     samples: np.ndarray  # (n, rank): principal coordinates
+    rows: np.ndarray  # (n_rows,): particles of which places are proposed
     rng: np.random.Generator
 
     @cached_property
     def _halves(self) -> tuple[np.ndarray, np.ndarray]:
-        order = self.rng.permutation(len(self.told))[:COMPARED]
+        others = np.setdiff1d(np.arange(len(self.told)), self.rows)
+        chosen = np.concatenate([self.rows, self.rng.permutation(others)])[:COMPARED]
+        order = self.rng.permutation(chosen)
         return order[::2], order[1::2]
 
     @cached_property
@@ -99,16 +102,16 @@ class Judge:
         density = Density.of(self.told[first], self.samples[first], rng=self.rng)
         return density.log_likelihood(self.told[second])
 
-    def share(self, motions: Motions, rows: np.ndarray, places: np.ndarray) -> tuple[float, float]:
+    def share(self, motions: Motions, places: np.ndarray) -> tuple[float, float]:
         """Return what a shape tells, over what a density without shape does, and its error.
 
-        Shapes: rows (n_known,), places (n_known, n_motions).
+        Shapes: places (n_rows, n_motions).
         """
         first, second = self._halves
         number = np.full(len(self.told), -1)
         number[first] = np.arange(len(first))
-        own = number[rows] >= 0
-        shape = Shape.learned(self.told[first], motions, number[rows[own]], places[own])
+        own = number[self.rows] >= 0
+        shape = Shape.learned(self.told[first], motions, number[self.rows[own]], places[own])
         told = shape.log_likelihood(self.told[second])
         most = self.without_shape.mean()
         apart = told - self.without_shape
@@ -139,17 +142,22 @@ def shown_motions(
 
     Shapes: samples (n, rank), rows (n_rows,).
     """
-    judge, best, most = Judge(told, samples, rng), None, ENOUGH
+    judge, best, most = Judge(told, samples, rows, rng), None, ENOUGH
+    if judge.without_shape.mean() <= 0:
+        return None
     for topologies, places in _proposals(fit):
         motions = finest(topologies, len(told))
-        share, error = judge.share(motions, rows, places)
+        share, error = judge.share(motions, places)
         # The first of those that tell as much is the simplest.
         if share > most + 2 * error * (best is not None):
-            best, most = (motions, rows, places), share
+            best, most = (motions, places), share
         # Of few particles, a density without shape tells little.
         if most > 1 - 3 * error and error < SURE:
             break
-    return None if best is None else Shape.learned(told, *best)
+    if best is None:
+        return None
+    motions, places = best
+    return Shape.learned(told[rows], motions, np.arange(len(rows)), places)
 
 
 def _proposals(fit: ManifoldFactorizer) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
@@ -164,7 +172,7 @@ def _proposals(fit: ManifoldFactorizer) -> Iterator[tuple[tuple[str, ...], np.nd
     yield from _of(fit)
     # Parts that move by themselves add up, which a few noisy samples show best.
     for count in (2, 3) if asked == "auto" else (asked,):
-        for method in ("sum", fit.method) if 1 < count <= samples.shape[1] else ():
+        for method in dict.fromkeys(["sum", fit.method]) if 1 < count <= samples.shape[1] else ():
             with held_warnings(), suppress(NothingFoundError):
                 settings = {"n_factors": count, "method": method}
                 yield from _of(clone(fit).set_params(**settings).fit(samples))
