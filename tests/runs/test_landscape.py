@@ -34,7 +34,9 @@ def test_the_error_of_places_does_not_flatten_a_well(low, high):
     truth = 8 * (found.centres[0] - 0.5) ** 2
     left = found.energy - truth
     assert np.abs(left - left.mean()).max() < 0.25
-    assert np.all(found.error < 0.3)
+    # The ends of an interval are not known as well.
+    assert np.all(found.error[5:-5] < 0.3)
+    assert np.all(found.error[[0, -1]] > 0.5)
 
 
 def test_images_that_show_nothing_tell_nothing():
@@ -47,7 +49,7 @@ def test_images_that_show_nothing_tell_nothing():
 
 def test_even_places_are_flat():
     found = landscape([Place(RNG.uniform(size=N), "interval", np.ones(N), np.full(N, 1e-3))])
-    assert found.energy.max() < 3 * found.error.max()
+    assert found.energy.max() < 0.2
 
 
 def test_two_factors_are_on_a_grid_and_a_circle_goes_around():

@@ -3,7 +3,7 @@
 Factors of denoised coordinates, a circle and an interval are proposed. Each proposal is a map from
 places on its motions to coordinates, which is learned from one half of the particles. The proposal
 is right if it tells of the other half what a density without any shape tells of them: a dimension
-that is noise makes it worse, a motion that is missing does, too.
+that is noise tells nothing more, and without a motion that is there it tells less.
 """
 
 from collections.abc import Iterator
