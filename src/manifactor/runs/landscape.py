@@ -21,9 +21,9 @@ from manifactor.runs.places import Place, as_csv
 MOST, CELLS = (100_000, 20_000), (90, 30)
 # Highest sums of levels, along one factor and two.
 MOST_LEVELS = 8, 4
-# Errors in kT that are always there: along a circle, inside an interval and in the twentieths at
-# its ends. What is left of the warp of a coordinate looks like wells. Along intervals of even places
-# energies varied by .3 kT, and rose by .6 to 1.0 at the ends, which lie a little too far out.
+# Errors in kT that are always there: along a circle, inside an interval, and in the twentieths at
+# its ends. What is left of the warp of a coordinate looks like wells: along intervals of even
+# places, energies varied by .3 kT and rose by .6 to 1.0 at ends, which lie a little too far out.
 WARP = 0.05, 0.15, 0.6
 
 

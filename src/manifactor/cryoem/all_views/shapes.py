@@ -99,7 +99,7 @@ class Judge:
     def without_shape(self) -> np.ndarray:
         """What a density without shape tells of each particle of the second half."""
         first, second = self._halves
-        density = Density.of(self.told[first], self.samples[first], rng=self.rng)
+        density = Density.of(self.told[first], self.samples[first], rounds=10, rng=self.rng)
         return density.log_likelihood(self.told[second])
 
     def share(self, motions: Motions, places: np.ndarray) -> tuple[float, float]:
