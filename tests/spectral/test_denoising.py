@@ -29,7 +29,7 @@ def test_noisy_samples_of_a_circle_come_to_lie_on_it(ring):
     found = moved(noisy, covariance)
     assert np.square(found - clean).mean() < 0.5 * np.square(noisy - clean).mean()
     radius, before = (np.linalg.norm(each, axis=1) for each in (found, noisy))
-    assert radius.std() < 0.3 * before.std()
+    assert radius.std() < 0.5 * before.std()
 
 
 def test_samples_without_noise_stay_where_they_are(ring):

@@ -34,7 +34,6 @@ def coarse():
     in common by chance."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(principal, "MAX_RANK", 8)
-        patch.setattr(principal, "ROUNDS", 5)
         patch.setattr(placing, "ROUNDS", 1)
         yield patch
 

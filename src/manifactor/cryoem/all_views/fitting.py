@@ -198,7 +198,7 @@ def _with_shape(
 
     Shapes: coordinates (n, rank), rows (n_rows,), scale (rank,).
     """
-    shape = shown_motions(told, coordinates, rows, fit, rng=rng)
+    shape = shown_motions(told, coordinates, rows, fit, scale, rng=rng)
     if shape is None:
         return fit
     samples, wanted = shape.coordinates(told[rows]) * scale, sorted(shape.motions.topologies)

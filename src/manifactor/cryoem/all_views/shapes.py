@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 from sklearn.base import clone
@@ -133,19 +134,20 @@ def shown_motions(
     samples: np.ndarray,
     rows: np.ndarray,
     fit: ManifoldFactorizer,
+    scale: np.ndarray,
     *,
     rng: np.random.Generator,
 ) -> Shape | None:
     """Return the motions that coordinates show, and the coordinates along them; None if unknown.
 
-    `fit` has factored the coordinates of some particles without their noise.
+    `fit` has factored the coordinates of some particles without their noise, in units of `scale`.
 
-    Shapes: samples (n, rank), rows (n_rows,).
+    Shapes: samples (n, rank), rows (n_rows,), scale (rank,).
     """
     judge, best, most = Judge(told, samples, rows, rng), None, ENOUGH
     if judge.without_shape.mean() <= 0:
         return None
-    for topologies, places in _proposals(fit):
+    for topologies, places in _proposals(fit, samples[rows] * scale):
         motions = finest(topologies, len(told))
         share, error = judge.share(motions, places)
         # The first of those that tell as much is the simplest.
@@ -160,8 +162,13 @@ def shown_motions(
     return Shape.learned(told[rows], motions, np.arange(len(rows)), places)
 
 
-def _proposals(fit: ManifoldFactorizer) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
-    """Yield topologies and places of denoised coordinates, those of one motion first."""
+def _proposals(
+    fit: ManifoldFactorizer, noisy: np.ndarray
+) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
+    """Yield topologies and places of coordinates, those of one motion first.
+
+    Shapes: noisy (n, rank), the same as `fit` has factored, with their noise.
+    """
     asked, samples = fit.n_factors, fit.diffusion_.samples
     if asked in ("auto", 1):
         yield ("interval",), even_places(samples[:, 0])[:, None]
@@ -171,11 +178,13 @@ def _proposals(fit: ManifoldFactorizer) -> Iterator[tuple[tuple[str, ...], np.nd
             yield ("circle",), (angle / (2 * np.pi) % 1)[:, None]
     yield from _of(fit)
     # Parts that move by themselves add up, which a few noisy samples show best.
-    for count in (2, 3) if asked == "auto" else (asked,):
-        for method in dict.fromkeys(["sum", fit.method]) if 1 < count <= samples.shape[1] else ():
+    counts = (2, 3) if asked == "auto" else (asked,)
+    methods = dict.fromkeys(["sum", fit.method])
+    for count, method, each in product(counts, methods, [samples, noisy]):
+        if 1 < count <= samples.shape[1]:
             with held_warnings(), suppress(NothingFoundError):
                 settings = {"n_factors": count, "method": method}
-                yield from _of(clone(fit).set_params(**settings).fit(samples))
+                yield from _of(clone(fit).set_params(**settings).fit(each))
 
 
 def _of(fit: ManifoldFactorizer) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
