@@ -178,6 +178,7 @@ def wrong(folder, rng):
         ("x.npy --trajectories --bursts nan.npy", "in one way; got --trajectories and --bursts"),
         ("x.npy --pairs none.npy", "--pairs must be a file; none.npy does not exist"),
         ("x.npy --pairs wide.npy", "--pairs must be a table with the columns of the input"),
+        ("right.csv --pairs x.npy", "with the columns of the input, 't', 'run', 'x', 'y'; got x.npy with '0', '1'"),
         ("x.npy --pairs right.csv", "must be a table with the columns of the input, '0', '1'; got right.csv with 't'"),
         ("x.npy --pairs short.csv", "--pairs must have the shape of `X`, (80, 2), with what followed each sample"),
         ("x.npy --pairs x.npy", "--pairs must differ from"),

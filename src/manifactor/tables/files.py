@@ -233,10 +233,10 @@ def _later(path: Path, columns: Columns) -> np.ndarray:
     """Return what followed each row of a table, in its chosen columns and their scale, (n, p)."""
     require_regular_file(path, "--pairs")
     found = read_table(path).columns
-    if columns.names is None or found.names is None:
+    if columns.names is None:
         right = found.total == columns.total
     else:
-        right = set(columns.names) <= set(found.names)
+        right = set(columns.names) <= set(found.names or ())
     if not right:
         asked, got = (quoted(list(map(str, each.labels))) for each in (columns, found))
         raise ValueError(

@@ -589,4 +589,7 @@ def _of_tests(tests: Sequence[Criterion], known: DataKnown, unsure: bool) -> lis
     grave = {name for name in failed if CRITERIA[name].coordinates != "right"}
     # Coordinates that may be wrong are not to be used.
     shown = grave if grave or unsure else failed
-    return [criterion.advice for name, criterion in CRITERIA.items() if name in shown]
+    criteria = [criterion for name, criterion in CRITERIA.items() if name in shown]
+    # What moves show comes before what lengths in units of them show.
+    criteria.sort(key=lambda criterion: criterion.senses != ("dynamics",))
+    return [criterion.advice for criterion in criteria]
