@@ -67,6 +67,21 @@ def noisy_likelihood(places, strength, rng):
     return Likelihood(strength * (features + noise), quadratic)
 
 
+def test_ends_are_where_the_places_end_and_not_their_posteriors():
+    rng = np.random.default_rng(2)
+    places = np.column_stack([rng.uniform(size=4000), rng.uniform(0.1, 0.8, size=4000)])
+    *_, cells = BOTH.posterior(noisy_likelihood(places, 15.0, rng))
+    edges = np.linspace(0, 1, cells.shape[2] + 1)
+
+    def ends(shares):
+        below = np.append(0, np.cumsum(shares))
+        return np.interp([0.005, 0.995], below, edges)
+
+    shares = BOTH.shares(cells, np.zeros(N_FEATURES))
+    np.testing.assert_allclose(ends(shares[1]), [0.1035, 0.7965], atol=0.02)
+    assert np.all(np.abs(ends(cells.mean(axis=0)[1]) - [0.1035, 0.7965]) > 0.025)
+
+
 @pytest.mark.parametrize("strength", [3.0, 30.0, 3000.0])
 def test_deviations_are_the_size_of_the_errors(strength):
     rng = np.random.default_rng(1)
@@ -80,7 +95,7 @@ def test_deviations_are_the_size_of_the_errors(strength):
 
 def test_an_image_that_shows_nothing_has_the_deviation_of_even_places():
     nothing = Likelihood(np.zeros((1, N_FEATURES)), np.zeros((1, N_FEATURES, N_FEATURES)))
-    _, deviations, mean, _ = BOTH.posterior(nothing)
+    _, deviations, mean, *_ = BOTH.posterior(nothing)
     np.testing.assert_allclose(deviations, np.sqrt(1 / 12), rtol=0.01)
     np.testing.assert_allclose(mean[0], np.eye(N_FEATURES)[0], atol=0.01)
 
@@ -103,7 +118,7 @@ def test_a_part_that_turns_does_so_at_constant_speed_whatever_the_places():
     power = np.repeat(0.2 ** np.arange(7), [1, *6 * [2]])
     known = CIRCLE.features(CIRCLE.grid)
     mixing = np.linalg.lstsq(known, CIRCLE.features(warped), rcond=None)[0]
-    lengths = CIRCLE.lengths((mixing * power) @ mixing.T, known.mean(axis=0))
+    lengths = CIRCLE.lengths((mixing * power) @ mixing.T)
     straight = CIRCLE.at_lengths(CIRCLE.grid, lengths)
     np.testing.assert_allclose(straight - straight[0], warped - warped[0], atol=0.003)
     # Volumes follow: the matrix undoes that of the warp.

@@ -49,6 +49,7 @@ from manifactor.runs.run import members, open_run
 from manifactor.runs.task import Task, particle_choice
 from manifactor.spectral.denoising import Density, Told
 from manifactor.spectral.gpu import device_memory, require_device
+from manifactor.spectral.searches import nearest_point
 from manifactor.tables.reading import is_one_view
 
 # Particles that are factored, if there are as many.
@@ -66,6 +67,7 @@ class AllViews:
     fit: ManifoldFactorizer  # fitted to the principal coordinates of some particles
     rows: np.ndarray  # these particles
     principal: PrincipalVolumes
+    samples: np.ndarray  # (n, rank): coordinates of all particles without their noise, in its units
     # All particles on the motions; None if a factor is neither an interval nor a circle
     placed: PlacedParticles | None
     # (n,): the cluster of each particle, from 1, the largest first; None if there are none
@@ -183,7 +185,7 @@ def _factored(
                 inside = shapes_in_words(of_one.evidence_.shapes)
     # What is said of clusters takes the place of warnings of them.
     issue(warned if numbers is None else [])
-    return AllViews(fit, rows, principal, None, numbers, inside)
+    return AllViews(fit, rows, principal, where * scale, None, numbers, inside)
 
 
 def _with_shape(
@@ -426,7 +428,13 @@ def choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:
 def places_of(found: AllViews) -> tuple[Place, ...]:
     """Return the places of all particles on the factors."""
     if found.placed is None:
-        return all_places(found.fit, found.principal.samples)
+        diffusion = found.fit.diffusion_
+        # States are points: particles between them have none near them.
+        distance, near = nearest_point(diffusion.samples)(found.samples)
+        alone = distance**2 > diffusion.affinity.bandwidth.value
+        return all_places(
+            found.fit, np.where(alone[:, None], diffusion.samples[near], found.samples)
+        )
     placed = found.placed
     return tuple(map(_place, placed.motions.topologies, placed.places.T, placed.deviations.T))
 

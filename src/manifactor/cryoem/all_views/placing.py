@@ -196,10 +196,12 @@ def _learned_again(transforms: Transforms, learned: Learned, workers: Workers) -
         )
         for side, volumes in zip(sides, learned.halves[::-1], strict=True)
     ]
-    features = FeatureMoments(*map(np.concatenate, zip(*found, strict=True)))
+    mean, products, cells = map(np.concatenate, zip(*found, strict=True))
+    features, shares = FeatureMoments(mean, products), motions.shares(cells, learned.density)
     if len(images.mates) > 1:
         features = features[np.repeat(np.arange(len(images)), len(images.mates))]
-    return learn(images.with_mates(), motions, tried, features, learned.halves, workers)
+    known = learned.halves, workers, shares
+    return learn(images.with_mates(), motions, tried, features, *known)
 
 
 def _change(before: Learned, after: Learned) -> float:
@@ -223,10 +225,11 @@ def learn(
     features: FeatureMoments,
     halves: np.ndarray | None = None,
     workers: Workers = Here(),
+    shares: np.ndarray | None = None,
 ) -> Learned:
     """Learn volumes of two half sets of images, and the terms that both agree about.
 
-    Shapes: halves (2, n_features, grid.size).
+    Shapes: halves (2, n_features, grid.size); shares as of `Motions.lengths`.
     """
     known = np.zeros((2, features.mean.shape[1], transforms.grid.size), np.complex64)
     if halves is not None:
@@ -260,7 +263,7 @@ def learn(
     for volumes, half in zip(known, equations, strict=True):
         volumes += half.solved(prior_variance=prior, about=volumes)
     mean = features.mean.mean(axis=0)
-    lengths = tried.lengths(products + products.T, mean)
+    lengths = tried.lengths(products + products.T, shares)
     mixing = tried.mixing(lengths)
     density = chosen.density(np.linalg.solve(mixing.T, mean)[columns])
     straight = mixing[np.ix_(columns, columns)] @ known
