@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets
+from manifactor.datasets.products import ring
 from manifactor.factoring import placement
 from manifactor.factoring.factor import make_factors, selection
 from manifactor.factoring.factorization import Factorization
@@ -96,6 +97,14 @@ def test_a_graph_of_distances_has_no_samples_to_place_by(circle):
     distances = replace(found, diffusion=replace(found.diffusion, samples=None))
     with pytest.raises(ValueError, match="a precomputed graph does not have"):
         place(X, distances)
+
+
+def test_a_sample_behind_an_outlier_lies_where_the_outlier_lies():
+    X = ring(np.linspace(0, 2 * np.pi, 400, endpoint=False))
+    fit = ManifoldFactorizer(random_state=0).fit(np.vstack([X, [[30.0, 0.0]]]))
+    assert fit.outliers_[-1]
+    (at,) = fit.locate(np.array([[30.0, 0.0], [30.01, 0.0]]))
+    assert at.embedding[0] == pytest.approx(at.embedding[1])
 
 
 @pytest.mark.slow

@@ -124,8 +124,10 @@ def _place_block(
     """
     distance, index = nearest(X)
     far = distance > diffusion.reach
-    # Far samples have no kernel to be placed by, and would be refused by `steps_from`.
-    places = places_at(factors, diffusion, np.where(far[:, None], diffusion.samples[index], X))
+    # Far samples, and those behind outliers, have no kernel to be placed by, and would be refused
+    # by `steps_from`.
+    off = far | diffusion.graph.outliers[index]
+    places = places_at(factors, diffusion, np.where(off[:, None], diffusion.samples[index], X))
     return [
         Placed(*own, np.where(far, 0.0, factor.confidence[index]))
         for factor, own in zip(factors, places, strict=True)

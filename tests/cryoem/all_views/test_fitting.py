@@ -147,10 +147,6 @@ def test_the_verdict_is_in_words_and_classes_are_told_apart(monkeypatch, states,
         return
     # The largest is the first; those in one state or class have one number.
     assert np.mean(found.clusters == np.where(APART, 2, 1)) > 0.99
-    # A particle far from all that were fitted is placed, too.
-    far = found.samples[:1] + 20 * np.ptp(found.samples, axis=0)
-    places = places_of(replace(found, samples=np.vstack([found.samples[1:], far])))
-    assert all(np.isfinite(place.coordinate).all() for place in places)
 
 
 def test_a_factor_that_no_image_shows_is_dropped_and_the_rest_judged_again(monkeypatch):

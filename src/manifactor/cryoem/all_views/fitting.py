@@ -49,7 +49,6 @@ from manifactor.runs.run import members, open_run
 from manifactor.runs.task import Task, particle_choice
 from manifactor.spectral.denoising import Density, Told
 from manifactor.spectral.gpu import device_memory, require_device
-from manifactor.spectral.searches import nearest_point
 from manifactor.tables.reading import is_one_view
 
 # Particles that are factored, if there are as many.
@@ -428,13 +427,7 @@ def choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:
 def places_of(found: AllViews) -> tuple[Place, ...]:
     """Return the places of all particles on the factors."""
     if found.placed is None:
-        diffusion = found.fit.diffusion_
-        # States are points: particles between them have none near them.
-        distance, near = nearest_point(diffusion.samples)(found.samples)
-        alone = distance**2 > diffusion.affinity.bandwidth.value
-        return all_places(
-            found.fit, np.where(alone[:, None], diffusion.samples[near], found.samples)
-        )
+        return all_places(found.fit, found.samples)
     placed = found.placed
     return tuple(map(_place, placed.motions.topologies, placed.places.T, placed.deviations.T))
 
