@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 from manifactor.spectral.denoising import Told, denoised
 
@@ -62,3 +63,26 @@ def test_samples_stay_where_they_are_if_they_lie_further_apart_than_their_noise(
     found = moved(noisy, np.tile(4e-6 * np.eye(2), (9000, 1, 1)))
     assert np.square(found - clean).mean() < 1.2 * np.square(noisy - clean).mean()
     assert len(np.unique(found, axis=0)) == 9000
+
+
+def test_what_a_spread_tells_is_the_likelihood_of_samples_with_and_without_it():
+    rng = np.random.default_rng(0)
+    noise, spread = np.cov(rng.normal(size=(3, 9))), np.cov(rng.normal(size=(3, 9)))
+    samples = rng.normal(size=(5, 3))
+    told, evidence = Told.by(samples, np.tile(noise, (5, 1, 1))).beyond(spread)
+    wide, narrow = (multivariate_normal(cov=each) for each in (noise + spread, noise))
+    np.testing.assert_allclose(evidence, wide.logpdf(samples) - narrow.logpdf(samples))
+    np.testing.assert_allclose(told.information[0], np.linalg.inv(noise + spread))
+    np.testing.assert_allclose(told.linear, samples @ np.linalg.inv(noise + spread))
+
+
+def test_the_spread_of_points_is_found_beyond_the_noise_of_samples():
+    rng = np.random.default_rng(1)
+    spread, middle = np.array([[1, 0.5], [0.5, 2]]), np.array([3.0, -2.0])
+    points = rng.multivariate_normal(middle, spread, 20_000)
+    variance = rng.uniform(0.2, 2, (len(points), 1, 1)) * np.eye(2)
+    samples = points + np.sqrt(variance[:, 0, :1]) * rng.normal(size=points.shape)
+    told, found = Told.by(samples, variance).about(np.tile(middle, (len(points), 1))), np.eye(2)
+    for _ in range(30):
+        found = told.covariance(found)
+    np.testing.assert_allclose(found, spread, atol=0.06)

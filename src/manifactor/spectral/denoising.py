@@ -57,6 +57,31 @@ class Told:
         linear = self.linear @ axes - (weights @ (self.linear @ others)[:, :, None])[:, :, 0]
         return Told(linear, axes.T @ self.information @ axes - weights @ cross.swapaxes(1, 2))
 
+    def about(self, points: np.ndarray) -> "Told":
+        """Return what is told of the differences from points, (n, p)."""
+        shown = (self.information @ points[:, :, None])[:, :, 0]
+        return Told(self.linear - shown, self.information)
+
+    def beyond(self, spread: np.ndarray) -> tuple["Told", np.ndarray]:
+        """Return what is told of points that others are spread about, and what the spread tells.
+
+        The others are those told of here, and normal about the points with a covariance, (p, p).
+        The latter is the logarithm of their likelihood about 0, (n,).
+        """
+        inner = np.linalg.inv(self.information + np.linalg.inv(spread))
+        taken = self.information @ inner
+        shown = (inner @ self.linear[:, :, None])[:, :, 0]
+        linear = self.linear - (self.information @ shown[:, :, None])[:, :, 0]
+        widths = np.linalg.slogdet(np.eye(len(spread)) + spread @ self.information)[1]
+        evidence = (np.einsum("np,np->n", self.linear, shown) - widths) / 2
+        return Told(linear, self.information - taken @ self.information), evidence
+
+    def covariance(self, before: np.ndarray) -> np.ndarray:
+        """Return the mean square of the points told of, if it was another one before, (p, p)."""
+        inner = np.linalg.inv(self.information + np.linalg.inv(before))
+        mean = (inner @ self.linear[:, :, None])[:, :, 0]
+        return (mean.T @ mean + inner.sum(axis=0)) / len(self)
+
     def scores(self, points: np.ndarray) -> np.ndarray:
         """Return the logarithms of the likelihoods at points, (m, p) -> (n, m)."""
         i, j = np.triu_indices(points.shape[1])

@@ -8,7 +8,7 @@ that is noise tells nothing more, and without a motion that is there it tells le
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 
@@ -24,13 +24,15 @@ from manifactor.spectral.denoising import Density, Told
 
 # Particles whose coordinates are compared, half of them held out.
 COMPARED = 8000
-# Share of what a density without shape tells that a proposal must tell.
-ENOUGH = 0.94
+# Share of what a density without shape tells that a proposal must tell, without its spread: poses 3
+# degrees off leave .95 to .96. Coordinates have unit variance; what spreads by more than a fiftieth
+# of it may be another motion.
+ENOUGH, SPREAD = 0.94, 0.02
 # Particles for each function of places, and an error of the share below which no more is proposed.
 PER_FUNCTION, SURE = 25, 0.005
 # Rounds of expectation maximisation: after four, places on a circle at a signal to noise of .02
-# were as good as after eight.
-ROUNDS = 4
+# were as good as after eight. Of the spread of coordinates in each of these rounds, and its start.
+ROUNDS, INNER_ROUNDS, FIRST_SPREAD = 4, 5, 0.01
 
 
 @dataclass(frozen=True)
@@ -39,15 +41,23 @@ class Shape:
 
     motions: Motions
     coefficients: np.ndarray  # (n_features, rank)
+    # (rank, rank): covariance of what the coordinates have beside, such as by errors of poses
+    spread: np.ndarray
 
     @classmethod
     def learned(cls, told: Told, motions: Motions, rows: np.ndarray, places: np.ndarray) -> "Shape":
         """Learn from particles, starting with the places of some, (n_rows, n_motions)."""
         known = FeatureMoments.known(motions.features(places))
-        shape = cls(motions, _solved(told[rows], known.mean, known.products))
+        spread = FIRST_SPREAD * np.eye(told.linear.shape[1])
+        shape = cls(motions, _solved(told[rows], known.mean, known.products), spread)
         for _ in range(ROUNDS):
-            expected = motions.expected(shape.likelihood(told))[1:]
-            shape = cls(motions, _solved(told, *expected))
+            apart = told.beyond(spread)[0]
+            _, mean, products = motions.expected(shape.likelihood(apart))
+            coefficients = _solved(apart, mean, products)
+            rest = told.about(mean @ coefficients)
+            for _ in range(INNER_ROUNDS):
+                spread = rest.covariance(spread)
+            shape = cls(motions, coefficients, spread)
         return shape
 
     def likelihood(self, told: Told) -> Likelihood:
@@ -58,10 +68,12 @@ class Shape:
 
     def log_likelihood(self, told: Told) -> np.ndarray:
         """Return the logarithm of the likelihood of each particle, (n,)."""
-        return self.motions.expected(self.likelihood(told))[0]
+        apart, evidence = told.beyond(self.spread)
+        return self.motions.expected(self.likelihood(apart))[0] + evidence
 
     def coordinates(self, told: Told) -> np.ndarray:
         """Return the coordinates of particles at their places, (n, rank)."""
+        told = told.beyond(self.spread)[0]
         return self.motions.features(self.motions.posterior(self.likelihood(told))[0]) @ (
             self.coefficients
         )
@@ -103,8 +115,10 @@ class Judge:
         density = Density.of(self.told[first], self.samples[first], rounds=10, rng=self.rng)
         return density.log_likelihood(self.told[second])
 
-    def share(self, motions: Motions, places: np.ndarray) -> tuple[float, float]:
-        """Return what a shape tells, over what a density without shape does, and its error.
+    def share(self, motions: Motions, places: np.ndarray) -> tuple[Shape, float, float, float]:
+        """Return a shape, and what it tells, over what a density without shape does.
+
+        That is with the error, and last without the spread.
 
         Shapes: places (n_rows, n_motions).
         """
@@ -113,10 +127,11 @@ class Judge:
         number[first] = np.arange(len(first))
         own = number[self.rows] >= 0
         shape = Shape.learned(self.told[first], motions, number[self.rows[own]], places[own])
-        told = shape.log_likelihood(self.told[second])
-        most = self.without_shape.mean()
-        apart = told - self.without_shape
-        return float(told.mean() / most), float(apart.std() / np.sqrt(len(apart)) / abs(most))
+        bare = replace(shape, spread=1e-9 * np.eye(len(shape.spread)))
+        told, alone = (each.log_likelihood(self.told[second]) for each in (shape, bare))
+        most, apart = self.without_shape.mean(), told - self.without_shape
+        error = apart.std() / np.sqrt(len(apart)) / abs(most)
+        return shape, float(told.mean() / most), float(error), float(alone.mean() / most)
 
 
 def finest(topologies: tuple[str, ...], n_particles: int) -> Motions:
@@ -144,17 +159,18 @@ def shown_motions(
 
     Shapes: samples (n, rank), rows (n_rows,), scale (rank,).
     """
-    judge, best, most = Judge(told, samples, rows, rng), None, ENOUGH
+    judge, best, most = Judge(told, samples, rows, rng), None, 0.0
     if judge.without_shape.mean() <= 0:
         return None
     for topologies, places in _proposals(fit, samples[rows] * scale):
         motions = finest(topologies, len(told))
-        share, error = judge.share(motions, places)
+        shape, share, error, alone = judge.share(motions, places)
         # The first of those that tell as much is the simplest.
-        if share > most + 2 * error * (best is not None):
+        if alone > ENOUGH and share > most + 2 * error:
             best, most = (motions, places), share
         # Of few particles, a density without shape tells little.
-        if most > 1 - 3 * error and error < SURE:
+        spread = np.linalg.eigvalsh(shape.spread)[-1]
+        if most > 1 - 3 * error and error < SURE and spread < SPREAD:
             break
     if best is None:
         return None
