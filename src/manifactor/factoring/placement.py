@@ -124,8 +124,8 @@ def _place_block(
     """
     distance, index = nearest(X)
     far = distance > diffusion.reach
-    # Far samples, and those behind outliers, have no kernel to be placed by, and would be refused
-    # by `steps_from`.
+    # Far samples have no kernel to be placed by, and would be refused by `steps_from`, as those
+    # behind outliers would be. All of them lie where the nearest one lies.
     off = far | diffusion.graph.outliers[index]
     places = places_at(factors, diffusion, np.where(off[:, None], diffusion.samples[index], X))
     return [

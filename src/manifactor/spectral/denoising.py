@@ -63,21 +63,18 @@ class Told:
         return Told(self.linear - shown, self.information)
 
     def beyond(self, spread: np.ndarray) -> tuple["Told", np.ndarray]:
-        """Return what is told of points that others are spread about, and what the spread tells.
+        """Return what is told of centres, about which points are normal with a covariance, (p, p).
 
-        The others are those told of here, and normal about the points with a covariance, (p, p).
-        The latter is the logarithm of their likelihood about 0, (n,).
+        Also the log-likelihood of each sample for a centre at 0, over that without a spread, (n,).
         """
-        inner = np.linalg.inv(self.information + np.linalg.inv(spread))
-        taken = self.information @ inner
-        shown = (inner @ self.linear[:, :, None])[:, :, 0]
-        linear = self.linear - (self.information @ shown[:, :, None])[:, :, 0]
-        widths = np.linalg.slogdet(np.eye(len(spread)) + spread @ self.information)[1]
-        evidence = (np.einsum("np,np->n", self.linear, shown) - widths) / 2
-        return Told(linear, self.information - taken @ self.information), evidence
+        kept = np.linalg.inv(np.eye(len(spread)) + self.information @ spread)
+        linear = (kept @ self.linear[:, :, None])[:, :, 0]
+        evidence = np.einsum("np,np->n", self.linear @ spread, linear)
+        evidence = (evidence + np.linalg.slogdet(kept)[1]) / 2
+        return Told(linear, kept @ self.information), evidence
 
     def covariance(self, before: np.ndarray) -> np.ndarray:
-        """Return the mean square of the points told of, if it was another one before, (p, p)."""
+        """Return the mean square of the points, (p, p), one step nearer to the likeliest one."""
         inner = np.linalg.inv(self.information + np.linalg.inv(before))
         mean = (inner @ self.linear[:, :, None])[:, :, 0]
         return (mean.T @ mean + inner.sum(axis=0)) / len(self)

@@ -66,7 +66,7 @@ class AllViews:
     fit: ManifoldFactorizer  # fitted to the principal coordinates of some particles
     rows: np.ndarray  # these particles
     principal: PrincipalVolumes
-    samples: np.ndarray  # (n, rank): coordinates of all particles without their noise, in its units
+    samples: np.ndarray  # (n, rank): coordinates of all particles without their noise
     # All particles on the motions; None if a factor is neither an interval nor a circle
     placed: PlacedParticles | None
     # (n,): the cluster of each particle, from 1, the largest first; None if there are none

@@ -29,7 +29,7 @@ Term = tuple[int, ...]
 MAX_LEVELS = 10, 6
 # Rounds in which posteriors of particles sharpen their density. Ends of even intervals lay 1 to 3 %
 # too far out with smooth densities, so that energies rose by 1 to 2 kT; 200 rounds are no better.
-SHARPENED = 30
+SHARPENING_ROUNDS = 30
 
 
 def _polynomial(place: np.ndarray, degree: int) -> np.ndarray:
@@ -133,11 +133,10 @@ class Motions(PickledFields):
         1 in all. An interval goes from 0 to 1 where all but 1 % of the particles are.
 
         Shapes: products (n_features, n_features): of the volumes of the features; shares
-        (n_motions, n_cells): of the particles, even by default.
+        (n_motions, n_cells): of the particles; without them, an interval ends where the grid does.
         """
         count, found = self._count, []
         edges = np.linspace(0, 1, count + 1)
-        shares = np.full((len(self.topologies), count), 1 / count) if shares is None else shares
         for motion, topology in enumerate(self.topologies):
             nudge = 1e-3 * np.array(self._steps[motion])
             slopes = (self.features(self.grid + nudge) - self.features(self.grid - nudge)) / 2e-3
@@ -152,7 +151,7 @@ class Motions(PickledFields):
             )
             smooth = np.exp(waves @ np.linalg.lstsq(waves, speed - speed.mean())[0])
             own = np.concatenate([[0.0], np.cumsum(smooth)]) / smooth.sum()
-            if topology == "interval":
+            if topology == "interval" and shares is not None:
                 below = np.concatenate([[0.0], np.cumsum(shares[motion])])
                 low, high = np.interp(np.interp([0.005, 0.995], below, edges), edges, own)
                 own = (own - low) / (high - low)
@@ -173,12 +172,12 @@ class Motions(PickledFields):
     def shares(self, cells: np.ndarray, density: np.ndarray) -> np.ndarray:
         """Return the share of the particles in each cell along each motion, (n_motions, n_cells).
 
-        Shapes: cells (n, n_motions, n_cells): of each particle, as `posterior` has them, if places
-        had a density (n_features,) before, as `density` has it.
+        Shapes: cells (n, n_motions, n_cells): of each particle, as `posterior` has them; density
+        (n_features,): that of places with which these were computed, as `density` has it.
         """
         before = self._cells(_probabilities((self._grid_features @ density)[None]))
         found = before
-        for _ in range(SHARPENED):
+        for _ in range(SHARPENING_ROUNDS):
             chance = cells * (found / before)
             found = (chance / chance.sum(axis=2, keepdims=True)).mean(axis=0)
         return found
@@ -251,8 +250,9 @@ class Motions(PickledFields):
     def _cells(self, weights: np.ndarray) -> np.ndarray:
         """Return sums of weights of the grid in each cell along each motion."""
         table = weights.reshape(-1, *len(self.topologies) * (self._count,))
-        sides = [np.moveaxis(table, k, 1) for k in range(1, table.ndim)]
-        return np.stack([side.reshape(*side.shape[:2], -1).sum(axis=2) for side in sides], axis=1)
+        axes = np.arange(1, table.ndim)
+        sums = [table.sum(axis=tuple(np.delete(axes, k))) for k in range(len(axes))]
+        return np.stack(sums, axis=1)
 
     def _scores(self, terms: Likelihood) -> np.ndarray:
         """Return the log-likelihood of every point of the grid, (n, n_points)."""

@@ -200,8 +200,8 @@ def _learned_again(transforms: Transforms, learned: Learned, workers: Workers) -
     features, shares = FeatureMoments(mean, products), motions.shares(cells, learned.density)
     if len(images.mates) > 1:
         features = features[np.repeat(np.arange(len(images)), len(images.mates))]
-    known = learned.halves, workers, shares
-    return learn(images.with_mates(), motions, tried, features, *known)
+    images = images.with_mates()
+    return learn(images, motions, tried, features, learned.halves, workers, shares=shares)
 
 
 def _change(before: Learned, after: Learned) -> float:
@@ -225,6 +225,7 @@ def learn(
     features: FeatureMoments,
     halves: np.ndarray | None = None,
     workers: Workers = Here(),
+    *,
     shares: np.ndarray | None = None,
 ) -> Learned:
     """Learn volumes of two half sets of images, and the terms that both agree about.

@@ -65,11 +65,6 @@ class PrincipalVolumes:
     chance: float  # the highest of them that volumes with nothing in common have
 
     @property
-    def samples(self) -> np.ndarray:
-        """Coordinates in units of their noise, (n, rank)."""
-        return self.coordinates * np.sqrt(self.information)
-
-    @property
     def told(self) -> Told:
         """What images tell of the coordinates, without what is known of them before."""
         # Coordinates are means and covariances given that they are standard normal.

@@ -24,14 +24,14 @@ from manifactor.spectral.denoising import Density, Told
 
 # Particles whose coordinates are compared, half of them held out.
 COMPARED = 8000
-# Share of what a density without shape tells that a proposal must tell, without its spread: poses 3
-# degrees off leave .95 to .96. Coordinates have unit variance; what spreads by more than a fiftieth
-# of it may be another motion.
-ENOUGH, SPREAD = 0.94, 0.02
-# Particles for each function of places, and an error of the share below which no more is proposed.
+# Share of what a density without shape tells that a proposal must tell if nothing spreads about it:
+# poses 3 degrees off leave .95 to .96.
+ENOUGH = 0.94
+# Particles for each function of places; an error of the share, and a part of it that the spread
+# tells, below which no more is proposed: what spreads may be another motion.
 PER_FUNCTION, SURE = 25, 0.005
 # Rounds of expectation maximisation: after four, places on a circle at a signal to noise of .02
-# were as good as after eight. Of the spread of coordinates in each of these rounds, and its start.
+# were as good as after eight. `INNER_ROUNDS` of the spread, which starts small, follow in each.
 ROUNDS, INNER_ROUNDS, FIRST_SPREAD = 4, 5, 0.01
 
 
@@ -41,7 +41,8 @@ class Shape:
 
     motions: Motions
     coefficients: np.ndarray  # (n_features, rank)
-    # (rank, rank): covariance of what the coordinates have beside, such as by errors of poses
+    # (rank, rank): covariance of coordinates about these, such as by errors of poses; too small along
+    # the motions, where places follow what spreads
     spread: np.ndarray
 
     @classmethod
@@ -115,10 +116,10 @@ class Judge:
         density = Density.of(self.told[first], self.samples[first], rounds=10, rng=self.rng)
         return density.log_likelihood(self.told[second])
 
-    def share(self, motions: Motions, places: np.ndarray) -> tuple[Shape, float, float, float]:
-        """Return a shape, and what it tells, over what a density without shape does.
+    def share(self, motions: Motions, places: np.ndarray) -> tuple[float, float, float]:
+        """Return what a shape tells, over what a density without shape does, and its error.
 
-        That is with the error, and last without the spread.
+        Last comes the same share if nothing spreads about the shape.
 
         Shapes: places (n_rows, n_motions).
         """
@@ -127,11 +128,11 @@ class Judge:
         number[first] = np.arange(len(first))
         own = number[self.rows] >= 0
         shape = Shape.learned(self.told[first], motions, number[self.rows[own]], places[own])
-        bare = replace(shape, spread=1e-9 * np.eye(len(shape.spread)))
+        bare = replace(shape, spread=np.zeros_like(shape.spread))
         told, alone = (each.log_likelihood(self.told[second]) for each in (shape, bare))
         most, apart = self.without_shape.mean(), told - self.without_shape
         error = apart.std() / np.sqrt(len(apart)) / abs(most)
-        return shape, float(told.mean() / most), float(error), float(alone.mean() / most)
+        return float(told.mean() / most), float(error), float(alone.mean() / most)
 
 
 def finest(topologies: tuple[str, ...], n_particles: int) -> Motions:
@@ -159,18 +160,17 @@ def shown_motions(
 
     Shapes: samples (n, rank), rows (n_rows,), scale (rank,).
     """
-    judge, best, most = Judge(told, samples, rows, rng), None, 0.0
+    judge, best, most, spread = Judge(told, samples, rows, rng), None, 0.0, 0.0
     if judge.without_shape.mean() <= 0:
         return None
     for topologies, places in _proposals(fit, samples[rows] * scale):
         motions = finest(topologies, len(told))
-        shape, share, error, alone = judge.share(motions, places)
+        share, error, alone = judge.share(motions, places)
         # The first of those that tell as much is the simplest.
         if alone > ENOUGH and share > most + 2 * error:
-            best, most = (motions, places), share
+            best, most, spread = (motions, places), share, share - alone
         # Of few particles, a density without shape tells little.
-        spread = np.linalg.eigvalsh(shape.spread)[-1]
-        if most > 1 - 3 * error and error < SURE and spread < SPREAD:
+        if most > 1 - 3 * error and max(error, spread) < SURE:
             break
     if best is None:
         return None

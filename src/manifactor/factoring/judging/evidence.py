@@ -575,7 +575,7 @@ def _of_data(failed: Sequence[Criterion], known: DataKnown) -> list[str]:
 
 
 def _of_tests(tests: Sequence[Criterion], known: DataKnown, unsure: bool) -> list[str]:
-    """What failed tests mean, the gravest first."""
+    """What failed tests mean, those of moves first, then the gravest."""
     failed = {each.name for each in tests}
     twists = failed & {"twist", "twist in data"}
     if twists or {"completeness", "modulation"} <= failed:
@@ -589,7 +589,7 @@ def _of_tests(tests: Sequence[Criterion], known: DataKnown, unsure: bool) -> lis
     grave = {name for name in failed if CRITERIA[name].coordinates != "right"}
     # Coordinates that may be wrong are not to be used.
     shown = grave if grave or unsure else failed
-    criteria = [criterion for name, criterion in CRITERIA.items() if name in shown]
+    criteria = (criterion for name, criterion in CRITERIA.items() if name in shown)
     # What moves show comes before what lengths in units of them show.
-    criteria.sort(key=lambda criterion: criterion.senses != ("dynamics",))
-    return [criterion.advice for criterion in criteria]
+    ordered = sorted(criteria, key=lambda criterion: criterion.senses != ("dynamics",))
+    return [criterion.advice for criterion in ordered]
