@@ -41,8 +41,8 @@ class Shape:
 
     motions: Motions
     coefficients: np.ndarray  # (n_features, rank)
-    # (rank, rank): covariance of coordinates about these, such as by errors of poses; too small along
-    # the motions, where places follow what spreads
+    # (rank, rank): covariance of coordinates about these, such as by errors of poses; it is too
+    # small along the motions, where places follow what spreads
     spread: np.ndarray
 
     @classmethod
