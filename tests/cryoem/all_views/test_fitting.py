@@ -13,6 +13,7 @@ from manifactor.cryoem.all_views.fitting import factor_all_views, is_moving, pla
 from manifactor.cryoem.all_views.model import UNKNOWN
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.placing import PlacedParticles
+from manifactor.cryoem.all_views.shapes import Shape
 from manifactor.cryoem.all_views.transforms import point_group
 from manifactor.runs.options import FitOptions
 from manifactor.runs.task import Task
@@ -147,6 +148,22 @@ def test_the_verdict_is_in_words_and_classes_are_told_apart(monkeypatch, states,
         return
     # The largest is the first; those in one state or class have one number.
     assert np.mean(found.clusters == np.where(APART, 2, 1)) > 0.99
+
+
+def test_motions_that_their_own_coordinates_do_not_show_are_passed_over(monkeypatch):
+    known, passed_over = seen(CIRCLE[:, :2]).told, []
+
+    def both_and_one(told, *_, **__):
+        at = TURN / (2 * np.pi)
+        yield Shape.learned(known, Motions(("circle", "interval")), np.arange(1500), np.c_[at, at])
+        passed_over.append(True)
+        yield Shape.learned(known, Motions(("circle",)), np.arange(1500), at)
+
+    monkeypatch.setattr(fitting, "principal_volumes", lambda *_, **__: seen(CIRCLE[:, :2]))
+    monkeypatch.setattr(fitting, "place_particles", placed_but_by({}))
+    monkeypatch.setattr(fitting, "shown_motions", both_and_one)
+    assert factor_all_views(None).headline == "one motion, a circle"
+    assert passed_over
 
 
 def test_a_factor_that_no_image_shows_is_dropped_and_the_rest_judged_again(monkeypatch):

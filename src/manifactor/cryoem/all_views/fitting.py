@@ -197,17 +197,17 @@ def _with_shape(
 ) -> ManifoldFactorizer:
     """Return the fit to coordinates on the motions that particles show; as it is without any.
 
+    Motions that the fit to their own coordinates does not show are passed over.
+
     Shapes: coordinates (n, rank), rows (n_rows,), scale (rank,).
     """
-    shape = shown_motions(told, coordinates, rows, fit, scale, rng=rng)
-    if shape is None:
-        return fit
-    samples, wanted = shape.coordinates(told[rows]) * scale, sorted(shape.motions.topologies)
-    for asked in dict.fromkeys([fit.n_factors, len(wanted)]):
-        with suppress(NothingFoundError):
-            found = clone(fit).set_params(n_factors=asked).fit(samples)
-            if sorted(factor.topology for factor in found.factors_) == wanted:
-                return found
+    for shape in shown_motions(told, coordinates, rows, fit, scale, rng=rng):
+        samples, wanted = shape.coordinates(told[rows]) * scale, sorted(shape.motions.topologies)
+        for asked in dict.fromkeys([fit.n_factors, len(wanted)]):
+            with suppress(NothingFoundError):
+                found = clone(fit).set_params(n_factors=asked).fit(samples)
+                if sorted(factor.topology for factor in found.factors_) == wanted:
+                    return found
     return fit
 
 

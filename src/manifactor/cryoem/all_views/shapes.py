@@ -153,29 +153,28 @@ def shown_motions(
     scale: np.ndarray,
     *,
     rng: np.random.Generator,
-) -> Shape | None:
-    """Return the motions that coordinates show, and the coordinates along them; None if unknown.
+) -> Iterator[Shape]:
+    """Yield the motions that coordinates show, those that tell most first.
 
     `fit` has factored the coordinates of some particles without their noise, in units of `scale`.
 
     Shapes: samples (n, rank), rows (n_rows,), scale (rank,).
     """
-    judge, best, most, spread = Judge(told, samples, rows, rng), None, 0.0, 0.0
+    judge, right, most, spread = Judge(told, samples, rows, rng), [], 0.0, 0.0
     if judge.without_shape.mean() <= 0:
-        return None
+        return
     for topologies, places in _proposals(fit, samples[rows] * scale):
         motions = finest(topologies, len(told))
         share, error, alone = judge.share(motions, places)
         # The first of those that tell as much is the simplest.
         if alone > ENOUGH and share > most + 2 * error:
-            best, most, spread = (motions, places), share, share - alone
+            right.append((motions, places))
+            most, spread = share, share - alone
         # Of few particles, a density without shape tells little.
         if most > 1 - 3 * error and max(error, spread) < SURE:
             break
-    if best is None:
-        return None
-    motions, places = best
-    return Shape.learned(told[rows], motions, np.arange(len(rows)), places)
+    for motions, places in reversed(right):
+        yield Shape.learned(told[rows], motions, np.arange(len(rows)), places)
 
 
 def _proposals(
