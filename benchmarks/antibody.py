@@ -398,8 +398,10 @@ def tables(results: list[dict]) -> str:
 def verdict(run: dict) -> str:
     """Return the verdict in words."""
     several = f" ({run['verdict']})" if len(run["kinds"]) > 1 and "verdict" in run else ""
-    accuracy = f" ({run['accuracy']:.1%} of the particles)" if "accuracy" in run else ""
-    return run["headline"] + several + accuracy
+    accuracy = f" ({run['accuracy']:.0%} of the particles)" if "accuracy" in run else ""
+    # A refusal goes on with its reason.
+    headline = run["headline"] if run["kinds"] else run["headline"].partition(":")[0]
+    return headline + several + accuracy
 
 
 def mean(runs: list[dict], name: str, key=None, *, digits: int = 2) -> str:

@@ -153,7 +153,7 @@ def _too_weak(principal: PrincipalVolumes, n_images: int) -> str:
         return f"{said} Add images if a motion is expected, or check poses and pixel size."
     # Signal over noise of a volume grows with the number of images.
     more = needed / (1 - needed) / (highest / (1 - highest))
-    wanted = float(f"{n_images * more:.2g}")
+    wanted = float(f"{n_images * max(more, 1.5):.2g}")
     if wanted > MOST_COMPARED:
         return f"{said} If that is a motion, it is too weak: {MOST_COMPARED:,} images are compared."
     return f"{said} If that is a motion, about {wanted:,.0f} images would do."
