@@ -112,6 +112,10 @@ def test_the_three_sentences_fit_each_kind_of_data(found, words):
     assert words in " ".join(found.sentences)
 
 
+def test_advice_on_moves_comes_before_that_on_lengths_in_units_of_them():
+    assert advise(["undivided", "transitions"]).startswith("Give more pairs")
+
+
 def test_advice_that_begins_alike_is_one_sentence():
     both = advise(["filling", "modulation in data"])
     assert both.count("Use the coordinates, they are right; but compare ") == 1
