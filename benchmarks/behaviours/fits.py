@@ -108,7 +108,21 @@ def found(fit) -> dict:
         "factor": factors,
         "coordinates": fit.coordinates(),
         "columns": list(fit.get_feature_names_out()),
+        "tried": tried(fit.factorization_.tried),
         **diffused(fit),
+    }
+
+
+def tried(results) -> dict:
+    """Return what was tried, in its order, with the values that were measured."""
+    return {
+        f"{number} {each.name}": {
+            "n_factors": each.n_factors,
+            "probability": float(each.probability),
+            "names": list(each.measured),
+            "values": np.array(list(each.measured.values()), dtype=float),
+        }
+        for number, each in enumerate(results, start=1)
     }
 
 
@@ -155,6 +169,69 @@ def fitted(samples, *, known=None, **parameters) -> dict:
 
 def fit(samples, **parameters):
     return partial(fitted, samples, **parameters)
+
+
+def moving(kind, n=600, **how):
+    """Fit samples of a bent strip whose moves are known, and place others on the factors."""
+    latents, moved, times = walked(kind, n)
+    X = strip(latents)
+    if kind == "metric":
+        given = {"metric": strip_jacobian(latents)}
+    elif kind == "bursts":
+        given = {"bursts": np.stack([strip(each) for each in moved], axis=1)}
+    elif kind == "pairs":
+        given = {"pairs": strip(moved[0]), "lag": 0.5}
+    else:
+        given = {"times": times} if kind == "times" else {"trajectories": True}
+    samples = [X[: n // 2], X[n // 2 :]] if kind == "trajectories" else X
+    made = ManifoldFactorizer(random_state=0, n_jobs=1, **how).fit(samples, **given)
+    return {**found(made), "rows": made.rows_, "new": placed(made, X[:60])}
+
+
+def squares(seed):
+    """Squares of twelve columns of a torus, which only their square roots show."""
+    X = shape("torus", 500)(seed)
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(12, 12)))[0][: X.shape[1]]
+    return (3 + 2 * X @ turn) ** 2
+
+
+def walked(kind, n):
+    """Return places on a rectangle, where each of them moves to, and times."""
+    rng = np.random.default_rng(1)
+    size = 0.2 if kind == "pairs" else 0.03
+    if kind in ("times", "trajectories"):
+        steps = 0.08 * rng.normal(size=(n, 2))
+        return folded(np.cumsum(steps, axis=0) + 0.5), None, 0.1 * np.arange(n)
+    latents = rng.uniform(size=(n, 2)) * [1.0, 0.7]
+    moves = size * rng.normal(size=(12, n, 2))
+    return latents, [folded(latents + move) for move in moves], None
+
+
+def folded(places):
+    """Places reflected at the edges of a rectangle."""
+    sides = np.array([1.0, 0.7])
+    return sides - np.abs(np.mod(places, 2 * sides) - sides)
+
+
+def strip(places):
+    """A rectangle bent so that lengths are not kept."""
+    x, y = places.T
+    return np.column_stack(
+        [np.exp(0.5 * x) * np.cos(2 * y), np.exp(0.5 * x) * np.sin(2 * y), x * y]
+    )
+
+
+def strip_jacobian(places):
+    """Jacobians of `strip`, (n, 3, 2)."""
+    x, y = places.T
+    grow, cos, sin = np.exp(0.5 * x), np.cos(2 * y), np.sin(2 * y)
+    along_x = np.column_stack([0.5 * grow * cos, 0.5 * grow * sin, y])
+    along_y = np.column_stack([-2 * grow * sin, 2 * grow * cos, x])
+    return np.stack([along_x, along_y], axis=-1)
+
+
+def noisy_rings(seed):
+    return shape("torus", 500, noise=0.05)(seed)
 
 
 def precomputed():
@@ -330,6 +407,15 @@ FITS = {
     "noise in 20 columns": fit(shape("rectangle", 1000, noise=0.02, ambient_dimension=20)),
     "wide": fit(shape("torus", 400, noise=0.01, ambient_dimension=600)),
     "known noise": fit(shape("cylinder", 700, noise=0.05), known={"noise": np.full(3, 0.05)}),
+    "noise of each sample": fit(
+        noisy_rings, known={"noise": np.repeat(0.0025 * np.eye(4)[None], 500, axis=0)}
+    ),
+    "moves as a metric": partial(moving, "metric"),
+    "moves in bursts": partial(moving, "bursts"),
+    "moves as pairs": partial(moving, "pairs", 4000),
+    "moves in time": partial(moving, "times", 2500),
+    "moves of two trajectories": partial(moving, "trajectories", 2500),
+    "squares": fit(squares),
     "float32": fit(lambda seed: shape("torus", 600)(seed).astype(np.float32)),
     "precomputed": precomputed,
     "lazy": lazy,

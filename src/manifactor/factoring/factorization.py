@@ -152,6 +152,16 @@ class DividedTerm:
     diffusion: Diffusion
 
 
+@dataclass(frozen=True)
+class Tried:
+    """A result that was tried, what was measured of it, and how often such results are right."""
+
+    name: str
+    n_factors: int
+    probability: float
+    measured: dict[str, float]
+
+
 @dataclass(frozen=True, repr=False)
 class Factorization(PickledFields):
     """Factors, the evidence for them, and the diffusion they were found in."""
@@ -171,6 +181,7 @@ class Factorization(PickledFields):
     # were computed than given, and "term 1" where a term of a sum is a surface that may have
     # several factors
     choices: dict[str, Choice] = field(default_factory=dict)
+    tried: tuple[Tried, ...] = ()  # in order; archives do not hold it
 
     def __repr__(self) -> str:
         return f"Factorization({self.evidence.verdict}, {list(self.factors)})"

@@ -20,6 +20,7 @@ from manifactor.factoring.factorization import (
     DividedTerm,
     FactoringSettings,
     Factorization,
+    Tried,
     is_auto,
     require_factoring,
 )
@@ -110,7 +111,7 @@ def find(
             diffusion, n_asked, sampling, only_likely=only_likely, report=report, rng=rng
         )
         likeliest = max(each.probability for each in proposals)
-        found = choose(proposals, n_asked)
+        found = replace(choose(proposals, n_asked), tried=tuple(each.tried for each in proposals))
     else:
         found = SENSE_SEARCHES["geometry"](diffusion, n_asked, rng=rng)
     if not found.factors:
@@ -219,6 +220,12 @@ class Proposal:
     found: Factorization
     warned: list[warnings.WarningMessage]
     probability: float = 0.0
+
+    @property
+    def tried(self) -> Tried:
+        """What is kept of a proposal that was tried."""
+        measured = {test.name: test.value for test in self.found.evidence.tests}
+        return Tried(self.sense, len(self.found.factors), self.probability, measured)
 
     @property
     def is_likely(self) -> bool:

@@ -45,8 +45,8 @@ from manifactor.spectral.transformation import Transformation
 ARCHIVE_VERSION = 7
 FORMAT = "manifactor"
 # Fields that live in memory only: a search tree, functions on a device, settings, which the
-# estimator's parameters give back, and moves that a fit has tested its factors by.
-UNSAVED = ("search", "resident", "settings", "path", "lagged")
+# estimator's parameters give back, moves that a fit has tested its factors by, and what was tried.
+UNSAVED = ("search", "resident", "settings", "path", "lagged", "tried")
 CSR_PARTS = ("data", "indices", "indptr")
 ESTIMATORS = {cls.__name__: cls for cls in (DiffusionMap, ManifoldFactorizer)}
 # What an archive sets on an estimator, beside its parameters, and of which type.
