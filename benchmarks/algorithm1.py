@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from manifactor import DiffusionMap, datasets
-from manifactor.factoring.triplets import find_triplets
+from manifactor.models.triplets import find_triplets
 from studies.paper.cases import PAPER_UNIT
 from studies.paper.table1 import Table1Settings
 from studies.paper.textbook import algorithm_1, cosine

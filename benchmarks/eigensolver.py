@@ -11,9 +11,9 @@ import numpy as np
 from scipy.sparse.linalg import eigsh
 
 from manifactor import datasets
-from manifactor.spectral.kernel import affinity
-from manifactor.spectral.laplacian import chebyshev
-from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.operators.kernel import affinity
+from manifactor.operators.laplacian import chebyshev
+from manifactor.operators.neighbors import neighbor_graph
 
 from record import record
 

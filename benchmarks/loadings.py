@@ -23,8 +23,8 @@ from scipy.optimize import linear_sum_assignment
 from manifactor import ManifoldFactorizer, datasets
 from manifactor.datasets.not_products import shifting, turning
 from manifactor.datasets.shapes import APART, OVERLAPPING
-from manifactor.factoring.inversion import PlaceSpace
-from manifactor.factoring.loadings import find_loadings
+from manifactor.factors.inversion import PlaceSpace
+from manifactor.factors.loadings import find_loadings
 from manifactor.scores import regression_r2
 
 from record import record

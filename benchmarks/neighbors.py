@@ -15,7 +15,7 @@ import time
 import numpy as np
 from sklearn.neighbors import KNeighborsTransformer
 
-from manifactor.spectral.neighbors import make_search
+from manifactor.operators.neighbors import make_search
 
 from record import record
 

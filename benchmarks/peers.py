@@ -20,9 +20,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from manifactor import datasets
-from manifactor.spectral.kernel import affinity
-from manifactor.spectral.laplacian import laplacian_spectrum
-from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.operators.kernel import affinity
+from manifactor.operators.laplacian import laplacian_spectrum
+from manifactor.operators.neighbors import neighbor_graph
 
 from record import record
 

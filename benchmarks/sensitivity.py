@@ -3,7 +3,7 @@
     python benchmarks/sensitivity.py                  all numbers; 5 min on 16 cores
     python benchmarks/sensitivity.py --only kernel    those with this in their name
 
-Each upper-case number in the modules of `manifactor.spectral` and `manifactor.factoring`,
+Each upper-case number in the modules that make a fit,
 and each limit of the table `CRITERIA`, is multiplied and divided by 1.5, one at a time:
 counts are rounded, shares stay within [0, 1]. Each variation is one line of JSON; a table
 is printed at the end.
@@ -28,17 +28,18 @@ from unittest.mock import patch
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from manifactor.factoring.factorization import FactoringSettings
-from manifactor.factoring.factorize import factorize
-from manifactor.factoring.judging.criteria import CRITERIA
+from manifactor.factorization import FactoringSettings
+from manifactor.factorize import factorize
+from manifactor.judging.table import CRITERIA
+from manifactor.operators.operator import DiffusionSettings
+from manifactor.operators.pipeline import diffuse
 from manifactor.scores import score
-from manifactor.spectral.diffusion import DiffusionSettings
-from manifactor.spectral.pipeline import diffuse
 from studies.accuracy import Case, quick_table
 
 from record import record
 
-PACKAGES = ("manifactor.spectral", "manifactor.factoring")
+PACKAGES = ("samples", "operators", "models", "factors", "judging", "factorize", "methods")
+PACKAGES = tuple(f"manifactor.{each}" for each in PACKAGES)
 # What has no part here: searches of many samples, GPUs, forecasts, and the other methods.
 SKIPPED = {"cells", "faiss", "gpu", "forecast", "sums", "triplets"}
 PRODUCTS = ("square", "torus", "sphere_interval", "cube", "strip3")
@@ -143,7 +144,7 @@ def outcome(case, seed, *, shared=True):
 
 def outcomes(pairs, variation):
     """Return the outcomes of all cases; an error counts as not solved, and is kept."""
-    shared = not variation.module.startswith("manifactor.spectral")
+    shared = not variation.module.startswith(("manifactor.samples", "manifactor.operators"))
     try:
         with changed(variation), warnings.catch_warnings(action="ignore"):
             return [outcome(case, seed, shared=shared) for case, seed in pairs]

@@ -84,10 +84,10 @@ numpydoc_xref_aliases = {
     "DiffusionMap": "manifactor.DiffusionMap",
     "Evidence": "manifactor.Evidence",
     "Factor": "manifactor.Factor",
-    "Forecast": "manifactor.spectral.forecast.Forecast",
+    "Forecast": "manifactor.operators.forecast.Forecast",
     "ManifoldFactorizer": "manifactor.ManifoldFactorizer",
     "Molecule": "manifactor.datasets.Molecule",
-    "Placed": "manifactor.factoring.placement.Placed",
+    "Placed": "manifactor.placing.Placed",
     "PlotSettings": "manifactor.plots.PlotSettings",
     "PreferredDirections": "manifactor.datasets.PreferredDirections",
     "Problem": "manifactor.datasets.problems.Problem",
@@ -95,7 +95,7 @@ numpydoc_xref_aliases = {
     "Score": "manifactor.scores.Score",
     "Simulation": "manifactor.datasets.Simulation",
     "Spectrum": "manifactor.Spectrum",
-    "Test": "manifactor.factoring.judging.criteria.Test",
+    "Test": "manifactor.judging.table.Test",
     "ViewSimulation": "manifactor.datasets.ViewSimulation",
 }
 intersphinx_mapping = {}

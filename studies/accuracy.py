@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 
 from manifactor._support.workers import Processes, Workers
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.gradients.symmetry import Symmetries
+from manifactor.models.separable.symmetry import Symmetries
 from manifactor.scores import Score, regression_r2, score, wilson_interval
 from studies.baselines import BASELINES, METHODS
 from studies.cases import Case, Row, rows_of

@@ -14,7 +14,7 @@ from manifactor._support.files import write_bytes
 from manifactor.datasets.problems import KINDS, Problem
 from manifactor.datasets.products import ring
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.judging.evidence import Evidence
+from manifactor.judging.evidence import Evidence
 from manifactor.scores import score, wilson_interval
 from manifactor.views import plots
 from studies.charts import svg_file

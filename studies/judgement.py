@@ -2,7 +2,7 @@
 
 Every sense proposes its factors of every problem of a wide mixture; the tests of each proposal and
 whether it is right are recorded. A monotone model of the records is the table of
-`manifactor.factoring.judging.probability`. It is checked on members of the families that it was not
+`manifactor.judging.probability`. It is checked on members of the families that it was not
 learnt from.
 """
 
@@ -22,8 +22,8 @@ from scipy.special import expit
 
 from manifactor._support.files import write_bytes
 from manifactor.estimators import DiffusionMap
-from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.factorize import (
+from manifactor.factorization import Factorization
+from manifactor.factorize import (
     NEARLY,
     SENSE_SEARCHES,
     Proposal,
@@ -31,9 +31,8 @@ from manifactor.factoring.factorize import (
     sampling_of,
     weighed,
 )
-from manifactor.factoring.judging.criteria import CRITERIA, Test
-from manifactor.factoring.judging.evidence import VERDICTS
-from manifactor.factoring.judging.probability import (
+from manifactor.judging.evidence import VERDICTS
+from manifactor.judging.probability import (
     KNOTS,
     Sampling,
     kind_of_several,
@@ -42,9 +41,10 @@ from manifactor.factoring.judging.probability import (
     of_one,
     of_several,
 )
-from manifactor.factoring.methods import attempt, density_of, find_in_more_functions, whole_factor
+from manifactor.judging.table import CRITERIA, Test
+from manifactor.methods import attempt, density_of, find_in_more_functions, whole_factor
+from manifactor.operators.operator import Diffusion
 from manifactor.scores import score
-from manifactor.spectral.diffusion import Diffusion
 from studies.calibration import diagram
 from studies.mixture import Problem, draw
 from studies.pieces import of_seeds, seeds

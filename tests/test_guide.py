@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from manifactor.command.main import main
-from manifactor.factoring.judging.criteria import CRITERIA
+from manifactor.judging.table import CRITERIA
 
 DOCS = Path(__file__).parents[1] / "docs"
 FIRST = ["start"]

@@ -13,18 +13,16 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow `_HOMES`
     from manifactor.estimators.columns import ColumnWarning as ColumnWarning
     from manifactor.estimators.counting import count_subsystems as count_subsystems
     from manifactor.estimators.decoding import jacobian as jacobian
-    from manifactor.factoring.factor import Factor as Factor
-    from manifactor.factoring.judging.evidence import Evidence as Evidence
-    from manifactor.factoring.judging.evidence import (
-        NoProductStructureWarning as NoProductStructureWarning,
-    )
-    from manifactor.factoring.judging.evidence import SampleWarning as SampleWarning
+    from manifactor.factors.factor import Factor as Factor
+    from manifactor.judging.evidence import Evidence as Evidence
+    from manifactor.judging.evidence import NoProductStructureWarning as NoProductStructureWarning
+    from manifactor.judging.evidence import SampleWarning as SampleWarning
+    from manifactor.operators.laplacian import EigenpairWarning as EigenpairWarning
+    from manifactor.operators.neighbors import DisconnectedGraphWarning as DisconnectedGraphWarning
+    from manifactor.operators.spectrum import Spectrum as Spectrum
     from manifactor.runs.alignment import align as align
     from manifactor.runs.archive import load as load
     from manifactor.runs.archive import save as save
-    from manifactor.spectral.laplacian import EigenpairWarning as EigenpairWarning
-    from manifactor.spectral.neighbors import DisconnectedGraphWarning as DisconnectedGraphWarning
-    from manifactor.spectral.spectrum import Spectrum as Spectrum
     from manifactor.views import plots as plots
 
 # The public names and their modules. A module is imported when its name is first used: numpy and
@@ -32,14 +30,14 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow `_HOMES`
 _HOMES = {
     "ColumnWarning": "manifactor.estimators.columns",
     "DiffusionMap": "manifactor.estimators",
-    "DisconnectedGraphWarning": "manifactor.spectral.neighbors",
-    "EigenpairWarning": "manifactor.spectral.laplacian",
-    "Evidence": "manifactor.factoring.judging.evidence",
-    "Factor": "manifactor.factoring.factor",
+    "DisconnectedGraphWarning": "manifactor.operators.neighbors",
+    "EigenpairWarning": "manifactor.operators.laplacian",
+    "Evidence": "manifactor.judging.evidence",
+    "Factor": "manifactor.factors.factor",
     "ManifoldFactorizer": "manifactor.estimators",
-    "NoProductStructureWarning": "manifactor.factoring.judging.evidence",
-    "SampleWarning": "manifactor.factoring.judging.evidence",
-    "Spectrum": "manifactor.spectral.spectrum",
+    "NoProductStructureWarning": "manifactor.judging.evidence",
+    "SampleWarning": "manifactor.judging.evidence",
+    "Spectrum": "manifactor.operators.spectrum",
     "align": "manifactor.runs.alignment",
     "count_subsystems": "manifactor.estimators.counting",
     "datasets": "manifactor.datasets",

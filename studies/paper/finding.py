@@ -12,14 +12,14 @@ from manifactor.cryoem.components import image_components
 from manifactor.cryoem.files.stacks import ImageArray
 from manifactor.cryoem.one_view import View
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.factor import Factor
-from manifactor.factoring.judging.evidence import Evidence
-from manifactor.factoring.maxcut import Cut
-from manifactor.factoring.triplets import Triplets
+from manifactor.factors.factor import Factor
+from manifactor.judging.evidence import Evidence
+from manifactor.models.maxcut import Cut
+from manifactor.models.triplets import Triplets
+from manifactor.operators.spectrum import Spectrum
 from manifactor.runs.options import FitOptions
 from manifactor.runs.task import fit_input, plan_fit
 from manifactor.scores import Score, function_accuracy, score
-from manifactor.spectral.spectrum import Spectrum
 from manifactor.tables.reading import Input
 from studies.paper.cases import BEYOND, CASES, Case, Data
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor.spectral.spectrum import Spectrum
+from manifactor.operators.spectrum import Spectrum
 from studies.paper.cases import PAPER_UNIT
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from manifactor import datasets
 from manifactor._support.parameters import given
 from manifactor.estimators import DiffusionMap
-from manifactor.factoring.maxcut import max_cut
-from manifactor.factoring.triplets import Triplets, find_triplets
-from manifactor.spectral.spectrum import Spectrum
+from manifactor.models.maxcut import max_cut
+from manifactor.models.triplets import Triplets, find_triplets
+from manifactor.operators.spectrum import Spectrum
 from studies.paper import textbook
 from studies.paper.cases import PAPER_UNIT
 from studies.paper.lab import Lab

@@ -14,11 +14,11 @@ import pytest
 from manifactor import ManifoldFactorizer
 from manifactor.command.arguments import GRAMMAR, command_parser, parse_arguments
 from manifactor.cryoem.export import BRIDGES
-from manifactor.factoring.factorization import METHOD_NAMES, SENSE_NAMES
+from manifactor.factorization import METHOD_NAMES, SENSE_NAMES
+from manifactor.operators.neighbors import SEARCHES
 from manifactor.runs.options import FitOptions, add_options, output_name
 from manifactor.runs.run import SELECTIONS
-from manifactor.spectral.neighbors import SEARCHES
-from manifactor.spectral.preparation import PREPARATIONS
+from manifactor.samples.preparation import PREPARATIONS
 
 from .conftest import manifactor, refusal
 

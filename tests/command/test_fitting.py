@@ -126,7 +126,7 @@ def test_bad_input_is_one_line_and_exit_code_2(data, folder, capsys, arguments, 
 
 
 def test_a_fit_too_large_for_memory_is_bad_input(data, folder, capsys, monkeypatch):
-    monkeypatch.setattr("manifactor.spectral.forecast.available_memory", lambda: 1e6)
+    monkeypatch.setattr("manifactor.operators.forecast.available_memory", lambda: 1e6)
     message = refusal("fit data.npz --dry-run", folder, capsys)
     assert "the fit must fit into memory" in message
 

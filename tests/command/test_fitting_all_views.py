@@ -104,7 +104,7 @@ def test_a_dry_run_reads_no_images(particles, folder, capsys, monkeypatch):
 
 
 def test_more_particles_than_memory_can_hold_are_refused(particles, folder, capsys, monkeypatch):
-    monkeypatch.setattr("manifactor.spectral.forecast.available_memory", lambda: 4e8)
+    monkeypatch.setattr("manifactor.operators.forecast.available_memory", lambda: 4e8)
     message = refusal("fit all.star --all-views --dry-run", folder, capsys)
     assert "memory; 40 particles need about " in message
 

@@ -5,9 +5,9 @@ import pytest
 
 from manifactor import ManifoldFactorizer, load, save
 from manifactor.estimators.moving import given_moves
-from manifactor.factoring.judging.evidence import NoProductStructureWarning
+from manifactor.judging.evidence import NoProductStructureWarning
+from manifactor.models.moves.paths import Pairs
 from manifactor.scores import regression_r2, score
-from manifactor.spectral.moves import Pairs
 
 from ..moving import latents, seen
 

@@ -153,11 +153,11 @@ def test_samples_too_large_for_memory_are_refused_before_they_are_read(monkeypat
         raise AssertionError("samples were read")
 
     lazy = da.zeros((30_000, 8), chunks=(1000, 8)).map_blocks(unread, meta=np.zeros(0))
-    monkeypatch.setattr("manifactor.spectral.forecast.available_memory", lambda: 1e8)
+    monkeypatch.setattr("manifactor.operators.forecast.available_memory", lambda: 1e8)
     with pytest.raises(MemoryError, match=r"20000 samples need .*`fit_samples=\d+`"):
         ManifoldFactorizer(random_state=0).fit(lazy)
     wide = da.zeros((30_000, 10**6), chunks=(1000, 10**6))
-    monkeypatch.setattr("manifactor.spectral.forecast.available_memory", lambda: 1e10)
+    monkeypatch.setattr("manifactor.operators.forecast.available_memory", lambda: 1e10)
     with pytest.raises(MemoryError, match="20000 samples need about 320"):
         ManifoldFactorizer(random_state=0).fit(wide)
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, load, save
-from manifactor.factoring.judging.evidence import NoProductStructureWarning
+from manifactor.judging.evidence import NoProductStructureWarning
+from manifactor.models.moves.paths import NoDiffusionWarning
 from manifactor.scores import score
-from manifactor.spectral.moves import NoDiffusionWarning
 from studies.dynamics import LINE, random_map
 
 from ..moving import jacobian, latents, seen

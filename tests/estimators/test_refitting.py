@@ -80,7 +80,7 @@ def test_functions_that_do_not_fit_into_memory_are_not_computed_and_that_is_said
     diffusion = fit.diffusion_
     assert len(diffusion.grown(np.random.default_rng(0)).spectrum.eigenvalues) > fit.n_functions_
     for name in ("available_memory", "held_memory"):
-        monkeypatch.setattr(f"manifactor.spectral.diffusion.{name}", lambda: 1e6)
+        monkeypatch.setattr(f"manifactor.operators.operator.{name}", lambda: 1e6)
     assert diffusion.grown(np.random.default_rng(0)) is None
     assert "functions would help and were not computed" in caplog.text
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets
-from manifactor.factoring.judging.evidence import NoProductStructureWarning
+from manifactor.judging.evidence import NoProductStructureWarning
 from manifactor.runs.archive import load, save
-from manifactor.spectral.transformation import choose_transformation
+from manifactor.samples.transformation import choose_transformation
 from studies.mixture import draw
 
 

@@ -5,11 +5,11 @@ from functools import lru_cache
 import numpy as np
 
 from manifactor import datasets
-from manifactor.factoring.gradients.geometry import measure_geometry
-from manifactor.factoring.gradients.peeling import Look
-from manifactor.spectral.kernel import affinity
-from manifactor.spectral.laplacian import laplacian_spectrum
-from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.models.peeling.peeling import Look
+from manifactor.operators.geometry import measure_geometry
+from manifactor.operators.kernel import affinity
+from manifactor.operators.laplacian import laplacian_spectrum
+from manifactor.operators.neighbors import neighbor_graph
 
 
 def geometry_of(X, n_functions, *, distances_only=False):

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from manifactor.factoring.factor import Factor
-from manifactor.factoring.judging.criteria import CRITERIA
+from manifactor.factors.factor import Factor
+from manifactor.judging.table import CRITERIA
 
 # What makes a test of a value, by name.
 JUDGE = {name: criterion.judge for name, criterion in CRITERIA.items()}

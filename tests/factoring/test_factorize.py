@@ -5,13 +5,13 @@ import pytest
 
 from manifactor import NoProductStructureWarning, datasets
 from manifactor._support.parameters import given
-from manifactor.factoring.factorization import FactoringSettings
-from manifactor.factoring.factorize import factorize
-from manifactor.spectral import pipeline
-from manifactor.spectral.diffusion import Diffusion
-from manifactor.spectral.kernel import affinity
-from manifactor.spectral.laplacian import laplacian_spectrum
-from manifactor.spectral.neighbors import NeighborGraph, neighbor_graph
+from manifactor.factorization import FactoringSettings
+from manifactor.factorize import factorize
+from manifactor.operators import pipeline
+from manifactor.operators.kernel import affinity
+from manifactor.operators.laplacian import laplacian_spectrum
+from manifactor.operators.neighbors import NeighborGraph, neighbor_graph
+from manifactor.operators.operator import Diffusion
 
 from ..conftest import box_spectrum
 from .places import pure
@@ -104,7 +104,7 @@ def test_what_the_caller_decided_is_no_choice_of_the_program():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::manifactor.factoring.judging.evidence.SampleWarning")
+@pytest.mark.filterwarnings("ignore::manifactor.judging.evidence.SampleWarning")
 def test_more_functions_are_a_choice_where_a_dimension_was_missing():
     X, _ = datasets.sample("strip10", 1000, random_state=0)
     start = diffuse(X, 8, max_functions=len(X) // 8)
@@ -139,8 +139,8 @@ def test_choices_say_why_and_known_noise_adds_a_test_and_changes_nothing_else(to
 @pytest.fixture
 def small_parts(monkeypatch):
     """Few samples treated as many: two parts stand for two halves."""
-    monkeypatch.setattr("manifactor.spectral.laplacian.PARTED_ABOVE", 1500)
-    monkeypatch.setattr("manifactor.spectral.laplacian.SMALLEST_PART", 800)
+    monkeypatch.setattr("manifactor.operators.laplacian.PARTED_ABOVE", 1500)
+    monkeypatch.setattr("manifactor.operators.laplacian.SMALLEST_PART", 800)
 
 
 @pytest.mark.slow

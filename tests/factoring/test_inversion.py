@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.inversion import PlaceSpace, choose_window, values_at
+from manifactor.factors.inversion import PlaceSpace, choose_window, values_at
 
 from .places import sphere
 

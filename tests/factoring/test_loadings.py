@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.inversion import PlaceSpace
-from manifactor.factoring.loadings import find_loadings
-from manifactor.factoring.shapes import on_circle
+from manifactor.factors.inversion import PlaceSpace
+from manifactor.factors.loadings import find_loadings
+from manifactor.factors.shapes import on_circle
 
 
 def loadings(places, values, topologies=None):

@@ -6,12 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from manifactor import Evidence, ManifoldFactorizer, SampleWarning, datasets
+from manifactor import Evidence, ManifoldFactorizer, SampleWarning, datasets, methods
 from manifactor.datasets.not_products import Revolution
-from manifactor.factoring import methods
-from manifactor.factoring.judging.criteria import CRITERIA, SENSES
-from manifactor.factoring.measures.density import evenness
-from manifactor.factoring.methods import (
+from manifactor.judging.measures.density import evenness
+from manifactor.judging.table import CRITERIA, SENSES
+from manifactor.methods import (
     clusters_of_factors,
     find_in_functions,
     judge_places,
@@ -21,11 +20,11 @@ from manifactor.factoring.methods import (
     weigh_sum,
     weigh_terms,
 )
-from manifactor.factoring.sums.independence import Directions
-from manifactor.factoring.sums.sheets import Sheet
-from manifactor.factoring.sums.summands import Sum, Summand
+from manifactor.models.sums.independence import Directions
+from manifactor.models.sums.sheets import Sheet
+from manifactor.models.sums.summands import Sum, Summand
+from manifactor.operators.pipeline import diffuse
 from manifactor.scores import score
-from manifactor.spectral.pipeline import diffuse
 
 from .places import JUDGE, interval, sphere
 

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets
+from manifactor import placing as placement
 from manifactor.datasets.products import ring
-from manifactor.factoring import placement
-from manifactor.factoring.factor import make_factors, selection
-from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.factorize import signal_shares
-from manifactor.factoring.measures.places import prepared_noise
-from manifactor.factoring.placement import make_placer, place_blocks
-from manifactor.spectral.diffusion import Diffusion
-from manifactor.spectral.kernel import affinity
-from manifactor.spectral.laplacian import laplacian_spectrum
-from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.preparation import Preparation
+from manifactor.factorization import Factorization
+from manifactor.factorize import signal_shares
+from manifactor.factors.factor import make_factors, selection
+from manifactor.judging.measures.places import prepared_noise
+from manifactor.operators.kernel import affinity
+from manifactor.operators.laplacian import laplacian_spectrum
+from manifactor.operators.neighbors import neighbor_graph
+from manifactor.operators.operator import Diffusion
+from manifactor.placing import make_placer, place_blocks
+from manifactor.samples.preparation import Preparation
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors
 
-from manifactor.factoring.prediction import (
+from manifactor.factors.prediction import (
     has_edge,
     leaves_noise,
     local_weights,

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from manifactor import Evidence, SampleWarning
+from manifactor import factorize as senses
 from manifactor._support.errors import NothingFoundError, warn_caller
-from manifactor.factoring import factorize as senses
-from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.factorize import SENSE_SEARCHES, Proposal, choose, confirmations, propose
-from manifactor.factoring.judging.probability import Sampling
+from manifactor.factorization import Factorization
+from manifactor.factorize import SENSE_SEARCHES, Proposal, choose, confirmations, propose
+from manifactor.judging.probability import Sampling
 
 from .places import JUDGE, interval
 

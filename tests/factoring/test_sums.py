@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from manifactor import Evidence, ManifoldFactorizer, datasets, load, save
-from manifactor.factoring import factorize as terms
-from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.factorize import divide_terms
+from manifactor import factorize as terms
+from manifactor.factorization import Factorization
+from manifactor.factorize import divide_terms
+from manifactor.operators.operator import DiffusionSettings
 from manifactor.scores import coordinate_correlation
-from manifactor.spectral.diffusion import DiffusionSettings
 
 from .places import interval, ring, sphere
 

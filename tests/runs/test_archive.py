@@ -14,10 +14,10 @@ from sklearn.neighbors import KNeighborsTransformer
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
 from manifactor._support.files import name_beside
 from manifactor._support.parameters import Choice
-from manifactor.factoring.factorize import factorize
+from manifactor.factorize import factorize
+from manifactor.operators.pipeline import diffuse, kept_stages
 from manifactor.runs.archive import read_tree, write_tree
 from manifactor.runs.folder import read_record, read_run, write_run
-from manifactor.spectral.pipeline import diffuse, kept_stages
 
 from ..conftest import read_only
 
@@ -336,8 +336,8 @@ def test_records_arrays_and_plain_values_come_back(tmp_path):
 @pytest.mark.slow
 def test_a_diffusion_with_parts_comes_back_and_gives_the_same_factors(tmp_path, monkeypatch):
     X, _ = datasets.sample("torus", 900, random_state=0)
-    monkeypatch.setattr("manifactor.spectral.laplacian.PARTED_ABOVE", 800)
-    monkeypatch.setattr("manifactor.spectral.laplacian.SMALLEST_PART", 400)
+    monkeypatch.setattr("manifactor.operators.laplacian.PARTED_ABOVE", 800)
+    monkeypatch.setattr("manifactor.operators.laplacian.SMALLEST_PART", 400)
     before = diffuse(X, rng=np.random.default_rng(0))
     write_tree(tmp_path / "diffusion.npz", before)
     after = read_tree(tmp_path / "diffusion.npz")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from manifactor.cryoem.files.mrc import write_stack, write_volume
+from manifactor.operators.forecast import Forecast
 from manifactor.runs.cost import (
     PartCost,
     cost_of_parts,
@@ -14,7 +15,6 @@ from manifactor.runs.cost import (
     forecast_input,
 )
 from manifactor.runs.task import Task, forecast_side_by_side
-from manifactor.spectral.forecast import Forecast
 from manifactor.tables.reading import Input, UnreadTable, open_input
 
 

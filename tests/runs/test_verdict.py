@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from manifactor import Evidence
-from manifactor.factoring.judging.criteria import Criterion
+from manifactor.judging.table import Criterion
 from manifactor.runs.folder import run_evidence
 
 SIZE = Criterion("size", 10, meaning="samples", problem="{value:.0f} are few")

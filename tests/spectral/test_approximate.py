@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsTransformer
 
-from manifactor.spectral import searches
-from manifactor.spectral.searches import ApproximateSearch
+from manifactor.operators.engines import searches
+from manifactor.operators.engines.searches import ApproximateSearch
 
 # The wrapper warns in some releases.
 with warnings.catch_warnings(action="ignore", category=DeprecationWarning):

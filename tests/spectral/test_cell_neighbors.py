@@ -3,9 +3,9 @@ import pytest
 from scipy.spatial import KDTree
 
 from manifactor import datasets
-from manifactor.spectral import cells
-from manifactor.spectral.cells import DeviceSearch, QueryBatch, nearest
-from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.operators.engines import cells
+from manifactor.operators.engines.cells import DeviceSearch, QueryBatch, nearest
+from manifactor.operators.neighbors import neighbor_graph
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

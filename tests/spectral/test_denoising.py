@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from manifactor.spectral.denoising import Told, denoised
+from manifactor.samples.likelihood import Told, denoised
 
 N = 2000
 

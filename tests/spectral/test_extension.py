@@ -5,8 +5,8 @@ import pytest
 from scipy.spatial import KDTree
 
 from manifactor import DiffusionMap, datasets
-from manifactor.spectral.diffusion import CombinedFunctions, is_combinable
-from manifactor.spectral.searches import NearestSamples
+from manifactor.operators.engines.searches import NearestSamples
+from manifactor.operators.operator import CombinedFunctions, is_combinable
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from manifactor import ManifoldFactorizer
-from manifactor.spectral.forecast import (
+from manifactor.operators.forecast import (
     Forecast,
     available_memory,
     available_on,
@@ -67,8 +67,8 @@ def test_a_factorizer_refuses_what_exceeds_its_gpu(monkeypatch):
         memory_allocated=lambda device: 1e9,
     )
     torch = SimpleNamespace(cuda=cuda)
-    monkeypatch.setattr("manifactor.spectral.forecast.extra", lambda _: torch)
-    monkeypatch.setattr("manifactor.spectral.diffusion.require_device", str)
+    monkeypatch.setattr("manifactor.operators.forecast.extra", lambda _: torch)
+    monkeypatch.setattr("manifactor.operators.operator.require_device", str)
     assert available_on("cuda") == pytest.approx(7.2e9)
     fit = ManifoldFactorizer(device="cuda")
     assert fit.forecast_shape(100_000, 4).device_memory < 7.2e9

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from manifactor import DisconnectedGraphWarning, datasets
-from manifactor.spectral import laplacian
-from manifactor.spectral.kernel import (
+from manifactor.operators import laplacian
+from manifactor.operators.kernel import (
     affinity,
     choose_bandwidth,
     dense_affinity,
@@ -14,8 +14,8 @@ from manifactor.spectral.kernel import (
     local_scale,
     rescale,
 )
-from manifactor.spectral.laplacian import outlier_choice, warn_of_weak_links, without_outliers
-from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.operators.laplacian import outlier_choice, warn_of_weak_links, without_outliers
+from manifactor.operators.neighbors import neighbor_graph
 
 
 @pytest.mark.parametrize(

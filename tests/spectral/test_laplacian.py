@@ -5,19 +5,20 @@ import pytest
 
 from manifactor import DiffusionMap, DisconnectedGraphWarning, EigenpairWarning, datasets
 from manifactor._support.stages import Stages
-from manifactor.spectral import laplacian, senses
-from manifactor.spectral.diffusion import DiffusionSettings
-from manifactor.spectral.kernel import affinity
-from manifactor.spectral.laplacian import (
+from manifactor.operators import laplacian
+from manifactor.operators import variants as senses
+from manifactor.operators.kernel import affinity
+from manifactor.operators.laplacian import (
     _beside_constant,
     _warn_of_residuals,
     draw_parts,
     laplacian_spectrum,
     part_size,
 )
-from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.pipeline import diffuse, kept_stages
-from manifactor.spectral.senses import in_density, in_volume
+from manifactor.operators.neighbors import neighbor_graph
+from manifactor.operators.operator import DiffusionSettings
+from manifactor.operators.pipeline import diffuse, kept_stages
+from manifactor.operators.variants import in_density, in_volume
 
 
 def assert_orthonormal(s, atol=1e-6):
@@ -114,7 +115,7 @@ def test_a_far_cluster_that_hangs_on_by_its_neighbours_is_noticed():
 
 def test_a_used_up_budget_is_said(monkeypatch):
     walk = affinity(neighbor_graph(sampled("torus", 1600), 30))
-    monkeypatch.setattr("manifactor.spectral.chebyshev.BUDGET", 8)
+    monkeypatch.setattr("manifactor.operators.engines.chebyshev.BUDGET", 8)
     with pytest.warns(EigenpairWarning, match="of 40 eigenpairs are accurate"):
         spectrum = laplacian_spectrum(walk, 40, solver="chebyshev", accuracy=1e-6, rng=random())
     assert 2 <= len(spectrum.eigenvalues) < 40
@@ -125,7 +126,7 @@ def test_functions_come_in_the_order_of_the_given_samples(monkeypatch):
     X = sampled("rectangle", 1000)
     found = []
     for above in (1000, 999):
-        monkeypatch.setattr("manifactor.spectral.searches.ORDERED_ABOVE", above)
+        monkeypatch.setattr("manifactor.operators.engines.searches.ORDERED_ABOVE", above)
         found.append(diffuse(X, DiffusionSettings(4), rng=random()).spectrum)
     given, ordered = found
     np.testing.assert_allclose(ordered.weights, given.weights, rtol=1e-9)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from manifactor.spectral.metric import CURVED, FLOOR, LocalMetric
-from manifactor.spectral.neighbors import DisconnectedGraphWarning, neighbor_graph
+from manifactor.operators.metric import CURVED, FLOOR, LocalMetric
+from manifactor.operators.neighbors import DisconnectedGraphWarning, neighbor_graph
 
 from ..moving import jacobian, seen
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manifactor.spectral.moves import (
+from manifactor.models.moves.paths import (
     Bursts,
     GivenMetric,
     NoDiffusionWarning,

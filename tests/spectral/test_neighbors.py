@@ -7,14 +7,14 @@ import pytest
 import scipy.sparse as sp
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
-from manifactor.spectral import neighbors
-from manifactor.spectral.neighbors import (
+from manifactor.operators import neighbors
+from manifactor.operators.engines.searches import nearest_point
+from manifactor.operators.neighbors import (
     DisconnectedGraphWarning,
     choose_search,
     make_search,
     neighbor_graph,
 )
-from manifactor.spectral.searches import nearest_point
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_strays_that_are_neighbours_of_each_other_only_can_be_left_out(points):
 
 def test_the_order_of_a_tree_s_leaves_changes_nothing_but_the_order(points, monkeypatch):
     given = neighbor_graph(points, 10)
-    monkeypatch.setattr("manifactor.spectral.searches.ORDERED_ABOVE", 299)
+    monkeypatch.setattr("manifactor.operators.engines.searches.ORDERED_ABOVE", 299)
     ordered = neighbor_graph(points, 10)
     assert (given.distinct == np.arange(300)).all()
     assert (ordered.distinct != np.arange(300)).any()

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from manifactor import datasets
-from manifactor.spectral import gpu
-from manifactor.spectral.gpu import DeviceOperator, resident
-from manifactor.spectral.kernel import affinity
-from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.operators import HostOperator
+from manifactor.operators.engines import gpu
+from manifactor.operators.engines.gpu import DeviceOperator, resident
+from manifactor.operators.engines.tiles import HostOperator
+from manifactor.operators.kernel import affinity
+from manifactor.operators.neighbors import neighbor_graph
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import pytest
 from sklearn.metrics import pairwise_distances
 
 from manifactor import ManifoldFactorizer, datasets, load, save
-from manifactor.spectral import preparation
-from manifactor.spectral.preparation import (
+from manifactor.samples import preparation
+from manifactor.samples.preparation import (
     all_axes,
     choose_preparation,
     components_beside_noise,

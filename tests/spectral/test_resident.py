@@ -5,10 +5,16 @@ import pytest
 from scipy.sparse.csgraph import connected_components
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
-from manifactor.spectral.gpu import DeviceOperator, device_memory, require_device, resident, settled
-from manifactor.spectral.kernel import affinity
-from manifactor.spectral.laplacian import laplacian_spectrum
-from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.operators.engines.gpu import (
+    DeviceOperator,
+    device_memory,
+    require_device,
+    resident,
+    settled,
+)
+from manifactor.operators.kernel import affinity
+from manifactor.operators.laplacian import laplacian_spectrum
+from manifactor.operators.neighbors import neighbor_graph
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

@@ -11,8 +11,8 @@ from scipy.spatial import KDTree
 
 from manifactor import datasets
 from manifactor._support.parameters import given
-from manifactor.spectral import operators
-from manifactor.spectral.chebyshev import (
+from manifactor.operators.engines import tiles as operators
+from manifactor.operators.engines.chebyshev import (
     FilterPlan,
     Pairs,
     Start,
@@ -21,17 +21,17 @@ from manifactor.spectral.chebyshev import (
     rayleigh_ritz,
     spectral_density,
 )
-from manifactor.spectral.gpu import ResidentMatrix
-from manifactor.spectral.kernel import affinity
-from manifactor.spectral.laplacian import SOLVERS, chebyshev, choose_solver
-from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.operators import (
+from manifactor.operators.engines.gpu import ResidentMatrix
+from manifactor.operators.engines.tiles import (
     HostOperator,
     TiledRows,
     columns_of_tiles,
     locally_ordered,
     strip_of,
 )
+from manifactor.operators.kernel import affinity
+from manifactor.operators.laplacian import SOLVERS, chebyshev, choose_solver
+from manifactor.operators.neighbors import neighbor_graph
 
 
 def random():
@@ -164,7 +164,7 @@ def test_no_convergence_is_an_error_that_names_another_solver(matrix, monkeypatc
     def fail(*_, **__):
         raise ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))
 
-    monkeypatch.setattr("manifactor.spectral.laplacian.eigsh", fail)
+    monkeypatch.setattr("manifactor.operators.laplacian.eigsh", fail)
     with pytest.raises(ValueError, match="did not converge"):
         SOLVERS["arpack"](matrix, 5, tolerance=1e-7, rng=random())
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 
-from manifactor.spectral.metric import LocalMetric
-from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.unfolding import _axes, unfolded
+from manifactor.models.moves.unfolding import _axes, unfolded
+from manifactor.operators.metric import LocalMetric
+from manifactor.operators.neighbors import neighbor_graph
 
 from ..moving import jacobian, seen
 

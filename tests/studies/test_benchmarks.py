@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from sklearn.decomposition import FastICA
 
-from manifactor.factoring.judging.criteria import CRITERIA
-from manifactor.spectral import neighbors, preparation
+from manifactor.judging.table import CRITERIA
+from manifactor.operators import neighbors
+from manifactor.samples import preparation
 from studies.accuracy import Case
 
 
@@ -123,7 +124,7 @@ def test_counts_are_rounded_and_shares_stay_below_one(sensitivity, value, factor
 def test_a_number_is_changed_wherever_it_is_used_and_then_restored(sensitivity):
     from manifactor.estimators import diffusion_map
 
-    module, old = "manifactor.spectral.preparation", preparation.MOST_COLUMNS
+    module, old = "manifactor.samples.preparation", preparation.MOST_COLUMNS
     with sensitivity.changed(variation(sensitivity, module, "MOST_COLUMNS", 5)):
         assert preparation.MOST_COLUMNS == diffusion_map.MOST_COLUMNS == 5
     assert preparation.MOST_COLUMNS == diffusion_map.MOST_COLUMNS == old
@@ -142,7 +143,7 @@ def test_what_a_number_does_is_counted_and_an_error_is_an_answer(sensitivity):
     record = sensitivity.compared(strict, before, sensitivity.outcomes(pairs, strict))
     # The coordinates stay right: only the verdict changes.
     assert (record["gained"], record["lost"], record["verdicts"]) == (0, 0, 1)
-    wrong = variation(sensitivity, "manifactor.spectral.neighbors", "APPROXIMATE_ABOVE", "many")
+    wrong = variation(sensitivity, "manifactor.operators.neighbors", "APPROXIMATE_ABOVE", "many")
     record = sensitivity.compared(wrong, before, sensitivity.outcomes(pairs, wrong))
     assert (record["lost"], record["errors"]) == (1, 1)
     assert neighbors.APPROXIMATE_ABOVE == 50_000

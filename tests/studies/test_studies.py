@@ -14,7 +14,7 @@ from manifactor import ManifoldFactorizer, datasets
 from manifactor._support import __version__
 from manifactor._support.workers import Here
 from manifactor.datasets import FIELD
-from manifactor.factoring.gradients.symmetry import Symmetries
+from manifactor.models.separable.symmetry import Symmetries
 from studies import accuracy, calibration, rows
 from studies.accuracy import Case, TableSettings, full_table, jobs, quick_table
 from studies.baselines import BASELINES, METHODS

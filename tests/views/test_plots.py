@@ -17,8 +17,8 @@ from sklearn import config_context
 
 from manifactor import ManifoldFactorizer
 from manifactor.cryoem.directions import sphere_cells
-from manifactor.factoring.factor import angles, owners
-from manifactor.factoring.judging.evidence import Warp
+from manifactor.factors.factor import angles, owners
+from manifactor.judging.evidence import Warp
 from manifactor.runs.folder import read_run
 from manifactor.views import plots, report
 from manifactor.views.notebook import result_html

@@ -20,8 +20,8 @@ from manifactor.command.main import main
 from manifactor.cryoem.all_views.shown import Shown
 from manifactor.cryoem.files.mrc import write_stack
 from manifactor.cryoem.pictures import as_grey
-from manifactor.factoring.judging.criteria import CRITERIA
-from manifactor.factoring.judging.evidence import Warp
+from manifactor.judging.evidence import Warp
+from manifactor.judging.table import CRITERIA
 from manifactor.runs.archive import ARCHIVE_VERSION
 from manifactor.runs.folder import read_run, write_run
 from manifactor.runs.options import FitOptions

@@ -7,8 +7,8 @@ import pytest
 
 from manifactor import Evidence, ManifoldFactorizer
 from manifactor._support.parameters import Choice
-from manifactor.factoring.judging.criteria import CRITERIA, Criterion
-from manifactor.spectral.preparation import Preparation
+from manifactor.judging.table import CRITERIA, Criterion
+from manifactor.samples.preparation import Preparation
 from manifactor.views import words
 from manifactor.views.report import templates
 from manifactor.views.words import RunTable

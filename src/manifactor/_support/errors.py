@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 from unicodedata import category
@@ -129,6 +130,20 @@ PACKAGE = __name__.partition(".")[0]
 # `warnings.catch_warnings` would change the filters of the whole process, and contexts that overlap
 # in threads would not restore them.
 _held: ContextVar[list[warnings.WarningMessage] | None] = ContextVar("_held", default=None)
+
+
+@dataclass(frozen=True)
+class Warned:
+    """A warning as data of a result, issued only if the result is the one returned."""
+
+    message: str
+    category: type[Warning]
+
+
+def warn_all(warned: Iterable[Warned]) -> None:
+    """Issue the warnings of a result with the line that called this package, each once."""
+    for each in dict.fromkeys(warned):
+        warn_caller(each.message, each.category)
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:

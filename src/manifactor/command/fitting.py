@@ -21,6 +21,7 @@ from manifactor.command.signals import leaving
 from manifactor.command.terminal import aligned, note, show
 from manifactor.cryoem.all_views.fitting import cost_of_all_views, fit_all_views, read_all_views
 from manifactor.estimators import ManifoldFactorizer
+from manifactor.operators.pipeline import kept_stages
 from manifactor.runs.archive import Checkpoints, is_run, load, other_fit, require_checkpoints
 from manifactor.runs.cost import Cost, Opened
 from manifactor.runs.folder import PARTS_FOLDER, require_new_run
@@ -38,7 +39,6 @@ from manifactor.runs.task import (
     forecast_side_by_side,
     named_tasks,
 )
-from manifactor.spectral.pipeline import kept_stages
 from manifactor.tables.files import array_name
 from manifactor.tables.reading import ALL_VIEWS, Input, UnreadImages
 from manifactor.tables.stores import in_parts

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from manifactor._support.errors import listed, warn_caller
-from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.judging.evidence import DataKnown
+from manifactor.factorization import Factorization
+from manifactor.judging.evidence import DataKnown
 
 # A column differs in scale if its spread is this many times that of the other columns, or the
 # other way round. Factors of a product may differ thirtyfold in size and still be found.

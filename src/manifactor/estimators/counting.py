@@ -5,9 +5,9 @@ from typing import Any
 from manifactor._support.errors import warn_caller
 from manifactor._support.parameters import require_number
 from manifactor.estimators.moving import given_path
-from manifactor.factoring.judging.evidence import SampleWarning
-from manifactor.factoring.subsystems import Subsystems, find_subsystems
-from manifactor.spectral.moves import Trajectory
+from manifactor.judging.evidence import SampleWarning
+from manifactor.models.moves.paths import Trajectory
+from manifactor.models.moves.subsystems import Subsystems, find_subsystems
 
 # Steps in all and for each column, and correlation times of the slowest subsystem.
 FEWEST_STEPS, FEWEST_OF_COLUMN, FEWEST_TIMES = 200, 10, 20

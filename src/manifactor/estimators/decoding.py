@@ -9,7 +9,7 @@ from manifactor._support.errors import extra
 from manifactor._support.threads import row_slices
 from manifactor._support.values import require_values
 from manifactor.estimators.arrays import numbers
-from manifactor.spectral.gpu import from_tensor, is_tensor
+from manifactor.operators.engines.gpu import from_tensor, is_tensor
 
 
 def jacobian(decoder: Callable[[Any], Any], z: Any) -> np.ndarray:

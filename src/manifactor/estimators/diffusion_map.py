@@ -22,17 +22,17 @@ from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import require_spread, require_values
 from manifactor.estimators.arrays import FEWEST_SAMPLES, as_rows, given_precision, in_pixels
 from manifactor.estimators.columns import Labels, column_labels
-from manifactor.spectral.diffusion import Diffusion, DiffusionSettings, require_diffusion
-from manifactor.spectral.forecast import (
+from manifactor.operators.engines.gpu import device_memory, from_tensor
+from manifactor.operators.forecast import (
     Forecast,
     available_on,
     require_device_memory,
     require_memory,
 )
-from manifactor.spectral.gpu import device_memory, from_tensor
-from manifactor.spectral.neighbors import APPROXIMATE_ABOVE
-from manifactor.spectral.pipeline import diffuse, forecast_diffusion, kept_stages
-from manifactor.spectral.preparation import MOST_COLUMNS
+from manifactor.operators.neighbors import APPROXIMATE_ABOVE
+from manifactor.operators.operator import Diffusion, DiffusionSettings, require_diffusion
+from manifactor.operators.pipeline import diffuse, forecast_diffusion, kept_stages
+from manifactor.samples.preparation import MOST_COLUMNS
 
 log = logging.getLogger("manifactor")
 

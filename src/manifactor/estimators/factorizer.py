@@ -44,25 +44,25 @@ from manifactor.estimators.diffusion_map import (
     without_weights,
 )
 from manifactor.estimators.moving import drawn_with_moves, given_moves, pairs_as_well
-from manifactor.factoring.factorization import (
+from manifactor.factorization import (
     SUM_NAMES,
     FactoringSettings,
     Factorization,
     checked_noise,
     require_factoring,
 )
-from manifactor.factoring.factorize import factorize
-from manifactor.factoring.inversion import choose_window, even_steps, values_at
-from manifactor.factoring.loadings import Loadings, find_loadings
-from manifactor.factoring.measures.motion import MarkovModel, markov_model
-from manifactor.factoring.placement import Placed, Placer, make_placer, place_blocks, places_at
-from manifactor.spectral.denoising import Told, denoised
-from manifactor.spectral.diffusion import Diffusion, DiffusionSettings
-from manifactor.spectral.gpu import device_memory, from_tensor, like
-from manifactor.spectral.moves import Pairs, Trajectory
-from manifactor.spectral.neighbors import DisconnectedGraphWarning
-from manifactor.spectral.pipeline import diffuse
-from manifactor.spectral.preparation import MOST_COMPONENTS
+from manifactor.factorize import factorize
+from manifactor.factors.inversion import choose_window, even_steps, values_at
+from manifactor.factors.loadings import Loadings, find_loadings
+from manifactor.models.moves.motion import MarkovModel, markov_model
+from manifactor.models.moves.paths import Pairs, Trajectory
+from manifactor.operators.engines.gpu import device_memory, from_tensor, like
+from manifactor.operators.neighbors import DisconnectedGraphWarning
+from manifactor.operators.operator import Diffusion, DiffusionSettings
+from manifactor.operators.pipeline import diffuse
+from manifactor.placing import Placed, Placer, make_placer, place_blocks, places_at
+from manifactor.samples.likelihood import Told, denoised
+from manifactor.samples.preparation import MOST_COMPONENTS
 
 
 def _factored(

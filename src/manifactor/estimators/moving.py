@@ -17,7 +17,7 @@ from manifactor.estimators.arrays import (
     numbers,
     take_rows,
 )
-from manifactor.spectral.moves import (
+from manifactor.models.moves.paths import (
     Bursts,
     GivenMetric,
     Moves,

@@ -15,9 +15,9 @@ from manifactor._support.files import real_path
 from manifactor._support.parameters import Choice
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import take_rows
-from manifactor.factoring.inversion import PlaceSpace, choose_window, values_at
-from manifactor.factoring.prediction import mutual_r2, of_unit_spread, predictability, thinned
-from manifactor.factoring.shapes import angle_of, on_circle
+from manifactor.factors.inversion import PlaceSpace, choose_window, values_at
+from manifactor.factors.prediction import mutual_r2, of_unit_spread, predictability, thinned
+from manifactor.factors.shapes import angle_of, on_circle
 from manifactor.runs.folder import read_run
 from manifactor.runs.places import Place, all_places, fitted_places
 from manifactor.runs.run import Run

@@ -32,14 +32,14 @@ from manifactor._support.workers import Here, Jobs, Report, Work, Workers, ignor
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.principal import PrincipalVolumes
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
-from manifactor.factoring.factorization import Factorization
-from manifactor.spectral.diffusion import Diffusion
-from manifactor.spectral.forecast import Forecast
-from manifactor.spectral.gpu import settled
-from manifactor.spectral.neighbors import NeighborGraph
-from manifactor.spectral.pipeline import Walk
-from manifactor.spectral.preparation import Preparation
-from manifactor.spectral.transformation import Transformation
+from manifactor.factorization import Factorization
+from manifactor.operators.engines.gpu import settled
+from manifactor.operators.forecast import Forecast
+from manifactor.operators.neighbors import NeighborGraph
+from manifactor.operators.operator import Diffusion
+from manifactor.operators.pipeline import Walk
+from manifactor.samples.preparation import Preparation
+from manifactor.samples.transformation import Transformation
 
 # Raised whenever a record changes. 7: a term of a Sum may have several factors.
 ARCHIVE_VERSION = 7

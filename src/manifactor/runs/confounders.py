@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from manifactor.cryoem.files.particles import Particles, view_directions
-from manifactor.factoring.judging.criteria import CRITERIA
-from manifactor.factoring.prediction import neighbour_means
+from manifactor.factors.prediction import neighbour_means
+from manifactor.judging.table import CRITERIA
 from manifactor.runs.places import Place
 from manifactor.scores import information_imbalance
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.threads import cores
+from manifactor.operators.forecast import DENSE_FLOPS, Forecast, as_duration, as_size
 from manifactor.runs.folder import most_rows
-from manifactor.spectral.forecast import DENSE_FLOPS, Forecast, as_duration, as_size
 from manifactor.tables.reading import Input, UnreadImages, UnreadTable
 from manifactor.tables.text import DELIMITERS
 

@@ -27,9 +27,9 @@ from manifactor.cryoem.files.formats import particles_with
 from manifactor.cryoem.files.particles import Particles
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.factorizer import Locator
-from manifactor.factoring.gradients.symmetry import Symmetries
-from manifactor.factoring.judging.criteria import CRITERIA
-from manifactor.factoring.judging.evidence import Evidence, Warp
+from manifactor.judging.evidence import Evidence, Warp
+from manifactor.judging.table import CRITERIA
+from manifactor.models.separable.symmetry import Symmetries
 from manifactor.runs.archive import ARCHIVE_VERSION, FORMAT, is_run, load, save, write_tree
 from manifactor.runs.confounders import SIGNIFICANCE
 from manifactor.runs.places import (

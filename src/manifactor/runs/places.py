@@ -11,8 +11,8 @@ import numpy as np
 
 from manifactor._support.errors import one_line, printable
 from manifactor._support.parameters import require_count
-from manifactor.factoring.loadings import Loadings
-from manifactor.factoring.shapes import on_circle, on_line
+from manifactor.factors.loadings import Loadings
+from manifactor.factors.shapes import on_circle, on_line
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import MOST_DRAWN, draw_count, draw_rows
 from manifactor.estimators.moving import MOST_OF_TRAJECTORY
+from manifactor.operators.neighbors import N_NEIGHBORS, chosen
 from manifactor.runs.archive import FORMAT, Checkpoints, is_run, load, other_fit, save
 from manifactor.runs.confounders import confounder_records
 from manifactor.runs.cost import (
@@ -46,7 +47,6 @@ from manifactor.runs.folder import (
 )
 from manifactor.runs.options import BESIDE, FitOptions
 from manifactor.runs.places import Place, all_places, fitted_places, loadings_as_csv
-from manifactor.spectral.neighbors import N_NEIGHBORS, chosen
 from manifactor.tables import reading
 from manifactor.tables.columns import ColumnChoice
 from manifactor.tables.files import MoveChoice

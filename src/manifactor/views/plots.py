@@ -22,7 +22,7 @@ from manifactor._support.values import ceil_div
 from manifactor.cryoem.directions import SphereCells
 from manifactor.cryoem.pictures import as_grey
 from manifactor.cryoem.pictures import write_movie as write_movie
-from manifactor.factoring.factor import angle_matrix, owners
+from manifactor.factors.factor import angle_matrix, owners
 from manifactor.runs.places import Place
 
 # Okabe and Ito: the colours of factors, in order.

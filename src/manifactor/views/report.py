@@ -23,8 +23,8 @@ from manifactor.cryoem.averages import Averages, average, place_captions
 from manifactor.cryoem.directions import Cone, sphere_cells
 from manifactor.cryoem.pictures import constant_images, enlarged, movie_bytes, png_bytes
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.factor import angle_matrix, owners
-from manifactor.factoring.loadings import Loadings
+from manifactor.factors.factor import angle_matrix, owners
+from manifactor.factors.loadings import Loadings
 from manifactor.runs.folder import factor_names, read_run
 from manifactor.runs.landscape import landscape
 from manifactor.runs.places import torus_angles

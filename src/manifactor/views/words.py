@@ -14,8 +14,8 @@ from manifactor.cryoem.all_views.shown import Shown
 from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import in_pixels
-from manifactor.factoring.judging.criteria import Test
-from manifactor.factoring.judging.evidence import TEXT_WIDTH, WHAT_TO_DO, numeral, percent, wrapped
+from manifactor.judging.evidence import TEXT_WIDTH, WHAT_TO_DO, numeral, percent, wrapped
+from manifactor.judging.table import Test
 from manifactor.runs.folder import run_evidence
 
 

@@ -8,7 +8,7 @@ from manifactor.cryoem.all_views.placing import even_places
 from manifactor.cryoem.all_views.principal import by_chance, compared_spaces
 from manifactor.cryoem.all_views.shapes import Judge, Shape, finest
 from manifactor.cryoem.all_views.transforms import VolumeGrid
-from manifactor.spectral.denoising import Told
+from manifactor.samples.likelihood import Told
 
 N = 2400
 ALL = np.arange(N)

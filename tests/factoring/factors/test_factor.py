@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifactor.factoring.factor import make_factors, selection
-from manifactor.factoring.prediction import predictability
-from manifactor.factoring.shapes import interval_ends, place_on_shape
+from manifactor.factors.factor import make_factors, selection
+from manifactor.factors.prediction import predictability
+from manifactor.factors.shapes import interval_ends, place_on_shape
 
 from ...conftest import box_spectrum, grid
 

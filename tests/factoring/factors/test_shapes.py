@@ -3,10 +3,10 @@ import pytest
 
 from manifactor import Spectrum
 from manifactor._support.parameters import given as chosen
-from manifactor.factoring.charts import make_chart
-from manifactor.factoring.factor import make_factors, selection
-from manifactor.factoring.prediction import predictability
-from manifactor.factoring.shapes import angle_of, chart_functions, widest_gap
+from manifactor.factors.charts import make_chart
+from manifactor.factors.factor import make_factors, selection
+from manifactor.factors.prediction import predictability
+from manifactor.factors.shapes import angle_of, chart_functions, widest_gap
 
 from ..places import sphere
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.gradients import division
-from manifactor.factoring.gradients.division import (
+from manifactor.models.peeling import division
+from manifactor.models.peeling.division import (
     commutant,
     divide,
     excess_in_halves,

@@ -1,18 +1,16 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.factor import selection
-from manifactor.factoring.gradients.geometry import carre_du_champ
-from manifactor.factoring.gradients.peeling import peel
-from manifactor.factoring.gradients.purity import (
-    batch_size,
-    count_directions,
+from manifactor.factors.factor import selection
+from manifactor.models.peeling.peeling import peel
+from manifactor.models.peeling.purity import (
     energy_along,
     impurity,
     of_lowest_factor,
     refine,
     without_energy,
 )
+from manifactor.operators.geometry import batch_size, carre_du_champ, count_directions
 from manifactor.scores import regression_r2
 
 from ...conftest import box_spectrum

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from manifactor import datasets
-from manifactor.factoring.gradients import peeling
-from manifactor.factoring.gradients.peeling import FEWER, MORE, Dimensions, peel, take_looks
-from manifactor.factoring.gradients.purity import count_directions, product_share
+from manifactor.models.peeling import peeling
+from manifactor.models.peeling.peeling import FEWER, MORE, Dimensions, peel, take_looks
+from manifactor.models.peeling.purity import product_share
+from manifactor.operators.geometry import count_directions
+from manifactor.operators.pipeline import diffuse
 from manifactor.scores import regression_r2
-from manifactor.spectral.pipeline import diffuse
 
 from ..looks import look_at, look_of, looks_at_halves
 

@@ -5,11 +5,11 @@ import pytest
 
 from manifactor.datasets.not_products import LatticeTorus
 from manifactor.datasets.products import rotations
-from manifactor.factoring.gradients.commuting import killing_tensors
-from manifactor.factoring.gradients.symmetry import Symmetries, find_symmetries
-from manifactor.factoring.separation import _geometries
-from manifactor.spectral.diffusion import DiffusionSettings
-from manifactor.spectral.pipeline import diffuse
+from manifactor.models.separable.commuting import killing_tensors
+from manifactor.models.separable.separation import _geometries
+from manifactor.models.separable.symmetry import Symmetries, find_symmetries
+from manifactor.operators.operator import DiffusionSettings
+from manifactor.operators.pipeline import diffuse
 
 from ..places import ring, sphere
 

@@ -5,7 +5,7 @@ from string import Formatter
 import numpy as np
 import pytest
 
-from manifactor.factoring.judging.criteria import CRITERIA, SENSES, Criterion, Test
+from manifactor.judging.table import CRITERIA, SENSES, Criterion, Test
 
 TESTS_PAGE = Path(__file__).parents[3] / "docs" / "method-measurements.md"
 AT_LEAST = Criterion("share", 0.8, meaning="a share", problem="only {value:.0%}, not {limit:.0%}")

@@ -8,9 +8,9 @@ from manifactor import (
     SampleWarning,
     datasets,
 )
-from manifactor.factoring.gradients.symmetry import Symmetries
-from manifactor.factoring.judging.criteria import CRITERIA, SENSES
-from manifactor.factoring.judging.evidence import DataKnown, advise
+from manifactor.judging.evidence import DataKnown, advise
+from manifactor.judging.table import CRITERIA, SENSES
+from manifactor.models.separable.symmetry import Symmetries
 
 from ..places import JUDGE
 
@@ -282,7 +282,7 @@ def test_irreducible_data_are_called_so(shape, reason, last):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::manifactor.factoring.judging.evidence.SampleWarning")
+@pytest.mark.filterwarnings("ignore::manifactor.judging.evidence.SampleWarning")
 @pytest.mark.parametrize(
     ("shape", "verdict"),
     [("square", "product"), ("moebius", "partial"), ("klein_bottle", "partial")],
@@ -299,10 +299,8 @@ def test_a_product_is_called_one_and_a_twisted_product_never(shape, verdict):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::manifactor.factoring.judging.evidence.SampleWarning")
-@pytest.mark.filterwarnings(
-    "ignore::manifactor.factoring.judging.evidence.NoProductStructureWarning"
-)
+@pytest.mark.filterwarnings("ignore::manifactor.judging.evidence.SampleWarning")
+@pytest.mark.filterwarnings("ignore::manifactor.judging.evidence.NoProductStructureWarning")
 @pytest.mark.parametrize("quarters", [0, 1, 2])
 def test_a_square_that_comes_back_turned_makes_no_product(quarters):
     """The mapping torus of a square: it turns by quarters as it goes around a circle."""
@@ -320,7 +318,7 @@ def test_a_square_that_comes_back_turned_makes_no_product(quarters):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::manifactor.factoring.judging.evidence.SampleWarning")
+@pytest.mark.filterwarnings("ignore::manifactor.judging.evidence.SampleWarning")
 def test_wrong_coordinates_on_several_factors_are_returned_only_if_asked_for():
     X, _ = datasets.sample("moebius", 700, random_state=0)
     with pytest.warns(NoProductStructureWarning, match="turns along another"):

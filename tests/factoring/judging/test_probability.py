@@ -4,8 +4,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from manifactor.factoring.judging.criteria import CRITERIA, OF_SAMPLES
-from manifactor.factoring.judging.probability import (
+from manifactor.judging.probability import (
     KNOTS,
     MOST,
     Sampling,
@@ -14,9 +13,10 @@ from manifactor.factoring.judging.probability import (
     probability,
     shortcoming,
 )
+from manifactor.judging.table import CRITERIA, OF_SAMPLES
 
 TABLE = json.loads(
-    files("manifactor.factoring.judging").joinpath("probability.json").read_text(encoding="utf-8")
+    files("manifactor.judging").joinpath("probability.json").read_text(encoding="utf-8")
 )
 MANY = Sampling(3000, 2.0, 0.1)
 

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.judging.criteria import CRITERIA
-from manifactor.factoring.measures.density import (
+from manifactor.judging.measures.density import (
     along_line,
     cluster_labels,
     clusters,
@@ -10,6 +9,7 @@ from manifactor.factoring.measures.density import (
     clusters_of_function,
     evenness,
 )
+from manifactor.judging.table import CRITERIA
 
 LIMIT = CRITERIA["evenness"].limit
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.judging.criteria import CRITERIA
-from manifactor.factoring.measures.motion import (
+from manifactor.judging.table import CRITERIA
+from manifactor.models.moves.motion import (
     COUPLINGS,
     correlation_times,
     couplings,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.measures.density import gaussian_factors
-from manifactor.factoring.measures.places import (
+from manifactor.judging.measures.density import gaussian_factors
+from manifactor.judging.measures.places import (
     crossing,
     filling,
     folds,

@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.factor import make_factors, selection
-from manifactor.factoring.gradients.division import Split
-from manifactor.factoring.measures import Measurement, product
-from manifactor.factoring.measures.product import (
+from manifactor.factors.factor import make_factors, selection
+from manifactor.judging.measures import Measurement, product
+from manifactor.judging.measures.product import (
     completeness,
     dependence,
     explained,
@@ -13,6 +12,7 @@ from manifactor.factoring.measures.product import (
     least_explained_part,
     undivided,
 )
+from manifactor.models.peeling.division import Split
 
 from ...conftest import box_spectrum
 from ..places import interval, pure

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from manifactor import datasets
-from manifactor.factoring.sums.independence import (
+from manifactor.models.sums.independence import (
     axes_errors,
     cumulants,
     far_off,

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.sums.sheets import choose_neighbors, lay_sheet, local_fit
+from manifactor.models.sums.sheets import choose_neighbors, lay_sheet, local_fit
 
 from ..places import ring, sphere
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from manifactor import datasets
-from manifactor.factoring.sums.terms import Fitter, Reading, agreement, axes_error, find_sum, fitted
+from manifactor.models.sums.terms import Fitter, Reading, agreement, axes_error, find_sum, fitted
 from manifactor.scores import score
 
 from ..places import ring, sphere

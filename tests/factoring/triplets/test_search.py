@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifactor.factoring import triplets as search
-from manifactor.factoring.triplets import Triplets, find_triplets
+from manifactor.models import triplets as search
+from manifactor.models.triplets import Triplets, find_triplets
 
 from ...conftest import box_spectrum
 

@@ -38,8 +38,9 @@ from manifactor.cryoem.all_views.volumes import MODEL_FILE
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.judging.evidence import listed, numeral, shapes_in_words
-from manifactor.factoring.measures.density import arc_of_function, cluster_labels
+from manifactor.judging.evidence import listed, numeral, shapes_in_words
+from manifactor.judging.measures.density import arc_of_function, cluster_labels
+from manifactor.operators.engines.gpu import device_memory, require_device
 from manifactor.runs.confounders import confounder_records
 from manifactor.runs.cost import Cost, forecast_all_views
 from manifactor.runs.folder import input_state, particle_file, warn_of_changes, write_run
@@ -47,8 +48,7 @@ from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place, all_places
 from manifactor.runs.run import members, open_run
 from manifactor.runs.task import Task, particle_choice
-from manifactor.spectral.denoising import Density, Told
-from manifactor.spectral.gpu import device_memory, require_device
+from manifactor.samples.likelihood import Density, Told
 from manifactor.tables.reading import is_one_view
 
 # Particles that are factored, if there are as many.

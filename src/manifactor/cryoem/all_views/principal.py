@@ -29,7 +29,7 @@ from manifactor.cryoem.all_views.regression import (
     volumes_from,
 )
 from manifactor.cryoem.all_views.transforms import Transforms, VolumeGrid
-from manifactor.spectral.denoising import Told
+from manifactor.samples.likelihood import Told
 
 # Volumes that are looked for at first: a circle shows in two or four, an interval in one to three.
 MAX_RANK = 10

@@ -20,7 +20,7 @@ from sklearn.utils import gen_batches
 from manifactor._support.threads import map_panels, one_blas_thread, over_cores
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.transforms import Transforms, VolumeGrid
-from manifactor.spectral.gpu import from_tensor, namespace, sparse_rows, transposed
+from manifactor.operators.engines.gpu import from_tensor, namespace, sparse_rows, transposed
 
 # Images at a time: their slices take some 10 MB.
 BLOCK = 256

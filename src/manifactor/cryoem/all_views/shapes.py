@@ -20,7 +20,7 @@ from manifactor.cryoem.all_views.motions import LEVELS, Motions
 from manifactor.cryoem.all_views.placing import even_places
 from manifactor.cryoem.all_views.regression import FeatureMoments, Likelihood
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.spectral.denoising import Density, Told
+from manifactor.samples.likelihood import Density, Told
 
 # Particles whose coordinates are compared, half of them held out.
 COMPARED = 8000

@@ -22,7 +22,7 @@ from manifactor.cryoem.directions import known_directions
 from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.cryoem.one_view import View, particle_ctf_at
-from manifactor.spectral.gpu import like, namespace, on_device, sparse_rows
+from manifactor.operators.engines.gpu import like, namespace, on_device, sparse_rows
 
 # Steps of the grid for each cycle per box. Twice as fine as that of the images: slices are exact to
 # one or two percent after the envelope of the interpolation has been divided out.

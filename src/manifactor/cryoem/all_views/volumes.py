@@ -17,7 +17,7 @@ from manifactor.cryoem.averages import Averages, binned, places_along, require_m
 from manifactor.cryoem.files.particles import euler_matrices
 from manifactor.cryoem.matching import match
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.factor import Factor
+from manifactor.factors.factor import Factor
 from manifactor.runs.archive import read_tree, write_tree
 from manifactor.runs.places import Place, bin_labels
 from manifactor.runs.run import Run

@@ -18,7 +18,7 @@ from manifactor.cryoem.files.formats import WRITERS
 from manifactor.cryoem.matching import joint_cells
 from manifactor.cryoem.pictures import as_grey, movie_bytes
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.factor import angle_matrix, owners
+from manifactor.factors.factor import angle_matrix, owners
 from manifactor.runs.places import Place, bin_labels
 from manifactor.runs.run import SELECTIONS, Run, selection
 from manifactor.views import words

@@ -1,0 +1,1 @@
+"""A factor: its shape and its places."""

@@ -1,0 +1,320 @@
+"""One factor: its functions, its shape, and where every sample lies on it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+
+from manifactor._support.threads import map_panels, map_threads
+from manifactor._support.values import quotient
+from manifactor.factors import charts, shapes
+from manifactor.factors.prediction import thinned
+from manifactor.operators.geometry import Geometry, carre_du_champ, champ_of_pairs, count_directions
+from manifactor.operators.spectrum import Spectrum
+
+# Lowest functions of each factor whose gradients tell the confidence, and which tell impure
+# functions: cosine and sine on a circle.
+LOWEST_FUNCTIONS = 2
+# As `LEAST_SPREAD` of a chart, for functions that are divided by their size, which may vanish.
+FIBRE_SPREAD = 0.03
+
+
+@dataclass(frozen=True, repr=False)
+class Factor:
+    """One factor of the manifold.
+
+    Attributes
+    ----------
+    functions : ndarray of shape (n_samples, n_functions)
+        Functions that depend on this factor alone, ascending eigenvalue, mean square 1.
+    eigenvalues : ndarray of shape (n_functions,)
+        This factor's own spectrum.
+    topology : "interval", "circle" or "other"
+    dimension : int
+        Intrinsic dimension.
+    embedding : ndarray of shape (n_samples, n_coordinates)
+        An interval's coordinate, a circle's cosine and sine, or the coordinates of a
+        surface: a few functions.
+    coordinate : ndarray of shape (n_samples,) or None
+        Arc length from 0 to 1 on an interval, angle from 0 to 2 pi on a circle; None otherwise.
+    confidence : ndarray of shape (n_samples,)
+        From 0 to 1: how orthogonal this factor's directions are to the other factors'
+        at the sample; 1 if there are no others. Two factors have one angle between
+        them, so that both have the same confidence.
+    coefficients : ndarray of shape (n_spectrum_functions, n_functions)
+        The functions as combinations of the spectrum's; without rows where they are none (a sum).
+    chart : Chart or None
+        How coordinates are read from the spectrum's functions; None where they are not
+        (a sum). That of a factor of a divided term is for the spectrum of the term.
+    cloud : Cloud or None
+        The surface that coordinates are pulled onto, where the embedding has more
+        columns than the factor has dimensions.
+    ends : ndarray of shape (2,) or None
+        The chart's values at the ends of an interval.
+    slopes : ndarray of shape (n_samples, n_features) or None
+        How the coordinate of an interval changes along the prepared samples, where it was
+        integrated from its gradients: in a fit that knows moves of the samples.
+    shift : ndarray of shape (n_samples,) or None
+        What is added to the coordinate that functions tell, so that it is independent of the
+        other factors: on an interval, in a fit of pairs.
+    """
+
+    functions: np.ndarray
+    eigenvalues: np.ndarray
+    topology: str
+    dimension: int
+    embedding: np.ndarray
+    coordinate: np.ndarray | None
+    confidence: np.ndarray
+    coefficients: np.ndarray
+    chart: charts.Chart | None
+    cloud: charts.Cloud | None
+    ends: np.ndarray | None
+    slopes: np.ndarray | None = None
+    shift: np.ndarray | None = None
+
+    def place(self, spectrum_functions: np.ndarray) -> shapes.Places:
+        """Return embedding and coordinate of samples.
+
+        Parameters
+        ----------
+        spectrum_functions : ndarray of shape (n, n_spectrum_functions)
+            The spectrum's functions at the samples.
+        """
+        return self._on_shape(self._chart(spectrum_functions))
+
+    def place_by(self, values: np.ndarray) -> shapes.Places:
+        """Return embedding and coordinate, given the values of `combinations`."""
+        return self._on_shape(self._chart.read(values))
+
+    def _on_shape(self, chart_values: np.ndarray) -> shapes.Places:
+        return shapes.place_on_shape(self.topology, chart_values, self.cloud, self.ends)
+
+    @property
+    def combinations(self) -> np.ndarray:
+        """Combinations of the spectrum's functions that a place is read from."""
+        return self._chart.combinations
+
+    def effective(self) -> "Factor":
+        """Return the same, without combinations that have no effect on a place."""
+        return replace(self, chart=self._chart.effective())
+
+    @property
+    def _chart(self) -> charts.Chart:
+        if self.chart is None:
+            raise ValueError(
+                "a factor of a sum has no functions of the samples' spectrum to be "
+                "placed by; place samples by the sum."
+            )
+        return self.chart
+
+    @property
+    def shape(self) -> str:
+        """Shape of the factor, in two or three words."""
+        named = {"interval": "an interval", "circle": "a circle"}
+        return named.get(self.topology, f"a {self.dimension}-dimensional shape")
+
+    def __str__(self) -> str:
+        return (
+            f"{self.shape}, {len(self.eigenvalues)} eigenfunctions, eigenvalues from "
+            f"{self.eigenvalues[0]:.4g}"
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Factor({self.topology}, dimension={self.dimension}, "
+            f"n_functions={len(self.eigenvalues)}, lowest_eigenvalue={self.eigenvalues[0]:.4g})"
+        )
+
+
+def make_factors(
+    spectrum: Spectrum,
+    blocks: Sequence[np.ndarray],
+    *,
+    geometry: Geometry | None = None,
+    most_functions: int | None = None,
+    charted: Sequence[int | None] = (),
+    chart_weights: np.ndarray | None = None,
+    circle: int | None = None,
+    folded: bool = False,
+) -> tuple[Factor, ...]:
+    """Return the factors whose functions are combinations of the spectrum's.
+
+    Places on a factor are read from at most `most_functions`; None for as many as it takes. They
+    are read from the first `charted` functions of each block, whatever these are, if that is given,
+    and freed from the other factors under `chart_weights` of the samples, if these are. `circle` is
+    the number of a block of a circle's cosine and sine, which are taken as they are; of the sine,
+    if `folded`, only the sign.
+
+    Shapes: blocks (n_spectrum_functions, n_functions), chart_weights (n_samples,).
+    """
+    counts = list(charted) or [None] * len(blocks)
+    blocks = [
+        block if count else _ascending(spectrum, block)
+        for block, count in zip(blocks, counts, strict=True)
+    ]
+    lowest = [float((spectrum.eigenvalues @ block**2).min()) for block in blocks]
+    order = np.argsort(lowest, kind="stable")
+    blocks, counts = [blocks[f] for f in order], [counts[f] for f in order]
+    weighted = spectrum if chart_weights is None else replace(spectrum, weights=chart_weights)
+    making = [
+        partial(
+            _make_factor,
+            spectrum,
+            weighted,
+            blocks,
+            f,
+            geometry,
+            most_functions,
+            counts[f],
+            order[f] == circle,
+            folded,
+        )
+        for f in range(len(blocks))
+    ]
+    # Concurrently: none of them needs another.
+    tasks = [partial(_confidence, spectrum, blocks), *making]
+    confidence, *factors = map_threads(lambda task: task(), tasks)
+    return tuple(replace(f, confidence=c) for f, c in zip(factors, confidence, strict=True))
+
+
+def _ascending(spectrum: Spectrum, block: np.ndarray) -> np.ndarray:
+    """The functions of a block in order of their eigenvalues."""
+    return block[:, np.argsort(spectrum.eigenvalues @ block**2, kind="stable")]
+
+
+def _make_factor(
+    spectrum: Spectrum,
+    weighted: Spectrum,
+    blocks: Sequence[np.ndarray],
+    f: int,
+    geometry: Geometry | None,
+    most_functions: int | None,
+    charted: int | None,
+    circle: bool,
+    folded: bool,
+) -> Factor:
+    """Factor of one block, freed from the others, with confidence 1."""
+    block = blocks[f]
+    lowest = _others(blocks, but=f, most=LOWEST_FUNCTIONS)
+    columns = (
+        tuple(range(charted))
+        if charted
+        else shapes.chart_functions(spectrum, block, lowest, most=most_functions)
+    )
+    # A modulation is smooth, and every function of the regression adds its error.
+    corrected = _others(blocks, but=f, most=0 if circle else 6)
+    # Functions that are given may vanish at some places on the others.
+    least = FIBRE_SPREAD if charted else charts.LEAST_SPREAD
+    chart, places = charts.make_chart(weighted, block[:, columns], corrected, least_spread=least)
+    topology = "circle" if circle else shapes.find_topology(spectrum, block, lowest, places)
+    dimension, cloud = 1, None
+    if topology == "other":
+        dimension = charts.cloud_dimension(places)
+        # A bent surface fills more dimensions of the chart than its own, and an average of
+        # gradients around a bend points in more directions; the lesser number is right.
+        if geometry is not None:
+            dimension = min(dimension, count_directions(geometry, block[1:, columns]))
+        # More functions than dimensions leave the surface by their errors, which pulling takes out.
+        if places.shape[1] > dimension:
+            cloud = charts.make_cloud(places, dimension)
+    ends = shapes.interval_ends("interval" if circle and folded else topology, places)
+    embedding, coordinate = shapes.place_on_shape(topology, places, cloud, ends)
+    return Factor(
+        functions=spectrum.combined(block),
+        eigenvalues=spectrum.eigenvalues @ block**2,
+        topology=topology,
+        dimension=dimension,
+        embedding=embedding,
+        coordinate=coordinate,
+        confidence=np.ones(len(embedding)),
+        coefficients=block,
+        chart=chart,
+        cloud=cloud,
+        ends=ends,
+    )
+
+
+def _others(blocks: Sequence[np.ndarray], *, but: int, most: int) -> np.ndarray:
+    """Coefficients of the lowest functions of all blocks but one, side by side."""
+    others = [block[:, :most] for f, block in enumerate(blocks) if f != but]
+    # np.hstack needs one array at least, where there is no other block.
+    none = blocks[but][:, :0]
+    return np.hstack([none, *others])
+
+
+def selection(spectrum: Spectrum, indices) -> np.ndarray:
+    """Return coefficients that pick functions of a spectrum by their indices."""
+    return np.eye(len(spectrum.eigenvalues))[:, np.asarray(indices, dtype=int)]
+
+
+def _confidence(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
+    """One less the cosine between each factor's gradients and all others'.
+
+    At every sample, (n_factors, n_samples). Where a gradient vanishes, at an interval's end, it
+    counts as half its mean.
+    """
+    lowest = [block[:, :LOWEST_FUNCTIONS] for block in blocks]
+    label = np.repeat(np.arange(len(blocks)), [low.shape[1] for low in lowest])
+    champ, pair = champ_of_pairs(spectrum, np.hstack(lowest))
+    own = [np.diag(pair)[label == f] for f in range(len(blocks))]
+    energy = np.array([champ[:, some].sum(axis=1) for some in own])
+    # The carre du champ at a positive time may be a little below 0.
+    mean_energy = np.abs(energy @ spectrum.weights)[:, None]
+    energy = np.maximum(energy, 0.5 * mean_energy)
+
+    def sureness(rows: slice) -> np.ndarray:
+        squares = champ[rows] ** 2
+        out = np.ones((len(blocks), len(squares)))
+        for f, g in combinations(range(len(blocks)), 2):
+            # The squared cosine of rank-one gradients, summed over pairs of functions.
+            some = pair[np.ix_(label == f, label == g)].ravel()
+            across = squares[:, some].sum(axis=1)
+            sure = 1 - np.sqrt(across / (energy[f, rows] * energy[g, rows]))
+            out[[f, g]] = np.minimum(out[[f, g]], sure)
+        return np.clip(out, 0, 1)
+
+    return np.concatenate(map_panels(sureness, len(champ)), axis=1)
+
+
+def owners(spectrum: Spectrum, factors: Sequence[Factor]) -> np.ndarray:
+    """Return which factor most of each of the spectrum's functions belongs to, -1 for none."""
+    shares = np.zeros((len(factors), len(spectrum.eigenvalues)))
+    for share, factor in zip(shares, factors, strict=True):
+        # Functions of unit norm: squared coefficients are shares.
+        share[: len(factor.coefficients)] = (factor.coefficients**2).sum(axis=1)
+    # Factors are orthogonal, so that no function has more than half in two of them.
+    return np.where(shares.max(axis=0) > 0.5, shares.argmax(axis=0), -1)
+
+
+def angles(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
+    """Return mean squared cosines between gradients of combinations of functions.
+
+    0 where two functions belong to different factors of a product, 1 where their gradients are
+    parallel.
+
+    Returns (r, r).
+    """
+    # Means over as many samples are known to better than a hundredth.
+    thin = thinned(len(spectrum.weights), 20_000)
+    weights = spectrum.weights[thin] / spectrum.weights[thin].sum()
+    # What a device holds belongs to all samples.
+    some = replace(spectrum, functions=spectrum.functions[thin], weights=weights, resident=None)
+    champ = carre_du_champ(some, np.hstack(blocks))
+    energy = np.einsum("xaa->xa", champ)
+    across = np.einsum("x,xab->ab", weights, champ**2)
+    parallel = (energy * weights[:, None]).T @ energy
+    return np.clip(quotient(across, parallel), 0, 1)
+
+
+def angle_matrix(spectrum: Spectrum, factors: Sequence[Factor]) -> tuple[np.ndarray, list[int]]:
+    """Return `angles` of the 8 lowest functions of every factor, and how many of each.
+
+    Both are empty where the factors have no functions of the spectrum.
+    """
+    blocks = [f.coefficients[:, :8] for f in factors if len(f.coefficients)]
+    if not blocks:
+        return np.zeros((0, 0)), []
+    return angles(spectrum, blocks), [block.shape[1] for block in blocks]

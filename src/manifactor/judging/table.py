@@ -1,0 +1,886 @@
+"""The tests behind a verdict: all that is known of each of them, in one table.
+
+A `Criterion` judges a measured value and returns a `Test`. `CRITERIA` has all of them, `SENSES` the
+senses of a product that they apply in. The limits rest on the measurements in the comments.
+"""
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
+from math import inf
+from typing import Any, ClassVar
+
+from manifactor.judging.measures import NOT_MEASURED, Measurement
+from manifactor.models.peeling.peeling import MIN_PRODUCT_SHARE
+from manifactor.models.separable.turns import MOST_OFF, SLACK
+
+# Between the term of a sum and the criterion, in the name of a test.
+TERM_END = ": "
+
+
+@dataclass(frozen=True)
+class Test:
+    """One measured number, judged.
+
+    Attributes
+    ----------
+    name : str
+        Of the criterion; "term 1: folds" for a test of one term of a sum.
+    value : float
+        The number as measured.
+    noise : float
+        Part of the value that is noise. It is taken off before the comparison with
+        the limit; nan where none is measured.
+    limit : float
+    passed : bool
+    meaning : str
+        What the number measures, as one phrase.
+    at_least : bool
+        Whether the value, less its noise, must be at least the limit, or at most.
+    problem : str
+        What is wrong, as one phrase; "" if the test was passed.
+    """
+
+    # pytest collects imported classes whose names begin with Test.
+    __test__: ClassVar[bool] = False
+
+    name: str
+    value: float
+    noise: float
+    limit: float
+    passed: bool
+    meaning: str
+    at_least: bool = True
+    problem: str = ""
+
+    @property
+    def kind(self) -> str:
+        """Name of the criterion, without the term of a sum that was tested."""
+        return self.name.rpartition(TERM_END)[2]
+
+    @property
+    def net(self) -> float:
+        """Value less its noise, as compared with the limit."""
+        return Measurement(self.value, self.noise).net
+
+    @property
+    def rule(self) -> str:
+        """When the test is passed, in words."""
+        return f"{'at least' if self.at_least else 'at most'} {self.limit:.3g}"
+
+    @property
+    def interval(self) -> str:
+        """Value with its noise, as "0.12 +- 0.03"."""
+        return str(Measurement(self.value, self.noise))
+
+    def is_of_term(self, number: int) -> bool:
+        """Return whether this is a test of one term of a sum, numbered from 1."""
+        return self.name.startswith(f"term {number}{TERM_END}")
+
+    def of_term(self, number: int) -> "Test":
+        """Return the same as a test of one term of a sum, numbered from 1."""
+        term = f"term {number}"
+        return replace(
+            self,
+            name=f"{term}{TERM_END}{self.name}",
+            problem=f"in {term}, {self.problem}" if self.problem else "",
+        )
+
+
+# The senses of a product, in the order in which they are tried, and what each of them says of data
+# that pass all tests. A further sense needs a line here, its search in `SENSE_SEARCHES` of
+# `factorize.py`, and its name in `senses` of those criteria below that apply in it.
+# "dynamics" is not searched for: it is the sense of samples whose moves are known.
+SENSES = {
+    "geometry": (
+        "Directions of different factors are orthogonal, and distances along one do not depend on "
+        "the others."
+    ),
+    "sum": (
+        "They are a sum: each factor moves the samples by a function of its own, "
+        "whatever the others do."
+    ),
+    "volume": (
+        "They are a product in units of the distance between samples: distances along all factors "
+        "change together, with the density."
+    ),
+    "density": (
+        "They are a product together with their density: the factors are orthogonal, and the "
+        "samples are distributed independently on them."
+    ),
+    "separable": (
+        "Every eigenfunction is a product of functions of single coordinates: use these as those "
+        "of a product. Directions of different factors are orthogonal, but distances along one "
+        "depend on another."
+    ),
+    "dynamics": (
+        "They move independently: each factor diffuses by itself, whatever map leads from the "
+        "factors to the samples."
+    ),
+}
+# Those in which lengths and angles of the samples themselves mean something.
+OF_SAMPLES = tuple(sense for sense in SENSES if sense != "dynamics")
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """All that is known of a test.
+
+    >>> shared = Criterion("overlap", 0.2, "share", "{value:.0%}", at_most=True)
+    >>> shared.judge(0.1).passed, shared.judge(0.5).problem
+    (True, '50%')
+    """
+
+    name: str
+    limit: float
+    meaning: str
+    # Template of what to say if the test fails, for `str.format` with `value`, `noise`, `net`,
+    # `limit`, `interval`, and any words given to `judge`: plain words before the first colon, which
+    # stand alone in the verdict, and numbers after it
+    problem: str
+    advice: str = ""  # what to do if it fails, in sentences
+    _: KW_ONLY
+    at_most: bool = False  # whether a value must be at most the limit, or at least
+    # What a failure says of the coordinates: they are "wrong", "incomplete" as they leave something
+    # of the data unexplained, "unclear", or "right"
+    coordinates: str = "unclear"
+    about: str = ""  # "lengths" or "halves" (of the samples), where that matters
+    # Of a test of coordinates and samples: the senses that it applies in. All other tests belong to
+    # the method that found the factors
+    senses: tuple[str, ...] = tuple(SENSES)
+    # Whether neither noise nor a small number of samples makes it fail on a product
+    robust: bool = False
+    answer: str = ""  # what "none" means if it fails
+    # What is allowed beyond the limit, times the square root of the number of samples: errors of
+    # the coordinates of n samples fall as 1/sqrt(n)
+    slack: float = 0.0
+    slack_power: float = 0.5  # or times another power of the number of samples
+    strict: float | None = None  # the limit for a further chance to find a product
+    in_sense: Mapping[str, float] = field(default_factory=dict)  # limits of some senses
+    wrong_beyond: float = inf  # beyond this, less its noise, coordinates are wrong in any case
+
+    def judge(
+        self,
+        value: float,
+        noise: float = NOT_MEASURED,
+        *,
+        n_samples: int | None = None,
+        strict: bool = False,
+        sense: str = "",
+        **words: Any,
+    ) -> Test:
+        """Return the test of a measured value; a value that is nan fails."""
+        limit = (strict and self.strict) or self.limit
+        if n_samples is not None:
+            limit += self.slack / n_samples**self.slack_power
+        limit = self.in_sense.get(sense, limit)
+        # Plain numbers, which every file format takes.
+        numbers = self.name, float(value), float(noise), limit
+        test = Test(*numbers, False, self.meaning, not self.at_most)
+        if (test.net <= limit) if self.at_most else (test.net >= limit):
+            return replace(test, passed=True)
+        known = {**vars(test), "net": test.net, "interval": test.interval}
+        return replace(test, problem=self.problem.format(**known, **words))
+
+
+MORE_SAMPLES = "Add samples, or remove noise: average, or leave out noisy columns."
+MORE_FUNCTIONS = (
+    'Raise `n_functions` (the default, "auto", tries 400 at most), or scale up the columns of a '
+    "small factor."
+)
+AS_ONE = "Take the data as one factor: its embedding distinguishes samples."
+TWISTED = (
+    "Fit a part of the samples: a twisted product is one on each half. Follow the samples once "
+    "around a circle: they may come back reversed."
+)
+LOOK_AT_THE_REST = (
+    "Use the factors, and look at what they leave: it is not noise, and may be a factor of its own."
+)
+DEFAULT_METHOD = "Leave `method` at its default."
+# `AS_ONE` with the rate that `studies/advice.py` measured; docs/accuracy.md has them all. Advice
+# that helped in fewer than half of its cases is not given: to thin uneven samples (4 of 11) or take
+# their ranks (0 of 7), to fit a part of data that look irreducible (0 of 9), to add samples where
+# no factors were found (1 of 53).
+ONE_BY_BLOCKS = f"{AS_ONE[:-1]} (right in 19 of 22 such cases)."
+ONE_BY_PRODUCTS = f"{AS_ONE[:-1]} (right in 6 of 9 such cases)."
+ONE_BY_PROBABILITY = f"{AS_ONE[:-1]} (right in 11 of 21 such cases)."
+# Number of the lowest functions that the factors must explain.
+LOWEST_FUNCTIONS = 8
+
+# Tests of several factors, the gravest first: this is the order of their advice.
+_OF_SEVERAL = (
+    Criterion(
+        "agreement",
+        # .95 and more on products of 1,500 samples, .9 with 400.
+        0.7,
+        "smallest share of a factor's lowest eigenfunctions, of a sum's coordinates, that the "
+        "better half of the samples finds again",
+        "neither half of the samples shows the same factors by itself: the better one finds only "
+        "{value:.0%} of them, so there may be too few samples or too much noise",
+        MORE_SAMPLES,
+        coordinates="wrong",
+        about="halves",
+        answer="cannot tell",
+    ),
+    Criterion(
+        "reliability",
+        # A tenth of noise moves coordinates by a third of their standard deviation.
+        0.9,
+        "smallest share of the variance of the coordinates on a factor that is not noise, where "
+        "the size of the noise is known",
+        "the coordinates on factor {factor} are uncertain: noise makes up {noise_share:.0%} of "
+        "their variance",
+        "Average, or leave out noisy columns: single coordinates are uncertain.",
+    ),
+    Criterion(
+        "views",
+        # Of 22 simulated motions whose states did not depend on the view, none had more than .013;
+        # states that correlate by .3 with the elevation of the view had .08.
+        0.05,
+        "all views: largest R^2 with which the viewing direction predicts the coordinates on a "
+        "factor",
+        "coordinates depend on the viewing direction: {dependent}",
+        at_most=True,
+        robust=True,
+    ),
+    Criterion(
+        "consistency",
+        # At least .97 in simulated fits, below .2 where coordinates drifted with the view.
+        0.5,
+        "all views: smallest share of a motion in some views that views far from them predict",
+        "a coordinate does not mean the same in all views: {drifting}",
+        robust=True,
+    ),
+    Criterion(
+        "connected",
+        1,
+        "triplets: number of unconnected pieces of the graph of eigenfunctions that occur in a "
+        "product together",
+        "the factors are not certain: the triplets fall into {value:.0f} unconnected pieces, each "
+        "of which the cut may assign either way round",
+        DEFAULT_METHOD,
+        at_most=True,
+        robust=True,
+    ),
+    Criterion(
+        "groups",
+        1,
+        "triplets: number of factors found over the number asked for",
+        "only {found} of the {asked} factors asked for were found",
+        DEFAULT_METHOD,
+        robust=True,
+    ),
+    Criterion(
+        "twist",
+        # 0 on a product, 1/4 where one turn around a factor reverses the other.
+        1 / 8,
+        "energy of a factor's lowest eigenfunction along another factor, in units of the other's "
+        "lowest eigenvalue, less its noise",
+        "a factor turns along another, as on a Moebius band: its lowest eigenfunction varies "
+        "by {net:.2f} of that factor's lowest eigenvalue where {limit:.2f} are allowed",
+        TWISTED,
+        at_most=True,
+        about="lengths",
+        robust=True,
+        answer="no product",
+    ),
+    Criterion(
+        "twist in data",
+        # At most 5 / sqrt(n) on 170 products of a circle and a surface of 500 to 6,000 samples that
+        # pass all other tests: .16 at 1,000, .11 at 2,000, .07 from 3,000 on. Where a square or a
+        # triangle turns around a circle, .2 to .6 from 1,000 samples on.
+        0.1,
+        "correlation of going around a circle with a turn of the other factors that their shape "
+        "hides",
+        "the other factors come back turned after one turn around a circle, as a square that "
+        "turns by a quarter: the correlation is {value:.2f} where {limit:.2f} is allowed",
+        TWISTED,
+        slack=3.0,
+        at_most=True,
+        about="lengths",
+        robust=True,
+        in_sense={"separable": 0.1},
+        answer="no product",
+    ),
+    Criterion(
+        "undivided",
+        # Near 1 for one factor, near 0 for two.
+        0.65,
+        "indivisibility score q of the eigenfunctions of one factor, 0 if they divide into two "
+        "blocks and 1 if they do not, less its noise",
+        "one of the factors may be a product of two: on a scale from 0 (its eigenfunctions divide "
+        "into two blocks) to 1 (they do not), their score is {net:.2f}; at least {limit:.2f} is "
+        "needed",
+        "Ask for one factor more with `n_factors`, and compare.",
+    ),
+    Criterion(
+        "dimensions",
+        # The dimension of the data is measured to about a half.
+        0.75,
+        "difference between the dimensions of all factors together and those of the data, where "
+        "it is not noise",
+        "the factors have {difference}",
+        MORE_FUNCTIONS,
+        at_most=True,
+        coordinates="incomplete",
+    ),
+    Criterion(
+        "explained",
+        # Below a half the main direction belongs to no factor.
+        0.5,
+        "smallest R^2 with which all factors together predict a main direction of the data",
+        "the factors explain only {value:.0%} of a main direction of the data",
+        "Look at the columns that the factors do not explain: without them the fit may show a "
+        "product.",
+        coordinates="incomplete",
+    ),
+    Criterion(
+        "hidden direction",
+        # At most .16 on 58 of 60 right results whose data had more dimensions than their factors,
+        # by noise, tails or counts, and .2 and .27 on two of images with a weak factor. Where the
+        # distance from the tip of a cone over two circles was missed, .15 to .35.
+        0.2,
+        "size of a direction that no factor tells, in units of the smallest factor",
+        "samples with the same coordinates still differ, so that a degree of freedom is missing: "
+        "along one direction by {value:.2f} of the smallest factor",
+        LOOK_AT_THE_REST,
+        at_most=True,
+        coordinates="incomplete",
+        senses=OF_SAMPLES,
+    ),
+    Criterion(
+        "lowest functions",
+        # A folded factor leaves one unexplained.
+        0.5,
+        f"smallest R^2 with which all factors together predict one of the {LOWEST_FUNCTIONS} "
+        "lowest eigenfunctions",
+        "the factors miss a part of the data: they explain only {value:.0%} of one of the lowest "
+        "eigenfunctions",
+        "Add samples, or ask for one factor more with `n_factors`.",
+        coordinates="incomplete",
+        # Coordinates that separate tell all functions: .92 and more on 430 such results of 800 to
+        # 10,000 samples, .85 and less on clouds in space whose commutators are hidden by noise.
+        in_sense={"separable": 0.89},
+    ),
+    Criterion(
+        "parts",
+        # Near 0 for a factor that was not found, a half for a part that is half noise.
+        0.2,
+        "smallest R^2 with which all factors together predict an independent part of the samples "
+        "that is not Gaussian noise",
+        "a small factor may be missing: the factors explain only {value:.0%} of an independent "
+        "part of the data",
+        "Scale up the columns of a small factor: it is too small beside the others.",
+        coordinates="incomplete",
+    ),
+    Criterion(
+        "coverage",
+        20,
+        "dynamics: correlation times of the slowest factor in all of the time",
+        "the slowest factor moves through its range too seldom: {value:.1f} correlation times, "
+        "where {limit:.0f} are needed; a record {longer:.1f} times as long would do",
+        "Record for longer: in so short a time, independent factors may look dependent.",
+        answer="cannot tell",
+        senses=("dynamics",),
+    ),
+    Criterion(
+        "resolution",
+        0.05,
+        "dynamics: length of a move, relative to that of the shortest factor",
+        "moves are {value:.3f} of the length of the shortest factor where {limit:.3f} is allowed: "
+        "too long to show the directions of a bent manifold",
+        "Record at shorter time steps.",
+        at_most=True,
+        senses=("dynamics",),
+    ),
+    *(
+        Criterion(
+            name,
+            limit,
+            f"dynamics: squared correlation of {what}, less that after shifts in time",
+            f"samples do not move independently on the factors: {what} have a squared correlation "
+            "of {interval} where {limit:.2f} is allowed",
+            "Take the factors together: they do not move independently of each other.",
+            at_most=True,
+            coordinates="wrong",
+            senses=("dynamics",),
+        )
+        # Of 60 pairs of independent walks of 40 correlation times, moves, drift and speed had at
+        # most .006 and places .07; errors of coordinates add up to .015. Of 25 pairs in which one
+        # pulls the other, drift had .04 and more, also between their sum and difference, which
+        # have independent moves; noise with a correlation of .5 has moves of .25.
+        for name, limit, what in (
+            ("moves", 0.05, "moves on two factors"),
+            ("drift", 0.02, "moves on one factor and places on another"),
+            ("speed", 0.05, "squared moves on one factor and places or squared moves on another"),
+            ("places", 0.15, "places on two factors"),
+        )
+    ),
+    Criterion(
+        "transitions",
+        # 0 for true coordinates, .01 to .11 for found ones, whose errors go together; .04 to .13 of
+        # pairs of latents whose noise has a correlation of .3 or .5.
+        0.03,
+        "dynamics: squared correlation of where long moves on two factors start and end, less that "
+        "after shifts in time",
+        "starts and ends of moves on two factors have a squared correlation of {interval} where "
+        "{limit:.2f} is allowed: the factors depend on each other, or coordinates are not accurate",
+        "Give more pairs, and raise `fit_samples`, for more accurate coordinates.",
+        at_most=True,
+        senses=("dynamics",),
+    ),
+    Criterion(
+        "folds",
+        # 0 on products, up to .015 where noise is a tenth of a factor's length, .03 and more where
+        # a chart folds.
+        0.02,
+        "share of samples whose neighbours by coordinate lie elsewhere in the data",
+        "a factor is folded: samples of equal coordinate lie far apart in the data, a share of "
+        "{interval} where {limit:.3g} is allowed",
+        "Use the other factors, but not the coordinate of the folded one: samples of several "
+        "kinds share it. More samples where they are few along it would help.",
+        at_most=True,
+        coordinates="wrong",
+        in_sense={"separable": 0.05},
+    ),
+    Criterion(
+        "poles",
+        # .7 to 1.9 on cones, drops and spheroids, 0 where a circle's radius falls to a fourth.
+        0.5,
+        "volume: number of samples whose neighbours lie all over a factor, over the number of "
+        "neighbours",
+        "a factor shrinks to a point somewhere, as at the tip of a cone or the poles of a sphere",
+        "Leave out the samples around the point that a factor shrinks to: the factor has no "
+        "coordinate there.",
+        at_most=True,
+        coordinates="wrong",
+        # Lengths may change with the density, but never vanish.
+        senses=("volume",),
+        robust=True,
+    ),
+    Criterion(
+        "seams",
+        # 1.1 to 1.4 on bodies of revolution of 2,500 samples, up to 2.2 on ellipses; 3.2 and more
+        # on half discs whose angle was taken for a circle.
+        2.7,
+        "separable: distance between samples where a circle closes, relative to elsewhere on it",
+        "a circle does not close: samples on both sides of a point of it lie {value:.1f} times as "
+        "far apart as elsewhere, where {limit:.1f} is allowed",
+        AS_ONE,
+        at_most=True,
+        coordinates="wrong",
+        senses=("separable",),
+    ),
+    Criterion(
+        "sum",
+        0.5,
+        "sum: share of the data's variance that a sum of one function of each factor explains",
+        "a sum of one function of each factor explains only {value:.0%} of the data's variance",
+        "Use the factors with care: much of the data is not a function of them.",
+        coordinates="incomplete",
+    ),
+    Criterion(
+        "own share",
+        # .88 where the noise has an eighth of the weaker object's variance.
+        0.5,
+        "sum: smallest share of what all other terms leave that a term explains",
+        "a factor explains little that the others do not: {value:.0%} of what they leave",
+        "Use the other factors: one of them explains little that the others do not.",
+        coordinates="wrong",
+    ),
+    Criterion(
+        "structured rest",
+        # With a quarter of it a further factor would have half the width of the weakest term.
+        0.3,
+        "sum: variance of what is left of the data, where it is not noise, over that of the "
+        "weakest term",
+        "something is left of the data that is not noise: it has {value:.0%} of the variance of "
+        "the weakest term",
+        LOOK_AT_THE_REST,
+        at_most=True,
+        coordinates="incomplete",
+    ),
+    Criterion(
+        "identified",
+        1,  # Comon (1994)
+        "number of factors along which the samples are Gaussian",
+        "the samples are Gaussian along {value:.0f} factors: the axes of a Gaussian cloud depend "
+        "on the units of its columns",
+        "Use the coordinates together: Gaussian samples have no preferred axes, and rescaling a "
+        "column would change them. Columns in which the factors have edges would fix the axes.",
+        at_most=True,
+        # But in a sum, which tells how well the axes of a Gaussian cloud are known: see "axes".
+        coordinates="wrong",
+        senses=OF_SAMPLES,
+        robust=True,
+    ),
+    Criterion(
+        "axes",
+        # The share of one axis that leaks into the other. It is below the limit in 1 of 500 draws
+        # of equal variances, and at 3,000 samples if the variances have a ratio of 1.15 or more.
+        0.02,
+        "sum: squared sine of the standard error of the axes of Gaussian factors",
+        "the samples do not show the axes of Gaussian factors of nearly equal variance: the "
+        "squared sine of their error is {value:.2f}",
+        "Take the factors together: other axes explain the samples nearly as well.",
+        at_most=True,
+        coordinates="wrong",
+        robust=True,
+    ),
+    Criterion(
+        "leakage",
+        # Up to .1 on tori, squares and cubes of 1,500 to 2,000 samples, .3 where triplets put a
+        # square's function wrongly.
+        0.2,
+        "largest R^2 with which coordinates on one factor predict another",
+        "a sample's coordinate on one factor predicts {value:.0%} of another",
+        "Use the coordinates together: each tells something of the other.",
+        # Every search but the first is another chance to find a product by accident.
+        strict=0.15,
+        at_most=True,
+        coordinates="wrong",
+        senses=OF_SAMPLES,
+    ),
+    Criterion(
+        "completeness",
+        # Twisted products have too few or too many of them, and reach .4 to .7.
+        0.75,
+        "how far eigenfunctions of single factors and their products are the low eigenfunctions "
+        "of the data, no fewer and no more",
+        "the data vary in ways that the factors do not have: eigenfunctions of single factors and "
+        "their products make up {value:.0%} of the lowest ones, not {limit:.0%}, as on a twisted "
+        "product, with a factor missing, or with noise",
+        "Ask for one factor more with `n_factors`, and compare: the data vary in ways that the "
+        "factors do not have. Noise looks like that, too.",
+        about="lengths",
+    ),
+    Criterion(
+        "modulation",
+        # Up to .1 on products, .5 where a twist is cut open.
+        1 / 3,
+        "spread of the variance of a factor's eigenfunctions along another factor, relative to "
+        "its mean",
+        "a factor changes along another: the variance of its lowest eigenfunctions does by "
+        "{value:.0%}, more than {limit:.0%}, as on a twisted product",
+        "Fit a part of the samples, such as one range of a column: the factors change along each "
+        "other.",
+        at_most=True,
+        about="lengths",
+    ),
+    Criterion(
+        "product",
+        # .97 and more on products, .7 and less on irreducible shapes.
+        0.8,
+        "smallest share, over pairs of factors, of the product of their lowest eigenfunctions "
+        "within 20 % of the sum of the eigenvalues",
+        "the factors do not combine as those of a product: only {value:.0%} of a product of two "
+        "factors' eigenfunctions lies where a product manifold has it, not {limit:.0%}",
+        "Fit a part of the samples, such as one range of a column: a product may hold there.",
+        about="lengths",
+    ),
+    Criterion(
+        "unique",
+        1,
+        "separable: number of symmetries, where they move every sample everywhere",
+        "the data are {shape}: every sample looks like every other, and no coordinates stand out",
+        AS_ONE,
+        at_most=True,
+        answer="one factor",
+        robust=True,
+    ),
+    Criterion(
+        "commutator",
+        # Up to .0003 on shapes of 3,000 samples that separate, .0009 on those of 2,000. .0006 to
+        # .1 on others of 3,000, but for some lenses, which are as near to ellipses.
+        0.0001,
+        "separable: squared commutator of a tensor with the Laplacian, relative to its size, less "
+        "its noise",
+        "no coordinates separate: the operator that comes nearest to commuting with the Laplacian "
+        "misses by {interval} of its size where {limit:.2g} is allowed",
+        AS_ONE,
+        slack=130.0,
+        slack_power=1.6,
+        at_most=True,
+        answer="no product",
+    ),
+    Criterion(
+        "turned",
+        MOST_OFF,
+        "separable: squared distance from samples, turned about an axis of symmetry, to the "
+        "nearest sample, relative to that between neighbours",
+        "the data do not look the same after a turn: samples turned about an axis lie {value:.1f} "
+        "times as far from the samples as those lie from each other, squared",
+        AS_ONE,
+        slack=SLACK,
+        slack_power=-0.5,
+        at_most=True,
+        answer="no product",
+    ),
+    Criterion(
+        "orbits",
+        # -.0008 to .0002 in 12 searches of double cones of 3,000 samples, each with other halves.
+        # Balls with a hole off the centre may have as little; "strays" sees them.
+        0.0001,
+        "separable, three dimensions and more: squared commutators of the products of symmetries "
+        "with the Laplacian, relative to their size, less its noise",
+        "the symmetries found are not exact: their commutator with the Laplacian is {interval} of "
+        "their size where {limit:.2g} is allowed",
+        AS_ONE,
+        at_most=True,
+        answer="no product",
+        slack=2.7,
+        slack_power=1.0,
+    ),
+    Criterion(
+        "strays",
+        # At most .0005 on 19 solids of 1,000 to 10,000 samples that separate, .001 and more on 6
+        # balls with a hole off the centre.
+        0.0006,
+        "separable, solids: share of samples that symmetries turn to where no sample is",
+        "the data do not look the same after a turn: turns move {value:.2%} of the samples into "
+        "empty space, where {limit:.2%} is allowed, as with a hole",
+        AS_ONE,
+        at_most=True,
+        answer="no product",
+    ),
+    Criterion(
+        "warp",
+        # .2 and more on separable shapes; near 0 on twisted products, which separate locally.
+        0.05,
+        "separable: spread of the logarithm of the squared ratio of lengths along both coordinates",
+        "distances along the coordinates do not change: directions separate, as on a product, a "
+        "twisted one or one with a hole",
+        "Leave `sense` at its default, which finds products.",
+        answer="no product",
+        slack=3.0,
+    ),
+    # Errors of coordinates leave cosines and spreads of .1 on even products of 1,000 samples, .06
+    # on those of 3,000 and .03 on those of 30,000.
+    Criterion(
+        "modulation in data",
+        0.04,
+        "relative spread of lengths along one factor over the other factors",
+        "distances along one factor depend on another: they change by {interval} of their mean "
+        "where {limit:.2f} is allowed, as on a cone",
+        "Use the coordinates, they are right; but compare distances along one factor only where "
+        "the others have equal coordinates.",
+        slack=2.7,
+        at_most=True,
+        coordinates="right",
+        about="lengths",
+        senses=("geometry", "density", "sum"),
+        robust=True,
+    ),
+    Criterion(
+        "filling",
+        # 0 to .001 on products of any density, .003 and more where 2 % of the area are cut off.
+        0.002,
+        "share of the product of the factors' ranges without any samples",
+        "some combinations of coordinates do not occur: a share of {interval} of the product of "
+        "the factors' ranges is empty where {limit:.3g} is allowed, as with a corner cut off or a "
+        "hole",
+        "Use the coordinates, they are right; but not every combination of them occurs.",
+        # .1 and more on disks and triangles, up to .09 around a large hole.
+        wrong_beyond=0.1,
+        at_most=True,
+        coordinates="right",
+        robust=True,
+        # Coordinates that are no eigenfunctions have larger errors at the ends of an interval. In
+        # the sense "dynamics", right results that failed no other test had up to .016, one of noisy
+        # samples .05; wrong ones with less than .02 failed other tests, too.
+        in_sense={"separable": 0.02, "dynamics": 0.02, "pairs": 0.02},
+    ),
+    Criterion(
+        "skew",
+        0.04,
+        "mean cosine between directions of different factors",
+        "moving along one factor moves samples along another: directions of different factors have "
+        "a mean cosine of {interval} where {limit:.2f} is allowed, as on a skewed torus",
+        "Use the coordinates, they tell samples apart; but moving along one factor moves a sample "
+        "along the other, too.",
+        slack=2.7,
+        # .5 on a parallelogram of 60 degrees, up to .26 between overlapping objects in images.
+        wrong_beyond=1 / 3,
+        at_most=True,
+        coordinates="right",
+        senses=OF_SAMPLES,
+        robust=True,
+    ),
+    Criterion(
+        "crossing",
+        0.04,
+        "root mean square cosine between directions of different factors, as far as it depends on "
+        "the coordinates on both",
+        "directions of different factors are not orthogonal everywhere: cosines of {interval} "
+        "where {limit:.2f} is allowed, as around a hole or a corner cut off",
+        "Use the coordinates, they tell samples apart; but the factors are orthogonal in a part "
+        "of the data only.",
+        slack=2.7,
+        wrong_beyond=1 / 3,
+        at_most=True,
+        coordinates="right",
+        # Functions that add up need not be orthogonal everywhere.
+        senses=("geometry", "volume", "density", "separable"),
+        robust=True,
+        # .03 to .2 on separable shapes of 3,000 samples, where a circle is sewn to itself the most.
+        in_sense={"separable": 0.25},
+    ),
+    Criterion(
+        "independence",
+        0.01,
+        "sum: permutation p-value of independent coordinates on the factors",
+        "the coordinates are statistically dependent: p = {value:.3f}, so that a sum of functions "
+        "of them is not a product",
+        "Use the coordinates, but not as independent numbers: one tells of the other.",
+        coordinates="right",
+    ),
+    Criterion(
+        "certainty",
+        # Of 5,859 results that passed all other tests of a product, by members of families that
+        # were left out, 96 % were right: 98 % of those above the limit, 82 % of those below it.
+        0.9,
+        "how often results that pass all other tests on such samples are right",
+        "such results are wrong too often: all other tests were passed, but on such samples that "
+        "is right in {value:.0%} of random problems only, where {limit:.0%} are asked for",
+    ),
+)
+
+# Tests of one factor, in the order in which they are taken: the first that fails says why.
+_OF_ONE = (
+    Criterion(
+        "factors asked for",
+        2,
+        "one factor: number of factors that the caller asked for",
+        "one factor was asked for",
+        answer="one factor",
+        robust=True,
+    ),
+    Criterion(
+        "directions",
+        2,
+        "one factor: number of directions that the samples vary in",
+        "the samples lie on a straight line{gaps}",
+        "Take the data as one factor: its coordinate orders samples along the line. A product "
+        "takes columns that vary independently.",
+        answer="one factor",
+        robust=True,
+    ),
+    Criterion(
+        "samples",
+        # Fewer samples show so few functions that a single factor means nothing.
+        200,
+        "one factor: number of distinct samples",
+        "{value:.0f} samples are too few to tell",
+        "Add samples: a thousand show most products of two curves.",
+        answer="cannot tell",
+    ),
+    Criterion(
+        "uncertainty",
+        0.3,
+        "one factor: noise of the indivisibility score q of the lowest eigenfunctions, where it "
+        "is below 1; q is 0 if they divide into blocks of different factors, and 1 if they do not",
+        "{samples} samples are too few, or too noisy, to tell: the score by which the lowest "
+        "eigenfunctions divide into blocks of different factors, from 0 (they do) to 1 (they do "
+        "not), has an error of {value:.2f}; at most {limit:.2f} is allowed",
+        MORE_SAMPLES,
+        at_most=True,
+        about="halves",
+        answer="cannot tell",
+    ),
+    Criterion(
+        "clusters",
+        1,
+        "one factor: number of clusters that the samples fall into along one of the lowest "
+        "eigenfunctions",
+        "the samples fall into {sizes}: the lowest eigenfunctions separate the clusters, not "
+        "factors",
+        "Fit each cluster by itself, or add samples between them.",
+        at_most=True,
+        answer="cannot tell",
+        robust=True,
+    ),
+    Criterion(
+        "evenness",
+        # .04 on even samples without edges, .16 with edges and corners, .25 and more on Gaussians.
+        0.2,
+        "one factor: relative spread of the distance to the 64th neighbour",
+        "the samples are uneven: their density varies {ratio:.2g}-fold, and distances alone show "
+        "no product",
+        at_most=True,
+        answer="cannot tell",
+        robust=True,
+    ),
+    Criterion(
+        "further product",
+        # Peeling's own limit, so that the test fails exactly when peeling refused.
+        MIN_PRODUCT_SHARE,
+        "one factor: share of the product of the lowest eigenfunctions with those that do not "
+        "vary along them near the sum of the eigenvalues, if there are any",
+        "every direction depends on the others: a second one was found, but only {value:.0%} "
+        "of the products of its eigenfunctions with the first's are eigenfunctions (a product "
+        "needs {limit:.0%}), so that the data look irreducible",
+        ONE_BY_PRODUCTS,
+        answer="no product",
+    ),
+    Criterion(
+        "missing dimensions",
+        0.75,  # as "dimensions"
+        "one factor: dimensions of the data beyond those of the lowest eigenfunctions, where they "
+        "are not noise",
+        "a much smaller factor may be hidden: the data have more dimensions than their lowest "
+        "eigenfunctions, but none of the {functions} eigenfunctions shows another factor clearly, "
+        "since the spectrum is too short, or the samples are too few",
+        MORE_FUNCTIONS,
+        at_most=True,
+        answer="cannot tell",
+    ),
+    Criterion(
+        "blocks",
+        2,
+        "one factor: number of blocks of eigenfunctions with orthogonal gradients",
+        "the data have one factor: the lowest eigenfunctions vary in all directions of the data "
+        "and do not divide into blocks of different factors",
+        ONE_BY_BLOCKS,
+        answer="one factor",
+    ),
+    Criterion(
+        "terms",
+        2,
+        "one factor: number of independent terms that add up to the data",
+        "the data are not a sum of functions of several independent factors",
+        AS_ONE,
+        answer="one factor",
+    ),
+    Criterion(
+        "probability",
+        # On 1,750 random problems, limits from .3 to .5 gave as many right answers, within 1 %.
+        0.4,
+        "one factor: how often the best division into several factors is right, by its tests",
+        "no division into several factors is likely: those into {found} factors with such tests "
+        "are right in {value:.0%} of random problems, where {limit:.0%} are needed",
+        ONE_BY_PROBABILITY,
+        answer="cannot tell",
+    ),
+    Criterion(
+        "triplets",
+        1,
+        "triplets: number of eigenfunctions that are products of two which may be put into a "
+        "factor",
+        "{why}",
+        DEFAULT_METHOD,
+        answer="cannot tell",
+        robust=True,
+    ),
+)
+
+CRITERIA = {each.name: each for each in (*_OF_SEVERAL, *_OF_ONE)}
+
+
+def judge(measured: Mapping[str, float | Measurement], **more: Any) -> tuple[Test, ...]:
+    """Return the tests of measured numbers by the criteria of their names.
+
+    Each criterion takes of `more` what it knows: `n_samples`, `strict`, and words of its problem.
+    """
+    return tuple(
+        CRITERIA[name].judge(*(each if isinstance(each, Measurement) else (each,)), **more)
+        for name, each in measured.items()
+    )

@@ -1,0 +1,1 @@
+"""Functions to factors, one package for each way of reading them."""

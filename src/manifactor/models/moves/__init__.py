@@ -1,0 +1,1 @@
+"""What the moves of samples tell."""

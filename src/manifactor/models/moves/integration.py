@@ -1,0 +1,146 @@
+"""Coordinates of intervals by integration of unit gradients, where samples have a metric.
+
+Functions of an interval are flat at its ends, so that small errors of them move samples there by
+their root. With the direction g of the factor at every sample, in units of local moves, neighbours
+have u_j - u_i = g . C^-1/2 (x_j - x_i): a sparse least-squares problem for the coordinate u.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import cg
+
+from manifactor._support.threads import map_panels
+from manifactor.factors.factor import Factor
+from manifactor.operators.kernel import Affinity
+from manifactor.operators.metric import STRAY, LocalMetric
+from manifactor.operators.neighbors import chosen, row_of, with_data
+from manifactor.operators.operator import Diffusion
+
+# Share of an interval at either end where a coordinate that was read off functions is not trusted.
+UNTRUSTED = 0.15
+# What such samples count at least.
+LEAST_TRUST = 0.02
+# Ridge of the local regression: directions across the manifold get no gradient.
+RIDGE = 0.05
+
+
+def integrated(factor: Factor, diffusion: Diffusion) -> Factor:
+    """Return an interval with a coordinate that is as accurate at its ends as elsewhere.
+
+    Other factors are returned as they are, and all where samples have no metric.
+    """
+    if diffusion.metric is None or factor.topology != "interval" or factor.coordinate is None:
+        return factor
+    rows, inverse = diffusion.graph.distinct, diffusion.graph.inverse
+    samples = chosen(diffusion.samples, rows)
+    metric = diffusion.metric.chosen(rows)
+    rough = factor.coordinate[rows]
+    flat = metric.flat
+    if flat is not None and flat.n_lines:
+        # These are along the factors already.
+        lines = flat.places[:, : flat.n_lines]
+        own = int(np.abs(np.corrcoef(lines.T, rough)[-1, :-1]).argmax())
+        along, slopes = lines[:, own], flat.frames[:, own]
+    else:
+        near = _weights(diffusion.affinity)
+        slopes = _unit_slopes(rough, samples, metric, near)
+        along = _integral(samples, slopes, near)
+    low, high = np.quantile(along, [STRAY, 1 - STRAY])
+    coordinate = np.clip((along - low) / (high - low), 0, 1)[inverse]
+    return replace(
+        factor,
+        coordinate=coordinate,
+        embedding=coordinate[:, None],
+        slopes=(slopes / (high - low))[inverse],
+    )
+
+
+def integrated_at(
+    factor: Factor, diffusion: Diffusion, X: np.ndarray, weights: sp.csr_array, nearest: np.ndarray
+) -> np.ndarray:
+    """Return the coordinate at new samples, given `Diffusion.steps_from` them.
+
+    It is the mean of what each neighbour's coordinate and slope say. The slope of a new sample is
+    that of its nearest neighbour.
+    """
+    assert factor.coordinate is not None
+    assert factor.slopes is not None
+    rows = diffusion.graph.distinct
+    known, slopes = factor.coordinate[rows], chosen(factor.slopes, rows)
+    samples = chosen(diffusion.samples, rows)
+    sums = weights.sum(axis=1)
+    mean = sp.csr_array(sp.diags_array(1 / np.where(sums > 0, sums, 1)) @ weights)
+    here = slopes[np.asarray(mean.argmax(axis=1)).ravel()]
+    # Each neighbour j says u_j + (s_j + s) . (x - x_j) / 2.
+    own = np.einsum("np,np->n", samples, slopes)
+    told = mean @ (known - own / 2)
+    told += np.einsum("np,np->n", X, mean @ slopes + here) / 2
+    told -= np.einsum("np,np->n", mean @ samples, here) / 2
+    told[nearest >= 0] = known[nearest[nearest >= 0]]
+    return np.clip(told, 0, 1)
+
+
+def _weights(affinity: Affinity) -> sp.csr_array:
+    """Return the kernel between different samples, whatever their density."""
+    pull = sp.diags_array(affinity.pull / affinity.pull.mean())
+    found = sp.csr_array(pull @ affinity.kernel @ pull)
+    found.setdiag(0)
+    found.eliminate_zeros()
+    return found
+
+
+def _unit_slopes(
+    rough: np.ndarray, samples: np.ndarray, metric: LocalMetric, near: sp.csr_array
+) -> np.ndarray:
+    """Return the slopes of the coordinate along the samples, (n, p): unit ones in the metric."""
+    trust = np.clip(np.minimum(rough, 1 - rough) / UNTRUSTED, LEAST_TRUST, 1)
+    trusted = with_data(near, near.data * trust[row_of(near)] * trust[near.indices])
+    # Symmetric frames of neighbours can be averaged, those of axes cannot.
+    local = _by_rows(lambda rows: _slopes(rough, samples, metric, trusted, rows), len(samples))
+    mean = trusted @ local + trust[:, None] * local
+    inside = np.einsum("np,npq->nq", mean, metric.axes)
+    length = np.linalg.norm(inside, axis=1, keepdims=True)
+    inside /= np.maximum(length, np.finfo(float).tiny) * metric.scales
+    return np.einsum("npq,nq->np", metric.axes, inside)
+
+
+def _slopes(
+    rough: np.ndarray, samples: np.ndarray, metric: LocalMetric, trusted: sp.csr_array, rows: slice
+) -> np.ndarray:
+    """Return the gradients of a coordinate at some samples, (n_rows, p), in units of moves."""
+    some = trusted[rows]
+    row, column, own = row_of(some), some.indices, metric.chosen(np.r_[rows])
+    moves = samples[column] - samples[rows][row]
+    inside = np.einsum("ep,epq->eq", moves, own.axes[row]) / own.scales[row]
+    weighted = some.data[:, None] * inside
+    pick = sp.csr_array((np.ones(len(row)), np.arange(len(row)), some.indptr))
+    q = inside.shape[1]
+    gram = (pick @ (weighted[:, :, None] * inside[:, None]).reshape(-1, q * q)).reshape(-1, q, q)
+    right = pick @ (weighted * (rough[column] - rough[rows][row])[:, None])
+    extent = np.einsum("naa->n", gram)
+    ridge = RIDGE * np.maximum(extent, 1e-9 * extent.max())
+    found = np.linalg.solve(gram + ridge[:, None, None] * np.eye(q), right[:, :, None])
+    return (own.axes @ found)[:, :, 0]
+
+
+def _integral(samples: np.ndarray, slopes: np.ndarray, near: sp.csr_array) -> np.ndarray:
+    """Return the function on the samples whose differences are nearest to those of the slopes."""
+    own = np.einsum("np,np->n", samples, slopes)
+    # Step from i to j: (s_i + s_j) . (x_j - x_i) / 2, summed over i with the weights.
+    incoming = near.T
+    degree = incoming.sum(axis=1)
+    target = np.einsum("np,np->n", incoming @ slopes, samples) - incoming @ own
+    target += degree * own - np.einsum("np,np->n", incoming @ samples, slopes)
+    laplacian = sp.diags_array(degree) - near
+    # A little of the identity: the coordinate is known up to a constant.
+    regular = laplacian + 1e-9 * degree.mean() * sp.eye_array(len(own))
+    scale = sp.diags_array(1 / np.maximum(degree, np.finfo(float).tiny))
+    target = (target - target.mean()) / 2
+    found, _ = cg(regular, target, rtol=1e-6, maxiter=3000, M=scale)
+    return found
+
+
+def _by_rows(work, n_rows: int) -> np.ndarray:
+    return np.concatenate(map_panels(work, n_rows, smallest=256, largest=512))

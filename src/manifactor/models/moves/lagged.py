@@ -1,0 +1,144 @@
+"""The operator of lagged pairs: which functions of the samples last, and for how long.
+
+f is an eigenfunction of a process if the mean of f(x'), a lag after x, is mu f(x); its rate is
+-log(mu) over the lag. Where independent processes go together, products of their functions are
+eigenfunctions and rates add up, however long the lag, and whatever map leads to the samples.
+Functions are sought among those of a walk on some of the samples, by all pairs (Noe and Nueske,
+2013).
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+from manifactor._support.errors import NothingFoundError
+from manifactor._support.parameters import Choice
+from manifactor.models.moves.paths import Moves, Pairs
+from manifactor.operators.engines.searches import nearest_point
+from manifactor.operators.operator import Basis, Diffusion, DiffusionSettings, LaggedPart
+from manifactor.operators.spectrum import Spectrum
+
+# Functions of the walk at most: with 100, the ends of intervals behind a strong warp were blurred;
+# with 250, no better than with 200. Pairs for each of them at least.
+MOST_IN_BASIS = 200
+PAIRS_PER_FUNCTION = 25
+# Functions of the operator that are kept at most.
+MOST_FUNCTIONS = 40
+# Samples of a trajectory follow each other, so that halves are made of blocks of pairs.
+BLOCKS = 40
+
+
+def settings_for(
+    settings: DiffusionSettings, pairs: Moves | None, n_samples: int
+) -> DiffusionSettings:
+    """Return the settings of the walk; where moves are pairs, its functions are a basis."""
+    if not isinstance(pairs, Pairs):
+        return settings
+    if settings.n_functions == "auto":
+        count = min(MOST_IN_BASIS, n_samples // 8, len(pairs.before) // PAIRS_PER_FUNCTION)
+        why = f"a basis for the operator of {len(pairs.before):,} pairs"
+        settings = replace(settings, n_functions=Choice(max(count, 3), why))
+    if settings.density_correction == DiffusionSettings.density_correction:
+        # Tails of wells then have no functions of their own.
+        settings = replace(settings, density_correction=0.5)
+    return settings
+
+
+def in_pairs(diffusion: Diffusion) -> Diffusion:
+    """Return the same with the functions of the operator of its pairs, if it has any.
+
+    They are made of the functions of the walk.
+    """
+    pairs = diffusion.path
+    if not isinstance(pairs, Pairs):
+        return diffusion
+    basis, n = diffusion.distinct, len(diffusion.graph.distinct)
+    ends = [_extended(diffusion, each) for each in (pairs.before, pairs.after)]
+    copies = diffusion.graph.multiplicity
+    half = np.arange(len(pairs.before)) * BLOCKS // len(pairs.before) % 2
+    of_half = np.random.default_rng(0).permutation(n) % 2
+    whole, coefficients = _part(basis, copies, np.arange(n), ends)
+    halves = [
+        _part(basis, copies, np.flatnonzero(of_half == k), [end[half == k] for end in ends])[0]
+        for k in (0, 1)
+    ]
+    count = len(whole.spectrum.eigenvalues)
+    least = _chance(len(coefficients), len(pairs.before))
+    functions = Choice(count, f"those with mu above chance, {least:.2f}, {MOST_FUNCTIONS} at most")
+    density = Choice(diffusion.settings.density_correction, "samples are as dense as the process")
+    return replace(
+        diffusion,
+        distinct=whole.spectrum,
+        parts=(),
+        basis=Basis(basis, coefficients),
+        lagged=(whole, *(half for half in halves if len(half.spectrum.eigenvalues) > 3)),
+        choices={**diffusion.choices, "functions": functions, "density correction": density},
+        # A later fit cannot start from these functions.
+        keys={},
+        max_functions=0,
+        n_requested=count,
+    )
+
+
+def _extended(diffusion: Diffusion, X: np.ndarray) -> np.ndarray:
+    """Return the functions of the walk at any samples, (n, n_functions).
+
+    Samples far from all of the fit lie where the nearest one lies.
+    """
+    nearest, out = nearest_point(diffusion.samples), []
+    for rows in gen_batches(len(X), 5000):
+        distance, index = nearest(X[rows])
+        near = np.where((distance > diffusion.reach)[:, None], diffusion.samples[index], X[rows])
+        out.append(diffusion.extended(near))
+    return np.concatenate(out)
+
+
+def _chance(n_functions: int, n_pairs: int) -> float:
+    """Return about the mu that functions of unrelated pairs have by chance."""
+    return float(np.sqrt(n_functions / n_pairs))
+
+
+def _part(
+    basis: Spectrum, copies: np.ndarray, rows: np.ndarray, ends: Sequence[np.ndarray]
+) -> tuple[LaggedPart, np.ndarray]:
+    """Return the functions of the operator of some pairs at some samples, and their coefficients.
+
+    The operator is made symmetric: in equilibrium, pairs are as likely backwards.
+    """
+    now, then = ends
+    size = (now.T @ now + then.T @ then) / (2 * len(now))
+    change = (then - now).T @ (then - now) / (2 * len(now))
+    values, axes = np.linalg.eigh(size)
+    known = values > 1e-6 * values[-1]
+    root = axes[:, known] / np.sqrt(values[known])
+    lost, modes = np.linalg.eigh(root.T @ change @ root)
+    kept = np.flatnonzero(1 - lost > _chance(len(size), len(now)))[:MOST_FUNCTIONS]
+    mu, coefficients = np.minimum(1 - lost[kept], 1.0), (root @ modes)[:, kept]
+    # Those of unrelated pairs have up to sqrt(2) times that.
+    if len(mu) < 3 or mu[1] < 1.6 * _chance(len(size), len(now)):
+        raise NothingFoundError(
+            "pairs must show functions that last for a lag, and show none: what follows a sample "
+            "does not depend on it. Give pairs a shorter lag apart."
+        )
+    constant = np.eye(len(coefficients))[:, 0] / basis.functions[0, 0]
+    coefficients[:, 0], mu[0] = constant, 1.0
+    # Orthonormal at the samples, the slowest first, so that products have the right coefficients.
+    weights = copies[rows] / copies[rows].sum()
+    functions = basis.functions[rows] @ coefficients
+    gram = functions.T @ (weights[:, None] * functions)
+    lower = np.linalg.cholesky(gram + 1e-9 * np.eye(len(gram)))
+    coefficients = np.linalg.solve(lower, coefficients.T).T
+    # In units of the lag, twice the rate: as where latents diffuse by 1 in each unit.
+    eigenvalues = -2 * np.log(mu)
+    before = now @ coefficients
+    spectrum = Spectrum(
+        eigenvalues,
+        basis.functions[rows] @ coefficients,
+        weights,
+        np.zeros(len(mu)),
+        0.5 / eigenvalues[-1],
+        Choice("dense", "few functions of lagged pairs"),
+    )
+    return LaggedPart(rows, spectrum, before, then @ coefficients - mu * before), coefficients

@@ -1,0 +1,247 @@
+"""Flat coordinates of samples with a metric: where all factors are curves, one map has them all.
+
+In units of its moves, a product of intervals and circles is flat. With frames A that turn from one
+sample to the next as coordinates do, neighbours i and j differ by (A_i + A_j) (x_j - x_i) / 2.
+Places start from distances along the neighbour graph; then frames and places are found in turn, as
+rigid as possible (Sorkine and Alexa, 2007). Lengths between neighbours have errors, which grow with
+the dimension and with bends of the map; in places of all samples at once, they average out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components, dijkstra, laplacian
+from scipy.sparse.linalg import cg
+
+from manifactor.operators.metric import Flat, LocalMetric
+from manifactor.operators.neighbors import NeighborGraph, row_of
+
+# Nearest samples that each is compared with.
+N_NEAR = 24
+# Samples whose distances to all others along the graph start the places.
+N_LANDMARKS = 60
+# Pairs with a lesser share of common neighbours may lie on sheets that touch.
+COMMON = 0.25
+# Error of a step, relative to its length, at which it counts for a quarter: those between sheets
+# are off by their own length and more, others by .1.
+SCALE = 0.3
+# How often distances are taken along pairs that are right, and turns of frames and places.
+N_ROUNDS, N_TURNS, N_LAST_TURNS = 3, 10, 25
+# Cosine of the ways round two circles from which on these are no factors.
+OBLIQUE = 0.2
+# Share of the samples that may lie outside of a box at either end of each axis, directions that
+# two axes are tried in, how often all are, and random axes to start from.
+OUTSIDE, N_DIRECTIONS, N_SWEEPS, N_STARTS = 0.02, 90, 20, 6
+
+
+def unfolded(
+    samples: np.ndarray,
+    metric: LocalMetric,
+    graph: NeighborGraph,
+    dimension: int,
+    angles: Sequence[np.ndarray],
+) -> LocalMetric | None:
+    """Return the metric of flat places of samples, (n, p); None if circles are not orthogonal.
+
+    `angles` are those of the circles, (n,) each; all other factors are intervals.
+    """
+    rows, inverse = graph.distinct, graph.inverse
+    pairs = _pairs(samples[rows], metric.chosen(rows), graph, [each[rows] for each in angles])
+    known = (pairs.common > COMMON) & ~pairs.crossing
+    for left in reversed(range(N_ROUNDS)):
+        start = _by_distances(pairs, known, dimension)
+        places, frames, ways, error = _rigid(pairs, start, known, N_TURNS if left else N_LAST_TURNS)
+        known = (error < SCALE**2) & ~pairs.crossing
+    found = _rolled(places, frames, ways)
+    if found is None:
+        return None
+    places, frames = (each[inverse] for each in found)
+    inside = frames / metric.scales[:, None]
+    frames = inside @ metric.axes.transpose(0, 2, 1)
+    return replace(metric, flat=Flat(places, frames, dimension - len(angles)))
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Pairs of samples near each other, each in both orders."""
+
+    i: np.ndarray  # (e,)
+    j: np.ndarray  # (e,)
+    length: np.ndarray  # (e,)
+    moves: tuple[np.ndarray, np.ndarray]  # (e, q): from i to j, in the frames of both
+    common: np.ndarray  # (e,): share of common neighbours
+    jumps: np.ndarray  # (e, c): by how many turns angles jump between the two
+
+    @property
+    def crossing(self) -> np.ndarray:
+        """Whether the angle of a circle jumps."""
+        return np.any(self.jumps != 0, axis=1)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return int(self.i[-1]) + 1
+
+    def table(self, values: np.ndarray) -> sp.csr_array:
+        """Return a value of each pair as a matrix of samples."""
+        return sp.csr_array((values, (self.i, self.j)), shape=(self.n_samples,) * 2)
+
+    def sums(self, weights: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return the weighted sums of values, (e, ...), of the pairs that start at each sample."""
+        own = sp.csr_array((weights, (self.i, np.arange(len(self.i)))))
+        found = own @ values.reshape(len(values), -1)
+        return found.reshape(len(found), *values.shape[1:])
+
+
+def _pairs(
+    samples: np.ndarray, metric: LocalMetric, graph: NeighborGraph, angles: Sequence[np.ndarray]
+) -> _Pairs:
+    """Return each of some samples with the nearest of them."""
+    distances = sp.csr_array(graph.distances)
+    order = np.lexsort((distances.data, row_of(distances)))
+    rank = np.arange(distances.nnz) - distances.indptr[row_of(distances)]
+    some = order[rank < N_NEAR]
+    near = sp.csr_array((distances.data[some], (row_of(distances)[some], distances.indices[some])))
+    near.resize(distances.shape)
+    near = sp.csr_array(near.maximum(near.T))
+    i, j = row_of(near), near.indices
+    linked = sp.csr_array((np.ones(near.nnz), near.indices, near.indptr), shape=near.shape)
+    linked = sp.csr_array(linked + sp.eye_array(len(samples)))
+    count = linked.sum(axis=1)
+    common = np.asarray((linked @ linked)[i, j]).ravel() / np.minimum(count[i], count[j])
+    steps = samples[j] - samples[i]
+    moves = [np.einsum("ep,epq->eq", steps, metric.axes[k]) / metric.scales[k] for k in (i, j)]
+    turns = [np.round((each[i] - each[j]) / (2 * np.pi)) for each in angles]
+    jumps = np.column_stack([np.zeros((len(i), 0)), *turns])
+    return _Pairs(i, j, near.data, (moves[0], moves[1]), common, jumps)
+
+
+def _by_distances(pairs: _Pairs, known: np.ndarray, dimension: int) -> np.ndarray:
+    """Return places by distances along pairs from some samples, (n, d): those of an Isomap."""
+    graph = pairs.table(np.where(known, pairs.length, 0.0))
+    graph.eliminate_zeros()
+    label = connected_components(graph, directed=False)[1]
+    lost = label != np.bincount(label).argmax()
+    # The way to samples that no right pair leads to is long.
+    doubtful = (lost[pairs.i] | lost[pairs.j]) & ~pairs.crossing
+    graph = graph.maximum(pairs.table(np.where(doubtful, 3 * pairs.length, 0.0)))
+    farthest, marks, squares = np.where(lost, -1.0, np.inf), [], []
+    for _ in range(N_LANDMARKS):
+        marks.append(int(farthest.argmax()))
+        far = dijkstra(graph, directed=False, indices=marks[-1])
+        far = np.minimum(far, far[np.isfinite(far)].max())
+        farthest = np.minimum(farthest, far)
+        squares.append(far**2)
+    table = np.array(squares)
+    mean = table[:, marks].mean(axis=1)
+    inner = -0.5 * (table[:, marks] - mean - mean[:, None] + mean.mean())
+    values, axes = (each[..., : -dimension - 1 : -1] for each in np.linalg.eigh(inner))
+    return -0.5 * (table - mean[:, None]).T @ axes / np.sqrt(np.maximum(values, 1e-9 * values[0]))
+
+
+def _rigid(
+    pairs: _Pairs, places: np.ndarray, known: np.ndarray, n_turns: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return places, frames (n, d, q), ways round circles (c, d), and squared errors of the pairs.
+
+    Frames are the rotations that bring moves closest to differences of places, and places those
+    whose differences are closest to the moves in these frames.
+    """
+    weights, last = known.astype(float), np.inf
+    n, c = len(places), pairs.jumps.shape[1]
+    ways, lead = np.zeros((c, places.shape[1])), np.zeros((n, c))
+    for turn in range(n_turns):
+        apart = places[pairs.j] - places[pairs.i] + pairs.jumps @ ways
+        joint = pairs.sums(weights, apart[:, :, None] * pairs.moves[0][:, None])
+        left, _, right = np.linalg.svd(joint, full_matrices=False)
+        frames = left @ right
+        ends = zip((pairs.i, pairs.j), pairs.moves, strict=True)
+        steps = sum(np.einsum("edq,eq->ed", frames[k], moves) for k, moves in ends) / 2
+        if not turn and c:
+            ways = np.linalg.lstsq(pairs.jumps, steps - apart, rcond=None)[0]
+            apart += pairs.jumps @ ways
+        error = ((apart - steps) ** 2).sum(axis=1) / pairs.length**2
+        weights = 1 / (1 + error / SCALE**2) ** 2
+        matrix = laplacian(pairs.table(weights)) + 1e-9 * sp.eye_array(n)
+        places, free = _potential(pairs, matrix, weights, steps, places)
+        if c:
+            # A turn round a circle comes back elsewhere.
+            lead, own = _potential(pairs, matrix, weights, pairs.jumps, lead)
+            root = np.sqrt(weights)[:, None]
+            ways = np.linalg.lstsq(root * own, root * free, rcond=None)[0]
+            places = places - lead @ ways
+        size = float((weights * error).sum() / weights.sum())
+        if abs(last - size) < 1e-3 * size:
+            break
+        last = size
+    return places, frames, ways, error
+
+
+def _potential(
+    pairs: _Pairs, matrix: sp.csr_array, weights: np.ndarray, steps: np.ndarray, start: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the places whose differences are nearest to steps, (e, d), and what these leave."""
+    target = -pairs.sums(weights, steps)
+    target -= target.mean(axis=0)
+    scale = sp.diags_array(1 / matrix.diagonal())
+    columns = [
+        cg(matrix, b, x0=x, rtol=1e-4, maxiter=500, M=scale)[0]
+        for b, x in zip(target.T, start.T, strict=True)
+    ]
+    found = np.column_stack(columns)
+    found -= found.mean(axis=0)
+    return found, steps - (found[pairs.j] - found[pairs.i])
+
+
+def _rolled(
+    places: np.ndarray, frames: np.ndarray, ways: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return places and frames with circles closed, in a plane for each, all lengths kept."""
+    lengths = np.linalg.norm(ways, axis=1)
+    cosines = (ways / lengths[:, None]) @ (ways / lengths[:, None]).T
+    # A circle of radius 0 has no direction: its cosines are nan.
+    if not np.abs(cosines - np.eye(len(ways))).max(initial=0) <= OBLIQUE:
+        return None
+    others = np.linalg.svd(ways)[2][len(ways) :]
+    others = _axes(places @ others.T).T @ others
+    parts, slopes = [places @ others.T], [others @ frames]
+    for turn, length in zip(np.linalg.pinv(ways).T, lengths, strict=True):
+        angle, along = 2 * np.pi * places @ turn, length * turn @ frames
+        ring = np.column_stack([np.cos(angle), np.sin(angle)])
+        tangent = np.column_stack([-np.sin(angle), np.cos(angle)])
+        parts.append(length / (2 * np.pi) * ring)
+        slopes.append(tangent[:, :, None] * along[:, None])
+    return np.hstack(parts), np.concatenate(slopes, axis=1)
+
+
+def _axes(places: np.ndarray) -> np.ndarray:
+    """Return the axes of the smallest box around most of the places, (d, d), one a column.
+
+    That of a box are its own, however its samples are spread.
+    """
+    d, rng = places.shape[1], np.random.default_rng(0)
+    turns = np.arange(N_DIRECTIONS) * np.pi / (2 * N_DIRECTIONS)
+    turned = np.stack([[np.cos(turns), np.sin(turns)], [-np.sin(turns), np.cos(turns)]])
+    best, least = np.eye(d), np.inf
+    for _ in range(N_STARTS if d > 1 else 0):
+        axes, last = np.linalg.qr(rng.normal(size=(d, d)))[0], np.inf
+        for _ in range(N_SWEEPS):
+            for two in map(list, combinations(range(d), 2)):
+                tried = np.einsum("na,bat->nbt", places @ axes[:, two], turned)
+                extents = _extent(tried).prod(axis=0)
+                axes[:, two] = axes[:, two] @ turned[:, :, extents.argmin()].T
+            size = float(_extent(places @ axes).prod())
+            if size > (1 - 1e-4) * last:
+                break
+            last = size
+        if size < least:
+            best, least = axes, size
+    return best
+
+
+def _extent(values: np.ndarray) -> np.ndarray:
+    low, high = np.quantile(values, [OUTSIDE, 1 - OUTSIDE], axis=0)
+    return high - low

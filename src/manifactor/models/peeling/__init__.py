@@ -1,0 +1,1 @@
+"""Blocks of functions with orthogonal gradients."""

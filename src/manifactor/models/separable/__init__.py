@@ -1,0 +1,1 @@
+"""Coordinates in which the Laplacian separates."""

@@ -1,0 +1,323 @@
+"""Continuous symmetries of the data: how many, the name of the shape, a flat torus's lattice.
+
+Each is a vector field that commutes with the Laplacian. A sphere has three, a body of revolution
+one, a flat torus two, whatever the angle of its lattice. The two of a flat torus also commute with
+each other: their common eigenfunctions are waves, whose eigenvalues are the squared lengths of the
+dual lattice, and the phases of the two longest waves tell every sample's place.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from manifactor.models.separable.commuting import Fields, killing_fields, killing_motions
+from manifactor.models.separable.turns import Turn, find_second_turn, find_turn, is_symmetry
+from manifactor.operators.geometry import Geometry
+
+# Largest mu of a symmetry, times samples over dimensions. Over the families of `studies`, the
+# largest of symmetries was 7.1 with 1,000 samples (one SO(3): 18), 6.2 with 3,000 and 2.8 with
+# 10,000; the least of bumpy surfaces, which have none, 4.9, 4.2 (5 of 64 below the limit) and 24.
+# Discs and balls with a hole and long ellipsoids lie lower. What halves of the samples add to mu
+# separates worse.
+MOST_MU = 7.5
+# Functions among which the waves of a flat torus are sought. With 18, which are noisier, 4 of 8
+# lattices of 1,000 samples were wrong by 2 degrees or more, with 14 two.
+N_WAVES = 14
+# Columns of the samples up to which symmetries are sought among motions of their space.
+COLUMNS_OF_MOTIONS = 5
+# Largest mu of a motion, times samples: up to 82 on symmetries of solids of 3,000 samples and more,
+# 152 and more of others.
+MOST_MU_OF_MOTION = 100
+# Largest mean cosine between two orbits that are coordinates.
+MOST_COSINE = 0.2
+# Largest spread of the squared radius of a sphere, relative to its mean: up to .07 on spheres of
+# two to four dimensions and 1,000 samples, uneven or with noise of a tenth of the radius; .11 to
+# .41 on balls.
+MOST_OFF_SPHERE = 0.1
+
+
+@dataclass(frozen=True)
+class Symmetries:
+    """Continuous symmetries of the data."""
+
+    count: int  # of independent continuous symmetries (Killing fields)
+    # "sphere", "SO(3)", "flat torus", "body of revolution" or "disc"; None where the symmetries do
+    # not tell the shape
+    name: str | None = None
+    # Of the two periods of a flat torus: their angle, 60 to 90 degrees, its standard error, and
+    # their ratio, at least 1
+    lattice_angle: float | None = None
+    lattice_error: float | None = None
+    ratio: float | None = None
+    # (n_samples, 2): radians along the longer and the shorter period
+    angles: np.ndarray | None = None
+    # Of the plane, or of space, that moves the data along themselves
+    turn: Turn | None = field(default=None, repr=False)
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether symmetries move every sample everywhere, so that no coordinates stand out."""
+        return self.name in ("sphere", "SO(3)", "flat torus")
+
+    def __str__(self) -> str:
+        if self.lattice_angle is not None and self.lattice_error is not None:
+            error = max(1, round(self.lattice_error))
+            return f"a flat torus, lattice angle {self.lattice_angle:.0f} +- {error} degrees"
+        if self.name is None:
+            plural = "symmetry" if self.count == 1 else "symmetries"
+            return f"{self.count or 'no'} continuous {plural}"
+        return self.name if self.name == "SO(3)" else f"a {self.name}"
+
+
+def find_symmetries(geometry: Geometry, halves: Sequence[Geometry], dimension: int) -> Symmetries:
+    """Return the symmetries and the shape; halves tell the error of a flat torus's angle."""
+    n_lowest = _n_lowest(geometry.eigenvalues)
+    fields = killing_fields(geometry, n_lowest)
+    largest = dimension * (dimension + 1) // 2
+    count = int((fields.mu < MOST_MU * dimension / len(geometry.rows)).sum())
+    if dimension > 2:
+        # On long shapes, fields of the lowest functions are more than there are symmetries.
+        count = len(_motions(geometry)) or count
+    count = min(count, largest)
+    name = _round_name(geometry, dimension) if count == largest else None
+    if name is not None or dimension != 2:
+        return Symmetries(count, name)
+    # No flat torus lies in space.
+    in_space = geometry.coordinates.shape[1] <= 3
+    if count >= 2 and not in_space:
+        vectors = [_vectors(geometry, fields, number) for number in range(2)]
+        lattices = [_lattice(each, n_lowest) for each in (geometry, *halves)]
+        if lattices[0] is not None and max(_length(each).std() for each in vectors) < 0.3:
+            return _flat_torus(lattices[0], lattices[1:])
+    # The only surfaces with two symmetries are flat tori, on which fields have one length; a
+    # projective plane has three.
+    return _revolution(geometry) if count <= 2 or in_space else Symmetries(count)
+
+
+def _n_lowest(eigenvalues: np.ndarray) -> int:
+    """Number of functions that make fields, which should not cut a multiple eigenvalue."""
+    numbers = np.arange(8, min(11, len(eigenvalues)))
+    if not len(numbers):
+        return len(eigenvalues)
+    return int(numbers[np.argmax(eigenvalues[numbers] / eigenvalues[numbers - 1])])
+
+
+def _vectors(geometry: Geometry, fields: Fields, number: int) -> np.ndarray:
+    """A field along the coordinates, (n_rows, p), averaged over near rows, of mean square 1."""
+    parts = fields.at_rows(number)
+    slopes = geometry.gradients[:, :, : parts.shape[1]]
+    vectors = geometry.average @ np.einsum("xj,xpj->xp", parts, slopes)
+    return vectors / np.sqrt(geometry.row_weights @ _length(vectors) ** 2)
+
+
+def _length(vectors: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(vectors, axis=1)
+
+
+def _round_name(geometry: Geometry, dimension: int) -> str | None:
+    """Name of a shape with all symmetries that its dimension allows.
+
+    The lowest eigenvalue of a sphere has dimension + 1 functions and the next is at least twice as
+    large; the lowest of the rotations has nine. A ball whose dimension is measured as one less has
+    as many symmetries as its border.
+    """
+    eigenvalues = geometry.eigenvalues
+    multiplicity = int((eigenvalues < 1.5 * eigenvalues[0]).sum())
+    if multiplicity == dimension + 1:
+        in_own_space = geometry.coordinates.shape[1] == dimension + 1
+        is_solid = in_own_space and _off_sphere(geometry) > MOST_OFF_SPHERE
+        return None if is_solid else "sphere"
+    return "SO(3)" if dimension == 3 and multiplicity == 9 else None
+
+
+def _off_sphere(geometry: Geometry) -> float:
+    """How far samples lie off the sphere nearest to them: the spread of their squared radius."""
+    columns = geometry.coordinates
+    squares = (columns**2).sum(axis=1)
+    # On a sphere, whatever its centre, squares are a linear function of the columns.
+    terms = np.column_stack([columns, np.ones(len(columns))])
+    rest = squares - terms @ np.linalg.lstsq(terms, squares, rcond=None)[0]
+    return float(rest.std() / squares.mean())
+
+
+def _revolution(geometry: Geometry) -> Symmetries:
+    """A surface with at most one symmetry; it has no name where that is not a motion of space."""
+    fields = _of_revolution(geometry)
+    vectors = _vectors(geometry, fields, 0)
+    n_rows, p = vectors.shape
+    # The largest mu of 144 bodies of revolution was .018 with 1,000 samples, .0039 with 3,000 and
+    # .0007 with 10,000; the least of holed discs .015, .0040 and .0046.
+    commutes = fields.mu[0] <= 0.021 * (1000 / n_rows) ** 1.4
+    if p > 3:
+        return Symmetries(1, "body of revolution") if commutes else Symmetries(0)
+    columns = geometry.coordinates[geometry.rows]
+    turn = find_turn(columns, vectors, geometry.row_weights)
+    # An ellipsoid with two similar axes has eigenvalues like those of a body of revolution.
+    if not is_symmetry(turn, n_rows):
+        return Symmetries(int(commutes))
+    if p == 3:
+        second = find_second_turn(columns, turn, geometry.row_weights @ columns)
+        if is_symmetry(second, n_rows):
+            return Symmetries(3, "sphere")
+    # A field of a disc, unlike that of an annulus, vanishes near some samples.
+    lengths = _length(turn.field(columns))
+    is_disc = p == 2 and np.quantile(lengths, 0.01) < 0.2 * np.sqrt((lengths**2).mean())
+    return Symmetries(1, "disc" if is_disc else "body of revolution", turn=turn)
+
+
+def _of_revolution(geometry: Geometry) -> Fields:
+    """Fields by more functions: the lowest of a thin ring do not tell how one varies across."""
+    return killing_fields(geometry, min(14, len(geometry.eigenvalues)), 24)
+
+
+def orbit_field(geometry: Geometry) -> np.ndarray:
+    """Return the field of the only symmetry of a surface, (n_rows, p, 1)."""
+    return _vectors(geometry, _of_revolution(geometry), 0)[:, :, None]
+
+
+def orbit_fields(geometry: Geometry, count: int) -> np.ndarray:
+    """Return the fields of symmetries of more than a surface, (n_rows, p, count).
+
+    They are fewer where functions of a half of the samples have fewer.
+    """
+    vectors = _motions(geometry)[:count]
+    if len(vectors) < count:
+        fields = killing_fields(geometry, _n_lowest(geometry.eigenvalues))
+        known = min(count, len(fields.mu))
+        vectors = [_vectors(geometry, fields, number) for number in range(known)]
+    return np.stack(vectors, axis=2)
+
+
+def _motions(geometry: Geometry) -> list[np.ndarray]:
+    """Symmetries among the motions of the space of the samples, (n_rows, p) each."""
+    if geometry.coordinates.shape[1] > COLUMNS_OF_MOTIONS:
+        return []
+    # Many functions tell a square from a disc, but are noisier.
+    mu = killing_motions(geometry, 60).mu
+    motions = killing_motions(geometry, 30)
+    count = int((mu < MOST_MU_OF_MOTION / len(geometry.rows)).sum())
+    return [motions.at_rows(number) for number in range(count)]
+
+
+def closed_orbits(geometry: Geometry, vectors: np.ndarray) -> np.ndarray | None:
+    """Return symmetries along two orthogonal circles, (n_rows, p, 2); None on a slanted torus."""
+    steps, energies, _ = _common_waves(geometry, vectors)
+    lengths = _length(steps)
+    moved = [k for k in np.argsort(energies) if lengths[k] > 0.2 * lengths.max()]
+    longest = _two_across(steps, moved)
+    if longest is None:
+        return None
+    # Each moves one of the two longest waves, by one step.
+    one, other = (vectors @ np.linalg.inv(steps[longest])).transpose(2, 0, 1)
+    cosine = (one * other).sum(axis=1) / (_length(one) * _length(other))
+    if geometry.row_weights @ np.abs(cosine) > MOST_COSINE:
+        return None
+    return np.stack([one, other], axis=2)
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Lattice of a flat torus."""
+
+    degrees: float
+    ratio: float
+    angles: np.ndarray  # (n_distinct, 2)
+
+
+def _flat_torus(whole: Lattice, halves: Sequence[Lattice | None]) -> Symmetries:
+    """A flat torus, from the lattices of all samples and of halves, None where they show none."""
+    # The variance of a half is twice that of the whole.
+    off = [half.degrees - whole.degrees for half in halves if half is not None]
+    error = float(np.sqrt(np.mean(np.square(off)) / 2)) if off else None
+    return Symmetries(2, "flat torus", whole.degrees, error, whole.ratio, whole.angles)
+
+
+def _lattice(geometry: Geometry, n_lowest: int) -> Lattice | None:
+    """Lattice of a flat torus, from two symmetries; None where the waves make no lattice."""
+    fields = killing_fields(geometry, n_lowest)
+    vectors = np.stack([_vectors(geometry, fields, number) for number in range(2)], axis=2)
+    steps, energies, waves = _common_waves(geometry, vectors)
+    values, axes = np.linalg.eigh(_quadratic(steps, energies))
+    if values[0] <= 0:
+        return None
+    # In units in which the squared length of a wave's step is its eigenvalue.
+    steps = steps @ (axes * np.sqrt(values))
+    squares = (steps**2).sum(axis=1)
+    # The last function's partner may lie above those that are compared.
+    order = [k for k in np.argsort(energies) if abs(squares[k] - energies[k]) < 0.3 * energies[k]]
+    longest = _two_across(steps, order)
+    if longest is None:
+        return None
+    labels = steps[order] @ np.linalg.inv(steps[longest])
+    whole = np.abs(labels - np.round(labels)).max(axis=1) < 0.25
+    gram = _quadratic(np.round(labels[whole]), energies[order][whole])
+    if np.linalg.det(gram) <= 0:
+        return None
+    functions = geometry.spectrum.functions[:, 1 : 1 + len(waves)]
+    return _reduced(gram, np.angle(functions @ waves[:, longest]))
+
+
+def _two_across(steps: np.ndarray, order: Sequence[int]) -> list[int] | None:
+    """The first step in an order, and the next one at 30 degrees or more to it; None if none is.
+
+    Shapes: steps (r, 2). Both steps, and `order`, are given by their rows.
+    """
+    for second in order[1:]:
+        pair = [order[0], second]
+        if abs(np.linalg.det(steps[pair])) > 0.5 * _length(steps[pair]).prod():
+            return pair
+    return None
+
+
+def _common_waves(
+    geometry: Geometry, vectors: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Common eigenfunctions of two symmetries, (n_rows, p, 2).
+
+    Returns the eigenvalues of both, (r, 2), that of the Laplacian, (r,), and coefficients, (r, r).
+    """
+    eigenvalues = geometry.eigenvalues[:N_WAVES]
+    r = len(eigenvalues)
+    weighted = geometry.row_weights[:, None] * geometry.spectrum.functions[geometry.rows, 1 : 1 + r]
+    both = []
+    for vector in vectors.transpose(2, 0, 1):
+        moved = weighted.T @ np.einsum("xp,xpk->xk", vector, geometry.gradients[:, :, :r])
+        both.append(0.5j * (moved - moved.T))
+
+    def steps_of(waves: np.ndarray) -> np.ndarray:
+        return np.column_stack([(waves.conj() * (each @ waves)).sum(axis=0).real for each in both])
+
+    # Functions that one combination of the symmetries does not tell apart, another does: mixed
+    # waves have shorter steps.
+    turns = np.linspace(0, np.pi, 24, endpoint=False)
+    sums = [np.cos(turn) * both[0] + np.sin(turn) * both[1] for turn in turns]
+    waves = max((np.linalg.eigh(each)[1] for each in sums), key=lambda w: (steps_of(w) ** 2).sum())
+    return steps_of(waves), eigenvalues @ np.abs(waves) ** 2, waves
+
+
+def _quadratic(steps: np.ndarray, energies: np.ndarray) -> np.ndarray:
+    """Symmetric Q, (2, 2), for which step Q step is nearest to the energies, relative to them."""
+    x, y = steps.T
+    terms = np.column_stack([x * x, 2 * x * y, y * y]) / energies[:, None]
+    a, b, c = np.linalg.lstsq(terms, np.ones(len(terms)), rcond=None)[0]
+    return np.array([[a, b], [b, c]])
+
+
+def _reduced(gram: np.ndarray, angles: np.ndarray) -> Lattice:
+    """Lattice whose dual has this Gram matrix, by two periods with an angle of 60 to 90 degrees."""
+    # Gauss: the step of the longest wave first, and the other as short as multiples of it allow.
+    while True:
+        order = np.argsort(np.diag(gram))
+        multiple = round(gram[0, 1] / gram[order[0], order[0]])
+        change = np.array([[1, 0], [-multiple, 1]]) @ np.eye(2)[order]
+        gram, angles = change @ gram @ change.T, angles @ change.T
+        if multiple == 0:
+            break
+    if gram[0, 1] > 0:
+        # Periods meet at an acute angle where the steps of the dual meet at an obtuse one.
+        angles = angles * [1, -1]
+    cosine = abs(gram[0, 1]) / np.sqrt(gram[0, 0] * gram[1, 1])
+    degrees = float(np.degrees(np.arccos(cosine)))
+    ratio = float(np.sqrt(gram[1, 1] / gram[0, 0]))
+    return Lattice(degrees, ratio, angles % (2 * np.pi))

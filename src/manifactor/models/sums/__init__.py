@@ -1,0 +1,1 @@
+"""Samples as a sum of one function of each factor."""

@@ -1,0 +1,238 @@
+"""The paper's algorithm: triplets, separability, maximum cut to groups of functions.
+
+Triplets say which functions are products of which (Algorithm 1). Functions that occur in a product
+together belong to different factors, and a maximum cut of their graph makes groups of them.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from manifactor._support.threads import cores, one_blas_thread
+from manifactor.models.maxcut import Cut, max_cut
+from manifactor.operators.spectrum import Spectrum
+
+# Bytes of products that are formed at a time: they stay in the cache.
+BLOCK_BYTES = 4 * 2**20
+
+
+@dataclass(frozen=True, repr=False)
+class Triplets:
+    """Functions recognised as products of lower functions, and how similar they are."""
+
+    products: np.ndarray  # (n_triplets,): index of the product function in the spectrum
+    # (n_triplets, max_parts): indices of the functions it is the product of, padded with -1
+    parts: np.ndarray
+    # (n_triplets,): absolute cosine between the product function and the product of its parts
+    similarity: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.products)
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "Triplets(no products)"
+        noun = "product" if len(self) == 1 else "products"
+        low, high = self.similarity.min(), self.similarity.max()
+        return (
+            f"Triplets({len(self)} {noun} of up to {self.parts.shape[1]} functions, "
+            f"similarity {low:.3f} to {high:.3f})"
+        )
+
+    def separability(self, *, exclude: Sequence[int] = ()) -> tuple[np.ndarray, np.ndarray]:
+        """Return the evidence that two functions belong to different factors.
+
+        Returns functions (n_parts,), separability (n_parts, n_parts).
+        """
+        size = int(self.parts.max(initial=0)) + 1
+        matrix = np.zeros((size, size))
+        for a in range(self.parts.shape[1]):
+            for b in range(a):
+                pair = self.parts[:, [a, b]]
+                both = (pair >= 0).all(axis=1)
+                i, j = pair[both].T
+                np.maximum.at(matrix, (i, j), self.similarity[both])
+        matrix = np.maximum(matrix, matrix.T)
+        present = self.parts[self.parts >= 0]
+        functions = np.setdiff1d(present, np.asarray(exclude, dtype=int))
+        occurring = matrix[np.ix_(functions, functions)].any(axis=1)
+        functions = functions[occurring]
+        return functions, matrix[np.ix_(functions, functions)]
+
+
+def find_triplets(
+    spectrum: Spectrum, *, tolerance: float | np.ndarray, threshold: float, max_parts: int = 2
+) -> Triplets:
+    """Find for every function the most similar product of lower ones, if any.
+
+    A product has 2 to `max_parts` parts and passes both criteria. A function that is itself
+    recognised as a product is never a part.
+
+    Shapes: tolerance (n_functions,).
+    """
+    found = _candidates(spectrum, tolerance, threshold, max_parts)
+    matched: dict[int, int] = {}
+    # The lowest product first, and of each the best candidate.
+    for candidate in np.lexsort((-found.similarity, found.products)):
+        product = int(found.products[candidate])
+        # Once matched, a function is a part no more.
+        if not matched.keys() & {product, *found.parts[candidate].tolist()}:
+            matched[product] = int(candidate)
+    chosen = np.array(list(matched.values()), dtype=int)
+    return Triplets(found.products[chosen], found.parts[chosen], found.similarity[chosen])
+
+
+def _candidates(
+    spectrum: Spectrum, tolerance: float | np.ndarray, threshold: float, max_parts: int
+) -> Triplets:
+    """Return all combinations that pass both criteria, any number of them for each product."""
+    eigenvalues = spectrum.eigenvalues
+    tolerance = np.broadcast_to(np.asarray(tolerance, dtype=float), eigenvalues.shape)
+    # Similarities need four digits, so single precision will do.
+    functions = np.ascontiguousarray(spectrum.functions.T, dtype=np.float32)
+    # The plain inner products of these are the weighted ones.
+    rooted = functions * np.sqrt(spectrum.weights).astype(np.float32)
+
+    def similar(block: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        total = eigenvalues[block].sum(axis=1)
+        # The products that any of these sums, which ascend, can reach.
+        high_enough = eigenvalues > total[0] - tolerance
+        reached = np.flatnonzero(high_enough & (eigenvalues < total[-1] + tolerance))
+        band = slice(reached[0], reached[-1] + 1) if len(reached) else slice(0, 0)
+        product = rooted[block[:, 0]]
+        for column in block.T[1:]:
+            product *= functions[column]
+        norm = np.sqrt(np.einsum("px,px->p", product, product))
+        # The absolute cosine of each product with each function: eigenfunctions have no sign.
+        similarity = np.abs(product @ rooted[band].T) / norm[:, None]
+        near = np.abs(total[:, None] - eigenvalues[band]) < tolerance[band]
+        above = block[:, -1:] < np.arange(len(eigenvalues))[band]
+        which, k = np.nonzero((similarity > threshold) & near & above)
+        parts = np.full((len(which), max_parts), -1)
+        parts[:, : block.shape[1]] = block[which]
+        return k + band.start, parts, similarity[which, k]
+
+    limit = (eigenvalues + tolerance).max()
+    # A matrix product of fewer than 8 rows is slow.
+    length = max(8, BLOCK_BYTES // functions[0].nbytes)
+    # One thread for each block: its matrix products are too small for threads of BLAS.
+    with one_blas_thread(), ThreadPoolExecutor(cores()) as pool:
+        found = list(pool.map(similar, _blocks(eigenvalues, max_parts, limit, length)))
+    none = (np.empty(0, dtype=int), np.empty((0, max_parts), dtype=int), np.empty(0))
+    return Triplets(*map(np.concatenate, zip(none, *found, strict=True)))
+
+
+def _combinations_below(eigenvalues: np.ndarray, size: int, limit: float) -> np.ndarray:
+    """Return combinations of functions, (n, size), whose eigenvalues sum to less than `limit`."""
+    combinations = np.arange(1, len(eigenvalues))[:, None]
+    for _ in range(size - 1):
+        room = limit - eigenvalues[combinations].sum(axis=1)
+        last = combinations[:, -1]
+        end = np.searchsorted(eigenvalues, room)
+        count = np.maximum(0, end - last - 1)
+        offset = np.cumsum(count) - count
+        start = np.repeat(last + 1 - offset, count)
+        following = start + np.arange(count.sum())
+        combinations = np.column_stack([np.repeat(combinations, count, axis=0), following])
+    return combinations
+
+
+def _blocks(
+    eigenvalues: np.ndarray, max_parts: int, limit: float, length: int
+) -> Iterator[np.ndarray]:
+    """Yield combinations in order of their eigenvalue sums, a few at a time.
+
+    In this order each block meets a narrow band of products only.
+    """
+    for size in range(2, max_parts + 1):
+        combinations = _combinations_below(eigenvalues, size, limit)
+        total = eigenvalues[combinations].sum(axis=1)
+        order = np.argsort(total, kind="stable")
+        for first in range(0, len(order), length):
+            yield combinations[order[first : first + length]]
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Groups of functions, one for each factor."""
+
+    triplets: Triplets
+    # Indices of functions; empty where nothing can be separated
+    groups: tuple[np.ndarray, ...] = ()
+    cut: Cut | None = None
+    # Unconnected pieces of the graph of functions that occur in a product together
+    n_pieces: int = 0
+    why_none: str = ""  # why nothing can be separated, "" if there are groups
+
+
+def group_functions(
+    spectrum: Spectrum,
+    *,
+    n_groups: int | None,
+    tolerance: float | None,
+    threshold: float | None,
+    exclude: Sequence[int] = (),
+    rng: np.random.Generator,
+) -> Grouping:
+    """Return groups of functions whose products are functions, too.
+
+    Without a tolerance, a product's eigenvalue may miss the sum of its parts' by a tenth of its
+    own; without a threshold, it is the paper's gamma.
+    """
+    allowed = 0.1 * spectrum.eigenvalues if tolerance is None else np.asarray(tolerance)
+    similar = 0.7 if threshold is None else threshold
+    triplets = find_triplets(
+        spectrum, tolerance=allowed, threshold=similar, max_parts=n_groups or 2
+    )
+    functions, separability = triplets.separability(exclude=exclude)
+    # Triplets whose functions are all excluded separate nothing.
+    if not separability.any():
+        why = _why_no_triplet(spectrum, triplets, allowed, similar)
+        return Grouping(triplets, why_none=why)
+    cut = _cut(separability, n_groups, rng)
+    n_found = cut.labels.max() + 1
+    return Grouping(
+        triplets,
+        groups=tuple(functions[cut.labels == label] for label in range(n_found)),
+        cut=cut,
+        n_pieces=int(connected_components(separability, directed=False)[0]),
+    )
+
+
+def _cut(separability: np.ndarray, n_groups: int | None, rng: np.random.Generator) -> Cut:
+    """Maximum cut into as many groups as asked for, or as are needed, at most 5."""
+    if n_groups is not None:
+        return max_cut(separability, n_groups, rng=rng)
+    # Each pair counts twice in the symmetric matrix.
+    enough = 0.95 * separability.sum() / 2
+    for count in range(2, 6):
+        cut = max_cut(separability, count, rng=rng)
+        if cut.objective >= enough:
+            break
+    return cut
+
+
+def _why_no_triplet(
+    spectrum: Spectrum, triplets: Triplets, tolerance: np.ndarray, threshold: float
+) -> str:
+    """Why nothing can be separated, and what the nearest triplet would have needed."""
+    if len(triplets):
+        return (
+            f"all {len(triplets)} triplets have excluded functions; what `exclude` "
+            "leaves is one factor"
+        )
+    best = _candidates(spectrum, tolerance, 0.0, 2).similarity.max(initial=0.0)
+    count = len(spectrum.eigenvalues) - 1
+    if best == 0:
+        return (
+            f"no two of the {count} functions have eigenvalues that add up to a "
+            "third's within `eigenvalue_tolerance`; raise it or `n_functions`"
+        )
+    return (
+        f"none of the {count} functions is the product of lower ones; the most similar "
+        f"reaches {best:.2f} where `similarity_threshold` asks for {threshold:.2f}; "
+        "lower it, raise `eigenvalue_tolerance` or add samples"
+    )

@@ -1,0 +1,1 @@
+"""The same for ten million samples: neighbours in cells, filters, a device."""

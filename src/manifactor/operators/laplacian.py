@@ -1,0 +1,407 @@
+"""Affinity to spectrum: outliers are left out, then the lowest eigenpairs are computed.
+
+A solver finds the largest eigenpairs of the symmetric normalised affinity. It takes ``(matrix,
+n_pairs, *, tolerance, rng)`` and returns `Pairs`. Direct solvers ignore further arguments, such as
+where to start. Of many samples, random parts are solved first.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.random import Generator
+from scipy.linalg import eigh
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
+from manifactor._support.errors import held_warnings, warn_caller
+from manifactor._support.parameters import Choice, given
+from manifactor._support.threads import map_panels, one_blas_thread
+from manifactor.operators.engines import gpu
+from manifactor.operators.engines.chebyshev import Pairs, Start, block_width, filtered, required
+from manifactor.operators.engines.tiles import HostOperator
+from manifactor.operators.kernel import LEAST_WEIGHT, Affinity, affinity
+from manifactor.operators.metric import LocalMetric
+from manifactor.operators.neighbors import DisconnectedGraphWarning, NeighborGraph
+from manifactor.operators.spectrum import SAMPLING_ERROR, Spectrum
+
+# Kernel weight of all neighbours, at most 1 each, below which a sample is an outlier.
+LEAST_COMPANY = 1.5
+
+# Share of the samples that may be outliers; more are a part of the data.
+MOST_OUTLIERS = 0.05
+
+# Up to this number of samples a full decomposition is as fast as any other, and exact.
+DENSE_SAMPLES = 1500
+
+# Eigenvalue of the walk below which it cannot see a function: at new samples the function would be
+# all residual.
+SMALLEST_RESOLVED = 1e-6
+
+# Share of the constant function in others up to which it is the solver's error, and subtracted.
+# More is a mixture of eigenvectors of the eigenvalue 1.
+CONSTANT_SHARE = 1e-3
+
+
+class EigenpairWarning(UserWarning):
+    """Some eigenpairs are less accurate than asked for."""
+
+
+# Samples that the random walk hardly reaches: left out, or warned of.
+
+
+def without_outliers(
+    X: np.ndarray,
+    graph: NeighborGraph,
+    walk: Affinity,
+    *,
+    walk_of: Callable[[NeighborGraph], Affinity] = affinity,
+) -> tuple[NeighborGraph, Affinity]:
+    """Return graph and walk without the samples that the walk hardly leaves.
+
+    Functions would be peaks on them.
+
+    Shapes: X (n_samples, n_features).
+    """
+    # Leaving some samples out may leave others alone.
+    for _ in range(3):
+        # A sample's own weight is 1.
+        alone = walk.kernel @ np.ones(len(walk.degree)) < 1 + LEAST_COMPANY
+        if not alone.any() or alone.mean() > MOST_OUTLIERS:
+            break
+        graph = graph.without(alone, X)
+        walk = walk_of(graph)
+    return graph, walk
+
+
+def outlier_choice(graph: NeighborGraph) -> Choice:
+    """Return the number of outliers that were left out of a graph, and the rule."""
+    count = int(graph.outliers.sum())
+    if not count:
+        return Choice(0, "no sample is isolated")
+    return Choice(
+        count,
+        f"left out: all their neighbours together weigh less than {LEAST_COMPANY:g} in the kernel",
+    )
+
+
+def warn_of_weak_links(walk: Affinity) -> None:
+    """Warn if samples are connected by links of negligible weight only."""
+    kernel = walk.kernel
+    # A full kernel has a link between any two samples.
+    if isinstance(kernel, np.ndarray):
+        return
+    entries = kernel.entries if isinstance(kernel, gpu.ResidentMatrix) else kernel.data
+    if entries.min() > LEAST_WEIGHT:
+        return
+    strong = sp.csr_array(gpu.settled(kernel)) > LEAST_WEIGHT
+    count, label = connected_components(strong, directed=False)
+    if count > 1:
+        warn_caller(
+            f"at this bandwidth the samples fall into {count} components, the largest of "
+            f"{np.bincount(label).max()} samples, joined by links of negligible weight only: "
+            "there are outliers, or the bandwidth is too small. The lowest eigenfunctions tell "
+            "the components apart; remove the outliers or raise `bandwidth`.",
+            DisconnectedGraphWarning,
+        )
+
+
+# The solvers, and the choice among them.
+
+
+def dense(matrix, n_pairs: int, **_) -> Pairs:
+    """Compute the largest eigenpairs by a full decomposition of LAPACK's."""
+    n = matrix.shape[0]
+    array = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+    return _descending(matrix, *eigh(array, subset_by_index=(n - n_pairs, n - 1)))
+
+
+def arpack(matrix, n_pairs: int, *, rng: Generator, **_) -> Pairs:
+    """Compute the largest eigenpairs by the implicitly restarted Lanczos method.
+
+    Chosen for dense kernels, whose spectra fall off too fast for the filter, and for the few
+    functions of a term of a sum. It follows one vector and misses copies of eigenvalues that are
+    equal to the last digit, as they are for samples on a regular grid.
+    """
+    # Random, since a vector of ones may be an exact eigenvector.
+    start = rng.standard_normal(matrix.shape[0])
+    try:
+        # ARPACK has no notion of a distance from 1: all pairs get the same tolerance.
+        return _descending(matrix, *eigsh(matrix, k=n_pairs, which="LA", tol=1e-7, v0=start))
+    except ArpackNoConvergence as error:
+        # Not a NothingFoundError, which a search for factors may pass over.
+        raise ValueError(
+            "ARPACK did not converge on these samples; choose `solver='chebyshev'` "
+            "or 'dense'. A sum is always looked for by ARPACK: if that is what failed, "
+            "choose another `sense`, such as 'geometry'."
+        ) from error
+
+
+def _descending(matrix, values: np.ndarray, vectors: np.ndarray) -> Pairs:
+    """Return ascending pairs in descending order, with their residuals."""
+    values = values[::-1]
+    vectors = vectors[:, ::-1]
+    return Pairs(values, vectors, np.linalg.norm(matrix @ vectors - vectors * values, axis=0))
+
+
+def chebyshev(matrix, n_pairs: int, **options) -> Pairs:
+    """Compute the largest eigenpairs by filtered subspace iteration.
+
+    It runs on all cores, or on the device that the matrix lies on. The options are those of
+    `filtered`.
+    """
+    if isinstance(matrix, gpu.ResidentMatrix):
+        with one_blas_thread():  # what is left to this machine is small
+            return filtered(gpu.DeviceOperator(matrix), n_pairs, **options)
+    with HostOperator(matrix) as operator:
+        return filtered(operator, n_pairs, **options)
+
+
+SOLVERS: dict[str, Callable[..., Pairs]] = {
+    "dense": dense,
+    "arpack": arpack,
+    "chebyshev": chebyshev,
+}
+
+
+def choose_solver(matrix, n_pairs: int, *, solver: str = "auto") -> Choice:
+    """Return the name of the solver to use: the caller's, or the fastest.
+
+    Shapes: matrix (n, n).
+    """
+    few, n = DENSE_SAMPLES, matrix.shape[0]
+    if solver != "auto":
+        return given(solver)
+    if isinstance(matrix, gpu.ResidentMatrix):
+        return Choice("chebyshev", "filtered subspaces are what runs on a device")
+    if n <= few:
+        return Choice(
+            "dense", f"a full decomposition is exact, and as fast as any up to {few:,} samples"
+        )
+    if n < 3 * n_pairs:
+        return Choice(
+            "dense", f"a full decomposition is fastest for {n_pairs:,} functions of {n:,} samples"
+        )
+    if isinstance(matrix, np.ndarray):
+        return Choice("arpack", "the spectrum of a full kernel falls off too fast for the filter")
+    return Choice(
+        "chebyshev",
+        f"filtered subspaces are fastest beyond {few:,} samples, and miss no repeated eigenvalue",
+    )
+
+
+# Eigenpairs of the walk as eigenvalues and functions of the Laplacian.
+
+
+def laplacian_spectrum(
+    affinity: Affinity,
+    n_functions: int,
+    *,
+    solver: str = "auto",
+    start: "Part | None" = None,
+    spare: bool = False,
+    progress: Callable[[float], None] | None = None,
+    accuracy: float = 0.01,
+    rng: Generator,
+) -> Spectrum:
+    """Compute the lowest eigenvalues and functions on the distinct samples.
+
+    `accuracy` is the error of the solver as a share of the sampling error.
+    """
+    matrix = affinity.normalized()
+    chosen = choose_solver(matrix, n_functions, solver=solver)
+    tolerance = accuracy * SAMPLING_ERROR / np.sqrt(len(affinity.degree))
+    pairs = SOLVERS[chosen.value](
+        matrix,
+        n_functions,
+        tolerance=tolerance,
+        start=None if start is None else _start_vectors(start, affinity),
+        spare=spare,
+        progress=progress,
+        rng=rng,
+    )
+    if len(pairs.values) < n_functions:
+        said = (
+            f"{len(pairs.values)} of {n_functions} eigenpairs are accurate after "
+            f"{pairs.products} products of the matrix with all vectors; the others did not "
+            "converge and were left out. Ask for fewer functions, or raise `n_neighbors`."
+        )
+        warn_caller(said, EigenpairWarning)
+    count = int((pairs.values > SMALLEST_RESOLVED).sum())
+    values, residuals = pairs.values[:count], pairs.residuals[:count]
+    _warn_of_residuals(residuals, required(values[:n_functions], tolerance), chosen.value)
+    weights = affinity.degree / affinity.degree.sum()
+    functions, resident = _functions(pairs.vectors[:, :count], weights)
+    # The first is 1 but for rounding, which must not make any eigenvalue negative.
+    relative = np.minimum(values / values[0], 1.0)
+    return Spectrum(
+        eigenvalues=np.maximum(0.0, -np.log(relative)) / affinity.step,
+        functions=functions,
+        resident=resident,
+        weights=weights,
+        residuals=residuals,
+        step=affinity.step,
+        solver=chosen,
+    )
+
+
+def _start_vectors(part: "Part", affinity: Affinity) -> Start:
+    """Return functions on some samples as vectors of the walk on all."""
+    rows, spectrum = part.rows, part.spectrum
+    # The first vector is that of the constant function.
+    first = np.sqrt(affinity.degree / affinity.degree.sum())
+    vectors = spectrum.functions * first[rows, None]
+    values = np.exp(-affinity.step * spectrum.eigenvalues)
+    # Residuals of spare functions are infinite.
+    n_accurate = int(np.isfinite(spectrum.residuals).sum())
+    return Start(rows, vectors, values, first, n_accurate)
+
+
+def _functions(vectors: Any, weights: np.ndarray) -> tuple[np.ndarray, Any]:
+    """Return vectors of the walk as functions, the constant first.
+
+    No other function has a constant part, and the largest value of each is positive. The second
+    result is the same on a device, where the vectors are there; None elsewhere.
+    """
+    if gpu.is_tensor(vectors):
+        functions = gpu.functions_there(vectors, weights, CONSTANT_SHARE)
+        if functions is not None:
+            return gpu.from_tensor(functions), functions
+        vectors = gpu.from_tensor(vectors)
+    root = np.sqrt(weights)
+    constant_parts = root @ vectors
+    if np.abs(constant_parts[1:]).max(initial=0) > CONSTANT_SHARE:
+        vectors = _beside_constant(vectors, root)
+        constant_parts = np.zeros(vectors.shape[1])
+    functions = np.empty_like(vectors)
+
+    def work(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        some = np.divide(vectors[rows], root[rows, None], out=functions[rows])
+        some -= constant_parts
+        return some.max(axis=0), some.min(axis=0)
+
+    highest, lowest = zip(*map_panels(work, len(vectors)), strict=True)
+    # Eigenvectors have no sign; this makes it the same for every solver and seed.
+    negative = np.max(highest, axis=0) < -np.min(lowest, axis=0)
+    functions *= np.where(negative, -1.0, 1.0)
+    functions[:, 0] = 1.0
+    return functions, None
+
+
+def _beside_constant(vectors: np.ndarray, constant: np.ndarray) -> np.ndarray:
+    """Return eigenvectors with the constant first and taken out of the others.
+
+    Where weak bridges make the eigenvalue 1 double to rounding, solvers return a mixture.
+    """
+    beside = np.column_stack([constant, vectors])
+    # The vector that adds least to those before it is the one that the constant replaces.
+    added = np.abs(np.diag(np.linalg.qr(beside, mode="r")))
+    superfluous = 1 + int(added[1:].argmin())
+    basis, triangle = np.linalg.qr(np.delete(beside, superfluous, axis=1))
+    return basis * np.sign(triangle[0, 0])
+
+
+def _warn_of_residuals(residuals: np.ndarray, asked: np.ndarray, solver: str) -> None:
+    """Warn if pairs are less accurate than asked for; residuals of spare ones do not count."""
+    residuals = residuals[: len(asked)]
+    large = residuals > 10 * asked
+    if large.any():
+        warn_caller(
+            f"{large.sum()} of {len(residuals)} eigenpairs have residuals more than 10 times as "
+            f"large as asked for, the largest {residuals[large].max():.1e} (solver {solver!r}). "
+            "Try another `solver` or fewer functions.",
+            EigenpairWarning,
+        )
+
+
+# Random parts of many samples, each with a graph and a spectrum of its own: a rough look at the
+# whole.
+
+# Above this number of samples two parts tell as much about noise as two halves, and cost less.
+PARTED_ABOVE = 60_000
+
+# A part is the eighth part of the samples, within these limits.
+SMALLEST_PART = 10_000
+LARGEST_PART = 100_000
+
+# A part of more samples starts from the spectrum of a part of its own, which takes a third of the
+# products that random vectors take.
+NESTED_ABOVE = 30_000
+
+# Spectra of parts and halves serve as noise estimates and starting vectors only: a tenth of the
+# sampling error is accurate enough.
+ROUGH_ACCURACY = 0.1
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of the distinct samples, the walk between them, and its spectrum."""
+
+    rows: np.ndarray  # (n_rows,): the samples
+    affinity: Affinity
+    spectrum: Spectrum
+
+    def with_functions(self, count: int, *, rng: Generator) -> "Part":
+        """Return the same with `count` functions and some to spare."""
+        more = with_spare(count, len(self.rows))
+        return replace(self, spectrum=_rough_spectrum(self.affinity, more, None, rng))
+
+
+def part_size(n_samples: int) -> int:
+    """Return the number of samples of a part."""
+    return min(max(n_samples // 8, SMALLEST_PART), LARGEST_PART)
+
+
+def draw_parts(
+    samples: np.ndarray,
+    n_functions: int,
+    *,
+    search: Callable[[np.ndarray, LocalMetric | None], NeighborGraph],
+    metric: LocalMetric | None = None,
+    walk_of: Callable[[NeighborGraph], Affinity] = affinity,
+    rng: Generator,
+) -> tuple[Part, ...]:
+    """Draw two disjoint parts of many samples and compute their spectra.
+
+    The first has more functions, since the solver of the whole starts from them.
+
+    Shapes: samples (n_distinct, n_features).
+    """
+
+    def solved(
+        samples: np.ndarray, metric: LocalMetric | None, rows: np.ndarray, n_functions: int
+    ) -> Part:
+        own = None if metric is None else metric.chosen(rows)
+        graph = search(samples[rows], own)
+        walk, rows, start = walk_of(graph), rows[graph.distinct], None
+        if len(rows) > NESTED_ABOVE:
+            size = part_size(len(rows))
+            some = np.sort(rng.permutation(len(rows))[:size])
+            own = None if metric is None else metric.chosen(rows)
+            start = solved(samples[rows], own, some, with_spare(n_functions, size))
+        return Part(rows, walk, _rough_spectrum(walk, n_functions, start, rng))
+
+    drawn, size = rng.permutation(len(samples)), part_size(len(samples))
+    # Warnings about a part are not shown; the same problem in the whole sample is reported there.
+    with held_warnings():
+        first = solved(samples, metric, np.sort(drawn[:size]), with_spare(n_functions, size))
+        second = solved(samples, metric, np.sort(drawn[size : 2 * size]), n_functions)
+    return first, second
+
+
+def with_spare(n_functions: int, n_samples: int) -> int:
+    """Return the number of functions to compute for a start of a solver.
+
+    The solver's block is wider, and profits where a part shows its spare vectors too.
+    """
+    return (n_functions + block_width(n_samples, n_functions)) // 2
+
+
+def _rough_spectrum(walk: Affinity, count: int, start: Part | None, rng: Generator) -> Spectrum:
+    """Compute a spectrum with spare functions, for a solver that starts from them."""
+    most = len(walk.degree) // 2
+    return laplacian_spectrum(
+        walk, min(count, most), start=start, spare=True, accuracy=ROUGH_ACCURACY, rng=rng
+    )

@@ -1,0 +1,510 @@
+"""The record Diffusion: samples, neighbour graph, random walk and its spectrum.
+
+The functions of the spectrum are extended to new samples by one step of the walk (Nyström).
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.spatial import KDTree
+from sklearn.metrics import pairwise_distances
+from sklearn.utils import gen_batches
+
+from manifactor._support.memory import available_memory, held_memory
+from manifactor._support.parameters import (
+    Choice,
+    given,
+    require_choice,
+    require_count,
+    require_number,
+)
+from manifactor._support.threads import map_panels
+from manifactor.models.moves.paths import Bursts, Pairs, Trajectory
+from manifactor.operators.engines.gpu import ResidentMatrix, require_device, settled
+from manifactor.operators.engines.searches import NearestSamples, TreeSearch, neighbor_rows
+from manifactor.operators.forecast import forecast
+from manifactor.operators.kernel import COINCIDENT, Affinity, kernel_rows
+from manifactor.operators.laplacian import LEAST_COMPANY, SOLVERS, Part, laplacian_spectrum
+from manifactor.operators.metric import LocalMetric
+from manifactor.operators.neighbors import N_NEIGHBORS, SEARCHES, NeighborGraph
+from manifactor.operators.spectrum import Spectrum
+from manifactor.samples.preparation import PREPARATIONS, Preparation
+from manifactor.samples.transformation import TRANSFORMATIONS, Transformation
+
+log = logging.getLogger("manifactor")
+
+# Parameters of the way from samples to a Diffusion: their record, defaults and checks.
+
+# Samples needed to resolve one function.
+SAMPLES_PER_FUNCTION = 8
+
+
+@dataclass(frozen=True)
+class DiffusionSettings:
+    """The caller's parameters of `diffuse`, which are documented in `DiffusionMap`.
+
+    A method that needs few functions gives their number and the reason for it; so does one that
+    tries a transformation.
+    """
+
+    n_functions: int | str | Choice = "auto"
+    n_neighbors: int | str = "auto"
+    bandwidth: float | str = "auto"
+    density_correction: float = 1.0
+    neighbors: Any = "auto"
+    preparation: str = "auto"
+    transformation: str | Choice = "auto"
+    solver: str = "auto"
+    device: str = "cpu"
+    n_jobs: int | None = -1
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether `X` is a matrix of distances."""
+        return isinstance(self.neighbors, str) and self.neighbors == "precomputed"
+
+    @property
+    def own_search(self) -> bool:
+        """Whether the caller's own object searches for neighbours."""
+        return not isinstance(self.neighbors, str)
+
+    @property
+    def dense(self) -> bool:
+        """Whether the kernel holds all pairs of samples."""
+        return isinstance(self.n_neighbors, str) and self.n_neighbors == "all"
+
+
+def number_of_neighbors(settings: DiffusionSettings, n_samples: int) -> Choice:
+    """Return the number of neighbours of each sample, "all" for the dense kernel."""
+    if settings.n_neighbors != "auto":
+        return given(settings.n_neighbors)
+    if n_samples > N_NEIGHBORS:
+        why = "low eigenfunctions are most accurate with 64 to 128 neighbours"
+        return Choice(N_NEIGHBORS, why)
+    return Choice(n_samples - 1, "there are no more samples")
+
+
+def number_of_functions(settings: DiffusionSettings, n_distinct: int) -> Choice:
+    """Return the number of functions to compute, the constant one included."""
+    asked = settings.n_functions
+    if isinstance(asked, Choice):
+        return Choice(min(asked.value, n_distinct - 1), asked.why)
+    return automatic_functions(n_distinct) if asked == "auto" else given(asked)
+
+
+def automatic_functions(n_samples: int) -> Choice:
+    """Return the number of functions to compute unless the caller says so."""
+    # The constant function and two others: less shows nothing. 100 functions show the products of
+    # all factors of the built-in shapes.
+    count = min(100, max(3, n_samples // SAMPLES_PER_FUNCTION), n_samples - 1)
+    return Choice(
+        count,
+        f"one for every {SAMPLES_PER_FUNCTION} samples, 100 at most; more only where a dimension "
+        "of the data is missing",
+    )
+
+
+def require_diffusion(settings: DiffusionSettings, n_samples: int) -> None:
+    """Raise ValueError for a parameter that is wrong for this number of samples."""
+    require_choice("preparation", settings.preparation, PREPARATIONS)
+    _require_transformation(settings)
+    require_choice("solver", settings.solver, ["auto", *SOLVERS])
+    if settings.device != "cpu":
+        require_device(settings.device)
+        require_choice("solver", settings.solver, ["auto", "chebyshev"], "on a device")
+    search, n_jobs = settings.neighbors, settings.n_jobs
+    if isinstance(search, str):
+        require_choice("neighbors", search, ["auto", "precomputed", *SEARCHES])
+    elif not (hasattr(search, "fit") and hasattr(search, "transform")):
+        raise ValueError(
+            "`neighbors` must be a name or an object with fit and transform, such as "
+            f"sklearn.neighbors.KNeighborsTransformer; got {search!r}."
+        )
+    _require_bandwidth(settings)
+    require_number("density_correction", settings.density_correction, low=0, high=1)
+    _require_neighbors(settings, n_samples)
+    is_whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    # More than any machine has cores: the threads could not be started.
+    if n_jobs is not None and not (is_whole and 0 < abs(n_jobs) <= 2**15):
+        raise ValueError(
+            "`n_jobs` must be None or a whole number other than 0, -1 for all cores; "
+            f"got {n_jobs!r}."
+        )
+    count = settings.n_functions
+    if isinstance(count, str):
+        require_choice("n_functions", count, ["auto"], "or a number")
+    elif not isinstance(count, Choice):
+        require_count("n_functions", count, low=2, high=n_samples - 1, n_samples=n_samples)
+
+
+def _require_transformation(settings: DiffusionSettings) -> None:
+    asked = settings.transformation
+    if isinstance(asked, Choice):
+        return
+    require_choice("transformation", asked, TRANSFORMATIONS)
+    if settings.precomputed and asked not in ("auto", "none"):
+        raise ValueError(
+            f"precomputed distances have no columns to transform; got `transformation`={asked!r}. "
+            "Transform the samples before their distances are computed."
+        )
+
+
+def _require_bandwidth(settings: DiffusionSettings) -> None:
+    if not isinstance(settings.bandwidth, str):
+        require_number("bandwidth", settings.bandwidth, above=0)
+        return
+    require_choice("bandwidth", settings.bandwidth, ["auto", "local"], "or a positive number")
+    if settings.bandwidth == "local" and settings.dense:
+        raise ValueError(
+            "`bandwidth='local'` needs a neighbour graph; got `n_neighbors='all'`. "
+            "Set `n_neighbors` to a number."
+        )
+
+
+def _require_neighbors(settings: DiffusionSettings, n_samples: int) -> None:
+    count = settings.n_neighbors
+    if not isinstance(count, str):
+        require_count("n_neighbors", count, low=1, high=n_samples - 1, n_samples=n_samples)
+        if settings.precomputed or settings.own_search:
+            decides, where = "the search given as `neighbors` decides", "in the search"
+            if settings.precomputed:
+                decides, where = "precomputed distances decide", "by the distances of each sample"
+            raise ValueError(
+                f"{decides} the number of neighbours; got `n_neighbors`={count}. Leave it at "
+                f"'auto', and set the number {where}."
+            )
+        return
+    require_choice("n_neighbors", count, ["auto", "all"], "or a number")
+    if settings.dense and (settings.own_search or settings.precomputed):
+        raise ValueError(
+            "`n_neighbors='all'` measures Euclidean distances; got "
+            f"`neighbors`={settings.neighbors!r}. Leave `neighbors` at 'auto'."
+        )
+
+
+# The record that a fit remembers.
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Functions of a walk, and the combinations of them that are the functions of a diffusion."""
+
+    spectrum: Spectrum  # on the distinct samples
+    coefficients: np.ndarray  # (n_walk_functions, n_functions)
+
+
+@dataclass(frozen=True)
+class LaggedPart:
+    """The functions that some pairs of samples show, at some of the samples and of the pairs."""
+
+    rows: np.ndarray  # (n,): the samples, of the distinct ones
+    spectrum: Spectrum  # on these
+    before: np.ndarray  # (m, n_functions): at the starts of the pairs
+    innovation: np.ndarray  # (m, n_functions): at their ends, less what is expected there
+
+
+@dataclass(frozen=True)
+class Diffusion:
+    """Samples, their neighbour graph, the random walk on it, and its spectrum."""
+
+    # (n_samples, n_features): after preparation; the distances where only those are known
+    samples: Any
+    graph: NeighborGraph
+    affinity: Affinity
+    distinct: Spectrum  # on the distinct samples
+    # Random parts with spectra of their own, where there are many samples
+    parts: tuple[Part, ...] = ()
+    # What was chosen on the way, and why; "preparation" among them
+    choices: Mapping[str, Choice] = field(default_factory=dict)
+    # Keys of the stages, for a later computation that starts from this one
+    keys: Mapping[str, str] = field(default_factory=dict)
+    # Parameters of the computation; they serve further spectra
+    settings: DiffusionSettings = field(default_factory=DiffusionSettings)
+    max_functions: int = 0  # the number of functions up to which a method may ask for more
+    n_requested: int = 0  # functions computed at first, before a method asked for more
+    # Lengths at every sample in units of its moves, where these are known
+    metric: LocalMetric | None = None
+    # Moves that factors are tested by, until the end of a fit
+    path: Trajectory | Bursts | Pairs | None = None
+    # What the functions are combinations of, where they are those of the operator of pairs
+    basis: Basis | None = None
+    # The functions of all pairs and of halves of them, until the end of a fit
+    lagged: tuple[LaggedPart, ...] = ()
+    # In the caller's units, the time of a step, burst or lag; nan where no moves are known
+    time: float = float("nan")
+
+    def __repr__(self) -> str:
+        n_samples, n_functions = len(self.graph.inverse), len(self.distinct.eigenvalues)
+        return f"Diffusion({n_samples} samples, {n_functions} functions)"
+
+    @cached_property
+    def spectrum(self) -> Spectrum:
+        """Spectrum on the given samples.
+
+        Copies share the values of their original, and functions are extended to samples that were
+        not drawn.
+        """
+        given = self.distinct.with_copies(self.graph)
+        undrawn = np.flatnonzero(self.graph.undrawn)
+        if not len(undrawn):
+            return given
+        functions = given.functions.copy()
+        # In steps, to save memory.
+        for rows in gen_batches(len(undrawn), 20_000):
+            some = undrawn[rows]
+            functions[some] = self.extended(self.samples[some])
+        return replace(given, functions=functions, resident=None)
+
+    @property
+    def preparation(self) -> Preparation | None:
+        """The principal components that were kept; None for samples as they are."""
+        choice = self.choices.get("preparation")
+        return None if choice is None else choice.value
+
+    @property
+    def points(self) -> np.ndarray | None:
+        """Samples as points, (n_samples, n_features); None for distances."""
+        return None if sp.issparse(self.samples) else self.samples
+
+    @property
+    def dimension(self) -> float:
+        """Intrinsic dimension of the data, as measured: not a whole number."""
+        return self.affinity.bandwidth.dimension
+
+    @property
+    def reach(self) -> float:
+        """Four bandwidths, as a length: beyond, a kernel of exp(-16) is nothing but rounding."""
+        return 4.0 * float(np.sqrt(self.affinity.bandwidth.value))
+
+    @property
+    def n_neighbors(self) -> int:
+        """Neighbours of each sample; the usual number for a search of the caller's."""
+        return self.graph.n_neighbors or N_NEIGHBORS
+
+    @property
+    def transformation(self) -> Transformation | None:
+        """The function of every column that was taken first; None for columns as they are."""
+        choice = self.choices.get("transformation")
+        return None if choice is None else choice.value
+
+    def transformed(self, X):
+        """Return new samples with the function of every column that those of the fit have."""
+        return X if self.transformation is None else self.transformation(X)
+
+    def prepared(self, X):
+        """Return new samples prepared as those of the fit were."""
+        X = self.transformed(X)
+        return X if self.preparation is None else self.preparation(X)
+
+    def unprepared(self, X: np.ndarray) -> np.ndarray:
+        """Return samples from prepared ones, without the components that were dropped."""
+        if self.preparation is not None:
+            X = X @ self.preparation.components.T + self.preparation.mean
+        return X if self.transformation is None else self.transformation.inverse(X)
+
+    def extended(self, X_prepared) -> np.ndarray:
+        """Return the functions at new, prepared samples, (n_new, n_functions).
+
+        One step of the walk multiplies a function by its eigenvalue, so the mean over a step from a
+        new sample, over the eigenvalue, is the function there.
+
+        Shapes: X_prepared (n_new, n_features).
+        """
+        return self.extended_by(*self.steps_from(X_prepared))
+
+    def steps_from(self, X_prepared) -> tuple[sp.csr_array | np.ndarray, np.ndarray]:
+        """Return weights of the walk's steps from new samples, (n_new, n_distinct), not normalised.
+
+        Also the distinct sample on which an outlier is put; -1 for all others.
+        """
+        affinity, graph = self.affinity, self.graph
+        weights: sp.csr_array | np.ndarray
+        nearest = np.full(X_prepared.shape[0], -1)
+        if isinstance(affinity.kernel, np.ndarray):
+            # A full kernel knows no outliers.
+            known = self.samples[graph.distinct]
+            squared = pairwise_distances(X_prepared, known, metric="sqeuclidean")
+            weights = np.exp(squared / -affinity.bandwidth.value) * affinity.pull
+        else:
+            distances = graph.distances_to(X_prepared)
+            kernel = kernel_rows(distances, affinity)
+            weights = sp.csr_array(kernel @ sp.diags_array(affinity.pull))
+            if graph.outliers.any():
+                of_outliers = graph.distances_to(self.samples[graph.outliers])
+                # Explicit: what is not stored is not a neighbour, rather than one at distance 0.
+                limit = of_outliers.min(axis=1, explicit=True).toarray().max()
+                alone = kernel.sum(axis=1) < LEAST_COMPANY
+                # Those farther off than the fit's outliers are refused.
+                alone &= distances.min(axis=1, explicit=True).toarray().ravel() <= limit
+                nearest[alone] = distances[alone].argmin(axis=1, explicit=True)
+        reached = weights.sum(axis=1) > 0
+        far = np.flatnonzero(~(reached | (nearest >= 0)))
+        if len(far):
+            raise ValueError(
+                f"new samples must lie near the training samples; {len(far)} of {len(reached)} "
+                f"have none within reach of the bandwidth {affinity.bandwidth.value:.3g}, the "
+                f"first in row {far[0]}. Check that they are in the same units, or leave them out."
+            )
+        return weights, nearest
+
+    def extended_by(self, weights: sp.csr_array | np.ndarray, nearest: np.ndarray) -> np.ndarray:
+        """Return the functions at new samples, given what `steps_from` returns."""
+        spectrum = self.distinct if self.basis is None else self.basis.spectrum
+        outlier = nearest >= 0
+        reach = weights.sum(axis=1)
+        mean = (weights @ spectrum.functions) / np.where(reach > 0, reach, 1)[:, None]
+        values = mean * np.exp(spectrum.step * spectrum.eigenvalues)
+        # As in the fit, an outlier lies where its nearest neighbour lies.
+        values[outlier] = spectrum.functions[nearest[outlier]]
+        return values if self.basis is None else values @ self.basis.coefficients
+
+    def grown(self, rng: np.random.Generator) -> "Diffusion | None":
+        """Return the same with twice as many functions.
+
+        None where the caller fixed their number, where the samples resolve no more, or where they
+        do not fit into memory.
+        """
+        count = len(self.distinct.eigenvalues)
+        more = min(2 * count, self.max_functions)
+        if more <= count or not self._affordable(more):
+            return None
+        parts = tuple(part.with_functions(more, rng=rng) for part in self.parts)
+        spectrum = laplacian_spectrum(
+            self.affinity, more, solver=self.settings.solver, start=next(iter(parts), None), rng=rng
+        )
+        if len(spectrum.eigenvalues) <= count:
+            return None
+        return replace(self, distinct=spectrum, parts=parts)
+
+    def _affordable(self, n_functions: int) -> bool:
+        """Return whether this number of functions fits into memory; log a warning where not."""
+        if isinstance(self.affinity.kernel, ResidentMatrix):
+            return True  # the forecast is of the host's memory, not of the device's
+        n_columns = 0 if self.points is None else self.samples.shape[1]
+        n_samples, n_neighbors = len(self.graph.distinct), self.n_neighbors
+        cost = forecast(n_samples, n_columns, n_neighbors=n_neighbors, n_functions=n_functions)
+        # The forecast is of the whole fit, a part of which is in memory by now.
+        fits = cost.memory <= available_memory() + held_memory()
+        if not fits:
+            log.warning(
+                "%d functions would help and were not computed: they need %s, which "
+                "does not fit into memory",
+                n_functions,
+                cost,
+            )
+        return fits
+
+    def settled(self) -> "Diffusion":
+        """Return the same with everything in the host's memory."""
+        return settled(self)
+
+    def as_requested(self) -> "Diffusion":
+        """Return the same with the functions computed at first only."""
+        return replace(self, distinct=self.distinct.lowest(self.n_requested))
+
+    def searchable(self, n_jobs: int | None) -> "Diffusion":
+        """Return the same with a neighbour search, which archives do not hold."""
+        graph = self.graph.with_search(self.samples, n_jobs, self.metric)
+        return replace(self, graph=graph)
+
+
+# Few combinations of a spectrum's functions at many new samples.
+
+
+@dataclass(frozen=True)
+class Values:
+    """Combinations of functions at new samples."""
+
+    combined: np.ndarray  # (n_new, n_combinations)
+    nearest: np.ndarray  # (n_new,): the distinct training sample nearest to each
+    distance: np.ndarray  # (n_new,): to the nearest
+    company: np.ndarray  # (n_new,): kernel weight of all neighbours
+
+
+class CombinedFunctions:
+    """Combinations of the functions of a diffusion, at any samples.
+
+    They are those of `Diffusion.extended` up to rounding. Only the combinations are computed, and
+    the nearest sample is found with the neighbours. The values at a sample do not depend on the
+    samples that are asked for together with it.
+    """
+
+    def __init__(
+        self, diffusion: Diffusion, coefficients: np.ndarray, *, reach: float, n_new: int
+    ) -> None:
+        """Compute the combinations at the training samples.
+
+        Samples farther than `reach` are put on the nearest training sample.
+
+        Shapes: coefficients (n_functions, n_combinations).
+        """
+        spectrum, affinity, graph = diffusion.distinct, diffusion.affinity, diffusion.graph
+        if diffusion.basis is not None:
+            spectrum = diffusion.basis.spectrum
+            coefficients = diffusion.basis.coefficients @ coefficients
+        growth = np.exp(spectrum.step * spectrum.eigenvalues)
+        extended = spectrum.functions @ (growth[:, None] * coefficients)
+        weighted = affinity.pull[:, None] * np.hstack([np.ones((len(extended), 1)), extended])
+        sums = affinity.kernel @ weighted
+        samples = diffusion.samples[graph.distinct]
+        # Leaf by leaf of a tree: the neighbours of a sample then take few pages of memory, which
+        # saves a third of the time. All that follows is in this order.
+        self.order = order = KDTree(samples).indices
+        self.search = NearestSamples(
+            samples[order],
+            graph.search.n_neighbors + 1,
+            dimension=diffusion.dimension,
+            n_new=n_new,
+            reach=reach,
+        )
+        # (n_distinct, 1 + n_combinations): the pull of the walk, then its products with the
+        # combinations, each function divided by its eigenvalue of the walk
+        self.weighted = weighted[order]
+        # (n_distinct, n_combinations): the combinations at the training samples
+        self.known = (sums[:, 1:] / sums[:, :1])[order]
+        self.bandwidth = affinity.bandwidth.value
+        self.reach = reach
+        # Squared distance below which a new sample is put on a training sample: its weight is 1 but
+        # for this.
+        self.coincident = -self.bandwidth * np.log1p(-COINCIDENT)
+
+    def __call__(self, X: np.ndarray) -> Values:
+        """Return the combinations at prepared samples, (n_new, n_features)."""
+        # What is computed of 1,024 samples stays in the cache.
+        panels = map_panels(lambda rows: self._at(X[rows]), len(X), smallest=1024, largest=1024)
+        return Values(*(np.concatenate(column) for column in zip(*panels, strict=True)))
+
+    def _at(self, X: np.ndarray) -> tuple[np.ndarray, ...]:
+        around = self.search.around(X)
+        nearest, squared = around.nearest()
+        weights = np.exp(around.squared / -self.bandwidth) * around.inside
+        # Row by row, one neighbour after the other: a product of dense matrices would depend on the
+        # number of rows in the last bit.
+        sums = neighbor_rows(weights, around.indices, len(self.known)) @ self.weighted
+        distance = np.sqrt(squared)
+        own = (squared < self.coincident) | (distance > self.reach)
+        total = np.where(own, 1.0, sums[:, 0])
+        combined = sums[:, 1:] / total[:, None]
+        combined[own] = self.known[nearest[own]]
+        return combined, self.order[nearest], distance, weights.sum(axis=1)
+
+
+def is_combinable(diffusion: Diffusion) -> bool:
+    """Return whether `CombinedFunctions` can be made of a diffusion.
+
+    Its neighbours must be the nearest samples, found by a tree, with one bandwidth for all. Samples
+    that the fit left out as outliers are not looked at.
+    """
+    graph, affinity = diffusion.graph, diffusion.affinity
+    return (
+        isinstance(graph.search, TreeSearch)
+        and sp.issparse(affinity.kernel)
+        and affinity.local_scale is None
+        and not graph.undrawn.any()
+    )

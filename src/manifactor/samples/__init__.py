@@ -1,0 +1,1 @@
+"""What is given: samples, prepared, and what noise says of them."""

@@ -1,1 +1,0 @@
-"""From points to the spectrum of the Laplacian of the manifold they were drawn from."""
