@@ -43,7 +43,7 @@ from manifactor.judging.probability import (
 )
 from manifactor.judging.table import CRITERIA, Test
 from manifactor.methods import attempt, density_of, find_in_more_functions, whole_factor
-from manifactor.operators.operator import Diffusion
+from manifactor.operators.operator import Operator
 from manifactor.scores import score
 from studies.calibration import diagram
 from studies.mixture import Problem, draw
@@ -88,7 +88,7 @@ def record(seed: int, *, family: str | None = None) -> dict:
     }
 
 
-def _proposed(diffusion: Diffusion, seed: int) -> Iterator[Factorization]:
+def _proposed(diffusion: Operator, seed: int) -> Iterator[Factorization]:
     """What each sense proposes, and what the geometry proposes of more functions."""
     sampling = sampling_of(diffusion)
     geometry = None

@@ -26,7 +26,7 @@ from manifactor.models.peeling.division import Split
 from manifactor.models.peeling.peeling import MAX_FACTORS
 from manifactor.models.sums.summands import Sum
 from manifactor.models.triplets import Triplets
-from manifactor.operators.operator import Diffusion
+from manifactor.operators.operator import Operator
 
 METHOD_NAMES = ("gradients", "sum", "deflation", "triplets")
 # "deflation" is an earlier name of "sum".
@@ -149,7 +149,7 @@ class DividedTerm:
     term: int  # index of the term in the sum
     n_factors: int  # number of its factors, which follow each other among those of the sum
     # Of the points of the surface that samples lie at; its factors are read from it
-    diffusion: Diffusion
+    diffusion: Operator
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Factorization(PickledFields):
     factors: tuple[Factor, ...]  # the one with the smallest eigenvalue first
     evidence: Evidence
     # The one that was given, one of more functions, or one in another sense of a product
-    diffusion: Diffusion
+    diffusion: Operator
     # How batches of functions fell into blocks, by `method="gradients"`
     splits: tuple[Split, ...] = ()
     triplets: Triplets | None = None

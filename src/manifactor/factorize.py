@@ -42,14 +42,14 @@ from manifactor.models.moves import motion
 from manifactor.models.moves.paths import Bursts, Pairs, Trajectory
 from manifactor.models.peeling.peeling import MAX_FACTORS
 from manifactor.models.separable.separation import find_separation
-from manifactor.operators.operator import Diffusion, DiffusionSettings
+from manifactor.operators.operator import DiffusionSettings, Operator
 from manifactor.operators.pipeline import diffuse
 from manifactor.operators.variants import in_density, in_volume
 from manifactor.placing import make_placer, place_blocks
 
 
 def factorize(
-    diffusion: Diffusion,
+    diffusion: Operator,
     settings: FactoringSettings = FactoringSettings(),
     *,
     noise: np.ndarray | None = None,
@@ -71,7 +71,7 @@ def factorize(
 
 
 def find(
-    diffusion: Diffusion,
+    diffusion: Operator,
     settings: FactoringSettings,
     *,
     only_likely: bool = False,
@@ -116,7 +116,7 @@ def find(
 
 
 def _in_moves(
-    diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
+    diffusion: Operator, n_asked: int | None, *, rng: np.random.Generator
 ) -> Factorization:
     """Factors in units of moves; if they are not a product, in flat places if these show more."""
     with held_warnings() as warned:
@@ -154,9 +154,9 @@ def _named_if_curve(found: Factorization) -> Factorization:
 
 
 def _in_functions_of(
-    other_sense: Callable[..., Diffusion],
+    other_sense: Callable[..., Operator],
     sense: str,
-    diffusion: Diffusion,
+    diffusion: Operator,
     n_asked: int | None,
     *,
     rng: Generator,
@@ -173,7 +173,7 @@ def _in_functions_of(
     return methods.find_in_functions(other, n_asked, sense=sense, strict=True, rng=rng)
 
 
-def _in_samples(diffusion: Diffusion, n_asked: int | None, *, rng: Generator) -> Factorization:
+def _in_samples(diffusion: Operator, n_asked: int | None, *, rng: Generator) -> Factorization:
     """Terms of a sum, and the factors of those that are products themselves."""
     sampling = sampling_of(diffusion)
 
@@ -240,7 +240,7 @@ class Proposal:
 
 
 def propose(
-    diffusion: Diffusion,
+    diffusion: Operator,
     n_asked: int | None,
     sampling: Sampling,
     *,
@@ -338,7 +338,7 @@ def _some_places(factor: Factor) -> np.ndarray:
 
 
 def _of_more_functions(
-    proposals: Sequence[Proposal], diffusion: Diffusion, n_asked: int | None, *, rng: Generator
+    proposals: Sequence[Proposal], diffusion: Operator, n_asked: int | None, *, rng: Generator
 ) -> list[Proposal]:
     """What the geometry proposes of more functions, if it misses a dimension."""
     first = [each.found for each in proposals if each.sense == "geometry"]
@@ -397,7 +397,7 @@ def _as_one(proposals: Sequence[Proposal], best: Proposal) -> Proposal:
 
 
 def _raise_how_many(
-    diffusion: Diffusion, n_asked: int, sampling: Sampling, *, rng: Generator
+    diffusion: Operator, n_asked: int, sampling: Sampling, *, rng: Generator
 ) -> NoReturn:
     """Raise an error that says how many factors any sense shows, fewer than were asked for."""
     found = max(len(each.found.factors) for each in propose(diffusion, None, sampling, rng=rng))
@@ -423,7 +423,7 @@ def _with_symmetries(evidence: Evidence, proposals: Sequence[Proposal]) -> Evide
 # How often such results are right.
 
 
-def sampling_of(diffusion: Diffusion) -> Sampling:
+def sampling_of(diffusion: Operator) -> Sampling:
     """Return what is known of the samples before any factor is found."""
     n_distinct = len(diffusion.graph.distinct)
     return Sampling(n_distinct, diffusion.dimension, methods.density_of(diffusion).spread)
@@ -475,7 +475,7 @@ def with_probability(found: Factorization, likeliest: float, sampling: Sampling)
     return replace(found, evidence=evidence)
 
 
-def _may_try_others(diffusion: Diffusion) -> bool:
+def _may_try_others(diffusion: Operator) -> bool:
     """Whether other senses of a product may be tried.
 
     The caller must have left all that shapes the walk to the program, and the samples must be
@@ -591,7 +591,7 @@ def _factors_of(term: Factor, inner: Factorization) -> list[Factor]:
 
 def judged(
     found: Factorization,
-    diffusion: Diffusion,
+    diffusion: Operator,
     settings: FactoringSettings,
     *,
     noise: np.ndarray | None,

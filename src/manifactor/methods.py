@@ -58,7 +58,7 @@ from manifactor.models.triplets import group_functions
 from manifactor.operators import geometry
 from manifactor.operators.geometry import beside_constant
 from manifactor.operators.neighbors import chosen
-from manifactor.operators.operator import Diffusion
+from manifactor.operators.operator import Operator
 from manifactor.operators.pipeline import in_flat_places
 
 # Waves along a factor that are looked for among the functions, and the least share of each that
@@ -92,7 +92,7 @@ def attempt(
             return None, held
 
 
-def whole_factor(diffusion: Diffusion, *, on_line: bool = False) -> tuple[Factor, ...]:
+def whole_factor(diffusion: Operator, *, on_line: bool = False) -> tuple[Factor, ...]:
     """Return the data as one factor of the lowest functions, of a single one on a line."""
     spectrum = diffusion.spectrum
     # An embedding takes six functions at most; more of them are for the user to see.
@@ -107,7 +107,7 @@ def whole_factor(diffusion: Diffusion, *, on_line: bool = False) -> tuple[Factor
 class Peeled:
     """A peeling with what it was made of."""
 
-    diffusion: Diffusion  # whose functions were peeled; it may have more of them than the one given
+    diffusion: Operator  # whose functions were peeled; it may have more of them than the one given
     peeling: Peeling
     dimensions: Dimensions  # of the data and of the blocks that were found
     sense: str  # of a product, which the diffusion is for
@@ -117,7 +117,7 @@ class Peeled:
 
 
 def find_in_functions(
-    diffusion: Diffusion,
+    diffusion: Operator,
     n_asked: int | None,
     *,
     sense: str = "geometry",
@@ -198,7 +198,7 @@ def find_in_more_functions(
     return found if longer is None else find_in_functions(longer, n_asked, rng=rng)
 
 
-def _dimensions(peeling: Peeling, diffusion: Diffusion) -> Dimensions:
+def _dimensions(peeling: Peeling, diffusion: Operator) -> Dimensions:
     """Dimensions of the data and of the blocks.
 
     None is missing where a further factor was refused, or where what the blocks leave of the
@@ -350,7 +350,7 @@ def weigh_one(peeled: Peeled) -> Evidence:
     return Evidence(tests[: first + 1], null=noise, sense=peeled.sense)
 
 
-def weigh_line(diffusion: Diffusion) -> Evidence | None:
+def weigh_line(diffusion: Operator) -> Evidence | None:
     """Return the evidence on samples on a straight line; None if they are on none."""
     if diffusion.points is None:
         return None
@@ -362,7 +362,7 @@ def weigh_line(diffusion: Diffusion) -> Evidence | None:
     return Evidence(judge({"directions": 1}, gaps=gaps))
 
 
-def density_of(diffusion: Diffusion) -> Evenness:
+def density_of(diffusion: Operator) -> Evenness:
     """Return how even the samples are; nan where only distances are known."""
     if diffusion.points is None:
         return Evenness(NOT_MEASURED, NOT_MEASURED)
@@ -536,7 +536,7 @@ def weigh(peeled: Peeled, factors: Sequence[Factor], *, rng: np.random.Generator
 
 
 def find_in_samples(
-    diffusion: Diffusion,
+    diffusion: Operator,
     n_asked: int | None,
     *,
     may_be_right: Callable[[Factorization], bool],
@@ -574,7 +574,7 @@ def find_in_samples(
 
 
 def weigh_sum(
-    found: Sum, factors: Sequence[Factor], diffusion: Diffusion, *, rng: np.random.Generator
+    found: Sum, factors: Sequence[Factor], diffusion: Operator, *, rng: np.random.Generator
 ) -> Evidence:
     """Return the evidence on factors whose functions add up to the samples.
 
@@ -604,7 +604,7 @@ def weigh_sum(
 
 
 def find_by_triplets(
-    diffusion: Diffusion, settings: FactoringSettings, *, rng: np.random.Generator
+    diffusion: Operator, settings: FactoringSettings, *, rng: np.random.Generator
 ) -> Factorization:
     """Find groups of functions whose products are functions, and weigh them."""
     tolerance, threshold = (

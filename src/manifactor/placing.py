@@ -17,7 +17,7 @@ from manifactor.models.moves.unmixing import shifted_at
 from manifactor.models.sums.summands import Sum, confidence
 from manifactor.operators.engines.searches import nearest_point
 from manifactor.operators.laplacian import LEAST_COMPANY
-from manifactor.operators.operator import CombinedFunctions, Diffusion, is_combinable
+from manifactor.operators.operator import CombinedFunctions, Operator, is_combinable
 
 
 class Placed(NamedTuple):
@@ -90,7 +90,7 @@ def _joined(parts: Sequence[Placed]) -> Placed:
     return Placed(*(None if each[0] is None else np.concatenate(each) for each in columns))  # type: ignore[arg-type]
 
 
-def _placer(factors: Sequence[Factor], diffusion: Diffusion, n_new: int) -> Placer:
+def _placer(factors: Sequence[Factor], diffusion: Operator, n_new: int) -> Placer:
     """Function that places prepared samples on factors of a diffusion."""
     outliers, distinct = diffusion.graph.outliers, diffusion.graph.distinct
     combinable = is_combinable(diffusion) and all(each.shift is None for each in factors)
@@ -114,7 +114,7 @@ def _placer(factors: Sequence[Factor], diffusion: Diffusion, n_new: int) -> Plac
 
 def _place_block(
     factors: Sequence[Factor],
-    diffusion: Diffusion,
+    diffusion: Operator,
     nearest: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
     X: np.ndarray,
 ) -> list[Placed]:
@@ -134,7 +134,7 @@ def _place_block(
     ]
 
 
-def places_at(factors: Sequence[Factor], diffusion: Diffusion, X: np.ndarray) -> list[Places]:
+def places_at(factors: Sequence[Factor], diffusion: Operator, X: np.ndarray) -> list[Places]:
     """Return embedding and coordinate of prepared samples on each factor, by all functions."""
     weights, nearest = diffusion.steps_from(X)
     functions = diffusion.extended_by(weights, nearest)
@@ -151,7 +151,7 @@ def places_at(factors: Sequence[Factor], diffusion: Diffusion, X: np.ndarray) ->
     return out
 
 
-def _nearest(diffusion: Diffusion) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+def _nearest(diffusion: Operator) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """Return a function from samples to distance and index of the nearest sample of the fit."""
     metric, samples = diffusion.metric, diffusion.samples
     plain = nearest_point(samples)

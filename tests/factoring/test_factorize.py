@@ -11,7 +11,7 @@ from manifactor.operators import pipeline
 from manifactor.operators.kernel import affinity
 from manifactor.operators.laplacian import laplacian_spectrum
 from manifactor.operators.neighbors import NeighborGraph, neighbor_graph
-from manifactor.operators.operator import Diffusion
+from manifactor.operators.operator import Operator
 
 from ..conftest import box_spectrum
 from .places import pure
@@ -26,7 +26,7 @@ def factor(spectrum, n_factors, **changes):
     links, none = np.empty((0, 2), dtype=int), np.zeros(len(rows), dtype=bool)
     known = links, rows, rows, 0 * rows, None, given("exact"), None, 1.0, none, none
     graph = NeighborGraph(None, *known)
-    diffusion = Diffusion(None, graph, None, spectrum)
+    diffusion = Operator(None, graph, None, spectrum)
     settings = replace(PAPER, n_factors=n_factors, **changes)
     return factorize(diffusion, settings, rng=np.random.default_rng(0))
 
@@ -36,7 +36,7 @@ def diffuse(X, n_functions, **more):
     walk = affinity(graph)
     rng = np.random.default_rng(0)
     spectrum = laplacian_spectrum(walk, n_functions, rng=rng)
-    return Diffusion(X, graph, walk, spectrum, **more)
+    return Operator(X, graph, walk, spectrum, **more)
 
 
 def used(factorization):

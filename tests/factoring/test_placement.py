@@ -13,7 +13,7 @@ from manifactor.judging.measures.places import prepared_noise
 from manifactor.operators.kernel import affinity
 from manifactor.operators.laplacian import laplacian_spectrum
 from manifactor.operators.neighbors import neighbor_graph
-from manifactor.operators.operator import Diffusion
+from manifactor.operators.operator import Operator
 from manifactor.placing import make_placer, place_blocks
 from manifactor.samples.preparation import Preparation
 
@@ -28,7 +28,7 @@ def circle():
     distinct = laplacian_spectrum(walk, 5, rng=np.random.default_rng(0))
     spectrum = distinct.with_copies(graph)
     factors = make_factors(spectrum, [selection(spectrum, [1, 2])])
-    return X, Factorization(factors, None, Diffusion(X, graph, walk, distinct))
+    return X, Factorization(factors, None, Operator(X, graph, walk, distinct))
 
 
 def place(X, found, **more):

@@ -30,7 +30,7 @@ from manifactor.operators.forecast import (
     require_memory,
 )
 from manifactor.operators.neighbors import APPROXIMATE_ABOVE
-from manifactor.operators.operator import Diffusion, DiffusionSettings, require_diffusion
+from manifactor.operators.operator import DiffusionSettings, Operator, require_diffusion
 from manifactor.operators.pipeline import diffuse, forecast_diffusion, kept_stages
 from manifactor.samples.preparation import MOST_COLUMNS
 
@@ -71,7 +71,7 @@ def read_off(path: str, what: str) -> Any:
 class SpectralEstimator(TransformerMixin, BaseEstimator):
     """What both estimators share: checks, the diffusion and what can be read off it."""
 
-    diffusion_: Diffusion
+    diffusion_: Operator
     # Of an image, if images were fitted.
     image_shape_: tuple[int, ...] | None = None
 
@@ -411,7 +411,7 @@ class DiffusionMap(SpectralEstimator):
 
     Attributes
     ----------
-    diffusion_ : Diffusion
+    diffusion_ : Operator
         Everything that was computed; the attributes below are read off it.
     spectrum_ : Spectrum
         Eigenvalues, functions, weights, residuals.

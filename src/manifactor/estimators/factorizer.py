@@ -58,7 +58,7 @@ from manifactor.models.moves.motion import MarkovModel, markov_model
 from manifactor.models.moves.paths import Pairs, Trajectory
 from manifactor.operators.engines.gpu import device_memory, from_tensor, like
 from manifactor.operators.neighbors import DisconnectedGraphWarning
-from manifactor.operators.operator import Diffusion, DiffusionSettings
+from manifactor.operators.operator import DiffusionSettings, Operator
 from manifactor.operators.pipeline import diffuse
 from manifactor.placing import Placed, Placer, make_placer, place_blocks, places_at
 from manifactor.samples.likelihood import Told, denoised
@@ -66,7 +66,7 @@ from manifactor.samples.preparation import MOST_COMPONENTS
 
 
 def _factored(
-    diffusion: Diffusion,
+    diffusion: Operator,
     factoring: FactoringSettings,
     noise: np.ndarray | None,
     held: list[WarningMessage],
@@ -525,12 +525,12 @@ class ManifoldFactorizer(SpectralEstimator):
         return len(self.factors_)
 
     @property
-    def diffusion_(self) -> Diffusion:
-        """Diffusion that the factors were found in."""
+    def diffusion_(self) -> Operator:
+        """Operator whose functions the factors were found in."""
         return self.factorization_.diffusion
 
     @diffusion_.setter
-    def diffusion_(self, diffusion: Diffusion) -> None:
+    def diffusion_(self, diffusion: Operator) -> None:
         self.factorization_ = replace(self.factorization_, diffusion=diffusion)
 
     @property

@@ -1,4 +1,4 @@
-"""The record Diffusion: samples, neighbour graph, random walk and its spectrum.
+"""The record Operator: samples, neighbour graph, random walk and its spectrum.
 
 The functions of the spectrum are extended to new samples by one step of the walk (Nyström).
 """
@@ -39,7 +39,7 @@ from manifactor.samples.transformation import TRANSFORMATIONS, Transformation
 
 log = logging.getLogger("manifactor")
 
-# Parameters of the way from samples to a Diffusion: their record, defaults and checks.
+# Parameters of the way from samples to an Operator: their record, defaults and checks.
 
 # Samples needed to resolve one function.
 SAMPLES_PER_FUNCTION = 8
@@ -210,7 +210,7 @@ class LaggedPart:
 
 
 @dataclass(frozen=True)
-class Diffusion:
+class Operator:
     """Samples, their neighbour graph, the random walk on it, and its spectrum."""
 
     # (n_samples, n_features): after preparation; the distances where only those are known
@@ -241,7 +241,7 @@ class Diffusion:
 
     def __repr__(self) -> str:
         n_samples, n_functions = len(self.graph.inverse), len(self.distinct.eigenvalues)
-        return f"Diffusion({n_samples} samples, {n_functions} functions)"
+        return f"Operator({n_samples} samples, {n_functions} functions)"
 
     @cached_property
     def spectrum(self) -> Spectrum:
@@ -364,7 +364,7 @@ class Diffusion:
         values[outlier] = spectrum.functions[nearest[outlier]]
         return values if self.basis is None else values @ self.basis.coefficients
 
-    def grown(self, rng: np.random.Generator) -> "Diffusion | None":
+    def grown(self, rng: np.random.Generator) -> "Operator | None":
         """Return the same with twice as many functions.
 
         None where the caller fixed their number, where the samples resolve no more, or where they
@@ -400,15 +400,15 @@ class Diffusion:
             )
         return fits
 
-    def settled(self) -> "Diffusion":
+    def settled(self) -> "Operator":
         """Return the same with everything in the host's memory."""
         return settled(self)
 
-    def as_requested(self) -> "Diffusion":
+    def as_requested(self) -> "Operator":
         """Return the same with the functions computed at first only."""
         return replace(self, distinct=self.distinct.lowest(self.n_requested))
 
-    def searchable(self, n_jobs: int | None) -> "Diffusion":
+    def searchable(self, n_jobs: int | None) -> "Operator":
         """Return the same with a neighbour search, which archives do not hold."""
         graph = self.graph.with_search(self.samples, n_jobs, self.metric)
         return replace(self, graph=graph)
@@ -430,13 +430,13 @@ class Values:
 class CombinedFunctions:
     """Combinations of the functions of a diffusion, at any samples.
 
-    They are those of `Diffusion.extended` up to rounding. Only the combinations are computed, and
+    They are those of `Operator.extended` up to rounding. Only the combinations are computed, and
     the nearest sample is found with the neighbours. The values at a sample do not depend on the
     samples that are asked for together with it.
     """
 
     def __init__(
-        self, diffusion: Diffusion, coefficients: np.ndarray, *, reach: float, n_new: int
+        self, diffusion: Operator, coefficients: np.ndarray, *, reach: float, n_new: int
     ) -> None:
         """Compute the combinations at the training samples.
 
@@ -495,7 +495,7 @@ class CombinedFunctions:
         return combined, self.order[nearest], distance, weights.sum(axis=1)
 
 
-def is_combinable(diffusion: Diffusion) -> bool:
+def is_combinable(diffusion: Operator) -> bool:
     """Return whether `CombinedFunctions` can be made of a diffusion.
 
     Its neighbours must be the nearest samples, found by a tree, with one bandwidth for all. Samples

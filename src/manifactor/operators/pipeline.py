@@ -1,4 +1,4 @@
-"""The whole way from samples to a Diffusion, on one page."""
+"""The whole way from samples to an Operator, on one page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,8 +22,8 @@ from manifactor.operators.metric import LocalMetric
 from manifactor.operators.neighbors import N_NEIGHBORS, NeighborGraph, chosen, neighbor_graph
 from manifactor.operators.operator import (
     SAMPLES_PER_FUNCTION,
-    Diffusion,
     DiffusionSettings,
+    Operator,
     number_of_functions,
     number_of_neighbors,
     require_diffusion,
@@ -86,7 +86,7 @@ def diffuse(
     moves: Moves | None = None,
     stages: Stages | None = None,
     rng: np.random.Generator,
-) -> Diffusion:
+) -> Operator:
     """Return the diffusion process on samples, (n_samples, n_features), and its spectrum.
 
     Where moves are known, distances are in units of these.
@@ -132,8 +132,8 @@ def diffuse(
 
 
 def in_flat_places(
-    diffusion: Diffusion, angles: Sequence[np.ndarray], *, rng: np.random.Generator
-) -> Diffusion:
+    diffusion: Operator, angles: Sequence[np.ndarray], *, rng: np.random.Generator
+) -> Operator:
     """Return the diffusion by distances in flat places.
 
     `angles` are those of the circles among the factors, (n_samples,) each.
@@ -161,7 +161,7 @@ def in_flat_places(
     )
 
 
-def kept_stages(diffusion: Diffusion) -> Stages:
+def kept_stages(diffusion: Operator) -> Stages:
     """Return the stages from which another computation can start.
 
     The neighbours are left out where outliers were removed from the graph, since the graph before
@@ -259,7 +259,7 @@ def _diffusion(
     walk: Walk,
     settings: DiffusionSettings,
     keys: dict[str, str],
-) -> Diffusion:
+) -> Operator:
     """Return the record, with every choice that was made on the way."""
     samples, n_distinct = measured.samples, len(walk.graph.distinct)
     bandwidth = walk.affinity.bandwidth
@@ -288,7 +288,7 @@ def _diffusion(
     }
     # A method may ask for more functions, where a dimension of the data is missing.
     most = min(400, n_distinct // SAMPLES_PER_FUNCTION)
-    return Diffusion(
+    return Operator(
         samples=samples,
         graph=walk.graph,
         affinity=walk.affinity,

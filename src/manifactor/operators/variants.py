@@ -18,7 +18,7 @@ from manifactor._support.parameters import Choice
 from manifactor.operators import kernel
 from manifactor.operators.laplacian import laplacian_spectrum, outlier_choice, without_outliers
 from manifactor.operators.neighbors import NeighborGraph, neighbor_graph
-from manifactor.operators.operator import Diffusion, automatic_functions
+from manifactor.operators.operator import Operator, automatic_functions
 
 # Samples that are drawn at most; functions are extended to all others. Time and memory of a kernel
 # that is not cut are then bounded, whatever the number of samples.
@@ -26,7 +26,7 @@ DRAWN_IN_VOLUME = 6000
 DRAWN_IN_DENSITY = 3000
 
 
-def in_volume(diffusion: Diffusion, *, rng: np.random.Generator) -> Diffusion:
+def in_volume(diffusion: Operator, *, rng: np.random.Generator) -> Operator:
     """Return the diffusion with lengths in units of the distance between samples.
 
     The unit of length at a sample is the distance to its 8th neighbour. A metric that is a product
@@ -40,7 +40,7 @@ def in_volume(diffusion: Diffusion, *, rng: np.random.Generator) -> Diffusion:
     return _diffuse(diffusion, rows, graph, walk_of, Choice(1.0, why), rng)
 
 
-def in_density(diffusion: Diffusion, *, rng: np.random.Generator) -> Diffusion:
+def in_density(diffusion: Operator, *, rng: np.random.Generator) -> Operator:
     """Return the diffusion whose drift is the gradient of the log density.
 
     If the factors are orthogonal and places on them are independent, its generator is a sum over
@@ -66,7 +66,7 @@ def in_density(diffusion: Diffusion, *, rng: np.random.Generator) -> Diffusion:
     return _diffuse(diffusion, rows, graph, walk_of, Choice(alpha, why), rng)
 
 
-def _drawn(diffusion: Diffusion, most: int, rng: np.random.Generator) -> np.ndarray:
+def _drawn(diffusion: Operator, most: int, rng: np.random.Generator) -> np.ndarray:
     """Return ascending rows of at most `most` distinct samples, drawn at random."""
     rows = diffusion.graph.distinct
     if len(rows) > most:
@@ -74,7 +74,7 @@ def _drawn(diffusion: Diffusion, most: int, rng: np.random.Generator) -> np.ndar
     return np.sort(rows)
 
 
-def _graph(samples: np.ndarray, n_neighbors: int, diffusion: Diffusion) -> NeighborGraph:
+def _graph(samples: np.ndarray, n_neighbors: int, diffusion: Operator) -> NeighborGraph:
     count = min(n_neighbors, len(samples) - 1)
     return neighbor_graph(samples, count, n_jobs=diffusion.settings.n_jobs)
 
@@ -93,13 +93,13 @@ def _neighbors_within(samples: np.ndarray, eps: float) -> int:
 
 
 def _diffuse(
-    diffusion: Diffusion,
+    diffusion: Operator,
     rows: np.ndarray,
     graph: NeighborGraph,
     walk_of: Callable[[NeighborGraph], kernel.Affinity],
     correction: Choice,
     rng: np.random.Generator,
-) -> Diffusion:
+) -> Operator:
     """Return the diffusion of drawn samples by another random walk."""
     graph, walk = without_outliers(diffusion.samples[rows], graph, walk_of(graph), walk_of=walk_of)
     functions = automatic_functions(len(graph.distinct))
@@ -128,7 +128,7 @@ def _diffuse(
     )
 
 
-def _graph_of_all(diffusion: Diffusion, graph: NeighborGraph, rows: np.ndarray) -> NeighborGraph:
+def _graph_of_all(diffusion: Operator, graph: NeighborGraph, rows: np.ndarray) -> NeighborGraph:
     """Return the graph of drawn samples as one of all samples.
 
     `inverse` maps samples that were not drawn to the nearest of those that were.

@@ -36,7 +36,7 @@ from manifactor.factorization import Factorization
 from manifactor.operators.engines.gpu import settled
 from manifactor.operators.forecast import Forecast
 from manifactor.operators.neighbors import NeighborGraph
-from manifactor.operators.operator import Diffusion
+from manifactor.operators.operator import Operator
 from manifactor.operators.pipeline import Walk
 from manifactor.samples.preparation import Preparation
 from manifactor.samples.transformation import Transformation
@@ -48,13 +48,15 @@ FORMAT = "manifactor"
 # estimator's parameters give back, moves that a fit has tested its factors by, and what was tried.
 UNSAVED = ("search", "resident", "settings", "path", "lagged", "tried")
 CSR_PARTS = ("data", "indices", "indptr")
+# Records that archives name as earlier releases did.
+WRITTEN_AS: dict[type, str] = {Operator: "Diffusion"}
 ESTIMATORS = {cls.__name__: cls for cls in (DiffusionMap, ManifoldFactorizer)}
 # What an archive sets on an estimator, beside its parameters, and of which type.
 FITTED: dict[str, Any] = {
     "forecast_": Forecast,
     "timings_": dict[str, float],
     "n_features_in_": int,
-    "diffusion_": Diffusion | None,
+    "diffusion_": Operator | None,
     "factorization_": Factorization | None,
     "rows_": np.ndarray | None,
     "image_shape_": tuple[int, ...] | None,
@@ -84,7 +86,7 @@ def pack(value, name: str, arrays: dict[str, np.ndarray]) -> dict:
         return {"csr": attributes(CSR_PARTS), "shape": list(value.shape)}
     if dataclasses.is_dataclass(value):
         saved = [each.name for each in dataclasses.fields(value) if each.name not in UNSAVED]
-        return {"record": type(value).__name__, "fields": attributes(saved)}
+        return {"record": _name(type(value)), "fields": attributes(saved)}
     if isinstance(value, dict):
         items = value.items()
         return {"dict": {key: pack(item, f"{name}/{key}", arrays) for key, item in items}}
@@ -163,10 +165,14 @@ def _records() -> dict[str, Any]:
             # Records of tensors, whose types are known to type checkers alone, are not archived.
             with suppress(NameError):
                 left += _hints(hint).values()
-                found[hint.__name__] = hint
+                found[_name(hint)] = hint
         left += get_args(hint)
-    # One that is renamed can be added here under its old name.
     return found
+
+
+def _name(kind: type) -> str:
+    """Return the name of a record in archives."""
+    return WRITTEN_AS.get(kind, kind.__name__)
 
 
 @cache

@@ -16,7 +16,7 @@ from manifactor.factors.factor import Factor
 from manifactor.operators.kernel import Affinity
 from manifactor.operators.metric import STRAY, LocalMetric
 from manifactor.operators.neighbors import chosen, row_of, with_data
-from manifactor.operators.operator import Diffusion
+from manifactor.operators.operator import Operator
 
 # Share of an interval at either end where a coordinate that was read off functions is not trusted.
 UNTRUSTED = 0.15
@@ -26,7 +26,7 @@ LEAST_TRUST = 0.02
 RIDGE = 0.05
 
 
-def integrated(factor: Factor, diffusion: Diffusion) -> Factor:
+def integrated(factor: Factor, diffusion: Operator) -> Factor:
     """Return an interval with a coordinate that is as accurate at its ends as elsewhere.
 
     Other factors are returned as they are, and all where samples have no metric.
@@ -58,9 +58,9 @@ def integrated(factor: Factor, diffusion: Diffusion) -> Factor:
 
 
 def integrated_at(
-    factor: Factor, diffusion: Diffusion, X: np.ndarray, weights: sp.csr_array, nearest: np.ndarray
+    factor: Factor, diffusion: Operator, X: np.ndarray, weights: sp.csr_array, nearest: np.ndarray
 ) -> np.ndarray:
-    """Return the coordinate at new samples, given `Diffusion.steps_from` them.
+    """Return the coordinate at new samples, given `Operator.steps_from` them.
 
     It is the mean of what each neighbour's coordinate and slope say. The slope of a new sample is
     that of its nearest neighbour.

@@ -17,7 +17,7 @@ from manifactor._support.errors import NothingFoundError
 from manifactor._support.parameters import Choice
 from manifactor.models.moves.paths import Moves, Pairs
 from manifactor.operators.engines.searches import nearest_point
-from manifactor.operators.operator import Basis, Diffusion, DiffusionSettings, LaggedPart
+from manifactor.operators.operator import Basis, DiffusionSettings, LaggedPart, Operator
 from manifactor.operators.spectrum import Spectrum
 
 # Functions of the walk at most: with 100, the ends of intervals behind a strong warp were blurred;
@@ -46,7 +46,7 @@ def settings_for(
     return settings
 
 
-def in_pairs(diffusion: Diffusion) -> Diffusion:
+def in_pairs(diffusion: Operator) -> Operator:
     """Return the same with the functions of the operator of its pairs, if it has any.
 
     They are made of the functions of the walk.
@@ -82,7 +82,7 @@ def in_pairs(diffusion: Diffusion) -> Diffusion:
     )
 
 
-def _extended(diffusion: Diffusion, X: np.ndarray) -> np.ndarray:
+def _extended(diffusion: Operator, X: np.ndarray) -> np.ndarray:
     """Return the functions of the walk at any samples, (n, n_functions).
 
     Samples far from all of the fit lie where the nearest one lies.

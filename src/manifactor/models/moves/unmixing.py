@@ -16,7 +16,7 @@ from manifactor._support.threads import row_slices
 from manifactor.factors.factor import Factor
 from manifactor.factors.prediction import thinned
 from manifactor.operators.neighbors import chosen
-from manifactor.operators.operator import Diffusion
+from manifactor.operators.operator import Operator
 
 # The part of the samples, one in so many, that are next to a place on the other factors. Of wells,
 # fewer make places rough, and leave more of the others.
@@ -25,7 +25,7 @@ ALIKE = 3
 MOST_COMPARED = 3000
 
 
-def unmixed(factors: Sequence[Factor], diffusion: Diffusion) -> tuple[Factor, ...]:
+def unmixed(factors: Sequence[Factor], diffusion: Operator) -> tuple[Factor, ...]:
     """Return the factors with coordinates of intervals that are independent of the others'."""
     # Twice: what a coordinate is freed from must be free itself.
     shifts = _shifts(factors, [factor.embedding for factor in factors])
@@ -44,9 +44,9 @@ def unmixed(factors: Sequence[Factor], diffusion: Diffusion) -> tuple[Factor, ..
 
 
 def shifted_at(
-    factor: Factor, diffusion: Diffusion, functions: np.ndarray, weights: sp.csr_array
+    factor: Factor, diffusion: Operator, functions: np.ndarray, weights: sp.csr_array
 ) -> np.ndarray:
-    """Return the coordinate at new samples, given their functions and `Diffusion.steps_from`."""
+    """Return the coordinate at new samples, given their functions and `Operator.steps_from`."""
     assert factor.shift is not None
     shift = _mean(weights, factor.shift[diffusion.graph.distinct])
     return np.clip(factor.place(functions)[0][:, 0] + shift, 0, 1)

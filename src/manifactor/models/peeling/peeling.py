@@ -21,7 +21,7 @@ from manifactor.models.peeling.purity import product_share, refine, without_ener
 from manifactor.operators.geometry import Geometry, batch_size, geometry_of_pairs, measure_geometry
 from manifactor.operators.laplacian import ROUGH_ACCURACY, Part, laplacian_spectrum
 from manifactor.operators.neighbors import chosen
-from manifactor.operators.operator import Diffusion
+from manifactor.operators.operator import Operator
 
 # The number of functions below an eigenvalue grows as a power of the dimension (Weyl), so that a
 # few hundred functions do not show more factors than this.
@@ -49,7 +49,7 @@ class Look:
     blocks: tuple[np.ndarray, ...] = ()
 
 
-def take_looks(diffusion: Diffusion, *, rng: np.random.Generator) -> list[Look]:
+def take_looks(diffusion: Operator, *, rng: np.random.Generator) -> list[Look]:
     """Return looks without blocks at all distinct samples, and at two parts or halves of them."""
     if diffusion.lagged:
         d = diffusion.dimension
@@ -79,7 +79,7 @@ def take_looks(diffusion: Diffusion, *, rng: np.random.Generator) -> list[Look]:
     return map_threads(look, parts, rng.spawn(len(parts)))
 
 
-def _halves(diffusion: Diffusion, n_functions: int, rng: np.random.Generator) -> Iterator[Part]:
+def _halves(diffusion: Operator, n_functions: int, rng: np.random.Generator) -> Iterator[Part]:
     """Random halves with their spectra under the same kernel.
 
     A half that falls apart, or has few functions, says nothing and is left out.

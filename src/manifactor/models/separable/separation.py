@@ -33,7 +33,7 @@ from manifactor.models.separable.commuting import commutator_of, killing_tensors
 from manifactor.models.separable.turns import Turn, find_turn
 from manifactor.operators.geometry import Geometry, beside_constant, measure_geometry
 from manifactor.operators.neighbors import chosen
-from manifactor.operators.operator import Diffusion, DiffusionSettings
+from manifactor.operators.operator import DiffusionSettings, Operator
 from manifactor.operators.pipeline import diffuse
 from manifactor.operators.spectrum import Spectrum
 
@@ -85,7 +85,7 @@ class Web:
 
 
 def find_separation(
-    diffusion: Diffusion, n_asked: int | None, *, rng: np.random.Generator
+    diffusion: Operator, n_asked: int | None, *, rng: np.random.Generator
 ) -> Factorization:
     """Return factors in whose coordinates the Laplacian separates, if any, and their evidence."""
     _require_surface(diffusion, n_asked)
@@ -119,11 +119,11 @@ def find_separation(
     return _best_factors(whole, web, known, diffusion)
 
 
-def _dimension(diffusion: Diffusion) -> int:
+def _dimension(diffusion: Operator) -> int:
     return max(2, round(diffusion.dimension))
 
 
-def _require_surface(diffusion: Diffusion, n_asked: int | None) -> None:
+def _require_surface(diffusion: Operator, n_asked: int | None) -> None:
     """Raise an error where a diffusion cannot show the coordinates asked for."""
     if diffusion.points is None:
         raise ValueError(
@@ -179,7 +179,7 @@ def _of_web(
 
 
 def _best_factors(
-    geometry: Geometry, web: Web, known: Evidence, diffusion: Diffusion
+    geometry: Geometry, web: Web, known: Evidence, diffusion: Operator
 ) -> Factorization:
     """The factors of a web that fail the fewest tests, of those made in several ways."""
     symmetries = known.symmetries
@@ -230,7 +230,7 @@ def _shortcomings(evidence: Evidence) -> tuple[int, float]:
     return len(evidence.failed), error
 
 
-def _geometries(diffusion: Diffusion, rng: np.random.Generator) -> list[Geometry]:
+def _geometries(diffusion: Operator, rng: np.random.Generator) -> list[Geometry]:
     """The geometry of a diffusion, then those of halves of the samples with graphs of their own.
 
     Halves of the kernel on all samples would be noisier by ten times, not by two. Four of them, of
@@ -252,7 +252,7 @@ def _geometries(diffusion: Diffusion, rng: np.random.Generator) -> list[Geometry
     with held_warnings():
         parts = [diffuse(points[half], settings, rng=rng) for half in halves]
 
-    def measured(part: Diffusion, rng: np.random.Generator) -> Geometry:
+    def measured(part: Operator, rng: np.random.Generator) -> Geometry:
         samples = _distinct(part)
         return measure_geometry(part.distinct, part.affinity, samples, n_rows=N_ROWS, rng=rng)
 
@@ -260,7 +260,7 @@ def _geometries(diffusion: Diffusion, rng: np.random.Generator) -> list[Geometry
     return map_threads(measured, parts, rng.spawn(len(parts)))
 
 
-def _distinct(diffusion: Diffusion) -> np.ndarray:
+def _distinct(diffusion: Operator) -> np.ndarray:
     """The distinct samples in the graph."""
     assert diffusion.points is not None
     return np.asarray(chosen(diffusion.points, diffusion.graph.distinct))
@@ -399,7 +399,7 @@ def _on_tangents(tensor: np.ndarray, frames: np.ndarray, geometry: Geometry) -> 
 
 
 def factor_web(
-    geometry: Geometry, web: Web, diffusion: Diffusion, *, may_be_sewn: bool
+    geometry: Geometry, web: Web, diffusion: Operator, *, may_be_sewn: bool
 ) -> Iterator[tuple[Factor, ...]]:
     """Yield factors of a web, made in several ways.
 
@@ -443,7 +443,7 @@ def factor_web(
 
 
 def factor_turn(
-    geometry: Geometry, web: Web, turn: Turn, diffusion: Diffusion
+    geometry: Geometry, web: Web, turn: Turn, diffusion: Operator
 ) -> Iterator[tuple[Factor, ...]]:
     """Yield factors of a body of revolution: the profile, and the angle of a turn about the axis.
 
@@ -533,7 +533,7 @@ def _unexplained(spectrum: Spectrum, known: Sequence[np.ndarray], count: int) ->
     return np.pad(lowest, ((1, len(spectrum.eigenvalues) - 16), (0, 0)))
 
 
-def _flat_weights(web: Web, geometry: Geometry, diffusion: Diffusion) -> np.ndarray:
+def _flat_weights(web: Web, geometry: Geometry, diffusion: Operator) -> np.ndarray:
     """Weights under which places on separating coordinates are independent.
 
     The volume is the gap times the product of the coordinates' own lengths.
@@ -543,7 +543,7 @@ def _flat_weights(web: Web, geometry: Geometry, diffusion: Diffusion) -> np.ndar
     return weights / weights.sum()
 
 
-def _at_samples(values: np.ndarray, geometry: Geometry, diffusion: Diffusion) -> np.ndarray:
+def _at_samples(values: np.ndarray, geometry: Geometry, diffusion: Operator) -> np.ndarray:
     """Values at rows as values at all samples: those of the nearest row."""
     points = _distinct(diffusion)
     nearest = KDTree(points[geometry.rows]).query(points)[1]
@@ -551,7 +551,7 @@ def _at_samples(values: np.ndarray, geometry: Geometry, diffusion: Diffusion) ->
 
 
 def weigh(
-    factors: Sequence[Factor], known: Evidence, gap: np.ndarray, diffusion: Diffusion
+    factors: Sequence[Factor], known: Evidence, gap: np.ndarray, diffusion: Operator
 ) -> Evidence:
     """Return the evidence on factors of a web, given that on the web.
 

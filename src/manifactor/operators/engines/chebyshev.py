@@ -18,7 +18,7 @@ from manifactor._support.values import quotient
 from manifactor.operators.engines.gpu import DeviceOperator, from_tensor
 from manifactor.operators.engines.tiles import HostOperator
 
-Operator = HostOperator | DeviceOperator
+BlockOperator = HostOperator | DeviceOperator
 
 # The residual that products in single precision reach. What is left is noise from sample to sample.
 SINGLE_PRECISION_RESIDUAL = 3e-6
@@ -83,7 +83,7 @@ def required(values: np.ndarray, tolerance: float) -> np.ndarray:
 
 
 def spectral_density(
-    operator: Operator, count: float, *, probes: int = PROBES, steps: int = 40, rng: Generator
+    operator: BlockOperator, count: float, *, probes: int = PROBES, steps: int = 40, rng: Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Estimate how many eigenvalues lie above a level.
 
@@ -230,7 +230,7 @@ class FilterPlan:
 
 
 def block_width(n: int, n_pairs: int, *, wide: int = 0) -> int:
-    """Return how many vectors are filtered, with spare ones; `wide` is that of an `Operator`."""
+    """Return how many vectors are filtered, with spare ones; `wide` as of a `BlockOperator`."""
     # While blocks are narrow, more spare vectors cost little and save degrees.
     spare = min(int(0.8 * n_pairs), max(80, int(0.4 * n_pairs)))
     # Where wide blocks cost hardly more, the cut lies twice as far from 1 as the last wanted
@@ -247,7 +247,7 @@ def safe_count(n_pairs: int, width: int) -> float:
 
 
 def first_plan(
-    operator: Operator, n_pairs: int, width: int, *, start: Start | None, rng: Generator
+    operator: BlockOperator, n_pairs: int, width: int, *, start: Start | None, rng: Generator
 ) -> FilterPlan:
     """Return the plan from the spectrum's density, or from the start's eigenvalues."""
     safe = safe_count(n_pairs, width)
@@ -271,7 +271,7 @@ def first_plan(
     return FilterPlan(bottom, cut, last)
 
 
-def chebyshev_filter(operator: Operator, block: Any, plan: FilterPlan, degree: int) -> Any:
+def chebyshev_filter(operator: BlockOperator, block: Any, plan: FilterPlan, degree: int) -> Any:
     """Apply a Chebyshev polynomial of the matrix to a block, which is overwritten.
 
     The polynomial is at most 1 on [bottom, cut] and grows fast above. The recurrence is scaled to
@@ -295,7 +295,7 @@ def chebyshev_filter(operator: Operator, block: Any, plan: FilterPlan, degree: i
 
 
 def first_block(
-    operator: Operator, width: int, plan: FilterPlan, *, start: Start | None, rng: Generator
+    operator: BlockOperator, width: int, plan: FilterPlan, *, start: Start | None, rng: Generator
 ) -> Any:
     """Return random vectors, or those of the start, without what is rough in them."""
     block = operator.random(width, rng) if start is None else _extended(operator, start, width)
@@ -305,7 +305,7 @@ def first_block(
     return block
 
 
-def _extended(operator: Operator, start: Start, width: int) -> Any:
+def _extended(operator: BlockOperator, start: Start, width: int) -> Any:
     """Return vectors that are known on some samples as vectors on all of them.
 
     Steps of the walk sum the values around each sample. The sums are larger where there are more
@@ -349,7 +349,7 @@ class RitzPairs:
 
 
 def rayleigh_ritz(
-    operator: Operator, block: Any, locked: Any, n_pairs: int
+    operator: BlockOperator, block: Any, locked: Any, n_pairs: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Overwrite a block with its Ritz vectors, orthogonal to the locked vectors.
 
@@ -413,7 +413,7 @@ def orthonormalizer(gram: np.ndarray) -> np.ndarray:
 
 
 def filtered(
-    operator: Operator,
+    operator: BlockOperator,
     n_pairs: int,
     *,
     tolerance: float,
@@ -461,7 +461,7 @@ def filtered(
     return iteration.pairs(spare, progress)
 
 
-def _no_pairs(operator: Operator, block: Any) -> Pairs:
+def _no_pairs(operator: BlockOperator, block: Any) -> Pairs:
     """Return an empty set of pairs of the block's kind."""
     none = np.empty(0)
     return Pairs(none, operator.columns(block, np.arange(0)), none)
@@ -475,7 +475,7 @@ class _Iteration:
     a later step has replaced.
     """
 
-    operator: Operator
+    operator: BlockOperator
     n_pairs: int
     tolerance: float
     wide: bool  # whether taking the block apart costs more than filtering it
