@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from filelock import FileLock
 
-from manifactor._support.files import claims_released, name_beside
+from manifactor._support.files import claims
 from manifactor.command.outputs import require_new
 from manifactor.command.simulating import _name_in_project as name_in_project
 
@@ -17,7 +17,7 @@ from .conftest import manifactor, refusal
 
 @pytest.fixture(autouse=True)
 def released():
-    with claims_released():
+    with claims:
         yield
 
 
@@ -67,7 +67,7 @@ def test_a_second_fit_into_one_folder_is_refused_at_once(folder, capsys):
 
 def test_the_next_command_says_that_a_half_replaced_output_is_whole(folder, capsys):
     assert manifactor("simulate molecule --n 5 --size 54 --pixel-size 4") == 0
-    moved = folder / name_beside(folder / "molecule", "old", "abcdefgh")
+    moved = folder / ".molecule.old.abcdefgh"
     (folder / "molecule").rename(moved)
     capsys.readouterr()
     assert manifactor("simulate molecule --n 5 --size 54 --pixel-size 4") == 2
@@ -78,7 +78,10 @@ def test_the_next_command_says_that_a_half_replaced_output_is_whole(folder, caps
     assert [path.name for path in folder.iterdir()] == ["molecule"]
 
 
-def test_whoever_reads_a_half_replaced_run_is_told(folder, capsys):
-    (folder / name_beside(folder / "run", "old", "abcdefgh")).mkdir()
-    err = refusal("report run", folder, capsys)
-    assert "A command that was replacing it was killed: repeat that command." in err
+def test_whoever_reads_a_half_replaced_run_puts_it_back(folder, capsys):
+    (folder / ".run.old.abcdefgh").mkdir()
+    assert manifactor("report run") == 2
+    note, error = capsys.readouterr().err.splitlines()
+    assert note.endswith("a killed command had half replaced run, which is whole again.")
+    assert "run is not a run folder" in error
+    assert [path.name for path in folder.iterdir()] == ["run"]

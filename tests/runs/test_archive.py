@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from sklearn.neighbors import KNeighborsTransformer
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
-from manifactor._support.files import name_beside
 from manifactor._support.parameters import Choice
 from manifactor.factorize import factorize
 from manifactor.operators.pipeline import diffuse, kept_stages
@@ -238,7 +237,7 @@ def test_a_mistake_in_our_own_code_is_not_taken_for_damage(saved, monkeypatch):
 
 
 def test_what_a_killed_save_has_left_is_removed_by_the_next(fit, saved):
-    (saved.parent / name_beside(saved, "new", "abcdefgh")).touch()
+    (saved.parent / f".{saved.name}.new.abcdefgh").touch()
     save(fit, saved)
     assert list(saved.parent.iterdir()) == [saved]
 

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from manifactor._support import files
 from manifactor._support.files import (
     claim,
-    claims_released,
-    is_half_replaced,
-    name_beside,
+    claims,
     numeric_order,
     require_place,
     require_regular_file,
     require_writable,
+    restore,
     whole_folder,
     write_new,
     write_whole,
@@ -127,8 +127,8 @@ def test_a_name_that_cannot_be_written_is_refused(tmp_path, name):
 OWNER = """
 import sys
 from pathlib import Path
-from manifactor._support.files import claim, claims_released, temporary
-with claims_released():
+from manifactor._support.files import claim, claims, temporary
+with claims:
     claim(Path("run"))
     with temporary(Path("run"), folder=True), temporary(Path("run")):
         print("claimed", flush=True)
@@ -143,15 +143,15 @@ def test_an_output_that_another_process_writes_is_refused_until_it_is_killed(tmp
         try:
             assert owner.stdout.readline() == b"claimed\n"
             who = rf"another command \(process {owner.pid} on .*is writing .*run\. Wait"
-            with claims_released(), pytest.raises(ValueError, match=who):
+            with claims, pytest.raises(ValueError, match=who):
                 claim(tmp_path / "run")
-            with claims_released():
+            with claims:
                 assert not claim(tmp_path / "other")
         finally:
             owner.kill()
     # Its files are left, and nobody holds its lock.
     assert len(names(tmp_path)) == 3
-    with claims_released():
+    with claims:
         assert not claim(tmp_path / "run")
         assert not claim(tmp_path / "run")  # a second time by the same command
         assert names(tmp_path) == [".run.manifactor.lock"]
@@ -164,28 +164,68 @@ def test_what_is_no_lock_file_is_refused_and_left_alone(tmp_path, kind):
     victim.write_text("kept")
     make = {"link": lambda: path.symlink_to(victim), "folder": path.mkdir}
     make.get(kind, lambda: os.mkfifo(path))()
-    with pytest.raises(ValueError, match="must be a lock file"), claims_released():
+    with pytest.raises(ValueError, match="must be a lock file"), claims:
         claim(tmp_path / "run")
     assert os.path.lexists(path)
     assert victim.read_text() == "kept"
 
 
-def left(folder, name, state, tag="abcdefgh"):
+def left(folder, name, state):
     """A folder as a killed program leaves it."""
-    path = folder / name_beside(folder / name, state, tag)
+    path = folder / f".{name}.{state}.abcdefgh"
     path.mkdir()
     (path / state).touch()
 
 
-def test_an_output_that_was_moved_away_is_put_back(tmp_path):
+def claimed(place):
+    with claims:
+        return claim(place)
+
+
+@pytest.mark.parametrize("put_back", [claimed, restore])
+def test_an_output_that_was_moved_away_is_put_back(tmp_path, put_back):
     left(tmp_path, "run", "old")
     left(tmp_path, "run", "new")
-    assert is_half_replaced(tmp_path / "run")
-    with claims_released():
-        assert claim(tmp_path / "run")
+    assert put_back(tmp_path / "run")
     assert names(tmp_path) == ["run"]
     assert names(tmp_path / "run") == ["old"]
-    assert not is_half_replaced(tmp_path / "run")
+    assert not put_back(tmp_path / "run")
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from manifactor._support import files
+operation, at_once = int(sys.argv[1]), sys.argv[2] == "True"
+if not at_once:
+    files.exchange = lambda *_: False
+def count(event, _):
+    global operation
+    operation -= event in ("os.rename", "shutil.rmtree")
+    if operation == 0:
+        os._exit(9)
+sys.addaudithook(count)
+files.replace_folder(Path(".run.new.abcdefgh"), Path("run"))
+"""
+
+
+@pytest.mark.parametrize(("operation", "at_once"), [(1, True), (2, True), (2, False), (3, False)])
+def test_a_kill_while_a_folder_is_replaced_loses_no_run(tmp_path, operation, at_once):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "before").touch()
+    left(tmp_path, "run", "new")
+    if at_once and not files.exchange(run, run):
+        pytest.skip("no exchange of names here")
+    command = [sys.executable, "-c", KILLED, str(operation), str(at_once)]
+    assert subprocess.run(command, cwd=tmp_path).returncode == 9
+    # Only between two renames there is no run, until the next command.
+    between = (operation, at_once) == (2, False)
+    assert run.is_dir() is not between
+    assert restore(run) is between
+    assert names(run) == (["before"] if between or operation == 1 else ["new"])
+    claimed(run)
+    assert names(tmp_path) == ["run"]
 
 
 def test_only_what_is_left_of_the_output_itself_is_removed(tmp_path):
@@ -196,7 +236,7 @@ def test_only_what_is_left_of_the_output_itself_is_removed(tmp_path):
     left(tmp_path, "run", "old")
     left(tmp_path, "run", "new")
     left(tmp_path, "other", "new")
-    with claims_released():
+    with claims:
         assert not claim(tmp_path / "run")
     assert names(tmp_path) == sorted([*kept, "run", ".other.new.abcdefgh"])
 

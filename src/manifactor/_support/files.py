@@ -1,11 +1,13 @@
 """Files and folders that are written whole or not at all, one command at a time.
 
 An output is written under a hidden name beside its place, ``.run.new.RANDOM``, synced, and then
-renamed. A folder that it replaces is called ``.run.old.RANDOM`` until the new one is in its place.
-A command claims its output by the lock of a file beside it, ``.run.manifactor.lock``. The lock ends
-with the process, however that ends; whoever holds it removes what an earlier command has left.
+renamed. A folder that it replaces is exchanged for it in one call; where the system has none, it is
+called ``.run.old.RANDOM`` until the new one is in its place. A command claims its output by the
+lock of a file beside it, ``.run.manifactor.lock``. The lock ends with the process, however that
+ends; whoever holds it removes what an earlier command has left.
 """
 
+import ctypes
 import errno
 import glob
 import os
@@ -13,7 +15,7 @@ import re
 import shutil
 import socket
 import stat
-import tempfile
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -61,8 +63,8 @@ def real_path(path: Path) -> Path:
 
 def newest_change(path: Path) -> int:
     """Return when a file, or anything in a folder, was changed last, in nanoseconds."""
-    inside = path.rglob("*") if path.is_dir() else ()
-    return max(each.stat().st_mtime_ns for each in (path, *inside))
+    files = (path, *(path.rglob("*") if path.is_dir() else ()))
+    return max(file.stat().st_mtime_ns for file in files)
 
 
 def numeric_order(path: Path) -> list[tuple[int, str]]:
@@ -73,52 +75,36 @@ def numeric_order(path: Path) -> list[tuple[int, str]]:
 
 # Claims: one lock for each output.
 
-# The outputs that this process has claimed, by their lock files, and what releases each.
-_claims: dict[Path, ExitStack] = {}
+# The outputs that the command of this process has claimed, until it closes this.
+claims = ExitStack()
 
 
 def claim(place: Path) -> bool:
-    """Claim an output for this process, until the context `claims_released` ends.
+    """Claim an output for this process, until `claims` is closed.
 
     What an earlier command has left of it is removed. Return whether an output that was moved away
     by a command that was killed is in its place again.
     """
-    with ExitStack() as stack:
-        # Some time: another command may just be removing its lock.
-        restored = stack.enter_context(held(place, patience=0.25))
-        _claims.setdefault(_lock_path(place), stack.pop_all())
-        return restored
-
-
-@contextmanager
-def claims_released() -> Iterator[None]:
-    """Release, at the end of this context, all that is claimed inside it."""
-    before = set(_claims)
-    try:
-        yield
-    finally:
-        for path in set(_claims) - before:
-            _claims.pop(path).close()
+    # Some time: another command may just be removing its lock.
+    return claims.enter_context(held(place, patience=0.25))
 
 
 @contextmanager
 def held(place: Path, *, patience: float = 60.0) -> Iterator[bool]:
-    """Hold the lock of an output inside this context, unless this process has claimed it.
+    """Hold the lock of an output inside this context, unless this thread holds it already.
 
-    For functions of the library, of which several threads may write at the same time. Yield whether
-    an output that was moved away is in its place again.
+    Yield whether an output that was moved away is in its place again.
     """
     from filelock import FileLock, Timeout  # not needed by commands that write nothing
 
-    path = _lock_path(place)
-    if path in _claims:
-        yield False
-        return
+    path = Path(os.path.abspath(place))
+    path = path.with_name(f".{path.name}.manifactor.lock")
     # In one look: another thread may remove its lock at any moment.
     with suppress(OSError):
         if not stat.S_ISREG(path.lstat().st_mode):
             raise ValueError(f"{path} must be a lock file of manifactor, and is not. Remove it.")
-    lock = FileLock(path, thread_local=False)
+    # A single lock for each path counts how often its thread has taken it.
+    lock = FileLock(path, is_singleton=True)
     try:
         lock.acquire(timeout=patience)
     except Timeout as error:
@@ -133,22 +119,19 @@ def held(place: Path, *, patience: float = 60.0) -> Iterator[bool]:
         # Somebody else's lock, who may have been killed, or a file system without locks: that must
         # not stop this command. Where nothing can be written at all, writing says so.
         pass
-    if not lock.is_locked:
-        yield False
-        return
+    first = lock.lock_counter == 1
     try:
-        with suppress(OSError):
-            path.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
-        yield clear_leftovers(place)
+        if first:
+            with suppress(OSError):
+                path.write_text(
+                    f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8"
+                )
+        yield first and clear_leftovers(place)
     finally:
         # The file is removed before its lock ends: filelock takes no lock of a removed file.
-        remove(path)
+        if first:
+            remove(path)
         lock.release()
-
-
-def _lock_path(place: Path) -> Path:
-    path = Path(os.path.abspath(place))
-    return path.with_name(f".{path.name}.manifactor.lock")
 
 
 def clear_leftovers(place: Path) -> bool:
@@ -168,22 +151,24 @@ def clear_leftovers(place: Path) -> bool:
     return restored
 
 
+def restore(place: Path) -> bool:
+    """Put an output back that a killed command has moved away; return whether that was needed."""
+    if os.path.lexists(place) or not _left(place, "old"):
+        return False
+    with held(place, patience=0.25) as restored:
+        return restored
+
+
 def _left(place: Path, state: str) -> list[Path]:
-    start = glob.escape(name_beside(place, state, ""))
-    return list(place.parent.glob(f"{start}????????"))
+    return list(place.parent.glob(glob.escape(f".{place.name}.{state}.") + "????????"))
 
 
-def name_beside(path: Path, state: str, tag: str) -> str:
-    """Return the name of something temporary beside `path`."""
-    return f".{path.name}.{state}.{tag}"
+def name_beside(place: Path, state: str) -> Path:
+    """Return a free name for something temporary beside an output: "new", or "old"."""
+    return place.with_name(f".{place.name}.{state}.{os.urandom(4).hex()}")
 
 
-def is_half_replaced(place: Path) -> bool:
-    """Return whether an output was moved away, and nothing is in its place yet."""
-    return not place.exists() and bool(_left(place, "old"))
-
-
-# Temporary files and folders beside an output.
+# Outputs that are whole or absent.
 
 
 @contextmanager
@@ -193,14 +178,9 @@ def temporary(path: Path, *, folder: bool = False, remedy: str = "") -> Iterator
     Refuse where nothing can be written.
     """
     # Beside `path`, since a rename is atomic only within one file system.
-    start = name_beside(path, "new", "")
+    beside = name_beside(path, "new")
     try:
-        if folder:
-            made = Path(tempfile.mkdtemp(dir=path.parent, prefix=start))
-        else:
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix=start)
-            os.close(handle)
-            made = Path(name)
+        beside.mkdir() if folder else beside.touch(exist_ok=False)
     except (OSError, ValueError) as error:  # a null character is a ValueError
         problem = getattr(error, "strerror", None) or str(error)
         message = f"the output goes into {path.parent}, which must be a writable folder: {problem}"
@@ -208,9 +188,9 @@ def temporary(path: Path, *, folder: bool = False, remedy: str = "") -> Iterator
             message = f"the output cannot have the name {path.name!r}: {problem}"
         raise ValueError(f"{message}. {remedy}".rstrip()) from error
     try:
-        yield made
+        yield beside
     finally:
-        remove(made)
+        remove(beside)
 
 
 def remove(path: Path) -> None:
@@ -220,9 +200,6 @@ def remove(path: Path) -> None:
         return
     with suppress(OSError):
         path.unlink(missing_ok=True)
-
-
-# Outputs that are whole or absent.
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
@@ -236,8 +213,6 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        # Temporary files are private; give the mode of any new file.
-        beside.chmod(0o666 & ~_umask())
         os.replace(beside, path)
         _sync(path.parent)
 
@@ -267,20 +242,19 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     """
     with temporary(folder, folder=True) as beside:
         yield beside
-        beside.chmod(0o777 & ~_umask())
         replace_folder(beside, folder)
 
 
 def replace_folder(new: Path, folder: Path) -> None:
-    """Rename `new` to `folder`; an old `folder` is removed only after that.
-
-    A folder that holds files cannot be renamed over. If this is killed between the renames, the
-    next `claim` puts the old one back.
-    """
+    """Rename `new` to `folder`; an old `folder` is removed only after that."""
     for path in (new, *new.rglob("*")):
         _sync(path)
-    if os.path.lexists(folder):
-        old = folder.with_name(name_beside(folder, "old", os.urandom(4).hex()))
+    if not os.path.lexists(folder):
+        new.rename(folder)
+    elif not exchange(new, folder):
+        # A folder that holds files cannot be renamed over. If this is killed between the renames,
+        # `restore` puts the old one back.
+        old = name_beside(folder, "old")
         folder.rename(old)
         try:
             new.rename(folder)
@@ -289,10 +263,19 @@ def replace_folder(new: Path, folder: Path) -> None:
             raise
         # Only a whole folder is ever put back: this name says that it is not wanted.
         old.rename(new)
-    else:
-        new.rename(folder)
     _sync(folder.parent)
     remove(new)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Exchange the names of two files or folders at once; return whether the system can."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):  # not Linux
+        return False
+    sys.audit("os.rename", one, other, -1, -1)  # as Python does for its own renames
+    here, at_once = -100, 2  # AT_FDCWD and RENAME_EXCHANGE
+    return rename(here, os.fsencode(one), here, os.fsencode(other), at_once) == 0
 
 
 def _sync(path: Path) -> None:
@@ -321,10 +304,3 @@ def require_place(path: Path, *, remedy: str = "") -> None:
     # Permissions alone do not tell: root has all of them, and disks are read-only.
     with temporary(path, folder=True, remedy=remedy):
         pass
-
-
-def _umask() -> int:
-    # The mask can only be read by setting it.
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

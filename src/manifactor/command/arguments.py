@@ -14,7 +14,7 @@ from textwrap import fill
 from typing import Any, Literal, NoReturn
 
 from manifactor._support import __version__
-from manifactor._support.files import is_half_replaced
+from manifactor._support.files import restore
 from manifactor.command import EXIT_BAD_INPUT, terminal
 from manifactor.runs.options import (
     FitOptions,
@@ -594,5 +594,7 @@ def require_inputs(options: Any) -> None:
     for each in fields(options):
         value = getattr(options, each.name) if each.metadata["reads"] else ()
         for path in [value] if isinstance(value, str) else value:
-            if not os.path.lexists(path) and not is_half_replaced(Path(path)):
+            if restore(Path(path)):
+                terminal.note(f"a killed command had half replaced {path}, which is whole again.")
+            if not os.path.lexists(path):
                 raise ValueError(f"{path} does not exist. Check its name.")

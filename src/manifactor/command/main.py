@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from importlib import import_module
 
-from manifactor._support.files import claims_released
+from manifactor._support.files import claims
 from manifactor.command import EXIT_BAD_INPUT, shortages, signals, terminal
 from manifactor.command.arguments import GRAMMAR, flags_of, parse_arguments, require_inputs
 
@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         name, options = parse_arguments(sys.argv[1:] if argv is None else argv)
         flags = flags_of(options)
         reworded = partial(terminal.in_options, options=flags)
-        with terminal.one_line_warnings(reworded), claims_released():
+        with terminal.one_line_warnings(reworded), claims:
             require_inputs(options)
             # What a command needs is imported when it runs.
             getattr(import_module(f"manifactor.command.{GRAMMAR[name].home}"), name)(options)

@@ -16,8 +16,8 @@ from manifactor._support import __version__
 from manifactor._support.errors import extra, warn_caller
 from manifactor._support.files import (
     held,
-    is_half_replaced,
     require_place,
+    restore,
     whole_folder,
     write_bytes,
     write_whole,
@@ -279,11 +279,10 @@ def read_run(folder) -> tuple[dict, ManifoldFactorizer]:
 
 def read_record(folder: Path) -> dict:
     """Return what run.json of a run folder says."""
+    restore(folder)
     if not is_run(folder):
         hint = ""
-        if is_half_replaced(folder):
-            hint = " A command that was replacing it was killed: repeat that command."
-        elif not folder.exists():
+        if not folder.exists():
             hint = " It does not exist: check its name, or run `manifactor fit` first."
         raise ValueError(
             f"{folder} is not a run folder: it must hold run.json and factorization.npz.{hint}"
