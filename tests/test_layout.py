@@ -18,7 +18,7 @@ SOURCE = Path(manifactor.__file__).parent
 # The rooms, the lowest first. A room imports from those before it in this list and from itself; the
 # packages of `models` are rooms of their own.
 ROOMS = [
-    *("_support", "scores", "samples", "operators", "models.peeling", "factors"),
+    *("_support", "scores", "statistics", "samples", "operators", "models.peeling", "factors"),
     *("models.moves", "models.sums", "models.maxcut", "models.triplets", "models.separable"),
     *("judging", "factorization", "placing", "methods", "factorize", "estimators"),
     *("datasets", "tables", "runs", "cluster", "views", "command", "__main__"),

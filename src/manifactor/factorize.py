@@ -24,7 +24,6 @@ from manifactor.factorization import (
     require_factoring,
 )
 from manifactor.factors.factor import Factor
-from manifactor.factors.prediction import leaves_noise, matched_r2, thinned
 from manifactor.judging.evidence import CURVES, VERDICTS, Evidence, NoProductStructureWarning
 from manifactor.judging.measures import NOT_MEASURED, Measurement
 from manifactor.judging.measures.places import prepared_noise, signal_share
@@ -46,6 +45,7 @@ from manifactor.operators.operator import DiffusionSettings, Operator
 from manifactor.operators.pipeline import diffuse
 from manifactor.operators.variants import in_density, in_volume
 from manifactor.placing import make_placer, place_blocks
+from manifactor.statistics import leaves_noise, matched_r2, random_rows
 
 
 def factorize(
@@ -334,7 +334,7 @@ def confirmations(found: Sequence[Factorization]) -> list[float]:
 
 def _some_places(factor: Factor) -> np.ndarray:
     """Where some of the samples lie on a factor: a thousand tell whether two are the same."""
-    return factor.embedding[thinned(len(factor.embedding), 1000)]
+    return factor.embedding[random_rows(len(factor.embedding), 1000)]
 
 
 def _of_more_functions(

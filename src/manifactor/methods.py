@@ -15,7 +15,6 @@ from manifactor._support.errors import NothingFoundError, held_warnings, issue, 
 from manifactor._support.threads import map_threads
 from manifactor.factorization import FactoringSettings, Factorization, is_auto
 from manifactor.factors.factor import Factor, make_factors, selection
-from manifactor.factors.prediction import leaves_noise, thinned
 from manifactor.judging.evidence import Evidence, SampleWarning
 from manifactor.judging.measures import NOT_MEASURED, Measurement, product
 from manifactor.judging.measures.density import (
@@ -60,6 +59,7 @@ from manifactor.operators.geometry import beside_constant
 from manifactor.operators.neighbors import chosen
 from manifactor.operators.operator import Operator
 from manifactor.operators.pipeline import in_flat_places
+from manifactor.statistics import leaves_noise, random_rows
 
 # Waves along a factor that are looked for among the functions, and the least share of each that
 # functions show.
@@ -298,7 +298,7 @@ def _with_refused(peeled: Peeled, rng: np.random.Generator) -> Factorization | N
         CRITERIA[test.kind].about != "lengths" for test in found.evidence.failed
     ):
         return None
-    rows = thinned(np.flatnonzero(~peeled.diffusion.graph.outliers), 10_000)
+    rows = random_rows(np.flatnonzero(~peeled.diffusion.graph.outliers), 10_000)
     places = [factor.embedding[rows] for factor in found.factors]
     if not CRITERIA["poles"].judge(*poles(places, samples[rows])).passed:
         return None

@@ -12,8 +12,8 @@ from scipy.spatial import KDTree
 
 from manifactor._support.threads import cores, map_panels
 from manifactor._support.values import ceil_div, quotient
-from manifactor.factors.prediction import thinned
 from manifactor.operators.spectrum import Spectrum
+from manifactor.statistics import random_rows
 
 # Floor of the conditional variance, relative to its mean: where a fit of the variance comes near 0,
 # places would be thrown far off.
@@ -102,7 +102,7 @@ class Chart:
         """
         if not self.others.shape[1]:
             return 0.0
-        thin = thinned(len(spectrum.weights), samples)
+        thin = random_rows(len(spectrum.weights), samples)
         weights = spectrum.weights[thin] / spectrum.weights[thin].sum()
         others = spectrum.functions[thin] @ self.others
         spread = np.einsum("xp,pab->xab", others, self.spread, optimize=True)
@@ -222,7 +222,7 @@ def make_cloud(places: np.ndarray, dimension: int) -> Cloud:
     """Return the cloud of places, (n, m), thinned where there are many."""
     # Stages are kept, so that new samples are pulled exactly as those of the fit. Each of the three
     # pulls sees a thinner cloud.
-    stages = [places[thinned(len(places), 4000)]]
+    stages = [places[random_rows(len(places), 4000)]]
     k = ball_size(stages[0])
     for _ in range(2):
         stages.append(_flattened(stages[-1], stages[-1], dimension, k))
@@ -258,7 +258,7 @@ def ball_size(cloud: np.ndarray) -> int:
     """
     n = len(cloud)
     radius = 0.3 * np.sqrt(cloud.var(axis=0).sum())
-    centres = cloud[thinned(n, N_BALLS)]
+    centres = cloud[random_rows(n, N_BALLS)]
     inside = KDTree(cloud).query_ball_point(centres, radius, return_length=True)
     # At least as many as a plane is read from; at most a twelfth of the cloud, but never fewer than
     # 30.
@@ -272,7 +272,7 @@ def cloud_dimension(cloud: np.ndarray) -> int:
     """
     if cloud.shape[1] == 1:
         return 1
-    centres = cloud[thinned(len(cloud), N_BALLS)]
+    centres = cloud[random_rows(len(cloud), N_BALLS)]
     near = KDTree(cloud).query(centres, ball_size(cloud))[1]
     around = cloud[near] - cloud[near].mean(axis=1, keepdims=True)
     spread = np.linalg.eigvalsh(around.transpose(0, 2, 1) @ around)

@@ -10,9 +10,9 @@ import numpy as np
 from manifactor._support.threads import map_panels, map_threads
 from manifactor._support.values import quotient
 from manifactor.factors import charts, shapes
-from manifactor.factors.prediction import thinned
 from manifactor.operators.geometry import Geometry, carre_du_champ, champ_of_pairs, count_directions
 from manifactor.operators.spectrum import Spectrum
+from manifactor.statistics import random_rows
 
 # Lowest functions of each factor whose gradients tell the confidence, and which tell impure
 # functions: cosine and sine on a circle.
@@ -298,7 +298,7 @@ def angles(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
     Returns (r, r).
     """
     # Means over as many samples are known to better than a hundredth.
-    thin = thinned(len(spectrum.weights), 20_000)
+    thin = random_rows(len(spectrum.weights), 20_000)
     weights = spectrum.weights[thin] / spectrum.weights[thin].sum()
     # What a device holds belongs to all samples.
     some = replace(spectrum, functions=spectrum.functions[thin], weights=weights, resident=None)

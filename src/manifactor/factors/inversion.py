@@ -9,8 +9,8 @@ from sklearn.utils import gen_batches
 
 from manifactor._support.parameters import Choice
 from manifactor._support.values import quotient
-from manifactor.factors.prediction import local_weights, neighbour_sums, squares_left
 from manifactor.factors.shapes import angle_of, on_circle, unit_vectors
+from manifactor.statistics import local_weights, neighbour_sums, squares_left
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from sklearn.preprocessing import PolynomialFeatures, SplineTransformer
 from manifactor._support.errors import listed
 from manifactor._support.values import quotient
 from manifactor.factors.inversion import PlaceSpace, even_steps
-from manifactor.factors.prediction import thinned
 from manifactor.factors.shapes import on_line
+from manifactor.statistics import random_rows
 
 # Functions of one factor, of each of the two of a pair, and of a curve that is shown, at most. Of
 # pairs, the fourth root of the samples: with 16 functions each and 3,000 samples, 5 % of the shares
@@ -109,7 +109,7 @@ def find_loadings(
     Shapes: values (n, p), hidden (p,).
     """
     if len(values) > MOST_SAMPLES:
-        thin = thinned(len(values), MOST_SAMPLES)
+        thin = random_rows(len(values), MOST_SAMPLES)
         values, space = values[thin], replace(space, places=space.places[thin])
     (n, n_factors), mean = (len(values), len(space.widths)), values.mean(axis=0)
     values, blocks = values - mean, _functions(space)

@@ -4,9 +4,9 @@ from functools import partial
 
 import numpy as np
 
+from manifactor import statistics
 from manifactor._support.threads import map_threads
 from manifactor._support.values import quotient
-from manifactor.factors import prediction
 from manifactor.factors.charts import Cloud, in_panels
 from manifactor.operators.geometry import batch_size
 from manifactor.operators.spectrum import Spectrum
@@ -19,7 +19,7 @@ DESCRIBED_FUNCTIONS = 8
 BESIDE_ANGLE = 0.2
 # One neighbour of 50 samples resolves all 24 functions of a curve: means of 20 among 200 samples do
 # not, and the higher functions look like those of further dimensions.
-_predict = partial(prediction.predictability, samples_per_neighbor=50)
+_predict = partial(statistics.predictability, samples_per_neighbor=50)
 
 # Embedding of samples on a factor, (n, n_coordinates), and their coordinate, (n,), if there is one.
 Places = tuple[np.ndarray, np.ndarray | None]
@@ -104,7 +104,7 @@ def chart_functions(
 def _some(spectrum: Spectrum) -> np.ndarray:
     """The spectrum's functions at only as many samples as a prediction needs."""
     return spectrum.functions[
-        prediction.thinned(len(spectrum.functions), prediction.PREDICTED_SAMPLES)
+        statistics.random_rows(len(spectrum.functions), statistics.PREDICTED_SAMPLES)
     ]
 
 
@@ -163,7 +163,7 @@ def find_topology(
         return "other"
     some = _some(spectrum)
     functions, foreign = some @ block[:, :DESCRIBED_FUNCTIONS], some @ others
-    places = places[prediction.thinned(len(places), prediction.PREDICTED_SAMPLES)]
+    places = places[statistics.random_rows(len(places), statistics.PREDICTED_SAMPLES)]
     goes_round = _is_closed(places, foreign) and _angle_tells_all(places, functions, foreign)
     return "circle" if goes_round else "other"
 
@@ -175,12 +175,12 @@ def _is_closed(places: np.ndarray, foreign: np.ndarray) -> bool:
     if gap > np.pi / 4:
         return False
     radius = np.hypot(places[:, 0], places[:, 1])
-    k = min(prediction.N_NEIGHBORS, len(places) - 1)
+    k = min(statistics.PREDICTION_NEIGHBORS, len(places) - 1)
     angle = unit_vectors(places)
 
     def rest_beside(known: np.ndarray) -> float:
         # Two functions of a square fill a square instead, those of a star its arms.
-        rest = radius - prediction.neighbour_means(known, k)(radius[:, None])[:, 0]
+        rest = radius - statistics.neighbour_means(known, k)(radius[:, None])[:, 0]
         return (rest**2).mean()
 
     rests = map_threads(rest_beside, [angle, np.hstack([angle, foreign])])

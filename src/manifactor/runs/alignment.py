@@ -16,11 +16,11 @@ from manifactor._support.parameters import Choice
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import take_rows
 from manifactor.factors.inversion import PlaceSpace, choose_window, values_at
-from manifactor.factors.prediction import mutual_r2, of_unit_spread, predictability, thinned
 from manifactor.factors.shapes import angle_of, on_circle
 from manifactor.runs.folder import read_run
 from manifactor.runs.places import Place, all_places, fitted_places
 from manifactor.runs.run import Run
+from manifactor.statistics import mutual_r2, of_unit_spread, predictability, random_rows
 
 # Least R^2, in both directions, of a factor that two fits share: shared factors had .94 and more,
 # others .06 and less (benchmarks/alignment.py); half of the variance in common is .5.
@@ -212,11 +212,11 @@ def _aligned(
     common, found = np.intersect1d(*(keys or ([], [])), return_indices=True)[1:], None
     count = len(common[0])
     if count >= FEWEST_COMPARED:
-        some = thinned(count, MOST_COMPARED)
+        some = random_rows(count, MOST_COMPARED)
         why = Choice("rows", f"{count} samples in common were compared")
         found = _compared(*places, common[0][some], common[1][some], why)
     if locate is not None and (found is None or not found.pairs):
-        some = thinned(len(places[1][0]), MOST_COMPARED)
+        some = random_rows(len(places[1][0]), MOST_COMPARED)
         mine = locate(some)
         # Samples of another space lie far from those of the fit, or from the sum that it found:
         # cameras with as many pixels and objects of their own had half of the usual confidence.

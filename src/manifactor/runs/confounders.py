@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from manifactor.cryoem.files.particles import Particles, view_directions
-from manifactor.factors.prediction import neighbour_means
 from manifactor.judging.table import CRITERIA
 from manifactor.runs.places import Place
 from manifactor.scores import information_imbalance
+from manifactor.statistics import neighbour_means
 
 # All other known quantities are properties of the microscope.
 POSES = ("view", "in-plane angle", "shift")

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifactor.factors.factor import make_factors, selection
-from manifactor.factors.prediction import predictability
 from manifactor.factors.shapes import interval_ends, place_on_shape
+from manifactor.statistics import predictability
 
 from ...conftest import box_spectrum, grid
 

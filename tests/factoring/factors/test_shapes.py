@@ -5,8 +5,8 @@ from manifactor import Spectrum
 from manifactor._support.parameters import given as chosen
 from manifactor.factors.charts import make_chart
 from manifactor.factors.factor import make_factors, selection
-from manifactor.factors.prediction import predictability
 from manifactor.factors.shapes import angle_of, chart_functions, widest_gap
+from manifactor.statistics import predictability
 
 from ..places import sphere
 

@@ -7,11 +7,11 @@ from scipy.stats import chi2
 from sklearn.neighbors import NearestNeighbors
 
 from manifactor._support.errors import listed
-from manifactor.factors.prediction import thinned, whitened
 from manifactor.judging.measures import Measurement
 from manifactor.judging.measures.places import PlacedSamples
 from manifactor.operators.metric import LocalMetric, MetricSearch
 from manifactor.operators.neighbors import choose_search, chosen, make_search
+from manifactor.statistics import random_rows, whiten
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ def evenness(samples: np.ndarray, dimension: float, metric: LocalMetric | None =
 
     Shapes: samples (n, p).
     """
-    rows = thinned(len(samples), 4000)
+    rows = random_rows(len(samples), 4000)
     some = samples[rows]
     # By chance the distance to the 64th neighbour varies by 1/8 over the dimension.
     count = min(64, len(some) - 1)
@@ -111,7 +111,7 @@ def along_line(X: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
     Shapes: X (n, p), rows (n_rows,) -> (n_rows,).
     """
     # A hundred samples tell nearly always that there is no line.
-    if _along(np.asarray(X[thinned(rows, 100)])) is None:
+    if _along(np.asarray(X[random_rows(rows, 100)])) is None:
         return None
     return _along(np.asarray(chosen(X, rows)))
 
@@ -146,7 +146,7 @@ def gaussian_factors(placed: PlacedSamples) -> Measurement:
     fits = placed.local_fits
     found = [_mean_plane(fits.slopes[:, rows]) for rows in fits.directions]
     # Standard errors are below a hundredth.
-    some = placed.given[thinned(len(placed.given), 10_000)] @ placed.axes
+    some = placed.given[random_rows(len(placed.given), 10_000)] @ placed.axes
     centred = some - some.mean(axis=0)
     # Coordinates along the directions of all factors together.
     coordinates = centred @ np.linalg.pinv(np.hstack([plane for plane, _ in found])).T
@@ -173,14 +173,14 @@ def fourth_moment(part: np.ndarray) -> float:
 
     Shapes: part (n, d), which need not be white.
     """
-    white, _ = whitened(part)
+    white, _ = whiten(part)
     dimension = white.shape[1]
     return float(((white**2).sum(axis=1) ** 2).mean()) / (dimension * (dimension + 2)) - 1
 
 
 def is_gaussian(part: np.ndarray) -> bool:
     """Return whether samples, (n, d), have a Gaussian's moments and distances."""
-    white, _ = whitened(part)
+    white, _ = whiten(part)
     n, dimension = white.shape
     squares = (white**2).sum(axis=1)
     fourth = fourth_moment(part)

@@ -21,9 +21,9 @@ import numpy as np
 from scipy.spatial import KDTree
 from sklearn.neighbors import NearestNeighbors
 
+from manifactor import statistics
 from manifactor._support.threads import cores, map_threads
 from manifactor._support.values import quotient
-from manifactor.factors import prediction
 from manifactor.factors.shapes import signed_angle
 from manifactor.judging.measures import Measurement
 from manifactor.samples.preparation import Preparation
@@ -105,13 +105,13 @@ class PlacedSamples:
         n_moves, k = inside.shape[1:]
         # A neighbourhood may consist of copies of one sample.
         floor = 1e-9 * np.finfo(float).eps * ((inside**2).sum(axis=(1, 2)).max() or 1.0)
-        _, moves, spread = prediction.local_weights(inside, 0.0, ridge=1e-9 * n_moves, floor=floor)
+        _, moves, spread = statistics.local_weights(inside, 0.0, ridge=1e-9 * n_moves, floor=floor)
         # Squares of samples far from the origin would lose their digits.
         samples = self.samples - self.samples.mean(axis=0)
-        joint, inverse = prediction.neighbour_sums(moves, near, samples), np.linalg.inv(spread)
+        joint, inverse = statistics.neighbour_sums(moves, near, samples), np.linalg.inv(spread)
         slopes = inverse @ joint
         # What the fits leave of the samples' squares around their means.
-        means = prediction.neighbour_sums(np.full((len(near), 1, k), 1 / k), near, samples)[:, 0]
+        means = statistics.neighbour_sums(np.full((len(near), 1, k), 1 / k), near, samples)[:, 0]
         squares = (samples**2).sum(axis=1)[near].sum(axis=1) - k * (means**2).sum(axis=1)
         rest = np.maximum(squares - (slopes * joint).sum(axis=(1, 2)), 0.0)
         noise = (rest / max(1, k - 1 - n_moves))[:, None, None] * inverse
@@ -132,17 +132,17 @@ def place_samples(
     Shapes: places (n, c), samples (n, p), inliers (n,).
     """
     # Neighbours among so many lie nearer to each other than places on factors are accurate.
-    rows = prediction.thinned(np.arange(len(samples))[inliers], 10_000)
+    rows = statistics.random_rows(np.arange(len(samples))[inliers], 10_000)
     # An embedding has no more directions than columns.
     dimensions = [min(d, p.shape[1]) for d, p in zip(dimensions, places, strict=True)]
     some = np.asarray(samples[rows], dtype=float)
     axes = _main_axes(some)
     placed = PlacedSamples(
-        places=tuple(prediction.of_unit_spread(place[rows]) for place in places),
+        places=tuple(statistics.of_unit_spread(place[rows]) for place in places),
         dimensions=tuple(dimensions),
         samples=some @ axes,
         axes=axes,
-        nodes=prediction.thinned(len(rows), 300),
+        nodes=statistics.random_rows(len(rows), 300),
         # Wide enough to average errors of places over more than the kernel's bandwidth, and narrow
         # enough for a straight line. The share is fixed, so that the error of a fit falls as
         # samples are added.
@@ -270,7 +270,7 @@ def _interaction(values: np.ndarray, near: Sequence[np.ndarray]) -> np.ndarray:
 def _nodes_near(placed: PlacedSamples, factor: int) -> np.ndarray:
     """Nodes of about the same place on a factor as each node, (m, k)."""
     place = placed.places[factor][placed.nodes]
-    return prediction.nearest_others(place, np.arange(len(place)), 20)
+    return statistics.nearest_others(place, np.arange(len(place)), 20)
 
 
 def _cosines(placed: PlacedSamples, fits: LocalFits, f: int, g: int) -> np.ndarray:
@@ -356,7 +356,7 @@ def filling(placed: PlacedSamples) -> Measurement:
     """
     # Of 4,000 samples, the smallest neighbourhoods on two factors hold as many as are needed below,
     # so that more samples would tell nothing new.
-    thin = prediction.thinned(placed.n_samples, 4000)
+    thin = statistics.random_rows(placed.n_samples, 4000)
     places = [place[thin] for place in placed.places]
     n = len(thin)
     n_asked = min(1000, n)
@@ -413,9 +413,9 @@ def folds(placed: PlacedSamples) -> Measurement:
     taken off, which all distances have in common.
     """
     # A share of 1 % is known to .3 %.
-    asked = prediction.thinned(placed.n_samples, 1000)
+    asked = statistics.random_rows(placed.n_samples, 1000)
     joint, fits = placed.joint, placed.local_fits
-    near = prediction.nearest_others(joint, asked, N_COMPARED)
+    near = statistics.nearest_others(joint, asked, N_COMPARED)
     far = _far_in_data(placed.samples, asked, near)
     # The fit that each sample takes its directions from.
     fit_of = KDTree(joint[placed.nodes]).query(joint[asked])[1]
@@ -469,7 +469,7 @@ def _lie_elsewhere(
 def _extent(placed: PlacedSamples, factor: int, asked: np.ndarray, planes: np.ndarray) -> float:
     """Mean square spread of the samples along a factor: what the others leave."""
     others = placed.places[:factor] + placed.places[factor + 1 :]
-    near = prediction.nearest_others(np.hstack(others), asked, N_COMPARED)
+    near = statistics.nearest_others(np.hstack(others), asked, N_COMPARED)
     rest = placed.samples[asked] - placed.samples[near].mean(axis=1)
     rest = _across(rest[:, None], planes)
     # The mean of k neighbours has a k-th of their variance itself.
@@ -501,7 +501,7 @@ def twist_in_data(placed: PlacedSamples, *, beside_circles: bool = False) -> Mea
     correlations as well.
     """
     # Correlations of so many samples are known to .02.
-    thin = prediction.thinned(placed.n_samples, 4000)
+    thin = statistics.random_rows(placed.n_samples, 4000)
     places = [place[thin] for place in placed.places]
     shapes = zip(places, placed.dimensions, strict=True)
     # Cosine and sine of an angle.

@@ -13,9 +13,9 @@ from scipy.spatial import KDTree
 from scipy.stats import rankdata
 from sklearn.decomposition import PCA
 
+from manifactor import statistics
 from manifactor._support.threads import map_threads
 from manifactor._support.values import quotient
-from manifactor.factors import prediction
 from manifactor.factors.factor import Factor
 from manifactor.judging.measures import Measurement
 from manifactor.models.peeling.division import Split, excess_in_halves
@@ -52,7 +52,7 @@ def completeness(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
     if not low.any():
         return 0.0
     # The error of a share is below 1/sqrt(20,000) = .007.
-    thin = prediction.thinned(len(spectrum.weights), 20_000)
+    thin = statistics.random_rows(len(spectrum.weights), 20_000)
     weights = spectrum.weights[thin]
     root = np.sqrt(weights / weights.sum())[:, None]
     # Orthonormal under the weights, so that squared coefficients are shares.
@@ -92,7 +92,7 @@ def agreement(full: Look, half: Look) -> float:
     The share of the function in the span of the same factor's functions in half of the samples;
     both ways round, after the best matching of the factors.
     """
-    thin = prediction.thinned(len(half.part), 5000)
+    thin = statistics.random_rows(len(half.part), 5000)
     root = np.sqrt(half.geometry.spectrum.weights[thin])[:, None]
     root /= np.linalg.norm(root)
     whole = _lowest_and_all(full, half.part[thin], root)
@@ -178,7 +178,7 @@ def leakage(factors: Sequence[Factor]) -> np.ndarray:
 def _mean_r2(places: np.ndarray, targets: Sequence[np.ndarray]) -> list[float]:
     """R^2 with which places predict each target, the mean over its columns."""
     # All targets at once, since the search for neighbours is what takes time.
-    columns = prediction.predictability(places, np.hstack(targets))
+    columns = statistics.predictability(places, np.hstack(targets))
     ends = np.cumsum([target.shape[1] for target in targets])[:-1]
     return [float(part.mean()) for part in np.split(columns, ends)]
 
@@ -194,9 +194,9 @@ def dependence(
     the ends of an interval. `by_ranks` also asks how near neighbours are in all places together:
     where a place is a function of others, however wild, they are nearer than in any permutation.
     """
-    thin = prediction.thinned(len(factors[0].embedding), 5000)
+    thin = statistics.random_rows(len(factors[0].embedding), 5000)
     first, *others = (_features(factor.embedding[thin], by_ranks) for factor in factors)
-    few = prediction.thinned(len(factors[0].embedding), 1000)
+    few = statistics.random_rows(len(factors[0].embedding), 1000)
     near, *others_near = (_even_places(factor.embedding[few]) for factor in factors)
     # The order that was seen is one of the permutations (Phipson and Smyth, 2010). One factor stays
     # in place: only the order relative to it matters.
@@ -205,10 +205,10 @@ def dependence(
         correlations.append(_correlation([first, *_shuffled(others, rng)]))
         if by_ranks:
             together.append([near, *_shuffled(others_near, rng)])
-    statistics = np.array(correlations)[:, None]
+    ranked = np.array(correlations)[:, None]
     if by_ranks:
-        statistics = np.c_[statistics, np.negative(map_threads(_log_distance, together))]
-    largest = quotient(statistics - statistics.mean(axis=0), statistics.std(axis=0)).max(axis=1)
+        ranked = np.c_[ranked, np.negative(map_threads(_log_distance, together))]
+    largest = quotient(ranked - ranked.mean(axis=0), ranked.std(axis=0)).max(axis=1)
     return float((largest >= largest[0]).mean())
 
 
@@ -263,7 +263,7 @@ def explained(factors: Sequence[Factor], samples: np.ndarray | None, inliers: np
     """
     if samples is None:
         return 1.0
-    rows = prediction.thinned(np.flatnonzero(inliers), 20_000)
+    rows = statistics.random_rows(np.flatnonzero(inliers), 20_000)
     # Places in units of length: a function's gradient is the root of its eigenvalue.
     places = np.hstack(
         [f.embedding[rows] / (f.embedding.std() * np.sqrt(f.eigenvalues[0])) for f in factors]
@@ -273,7 +273,7 @@ def explained(factors: Sequence[Factor], samples: np.ndarray | None, inliers: np
     pca = PCA(count, random_state=0)
     scores = pca.fit_transform(samples)
     main = scores[:, pca.explained_variance_ratio_ > 0.01]
-    return float(prediction.predictability(places, main).min(initial=1.0))
+    return float(statistics.predictability(places, main).min(initial=1.0))
 
 
 def least_explained_part(
@@ -290,7 +290,7 @@ def least_explained_part(
     """
     if samples is None:
         return 1.0
-    rows = prediction.thinned(np.flatnonzero(inliers), prediction.PREDICTED_SAMPLES)
+    rows = statistics.random_rows(np.flatnonzero(inliers), statistics.PREDICTED_SAMPLES)
     centred = samples[rows] - samples[rows].mean(axis=0)
     coordinates, _ = principal_coordinates(centred)
     places = np.hstack([factor.embedding[rows] / factor.embedding.std() for factor in factors])
@@ -316,22 +316,22 @@ def hidden_direction(
     """
     if samples is None:
         return 0.0
-    rows = prediction.thinned(np.flatnonzero(inliers), 20_000)
+    rows = statistics.random_rows(np.flatnonzero(inliers), 20_000)
     few = sum(factor.embedding.shape[1] for factor in factors) + 8
     many = 3 * few
     if len(rows) <= many:
         return 0.0
     samples = _in_few_columns(samples[rows])
-    some = prediction.thinned(len(rows), LOOKED_AT)
+    some = statistics.random_rows(len(rows), LOOKED_AT)
     places, sizes = [], []
     for factor in factors:
         place = factor.embedding[rows] - factor.embedding[rows].mean(axis=0)
-        near = prediction.nearest_others(place, some, prediction.N_NEIGHBORS)
+        near = statistics.nearest_others(place, some, statistics.PREDICTION_NEIGHBORS)
         sizes.append(samples[near].mean(axis=1).var(axis=0).sum())
         # In units of the samples.
         places.append(place * np.sqrt(quotient(sizes[-1], place.var(axis=0).sum())))
     joint = np.hstack(places)
-    near = prediction.nearest_others(joint, some, many)
+    near = statistics.nearest_others(joint, some, many)
     small = _left_directions(joint[near[:, :few]], samples[near[:, :few]])
     large = _left_directions(joint[near], samples[near])
     growth = (many / few) ** (4 / sum(factor.dimension for factor in factors))

@@ -19,6 +19,7 @@ from manifactor.models.moves.paths import Moves, Pairs
 from manifactor.operators.engines.searches import nearest_point
 from manifactor.operators.operator import Basis, DiffusionSettings, LaggedPart, Operator
 from manifactor.operators.spectrum import Spectrum
+from manifactor.statistics import inverse_root
 
 # Functions of the walk at most: with 100, the ends of intervals behind a strong warp were blurred;
 # with 250, no better than with 200. Pairs for each of them at least.
@@ -110,9 +111,7 @@ def _part(
     now, then = ends
     size = (now.T @ now + then.T @ then) / (2 * len(now))
     change = (then - now).T @ (then - now) / (2 * len(now))
-    values, axes = np.linalg.eigh(size)
-    known = values > 1e-6 * values[-1]
-    root = axes[:, known] / np.sqrt(values[known])
+    root = inverse_root(size, 1e-6)
     lost, modes = np.linalg.eigh(root.T @ change @ root)
     kept = np.flatnonzero(1 - lost > _chance(len(size), len(now)))[:MOST_FUNCTIONS]
     mu, coefficients = np.minimum(1 - lost[kept], 1.0), (root @ modes)[:, kept]

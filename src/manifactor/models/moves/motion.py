@@ -11,6 +11,7 @@ from itertools import combinations
 import numpy as np
 
 from manifactor.judging.measures import Measurement
+from manifactor.statistics import random_shifts, whiten
 
 # What is compared of two factors: each pair of features, either way round.
 COUPLINGS = {
@@ -121,14 +122,14 @@ def couplings(
 
 def _orders(n_moves: int, n_repeats: int) -> Iterator[np.ndarray]:
     """Yield the order of the moves, then others in which they are independent of the first."""
-    rng = np.random.default_rng(0)
     yield np.arange(n_moves)
+    if not n_repeats:
+        yield from (np.roll(np.arange(n_moves), shift) for shift in random_shifts(n_moves, SHIFTS))
+        return
+    rng = np.random.default_rng(0)
     for _ in range(SHIFTS):
-        if n_repeats:
-            bursts = rng.permutation(n_moves // n_repeats)
-            yield (bursts[:, None] * n_repeats + np.arange(n_repeats)).ravel()
-        else:
-            yield np.roll(np.arange(n_moves), rng.integers(n_moves // 20, n_moves - n_moves // 20))
+        bursts = rng.permutation(n_moves // n_repeats)
+        yield (bursts[:, None] * n_repeats + np.arange(n_repeats)).ravel()
 
 
 def _correlation(one: dict, other: dict, kind: str, order: np.ndarray) -> float:
@@ -147,11 +148,15 @@ def _features(before: np.ndarray, after: np.ndarray) -> dict[str, np.ndarray]:
         scaled = (places - mean) / size
         return np.column_stack([scaled, scaled[:, i] * scaled[:, j]])
 
-    place = _white(polynomials(before))
+    def white(values: np.ndarray) -> np.ndarray:
+        # Squares of cosine and sine add up to 1: what is left of that is error, not place.
+        return whiten(values, 0.1)[0]
+
+    place = white(polynomials(before))
 
     def beside_place(values: np.ndarray) -> np.ndarray:
         # What its own place predicts of a move is no coupling.
-        return _white(values - place @ (place.T @ (values - values.mean(axis=0))) / len(values))
+        return white(values - place @ (place.T @ (values - values.mean(axis=0))) / len(values))
 
     squares = moves[:, i] * moves[:, j]
     first, last = polynomials(before), polynomials(after)
@@ -160,12 +165,5 @@ def _features(before: np.ndarray, after: np.ndarray) -> dict[str, np.ndarray]:
         "place": place,
         "move": beside_place(moves),
         "speed": beside_place(squares),
-        "transition": _white(np.column_stack([first, last, both])),
+        "transition": white(np.column_stack([first, last, both])),
     }
-
-
-def _white(values: np.ndarray) -> np.ndarray:
-    """Return orthonormal combinations of columns, (m, r), less what is only rounding or error."""
-    left, strength, _ = np.linalg.svd(values - values.mean(axis=0), full_matrices=False)
-    # Squares of cosine and sine add up to 1: what is left of that is error, not place.
-    return left[:, strength > 0.1 * strength[0]] * np.sqrt(len(values))

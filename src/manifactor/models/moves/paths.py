@@ -19,6 +19,7 @@ from manifactor.operators.kernel import choose_bandwidth
 from manifactor.operators.metric import LocalMetric
 from manifactor.operators.neighbors import choose_search, make_search, neighbor_graph
 from manifactor.samples.preparation import Preparation
+from manifactor.statistics import even_rows, whiten
 
 # Moves that a local covariance is the mean of: its entries are then known to 10 %, and of 50 to 400
 # no other number gave better factors.
@@ -87,7 +88,7 @@ class GivenMetric:
         if self.are_roots:
             kept = Choice(matrices.shape[2], "the Jacobians have as many")
             return Measured(samples, LocalMetric.of_roots(matrices), {"directions": kept})
-        asked = _thinned(len(samples), ASKED)
+        asked = even_rows(len(samples), ASKED)
         kept = directions(_spectrum(matrices[asked]), dimension(samples[asked]))
         roots = _roots(matrices, kept.value)
         return Measured(samples, LocalMetric.of_roots(roots), {"directions": kept})
@@ -114,10 +115,10 @@ class Trajectory:
         in another. Drawn at random, samples of such a run showed one factor only in 3 of 8 maps;
         drawn evenly, in none of 10.
         """
-        rows = _thinned(len(self.samples), MOST_DRAWN_FROM)
+        rows = even_rows(len(self.samples), MOST_DRAWN_FROM)
         whole = replace(self, samples=_narrow(self.samples))
         samples = whole.samples[rows]
-        known = _thinned(len(rows), ASKED)
+        known = even_rows(len(rows), ASKED)
         with held_warnings():  # they come again with the metric of the fit
             found = whole.measured(samples[known], None)
         assert found.metric is not None
@@ -145,7 +146,7 @@ class Trajectory:
             return whole.measured(samples, None)
         noise = noise_covariance(self)
         size = np.trace(noise) / len(noise)
-        asked = samples[_thinned(len(samples), ASKED)]
+        asked = samples[even_rows(len(samples), ASKED)]
         for lag in LAGS:
             moves = LocalMoves.of_trajectory(self, lag, noise)
             found = list(moves.around(asked))
@@ -173,7 +174,7 @@ class Trajectory:
         starts = self.starts(1)
         squares = ((samples[starts + 1] - samples[starts]) ** 2).sum(axis=1)
         noise = 2 * np.trace(noise_covariance(replace(self, samples=samples)))
-        some = samples[_thinned(len(samples), ASKED)]
+        some = samples[even_rows(len(samples), ASKED)]
         near = NearestNeighbors(n_neighbors=min(64, len(some))).fit(some).kneighbors()[0]
         return bool(np.median(squares) - noise > np.median(near[:, -1]) ** 2)
 
@@ -181,8 +182,7 @@ class Trajectory:
         """Return how often the slowest linear function of the samples forgets itself."""
         samples = _narrow(self.samples)
         starts = self.starts(1)
-        left, strength, _ = np.linalg.svd(samples - samples.mean(axis=0), full_matrices=False)
-        white = left[:, strength > 1e-6 * strength[0]] * np.sqrt(len(left))
+        white = whiten(samples, 1e-6)[0]
         step = white[starts + 1] - white[starts]
         lost = np.linalg.eigvalsh(step.T @ step)[0] / (2 * len(starts))
         return -self.duration * float(np.log(max(1 - lost, 1e-3)))
@@ -205,7 +205,7 @@ class Trajectory:
         while lag > self.lag and len(self.starts(lag)) < len(self.samples) / 2:
             lag = max(self.lag, lag // 2)
         starts = self.starts(lag)
-        some = starts[_thinned(len(starts), MOST_TESTED)]
+        some = starts[even_rows(len(starts), MOST_TESTED)]
         return self.samples[some], self.samples[some + lag]
 
 
@@ -232,7 +232,7 @@ class Bursts:
             repeats = preparation(self.repeats.reshape(n * r, p)).reshape(n, r, -1)
             return Bursts(preparation(self.samples), repeats).measured(samples, None)
         moves = LocalMoves.of_bursts(self)
-        asked = samples[_thinned(len(samples), ASKED)]
+        asked = samples[even_rows(len(samples), ASKED)]
         found = list(moves.around(asked))
         spectrum = _spectrum(np.concatenate([each for _, _, each in found]))
         kept = directions(spectrum, dimension(np.concatenate([mean for _, mean, _ in found])))
@@ -242,7 +242,7 @@ class Bursts:
     def moves(self, time: float) -> tuple[np.ndarray, np.ndarray]:
         """Return samples and those a move away, (m, p) each; a burst after the other."""
         # Samples may come in order: the first of them would be of one corner.
-        some = _thinned(len(self.samples), max(1, MOST_TESTED // self.n_repeats))
+        some = even_rows(len(self.samples), max(1, MOST_TESTED // self.n_repeats))
         before = np.repeat(self.samples[some], self.n_repeats, axis=0)
         return before, self.repeats[some].reshape(before.shape)
 
@@ -270,7 +270,7 @@ class Pairs:
 
     def moves(self, time: float) -> tuple[np.ndarray, np.ndarray]:
         """Return samples and those a lag later, (m, p) each, in the order of the pairs."""
-        some = _thinned(len(self.before), MOST_DRAWN_FROM)
+        some = even_rows(len(self.before), MOST_DRAWN_FROM)
         return self.before[some], self.after[some]
 
 
@@ -402,16 +402,11 @@ def _lag_choice(lag: int, slowest: float, noise: float) -> Choice:
     return Choice(lag, "the longest that was tried; noise outweighs moves at all of them")
 
 
-def _thinned(n_samples: int, at_most: int) -> np.ndarray:
-    """Return evenly spread rows, all if they are few."""
-    return np.linspace(0, n_samples - 1, min(n_samples, at_most)).astype(int)
-
-
 def _narrow(samples: np.ndarray) -> np.ndarray:
     """Return samples of many columns in their main directions, (T, at most 64)."""
     if samples.shape[1] <= 64:
         return samples
-    some = samples[_thinned(len(samples), 1000)]
+    some = samples[even_rows(len(samples), 1000)]
     return samples @ np.linalg.svd(some - some.mean(axis=0), full_matrices=False)[2][:32].T
 
 

@@ -13,9 +13,9 @@ from scipy.sparse.csgraph import connected_components
 
 from manifactor._support.threads import row_slices
 from manifactor._support.values import quotient
-from manifactor.factors.prediction import thinned
 from manifactor.models.moves.paths import Trajectory
 from manifactor.models.sums.independence import diagonalizing_rotation
+from manifactor.statistics import inverse_root, random_rows, random_shifts, whiten
 
 # Least share of its variance that a function keeps over the lag, and the same beside that of noise:
 # the largest of p columns of noise in n steps is sqrt(2 p / n).
@@ -124,9 +124,7 @@ def _linear_functions(
     columns: np.ndarray, starts: np.ndarray, lag: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return functions with lagged covariance 1, (n, d), and what part of variance they keep."""
-    variance, axes = np.linalg.eigh(columns.T @ columns / len(columns))
-    known = variance > 1e-10 * variance[-1]
-    white = axes[:, known] / np.sqrt(variance[known])
+    white = inverse_root(columns.T @ columns / len(columns), 1e-10)
     memory, modes = np.linalg.eigh(white.T @ _lagged(columns, starts, lag) @ white)
     kept = memory > max(LEAST_MEMORY, BEYOND_NOISE * np.sqrt(2 * len(memory) / len(starts)))
     if kept.sum() > MOST_FUNCTIONS:
@@ -141,7 +139,7 @@ def _independent_directions(
     functions: np.ndarray, starts: np.ndarray, lag: int, memory: np.ndarray
 ) -> np.ndarray:
     """Return the rotation in which functions are least dependent, (d, d)."""
-    some = functions[thinned(len(functions), MOST_SAMPLES)]
+    some = functions[random_rows(len(functions), MOST_SAMPLES)]
     n, d = some.shape
     i, j = np.triu_indices(d)
     fourth = np.zeros((len(i), len(i)))
@@ -163,14 +161,14 @@ def _independent_directions(
 
 def _linked(functions: np.ndarray, starts: np.ndarray, lag: int) -> np.ndarray:
     """Return which functions depend on each other beyond what shifts in time leave, (d, d)."""
-    starts = starts[thinned(len(starts), MOST_SAMPLES)]
+    starts = starts[random_rows(len(starts), MOST_SAMPLES)]
     m = len(starts)
     forgotten = np.clip(1 - np.diag(_lagged(functions, starts, 2 * lag)), 1 / m, 1.0)
     floor = np.minimum(LEAK / forgotten, MOST_LEAK * m)
     first = _features(functions[starts], functions[starts + 2 * lag], floor)
     second = _features(functions[starts + lag], functions[starts + 3 * lag], floor)
-    shifts = np.random.default_rng(0).integers(m // 20, m - m // 20, size=SHIFTS)
-    by_chance = [_dependence(first, np.roll(second, shift, axis=0)) for shift in shifts]
+    shifted = (np.roll(second, shift, axis=0) for shift in random_shifts(m, SHIFTS))
+    by_chance = [_dependence(first, each) for each in shifted]
     limit = np.maximum(LEAST_DEPENDENCE, BEYOND_SHIFTS * np.max(by_chance, axis=0))
     return _dependence(first, second) > limit
 
@@ -181,8 +179,8 @@ def _features(before: np.ndarray, after: np.ndarray, floor: np.ndarray) -> np.nd
     for one, other, least in zip(before.T, after.T, floor, strict=True):
         one, other = one / one.std(), other / one.std()
         values = np.column_stack([one, other, one**2, one * other, (other - one) ** 2])
-        left, strength, _ = np.linalg.svd(values - values.mean(axis=0), full_matrices=False)
-        found.append(left * (strength / np.sqrt(strength**2 + least)))
+        white, strength = whiten(values)
+        found.append(white * (strength / np.sqrt(len(white) * (strength**2 + least))))
     return np.stack(found, axis=1)
 
 

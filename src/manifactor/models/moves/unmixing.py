@@ -14,9 +14,9 @@ from scipy.spatial import KDTree
 
 from manifactor._support.threads import row_slices
 from manifactor.factors.factor import Factor
-from manifactor.factors.prediction import thinned
 from manifactor.operators.neighbors import chosen
 from manifactor.operators.operator import Operator
+from manifactor.statistics import random_rows
 
 # The part of the samples, one in so many, that are next to a place on the other factors. Of wells,
 # fewer make places rough, and leave more of the others.
@@ -75,7 +75,7 @@ def _shifts(factors: Sequence[Factor], places: Sequence[np.ndarray]) -> list[np.
 
 
 def _shift(along: np.ndarray, others: np.ndarray) -> np.ndarray:
-    some = thinned(len(along), MOST_COMPARED)
+    some = random_rows(len(along), MOST_COMPARED)
     known, tree = along[some], KDTree(others[some])
     shares = []
     for rows in row_slices(len(along), 5000):

@@ -14,6 +14,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from manifactor.operators.geometry import Geometry
+from manifactor.statistics import inverse_root
 
 # Columns of smoothed samples up to which fields are polynomials in them; with more, in functions.
 MOST_COLUMNS = 4
@@ -188,8 +189,6 @@ def _least_commutators(
     row, column = eigenvalues[:, None], eigenvalues
     size = (elements / (row * column) ** power).reshape(len(elements), -1)
     commutator = size * ((row - column) / (row + column)).ravel()
-    strength, axes = np.linalg.eigh(size @ size.T)
-    acts = strength > least * strength[-1]
-    white = axes[:, acts] / np.sqrt(strength[acts])
+    white = inverse_root(size @ size.T, least)
     mu, mixed = np.linalg.eigh(white.T @ (commutator @ commutator.T) @ white)
     return mu, white @ mixed

@@ -16,11 +16,11 @@ from itertools import chain
 import numpy as np
 from scipy.spatial import KDTree
 
+from manifactor import statistics
 from manifactor._support.errors import NothingFoundError, held_warnings
 from manifactor._support.parameters import Choice
 from manifactor._support.threads import map_threads
 from manifactor.factorization import Factorization
-from manifactor.factors import prediction
 from manifactor.factors.factor import Factor, make_factors
 from manifactor.judging.evidence import Evidence, Warp
 from manifactor.judging.measures import Measurement, product
@@ -522,10 +522,12 @@ def _unexplained(spectrum: Spectrum, known: Sequence[np.ndarray], count: int) ->
     odd in what the known functions do not tell. Eigenfunctions of nearly the same eigenvalue are
     mixed, so that single ones need not be odd.
     """
-    thin = prediction.thinned(len(spectrum.weights), prediction.PREDICTED_SAMPLES)
+    thin = statistics.random_rows(len(spectrum.weights), statistics.PREDICTED_SAMPLES)
     values = spectrum.functions[thin] @ np.hstack(known)
     low = spectrum.functions[thin, 1:16]
-    means = prediction.neighbour_means(values / values.std(axis=0), prediction.N_NEIGHBORS)(low)
+    means = statistics.neighbour_means(
+        values / values.std(axis=0), statistics.PREDICTION_NEIGHBORS
+    )(low)
     told, combinations = np.linalg.eigh(means.T @ means / len(means))
     odd = combinations[:, told < 0.25]
     within = odd.T * spectrum.eigenvalues[1:16] @ odd
@@ -578,7 +580,7 @@ def _warp(factors: Sequence[Factor], gap: np.ndarray, known: Evidence) -> Warp:
     Along the orbits of a symmetry they depend on the other factor alone.
     """
     length = np.sqrt(np.maximum(gap, 0.0))
-    told = [prediction.predictability(factor.embedding, length[:, None])[0] for factor in factors]
+    told = [statistics.predictability(factor.embedding, length[:, None])[0] for factor in factors]
     best = int(np.argmax(told))
     place = factors[best].coordinate
     symmetric = known.symmetries is not None and known.symmetries.name is not None

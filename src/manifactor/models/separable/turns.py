@@ -12,6 +12,8 @@ from scipy.optimize import minimize
 from scipy.spatial import KDTree
 from scipy.spatial.transform import Rotation
 
+from manifactor.statistics import even_rows
+
 # Turns by which samples are moved: no polygon with few corners looks the same after one of them.
 ANGLES = 0.05 + 2 * np.pi * np.arange(1, 13) / 13
 # Largest `off` of a symmetry, but for `SLACK` times the root of the number of samples. The largest
@@ -93,7 +95,7 @@ def _best_turn(columns: np.ndarray, start: Turn, most: float = np.inf) -> Turn:
         return replace(start, axis=axis / np.linalg.norm(axis), centre=start.centre + size * shift)
 
     def off(turn: Turn, angles: np.ndarray, count: int) -> np.ndarray:
-        some = points[np.linspace(0, len(points) - 1, min(count, len(points))).astype(int)]
+        some = points[even_rows(len(points), count)]
         found = [tree.query(turn.moved(some, angle)) for angle in angles]
         return np.array([np.mean((away / scale[near]) ** 2) for away, near in found]) / usual
 

@@ -10,7 +10,7 @@ from scipy.spatial.distance import squareform
 from sklearn.utils.extmath import randomized_svd
 
 from manifactor._support.values import quotient
-from manifactor.factors.prediction import thinned
+from manifactor.statistics import random_rows
 
 # Main directions that are kept at most. The curve of a moving object in an image winds through some
 # 30; a distance in more is mostly noise.
@@ -41,7 +41,7 @@ class Directions:
 
 def main_directions(samples: np.ndarray, *, rng: np.random.Generator) -> Directions:
     """Return the main directions of samples, (n, n_features)."""
-    some = samples[thinned(len(samples), 3000)]
+    some = samples[random_rows(len(samples), 3000)]
     # The mean of equal numbers is off by rounding, which those of 1e20 would make the main
     # direction.
     constant = (some == some[0]).all(axis=0)

@@ -12,8 +12,8 @@ from scipy.spatial.distance import cdist
 
 from manifactor._support.values import ceil_div, quotient
 from manifactor.factors.charts import cloud_dimension
-from manifactor.factors.prediction import local_weights, neighbour_sums, squares_left, thinned
 from manifactor.factors.shapes import on_circle, signed_angle
+from manifactor.statistics import local_weights, neighbour_sums, random_rows, squares_left
 
 # Neighbours that a conditional mean may be taken over: few where a factor bends the samples, many
 # where noise or other factors are to be averaged. Near its minimum the error hardly depends on
@@ -213,7 +213,7 @@ def _curve_nodes(places: np.ndarray, topology: str, n_neighbors: int) -> np.ndar
 def _lay_surface(places: np.ndarray, samples: np.ndarray, n_neighbors: int) -> Sheet:
     """Nodes at some of the places, with tangents by the slopes of the regression."""
     # Between 400 nodes a sphere deviates from its tangent planes by 1 %.
-    at = places[thinned(len(places), 400)]
+    at = places[random_rows(len(places), 400)]
     means, slopes = local_fit(places, samples, at, n_neighbors)
     d = min(cloud_dimension(places), places.shape[1])
     left, strength, right = np.linalg.svd(slopes, full_matrices=False)

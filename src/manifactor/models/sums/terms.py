@@ -12,7 +12,6 @@ from itertools import combinations
 import numpy as np
 
 from manifactor._support.errors import held_warnings, issue, parted
-from manifactor.factors.prediction import has_edge, matched_r2, thinned, whitened
 from manifactor.factors.shapes import on_circle, signed_angle, unit_vectors, widest_gap
 from manifactor.models.sums import independence
 from manifactor.models.sums.sheets import Projection, Sheet, choose_neighbors, lay_sheet
@@ -20,6 +19,7 @@ from manifactor.models.sums.summands import MOST_SURFACES, Sum, Summand
 from manifactor.operators.kernel import affinity
 from manifactor.operators.laplacian import laplacian_spectrum, without_outliers
 from manifactor.operators.neighbors import DisconnectedGraphWarning, neighbor_graph
+from manifactor.statistics import has_edge, matched_r2, random_rows, whiten
 
 # Share of the variance that a curve leaves at most. A disk's best circle leaves 11 %, the noise of
 # a curve that is to be told from a surface leaves less.
@@ -55,7 +55,7 @@ def _shown(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     variance, axes = independence.principal_axes(samples)
     shown = samples @ axes[:, :12][:, variance[:12] > 1e-3 * variance[0]]
-    return shown, shown[thinned(len(shown), 1000)]
+    return shown, shown[random_rows(len(shown), 1000)]
 
 
 def _of_all(shown: np.ndarray, some: np.ndarray, reading: Reading) -> Reading:
@@ -470,7 +470,7 @@ def cumulant_between(factors: Sequence[Fitted]) -> float:
 
     Places are made even first: on an uneven circle cumulants have large errors.
     """
-    white = [whitened(_even(factor))[0] for factor in factors]
+    white = [whiten(_even(factor))[0] for factor in factors]
     label = np.repeat(np.arange(len(white)), [block.shape[1] for block in white])
     across = label[:, None] != label
     return float(independence.dependence(np.hstack(white))[across].max(initial=0.0))
@@ -509,7 +509,7 @@ def agreement(
 
     Shapes: samples (n_samples, n_features).
     """
-    shown = samples[thinned(len(samples), 1000)]
+    shown = samples[random_rows(len(samples), 1000)]
     places = found.explain(shown).places
     best = 0.0
     for rows in np.array_split(rng.permutation(len(samples)), 2):

@@ -1,4 +1,4 @@
-"""Regression on nearest neighbours: what it predicts, whether the rest is noise, and local fits."""
+"""Local statistics: draws of samples, whitening, regression on nearest neighbours, edges."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,13 +14,13 @@ from manifactor._support.values import quotient
 PREDICTED_SAMPLES = 4000
 # The mean of 20 neighbours has a twentieth of the noise of one value, and they still lie near each
 # other among 4,000.
-N_NEIGHBORS = 20
+PREDICTION_NEIGHBORS = 20
 # How far the kurtosis of a direction with an edge or a hole lies below that of Gaussian noise at
 # least; an interval's lies 1.2 below, a circle's or a sphere's 2.
 EDGE_DEPTH = 0.4
 
 
-def thinned(samples: int | np.ndarray, at_most: int) -> np.ndarray:
+def random_rows(samples: int | np.ndarray, at_most: int) -> np.ndarray:
     """Return the indices of randomly drawn samples, ascending; of all if they are few.
 
     Random, since samples may come in order, and a fixed stride would then miss what repeats along
@@ -31,6 +31,40 @@ def thinned(samples: int | np.ndarray, at_most: int) -> np.ndarray:
         return rows
     rng = np.random.default_rng(1)
     return np.sort(rng.choice(rows, at_most, replace=False))
+
+
+def even_rows(n_samples: int, at_most: int) -> np.ndarray:
+    """Return the indices of evenly spread samples; of all if they are few."""
+    return np.linspace(0, n_samples - 1, min(n_samples, at_most)).astype(int)
+
+
+def random_shifts(n_samples: int, count: int) -> np.ndarray:
+    """Return by how many samples to roll one of two time series, so that they are independent."""
+    # What is less than a twentieth of the series away may be remembered.
+    margin = n_samples // 20
+    return np.random.default_rng(0).integers(margin, n_samples - margin, size=count)
+
+
+def whiten(samples: np.ndarray, least: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return coordinates of variance 1 along the principal axes, (n, r), and singular values.
+
+    Axes with less than the share `least` of the largest singular value are left out.
+    """
+    left, strength, _ = np.linalg.svd(samples - samples.mean(axis=0), full_matrices=False)
+    if least:
+        kept = strength > least * strength[0]
+        left, strength = left[:, kept], strength[kept]
+    return left * np.sqrt(len(left)), strength
+
+
+def inverse_root(matrix: np.ndarray, least: float) -> np.ndarray:
+    """Return R, (p, r), with ``R.T @ matrix @ R`` the identity.
+
+    Eigenvalues below the share `least` of the largest are left out.
+    """
+    values, axes = np.linalg.eigh(matrix)
+    kept = values > least * values[-1]
+    return axes[:, kept] / np.sqrt(values[kept])
 
 
 def neighbour_means(source: np.ndarray, n_neighbors: int) -> Callable[[np.ndarray], np.ndarray]:
@@ -108,11 +142,11 @@ def predictability(
 
     Shapes: source (n, d), target (n, m) -> (m,).
     """
-    thin = thinned(len(source), PREDICTED_SAMPLES)
+    thin = random_rows(len(source), PREDICTED_SAMPLES)
     source, target = source[thin], target[thin]
     # Few samples have fewer neighbours, which lie near each other, but at least 4.
     near = max(len(source) // samples_per_neighbor, 4)
-    k = min(N_NEIGHBORS, near, len(source) - 1)
+    k = min(PREDICTION_NEIGHBORS, near, len(source) - 1)
     # The sample itself is not a neighbour: a function would predict its own noise.
     rest = target - neighbour_means(source, k)(target)
     left = (rest**2).mean(axis=0) / (1 + 1 / k)
@@ -152,9 +186,9 @@ def leaves_noise(places: np.ndarray, samples: np.ndarray) -> bool:
     kurtosis, which `has_edge` finds. At 4,000 samples an interval blurred by noise of a quarter of
     its width looks like noise.
     """
-    thin = thinned(len(samples), PREDICTED_SAMPLES)
+    thin = random_rows(len(samples), PREDICTED_SAMPLES)
     places, samples = places[thin], samples[thin]
-    k = min(N_NEIGHBORS, len(places) - 1)
+    k = min(PREDICTION_NEIGHBORS, len(places) - 1)
     rest = samples - neighbour_means(places, k)(samples)
     size = np.linalg.norm(samples - samples.mean(axis=0))
     # A rest below 1e-9 of the samples is rounding.
@@ -173,22 +207,15 @@ def has_edge(
     they are rounding, or noise of the regression that left the samples. Only the first
     `most_directions` count, since the lowest of many kurtoses is low by chance.
     """
-    white, strength = whitened(samples)
+    white, strength = whiten(samples)
     white = white[:, strength**2 >= thick * strength[0] ** 2][:, :most_directions]
     lowest = _lowest_kurtosis(white)
     if lowest > white.shape[1] + 2 - EDGE_DEPTH:
         return False
     # In many directions the lowest kurtosis of noise is low by chance.
     rng = np.random.default_rng(0)
-    noise, _ = whitened(rng.normal(size=white.shape))
+    noise, _ = whiten(rng.normal(size=white.shape))
     return lowest < _lowest_kurtosis(noise) - EDGE_DEPTH
-
-
-def whitened(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return coordinates of variance 1 along the principal axes, (n, p), and singular values."""
-    centred = samples - samples.mean(axis=0)
-    left, strength, _ = np.linalg.svd(centred, full_matrices=False)
-    return left * np.sqrt(len(left)), strength
 
 
 def _lowest_kurtosis(white: np.ndarray) -> float:
@@ -253,7 +280,7 @@ def squares_left(
     neighbours, `weights` takes samples and neighbours to the weights of fits at the samples.
     """
     # The mean square of 300 samples that are left out, one at a time, is accurate to 8 %.
-    some = thinned(len(values), 300)
+    some = random_rows(len(values), 300)
     near = without_itself(nearest(some, ladder[-1] + 1), some)
     total = float(((values[some] - values.mean(axis=0)) ** 2).sum())
     left = {}

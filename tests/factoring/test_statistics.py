@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors
 
-from manifactor.factors.prediction import (
+from manifactor.statistics import (
     has_edge,
     leaves_noise,
     local_weights,
@@ -11,7 +11,7 @@ from manifactor.factors.prediction import (
     neighbour_means,
     neighbour_sums,
     predictability,
-    thinned,
+    random_rows,
     without_itself,
 )
 
@@ -49,17 +49,17 @@ def test_independent_arrays_predict_nothing_of_each_other(rng):
 
 
 def test_many_samples_are_thinned_at_random_and_few_are_not():
-    rows = thinned(9000, 3000)
+    rows = random_rows(9000, 3000)
     assert len(rows) == 3000
     assert (np.diff(rows) > 0).all()
-    np.testing.assert_array_equal(rows, thinned(9000, 3000))
-    np.testing.assert_array_equal(thinned(4000, 4000), np.arange(4000))
+    np.testing.assert_array_equal(rows, random_rows(9000, 3000))
+    np.testing.assert_array_equal(random_rows(4000, 4000), np.arange(4000))
     # Samples that repeat in order are not thinned to one phase, nor to one random half.
     assert np.bincount(rows % 3).min() > 900
     half = np.random.default_rng(0).permutation(9000)[:4500]
     assert np.isin(rows, half).mean() == pytest.approx(0.5, abs=0.03)
     # Only samples that may be drawn are drawn.
-    assert np.isin(thinned(half, 100), half).sum() == 100
+    assert np.isin(random_rows(half, 100), half).sum() == 100
 
 
 def test_an_interval_has_an_edge_and_a_circle_a_hole_and_noise_has_neither(rng):
