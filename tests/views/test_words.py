@@ -11,7 +11,7 @@ from manifactor.judging.table import CRITERIA, Criterion
 from manifactor.samples.preparation import Preparation
 from manifactor.views import words
 from manifactor.views.report import templates
-from manifactor.views.words import RunTable
+from manifactor.views.sections import Table
 
 JUDGE = {name: criterion.judge for name, criterion in CRITERIA.items()}
 SIZE = Criterion("size", 10, meaning="samples", problem="{value:.0f} are few: raise `n_samples`")
@@ -112,16 +112,16 @@ def test_the_text_names_the_columns_that_each_factor_moves(torus):
 
 def test_text_is_escaped_and_squares_are_raised_on_the_page():
     parts = templates().get_template("parts.html").module
-    html = parts.table(RunTable("R^2", ("a", "b"), [("<i>", "R^2 & more")], marked=[0]))
+    html = parts.table(Table("R^2", ("a", "b"), [("<i>", "R^2 & more")], marked=[0]))
     assert '<tr class="marked"><th scope="row">&lt;i&gt;</th>' in html
     assert "<td>R² &amp; more</td>" in html
     assert "<caption>R²</caption>" in html
-    assert parts.table(RunTable("Sizes", ("what", "size"), [])).strip() == ""
+    assert parts.table(Table("Sizes", ("what", "size"), [])).strip() == ""
 
 
 def test_paths_are_never_broken_in_text():
     path = "/a-very-long/path-with-hyphens/and more"
-    text = RunTable("Files", ("what", "value"), [("input", path)]).as_text(24)
+    text = Table("Files", ("what", "value"), [("input", path)]).as_text(24)
     assert "/a-very-long/path-with-hyphens/and\n" in text
 
 

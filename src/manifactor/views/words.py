@@ -1,10 +1,8 @@
 """A run in words: sentences and tables for the page, and the whole report as plain text."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from textwrap import fill, wrap
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ from manifactor.estimators.arrays import in_pixels
 from manifactor.judging.evidence import TEXT_WIDTH, WHAT_TO_DO, numeral, percent, wrapped
 from manifactor.judging.table import Test
 from manifactor.runs.folder import run_evidence
+from manifactor.views.sections import Table
 
 
 def report_text(record: dict, fit: ManifoldFactorizer) -> str:
@@ -212,36 +211,7 @@ def warnings(record: dict) -> list[str]:
 # Tables, for the page and as plain text.
 
 
-@dataclass(frozen=True)
-class RunTable:
-    """Rows of text under a header."""
-
-    caption: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]  # the first cell of a row is its name
-    kind: str = ""  # class of the HTML element
-    marked: Sequence[int] = ()  # rows that are to be seen first
-    tests: Sequence[Test] = ()  # of the rows, drawn before the last column of pages
-
-    def as_text(self, width: int) -> str:
-        """Return the table as lines of text; the last column is wrapped."""
-        columns = zip(self.header, *self.rows, strict=True)
-        *widths, _ = [max(map(len, column)) for column in columns]
-        # Two spaces before each column.
-        left = 2 * len(widths) + sum(widths) + 2
-        lines = [f"{self.caption}:"]
-        for *cells, last in (self.header, *self.rows):
-            padded = [cell.ljust(size) for cell, size in zip(cells, widths, strict=True)]
-            # Paths are kept whole, so that they can be copied.
-            first, *others = wrap(
-                last, max(width - left, 1), break_long_words=False, break_on_hyphens=False
-            ) or [""]
-            lines.append("  ".join(["", *padded, first]).rstrip())
-            lines += [" " * left + line for line in others]
-        return "\n".join(lines)
-
-
-def run_tables(record: dict, fit: ManifoldFactorizer) -> dict[str, RunTable]:
+def run_tables(record: dict, fit: ManifoldFactorizer) -> dict[str, Table]:
     """Return all tables of a run by name; those with nothing to say have no rows."""
     return {
         "tests": tests_table(record, fit),
@@ -251,7 +221,7 @@ def run_tables(record: dict, fit: ManifoldFactorizer) -> dict[str, RunTable]:
         "computation": _computation_table(fit),
         "choices": choices_table(record, fit),
         "conditions": _conditions_table(record),
-        "seconds": RunTable(
+        "seconds": Table(
             "Seconds of the fit, by stage",
             ("stage", "seconds"),
             [(stage, f"{value:.2f}") for stage, value in fit.timings_.items()],
@@ -259,11 +229,11 @@ def run_tables(record: dict, fit: ManifoldFactorizer) -> dict[str, RunTable]:
     }
 
 
-def tests_table(record: dict, fit: ManifoldFactorizer) -> RunTable:
+def tests_table(record: dict, fit: ManifoldFactorizer) -> Table:
     """Return the tests behind the verdict, those that failed first."""
     # The order is stable: otherwise that in which they were judged.
     tests = sorted(run_evidence(fit, record).tests, key=lambda test: test.passed)
-    return RunTable(
+    return Table(
         "Tests behind the verdict",
         ("test", "result", "value", "needed", "what it measures"),
         [_test_row(test) for test in tests],
@@ -293,7 +263,7 @@ def _number(value: float) -> str:
     return f"{value:.3f}" if abs(value) >= 0.001 else f"{value:.1g}"
 
 
-def leakage_table(fit: ManifoldFactorizer) -> RunTable:
+def leakage_table(fit: ManifoldFactorizer) -> Table:
     """Return how well the coordinate on each factor predicts the others; empty for one."""
     leakage = fit.evidence_.leakage
     names = [f"factor {number}" for number in range(1, len(leakage) + 1)]
@@ -303,10 +273,10 @@ def leakage_table(fit: ManifoldFactorizer) -> RunTable:
         for name, row in zip(names, leakage, strict=True)
     ]
     caption = "Leakage: R^2 with which the coordinate on one factor (row) predicts another"
-    return RunTable(caption, ("", *names), rows if len(rows) > 1 else [])
+    return Table(caption, ("", *names), rows if len(rows) > 1 else [])
 
 
-def _computation_table(fit: ManifoldFactorizer) -> RunTable:
+def _computation_table(fit: ManifoldFactorizer) -> Table:
     """Return how well the computation went."""
     residuals = fit.spectrum_.residuals
     sizes = np.bincount(fit.components_)
@@ -329,10 +299,10 @@ def _computation_table(fit: ManifoldFactorizer) -> RunTable:
         "p-value of independent coordinates": fit.evidence_.dependence,
     }
     rows += [(name, f"{value:.3f}") for name, value in unjudged.items() if np.isfinite(value)]
-    return RunTable("Computation", ("what", "value"), rows)
+    return Table("Computation", ("what", "value"), rows)
 
 
-def _components_table(record: dict) -> RunTable:
+def _components_table(record: dict) -> Table:
     """Return signal to noise of the principal components of images or volumes."""
     components = record.get("components", {})
     pairs = zip(components.get("signal_to_noise", ()), components.get("weights", ()), strict=False)
@@ -341,10 +311,10 @@ def _components_table(record: dict) -> RunTable:
         for number, (ratio, weight) in enumerate(pairs, start=1)
     ]
     header = ("component", "signal to noise", "weight")
-    return RunTable("Principal components of the images or volumes", header, rows)
+    return Table("Principal components of the images or volumes", header, rows)
 
 
-def confounders_table(record: dict) -> RunTable:
+def confounders_table(record: dict) -> Table:
     """Return how much of each factor known properties of the particles explain."""
     found = record.get("confounders", [])
     cells = {
@@ -360,7 +330,7 @@ def confounders_table(record: dict) -> RunTable:
         "Confounders: R^2 with which a property of the particles predicts a factor, and the "
         "information imbalance from the factor to it (1: the factor tells nothing of it)"
     )
-    return RunTable(caption, ("property", *columns), rows)
+    return Table(caption, ("property", *columns), rows)
 
 
 def _imbalance(confounder: dict) -> str:
@@ -369,7 +339,7 @@ def _imbalance(confounder: dict) -> str:
     return "" if value is None else f", imbalance {value:.2f}"
 
 
-def choices_table(record: dict, fit: ManifoldFactorizer) -> RunTable:
+def choices_table(record: dict, fit: ManifoldFactorizer) -> Table:
     """Return what was chosen, and why.
 
     A run's record has all choices; a fit alone knows those of the factorizer.
@@ -382,7 +352,7 @@ def choices_table(record: dict, fit: ManifoldFactorizer) -> RunTable:
         for name, choice in chosen.items()
     ]
     header = ("choice", "value", "why")
-    return RunTable("What was chosen, and why", header, rows, kind="choices")
+    return Table("What was chosen, and why", header, rows, kind="choices")
 
 
 def value_in_words(value: Any) -> str:
@@ -392,7 +362,7 @@ def value_in_words(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _conditions_table(record: dict) -> RunTable:
+def _conditions_table(record: dict) -> Table:
     """Return what the result of a run depends on: input, seed, versions."""
     columns = record.get("columns")
     known = {
@@ -406,7 +376,7 @@ def _conditions_table(record: dict) -> RunTable:
     }
     rows = [(name, str(value)) for name, value in known.items() if value is not None]
     header = ("what", "value")
-    return RunTable("What the result depends on", header, rows, kind="conditions")
+    return Table("What the result depends on", header, rows, kind="conditions")
 
 
 def _columns_in_words(columns: dict) -> str:
