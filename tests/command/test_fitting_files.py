@@ -10,7 +10,7 @@ import pytest
 import starfile
 from PIL import Image
 
-from manifactor.cryoem.pictures import can_write_mp4
+from manifactor.views.pictures import can_write_mp4
 
 from .conftest import N, manifactor, places, record_of, refusal
 

@@ -19,11 +19,11 @@ from manifactor.cryoem.all_views.shown import Wanted, open_shown, read_volumes
 from manifactor.cryoem.all_views.volumes import MODEL_FILE, open_motions
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.files.mrc import write_volume
-from manifactor.cryoem.pictures import movie_bytes
 from manifactor.runs.folder import read_run
 from manifactor.runs.run import open_run
 from manifactor.views import report
 from manifactor.views.explorer.previews import Viewpoint
+from manifactor.views.pictures import movie_bytes
 from manifactor.views.report import blind_sentence, scale_bar, write_movies, write_report
 from tests.views.scenes import open_scene
 

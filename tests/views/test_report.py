@@ -19,7 +19,6 @@ from manifactor.command.fitting import tasks_of
 from manifactor.command.main import main
 from manifactor.cryoem.all_views.shown import Shown
 from manifactor.cryoem.files.mrc import write_stack
-from manifactor.cryoem.pictures import as_grey
 from manifactor.judging.evidence import Warp
 from manifactor.judging.table import CRITERIA
 from manifactor.runs.archive import ARCHIVE_VERSION
@@ -30,6 +29,7 @@ from manifactor.runs.task import Task
 from manifactor.views import report
 from manifactor.views.explorer.scene import scene_of
 from manifactor.views.notebook import result_html
+from manifactor.views.pictures import as_grey
 from manifactor.views.report import report_page, templates, write_report
 from manifactor.views.words import run_tables
 

@@ -16,13 +16,13 @@ from scipy import fft
 
 from manifactor._support.threads import cores
 from manifactor._support.workers import Here, Workers, ignored
-from manifactor.cryoem import pictures
 from manifactor.cryoem.components import distances, shell_means, shells
 from manifactor.cryoem.files.mrc import write_stack, write_volume
 from manifactor.cryoem.matching import Matching, match
 from manifactor.cryoem.one_view import View, particle_ctf_at
 from manifactor.runs.places import Place, bin_labels, grid_labels
 from manifactor.runs.run import Run, require_as_many
+from manifactor.views import pictures
 
 # The sums of all bins are in memory at once, in double precision.
 MAX_GIGABYTES = 8.0

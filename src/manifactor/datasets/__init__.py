@@ -1,25 +1,20 @@
-"""Sampled shapes with known factors and spectra; images of a moving molecule."""
+"""Sampled shapes with known factors and spectra, and what other packages simulate."""
 
-from manifactor.cryoem.simulate.all_views import PreferredDirections, ViewSimulation, simulate_views
-from manifactor.cryoem.simulate.molecule import Molecule, channel, read_molecule
-from manifactor.cryoem.simulate.one_view import Simulation, simulate_particles, simulate_volumes
+from typing import Any
+
+from manifactor._support.plugins import plugins
 from manifactor.datasets.problems import random_problem
 from manifactor.datasets.shapes import FIELD, SAMPLINGS, SHAPES, exact_eigenvalues, sample
 
-__all__ = [
-    "FIELD",
-    "SAMPLINGS",
-    "SHAPES",
-    "Molecule",
-    "PreferredDirections",
-    "Simulation",
-    "ViewSimulation",
-    "channel",
-    "exact_eigenvalues",
-    "random_problem",
-    "read_molecule",
-    "sample",
-    "simulate_particles",
-    "simulate_views",
-    "simulate_volumes",
-]
+__all__ = ["FIELD", "SAMPLINGS", "SHAPES", "exact_eigenvalues", "random_problem", "sample"]
+__all__ += plugins("datasets")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in plugins("datasets"):
+        raise AttributeError(f"module 'manifactor.datasets' has no attribute {name!r}")
+    return plugins("datasets")[name].load()
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -27,10 +27,9 @@ from manifactor._support.array_files import ArrayFileError, open_archive
 from manifactor._support.errors import first_sentence, warn_caller
 from manifactor._support.files import held, write_whole
 from manifactor._support.parameters import Choice
+from manifactor._support.plugins import loaded
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Jobs, Report, Work, Workers, ignored
-from manifactor.cryoem.all_views.model import MotionModel
-from manifactor.cryoem.all_views.principal import PrincipalVolumes
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
 from manifactor.factorization import Factorization
 from manifactor.operators.engines.gpu import settled
@@ -158,7 +157,8 @@ def _record(tree: dict, stored):
 def _records() -> dict[str, Any]:
     """Return the only classes that a tree may name: records, and those in their fields."""
     found: dict[str, Any] = {}
-    left: list[Any] = [MotionModel, Preparation, Transformation, *STAGES.values(), *FITTED.values()]
+    left: list[Any] = [Preparation, Transformation, *STAGES.values(), *FITTED.values()]
+    left += loaded("records").values()
     while left:
         hint = left.pop()
         if hasattr(hint, "__dataclass_fields__") and hint not in found.values():
@@ -369,12 +369,11 @@ def is_run(folder: Path) -> bool:
 
 Result = TypeVar("Result")
 
-# What stages of a fit yield; others are arrays, and tuples of arrays and numbers.
+# What stages of a fit yield; those of other packages may yield any record of theirs.
 STAGES: dict[str, Any] = {
     "preparation": Choice,
     "neighbours": NeighborGraph,
     "spectrum": Walk,
-    "principal volumes": PrincipalVolumes,
     "noise": np.ndarray,
     "images": np.ndarray,
     "volumes": tuple,

@@ -11,10 +11,10 @@ from functools import reduce
 from itertools import product
 
 import numpy as np
+from numpy.polynomial import Legendre
 from scipy.optimize import minimize
 from scipy.special import ndtr
 
-from manifactor.cryoem.all_views.motions import LEVELS
 from manifactor.runs.places import Place, as_csv
 
 # Samples used and cells along a factor: of one factor, and of two.
@@ -25,6 +25,22 @@ MOST_LEVELS = 8, 4
 # its ends. What is left of the warp of a coordinate looks like wells: along intervals of even
 # places, energies varied by .4 kT at a signal to noise of .5, by .4 to 1.0 at .1, mostly at ends.
 WARP = 0.05, 0.15, 0.6
+
+
+def _polynomial(place: np.ndarray, degree: int) -> np.ndarray:
+    """Legendre's polynomial of unit variance."""
+    values = np.sqrt(2 * degree + 1) * Legendre.basis(degree)(2 * place - 1)
+    return values[:, None]
+
+
+def _harmonic(place: np.ndarray, order: int) -> np.ndarray:
+    """Cosine and sine of unit variance."""
+    angle = 2 * np.pi * order * place
+    return np.sqrt(2) * np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+# Functions of even places in [0, 1], by shape.
+LEVELS = {"interval": _polynomial, "circle": _harmonic}
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ import numpy as np
 from manifactor._support.errors import extra
 from manifactor._support.values import ceil_div
 from manifactor.cryoem.directions import SphereCells
-from manifactor.cryoem.pictures import as_grey
-from manifactor.cryoem.pictures import write_movie as write_movie
 from manifactor.factors.factor import angle_matrix, owners
 from manifactor.runs.places import Place
+from manifactor.views.pictures import as_grey
+from manifactor.views.pictures import write_movie as write_movie
 
 # Okabe and Ito: the colours of factors, in order.
 CATEGORIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

@@ -21,7 +21,6 @@ from manifactor.cryoem.all_views.shown import GivenVolumes, Shown
 from manifactor.cryoem.all_views.volumes import RunMotions, open_motions
 from manifactor.cryoem.averages import Averages, average, place_captions
 from manifactor.cryoem.directions import Cone, sphere_cells
-from manifactor.cryoem.pictures import constant_images, enlarged, movie_bytes, png_bytes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factors.factor import angle_matrix, owners
 from manifactor.factors.loadings import Loadings
@@ -30,6 +29,7 @@ from manifactor.runs.landscape import landscape
 from manifactor.runs.places import torus_angles
 from manifactor.runs.run import Run, open_run
 from manifactor.views import plots, words
+from manifactor.views.pictures import constant_images, enlarged, movie_bytes, png_bytes
 
 REPORT_NAME = "report.html"
 

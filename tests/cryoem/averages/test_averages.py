@@ -22,8 +22,8 @@ from manifactor.cryoem.averages import (
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageArray
 from manifactor.cryoem.one_view import View, can_weigh, particle_ctf
-from manifactor.cryoem.pictures import can_write_mp4
 from manifactor.runs.places import Place
+from manifactor.views.pictures import can_write_mp4
 
 from ...conftest import PickledWorkers
 

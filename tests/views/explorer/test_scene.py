@@ -14,7 +14,6 @@ from PIL import Image
 
 from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.files.particles import Particles
-from manifactor.cryoem.pictures import as_grey, each_as_grey
 from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place
 from manifactor.runs.task import Task
@@ -30,6 +29,7 @@ from manifactor.views.explorer.columns import (
 )
 from manifactor.views.explorer.previews import Viewpoint, pictures, signed_url
 from manifactor.views.explorer.scene import reach, strata
+from manifactor.views.pictures import as_grey, each_as_grey
 from tests.views.scenes import open_scene
 
 from ..conftest import copied

@@ -18,7 +18,7 @@ from manifactor._support.parameters import Choice, choices_as_json
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.model import UNKNOWN, MotionModel, motion_records, view_map
-from manifactor.cryoem.all_views.motions import LEVELS, Motions
+from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.placing import PlacedParticles, even_places, place_particles
 from manifactor.cryoem.all_views.principal import (
     MOST_COMPARED,
@@ -44,6 +44,7 @@ from manifactor.operators.engines.gpu import device_memory, require_device
 from manifactor.runs.confounders import confounder_records
 from manifactor.runs.cost import Cost, forecast_all_views
 from manifactor.runs.folder import input_state, particle_file, warn_of_changes, write_run
+from manifactor.runs.landscape import LEVELS
 from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place, all_places
 from manifactor.runs.run import members, open_run

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
 import numpy as np
-from numpy.polynomial.legendre import Legendre
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from manifactor._support.workers import PickledFields
 from manifactor.cryoem.all_views.regression import Arrays, Likelihood
+from manifactor.runs.landscape import LEVELS
 
 Term = tuple[int, ...]
 
@@ -30,21 +30,6 @@ MAX_LEVELS = 10, 6
 # Rounds in which posteriors of particles sharpen their density. Ends of even intervals lay 1 to 3 %
 # too far out with smooth densities, so that energies rose by 1 to 2 kT; 200 rounds are no better.
 SHARPENING_ROUNDS = 30
-
-
-def _polynomial(place: np.ndarray, degree: int) -> np.ndarray:
-    """Legendre's polynomial of unit variance."""
-    values = np.sqrt(2 * degree + 1) * Legendre.basis(degree)(2 * place - 1)
-    return values[:, None]
-
-
-def _harmonic(place: np.ndarray, order: int) -> np.ndarray:
-    """Cosine and sine of unit variance."""
-    angle = 2 * np.pi * order * place
-    return np.sqrt(2) * np.column_stack([np.cos(angle), np.sin(angle)])
-
-
-LEVELS = {"interval": _polynomial, "circle": _harmonic}
 
 
 @dataclass(frozen=True)

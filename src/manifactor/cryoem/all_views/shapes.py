@@ -16,10 +16,11 @@ import numpy as np
 from sklearn.base import clone
 
 from manifactor._support.errors import NothingFoundError, held_warnings
-from manifactor.cryoem.all_views.motions import LEVELS, Motions
+from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.placing import even_places
 from manifactor.cryoem.all_views.regression import FeatureMoments, Likelihood
 from manifactor.estimators import ManifoldFactorizer
+from manifactor.runs.landscape import LEVELS
 from manifactor.samples.likelihood import Density, Told
 
 # Particles whose coordinates are compared, half of them held out.

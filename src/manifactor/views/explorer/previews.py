@@ -17,9 +17,9 @@ from manifactor.cryoem.averages import correction, place_captions
 from manifactor.cryoem.directions import Cone, known_directions
 from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.cryoem.one_view import View, can_weigh
-from manifactor.cryoem.pictures import as_grey, each_as_grey
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run, require_as_many
+from manifactor.views.pictures import as_grey, each_as_grey
 from manifactor.views.report import scale_bar
 
 # A mean follows a slider only if it is read in a tenth of a second: so many images. A user may ask

@@ -16,7 +16,6 @@ from manifactor._support.values import ceil_div
 from manifactor.cryoem.all_views.shown import Shown
 from manifactor.cryoem.files.formats import WRITERS
 from manifactor.cryoem.matching import joint_cells
-from manifactor.cryoem.pictures import as_grey, movie_bytes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factors.factor import angle_matrix, owners
 from manifactor.runs.places import Place, bin_labels
@@ -38,6 +37,7 @@ from manifactor.views.explorer.previews import (
     signed_url,
     thumbnails,
 )
+from manifactor.views.pictures import as_grey, movie_bytes
 from manifactor.views.report import templates
 
 # Points drawn: browsers without a graphics card still follow the mouse. Selections count all

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image, features
 
-from manifactor.cryoem.pictures import (
+from manifactor.views.pictures import (
     BLANK,
     as_grey,
     chimerax_script,
