@@ -9,13 +9,14 @@ BIN    := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo explore quick test pytest examples coverage fuzz matrix reproduce docs docs-links lint clean
+.PHONY: help demo explore quick test pytest nightly examples coverage fuzz matrix reproduce docs docs-links lint clean
 
 help:
 	@echo "make demo       set up, simulate a molecule with two motions, factor its images, average them"
 	@echo "make explore    serve a page on the demo's result, at the address it prints; Ctrl-C stops it"
 	@echo "make quick      set up, lint and run the fast tests: under a minute, for the edit loop"
 	@echo "make test       set up, lint, type-check and run all tests"
+	@echo "make nightly    set up and run what \`make test\` leaves out: studies, packages, killed processes, damaged files"
 	@echo "make examples   set up and run every example of the gallery, and the code of every page, as tests"
 	@echo "make coverage   set up, run the fast tests and print their line coverage"
 	@echo "make matrix     install the wheel with the lowest and the latest dependencies on every Python, and test it"
@@ -80,10 +81,14 @@ lint: $(VENV)/.dev
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-FAST := not slow and not browser and not torch
+FAST := not slow and not browser and not torch and not nightly
 
 pytest: $(VENV)/.dev
-	@$(BIN)/python -m pytest -m "not gallery"
+	@$(BIN)/python -m pytest -m "not gallery and not nightly"
+
+nightly: $(VENV)/.dev
+	@$(BIN)/python -m pytest -p no:doctest -m nightly tests
+	@$(MAKE) --no-print-directory fuzz
 
 examples: $(VENV)/.dev # `make docs` runs them, too
 	@$(BIN)/python -m pytest -m gallery tests
@@ -112,7 +117,7 @@ SEED  ?= 0
 
 # One case alone: make fuzz KIND=star SEED=3 CASE=1234
 fuzz: $(VENV)/.dev
-	@$(BIN)/python -m tests.hostile.fuzz --cases $(CASES) --seed $(SEED) $(if $(KIND),--kind $(KIND)) \
+	@$(BIN)/python -m hostile.fuzz --cases $(CASES) --seed $(SEED) $(if $(KIND),--kind $(KIND)) \
 	  $(if $(CASE),--case $(CASE)) $(if $(JOBS),--jobs $(JOBS))
 
 test: $(VENV)/.dev # mypy takes one core for half a minute; the tests use the other meanwhile

@@ -19,7 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.hostile.kills import FOLDERS, QUICK, SLOW, Bench, Case, Kill, warm_up
+from hostile.kills import FOLDERS, QUICK, SLOW, Bench, Case, Kill, warm_up
 
 
 def at_random(

@@ -77,15 +77,16 @@ def variations(packages=PACKAGES, criteria=CRITERIA):
 
 def numbers(package):
     """Yield module, name and value of every upper-case number that a module defines."""
-    for found in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
-        if SKIPPED & set(found.name.split(".")):
+    inner = pkgutil.walk_packages(getattr(import_module(package), "__path__", []), f"{package}.")
+    for path in (package, *(module.name for module in inner)):
+        if SKIPPED & set(path.split(".")):
             continue
-        module = import_module(found.name)
+        module = import_module(path)
         for name, value in vars(module).items():
             # True and False are integers in Python, and not numbers here.
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if name.isupper() and number and defines(module, name):
-                yield found.name, name, value
+                yield path, name, value
 
 
 def defines(module, name):

@@ -61,7 +61,7 @@ def output(command, folder):
     return ended.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_wheel_works_in_an_empty_environment(tmp_path, torus, wheel):
     python = installed(wheel, tmp_path / "environment")
     program = python.with_name("manifactor")
@@ -73,13 +73,13 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path, torus, wheel):
     assert (tmp_path / "run" / "coordinates.csv").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_source_archive_is_complete_and_builds_the_same_wheel(tmp_path, wheel):
     archive = build(ROOT, "sdist", tmp_path / "sdist")
     with tarfile.open(archive) as opened:
         opened.extractall(tmp_path, filter="data")
     (root,) = tmp_path.glob("manifactor-*")
-    for folder in ["benchmarks", "docs", "examples", "src", "studies", "tests"]:
+    for folder in ["benchmarks", "docs", "examples", "hostile", "src", "studies", "tests"]:
         given = {p.relative_to(ROOT) for p in (ROOT / folder).rglob("*.py")}
         assert given <= {p.relative_to(root) for p in root.rglob("*.py")}
     for name in ["CHANGELOG.md", "CITATION.cff", "LICENSE", "Makefile", "docs/method.md"]:

@@ -1,8 +1,11 @@
 """Facts about the project's files beside the source: they agree with each other."""
 
+import ast
 import re
 import runpy
 import tomllib
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -104,7 +107,28 @@ def test_the_readme_fits_on_a_screen_and_names_the_test_command():
     assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").rstrip().endswith("\nmake test")
 
 
+def imported(path):
+    """Names that a script imports from the project, each with its module."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        module = getattr(node, "module", None) or ""
+        if isinstance(node, ast.ImportFrom) and module.startswith(("manifactor", "studies")):
+            yield from ((module, alias.name) for alias in node.names)
+
+
+def is_there(module, name):
+    return hasattr(import_module(module), name) or bool(find_spec(f"{module}.{name}"))
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("folder", ["benchmarks", "docs", "examples", "hostile", "studies"])
+def test_what_scripts_import_is_there(folder):
+    scripts = [path for path in sorted((ROOT / folder).rglob("*.py"))]
+    pairs = {pair for path in scripts for pair in imported(path)}
+    assert pairs
+    assert [pair for pair in sorted(pairs) if not is_there(*pair)] == []
+
+
+@pytest.mark.nightly
 def test_the_python_of_the_readme_does_what_its_comments_say(capsys):
     (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     names = {}

@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from .kinds import KINDS
-from .project import ODD_FILES, Project
+from hostile.kinds import KINDS
+from hostile.project import ODD_FILES, Project
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,26 +20,54 @@ linux = pytest.mark.skipif(
 )
 
 
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """A folder with a small file of every kind."""
+    from hostile.corpus import make_corpus
+
+    folder = tmp_path_factory.mktemp("corpus")
+    make_corpus(folder)
+    return Project.read(folder)
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # commands print them
+@pytest.mark.parametrize("kind", KINDS)
+def test_damaged_files_are_refused_cleanly(corpus, kind, monkeypatch, capfd):
+    from hostile.running import Case, Limits, damage, exit_code, left_behind, problem_of
+
+    monkeypatch.chdir(corpus.folder)
+    for number in range(5):
+        call, target = damage(Case(kind, 0, number), corpus)
+        try:
+            report = {"code": exit_code(call, target), "asked": 0}
+            changes = corpus.changes()
+        finally:
+            corpus.restore()
+        assert problem_of(report, "".join(capfd.readouterr()), Limits(), codes=(0, 2)) == ""
+        assert left_behind(report, target, changes) == ""
+
+
 def python(*arguments):
-    """Run a module of this folder in a process without the threads of pytest."""
+    """Run a module in a process without the threads of pytest."""
     command = [sys.executable, "-m", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 
 @linux
-@pytest.mark.slow
-def test_damaged_files_of_every_kind_are_refused_cleanly():
+@pytest.mark.nightly
+def test_cases_of_every_kind_are_run_in_processes():
     cases = 2 * len(KINDS)
-    how = ("--cases", str(cases), "--jobs", "1", "--rehearse", "1")
-    ended = python("tests.hostile.fuzz", *how)
+    ended = python("hostile.fuzz", "--cases", str(cases), "--jobs", "1", "--rehearse", "1")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert f"{cases} cases of {len(KINDS)} kinds" in ended.stdout
 
 
 @linux
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_fuzzer_finds_every_broken_promise():
-    ended = python("tests.hostile.broken")
+    ended = python("hostile.broken")
     told = [json.loads(line) for line in ended.stdout.splitlines()]
     assert len(told) == 10, ended.stderr
     for expected, found, whole in told:

@@ -12,16 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.hostile import kills
-from tests.hostile.kills import Bench, Case, Kill, problem_of
+from hostile import kills
+from hostile.kills import Bench, Case, Kill, problem_of
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot fork here")
 def test_a_kill_before_a_file_operation_leaves_whole_outputs_only(tmp_path):
     root = Path(__file__).parents[2]
     found = subprocess.run(
-        [sys.executable, "-m", "tests.hostile.kills", tmp_path],
+        [sys.executable, "-m", "hostile.kills", tmp_path],
         cwd=root,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,

@@ -12,6 +12,8 @@ from studies import advice
 from studies.advice import Case, Trial, render
 from studies.mixture import FAMILIES, Problem, draw
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_problem_is_drawn_with_as_many_samples_as_asked_for(family):
@@ -66,7 +68,6 @@ def test_the_study_counts_what_came_of_each_piece_of_advice(tmp_path, monkeypatc
     assert "0 of 0" in render([])
 
 
-@pytest.mark.slow
 def test_what_a_fit_advises_is_followed_and_so_is_what_it_once_advised():
     found = advice.record(19)  # uneven samples of one factor
     assert found["verdict"] == "none"

@@ -14,6 +14,8 @@ from manifactor.operators import neighbors
 from manifactor.samples import preparation
 from studies.accuracy import Case
 
+pytestmark = pytest.mark.nightly
+
 
 def imported(name, monkeypatch):
     """A benchmark, with what it sets when it is imported undone after the test."""
@@ -105,8 +107,8 @@ def variation(sensitivity, module, name, new):
 
 def test_numbers_of_modules_and_limits_of_criteria_are_changed_both_ways(sensitivity):
     found = {(one.setting, one.direction): one.new for one in sensitivity.variations()}
-    assert found["spectral.preparation.MOST_COLUMNS", "x1.5"] == 1500
-    assert found["spectral.preparation.MOST_COLUMNS", "/1.5"] == 667
+    assert found["samples.preparation.MOST_COLUMNS", "x1.5"] == 1500
+    assert found["samples.preparation.MOST_COLUMNS", "/1.5"] == 667
     name, limit = "completeness", CRITERIA["completeness"].limit
     assert found[f"CRITERIA.{name}", "/1.5"] == pytest.approx(limit / 1.5)
     # What a module only imports is not listed a second time.
@@ -134,7 +136,6 @@ def test_a_number_is_changed_wherever_it_is_used_and_then_restored(sensitivity):
     assert CRITERIA["completeness"].limit == limit
 
 
-@pytest.mark.slow
 def test_what_a_number_does_is_counted_and_an_error_is_an_answer(sensitivity):
     pairs = [(Case("cheap", "square", n=400), 0)]
     before = [sensitivity.outcome(*pair) for pair in pairs]

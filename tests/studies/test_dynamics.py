@@ -6,6 +6,8 @@ import pytest
 from studies import dynamics
 from studies.dynamics import GROUPS, LINE, RING, filmed, folded, random_map, record, render
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.mark.parametrize("view", [("warp", 0.3), ("network", 1.5), ("shear", 0.5)])
 def test_maps_are_smooth_and_the_same_for_a_seed(rng, view):

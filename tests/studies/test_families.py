@@ -7,6 +7,8 @@ from scipy import stats
 from studies.cases import Case
 from studies.families import FAMILIES, SYMMETRIC, draw
 
+pytestmark = pytest.mark.nightly
+
 ALL = [(group, name) for group in FAMILIES for name in FAMILIES[group]]
 
 

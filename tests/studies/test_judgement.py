@@ -4,6 +4,8 @@ from scipy.special import expit
 
 from studies.judgement import Example, calibration_error, fit, left_out, predicted, record
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture(scope="module")
 def examples():
@@ -34,7 +36,6 @@ def test_probabilities_of_members_that_were_left_out_are_their_rates(examples):
     assert np.mean((known - right) ** 2) < np.mean((right.mean() - right) ** 2)
 
 
-@pytest.mark.slow
 def test_a_record_has_the_proposals_and_whether_they_are_right():
     found = record(2, family="tails")
     first = found["proposals"][0]

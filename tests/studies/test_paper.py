@@ -28,6 +28,8 @@ from studies.paper.table1 import PAPER_SECONDS
 
 from ..conftest import box_spectrum
 
+pytestmark = pytest.mark.nightly
+
 # Data sets, and what is found in them.
 
 
@@ -51,7 +53,6 @@ def test_three_factors_of_a_sheet_and_a_circle_are_compared_with_both_stretches(
     assert [t.shape[1] for t in plain.truth_for(3)] == [2, 2]
 
 
-@pytest.mark.slow
 def test_images_are_fitted_in_part_and_functions_belong_to_the_fitted_ones(monkeypatch):
     options = partial(FitOptions, sense="geometry")  # other senses only take longer
     monkeypatch.setattr("studies.paper.finding.FitOptions", options)
@@ -158,7 +159,6 @@ def test_modes_of_the_rectangle_are_in_the_order_of_its_exact_eigenvalues(rng):
 # Sections: what their words, tables and pictures say is what was measured.
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "cases", "said"),
     [
@@ -176,7 +176,6 @@ def test_every_case_is_drawn_with_its_numbers(made, name, cases, said):
     assert said(default["function_r2"][0] if name == "fig2" else default["own"]) in section.text[0]
 
 
-@pytest.mark.slow
 def test_words_and_tables_agree_with_the_numbers(made):
     section = made("fig4")
     panels = section.numbers["panels"]
@@ -195,7 +194,6 @@ def test_words_and_tables_agree_with_the_numbers(made):
     assert {"three at once (Max-k-Cut)", "default"} <= set(section.numbers)
 
 
-@pytest.mark.slow
 def test_computed_functions_are_like_the_analytic_ones(made):
     assert min(made("fig1").numbers["cosine"][:2]) > 0.9
 
@@ -296,7 +294,6 @@ def test_joint_angles_are_the_first_link_and_the_difference_of_both(torus_found,
     assert joint_angles(replace(torus_found, factors=intervals)) == {}
 
 
-@pytest.mark.slow
 def test_every_shape_and_method_is_in_the_table(made):
     section = made("beyond")
     assert len(section.tables[0].rows) == len(BEYOND) * len(BEYOND_METHODS)

@@ -23,6 +23,8 @@ from studies.paper.section import Settings
 from ..views.conftest import Reader
 from .conftest import FEWER, Small
 
+pytestmark = pytest.mark.nightly
+
 
 def coarse(made):
     """Draws the first figure of each recipe to a .png file of few pixels, and nothing else."""
@@ -45,7 +47,6 @@ def sections(folder):
     return json.loads((folder / "numbers.json").read_text())["sections"]
 
 
-@pytest.mark.slow
 def test_a_quick_run_of_everything_leaves_numbers_figures_and_one_page(tmp_path, made, monkeypatch):
     stand_ins = {name: partial(lambda name, *_: made(name), name) for name in RECIPES}
     monkeypatch.setattr(recipes, "RECIPES", stand_ins)
@@ -102,7 +103,6 @@ def what_the_folder_holds_is_kept_and_other_settings_do_not_mix(folder):
     assert (folder / "numbers.json").read_bytes() == before
 
 
-@pytest.mark.slow
 def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(tmp_path, monkeypatch):
     monkeypatch.setattr(recipes, "picture", lambda figure: {".pdf": b"%PDF", ".png": b"PNG"})
     drawn, few = FEWER["fig1"]

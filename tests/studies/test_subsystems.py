@@ -5,6 +5,8 @@ import pytest
 
 from studies.subsystems import GROUPS, LAG, composite, cube, record, render, well_chain
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.mark.parametrize("name", ["ring", "wells"])
 def test_chains_keep_their_density_and_forget_at_the_slowest_rate(name):

@@ -1,6 +1,6 @@
 """Functions that break each promise in turn, to see that the fuzzer finds them.
 
-Run as ``python -m tests.hostile.broken``; it prints what was expected and found.
+Run as ``python -m hostile.broken``; it prints what was expected and found.
 """
 
 import json

@@ -26,10 +26,9 @@ from manifactor.cryoem.all_views.volumes import MODEL_FILE
 from manifactor.cryoem.files.particles import euler_matrices
 from manifactor.runs.archive import Checkpoints, load, save
 from manifactor.runs.folder import read_places, read_run, write_run
-
-from ..cryoem.moving import moving_model, moving_views
-from ..cryoem.simulate.test_structures import ATOMS, mmcif, pdb
-from ..cryoem.star_files import loop, row
+from tests.cryoem.moving import moving_model, moving_views
+from tests.cryoem.simulate.test_structures import ATOMS, mmcif, pdb
+from tests.cryoem.star_files import loop, row
 
 N = 60
 SIDE = 16  # pixels of an image

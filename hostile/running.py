@@ -46,16 +46,22 @@ class Case:
 
 def run_case(case: Case, project: Project) -> dict:
     """Run a case, restore the project, and return what became of it; no problem for a clean one."""
+    # Before the fork, so that the memory it takes is not that of the case.
+    call, target = damage(case, project)
+    what = f"{target} damaged, then {described(call, target)}"
+    problem, output = run_call(call, target, project, Limits())
+    output = output if problem else ""
+    return {"case": asdict(case), "what": what, "problem": problem, "output": output}
+
+
+def damage(case: Case, project: Project) -> tuple[Call, str]:
+    """Damage a file of the project; return what then reads it, and its name."""
     rng = Random(f"{case.kind} {case.seed} {case.number}")
     reader = rng.choice(KINDS[case.kind])
     target = rng.choice(project.files(reader.targets))
     call = rng.choice(reader.calls)
-    what = f"{target} damaged, then {described(call, target)}"
-    # Before the fork, so that the memory it takes is not that of the case.
     project.damage(target, rng)
-    problem, output = run_call(call, target, project, Limits())
-    output = output if problem else ""
-    return {"case": asdict(case), "what": what, "problem": problem, "output": output}
+    return call, target
 
 
 def unread(project: Project, *, n_calls: int | None) -> Iterator[str]:
@@ -93,8 +99,8 @@ def run_call(
         os.lseek(output, 0, os.SEEK_SET)
         with os.fdopen(output, errors="replace") as file:
             text = file.read()
-        problem = problem or _judged(report, text, limits, codes)
-        return problem or _left_behind(report, target, project.changes()), text
+        problem = problem or problem_of(report, text, limits, codes)
+        return problem or left_behind(report, target, project.changes()), text
     finally:
         project.restore()
 
@@ -114,7 +120,7 @@ def _work(call: Call, target: str, limits: Limits, saying: int, output: int) -> 
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
         resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file_size, limits.file_size))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        report["code"] = _called(call, target)
+        report["code"] = exit_code(call, target)
         sys.stdout.flush()
         report["asked"] = _memory("VmPeak") - start
     except BaseException:
@@ -123,7 +129,7 @@ def _work(call: Call, target: str, limits: Limits, saying: int, output: int) -> 
     os._exit(0)
 
 
-def _called(call: Call, target: str) -> int:
+def exit_code(call: Call, target: str) -> int:
     """Return the exit code of a command, or 2 for a clean error of a function."""
     if isinstance(call, str):
         return main(shlex.split(line_of(call, target)))
@@ -184,7 +190,7 @@ def _cpu_ticks(process: int) -> int:
     return time.monotonic_ns() if after[0] in "RD" else int(after[11]) + int(after[12])
 
 
-def _judged(report: dict, output: str, limits: Limits, codes: tuple[int, ...]) -> str:
+def problem_of(report: dict, output: str, limits: Limits, codes: tuple[int, ...]) -> str:
     """Return what is wrong with how a case ended, "" for nothing."""
     if "asked" not in report:
         return "the fuzzer itself failed"
@@ -203,7 +209,7 @@ def _judged(report: dict, output: str, limits: Limits, codes: tuple[int, ...]) -
     return f"{errors} lines of errors" if errors > 1 else ""
 
 
-def _left_behind(report: dict, target: str, changes: list[str]) -> str:
+def left_behind(report: dict, target: str, changes: list[str]) -> str:
     """Return what a case has left that it should not, "" for nothing."""
     if "PWNED" in changes:
         return "code of the data was run"

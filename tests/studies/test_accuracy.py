@@ -1,0 +1,140 @@
+"""The study of accuracy: its table, its records, and the verdicts it counts."""
+
+import json
+from dataclasses import asdict, replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from manifactor._support.workers import Here
+from manifactor.datasets import FIELD
+from studies import accuracy
+from studies.accuracy import Case, TableSettings, full_table, jobs, quick_table
+from studies.baselines import BASELINES, METHODS
+from studies.field import FieldSettings
+
+FIELDS = {"group", "shape", "seed", "verdict", "solved", "own", "leak", "seconds"}
+
+
+@pytest.mark.slow
+def test_the_quick_benchmark_prints_a_table_and_writes_every_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    small = [(replace(case, n=400), 1) for case, _ in quick_table()[:2]]
+    monkeypatch.setattr("studies.accuracy.quick_table", lambda: small)
+    monkeypatch.setattr("studies.running.Processes", Here)
+    accuracy.main(["--quick"])
+    out = capsys.readouterr().out
+    assert "| the paper's | 1 | 100% |" in out
+    lines = (tmp_path / "accuracy.jsonl").read_text().splitlines()
+    assert len(lines) == 2
+    assert set(json.loads(lines[0])) >= FIELDS
+    with pytest.raises(ValueError, match="must not exist yet"):
+        accuracy.main(["--quick"])
+
+
+def test_every_record_can_be_told_from_the_others():
+    table = full_table(TableSettings(seeds=2, random_problems=2))
+    names = jobs(table)
+    assert len(names) == sum(seeds for _, seeds in table)
+    case, _ = table[0]
+    assert names[0].items() <= {**asdict(case), "seed": 0}.items()
+    assert names[0]["n"] == 3000
+    assert "n" not in next(name for name in names if name["shape"] == "random")
+
+
+def test_the_table_has_every_baseline_and_shape_of_the_field_and_what_the_settings_say():
+    levels = {"seeds": 1, "noise_levels": (0.1,), "small_sizes": ()}
+    table = full_table(TableSettings(**levels, field=FieldSettings(near_sizes=(500,))))
+    assert set(BASELINES) < {case.method for case, _ in table} == set(METHODS)
+    field = {case.shape for case, _ in table if case.group in FIELD}
+    assert field == {name for shapes in FIELD.values() for name in shapes}
+    groups = {case.group: (case.n, seeds) for case, seeds in table}
+    assert groups["gaussian, n = 30000"][0] == 30_000
+    assert groups["near products, n = 500"][0] == 500
+    assert groups["the paper's"][1] == groups["noise 0.10"][1] == 1
+    assert not any(group.startswith(("noise 0.05", "n = ")) for group in groups)
+
+
+def test_a_run_is_scored_against_the_truth():
+    found = accuracy.record(Case("boxes", "square", n=200, method="pca"), 0)
+    assert set(found) >= FIELDS
+    # The axes of a square's principal components are arbitrary.
+    assert found["number_right"]
+    assert not found["solved"]
+    assert found["attainable"] == 1.0
+    assert accuracy.record(Case("boxes", "rectangle", n=300, method="pca"), 0)["solved"]
+
+
+def test_a_separable_shape_is_right_if_solved_and_called_so(monkeypatch):
+    monkeypatch.setitem(METHODS, "knowing", lambda X, truth, seed: (truth, "separable"))
+    case = Case("x", "annulus", n=300, method="knowing", families="separable 2-D")
+    assert accuracy.record(case, 0)["right"]
+    # An irreducible shape that is called so is wrong, although its only factor is found.
+    case = replace(case, shape="lens", families="irreducible")
+    found = accuracy.record(case, 0)
+    assert found["solved"]
+    assert not found["right"]
+
+
+def test_a_symmetry_is_right_if_named_with_its_angle(monkeypatch):
+    def fit(angle):
+        symmetries = SimpleNamespace(name="flat torus", lattice_angle=angle)
+        evidence = SimpleNamespace(symmetries=symmetries)
+        fitted = SimpleNamespace(evidence_=evidence, verdict_="none")
+        return lambda **_: SimpleNamespace(fit=lambda X: fitted)
+
+    case = Case("x", "hexagonal_torus", n=100, families="symmetric")
+    for angle, right in ((61.0, True), (63.0, False)):
+        monkeypatch.setattr(accuracy, "ManifoldFactorizer", fit(angle))
+        assert accuracy.record(case, 0)["right"] == right
+    assert not accuracy.record(replace(case, shape="sphere2"), 0)["number_right"]
+
+
+def test_a_part_of_the_table_is_chosen_by_the_start_of_its_groups():
+    table = accuracy.selected(full_table(), group="separable 2-D, even", seeds=2, samples=500)
+    assert {(case.group, case.n, seeds) for case, seeds in table} == {
+        ("separable 2-D, even", 500, 2)
+    }
+    with pytest.raises(ValueError, match=r"separable 3-D, soft.*got 'nothing'"):
+        accuracy.selected(full_table(), group="nothing")
+
+
+def test_a_method_that_fails_is_recorded_and_not_solved(monkeypatch):
+    def failing(*_):
+        raise RuntimeError("no convergence")
+
+    monkeypatch.setitem(METHODS, "failing", failing)
+    found = accuracy.record(Case("boxes", "square", n=100, method="failing"), 0)
+    assert found["verdict"] == "error: no convergence"
+    assert not found["solved"]
+
+
+def test_noise_bounds_what_can_be_attained():
+    noisy = Case("noise", "square", n=400, noise=0.1, columns=20, method="pca")
+    assert 0.5 < accuracy.record(noisy, 0)["attainable"] < 0.95
+
+
+def test_a_case_is_rotated_scaled_and_blurred_relative_to_its_diameter():
+    plain, truth = Case("x", "square", n=200).draw(1)
+    turned, same = Case("x", "square", n=200, columns=50, scale=10.0).draw(1)
+    assert turned.shape == (200, 50)
+    gram = plain @ plain.T
+    np.testing.assert_allclose(turned @ turned.T, 100 * gram, atol=1e-9)
+    np.testing.assert_array_equal(truth[0], same[0])
+    blurred, _ = Case("x", "square", n=200, noise=0.01).draw(1)
+    diameter = np.linalg.norm(np.ptp(plain, axis=0))
+    assert np.std(blurred - plain) == pytest.approx(0.01 * diameter, rel=0.1)
+
+
+def test_the_reliability_of_verdicts_is_counted():
+    run = {"group": "random", "number_right": True, "seconds": 1.0}
+    right = {"verdict": "product", "solved": True, "right": True}
+    wrong = {"verdict": "none", "solved": False, "right": False}
+    table = accuracy.render([{**run, **right}, {**run, **wrong}])
+    assert "| random | 2 | 50% | 9%-91% | 50% | 100% | 1 / 0 / 0 / 0 / 1 | 1.0 |" in table
+    assert "| product | 1 | 1 | 1 |" in table
+    assert "| none | 1 | 1 | 0 |" in table
+    # A method without a verdict has none counted.
+    *_, row = accuracy.render([{**run, **wrong, "verdict": ""}]).splitlines()[:3]
+    assert row == "| random | 1 | 0% | 0%-79% | 0% | 100% | - | 1.0 |"
