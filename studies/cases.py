@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from manifactor import datasets
-from manifactor.datasets.shapes import rotated_into
+from manifactor.datasets.sampling import rotated_into
 from studies import families
 
 

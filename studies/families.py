@@ -17,8 +17,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from manifactor.datasets.charts import AROUND
-from manifactor.datasets.not_products import LatticeTorus
 from manifactor.datasets.products import Sphere, Truth, ring, rotations
+from manifactor.datasets.shapes import LatticeTorus
 from studies.curved import MappedBox, annulus, ellipse, revolution, sphere, vase
 
 # How far the logarithm of the density falls from its highest value.

@@ -16,9 +16,9 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from manifactor import datasets
-from manifactor.datasets.not_products import SIDES_AT_60_DEGREES
-from manifactor.datasets.products import Interval, Normal, Truth, Uneven, VonMises, circle, product
-from manifactor.datasets.shapes import rotated_into
+from manifactor.datasets.products import Interval, Truth, circle, normal, product, uneven, von_mises
+from manifactor.datasets.sampling import rotated_into
+from manifactor.datasets.shapes import SIDES_AT_60_DEGREES
 from studies import families
 
 N_SAMPLES = (300, 3000)
@@ -130,8 +130,8 @@ def _parts(n: int, rng, count: int | None = None) -> list[tuple[np.ndarray, np.n
     choices: Sequence[Callable[[float], object]] = [
         lambda size: Interval(size),
         lambda size: circle(size / np.pi),
-        lambda size: Normal(size / 4),
-        lambda size: Uneven(circle(size / np.pi), VonMises(1.0)),
+        lambda size: normal(size / 4),
+        lambda size: uneven(circle(size / np.pi), von_mises(1.0)),
     ]
     count = count or 2 + int(rng.uniform() < 0.3)
     drawn = [

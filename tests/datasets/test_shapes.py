@@ -1,106 +1,212 @@
+"""Shapes that are not products of lengths, and images of objects."""
+
 import numpy as np
 import pytest
+from scipy import stats
 
 from manifactor import datasets
+from manifactor.datasets.charts import vase
+from manifactor.datasets.images import scene, shifting, turning
+from manifactor.datasets.shapes import (
+    MAPS,
+    PROFILES,
+    Ellipsoid,
+    LatticeTorus,
+    cloud,
+    cut_corner,
+    frustum,
+    hole,
+    revolution,
+    solid_ellipsoid,
+    stadium,
+)
+from studies.families import ellipsoid
 
 
-@pytest.mark.parametrize("name", sorted(datasets.SHAPES))
-def test_every_shape_has_finite_samples_with_a_truth_for_each_and_a_seed_repeats_them(name):
-    X, truth = datasets.sample(name, 20, noise=0.1, random_state=7)
-    assert X.shape[0] == 20
-    assert np.isfinite(X).all()
-    assert all(t.shape[0] == 20 and t.ndim == 2 for t in truth)
-    np.testing.assert_array_equal(datasets.sample(name, 20, noise=0.1, random_state=7)[0], X)
+def drawn(shape, n_samples=4000):
+    return shape(n_samples, np.random.RandomState(0))
 
 
-def test_samples_of_the_torus_lie_on_two_circles_with_the_paper_s_radii():
-    X, (first, second) = datasets.sample("torus", 100, random_state=0)
-    np.testing.assert_allclose(X[:, :2], (1 + np.sqrt(np.pi)) * first)
-    np.testing.assert_allclose(X[:, 2:], 2 * second)
+def cumulative(grid, area):
+    """The distribution function of a density on a grid."""
+    return lambda x: np.interp(x, grid, np.cumsum(area) / area.sum())
+
+
+def around_ellipsoid():
+    """Along the long axis of an ellipsoid with two equal ones: circumference times meridian."""
+    X, z = drawn(Ellipsoid((1.0, 1.0, 2.0)))[0], np.linspace(-2, 2, 2001)
+    np.testing.assert_allclose((X**2 / [1, 1, 4]).sum(axis=1), 1)
+    return X[:, 2], cumulative(z, np.sqrt(1 - z**2 / 4 + z**2 / 16))
+
+
+def in_solid_ellipsoid():
+    X = drawn(solid_ellipsoid((1.0, 1.5, 2.0)))[0] / [1, 1.5, 2]
+    return np.linalg.norm(X, axis=1) ** 3, "uniform"
+
+
+def on_frustum():
+    """A sector of an annulus, rolled up."""
+    X = drawn(frustum(0.4, 10.0))[0]
+    radius = np.hypot(X[:, 0], X[:, 1])
+    np.testing.assert_allclose(X[:, 2], 10 * (1 - radius) / 0.6)
+    return (radius**2 - 0.16) / 0.84, "uniform"
+
+
+def in_annulus():
+    X, (radius, angle) = datasets.sample("annulus", 4000, random_state=0)
+    r = 0.4 + 0.6 * radius
+    np.testing.assert_allclose(X, r * angle)
+    return (r[:, 0] ** 2 - 0.16) / 0.84, "uniform"
+
+
+def on_vase():
+    X, (place, _) = drawn(vase(0.3, 1.25, 0.5, 4.0))
+    t, grid = place[:, 0], np.linspace(0, 1, 2001)
+    np.testing.assert_allclose(X[:, 2], 4 * t)
+    np.testing.assert_allclose(np.hypot(X[:, 0], X[:, 1]), 1 + 0.3 * np.cos(2.5 * np.pi * t + 0.5))
+    slope = -0.3 * 2.5 * np.pi * np.sin(2.5 * np.pi * grid + 0.5)
+    area = (1 + 0.3 * np.cos(2.5 * np.pi * grid + 0.5)) * np.hypot(slope, 4)
+    return t, cumulative(grid, area)
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("square", np.pi**2 * np.array([0, 1, 1, 2, 4, 4, 5, 5])),
-        ("equal_torus", [0, 1, 1, 1, 1, 2, 2, 2]),
-        ("sphere", [0, 2, 2, 2, 6, 6, 6, 6]),
-        ("sphere3", [0, 3, 3, 3, 3, 8, 8, 8]),
-        ("sphere_sphere", [0, 2, 2, 2, 2, 2, 2, 4]),
-    ],
+    "shape", [around_ellipsoid, in_solid_ellipsoid, on_frustum, in_annulus, on_vase]
 )
-def test_exact_eigenvalues(name, expected):
-    np.testing.assert_allclose(datasets.exact_eigenvalues(name, 8), expected)
+def test_samples_are_where_they_should_be_and_even_by_area_or_volume(shape):
+    assert stats.kstest(*shape()).pvalue > 0.01
 
 
-def test_the_swiss_roll_is_isometric_to_its_rectangle():
-    X, (arc, _) = datasets.sample("swiss_roll", 4000, random_state=0)
-    order = np.argsort(arc[:, 0])
-    curve = X[order][:, [0, 2]]
-    steps = np.linalg.norm(np.diff(curve, axis=0), axis=1)
-    length = steps.sum() / np.ptp(arc)
-    np.testing.assert_allclose(
-        np.cumsum(steps),
-        (arc[order[1:], 0] - arc[order[0], 0]) * length,
-        rtol=0,
-        atol=0.01 * length,
-    )
+def test_elliptic_coordinates_are_those_of_the_samples_and_samples_are_even_by_area():
+    X, (across, around) = datasets.sample("ellipse", 4000, random_state=0)
+    u = across[:, 0] * np.arctanh(0.6)
+    np.testing.assert_allclose(X, 0.8 * np.c_[np.cosh(u), np.sinh(u)] * around)
+    assert (X[:, 0] ** 2 + (X[:, 1] / 0.6) ** 2).max() <= 1
+    np.testing.assert_allclose((X**2).mean(axis=0), [1 / 4, 0.36 / 4], rtol=0.05)
 
 
-def test_noise_of_the_paper_s_rectangles_goes_where_the_paper_puts_it():
-    clean, _ = datasets.sample("rectangle", 5000, random_state=0)
-    z, _ = datasets.sample("rectangle_z", 5000, random_state=0)
-    xyz, _ = datasets.sample("rectangle_xyz", 5000, noise=0.2, random_state=0)
-    np.testing.assert_array_equal(z[:, :2], clean)
-    assert z[:, 2].std() == pytest.approx(0.05, rel=0.05)
-    np.testing.assert_allclose(np.c_[xyz[:, :2] - clean, xyz[:, 2]].std(axis=0), 0.2, rtol=0.05)
+def test_an_ellipsoid_has_the_same_confocal_coordinates_along_its_longest_and_shortest_axis():
+    X, (along, around) = drawn(ellipsoid(3.0, 2.0, 1.0), 500)
+    first, second = Ellipsoid((2.0, 1.0, 3.0)).coordinates(X[:, [1, 2, 0]])
+    np.testing.assert_allclose(first[0], np.cos(np.pi * along), atol=1e-9)
+    np.testing.assert_allclose(first[1], around, atol=1e-9)
+    # Only the side that the middle axis tells belongs to another coordinate.
+    np.testing.assert_allclose(second[0][:, 0], first[1][:, 1])
+    np.testing.assert_allclose(second[1][:, 0], first[0][:, 0])
+    np.testing.assert_allclose((second[1] ** 2).sum(axis=1), 1)
+    np.testing.assert_array_equal(np.sign(second[1][:, 1]), np.sign(X[:, 1]))
 
 
-def test_rotation_into_a_larger_space_keeps_all_distances():
-    flat, _ = datasets.sample("cube", 60, random_state=0)
-    turned, _ = datasets.sample("cube", 60, ambient_dimension=20, random_state=0)
-    assert turned.shape == (60, 20)
-    distance = [np.linalg.norm(X[:, None] - X, axis=2) for X in (flat, turned)]
-    np.testing.assert_allclose(*distance, atol=1e-12)
-
-
-def test_noise_fills_the_ambient_space():
-    clean, _ = datasets.sample("square", 4000, ambient_dimension=10, random_state=0)
-    noisy, _ = datasets.sample("square", 4000, ambient_dimension=10, noise=0.3, random_state=0)
-    np.testing.assert_allclose((noisy - clean).std(axis=0), 0.3, rtol=0.05)
-
-
-@pytest.mark.parametrize("sampling", ["weighted", "dependent", "duplicates", "outliers"])
-def test_samplings_do_what_they_say(sampling):
-    X, (first, second) = datasets.sample("square", 4000, sampling=sampling, random_state=0)
-    assert len(X) == len(first) == len(second) == 4000
-    middle, ends = ((np.abs(first - 0.5) < 0.1).mean(), (np.abs(first - 0.5) > 0.4).mean())
-    correlation = np.corrcoef(first[:, 0], second[:, 0])[0, 1]
-    seen = {
-        "weighted": middle > 3 * ends,
-        "dependent": 0.1 < correlation < 0.3,
-        "duplicates": len(np.unique(X, axis=0)) == 4000 - len(X[3600:]),
-        "outliers": 10 < (np.abs(X - 0.5).max(axis=1) > 0.5).sum() <= 40,
-    }
-    assert seen[sampling]
+@pytest.mark.parametrize("correlation", [0.0, 0.3])
+def test_columns_of_a_cloud_have_variance_one_and_the_correlation(correlation):
+    expected = np.eye(3)
+    expected[0, 1] = expected[1, 0] = correlation
+    np.testing.assert_allclose(np.cov(drawn(cloud(3, correlation))[0].T), expected, atol=0.05)
 
 
 @pytest.mark.parametrize(
-    ("name", "n", "options", "message"),
+    ("shape", "area", "outside"),
     [
-        ("tours", 10, {}, "one of `datasets.SHAPES`, like torus[a-z0-9_, ]*; got 'tours'"),
-        ("torus", 0, {}, "`n_samples` must be a whole number in .* got 0"),
-        ("torus", 10, {"noise": -1}, "`noise` must be a number in .* got -1"),
-        ("torus", 10, {"ambient_dimension": 3}, "`ambient_dimension` must be at least 4"),
-        ("square", 10, {"sampling": "odd"}, "`sampling` must be one of"),
-        ("gaussian_1_2", 10, {"sampling": "weighted"}, "need latents between 0 and 1"),
+        (cut_corner((2.0, 1.0), 0.5), 2 - 0.125, lambda x, y: (2 - x) + (1 - y) < 0.5),
+        (hole((2.0, 1.0), 0.3), 2 - np.pi * 0.09, lambda x, y: np.hypot(x - 1, y - 0.5) < 0.3),
+        (
+            stadium((2.0, 1.0)),
+            1 + np.pi / 4,
+            lambda x, y: np.hypot(x - 0.5, y - 0.5)[x < 0.5] > 0.5,
+        ),
     ],
 )
-def test_bad_requests_say_what_must_hold(name, n, options, message):
-    with pytest.raises(ValueError, match=message):
-        datasets.sample(name, n, **options)
+def test_carved_rectangles_lack_as_much_area_as_they_say(shape, area, outside):
+    X, truth = drawn(shape, 100_000)
+    np.testing.assert_allclose(X, np.hstack(truth) * (2.0, 1.0))
+    assert not outside(*X.T).any()
+    # A strip without missing places has the share of its own area.
+    strip = (X[:, 0] > 0.5) & (X[:, 0] < 0.7)
+    assert 0.2 / strip.mean() == pytest.approx(area, rel=0.02)
 
 
-def test_shapes_without_an_exact_spectrum_say_which_have_one():
-    with pytest.raises(ValueError, match=r"exact eigenvalues are known for .*torus.*; got 'disk'"):
-        datasets.exact_eigenvalues("disk", 3)
+@pytest.mark.parametrize("degrees", [65.0, 80.0, 90.0, 110.0])
+def test_the_lattice_torus_is_isometric(degrees):
+    torus = LatticeTorus(degrees, length=1.3)
+    X, places = drawn(torus, 200)
+    turns = np.array([np.arctan2(p[:, 1], p[:, 0]) for p in places]).T / (2 * np.pi)
+    # Nearby on the torus: the shortest of the differences by lattice vectors.
+    step = turns[:, None] - turns
+    flat = np.linalg.norm((step - step.round()) @ torus.lattice, axis=2)
+    straight = np.linalg.norm(X[:, None] - X, axis=2)
+    near = (flat > 0) & (flat < 0.05)
+    assert near.sum() > 50
+    np.testing.assert_allclose(straight[near], flat[near], rtol=0.01)
+
+
+def test_the_hexagonal_torus_is_flat_with_an_angle_of_60_degrees():
+    torus = datasets.SHAPES["hexagonal_torus"]
+    waves, amplitudes = torus._isometry()
+    scaled = 2 * np.pi * amplitudes[:, None] * waves
+    np.testing.assert_allclose(scaled.T @ scaled, np.eye(2), atol=1e-12)
+    np.testing.assert_allclose(torus.lattice @ torus.lattice.T, [[1, 0.5], [0.5, 1]])
+    # Three equal circles, 60 degrees apart.
+    np.testing.assert_allclose(amplitudes, amplitudes[0])
+
+
+@pytest.mark.parametrize("name", sorted(datasets.FIELD["conformal"]))
+def test_conformal_maps_stretch_all_directions_alike(name):
+    keywords = datasets.FIELD["conformal"][name].keywords
+    u = np.linspace(*keywords["real"], 7)
+    v = np.linspace(*keywords["imaginary"] or (0, 2 * np.pi), 7)
+    z = (u[:, None] + 1j * v).ravel()
+    h = 1e-6
+    points = MAPS[keywords["mapping"]]
+    along, across = ((points(z + step) - points(z - step)) / (2 * h) for step in (h, 1j * h))
+    stretch = np.linalg.norm(along, axis=1)
+    np.testing.assert_allclose(np.linalg.norm(across, axis=1), stretch, rtol=1e-6)
+    np.testing.assert_allclose((along * across).sum(axis=1), 0, atol=1e-6)
+    # A warp, not a rigid motion.
+    assert stretch.max() > 1.4 * stretch.min()
+
+
+@pytest.mark.parametrize("profile", sorted(PROFILES))
+def test_radii_of_a_surface_of_revolution_vary_by_the_ratio(profile):
+    radius = PROFILES[profile](np.linspace(0, 1, 101), 3.0)
+    assert (radius.min(), radius.max()) == pytest.approx((1, 3))
+    X, (t, around) = drawn(revolution(profile, 3.0, 5.0), 50)
+    np.testing.assert_allclose(X, np.c_[PROFILES[profile](t, 3.0) * around, 5 * t])
+
+
+def test_the_sphere_s_maps_end_on_the_sphere():
+    z = np.array([0.3 + 0.2j, -1.0 + 2.0j])
+    for name in ("stereographic", "mercator"):
+        np.testing.assert_allclose(np.linalg.norm(MAPS[name](z), axis=1), 1)
+
+
+# Images of objects.
+
+
+@pytest.mark.parametrize("ratio", [1, 30])
+def test_variances_of_objects_apart_have_the_ratio(ratio):
+    # Small enough that none of the bright object reaches into the other half.
+    X, truth = drawn(scene((turning, shifting), ratio, size=0.4), 300)
+    assert [t.shape[1] for t in truth] == [2, 1]
+    by_pixel = X.reshape(-1, 24, 24).var(axis=0)
+    bright, dim = by_pixel[:, :12].sum(), by_pixel[:, 12:].sum()
+    assert bright / dim == pytest.approx(ratio, rel=0.05)
+
+
+def test_variances_between_the_first_and_the_last_object_are_evenly_spaced():
+    places = [(-0.5, -0.5), (0.5, -0.5), (0.0, 0.5)]
+    X = drawn(scene((turning,) * 3, 100, places, 0.4), 300)[0]
+    rows = X.reshape(-1, 24, 24).var(axis=0)
+    thirds = [rows[:12, :12].sum(), rows[:12, 12:].sum(), rows[12:].sum()]
+    np.testing.assert_allclose(thirds, [1, 0.1, 0.01], rtol=0.2)
+
+
+def test_what_lies_behind_the_first_object_is_not_seen():
+    front = {"motions": (turning, shifting), "ratio": 1.0, "centres": ((0, 0), (0, 0))}
+    alone, covered = (drawn(scene(**front, occluding=covers), 300)[0] for covers in (0, 1))
+    assert (covered <= alone + 1e-12).all()
+    assert (covered < 0.5 * alone).any()
+
+
+def test_noise_is_relative_to_the_deviation_of_the_pixels():
+    clean, noisy = (drawn(scene((turning,) * 2, 1.0, noise=n), 300)[0] for n in (0.0, 0.5))
+    deviation = np.sqrt(clean.var(axis=0).mean())
+    assert np.std(noisy - clean) == pytest.approx(0.5 * deviation, rel=0.02)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from manifactor import Evidence, ManifoldFactorizer, SampleWarning, datasets, methods
-from manifactor.datasets.not_products import Revolution
+from manifactor.datasets.shapes import revolution
 from manifactor.judging.measures.density import evenness
 from manifactor.judging.table import CRITERIA, SENSES
 from manifactor.methods import (
@@ -66,7 +66,7 @@ def search(monkeypatch):
 @pytest.mark.slow
 def test_refused_factors_are_taken_if_nothing_but_their_lengths_is_wrong(search):
     found, again = search
-    X, truth = Revolution("bulge", 3.0, 12.0)(1200, np.random.default_rng(0))
+    X, truth = revolution("bulge", 3.0, 12.0)(1200, np.random.default_rng(0))
     bulge = found(X)
     assert bulge.evidence.verdict == "partial"
     assert score([factor.embedding for factor in bulge.factors], truth).solved

@@ -4,7 +4,8 @@ from typing import Any
 
 from manifactor._support.plugins import plugins
 from manifactor.datasets.problems import random_problem
-from manifactor.datasets.shapes import FIELD, SAMPLINGS, SHAPES, exact_eigenvalues, sample
+from manifactor.datasets.sampling import SAMPLINGS, exact_eigenvalues, sample
+from manifactor.datasets.shapes import FIELD, SHAPES
 
 __all__ = ["FIELD", "SAMPLINGS", "SHAPES", "exact_eigenvalues", "random_problem", "sample"]
 __all__ += plugins("datasets")

@@ -8,36 +8,37 @@ from typing import Any
 import numpy as np
 
 from manifactor._support.parameters import require_choice
-from manifactor.datasets.not_products import (
-    PROFILES,
-    CutCorner,
-    Ellipsoid,
-    Frustum,
-    Hole,
-    LatticeTorus,
-    Revolution,
-    Stadium,
-    shifting,
-    turning,
-)
+from manifactor.datasets.images import scene, shifting, turning
 from manifactor.datasets.products import (
-    Beta,
-    Bumps,
-    Exponential,
-    Gap,
     Interval,
-    Normal,
+    Parametrised,
     Part,
     Shape,
     Sphere,
     Truth,
-    Uneven,
-    VonMises,
-    Wells,
+    beta,
+    bumps,
     circle,
+    exponential,
+    gap,
+    normal,
     product,
+    uneven,
+    von_mises,
+    wells,
 )
-from manifactor.datasets.shapes import FIELD, SHAPES, rotated_into, scene
+from manifactor.datasets.sampling import rotated_into
+from manifactor.datasets.shapes import (
+    FIELD,
+    PROFILES,
+    SHAPES,
+    Ellipsoid,
+    LatticeTorus,
+    cut_corner,
+    hole,
+    revolution,
+    stadium,
+)
 
 # Fewest and most samples. Log-uniform, so that small and large problems are equally frequent.
 N_SAMPLES = (800, 6000)
@@ -77,7 +78,7 @@ def _even(rng) -> Drawn:
 def _gaussian(rng) -> Drawn:
     """Draw independent Gaussians of different deviations."""
     steps = [_log_uniform(rng, *GAUSSIAN_RATIO) for _ in range(_several(rng) - 1)]
-    return _drawn([Normal(_shown(sd)) for sd in np.cumprod([1.0, *steps])])
+    return _drawn([normal(_shown(sd)) for sd in np.cumprod([1.0, *steps])])
 
 
 def _soft(rng) -> Drawn:
@@ -85,7 +86,9 @@ def _soft(rng) -> Drawn:
     while True:  # until a factor is uneven and the directions of all can be told
         even = _random_parts(rng)
         parts = [_softened(part, rng) for part in even]
-        if parts != even and _distinct_gaussians(parts):
+        gaussians = pairwise(deviations(parts))
+        distinct = all(wide >= GAUSSIAN_RATIO[0] * narrow for narrow, wide in gaussians)
+        if parts != even and distinct:
             return _drawn(parts)
 
 
@@ -96,21 +99,21 @@ def _softened(part: Interval | Sphere, rng) -> Part:
         # As long as the interval, but for the tails.
         laws: dict[str, Part] = {
             "uniform": part,
-            "normal": Normal(_shown(part.length / 4)),
-            "beta": Uneven(part, Beta(2, int(rng.randint(2, 6)))),
-            "bumps": Uneven(part, Bumps(0.12)),
-            "exponential": Exponential(_shown(part.length / 3)),
+            "normal": normal(_shown(part.length / 4)),
+            "beta": uneven(part, beta(2, int(rng.randint(2, 6)))),
+            "bumps": uneven(part, bumps(0.12)),
+            "exponential": exponential(_shown(part.length / 3)),
         }
         return laws[str(law)]
     if part.ambient == 2:
-        return Uneven(part, VonMises(_uniform(rng, 0.5, 2.0)))
+        return uneven(part, von_mises(_uniform(rng, 0.5, 2.0)))
     return part
 
 
-def _distinct_gaussians(parts: Sequence[Part]) -> bool:
-    """Return whether no two of the parts are Gaussians of similar deviations."""
-    deviations = sorted(part.deviation for part in parts if isinstance(part, Normal))
-    return all(large >= GAUSSIAN_RATIO[0] * small for small, large in pairwise(deviations))
+def deviations(parts: Sequence[Part]) -> list[float]:
+    """Return the deviations of those parts that are Gaussians, ascending."""
+    keywords = [part.keywords for part in parts if isinstance(part, Parametrised)]
+    return sorted(each["deviation"] for each in keywords if "deviation" in each)
 
 
 def _wells(rng) -> Drawn:
@@ -118,7 +121,7 @@ def _wells(rng) -> Drawn:
     sizes = np.pi * np.exp(rng.uniform(0, np.log(2), size=_count(rng)))
     # Beyond 4 kT a circle of 3000 samples has almost none between its wells.
     parts: list[Part] = [
-        Uneven(_part("circle", size), Wells(_uniform(rng, 1.0, 4.0), _uniform(rng, 0.0, 0.5)))
+        uneven(_part("circle", size), wells(_uniform(rng, 1.0, 4.0), _uniform(rng, 0.0, 0.5)))
         for size in sizes
     ]
     if len(parts) > 1 and rng.uniform() < 0.5:
@@ -131,21 +134,18 @@ def _gap(rng) -> Drawn:
     while True:  # until there is an interval or a circle
         first, *others = _random_parts(rng)
         if isinstance(first, Interval) or first.ambient == 2:
-            gap = Gap(_uniform(rng, 0.05, 0.15), _uniform(rng, 0.3, 0.6))
-            return _drawn([Uneven(first, gap), *others])
+            nothing = gap(_uniform(rng, 0.05, 0.15), _uniform(rng, 0.3, 0.6))
+            return _drawn([uneven(first, nothing), *others])
 
 
 def _weak(rng) -> Drawn:
     """Draw a product with a weak factor: lengths that differ much, or images."""
-    return _images(rng) if rng.uniform() < 0.5 else _unequal_lengths(rng)
-
-
-def _unequal_lengths(rng) -> Drawn:
+    if rng.uniform() < 0.5:
+        return _images(rng)
     count = _several(rng)
     # The largest length over the smallest.
     ratio = _log_uniform(rng, 10.0, 30.0)
-    between = ratio ** rng.uniform(size=count - 2)
-    sizes = rng.permutation([1.0, ratio, *between])
+    sizes = rng.permutation([1.0, ratio, *ratio ** rng.uniform(size=count - 2)])
     return _drawn(_parts(lambda: sizes, rng))
 
 
@@ -166,12 +166,12 @@ def _warp(rng) -> Drawn:
     if rng.uniform() < 0.5:
         name = str(rng.choice(list(FIELD["conformal"])))
         conformal: Any = FIELD["conformal"][name]
-        second = "circle" if conformal.closed else "interval"
+        second = "interval" if conformal.keywords["imaginary"] else "circle"
         return Drawn(conformal, f"interval x {second}, {name}", 1.0)
     profile = str(rng.choice(list(PROFILES)))
     # Largest over smallest radius, and length over radius.
     ratio = _log_uniform(rng, 1.5, 3.0)
-    shape = Revolution(profile, ratio, _shown(ratio * _uniform(rng, 3.0, 5.0)))
+    shape = revolution(profile, ratio, _shown(ratio * _uniform(rng, 3.0, 5.0)))
     return Drawn(shape, f"interval x circle, {shape}", 2.0)
 
 
@@ -180,12 +180,12 @@ def _near(rng) -> Drawn:
     length = _uniform(rng, 1.3, 2.5)
     sides = (length, 1.0)
     # Smaller corners and holes hold too few of 800 samples to be missed.
-    carved = [CutCorner(sides, _uniform(rng, 0.4, 0.7)), Hole(sides, _uniform(rng, 0.2, 0.35))]
+    carved = [cut_corner(sides, _uniform(rng, 0.4, 0.7)), hole(sides, _uniform(rng, 0.2, 0.35))]
     # How far going once around the second circle of a lattice torus moves along the first, of its
     # length: beyond a half another pair of circles is the shorter one.
     offset = _uniform(rng, 0.17, 0.4)
     torus = LatticeTorus(_shown(np.degrees(np.arccos(offset / length))), length)
-    shapes: list[Shape] = [*carved, Stadium(sides), torus]
+    shapes: list[Shape] = [*carved, stadium(sides), torus]
     shape = shapes[rng.randint(len(shapes))]
     # A circle of length 1 has a diameter of 1 / pi.
     slanted = shape is torus
@@ -194,14 +194,8 @@ def _near(rng) -> Drawn:
 
 
 KINDS: dict[str, Callable[..., Drawn]] = {
-    "even": _even,
-    "gaussian": _gaussian,
-    "soft": _soft,
-    "wells": _wells,
-    "gap": _gap,
-    "weak": _weak,
-    "warp": _warp,
-    "near": _near,
+    draw.__name__.strip("_"): draw
+    for draw in (_even, _gaussian, _soft, _wells, _gap, _weak, _warp, _near)
 }
 
 
@@ -217,11 +211,11 @@ def extent(part: Any) -> float:
             return length
         case Sphere(radius):
             return 2 * radius
-        case Normal(deviation):
+        case Parametrised(keywords={"deviation": deviation}):
             return 4 * deviation
-        case Exponential(mean):
+        case Parametrised(keywords={"mean": mean}):
             return 3 * mean
-    return extent(part.part)
+    return extent(part.keywords["part"])
 
 
 def _count(rng) -> int:
@@ -307,7 +301,7 @@ def _separating(drawn: Drawn, X: np.ndarray) -> tuple[Truth, ...]:
     """
     if isinstance(drawn.shape, Ellipsoid):
         return drawn.shape.coordinates(X)
-    if isinstance(drawn.shape, Frustum) or drawn.name == "disk":
+    if drawn.name in ("disk", "frustum", "long_frustum"):
         radius = np.linalg.norm(X[:, :2], axis=1, keepdims=True)
         return ((radius, X[:, :2] / radius),)
     return ()

@@ -7,9 +7,10 @@ the latents, unless a part has its own density: a function of the place on an in
 from 0 at its start to 1 at its end, with relative values of at most 1.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import reduce, wraps
+from inspect import signature
 from math import comb
 from typing import Any
 
@@ -21,7 +22,36 @@ Shape = Callable[..., Samples]
 # Points of one part, (n_samples, n_columns), and their latents.
 PartSamples = tuple[np.ndarray, np.ndarray]
 Part = Callable[..., PartSamples]
-Density = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, repr=False)
+class Parametrised:
+    """A function whose keywords are fixed; its text tells them."""
+
+    function: Callable
+    keywords: Mapping[str, Any]
+
+    def __call__(self, *arguments):
+        return self.function(*arguments, **self.keywords)
+
+    def __repr__(self) -> str:
+        name = self.function.__name__.title().replace("_", "")
+        return f"{name}({', '.join(f'{key}={value!r}' for key, value in self.keywords.items())})"
+
+
+def family(function: Callable) -> Callable[..., Parametrised]:
+    """Let a function take its keywords first: what it then returns is a shape, part or density."""
+    call = signature(function)
+    fixed = [each for each in call.parameters.values() if each.kind is each.KEYWORD_ONLY]
+    first = call.replace(parameters=[p.replace(kind=p.POSITIONAL_OR_KEYWORD) for p in fixed])
+
+    @wraps(function)
+    def fix(*values, **named) -> Parametrised:
+        keywords = first.bind(*values, **named)
+        keywords.apply_defaults()
+        return Parametrised(function, keywords.arguments)
+
+    return fix
 
 
 def ring(angle: np.ndarray) -> np.ndarray:
@@ -36,7 +66,6 @@ class Interval:
     length: float = 1.0
 
     def __call__(self, n_samples: int, rng) -> PartSamples:
-        """Return uniform points and their latents in [0, 1]."""
         t = rng.uniform(size=(n_samples, 1))
         return self.length * t, t
 
@@ -53,7 +82,6 @@ class Sphere:
     ambient: int = 3
 
     def __call__(self, n_samples: int, rng) -> PartSamples:
-        """Return uniform points and their unit vectors."""
         # The normal distribution has no preferred direction.
         x = rng.normal(size=(n_samples, self.ambient))
         x /= np.linalg.norm(x, axis=1, keepdims=True)
@@ -62,23 +90,15 @@ class Sphere:
     def eigenvalues(self, n: int) -> np.ndarray:
         """Return the n lowest eigenvalues of the Laplacian with multiplicity."""
         values: list[float] = []
-        dimension = self.ambient - 1
-        degree = 0
+        degree, dimension = 0, self.ambient - 1
         while len(values) < n:
-            value = degree * (degree + dimension - 1) / self.radius**2
-            values += [value] * self._multiplicity(degree)
+            # On the sphere |x|^2 = 1, so |x|^2 times a polynomial of two degrees lower is no new
+            # function.
+            polynomials = comb(degree + dimension, dimension)
+            harmonics = polynomials - comb(max(degree + dimension - 2, 0), dimension)
+            values += [degree * (degree + dimension - 1) / self.radius**2] * harmonics
             degree += 1
         return np.array(values[:n])
-
-    def _multiplicity(self, degree: int) -> int:
-        """Return the number of independent spherical harmonics of this degree."""
-        dimension = self.ambient - 1
-        polynomials = comb(degree + dimension, dimension)
-        if degree < 2:
-            return polynomials
-        # On the sphere |x|^2 = 1, so |x|^2 times a polynomial of two degrees lower is no new
-        # function.
-        return polynomials - comb(degree + dimension - 2, dimension)
 
 
 def circle(radius: float = 1.0) -> Sphere:
@@ -86,19 +106,27 @@ def circle(radius: float = 1.0) -> Sphere:
     return Sphere(radius, ambient=2)
 
 
-@dataclass(frozen=True)
-class Disk:
-    """A disk of the given radius. Its latents are the points of the unit disk."""
+@family
+def disk(n_samples: int, rng, *, radius: float = 1.0) -> PartSamples:
+    """Draw points of a disk, uniform in area; their latents are those of the unit disk."""
+    angle = rng.uniform(0, 2 * np.pi, size=n_samples)
+    # The square root makes the samples uniform in area.
+    x = np.sqrt(rng.uniform(size=n_samples))[:, None] * ring(angle)
+    return radius * x, x
 
-    radius: float = 1.0
 
-    def __call__(self, n_samples: int, rng) -> PartSamples:
-        """Return points, uniform in area, and their latents."""
-        angle = rng.uniform(0, 2 * np.pi, size=n_samples)
-        # The square root makes the samples uniform in area.
-        radius = np.sqrt(rng.uniform(size=n_samples))
-        x = radius[:, None] * ring(angle)
-        return self.radius * x, x
+@family
+def normal(n_samples: int, rng, *, deviation: float) -> PartSamples:
+    """Draw from a normal distribution; its latents have a deviation of 1."""
+    z = rng.normal(size=(n_samples, 1))
+    return deviation * z, z
+
+
+@family
+def exponential(n_samples: int, rng, *, mean: float) -> PartSamples:
+    """Draw from an exponential distribution; its latents have a mean of 1."""
+    t = rng.exponential(size=(n_samples, 1))
+    return mean * t, t
 
 
 def star(n_samples: int, rng) -> PartSamples:
@@ -146,7 +174,6 @@ class Product:
     parts: tuple[Any, ...]
 
     def __call__(self, n_samples: int, rng) -> Samples:
-        """Draw samples and the latents of every part."""
         points, latents = zip(*(part(n_samples, rng) for part in self.parts), strict=True)
         return np.hstack(points), latents
 
@@ -186,98 +213,59 @@ def thinned(
     return X, tuple(latents)
 
 
-@dataclass(frozen=True)
-class Beta:
-    """The beta distribution with exponents a - 1 and b - 1, both above 0."""
-
-    a: float
-    b: float
-
-    def __call__(self, place: np.ndarray) -> np.ndarray:
-        """Return the density at places, relative to its maximum."""
-        mode = (self.a - 1) / (self.a + self.b - 2)
-        return self._power(place) / self._power(np.array(mode))
-
-    def _power(self, place: np.ndarray) -> np.ndarray:
-        return place ** (self.a - 1) * (1 - place) ** (self.b - 1)
+@family
+def beta(place: np.ndarray, *, a: float, b: float) -> np.ndarray:
+    """Return the beta distribution with exponents a - 1 and b - 1, both above 0."""
+    mode = np.array((a - 1) / (a + b - 2))
+    at_place, highest = (t ** (a - 1) * (1 - t) ** (b - 1) for t in (place, mode))
+    return at_place / highest
 
 
-@dataclass(frozen=True)
-class Bumps:
-    """Two equal Gaussian bumps, at the quarters of the interval.
+@family
+def bumps(place: np.ndarray, *, width: float) -> np.ndarray:
+    """Return two equal Gaussian bumps, at the quarters, relative to twice their height.
 
     With a width of .12 or more, the density is nowhere below a tenth of its maximum.
     """
-
-    width: float
-
-    def __call__(self, place: np.ndarray) -> np.ndarray:
-        """Return the density at places, relative to twice the height of a bump."""
-        quarters = np.array([0.25, 0.75])
-        offset = (place[:, None] - quarters) / self.width
-        return np.exp(-(offset**2) / 2).mean(axis=1)
+    offset = (place[:, None] - np.array([0.25, 0.75])) / width
+    return np.exp(-(offset**2) / 2).mean(axis=1)
 
 
-@dataclass(frozen=True)
-class VonMises:
-    """The von Mises distribution on a circle, the counterpart of the normal one."""
-
-    concentration: float
-
-    def __call__(self, place: np.ndarray) -> np.ndarray:
-        """Return the density at places, relative to its maximum."""
-        return np.exp(self.concentration * (np.cos(2 * np.pi * place) - 1))
+@family
+def von_mises(place: np.ndarray, *, concentration: float) -> np.ndarray:
+    """Return the von Mises distribution on a circle, the counterpart of the normal one."""
+    return np.exp(concentration * (np.cos(2 * np.pi * place) - 1))
 
 
-@dataclass(frozen=True)
-class Wells:
-    """The Boltzmann distribution of a torsion: wells of energy along a circle.
+@family
+def wells(place: np.ndarray, *, barrier: float, tilt: float, count: int = 3) -> np.ndarray:
+    """Return the Boltzmann distribution of a torsion, relative to a well of energy 0.
 
     The energy is V/2 (1 + cos 3a), in units of kT, where V is the barrier between two wells. A tilt
     makes the wells unequal: it adds up to `tilt` to the energy, on one side of the circle.
     """
-
-    barrier: float
-    tilt: float
-    count: int = 3
-
-    def __call__(self, place: np.ndarray) -> np.ndarray:
-        """Return the density at places, relative to a well of energy 0."""
-        angle = 2 * np.pi * place
-        wells = self.barrier * (1 + np.cos(self.count * angle)) / 2
-        # Shifted by a radian, so that no two wells have the same energy.
-        tilted = self.tilt * (1 + np.cos(angle - 1)) / 2
-        return np.exp(-wells - tilted)
+    angle = 2 * np.pi * place
+    even = barrier * (1 + np.cos(count * angle)) / 2
+    # Shifted by a radian, so that no two wells have the same energy.
+    tilted = tilt * (1 + np.cos(angle - 1)) / 2
+    return np.exp(-even - tilted)
 
 
-@dataclass(frozen=True)
-class Gap:
-    """A uniform density with a gap, which holds no samples."""
-
-    width: float
-    start: float
-
-    def __call__(self, place: np.ndarray) -> np.ndarray:
-        """Return 0 in the gap and 1 elsewhere."""
-        in_gap = (place > self.start) & (place < self.start + self.width)
-        return np.where(in_gap, 0.0, 1.0)
+@family
+def gap(place: np.ndarray, *, width: float, start: float) -> np.ndarray:
+    """Return 0 in a gap, which holds no samples, and 1 elsewhere."""
+    return np.where((place > start) & (place < start + width), 0.0, 1.0)
 
 
-@dataclass(frozen=True)
-class Uneven:
-    """An interval or a circle with a density along it."""
+@family
+def uneven(n_samples: int, rng, *, part: Part, density: Callable) -> PartSamples:
+    """Draw an interval or a circle with a density along it."""
 
-    part: Interval | Sphere
-    density: Density
+    def kept(_, truth: Truth) -> np.ndarray:
+        return density(_place(*truth))
 
-    def __call__(self, n_samples: int, rng) -> PartSamples:
-        """Return points and the latents of the interval or circle."""
-
-        def density(_, truth: Truth) -> np.ndarray:
-            return self.density(_place(*truth))
-
-        points, (latents,) = thinned(product(self.part), density, n_samples, rng)
-        return points, latents
+    points, (latents,) = thinned(product(part), kept, n_samples, rng)
+    return points, latents
 
 
 def _place(latents: np.ndarray) -> np.ndarray:
@@ -286,27 +274,3 @@ def _place(latents: np.ndarray) -> np.ndarray:
         return latents[:, 0]
     cosine, sine = latents.T
     return np.arctan2(sine, cosine) / (2 * np.pi) % 1
-
-
-@dataclass(frozen=True)
-class Normal:
-    """A normal distribution on the line. Its latents have a deviation of 1."""
-
-    deviation: float
-
-    def __call__(self, n_samples: int, rng) -> PartSamples:
-        """Return points and their latents."""
-        z = rng.normal(size=(n_samples, 1))
-        return self.deviation * z, z
-
-
-@dataclass(frozen=True)
-class Exponential:
-    """An exponential distribution on the half-line. Its latents have a mean of 1."""
-
-    mean: float
-
-    def __call__(self, n_samples: int, rng) -> PartSamples:
-        """Return points and their latents."""
-        t = rng.exponential(size=(n_samples, 1))
-        return self.mean * t, t

@@ -1,64 +1,289 @@
-"""The named shapes with exact latents, and samples of them: uniform, uneven, with noise."""
+"""The named shapes with exact latents: products, nearly products, irreducible or warped ones.
+
+An irreducible shape has one true factor, whose latents are the samples. A near-product has two good
+coordinates, but does not fill the product of their ranges: finding them is right, "product" is not.
+A conformal map stretches the metric of a rectangle by the same factor in all directions, which
+differs from place to place. On a surface of revolution the circles have different lengths.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
-from functools import partial
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from manifactor._support.parameters import require_choice, require_count, require_number
 from manifactor.datasets.charts import annulus, ellipse, vase
-from manifactor.datasets.not_products import (
-    PROFILES,
-    Cloud,
-    Conformal,
-    CutCorner,
-    Ellipsoid,
-    Frustum,
-    Hole,
-    LatticeTorus,
-    Motion,
-    Revolution,
-    Scene,
-    SolidEllipsoid,
-    Stadium,
-    klein_bottle,
-    moebius,
-    parallelogram,
-    shifting,
-    triangle,
-    turning,
-    turning_objects,
-)
+from manifactor.datasets.images import OVERLAPPING, scene, shifting, turning, turning_objects
 from manifactor.datasets.products import (
-    Beta,
-    Bumps,
-    Disk,
-    Exponential,
-    Gap,
     Interval,
-    Normal,
     Samples,
     Shape,
     Sphere,
     Truth,
-    Uneven,
-    VonMises,
-    Wells,
+    beta,
+    bumps,
     circle,
+    disk,
+    exponential,
+    family,
+    gap,
+    normal,
     product,
     projective_plane,
     ring,
     rotations,
     star,
     thinned,
+    uneven,
+    von_mises,
+    wells,
 )
 
 # The long side of the paper's rectangle, torus and cube. Its ratio to the other sides is
 # irrational, so that no two factors share an eigenvalue.
 PAPER_SIDE = 1 + np.sqrt(np.pi)
+
+# Two sides of length 1 with 60 degrees between them.
+SIDES_AT_60_DEGREES = np.array([[1.0, 0.0], [0.5, np.sqrt(3) / 2]])
+
+
+def triangle(n_samples: int, rng) -> Samples:
+    """Draw an equilateral triangle of side 1."""
+    # The gaps between sorted uniform numbers are uniform barycentric coordinates.
+    u = rng.uniform(size=(n_samples, 2))
+    low, high = np.sort(u, axis=1).T
+    X = np.c_[low, high - low] @ SIDES_AT_60_DEGREES
+    return X, (X,)
+
+
+def parallelogram(n_samples: int, rng) -> Samples:
+    """Draw a rhombus of side 1 with an angle of 60 degrees."""
+    X = rng.uniform(size=(n_samples, 2)) @ SIDES_AT_60_DEGREES
+    return X, (X,)
+
+
+def moebius(n_samples: int, rng) -> Samples:
+    """Draw a nearly flat Moebius band in R^4: a product locally but not globally."""
+    turn, height = rng.uniform(size=(2, n_samples))
+    angle = turn * (2 * np.pi)
+    # Half a turn of the strip for each full turn of the circle glues it with a twist.
+    X = np.c_[ring(angle), (height - 0.5)[:, None] * ring(angle / 2)]
+    return X, (X,)
+
+
+def klein_bottle(n_samples: int, rng) -> Samples:
+    """Draw a nearly flat Klein bottle in R^5: a product locally but not globally."""
+    u, v = rng.uniform(0, 2 * np.pi, size=(2, n_samples))
+    # One full turn of u reflects sin v.
+    X = np.c_[2 * ring(u), np.cos(v), np.sin(v)[:, None] * ring(u / 2)]
+    return X, (X,)
+
+
+@family
+def cloud(n_samples: int, rng, *, n_columns: int, correlation: float) -> Samples:
+    """Draw a Gaussian with columns of variance 1, of which the first two are correlated.
+
+    The principal axes of a correlated cloud are independent, but few samples of a small correlation
+    do not show them.
+    """
+    X = rng.normal(size=(n_samples, n_columns))
+    X[:, 1] = correlation * X[:, 0] + np.sqrt(1 - correlation**2) * X[:, 1]
+    return X, (X,)
+
+
+@dataclass(frozen=True)
+class Ellipsoid:
+    """The surface of an ellipsoid with the given half axes, uniform in area."""
+
+    axes: Sequence[float]
+
+    def __call__(self, n_samples: int, rng) -> Samples:
+        axes = np.array(self.axes)
+
+        def density(x: np.ndarray, _) -> np.ndarray:
+            # The map from the sphere stretches areas by |x / axes| times a constant.
+            return axes.min() * np.linalg.norm(x / axes, axis=1)
+
+        X = axes * thinned(product(Sphere()), density, n_samples, rng)[0]
+        return X, (X,)
+
+    def coordinates(self, X: np.ndarray) -> tuple[Truth, Truth]:
+        """Return the confocal coordinates of samples: an interval and a circle, in two ways.
+
+        Both are right: along the longest axis and around it, or along the shortest and around it.
+        All three axes must differ.
+        """
+        squares = np.square(self.axes)
+        c, b, a = np.sort(squares)
+        z_side, y_side, x_side = np.sign(X.T[np.argsort(squares)])
+        # A quadric sum x^2 / (squares - k) = 1 passes through a sample for three k: 0, that of the
+        # ellipsoid itself, one of c to b and one of b to a, of which sum and product are known.
+        mean = (squares.sum() - (X**2).sum(axis=1)) / 2
+        square = squares.prod() * (X**2 / squares**2).sum(axis=1)
+        apart = np.sqrt(np.maximum(mean**2 - square, 0))
+        low, high = np.clip(mean - apart, c, b), np.clip(mean + apart, b, a)
+        along, across = np.sqrt((a - high) / (a - b)), np.sqrt((high - b) / (a - b))
+        up, aside = np.sqrt((low - c) / (b - c)), np.sqrt((b - low) / (b - c))
+        x, z = (x_side * along)[:, None], (z_side * up)[:, None]
+        return (x, np.c_[y_side * aside, z]), (z, np.c_[x, y_side * across])
+
+
+@family
+def solid_ellipsoid(n_samples: int, rng, *, axes: Sequence[float]) -> Samples:
+    """Draw the inside of an ellipsoid with the given half axes, uniform in volume."""
+    direction, _ = Sphere()(n_samples, rng)
+    # The cubic root makes the samples uniform in volume.
+    X = np.array(axes) * np.cbrt(rng.uniform(size=(n_samples, 1))) * direction
+    return X, (X,)
+
+
+@family
+def frustum(n_samples: int, rng, *, end: float, length: float) -> Samples:
+    """Draw a cone whose radius falls from 1 to `end` along its axis, uniform in area."""
+    # The density of the radius is proportional to the radius.
+    radius = np.sqrt(rng.uniform(end**2, 1, size=n_samples))
+    angle = rng.uniform(0, 2 * np.pi, size=n_samples)
+    X = np.c_[radius[:, None] * ring(angle), length * (1 - radius) / (1 - end)]
+    return X, (X,)
+
+
+# Parts of a rectangle, uniform in area; the truth is both coordinates, from 0 to 1.
+
+
+def _carved(n_samples: int, rng, sides: Sequence[float], contains: Callable) -> Samples:
+    """Draw the places of a rectangle for which `contains` is true."""
+
+    def square(n: int, rng) -> Samples:
+        place = rng.uniform(size=(n, 2))
+        return place, tuple(np.hsplit(place, 2))
+
+    place, truth = thinned(square, lambda place, _: contains(place * sides), n_samples, rng)
+    return place * sides, truth
+
+
+@family
+def cut_corner(n_samples: int, rng, *, sides: Sequence[float], leg: float) -> Samples:
+    """Draw a rectangle without one corner, a right triangle with equal legs."""
+    return _carved(n_samples, rng, sides, lambda x: (sides - x).sum(axis=1) > leg)
+
+
+@family
+def hole(n_samples: int, rng, *, sides: Sequence[float], radius: float) -> Samples:
+    """Draw a rectangle with a round hole in the middle."""
+    middle = np.array(sides) / 2
+    return _carved(n_samples, rng, sides, lambda x: np.linalg.norm(x - middle, axis=1) > radius)
+
+
+@family
+def stadium(n_samples: int, rng, *, sides: Sequence[float]) -> Samples:
+    """Draw a rectangle with round ends: half disks in place of its short sides."""
+    length, width = sides
+
+    def contains(x: np.ndarray) -> np.ndarray:
+        along, across = np.abs(x - np.array(sides) / 2).T
+        beyond = np.maximum(along - (length / 2 - width / 2), 0)
+        return np.hypot(beyond, across) < width / 2
+
+    return _carved(n_samples, rng, sides, contains)
+
+
+@dataclass(frozen=True)
+class LatticeTorus:
+    """A flat torus whose two circles meet at an angle, isometric in R^6.
+
+    The circles have lengths 1 and `length`. The truth is the place on each of them.
+    """
+
+    degrees: float
+    length: float
+
+    @property
+    def lattice(self) -> np.ndarray:
+        """The two vectors, (2, 2), that the plane is divided by."""
+        angle = np.radians(self.degrees)
+        second = self.length * np.array([np.cos(angle), np.sin(angle)])
+        return np.array([[1.0, 0.0], second])
+
+    def __call__(self, n_samples: int, rng) -> Samples:
+        place = rng.uniform(size=(n_samples, 2))
+        waves, amplitudes = self._isometry()
+        phases = 2 * np.pi * place @ self.lattice @ waves.T
+        pairs = zip(amplitudes, phases.T, strict=True)
+        X = np.hstack([amplitude * ring(phase) for amplitude, phase in pairs])
+        return X, tuple(ring(2 * np.pi * t) for t in place.T)
+
+    def _isometry(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return three vectors of the dual lattice, (3, 2), and radii of circles.
+
+        Waves along vectors k with amplitudes a have the metric sum (2 pi a)^2 k k^T, which is the
+        identity for one choice of the three amplitudes.
+        """
+        first, second = np.linalg.inv(self.lattice).T
+        # For this choice of the sign the squares of the amplitudes are positive.
+        sign = -np.sign(first @ second) or 1.0
+        waves = np.array([first, second, first + sign * second])
+        x, y = waves.T
+        metric = np.array([x * x, y * y, x * y])
+        squares = np.linalg.solve(metric, [1.0, 1.0, 0.0])
+        return waves, np.sqrt(squares.clip(0)) / (2 * np.pi)
+
+
+def _plane(z: np.ndarray) -> np.ndarray:
+    return np.c_[z.real, z.imag]
+
+
+def stereographic(z: np.ndarray) -> np.ndarray:
+    """Return points of the unit sphere, (n, 3)."""
+    squared = np.abs(z) ** 2
+    return np.c_[2 * z.real, 2 * z.imag, 1 - squared] / (1 + squared)[:, None]
+
+
+# Conformal maps from complex numbers to points of the plane, (n, 2), or of space, (n, 3).
+MAPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    # Strips become sectors of annuli.
+    "exponential": lambda z: _plane(np.exp(z)),
+    "square": lambda z: _plane(z**2),
+    # Lines become curves.
+    "bend": lambda z: _plane(z + 0.2 * z**2),
+    "stereographic": stereographic,
+    # The imaginary part is an angle: on the unit sphere, and on a catenoid.
+    "mercator": lambda z: np.c_[ring(z.imag) / np.cosh(z.real)[:, None], np.tanh(z.real)],
+    "catenoid": lambda z: np.c_[ring(z.imag) * np.cosh(z.real)[:, None], z.real],
+}
+
+
+Ends = tuple[float, float]  # lowest and highest value
+
+
+@family
+def conformal(n_samples: int, rng, *, mapping: str, real: Ends, imaginary: Ends | None) -> Samples:
+    """Draw a rectangle of the complex plane, uniform before a map of `MAPS`.
+
+    Without ends, the imaginary part is an angle. The truth is both parts before the map.
+    """
+    u, v = rng.uniform(size=(2, n_samples))
+    (left, right), (low, high) = real, imaginary or (0.0, 2 * np.pi)
+    z = left + (right - left) * u + 1j * (low + (high - low) * v)
+    return MAPS[mapping](z), (u[:, None], v[:, None] if imaginary else ring(2 * np.pi * v))
+
+
+# Radii along an axis, from 0 to 1, between 1 and a ratio.
+PROFILES: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
+    "bulge": lambda t, ratio: 1 + (ratio - 1) * np.sin(np.pi * t) ** 2,
+    "waist": lambda t, ratio: 1 + (ratio - 1) * np.cos(np.pi * t) ** 2,
+    "horn": lambda t, ratio: ratio**t,
+}
+
+
+@family
+def revolution(n_samples: int, rng, *, profile: str, ratio: float, length: float) -> Samples:
+    """Draw a surface of revolution, uniform along its axis, from 0 to 1, and around it.
+
+    A profile of `PROFILES` tells how the radius varies, between 1 and the ratio.
+    """
+    t, turn = rng.uniform(size=(2, n_samples))
+    around = ring(2 * np.pi * turn)
+    X = np.c_[PROFILES[profile](t, ratio)[:, None] * around, length * t]
+    return X, (t[:, None], around)
 
 
 def rectangle_3d(n_samples: int, rng) -> Samples:
@@ -96,49 +321,33 @@ def robot_arm(n_samples: int, rng) -> Samples:
     return np.c_[elbow, elbow + 0.6 * link], (elbow, link)
 
 
-# Two objects beside each other, and nearer, so that their images overlap.
-APART = ((-0.5, 0.0), (0.5, 0.0))
-OVERLAPPING = ((-0.25, 0.0), (0.25, 0.0))
-# Three smaller objects.
-THREE_CENTRES = ((-0.55, -0.5), (0.55, -0.5), (0.0, 0.5))
-
-
-def scene(motions: Sequence[Motion], ratio: float, centres=None, **changes) -> Scene:
-    """Return a scene of two or three objects, with the ratio of their variances."""
-    if centres is None:
-        centres = APART if len(motions) == 2 else THREE_CENTRES
-    size = 0.7 if len(motions) == 2 else 0.5
-    objects = [(move, at, size) for move, at in zip(motions, centres, strict=True)]
-    return Scene(objects, ratio, **changes)
-
-
 FIELD: dict[str, Mapping[str, Shape]] = {
     # Standard deviations of the factors.
     "gaussian": {
-        f"gaussian_{'_'.join(map(str, deviations))}": product(*map(Normal, deviations))
+        f"gaussian_{'_'.join(map(str, deviations))}": product(*map(normal, deviations))
         for deviations in (
             *((1, 1.5), (1, 2), (1, 3), (1, 5)),
             *((1, 1.5, 2.25), (1, 2, 4), (1, 3, 5)),
         )
     },
     "soft density": {
-        "beta": product(Uneven(Interval(1.6), Beta(2, 5)), Uneven(Interval(), Beta(2, 2))),
-        "equal_beta": product(Uneven(Interval(2.0), Beta(2, 2)), Uneven(Interval(), Beta(2, 2))),
+        "beta": product(uneven(Interval(1.6), beta(2, 5)), uneven(Interval(), beta(2, 2))),
+        "equal_beta": product(uneven(Interval(2.0), beta(2, 2)), uneven(Interval(), beta(2, 2))),
         **{
             f"von_mises_torus_{k}": product(
-                Uneven(circle(1.6), VonMises(k)), Uneven(circle(), VonMises(k))
+                uneven(circle(1.6), von_mises(k)), uneven(circle(), von_mises(k))
             )
             for k in (1, 2)
         },
-        **{f"von_mises_cylinder_{k}": product(3.0, Uneven(circle(), VonMises(k))) for k in (1, 2)},
-        "bimodal": product(Uneven(Interval(1.6), Bumps(0.16)), 1.0),
-        "deep_bimodal": product(Uneven(Interval(1.6), Bumps(0.12)), 1.0),
-        "exponential": product(Exponential(1.0), 3.0),
+        **{f"von_mises_cylinder_{k}": product(3.0, uneven(circle(), von_mises(k))) for k in (1, 2)},
+        "bimodal": product(uneven(Interval(1.6), bumps(0.16)), 1.0),
+        "deep_bimodal": product(uneven(Interval(1.6), bumps(0.12)), 1.0),
+        "exponential": product(exponential(1.0), 3.0),
     },
     # Barriers in units of kT.
     "wells": {
         f"{name}_{barrier}": product(
-            *(Uneven(circle(radius), Wells(barrier, tilt)) for radius in (1.0, 0.7))
+            *(uneven(circle(radius), wells(barrier, tilt)) for radius in (1.0, 0.7))
         )
         for name, tilt in (("wells", 0.0), ("uneven_wells", 0.5))
         for barrier in (1, 2, 3, 4)
@@ -150,7 +359,7 @@ FIELD: dict[str, Mapping[str, Shape]] = {
         **{f"long_cylinder{k}": product(k, circle(1 / np.pi)) for k in (10, 20)},
         **{f"flat_cylinder{k}": product(circle(k / np.pi), 1.0) for k in (10, 20)},
         **{f"thin_torus{k}": product(circle(k / np.pi), circle(1 / np.pi)) for k in (10, 20)},
-        "thin_disk": product(Disk(7.5), 1.0),
+        "thin_disk": product(disk(7.5), 1.0),
         "large_sphere_circle": product(Sphere(10.0), circle()),
     },
     # Ratios of the variances of the objects' images.
@@ -172,7 +381,7 @@ FIELD: dict[str, Mapping[str, Shape]] = {
     },
     # Lengths of the gap in per cent of the factor's length.
     "gaps": {
-        f"{name}_gap{percent}": product(Uneven(part, Gap(percent / 100, 0.45)), other)
+        f"{name}_gap{percent}": product(uneven(part, gap(percent / 100, 0.45)), other)
         for percent in (5, 10, 15)
         for name, part, other in (
             ("rectangle", Interval(1.6), Interval()),
@@ -181,17 +390,17 @@ FIELD: dict[str, Mapping[str, Shape]] = {
         )
     },
     "conformal": {
-        "exponential_map": Conformal("exponential", (0.0, 1.0), (0.0, 1.6)),
-        "long_exponential_map": Conformal("exponential", (0.0, 1.5), (0.0, 2.5)),
-        "square_map": Conformal("square", (0.6, 1.6), (0.0, 1.5)),
-        "bend_map": Conformal("bend", (-1.0, 1.0), (-0.6, 0.6)),
-        "stereographic_map": Conformal("stereographic", (-1.2, 1.2), (-0.8, 0.8)),
-        "mercator_map": Conformal("mercator", (-1.3, 1.3), closed=True),
-        "catenoid_map": Conformal("catenoid", (-1.2, 1.2), closed=True),
+        "exponential_map": conformal("exponential", (0.0, 1.0), (0.0, 1.6)),
+        "long_exponential_map": conformal("exponential", (0.0, 1.5), (0.0, 2.5)),
+        "square_map": conformal("square", (0.6, 1.6), (0.0, 1.5)),
+        "bend_map": conformal("bend", (-1.0, 1.0), (-0.6, 0.6)),
+        "stereographic_map": conformal("stereographic", (-1.2, 1.2), (-0.8, 0.8)),
+        "mercator_map": conformal("mercator", (-1.3, 1.3), None),
+        "catenoid_map": conformal("catenoid", (-1.2, 1.2), None),
     },
     # Ratios of the largest to the smallest radius.
     "revolution": {
-        f"{profile}_{ratio:g}": Revolution(profile, ratio, 3 * ratio)
+        f"{profile}_{ratio:g}": revolution(profile, ratio, 3 * ratio)
         for profile in PROFILES
         for ratio in (1.5, 2.0, 3.0)
     },
@@ -201,22 +410,22 @@ FIELD: dict[str, Mapping[str, Shape]] = {
         "rotations_interval": product(rotations, 4.0),
     },
     "one factor": {
-        "cloud2": Cloud(2, 0.0),
-        "cloud3": Cloud(3, 0.0),
-        "correlated_cloud2": Cloud(2, 0.3),
-        "correlated_cloud3": Cloud(3, 0.3),
+        "cloud2": cloud(2, 0.0),
+        "cloud3": cloud(3, 0.0),
+        "correlated_cloud2": cloud(2, 0.3),
+        "correlated_cloud3": cloud(3, 0.3),
         "ellipsoid": Ellipsoid((1.0, 1.5, 2.0)),
         "long_ellipsoid": Ellipsoid((1.0, 2.0, 3.0)),
-        "solid_ellipsoid": SolidEllipsoid((1.0, 1.5, 2.0)),
-        "frustum": Frustum(0.5, 2.0),
-        "long_frustum": Frustum(0.4, 10.0),
+        "solid_ellipsoid": solid_ellipsoid((1.0, 1.5, 2.0)),
+        "frustum": frustum(0.5, 2.0),
+        "long_frustum": frustum(0.4, 10.0),
     },
     "near products": {
-        "cut_corner": CutCorner((1.6, 1.0), 0.5),
-        "small_cut_corner": CutCorner((1.6, 1.0), 0.3),
-        "hole": Hole((1.6, 1.0), 0.2),
-        "large_hole": Hole((1.6, 1.0), 0.3),
-        "stadium": Stadium((2.5, 1.0)),
+        "cut_corner": cut_corner((1.6, 1.0), 0.5),
+        "small_cut_corner": cut_corner((1.6, 1.0), 0.3),
+        "hole": hole((1.6, 1.0), 0.2),
+        "large_hole": hole((1.6, 1.0), 0.3),
+        "stadium": stadium((2.5, 1.0)),
         "lattice_torus": LatticeTorus(80.0, 1.0),
         "long_lattice_torus": LatticeTorus(80.0, 1.6),
     },
@@ -251,7 +460,7 @@ SHAPES: dict[str, Shape] = {
     # No products.
     "sphere": product(Sphere()),
     "sphere3": product(Sphere(ambient=4)),
-    "disk": product(Disk()),
+    "disk": product(disk()),
     "triangle": triangle,
     "parallelogram": parallelogram,
     "moebius": moebius,
@@ -264,188 +473,3 @@ SHAPES: dict[str, Shape] = {
     # Data as people have them.
     **{name: shape for group in FIELD.values() for name, shape in group.items()},
 }
-
-
-def named_shape(name: str) -> Shape:
-    """Return the shape of this name."""
-    if name not in SHAPES:
-        near = ", ".join(get_close_matches(str(name), SHAPES) or sorted(SHAPES))
-        raise ValueError(f"the shape must be one of `datasets.SHAPES`, like {near}; got {name!r}.")
-    return SHAPES[name]
-
-
-def exact_eigenvalues(name: str, n_functions: int) -> np.ndarray:
-    """Return the lowest Laplacian eigenvalues of a product shape.
-
-    The first is the zero of the constant function.
-
-    Parameters
-    ----------
-    name : str
-        A key of `SHAPES` whose value is a product.
-    n_functions : int
-
-    Returns
-    -------
-    ndarray of shape (n_functions,)
-
-    Examples
-    --------
-    >>> exact_eigenvalues("equal_torus", 5)
-    array([0., 1., 1., 1., 1.])
-    """
-    known: dict[str, Any] = {
-        key: shape for key, shape in SHAPES.items() if getattr(shape, "exact", False)
-    }
-    if named_shape(name) not in known.values():
-        raise ValueError(f"exact eigenvalues are known for {sorted(known)}; got {name!r}.")
-    return known[name].eigenvalues(n_functions)
-
-
-# The paper's noisy rectangles: columns that carry noise, and its standard deviation.
-NOISY_COLUMNS: dict[str, Sequence[int]] = {"rectangle_z": [2], "rectangle_xyz": [0, 1, 2]}
-PAPER_NOISE = 0.05
-
-
-def _uneven(density: Callable, shape: Shape, n_samples: int, rng) -> Samples:
-    """Draw from a density of the factors' first latents in [-1, 1], at most 1."""
-
-    def at(_, truth: Truth) -> np.ndarray:
-        return density(np.array([*map(_first_latent, truth)]))
-
-    return thinned(shape, at, n_samples, rng)
-
-
-def _weighted(u: np.ndarray) -> np.ndarray:
-    """Return a product of densities, one along each factor."""
-    hill = np.cos(np.pi / 2 * u) ** 2
-    # The density falls from 1 to 0.2 along each factor, a fivefold range.
-    return np.prod(0.2 + (1 - 0.2) * hill, axis=0)
-
-
-def _dependent(u: np.ndarray) -> np.ndarray:
-    """Return a density that makes neighbouring factors dependent."""
-    # Two intervals are correlated by 0.2.
-    pairs = 1 + 0.6 * u[1:] * u[:-1]
-    largest = (1 + 0.6) ** (len(u) - 1)
-    return np.prod(pairs, axis=0) / largest
-
-
-def _first_latent(truth: np.ndarray) -> np.ndarray:
-    """Return a factor's first latent, scaled to [-1, 1]."""
-    first = truth[:, 0]
-    if truth.shape[1] > 1:
-        return first
-    if first.min() < 0 or first.max() > 1:
-        raise ValueError(
-            "the samplings 'weighted' and 'dependent' need latents between 0 and 1; "
-            "those of this shape are not bounded. Choose another shape or sampling."
-        )
-    return 2 * first - 1
-
-
-def _duplicates(shape: Shape, n_samples: int, rng) -> Samples:
-    """Draw samples of which the last are copies of others."""
-    X, truth = shape(n_samples, rng)
-    n_copies = n_samples // 10
-    n_distinct = n_samples - n_copies
-    source = np.arange(n_samples)
-    source[n_distinct:] = rng.randint(n_distinct, size=n_copies)
-    return X[source], tuple(t[source] for t in truth)
-
-
-def _outliers(shape: Shape, n_samples: int, rng) -> Samples:
-    """Draw samples and move a few into a box around the shape; their latents stay."""
-    X, truth = shape(n_samples, rng)
-    n_outliers = n_samples // 100
-    far = rng.permutation(n_samples)[:n_outliers]
-    highest, lowest = X.max(axis=0), X.min(axis=0)
-    centre, half_width = (highest + lowest) / 2, (highest - lowest) / 2
-    direction = rng.uniform(-1, 1, size=X[far].shape)
-    X = X.copy()
-    X[far] = centre + 2 * half_width * direction
-    return X, truth
-
-
-SAMPLINGS: dict[str, Callable[..., Samples]] = {
-    "uniform": lambda shape, n_samples, rng: shape(n_samples, rng),
-    "weighted": partial(_uneven, _weighted),
-    "dependent": partial(_uneven, _dependent),
-    "duplicates": _duplicates,
-    "outliers": _outliers,
-}
-
-
-def sample(
-    name: str,
-    n_samples: int,
-    *,
-    noise: float | None = None,
-    ambient_dimension: int | None = None,
-    sampling: str = "uniform",
-    random_state=None,
-) -> tuple[np.ndarray, Truth]:
-    """Draw samples of a shape and the exact latents behind them.
-
-    Parameters
-    ----------
-    name : str
-        A key of `SHAPES`.
-    n_samples : int
-    noise : float or None
-        Standard deviation of Gaussian noise, in units of the shape, added to every
-        coordinate after the rotation. For "rectangle_z" and "rectangle_xyz", noise is
-        added to z and to x, y, z only, and None means 0.05.
-    ambient_dimension : int or None
-        Rotate the shape into a random subspace of R^ambient_dimension.
-    sampling : str
-        A key of `SAMPLINGS`. "uniform": uniform in the latents; "weighted": the density
-        along each factor varies fivefold; "dependent": the density makes neighbouring
-        factors dependent; "duplicates": a tenth of the samples are copies of others;
-        "outliers": one sample in a hundred is drawn from a box around the shape.
-    random_state : int, RandomState or None
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, n_features)
-    truth : tuple of ndarray of shape (n_samples, c_i)
-        One for each true factor: an interval has 1 column, a circle 2 (cosine and
-        sine), a sphere 3.
-
-    Examples
-    --------
-    >>> X, truth = sample("torus", 100, random_state=0)
-    >>> X.shape, [t.shape for t in truth]
-    ((100, 4), [(100, 2), (100, 2)])
-    """
-    shape = named_shape(name)
-    require_count("n_samples", n_samples, low=1, high=10**9)
-    if noise is not None:
-        require_number("noise", noise, low=0)
-    require_choice("sampling", sampling, sorted(SAMPLINGS))
-    rng = check_random_state(random_state)
-    X, truth = SAMPLINGS[sampling](shape, n_samples, rng)
-    columns = NOISY_COLUMNS.get(name)
-    if columns is not None:
-        scale = PAPER_NOISE if noise is None else noise
-        size = (n_samples, len(columns))
-        X[:, columns] += rng.normal(scale=scale, size=size)
-    # Other noise comes after the rotation: it must fill the ambient space.
-    if ambient_dimension is not None:
-        X = rotated_into(X, ambient_dimension, rng)
-    if columns is None and noise:
-        X = X + rng.normal(scale=noise, size=X.shape)
-    return X, truth
-
-
-def rotated_into(X: np.ndarray, dimension: int, rng) -> np.ndarray:
-    """Return samples in a random subspace of a larger space, (n_samples, dimension)."""
-    n_features = X.shape[1]
-    if dimension < n_features:
-        raise ValueError(
-            f"`ambient_dimension` must be at least {n_features} for this shape; got {dimension}."
-        )
-    # The Q of a normal matrix is an orthonormal frame without preferred directions.
-    normal = rng.normal(size=(dimension, n_features))
-    frame, _ = np.linalg.qr(normal)
-    return X @ frame.T

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from manifactor.datasets.not_products import LatticeTorus
 from manifactor.datasets.products import rotations
+from manifactor.datasets.shapes import LatticeTorus
 from manifactor.models.separable.commuting import killing_tensors
 from manifactor.models.separable.separation import _geometries
 from manifactor.models.separable.symmetry import Symmetries, find_symmetries

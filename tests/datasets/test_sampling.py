@@ -1,0 +1,106 @@
+import numpy as np
+import pytest
+
+from manifactor import datasets
+
+
+@pytest.mark.parametrize("name", sorted(datasets.SHAPES))
+def test_every_shape_has_finite_samples_with_a_truth_for_each_and_a_seed_repeats_them(name):
+    X, truth = datasets.sample(name, 20, noise=0.1, random_state=7)
+    assert X.shape[0] == 20
+    assert np.isfinite(X).all()
+    assert all(t.shape[0] == 20 and t.ndim == 2 for t in truth)
+    np.testing.assert_array_equal(datasets.sample(name, 20, noise=0.1, random_state=7)[0], X)
+
+
+def test_samples_of_the_torus_lie_on_two_circles_with_the_paper_s_radii():
+    X, (first, second) = datasets.sample("torus", 100, random_state=0)
+    np.testing.assert_allclose(X[:, :2], (1 + np.sqrt(np.pi)) * first)
+    np.testing.assert_allclose(X[:, 2:], 2 * second)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("square", np.pi**2 * np.array([0, 1, 1, 2, 4, 4, 5, 5])),
+        ("equal_torus", [0, 1, 1, 1, 1, 2, 2, 2]),
+        ("sphere", [0, 2, 2, 2, 6, 6, 6, 6]),
+        ("sphere3", [0, 3, 3, 3, 3, 8, 8, 8]),
+        ("sphere_sphere", [0, 2, 2, 2, 2, 2, 2, 4]),
+    ],
+)
+def test_exact_eigenvalues(name, expected):
+    np.testing.assert_allclose(datasets.exact_eigenvalues(name, 8), expected)
+
+
+def test_the_swiss_roll_is_isometric_to_its_rectangle():
+    X, (arc, _) = datasets.sample("swiss_roll", 4000, random_state=0)
+    order = np.argsort(arc[:, 0])
+    curve = X[order][:, [0, 2]]
+    steps = np.linalg.norm(np.diff(curve, axis=0), axis=1)
+    length = steps.sum() / np.ptp(arc)
+    np.testing.assert_allclose(
+        np.cumsum(steps),
+        (arc[order[1:], 0] - arc[order[0], 0]) * length,
+        rtol=0,
+        atol=0.01 * length,
+    )
+
+
+def test_noise_of_the_paper_s_rectangles_goes_where_the_paper_puts_it():
+    clean, _ = datasets.sample("rectangle", 5000, random_state=0)
+    z, _ = datasets.sample("rectangle_z", 5000, random_state=0)
+    xyz, _ = datasets.sample("rectangle_xyz", 5000, noise=0.2, random_state=0)
+    np.testing.assert_array_equal(z[:, :2], clean)
+    assert z[:, 2].std() == pytest.approx(0.05, rel=0.05)
+    np.testing.assert_allclose(np.c_[xyz[:, :2] - clean, xyz[:, 2]].std(axis=0), 0.2, rtol=0.05)
+
+
+def test_rotation_into_a_larger_space_keeps_all_distances():
+    flat, _ = datasets.sample("cube", 60, random_state=0)
+    turned, _ = datasets.sample("cube", 60, ambient_dimension=20, random_state=0)
+    assert turned.shape == (60, 20)
+    distance = [np.linalg.norm(X[:, None] - X, axis=2) for X in (flat, turned)]
+    np.testing.assert_allclose(*distance, atol=1e-12)
+
+
+def test_noise_fills_the_ambient_space():
+    clean, _ = datasets.sample("square", 4000, ambient_dimension=10, random_state=0)
+    noisy, _ = datasets.sample("square", 4000, ambient_dimension=10, noise=0.3, random_state=0)
+    np.testing.assert_allclose((noisy - clean).std(axis=0), 0.3, rtol=0.05)
+
+
+@pytest.mark.parametrize("sampling", ["weighted", "dependent", "duplicates", "outliers"])
+def test_samplings_do_what_they_say(sampling):
+    X, (first, second) = datasets.sample("square", 4000, sampling=sampling, random_state=0)
+    assert len(X) == len(first) == len(second) == 4000
+    middle, ends = ((np.abs(first - 0.5) < 0.1).mean(), (np.abs(first - 0.5) > 0.4).mean())
+    correlation = np.corrcoef(first[:, 0], second[:, 0])[0, 1]
+    seen = {
+        "weighted": middle > 3 * ends,
+        "dependent": 0.1 < correlation < 0.3,
+        "duplicates": len(np.unique(X, axis=0)) == 4000 - len(X[3600:]),
+        "outliers": 10 < (np.abs(X - 0.5).max(axis=1) > 0.5).sum() <= 40,
+    }
+    assert seen[sampling]
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "options", "message"),
+    [
+        ("tours", 10, {}, "one of `datasets.SHAPES`, like torus[a-z0-9_, ]*; got 'tours'"),
+        ("torus", 0, {}, "`n_samples` must be a whole number in .* got 0"),
+        ("torus", 10, {"noise": -1}, "`noise` must be a number in .* got -1"),
+        ("torus", 10, {"ambient_dimension": 3}, "`ambient_dimension` must be at least 4"),
+        ("square", 10, {"sampling": "odd"}, "`sampling` must be one of"),
+        ("gaussian_1_2", 10, {"sampling": "weighted"}, "need latents between 0 and 1"),
+    ],
+)
+def test_bad_requests_say_what_must_hold(name, n, options, message):
+    with pytest.raises(ValueError, match=message):
+        datasets.sample(name, n, **options)
+
+
+def test_shapes_without_an_exact_spectrum_say_which_have_one():
+    with pytest.raises(ValueError, match=r"exact eigenvalues are known for .*torus.*; got 'disk'"):
+        datasets.exact_eigenvalues("disk", 3)
