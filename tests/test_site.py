@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 import manifactor
 import manifactor.cluster  # on the page of the API; imported by nothing else
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets, plots
-from manifactor.command.arguments import GRAMMAR, command_parser
+from manifactor.command.arguments import command_parser, commands
 from studies import charts
 
 ROOT = Path(__file__).parents[1]
@@ -109,9 +109,9 @@ def command_sections():
 
 def test_every_option_of_every_command_is_in_its_section_with_its_help():
     sections = command_sections()
-    assert list(sections) == list(GRAMMAR)
-    commands = command_parser()._subparsers._group_actions[0].choices
-    for name, command in commands.items():
+    assert list(sections) == list(commands())
+    parsers = command_parser()._subparsers._group_actions[0].choices
+    for name, command in parsers.items():
         entries = dict(re.findall(r"^`(.+)`\n: (.+)$", sections[name], re.M))
         described = {word for entry in entries for word in entry.split()}
         flags = {flag for each in command._actions for flag in each.option_strings}

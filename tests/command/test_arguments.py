@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer
-from manifactor.command.arguments import GRAMMAR, command_parser, parse_arguments
+from manifactor.command.arguments import command_parser, commands, parse_arguments
 from manifactor.cryoem.export import BRIDGES
 from manifactor.factorization import METHOD_NAMES, SENSE_NAMES
 from manifactor.operators.neighbors import SEARCHES
@@ -45,7 +45,7 @@ def test_the_choices_of_options_are_those_of_the_library():
     assert endings.endswith(", ".join(SELECTIONS))
 
 
-@pytest.mark.parametrize("command", list(GRAMMAR))
+@pytest.mark.parametrize("command", list(commands()))
 def test_the_help_names_every_default_and_fits_into_80_columns(command, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert manifactor(f"{command} --help") == 0
@@ -74,9 +74,9 @@ def test_directions_and_ranges_may_start_with_a_minus():
 
 def test_no_option_takes_what_is_no_number_or_infinite():
     taken = set()
-    for name, grammar in GRAMMAR.items():
+    for name, command in commands().items():
         parser = argparse.ArgumentParser()
-        add_options(parser, grammar.options)
+        add_options(parser, command.options)
         for action in parser._actions:
             if action.type in (None, output_name):  # text
                 continue
@@ -105,8 +105,8 @@ def test_numbers_outside_of_their_limits_are_refused(capsys, line, message):
 
 def every_action():
     """Every argument of every command."""
-    commands = command_parser()._subparsers._group_actions[0].choices
-    return [action for command in commands.values() for action in command._actions]
+    parsers = command_parser()._subparsers._group_actions[0].choices
+    return [action for parser in parsers.values() for action in parser._actions]
 
 
 def test_help_names_the_choices_that_its_placeholder_hides():
@@ -159,7 +159,7 @@ def offered(line):
 
 @pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="no file descriptors by name here")
 def test_commands_options_and_values_are_completed():
-    assert set(offered("manifactor ")) >= set(GRAMMAR)
+    assert set(offered("manifactor ")) >= set(commands())
     assert offered("manifactor ave") == ["average"]
     assert "--all-views" in offered("manifactor fit data.npz --a")
     assert offered("manifactor fit --sense g") == ["geometry"]

@@ -10,7 +10,7 @@ from filelock import FileLock
 
 from manifactor._support.files import claims
 from manifactor.command.outputs import require_new
-from manifactor.command.simulating import _name_in_project as name_in_project
+from manifactor.cryoem.simulating import _name_in_project as name_in_project
 
 from .conftest import manifactor, refusal
 

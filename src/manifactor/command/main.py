@@ -4,11 +4,10 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from importlib import import_module
 
 from manifactor._support.files import claims
 from manifactor.command import EXIT_BAD_INPUT, shortages, signals, terminal
-from manifactor.command.arguments import GRAMMAR, flags_of, parse_arguments, require_inputs
+from manifactor.command.arguments import commands, flags_of, parse_arguments, require_inputs
 
 BUG = "This is a mistake in manifactor, not in your data. Please report it with the lines above."
 
@@ -26,8 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         reworded = partial(terminal.in_options, options=flags)
         with terminal.one_line_warnings(reworded), claims:
             require_inputs(options)
-            # What a command needs is imported when it runs.
-            getattr(import_module(f"manifactor.command.{GRAMMAR[name].home}"), name)(options)
+            commands()[name].run(name, options)
     except KeyboardInterrupt as stop:
         # A terminal that was closed, which sends SIGHUP, takes no more lines.
         with suppress(OSError):

@@ -1,9 +1,8 @@
-"""Commands on runs: `report`, `explore`, `select`, `average`, `export`, `compare`; and `views`."""
+"""Commands on runs: `report`, `explore`, `select`, `landscape` and `compare`."""
 
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from glob import escape
 from pathlib import Path
 from secrets import token_urlsafe
@@ -14,53 +13,25 @@ from typing import Any
 
 import numpy as np
 
-from manifactor._support.errors import extra, listed, shell_line
-from manifactor._support.files import real_path, require_writable, whole_folder, write_bytes
+from manifactor._support.errors import extra, listed
+from manifactor._support.files import real_path, require_writable, write_bytes
 from manifactor._support.progress import ProgressBars
 from manifactor._support.stages import Stages
-from manifactor._support.workers import Here, Workers
 from manifactor.command import arguments, signals
-from manifactor.command.outputs import chosen_workers, own, require_ending, require_new
+from manifactor.command.outputs import own, require_ending, require_new
 from manifactor.command.terminal import aligned, note, show
-from manifactor.cryoem import averages as averaging
-from manifactor.cryoem import export as bridges
 from manifactor.cryoem.all_views.shown import Shown, Wanted, open_shown, read_volumes
-from manifactor.cryoem.all_views.volumes import (
-    MODEL_FILE,
-    known_motions,
-    needs_volumes,
-    require_plain,
-    volumes_along,
-)
-from manifactor.cryoem.averages import places_along, write_averages
-from manifactor.cryoem.directions import Cone, known_directions, populated_views, sphere_cells
-from manifactor.cryoem.files.formats import read_particles
-from manifactor.cryoem.one_view import can_flip
+from manifactor.cryoem.all_views.volumes import MODEL_FILE, needs_volumes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.alignment import LEAST_SHARED, Alignment, align_runs
 from manifactor.runs.folder import has_parts, read_record, read_run
 from manifactor.runs.landscape import landscape as landscape_of
 from manifactor.runs.places import as_csv, coordinate_columns
-from manifactor.runs.run import Run, open_run, select_from_parts, selected, selection
-from manifactor.tables.reading import checked_width
+from manifactor.runs.run import Run, open_run, places_along, select_from_parts, selected, selection
 from manifactor.tables.stores import is_stored
 from manifactor.views import plots
 from manifactor.views.report import REPORT_NAME, write_movies, write_report
 from manifactor.views.words import TEXT_WIDTH, report_text, volume_sentences
-
-# Commands that write files from a run: `select`, `average` and `export`.
-
-
-@contextmanager
-def reported_volumes(run: Run) -> Iterator[Stages]:
-    """Yield stages that draw progress bars; say first what takes a while."""
-    if needs_volumes(run):
-        note(
-            "volumes along the factors are computed from the images, once, and kept in "
-            f"{run.folder / MODEL_FILE}."
-        )
-    with ProgressBars() as bars:
-        yield Stages().start(bars)
 
 
 def select(options: arguments.SelectOptions) -> None:
@@ -117,47 +88,6 @@ def _require_not_an_input(out: Path, record: dict) -> None:
         )
 
 
-def average(options: arguments.AverageOptions) -> None:
-    """Write mean images or volumes along a factor, or on the grid of two."""
-    width = checked_width(options.width, options.view)
-    run = open_run(options.run)
-    factors = "x".join(map(str, options.factor))
-    seen = "" if options.view is None else "-view{:g},{:g}".format(*options.view)
-    out = Path(options.out or run.folder / f"average-factor{factors}{seen}")
-    require_new(out, mark="bins.csv", overwrite=options.overwrite)
-    # Before the bins are made, so that matching sees only the particles averaged.
-    if options.view is not None:
-        run = run.seen_from(options.view, width=width)
-    with chosen_workers(options.cluster, Here()) as workers:
-        averages = _averages(run, options, workers)
-    with whole_folder(out) as folder:
-        written = write_averages(averages, folder)
-    show(f"{averages}.\n{out}: {shortened(written)}")
-
-
-def _averages(run: Run, options: arguments.AverageOptions, workers: Workers) -> averaging.Averages:
-    """Return mean images, or volumes of particles of all views."""
-    plain = {"matched": options.match, "halves": options.halves}
-    has_model = (run.folder / MODEL_FILE).exists() or needs_volumes(run)
-    # Without a view, particles of all views have volumes instead of mean images.
-    if options.view is None and has_model:
-        # Before volumes are computed.
-        require_plain(**plain)
-        places_along(run, options.factor)
-        with reported_volumes(run) as stages:
-            motions = known_motions(run, read_run(run.folder)[1], stages=stages, workers=workers)
-        if motions is not None:
-            return volumes_along(run, motions, options.factor, n_bins=options.bins)
-    with ProgressBars() as bars:
-        how: dict[str, Any] = {"report": partial(bars, "images"), "workers": workers, **plain}
-        return averaging.average(run, options.factor, n_bins=options.bins, **how)
-
-
-def shortened(names: list[str]) -> str:
-    """List the first names; volumes have a file for each bin."""
-    return ", ".join([*names[:4], "..."] if len(names) > 4 else names)
-
-
 def landscape(options: arguments.LandscapeOptions) -> None:
     """Write the free energy along a factor, or on the grid of two."""
     run, factors = open_run(options.run, some=True), options.factor or (1,)
@@ -172,29 +102,6 @@ def landscape(options: arguments.LandscapeOptions) -> None:
         write_bytes(out.with_suffix(".png"), plots.clear_picture(figure, ".png"))
     write_bytes(out, found.as_csv)
     show(f"{found}.\n{out}, {out.with_suffix('.png').name}")
-
-
-def export(options: arguments.ExportOptions) -> None:
-    """Write files and commands for a program that makes volumes along a factor."""
-    run = open_run(options.run)
-    name = f"{options.to}-factor{options.factor}"
-    out = Path(options.out or run.folder / name)
-    require_new(out, mark="commands.txt", overwrite=options.overwrite)
-    with chosen_workers(options.cluster, Here()) as workers:
-        files = bridges.export(
-            run,
-            options.factor,
-            options.to,
-            n_bins=options.bins,
-            folder=out,
-            training=Path(options.training) if options.training else None,
-            workers=workers,
-        )
-    with whole_folder(out) as folder:
-        for name, content in files.items():
-            (folder / name).write_bytes(content)
-    commands = files["commands.txt"].decode().rstrip("\n")
-    show(f"{out}: {shortened(list(files))}. To run, from any folder:\n{commands}")
 
 
 def compare(options: arguments.CompareOptions) -> None:
@@ -241,6 +148,18 @@ def _private(others: Sequence[int], r2: float) -> str:
     numbers = listed(str(k + 1) for k in others)
     together = f"{numbers} together" if len(others) > 1 else f"part of {numbers}"
     return f"{together if r2 >= LEAST_SHARED else 'private'} (R^2 {r2:.3f})"
+
+
+@contextmanager
+def reported_volumes(run: Run) -> Iterator[Stages]:
+    """Yield stages that draw progress bars; say first what takes a while."""
+    if needs_volumes(run):
+        note(
+            "volumes along the factors are computed from the images, once, and kept in "
+            f"{run.folder / MODEL_FILE}."
+        )
+    with ProgressBars() as bars:
+        yield Stages().start(bars)
 
 
 # The commands that show a run, `report` and `explore`, and `views`: directions of particles.
@@ -340,70 +259,3 @@ def explore(options: arguments.ExploreOptions) -> None:
             if signals.signal_of(stop) != SIGINT:
                 raise
     show("Stopped.")
-
-
-# From which directions particles are seen.
-
-
-def views(options: arguments.ViewsOptions) -> None:
-    """List the most populated viewing directions, and draw a map of all of them."""
-    path = Path(options.input)
-    out = Path(options.out or f"{path.stem}-views.png")
-    if out.suffix not in (".png", ".svg", ".pdf"):
-        raise ValueError(f"the picture must end in .png, .svg, .pdf; got {out.name}.")
-    particles = read_particles(path)
-    directions = known_directions(particles)
-    require_new(out, overwrite=options.overwrite)
-    width = options.width
-    found = populated_views(directions, width=width, n_views=options.rows)
-    # The text first: it needs no matplotlib, the picture does.
-    show(_table(found, len(directions), width))
-    best = found[0]
-    # Below some hundreds of images, a fit is mostly refused or "cannot tell".
-    if best.n_particles < 300:
-        note(
-            f"a fit of one view needs some hundreds of particles; the fullest has "
-            f"{best.n_particles}. Enlarge --width, or fit all views (--all-views)."
-        )
-    # Without it, the defocus shows as a factor.
-    flip = " --phase-flip" if can_flip(particles) else ""
-    direction = f"--view {best.rot:g},{best.tilt:g} --width {width:g}{flip}"
-    fit_command = shell_line("manifactor", "fit", path)
-    show(f"Best view for a fit of one: {fit_command} {direction}")
-    _draw(out, directions, found)
-    show(f"Picture: {out}")
-
-
-def _table(found: Sequence[Cone], n_particles: int, width: float) -> str:
-    """Return the populated directions as a table, below a line that describes it."""
-    # The share of the sphere that a cone covers.
-    even = n_particles * (1 - np.cos(np.radians(width))) / 2
-    heading = ["view", "rot", "tilt", "particles", "share", "relative to uniform"]
-    rows = [
-        [
-            str(number),
-            f"{view.rot:g}",
-            f"{view.tilt:g}",
-            str(view.n_particles),
-            f"{view.n_particles / n_particles:.1%}",
-            f"{view.n_particles / even:.2f}",
-        ]
-        for number, view in enumerate(found, start=1)
-    ]
-    about = f"{n_particles} particles; those within {width:g} degrees of a direction:"
-    return f"{about}\n{aligned([heading, *rows])}"
-
-
-def _draw(out: Path, directions: np.ndarray, found: Sequence[Cone]) -> None:
-    cells = sphere_cells()
-    with plots.style(plots.CLEAR):
-        figure = plots.new_figure(6.4, 3.2)
-        plots.sphere(
-            figure.subplots(),
-            cells,
-            cells.counts(directions),
-            label=f"particles in 1/{len(cells)} of the sphere",
-            marks=[view.direction for view in found],
-        )
-        drawn = plots.clear_picture(figure, out.suffix)
-    write_bytes(out, drawn)

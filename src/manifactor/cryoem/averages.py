@@ -21,7 +21,7 @@ from manifactor.cryoem.files.mrc import write_stack, write_volume
 from manifactor.cryoem.matching import Matching, match
 from manifactor.cryoem.one_view import View, particle_ctf_at
 from manifactor.runs.places import Place, bin_labels, grid_labels
-from manifactor.runs.run import Run, require_as_many
+from manifactor.runs.run import Run, places_along, require_as_many
 from manifactor.views import pictures
 
 # The sums of all bins are in memory at once, in double precision.
@@ -316,22 +316,6 @@ def require_memory(n_bins: int, shape: tuple[int, ...]) -> None:
             f"the averages must fit into {MAX_GIGABYTES:g} GB of memory; {n_bins} bins "
             f"would take {size:.0f}. Take fewer bins, or downsample the volumes."
         )
-
-
-def places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:
-    """Return the coordinates on the factors to average along."""
-    # A picture has two directions, so there is no grid of three factors.
-    if len(set(factors)) < len(factors) or len(factors) not in (1, 2):
-        raise ValueError(
-            f"averages go along one factor or two different ones; got {list(factors)}."
-        )
-    places = tuple(map(run.place, factors))
-    for factor, place in zip(factors, places, strict=True):
-        if place.topology == "other":
-            raise ValueError(
-                f"averages go along intervals and circles; factor {factor} has more dimensions."
-            )
-    return places
 
 
 def binned(places: Sequence[Place], n_bins: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:

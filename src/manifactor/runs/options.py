@@ -20,18 +20,20 @@ def option(
     group: str = "",
     flag: str | None = "",
     reads: bool = False,
+    parameter: str = "",
     **how,
 ) -> Any:
     """Return a field that is an option: a flag if its default is False, repeated if it is ().
 
     `how` are arguments of argparse's `add_argument`, and `group` is the heading of its help. A file
-    that the option `reads` must exist.
+    that the option `reads` must exist. `parameter` is the library's name of it, if another.
     """
     if default is False:
         how["action"] = "store_true"
     elif default == ():
         how["action"] = "append"
     about = {"text": text, "group": group, "flag": flag, "how": how, "reads": reads}
+    about["parameter"] = parameter
     return field(default=default, metadata=about)
 
 
@@ -71,6 +73,11 @@ def flag_of(each: Field) -> str | None:
     """Return the flag of an option; None for an argument without one."""
     flag = each.metadata["flag"]
     return f"--{each.name.replace('_', '-')}" if flag == "" else flag
+
+
+def parameter_of(each: Field) -> str:
+    """Return what the library calls an option."""
+    return each.metadata["parameter"] or each.name
 
 
 def add_options(parser: ArgumentParser, options: type) -> None:
@@ -270,7 +277,9 @@ class FitOptions:
     )
 
     time: str | None = _moves(
-        "column that holds the time of each row, in any order; it is not fitted", metavar="COLUMN"
+        "column that holds the time of each row, in any order; it is not fitted",
+        metavar="COLUMN",
+        parameter="times",
     )
     trajectories: bool = _moves(
         "each INPUT is one trajectory, with its rows in the order of time or with --time; all are "
@@ -281,6 +290,7 @@ class FitOptions:
         "column that tells which trajectory each row belongs to, by numbers or names; it is not "
         "fitted. Without --time, rows of a trajectory are in the order of time",
         metavar="COLUMN",
+        parameter="trajectories",
     )
     bursts: str | None = _moves(
         "samples that are a short move away from each row, .npy or .npz: an array of shape (rows, "

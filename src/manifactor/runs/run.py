@@ -250,6 +250,22 @@ def require_as_many(run: Run, count: int, what: str) -> None:
         )
 
 
+def places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:
+    """Return the coordinates on the factors to average along."""
+    # A picture has two directions, so there is no grid of three factors.
+    if len(set(factors)) < len(factors) or len(factors) not in (1, 2):
+        raise ValueError(
+            f"averages go along one factor or two different ones; got {list(factors)}."
+        )
+    places = tuple(map(run.place, factors))
+    for factor, place in zip(factors, places, strict=True):
+        if place.topology == "other":
+            raise ValueError(
+                f"averages go along intervals and circles; factor {factor} has more dimensions."
+            )
+    return places
+
+
 def members(run: Run, number: int) -> np.ndarray:
     """Return which samples of a run are in a cluster, counted from 1, (n,)."""
     clusters = run.clusters

@@ -8,18 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from manifactor import datasets
 from manifactor._support.errors import extra, shell_line
 from manifactor._support.files import whole_folder, write_whole
 from manifactor._support.progress import ProgressBars
-from manifactor.command import arguments
 from manifactor.command.outputs import own, require_ending, require_new
 from manifactor.command.terminal import show
 from manifactor.cryoem.averages import average, write_averages
+from manifactor.cryoem.options import (
+    OF_ALL_VIEWS,
+    OF_MOLECULES,
+    OF_ONE_VIEW,
+    OF_SHAPES,
+    DemoOptions,
+    SimulateOptions,
+)
+from manifactor.cryoem.simulate.all_views import PreferredDirections, simulate_views
+from manifactor.cryoem.simulate.molecule import read_molecule
+from manifactor.cryoem.simulate.one_view import Simulation, simulate_particles
 from manifactor.cryoem.simulate.writing import write_dataset
+from manifactor.datasets import sample
 from manifactor.runs.archive import is_run
 from manifactor.runs.folder import read_record, require_new_run
-from manifactor.runs.options import flag_of
+from manifactor.runs.options import flag_of, parameter_of
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.task import Task
 from manifactor.scores import coordinate_correlation
@@ -27,17 +37,17 @@ from manifactor.views.report import write_report
 from manifactor.views.words import about_samples, summary
 
 
-def simulate(options: arguments.SimulateOptions) -> None:
+def simulate(options: SimulateOptions) -> None:
     """Write samples of a shape, or particle images of a moving molecule."""
     if options.shape == "molecule":
-        _refuse(options, "shapes", "molecule", arguments.OF_SHAPES)
+        _refuse(options, "shapes", "molecule", OF_SHAPES)
         _simulate_molecule(options)
     else:
-        _refuse(options, "the molecule", options.shape, *arguments.OF_MOLECULES)
+        _refuse(options, "the molecule", options.shape, *OF_MOLECULES)
         _simulate_shape(options)
 
 
-def _refuse(options: arguments.SimulateOptions, what: str, given: str, *groups: str) -> None:
+def _refuse(options: SimulateOptions, what: str, given: str, *groups: str) -> None:
     """Refuse options of another kind of simulation: they would have no effect."""
     for each in fields(options):
         if each.metadata["group"] in groups and getattr(options, each.name) != each.default:
@@ -46,10 +56,10 @@ def _refuse(options: arguments.SimulateOptions, what: str, given: str, *groups: 
             )
 
 
-def _simulate_shape(options: arguments.SimulateOptions) -> None:
+def _simulate_shape(options: SimulateOptions) -> None:
     out = require_ending(options.out or f"{options.shape}.npz", ".npz")
     require_new(out, overwrite=options.overwrite)
-    X, truth = datasets.sample(
+    X, truth = sample(
         options.shape,
         options.n,
         noise=options.noise,
@@ -66,14 +76,14 @@ def _simulate_shape(options: arguments.SimulateOptions) -> None:
     )
 
 
-def _simulate_molecule(options: arguments.SimulateOptions) -> None:
+def _simulate_molecule(options: SimulateOptions) -> None:
     out = Path(options.out or "molecule")
     require_new(out, mark="truth.csv", overwrite=options.overwrite)
     if options.views == "all":
-        _refuse(options, "one view", "--views all", arguments.OF_ONE_VIEW)
-        simulated = datasets.simulate_views(
+        _refuse(options, "one view", "--views all", OF_ONE_VIEW)
+        simulated = simulate_views(
             options.n,
-            preferred=datasets.PreferredDirections() if options.preferred else None,
+            preferred=PreferredDirections() if options.preferred else None,
             pose_error=options.pose_error,
             view_correlation=options.correlate,
             **_molecule_settings(options),
@@ -81,9 +91,9 @@ def _simulate_molecule(options: arguments.SimulateOptions) -> None:
         with whole_folder(out) as folder, ProgressBars() as bars:
             write_dataset(folder, simulated, name=_name_in_project(out), callback=bars)
     else:
-        _refuse(options, "--views all", "one view", arguments.OF_ALL_VIEWS)
+        _refuse(options, "--views all", "one view", OF_ALL_VIEWS)
         how = {"in_plane": options.in_plane, "route": options.route, **_molecule_settings(options)}
-        _write_simulation(out, datasets.simulate_particles(options.n, **how))
+        _write_simulation(out, simulate_particles(options.n, **how))
     following = shell_line("manifactor", "fit", out / "particles.star")
     option = " --all-views" if options.views == "all" else ""
     show(
@@ -92,7 +102,7 @@ def _simulate_molecule(options: arguments.SimulateOptions) -> None:
     )
 
 
-def _molecule_settings(options: arguments.SimulateOptions) -> dict[str, Any]:
+def _molecule_settings(options: SimulateOptions) -> dict[str, Any]:
     """Return the arguments that simulations of one view and of all views share."""
     if (options.structure is None) != (options.rotor is None):
         raise ValueError(
@@ -100,17 +110,21 @@ def _molecule_settings(options: arguments.SimulateOptions) -> dict[str, Any]:
             "it that rotates."
         )
     names = ("motions", "snr", "correlation", "defocus", "symmetry", "size", "pixel_size")
-    settings = {arguments.RENAMED.get(name, name): getattr(options, name) for name in names}
+    settings = {
+        parameter_of(each): getattr(options, each.name)
+        for each in fields(options)
+        if each.name in names
+    }
     settings["random_state"] = options.seed
     if options.structure is not None and options.rotor is not None:
-        settings["molecule"] = datasets.read_molecule(
+        settings["molecule"] = read_molecule(
             options.structure, rotor=options.rotor, assembly=options.assembly
         )
     # Where one is not given, each simulation has its own default.
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _write_simulation(out: Path, simulation: datasets.Simulation) -> None:
+def _write_simulation(out: Path, simulation: Simulation) -> None:
     with whole_folder(out) as folder:
         write_dataset(folder, simulation, name=_name_in_project(out))
 
@@ -125,7 +139,7 @@ def _name_in_project(folder: Path) -> str:
     return folder.name if elsewhere else str(folder)
 
 
-def demo(options: arguments.DemoOptions) -> None:
+def demo(options: DemoOptions) -> None:
     """Simulate a molecule with two motions, factor its images and average them."""
     # Needed for the report, at the end; a missing package must show at the start.
     extra("matplotlib")
@@ -137,7 +151,7 @@ def demo(options: arguments.DemoOptions) -> None:
         "whose lower part stretches. The fit is not told about these motions."
     )
     # The demo is the same for everyone, as in the documentation's pictures.
-    simulation = datasets.simulate_particles(options.n, random_state=0)
+    simulation = simulate_particles(options.n, random_state=0)
     _write_simulation(data, simulation)
     task = Task(data / "particles.star")
     with ProgressBars() as bars:
@@ -159,7 +173,7 @@ def _require_earlier_demo(out: Path, data: Path) -> None:
     require_new(data, mark="truth.csv", overwrite=True)
 
 
-def _average_motions(run: Run, simulation: datasets.Simulation) -> None:
+def _average_motions(run: Run, simulation: Simulation) -> None:
     """Compare each factor with the true motion, and average along it."""
     # The true motions differ in topology, which tells which factor is which.
     turn, stretch = simulation.truth

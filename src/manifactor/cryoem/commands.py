@@ -1,0 +1,162 @@
+"""Commands of cryo-EM: `views`, `average` and `export`."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manifactor._support.errors import shell_line
+from manifactor._support.files import whole_folder, write_bytes
+from manifactor._support.progress import ProgressBars
+from manifactor._support.workers import Here, Workers
+from manifactor.command.outputs import chosen_workers, require_new
+from manifactor.command.runs import reported_volumes
+from manifactor.command.terminal import aligned, note, show
+from manifactor.cryoem import averages as averaging
+from manifactor.cryoem import export as bridges
+from manifactor.cryoem.all_views.volumes import (
+    MODEL_FILE,
+    known_motions,
+    needs_volumes,
+    require_plain,
+    volumes_along,
+)
+from manifactor.cryoem.averages import write_averages
+from manifactor.cryoem.directions import Cone, known_directions, populated_views, sphere_cells
+from manifactor.cryoem.files.formats import read_particles
+from manifactor.cryoem.one_view import can_flip
+from manifactor.cryoem.options import AverageOptions, ExportOptions, ViewsOptions
+from manifactor.runs.folder import read_run
+from manifactor.runs.run import Run, open_run, places_along
+from manifactor.tables.reading import checked_width
+from manifactor.views import plots
+
+
+def views(options: ViewsOptions) -> None:
+    """List the most populated viewing directions, and draw a map of all of them."""
+    path = Path(options.input)
+    out = Path(options.out or f"{path.stem}-views.png")
+    if out.suffix not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"the picture must end in .png, .svg, .pdf; got {out.name}.")
+    particles = read_particles(path)
+    directions = known_directions(particles)
+    require_new(out, overwrite=options.overwrite)
+    width = options.width
+    found = populated_views(directions, width=width, n_views=options.rows)
+    # The text first: it needs no matplotlib, the picture does.
+    show(_table(found, len(directions), width))
+    best = found[0]
+    # Below some hundreds of images, a fit is mostly refused or "cannot tell".
+    if best.n_particles < 300:
+        note(
+            f"a fit of one view needs some hundreds of particles; the fullest has "
+            f"{best.n_particles}. Enlarge --width, or fit all views (--all-views)."
+        )
+    # Without it, the defocus shows as a factor.
+    flip = " --phase-flip" if can_flip(particles) else ""
+    direction = f"--view {best.rot:g},{best.tilt:g} --width {width:g}{flip}"
+    fit_command = shell_line("manifactor", "fit", path)
+    show(f"Best view for a fit of one: {fit_command} {direction}")
+    _draw(out, directions, found)
+    show(f"Picture: {out}")
+
+
+def _table(found: Sequence[Cone], n_particles: int, width: float) -> str:
+    """Return the populated directions as a table, below a line that describes it."""
+    # The share of the sphere that a cone covers.
+    even = n_particles * (1 - np.cos(np.radians(width))) / 2
+    heading = ["view", "rot", "tilt", "particles", "share", "relative to uniform"]
+    rows = [
+        [
+            str(number),
+            f"{view.rot:g}",
+            f"{view.tilt:g}",
+            str(view.n_particles),
+            f"{view.n_particles / n_particles:.1%}",
+            f"{view.n_particles / even:.2f}",
+        ]
+        for number, view in enumerate(found, start=1)
+    ]
+    about = f"{n_particles} particles; those within {width:g} degrees of a direction:"
+    return f"{about}\n{aligned([heading, *rows])}"
+
+
+def _draw(out: Path, directions: np.ndarray, found: Sequence[Cone]) -> None:
+    cells = sphere_cells()
+    with plots.style(plots.CLEAR):
+        figure = plots.new_figure(6.4, 3.2)
+        plots.sphere(
+            figure.subplots(),
+            cells,
+            cells.counts(directions),
+            label=f"particles in 1/{len(cells)} of the sphere",
+            marks=[view.direction for view in found],
+        )
+        drawn = plots.clear_picture(figure, out.suffix)
+    write_bytes(out, drawn)
+
+
+def average(options: AverageOptions) -> None:
+    """Write mean images or volumes along a factor, or on the grid of two."""
+    width = checked_width(options.width, options.view)
+    run = open_run(options.run)
+    factors = "x".join(map(str, options.factor))
+    seen = "" if options.view is None else "-view{:g},{:g}".format(*options.view)
+    out = Path(options.out or run.folder / f"average-factor{factors}{seen}")
+    require_new(out, mark="bins.csv", overwrite=options.overwrite)
+    # Before the bins are made, so that matching sees only the particles averaged.
+    if options.view is not None:
+        run = run.seen_from(options.view, width=width)
+    with chosen_workers(options.cluster, Here()) as workers:
+        averages = _averages(run, options, workers)
+    with whole_folder(out) as folder:
+        written = write_averages(averages, folder)
+    show(f"{averages}.\n{out}: {shortened(written)}")
+
+
+def _averages(run: Run, options: AverageOptions, workers: Workers) -> averaging.Averages:
+    """Return mean images, or volumes of particles of all views."""
+    plain = {"matched": options.match, "halves": options.halves}
+    has_model = (run.folder / MODEL_FILE).exists() or needs_volumes(run)
+    # Without a view, particles of all views have volumes instead of mean images.
+    if options.view is None and has_model:
+        # Before volumes are computed.
+        require_plain(**plain)
+        places_along(run, options.factor)
+        with reported_volumes(run) as stages:
+            motions = known_motions(run, read_run(run.folder)[1], stages=stages, workers=workers)
+        if motions is not None:
+            return volumes_along(run, motions, options.factor, n_bins=options.bins)
+    with ProgressBars() as bars:
+        how: dict[str, Any] = {"report": partial(bars, "images"), "workers": workers, **plain}
+        return averaging.average(run, options.factor, n_bins=options.bins, **how)
+
+
+def shortened(names: list[str]) -> str:
+    """List the first names; volumes have a file for each bin."""
+    return ", ".join([*names[:4], "..."] if len(names) > 4 else names)
+
+
+def export(options: ExportOptions) -> None:
+    """Write files and commands for a program that makes volumes along a factor."""
+    run = open_run(options.run)
+    name = f"{options.to}-factor{options.factor}"
+    out = Path(options.out or run.folder / name)
+    require_new(out, mark="commands.txt", overwrite=options.overwrite)
+    with chosen_workers(options.cluster, Here()) as workers:
+        files = bridges.export(
+            run,
+            options.factor,
+            options.to,
+            n_bins=options.bins,
+            folder=out,
+            training=Path(options.training) if options.training else None,
+            workers=workers,
+        )
+    with whole_folder(out) as folder:
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+    commands = files["commands.txt"].decode().rstrip("\n")
+    show(f"{out}: {shortened(list(files))}. To run, from any folder:\n{commands}")
