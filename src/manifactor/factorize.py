@@ -25,7 +25,6 @@ from manifactor.factorization import (
 )
 from manifactor.factors.factor import Factor
 from manifactor.judging.evidence import CURVES, VERDICTS, Evidence, NoProductStructureWarning
-from manifactor.judging.measures import NOT_MEASURED, Measurement
 from manifactor.judging.measures.places import prepared_noise, signal_share
 from manifactor.judging.probability import (
     Sampling,
@@ -45,7 +44,7 @@ from manifactor.operators.operator import DiffusionSettings, Operator
 from manifactor.operators.pipeline import diffuse
 from manifactor.operators.variants import in_density, in_volume
 from manifactor.placing import make_placer, place_blocks
-from manifactor.statistics import leaves_noise, matched_r2, random_rows
+from manifactor.statistics import NOT_MEASURED, Measurement, leaves_noise, matched_r2, random_rows
 
 
 def factorize(

@@ -16,7 +16,7 @@ from manifactor._support.threads import map_threads
 from manifactor.factorization import FactoringSettings, Factorization, is_auto
 from manifactor.factors.factor import Factor, make_factors, selection
 from manifactor.judging.evidence import Evidence, SampleWarning
-from manifactor.judging.measures import NOT_MEASURED, Measurement, product
+from manifactor.judging.measures import product
 from manifactor.judging.measures.density import (
     Evenness,
     along_line,
@@ -59,7 +59,7 @@ from manifactor.operators.geometry import beside_constant
 from manifactor.operators.neighbors import chosen
 from manifactor.operators.operator import Operator
 from manifactor.operators.pipeline import in_flat_places
-from manifactor.statistics import leaves_noise, random_rows
+from manifactor.statistics import NOT_MEASURED, Measurement, leaves_noise, random_rows
 
 # Waves along a factor that are looked for among the functions, and the least share of each that
 # functions show.

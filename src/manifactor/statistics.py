@@ -1,11 +1,14 @@
 """Local statistics: draws of samples, whitening, regression on nearest neighbours, edges."""
 
 from collections.abc import Callable, Sequence
+from math import isnan
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial import KDTree
+from scipy.stats import chi2
 
 from manifactor._support.values import quotient
 
@@ -18,6 +21,32 @@ PREDICTION_NEIGHBORS = 20
 # How far the kurtosis of a direction with an edge or a hole lies below that of Gaussian noise at
 # least; an interval's lies 1.2 below, a circle's or a sphere's 2.
 EDGE_DEPTH = 0.4
+
+
+NOT_MEASURED = float("nan")
+
+
+class Measurement(NamedTuple):
+    """A number, and the part of it that is noise.
+
+    >>> Measurement(0.5, 0.2).net, Measurement(0.5).net
+    (0.3, 0.5)
+    >>> str(Measurement(0.1234, 0.031)), str(Measurement(0.5))
+    ('0.123 +- 0.031', '0.5')
+    """
+
+    value: float
+    noise: float = NOT_MEASURED  # nan where none is measured
+
+    @property
+    def net(self) -> float:
+        """The value less its noise; the value itself where no noise is measured."""
+        return self.value if isnan(self.noise) else self.value - self.noise
+
+    def __str__(self) -> str:
+        if isnan(self.noise):
+            return f"{self.value:.3g}"
+        return f"{self.value:.3f} +- {self.noise:.3f}"
 
 
 def random_rows(samples: int | np.ndarray, at_most: int) -> np.ndarray:
@@ -289,3 +318,36 @@ def squares_left(
         predicted = neighbour_sums(weights(some, around), around, values)[:, 0]
         left[count] = float(((values[some] - predicted) ** 2).sum())
     return left, total
+
+
+def fourth_moment(part: np.ndarray) -> float:
+    """Return that of white samples, relative to a Gaussian's, less 1; -1/3 on an even disc.
+
+    Shapes: part (n, d), which need not be white.
+    """
+    white, _ = whiten(part)
+    dimension = white.shape[1]
+    return float(((white**2).sum(axis=1) ** 2).mean()) / (dimension * (dimension + 2)) - 1
+
+
+def is_gaussian(part: np.ndarray) -> bool:
+    """Return whether samples, (n, d), have a Gaussian's moments and distances."""
+    white, _ = whiten(part)
+    n, dimension = white.shape
+    squares = (white**2).sum(axis=1)
+    fourth = fourth_moment(part)
+    # One standard error of each number is added to what is allowed.
+    error = np.sqrt(8 / (dimension * (dimension + 2) * n))
+    ranks = (np.arange(n) + 0.5) / n
+    off = np.abs(chi2.cdf(np.sort(squares), dimension) - ranks).max()
+    skewness = np.abs((white**3).mean(axis=0)).max()
+    return bool(
+        # Relative to the Gaussian's: -.40 for an even interval, -.28 for beta(2, 2), 1 for
+        # Laplace's law, -.2 for an interval whose density falls to a fifth, and for a Gaussian
+        # without its tails beyond 2 standard deviations.
+        abs(fourth) < 0.1 + error
+        # .12 for an even interval, .06 for beta(2, 2), .12 for Laplace's law.
+        and off < 0.025 + 0.5 / np.sqrt(n)
+        # .6 for beta(2, 5), 2 for the exponential law.
+        and skewness < 0.4 + np.sqrt(6 / n)
+    )

@@ -10,9 +10,9 @@ from textwrap import fill
 import numpy as np
 
 from manifactor._support.errors import listed
-from manifactor.judging.measures import NOT_MEASURED
 from manifactor.judging.table import CRITERIA, SENSES, Criterion, Test
 from manifactor.models.separable.symmetry import Symmetries
+from manifactor.statistics import NOT_MEASURED
 
 
 class NoProductStructureWarning(UserWarning):

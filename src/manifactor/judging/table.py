@@ -9,9 +9,9 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from math import inf
 from typing import Any, ClassVar
 
-from manifactor.judging.measures import NOT_MEASURED, Measurement
 from manifactor.models.peeling.peeling import MIN_PRODUCT_SHARE
 from manifactor.models.separable.turns import MOST_OFF, SLACK
+from manifactor.statistics import NOT_MEASURED, Measurement
 
 # Between the term of a sum and the criterion, in the name of a test.
 TERM_END = ": "

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from manifactor.factors.factor import make_factors, selection
-from manifactor.judging.measures import Measurement, product
+from manifactor.judging.measures import product
 from manifactor.judging.measures.product import (
     completeness,
     dependence,
@@ -13,6 +13,7 @@ from manifactor.judging.measures.product import (
     undivided,
 )
 from manifactor.models.peeling.division import Split
+from manifactor.statistics import Measurement
 
 from ...conftest import box_spectrum
 from ..places import interval, pure

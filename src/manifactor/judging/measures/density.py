@@ -3,15 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2
 from sklearn.neighbors import NearestNeighbors
 
 from manifactor._support.errors import listed
-from manifactor.judging.measures import Measurement
 from manifactor.judging.measures.places import PlacedSamples
 from manifactor.operators.metric import LocalMetric, MetricSearch
 from manifactor.operators.neighbors import choose_search, chosen, make_search
-from manifactor.statistics import random_rows, whiten
+from manifactor.statistics import Measurement, is_gaussian, random_rows
 
 
 @dataclass(frozen=True)
@@ -166,36 +164,3 @@ def _mean_plane(slopes: np.ndarray) -> tuple[np.ndarray, float]:
     mean = np.einsum("mpd,mqd->pq", directions, directions) / len(directions)
     shares, axes = np.linalg.eigh(mean)
     return axes[:, -dimension:], float(shares[-dimension:].mean())
-
-
-def fourth_moment(part: np.ndarray) -> float:
-    """Return that of white samples, relative to a Gaussian's, less 1; -1/3 on an even disc.
-
-    Shapes: part (n, d), which need not be white.
-    """
-    white, _ = whiten(part)
-    dimension = white.shape[1]
-    return float(((white**2).sum(axis=1) ** 2).mean()) / (dimension * (dimension + 2)) - 1
-
-
-def is_gaussian(part: np.ndarray) -> bool:
-    """Return whether samples, (n, d), have a Gaussian's moments and distances."""
-    white, _ = whiten(part)
-    n, dimension = white.shape
-    squares = (white**2).sum(axis=1)
-    fourth = fourth_moment(part)
-    # One standard error of each number is added to what is allowed.
-    error = np.sqrt(8 / (dimension * (dimension + 2) * n))
-    ranks = (np.arange(n) + 0.5) / n
-    off = np.abs(chi2.cdf(np.sort(squares), dimension) - ranks).max()
-    skewness = np.abs((white**3).mean(axis=0)).max()
-    return bool(
-        # Relative to the Gaussian's: -.40 for an even interval, -.28 for beta(2, 2), 1 for
-        # Laplace's law, -.2 for an interval whose density falls to a fifth, and for a Gaussian
-        # without its tails beyond 2 standard deviations.
-        abs(fourth) < 0.1 + error
-        # .12 for an even interval, .06 for beta(2, 2), .12 for Laplace's law.
-        and off < 0.025 + 0.5 / np.sqrt(n)
-        # .6 for beta(2, 5), 2 for the exponential law.
-        and skewness < 0.4 + np.sqrt(6 / n)
-    )

@@ -25,8 +25,8 @@ from manifactor import statistics
 from manifactor._support.threads import cores, map_threads
 from manifactor._support.values import quotient
 from manifactor.factors.shapes import signed_angle
-from manifactor.judging.measures import Measurement
 from manifactor.samples.preparation import Preparation
+from manifactor.statistics import Measurement
 
 
 @dataclass(frozen=True)

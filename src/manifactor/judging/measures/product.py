@@ -17,13 +17,13 @@ from manifactor import statistics
 from manifactor._support.threads import map_threads
 from manifactor._support.values import quotient
 from manifactor.factors.factor import Factor
-from manifactor.judging.measures import Measurement
 from manifactor.models.peeling.division import Split, excess_in_halves
 from manifactor.models.peeling.peeling import Look
 from manifactor.models.peeling.purity import impurity
 from manifactor.models.sums.independence import independent_parts, is_bell, principal_coordinates
 from manifactor.operators.geometry import batch_size
 from manifactor.operators.spectrum import Spectrum
+from manifactor.statistics import Measurement
 
 # Products are taken up to this ratio above the low spectrum, and the spectrum must reach as far: an
 # eigenfunction is a mixture of products a little above and below.

@@ -10,8 +10,7 @@ from itertools import combinations
 
 import numpy as np
 
-from manifactor.judging.measures import Measurement
-from manifactor.statistics import random_shifts, whiten
+from manifactor.statistics import Measurement, random_shifts, whiten
 
 # What is compared of two factors: each pair of features, either way round.
 COUPLINGS = {

@@ -23,8 +23,7 @@ from manifactor._support.threads import map_threads
 from manifactor.factorization import Factorization
 from manifactor.factors.factor import Factor, make_factors
 from manifactor.judging.evidence import Evidence, Warp
-from manifactor.judging.measures import Measurement, product
-from manifactor.judging.measures.density import fourth_moment, is_gaussian
+from manifactor.judging.measures import product
 from manifactor.judging.table import CRITERIA, LOWEST_FUNCTIONS, judge
 from manifactor.methods import judge_places
 from manifactor.models.peeling.division import excess_in_halves
@@ -36,6 +35,7 @@ from manifactor.operators.neighbors import chosen
 from manifactor.operators.operator import DiffusionSettings, Operator
 from manifactor.operators.pipeline import diffuse
 from manifactor.operators.spectrum import Spectrum
+from manifactor.statistics import Measurement, fourth_moment, is_gaussian
 
 # Samples at which fields are compared: sums over fewer add their own error to mu, .006 at 1,000 of
 # 3,000 samples where all of them have .001.
