@@ -294,10 +294,10 @@ COLUMNS = {"total": 3, "numbers": [0, 2], "names": None, "mean": None, "scale": 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"versions": [["manifactor", "0.1"]], "version": 6}, "versions: "),
-        ({"versions": [["manifactor", "0.1"]]}, "versions: "),
-        ({"n_samples": -1}, "n_samples: "),
-        ({"n_samples": 10**400}, "n_samples: "),
+        ({"versions": [["manifactor", "0.1"]], "version": 6}, "versions has "),
+        ({"versions": [["manifactor", "0.1"]]}, "versions has "),
+        ({"n_samples": -1}, "n_samples has "),
+        ({"n_samples": 10**400}, "n_samples has "),
         ({"columns": {**COLUMNS, "total": 10**30, "numbers": None}}, "columns"),
         ({"columns": {**COLUMNS, "total": 2}}, "columns"),
         ({"columns": {**COLUMNS, "numbers": [-1, 1]}}, "columns"),

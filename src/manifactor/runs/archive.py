@@ -11,13 +11,12 @@ import dataclasses
 import json
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from numbers import Real
 from pathlib import Path
-from types import UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,6 +27,7 @@ from manifactor._support.errors import first_sentence, warn_caller
 from manifactor._support.files import held, write_whole
 from manifactor._support.parameters import Choice
 from manifactor._support.plugins import loaded
+from manifactor._support.schema import misfit
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Jobs, Report, Work, Workers, ignored
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
@@ -124,8 +124,9 @@ def _checksum(array: np.ndarray) -> int:
 def _checked(tree: dict, stored, hint: Any, name: str) -> Any:
     """Return the value of a tree; refuse one that is not of the type that is declared."""
     value = unpack(tree, stored)
-    if not fits(value, hint):
-        raise BrokenRecord(f"{name} has another type")
+    problem = misfit(value, hint, name)
+    if problem:
+        raise BrokenRecord(problem)
     return value
 
 
@@ -181,29 +182,6 @@ def _hints(kind: type) -> dict[str, Any]:
     hints = get_type_hints(kind)
     names = [each.name for each in dataclasses.fields(kind) if each.init]
     return {name: hints[name] for name in names if name not in UNSAVED}
-
-
-def fits(value: Any, hint: Any) -> bool:
-    """Return whether a value is of the type that a field declares."""
-    origin, inner = get_origin(hint), get_args(hint)
-    if hint is Any:
-        return True
-    if origin in (Union, UnionType):
-        return any(fits(value, each) for each in inner)
-    if origin is tuple:
-        if not isinstance(value, tuple):
-            return False
-        if inner[-1] is Ellipsis:
-            inner = inner[:1] * len(value)
-        return len(value) == len(inner) and all(map(fits, value, inner))
-    if origin is not None:
-        return isinstance(value, Mapping) and all(
-            fits(key, inner[0]) and fits(item, inner[1]) for key, item in value.items()
-        )
-    if hint in (float, int):
-        number = Real if hint is float else int
-        return isinstance(value, number) and not isinstance(value, bool)
-    return isinstance(value, hint)
 
 
 def save(fit, path) -> None:
@@ -344,7 +322,7 @@ def read_tree(path: Path, kind: Any = Any):
         manifest, arrays = _read(path)
         if manifest["version"] != ARCHIVE_VERSION:
             raise BrokenRecord("it has another version")
-        return _checked(manifest["value"], arrays, kind, "it")
+        return _checked(manifest["value"], arrays, kind, "value")
 
 
 def _write(path: Path, manifest: dict, arrays: dict[str, np.ndarray]) -> None:

@@ -44,6 +44,7 @@ from manifactor.runs.places import (
     table_as_csv,
     table_columns,
 )
+from manifactor.runs.record_form import require_form
 from manifactor.tables.stores import StoredTable, open_store
 
 
@@ -287,8 +288,6 @@ def read_record(folder: Path) -> dict:
         raise ValueError(
             f"{folder} is not a run folder: it must hold run.json and factorization.npz.{hint}"
         )
-    from manifactor.runs.record_form import require_form  # only those who read a run need pydantic
-
     path = folder / "run.json"
     try:
         record = json.loads(path.read_text(encoding="utf-8"))

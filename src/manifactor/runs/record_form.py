@@ -1,30 +1,27 @@
-"""The form of run.json: which entries it has, and of which types.
+"""The form of run.json: which entries it has, and of which types."""
 
-Entries that are not named here may be anything.
-"""
+import re
+from typing import Annotated, Any, Required, TypedDict
 
-from typing import Annotated, Any
-
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from manifactor._support.schema import misfit
 
 # No table has more rows or columns.
-Count = Annotated[int, Field(ge=0, le=2**53)]
-# One line, which stands in headings.
-FactorName = Annotated[str, Field(max_length=60, pattern=r"^[^\x00-\x1f\x7f]*$")]
-Angles = tuple[float, float] | None
+MOST = 2**53
+# A name is one line, which stands in headings.
+FACTOR_NAME = r"^[^\x00-\x1f\x7f]{0,60}$"
+
+Count = Annotated[int, lambda count: 0 <= count <= MOST]
+Positive = Annotated[int, lambda count: 0 < count <= MOST]
+Angles = Annotated[list[float], lambda angles: len(angles) == 2] | None
 
 
-class Entry(BaseModel, strict=True, extra="allow"):
-    """An object of run.json; JSON has lists where pydantic has tuples."""
-
-
-class FactorEntry(Entry):
+class FactorEntry(TypedDict):
     """A factor."""
 
     topology: str
 
 
-class TestEntry(Entry):
+class TestEntry(TypedDict):
     """A test of the verdict."""
 
     name: str
@@ -32,117 +29,114 @@ class TestEntry(Entry):
     meaning: str
 
 
-class ConfounderEntry(Entry):
+class ConfounderEntry(TypedDict, total=False):
     """A column of the particles that a factor goes with."""
 
-    name: str
-    factor: int
-    r2: float
-    p: float
-    meaning: str
-    imbalance: float | None = None
+    name: Required[str]
+    factor: Required[int]
+    r2: Required[float]
+    p: Required[float]
+    meaning: Required[str]
+    imbalance: float | None
 
 
-class ChoiceEntry(Entry):
+class ChoiceEntry(TypedDict):
     """What was chosen automatically."""
 
     why: str
 
 
-class ComponentsEntry(Entry):
+class ComponentsEntry(TypedDict, total=False):
     """How images or volumes became samples."""
 
-    text: str
-    signal_to_noise: list[float] = []
-    weights: list[float] = []
+    text: Required[str]
+    signal_to_noise: list[float]
+    weights: list[float]
 
 
-class ColumnsEntry(Entry):
+class ColumnsEntry(TypedDict, total=False):
     """The columns of a table that were used, and their scale."""
 
-    total: Annotated[int, Field(gt=0, le=2**53)]
-    numbers: list[Count] | None
-    names: list[str] | None
-    mean: list[float] | None
-    scale: list[float] | None
-    image: list[Annotated[int, Field(gt=0)]] | None = None
-
-    @model_validator(mode="after")
-    def _in_line(self) -> "ColumnsEntry":
-        used = self.total if self.numbers is None else len(self.numbers)
-        given = [each for each in (self.names, self.mean, self.scale) if each is not None]
-        within = max(self.numbers or [0]) < self.total
-        if not within or any(len(each) != used for each in given):
-            raise ValueError("total, numbers, names, mean and scale must be in line")
-        return self
+    total: Required[Positive]
+    numbers: Required[list[Count] | None]
+    names: Required[list[str] | None]
+    mean: Required[list[float] | None]
+    scale: Required[list[float] | None]
+    image: list[Positive] | None
 
 
-class ParticleChoiceEntry(Entry):
+def are_in_line(columns: ColumnsEntry) -> bool:
+    """Return whether all that is recorded of columns is of the same ones."""
+    numbers = columns["numbers"]
+    used = columns["total"] if numbers is None else len(numbers)
+    given = [columns["names"], columns["mean"], columns["scale"]]
+    within = max(numbers or [0]) < columns["total"]
+    return within and all(entries is None or len(entries) == used for entries in given)
+
+
+class ParticleChoiceEntry(TypedDict, total=False):
     """Which particles were used."""
 
-    datadir: str | None = None
-    pixel_size: Annotated[float, Field(gt=0)] | None = None
-    classes: list[int] = []
-    optics_groups: list[int] = []
+    datadir: str | None
+    pixel_size: Annotated[float, lambda size: size > 0] | None
+    classes: list[int]
+    optics_groups: list[int]
 
 
-class MotionEntry(Entry):
+class MotionEntry(TypedDict, total=False):
     """A motion of a run of all views."""
 
-    topology: str
-    shown: float
-    blind: float
-    blind_particles: float
-    median_deviation: float
-    axis: Angles = Field(None, strict=False)
+    topology: Required[str]
+    shown: Required[float]
+    blind: Required[float]
+    blind_particles: Required[float]
+    median_deviation: Required[float]
+    axis: Angles
 
 
-class AllViewsEntry(Entry):
+class AllViewsEntry(TypedDict, total=False):
     """What a run of all views adds."""
 
-    motions: list[MotionEntry] = []
-    headline: str = ""
-    found: str = ""
-    advice: str = ""
+    motions: list[MotionEntry]
+    headline: str
+    found: str
+    advice: str
 
 
-class RunRecord(Entry):
+class RunRecord(TypedDict, total=False):
     """All of run.json."""
 
-    n_samples: Count
-    verdict: str
-    factors: list[FactorEntry]
-    versions: dict[str, Any]
-    input: str = ""
-    further: list[str] = []
-    names: list[FactorName] = []
-    command: str = ""
-    particles: str = ""
-    fingerprint: str = ""
-    reproduce: str = ""
-    input_changed: str = ""
-    n_fitted: int = 0
-    parts: int = 0
-    images: dict[str, Any] = {}
-    arguments: dict[str, Any] = {}
-    neighbors: dict[str, Any] = {}
-    seconds: dict[str, Any] = {}
-    leakage: list[Any] = []
-    tests: list[TestEntry] = []
-    confounders: list[ConfounderEntry] = []
-    choices: dict[str, ChoiceEntry] = {}
-    components: ComponentsEntry | None = None
-    columns: ColumnsEntry | None = None
-    particle_choice: ParticleChoiceEntry | None = None
-    all_views: AllViewsEntry = Field(None)  # type: ignore[assignment]
-    view: Angles = Field(None, strict=False)
+    n_samples: Required[Count]
+    verdict: Required[str]
+    factors: Required[list[FactorEntry]]
+    versions: Required[dict[str, Any]]
+    input: str
+    further: list[str]
+    names: list[Annotated[str, re.compile(FACTOR_NAME).fullmatch]]
+    command: str
+    particles: str
+    fingerprint: str
+    reproduce: str
+    input_changed: str
+    n_fitted: int
+    parts: int
+    images: dict[str, Any]
+    arguments: dict[str, Any]
+    neighbors: dict[str, Any]
+    seconds: dict[str, Any]
+    leakage: list[Any]
+    tests: list[TestEntry]
+    confounders: list[ConfounderEntry]
+    choices: dict[str, ChoiceEntry]
+    components: ComponentsEntry | None
+    columns: Annotated[ColumnsEntry, are_in_line] | None
+    particle_choice: ParticleChoiceEntry | None
+    all_views: AllViewsEntry
+    view: Angles
 
 
-def require_form(record: dict) -> None:
+def require_form(record: object) -> None:
     """Refuse a record whose entries are not those of run.json."""
-    try:
-        RunRecord.model_validate(record)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the record"
-        raise ValueError(f"{where}: {first['msg']}") from None
+    problem = misfit(record, RunRecord)
+    if problem:
+        raise ValueError(problem)

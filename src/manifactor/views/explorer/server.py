@@ -41,7 +41,7 @@ from starlette.routing import Route
 from manifactor._support.files import write_new
 from manifactor._support.threads import cores, one_blas_thread
 from manifactor.runs.folder import factor_names, read_record, write_name
-from manifactor.runs.record_form import FactorName
+from manifactor.runs.record_form import FACTOR_NAME
 from manifactor.views.explorer.previews import Viewpoint
 from manifactor.views.explorer.scene import MOST_CORNERS, RunScene
 
@@ -147,7 +147,7 @@ class NameRequest(ExplorerRequest):
     """A name for a factor, which the run keeps."""
 
     factor: int = Field(ge=0)
-    name: FactorName
+    name: str = Field(max_length=60, pattern=FACTOR_NAME)
 
 
 class RangeCondition(ExplorerRequest):
