@@ -11,7 +11,13 @@ import numpy as np
 from numpy.random import Generator
 
 from manifactor import methods
-from manifactor._support.errors import NothingFoundError, held_warnings, issue, warn_caller
+from manifactor._support.errors import (
+    NothingFoundError,
+    held_warnings,
+    issue,
+    warn_all,
+    warn_caller,
+)
 from manifactor._support.parameters import Choice, given
 from manifactor._support.workers import ignored
 from manifactor.factorization import (
@@ -162,6 +168,7 @@ def _in_functions_of(
 ) -> Factorization:
     """Factors in the functions of another diffusion of the same samples."""
     other = other_sense(diffusion, rng=rng)
+    warn_all(other.warned)
     eigenvalues = other.distinct.eigenvalues
     # In a graph of several components, functions are constant on each of them.
     if len(eigenvalues) < 2 or eigenvalues[1] <= np.finfo(float).eps * eigenvalues[-1]:
@@ -555,6 +562,7 @@ def _inside(
 ) -> Factorization:
     """Factors of a surface, at most so many."""
     diffusion = diffuse(points, spectral, rng=rng)
+    warn_all(diffusion.warned)
     # One more chance to find a product by accident.
     search = partial(methods.find_in_functions, diffusion, strict=True, grow=False, rng=rng)
     inner = search(n_asked=None)

@@ -11,7 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from manifactor._support.errors import NothingFoundError, held_warnings, issue, warn_caller
+from manifactor._support.errors import (
+    NothingFoundError,
+    held_warnings,
+    issue,
+    warn_all,
+    warn_caller,
+)
 from manifactor._support.threads import map_threads
 from manifactor.factorization import FactoringSettings, Factorization, is_auto
 from manifactor.factors.factor import Factor, make_factors, selection
@@ -139,6 +145,7 @@ def find_in_functions(
         if longer is None:
             break
         diffusion = longer
+        warn_all(longer.warned)
     return weigh_peeled(Peeled(diffusion, peeling, dimensions, sense, strict), n_asked, rng=rng)
 
 
@@ -152,6 +159,7 @@ def find_in_flat_places(
     rings = [factor.embedding for factor in found.factors if factor.topology == "circle"]
     known = [np.arctan2(ring[:, 1], ring[:, 0]) for ring in rings]
     diffusion = in_flat_places(found.diffusion, known, rng=rng)
+    warn_all(diffusion.warned)
     assert diffusion.metric is not None
     assert diffusion.metric.flat is not None
     flat = diffusion.metric.flat.chosen(diffusion.graph.distinct)
@@ -195,7 +203,10 @@ def find_in_more_functions(
     """Return the factors of more functions if a dimension is missing, else those found."""
     missing = found.evidence.fails("dimensions", "missing dimensions")
     longer = found.diffusion.grown(rng) if missing else None
-    return found if longer is None else find_in_functions(longer, n_asked, rng=rng)
+    if longer is None:
+        return found
+    warn_all(longer.warned)
+    return find_in_functions(longer, n_asked, rng=rng)
 
 
 def _dimensions(peeling: Peeling, diffusion: Operator) -> Dimensions:

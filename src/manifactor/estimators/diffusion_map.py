@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from manifactor._support.errors import warn_all
 from manifactor._support.parameters import Choice, require_columns_of_numbers, require_unmasked
 from manifactor._support.progress import shown_progress
 from manifactor._support.stages import Callback, Stages
@@ -503,6 +504,7 @@ class DiffusionMap(SpectralEstimator):
             with device_memory(), blas_threads(X):
                 found = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
                 self.diffusion_ = found.settled()
+        warn_all(found.warned)
         self._remember(cost, stages)
         self.image_shape_ = image
         return self

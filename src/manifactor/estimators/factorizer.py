@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from manifactor._support.errors import NothingFoundError, held_warnings, issue, parted
+from manifactor._support.errors import NothingFoundError, held_warnings, issue, parted, warn_all
 from manifactor._support.parameters import Choice, require_choice, require_count
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import require_values
@@ -423,6 +423,7 @@ class ManifoldFactorizer(SpectralEstimator):
             def find(settings: DiffusionSettings, *, only_likely: bool = False) -> Factorization:
                 with held_warnings() as held:
                     diffusion = diffuse(X, settings, moves=moves, stages=stages, rng=rng)
+                    warn_all(diffusion.warned)
                 with stages.timed("factors"):
                     factor = partial(_factored, report=partial(stages.report, "factors"))
                     return factor(diffusion, factoring, noise, held, only_likely=only_likely)

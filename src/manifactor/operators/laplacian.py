@@ -16,7 +16,7 @@ from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
-from manifactor._support.errors import held_warnings, warn_caller
+from manifactor._support.errors import Warned
 from manifactor._support.parameters import Choice, given
 from manifactor._support.threads import map_panels, one_blas_thread
 from manifactor.operators.engines import gpu
@@ -87,25 +87,26 @@ def outlier_choice(graph: NeighborGraph) -> Choice:
     )
 
 
-def warn_of_weak_links(walk: Affinity) -> None:
-    """Warn if samples are connected by links of negligible weight only."""
+def weak_links(walk: Affinity) -> tuple[Warned, ...]:
+    """Return a warning if samples are connected by links of negligible weight only."""
     kernel = walk.kernel
     # A full kernel has a link between any two samples.
     if isinstance(kernel, np.ndarray):
-        return
+        return ()
     entries = kernel.entries if isinstance(kernel, gpu.ResidentMatrix) else kernel.data
     if entries.min() > LEAST_WEIGHT:
-        return
+        return ()
     strong = sp.csr_array(gpu.settled(kernel)) > LEAST_WEIGHT
     count, label = connected_components(strong, directed=False)
-    if count > 1:
-        warn_caller(
-            f"at this bandwidth the samples fall into {count} components, the largest of "
-            f"{np.bincount(label).max()} samples, joined by links of negligible weight only: "
-            "there are outliers, or the bandwidth is too small. The lowest eigenfunctions tell "
-            "the components apart; remove the outliers or raise `bandwidth`.",
-            DisconnectedGraphWarning,
-        )
+    if count == 1:
+        return ()
+    message = (
+        f"at this bandwidth the samples fall into {count} components, the largest of "
+        f"{np.bincount(label).max()} samples, joined by links of negligible weight only: there are "
+        "outliers, or the bandwidth is too small. The lowest eigenfunctions tell the components "
+        "apart; remove the outliers or raise `bandwidth`."
+    )
+    return (Warned(message, DisconnectedGraphWarning),)
 
 
 # The solvers, and the choice among them.
@@ -222,16 +223,9 @@ def laplacian_spectrum(
         progress=progress,
         rng=rng,
     )
-    if len(pairs.values) < n_functions:
-        said = (
-            f"{len(pairs.values)} of {n_functions} eigenpairs are accurate after "
-            f"{pairs.products} products of the matrix with all vectors; the others did not "
-            "converge and were left out. Ask for fewer functions, or raise `n_neighbors`."
-        )
-        warn_caller(said, EigenpairWarning)
     count = int((pairs.values > SMALLEST_RESOLVED).sum())
     values, residuals = pairs.values[:count], pairs.residuals[:count]
-    _warn_of_residuals(residuals, required(values[:n_functions], tolerance), chosen.value)
+    asked = required(values[:n_functions], tolerance)
     weights = affinity.degree / affinity.degree.sum()
     functions, resident = _functions(pairs.vectors[:, :count], weights)
     # The first is 1 but for rounding, which must not make any eigenvalue negative.
@@ -244,6 +238,7 @@ def laplacian_spectrum(
         residuals=residuals,
         step=affinity.step,
         solver=chosen,
+        warned=(*_left_out(pairs, n_functions), *_inaccurate(residuals, asked, chosen.value)),
     )
 
 
@@ -303,17 +298,30 @@ def _beside_constant(vectors: np.ndarray, constant: np.ndarray) -> np.ndarray:
     return basis * np.sign(triangle[0, 0])
 
 
-def _warn_of_residuals(residuals: np.ndarray, asked: np.ndarray, solver: str) -> None:
-    """Warn if pairs are less accurate than asked for; residuals of spare ones do not count."""
+def _left_out(pairs: Pairs, n_functions: int) -> tuple[Warned, ...]:
+    """Return a warning if there are fewer pairs than asked for."""
+    if len(pairs.values) >= n_functions:
+        return ()
+    message = (
+        f"{len(pairs.values)} of {n_functions} eigenpairs are accurate after {pairs.products} "
+        "products of the matrix with all vectors; the others did not converge and were left out. "
+        "Ask for fewer functions, or raise `n_neighbors`."
+    )
+    return (Warned(message, EigenpairWarning),)
+
+
+def _inaccurate(residuals: np.ndarray, asked: np.ndarray, solver: str) -> tuple[Warned, ...]:
+    """Return a warning if residuals, but of spare pairs, are larger than asked for."""
     residuals = residuals[: len(asked)]
     large = residuals > 10 * asked
-    if large.any():
-        warn_caller(
-            f"{large.sum()} of {len(residuals)} eigenpairs have residuals more than 10 times as "
-            f"large as asked for, the largest {residuals[large].max():.1e} (solver {solver!r}). "
-            "Try another `solver` or fewer functions.",
-            EigenpairWarning,
-        )
+    if not large.any():
+        return ()
+    message = (
+        f"{large.sum()} of {len(residuals)} eigenpairs have residuals more than 10 times as large "
+        f"as asked for, the largest {residuals[large].max():.1e} (solver {solver!r}). Try another "
+        "`solver` or fewer functions."
+    )
+    return (Warned(message, EigenpairWarning),)
 
 
 # Random parts of many samples, each with a graph and a spectrum of its own: a rough look at the
@@ -384,10 +392,8 @@ def draw_parts(
         return Part(rows, walk, _rough_spectrum(walk, n_functions, start, rng))
 
     drawn, size = rng.permutation(len(samples)), part_size(len(samples))
-    # Warnings about a part are not shown; the same problem in the whole sample is reported there.
-    with held_warnings():
-        first = solved(samples, metric, np.sort(drawn[:size]), with_spare(n_functions, size))
-        second = solved(samples, metric, np.sort(drawn[size : 2 * size]), n_functions)
+    first = solved(samples, metric, np.sort(drawn[:size]), with_spare(n_functions, size))
+    second = solved(samples, metric, np.sort(drawn[size : 2 * size]), n_functions)
     return first, second
 
 

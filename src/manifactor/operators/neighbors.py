@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
-from manifactor._support.errors import warn_caller
+from manifactor._support.errors import Warned
 from manifactor._support.parameters import Choice, given
 from manifactor._support.threads import cores, map_panels
 from manifactor.operators.engines.cells import DeviceSearch, NeighborTable
@@ -143,21 +143,18 @@ def join_components(
     label = _rank(size)[label]
     if count == 1:
         return label, none
-    listed = ", ".join(str(each) for each in np.sort(size)[:-6:-1])
-    more = ", ..." if count > 5 else ""
-    found = f"the neighbour graph has {count} components of {listed}{more} samples"
     if samples is None:
         raise ValueError(
-            f"a precomputed graph must be connected; {found}. Give more neighbours to each sample, "
-            "or pass the samples themselves so that the components can be joined."
+            f"a precomputed graph must be connected; {_in_words(size)}. Give more neighbours to "
+            "each sample, or pass the samples themselves so that the components can be joined."
         )
-    warn_caller(
-        f"{found}; they were joined by the shortest edges between them, so the lowest "
-        "eigenfunctions tell the components apart. Fit each component by itself, such as "
-        "X[estimator.components_ == 0], add samples between them, or raise `n_neighbors`.",
-        DisconnectedGraphWarning,
-    )
     return label, _shortest_edges(samples, label)
+
+
+def _in_words(size: np.ndarray) -> str:
+    """Return the number of components and the sizes of the largest."""
+    largest, more = ", ".join(map(str, np.sort(size)[:-6:-1])), ", ..." if len(size) > 5 else ""
+    return f"the neighbour graph has {len(size)} components of {largest}{more} samples"
 
 
 def _rank(size: np.ndarray) -> np.ndarray:
@@ -293,6 +290,19 @@ class NeighborGraph:
     # (n_samples,): given samples that were not drawn for the graph; functions are extended to them,
     # and `inverse` maps them to their nearest neighbour
     undrawn: np.ndarray
+
+    @property
+    def warned(self) -> tuple[Warned, ...]:
+        """A warning if components had to be joined."""
+        if not len(self.bridges):
+            return ()
+        message = (
+            f"{_in_words(np.bincount(self.components))}; they were joined by the shortest edges "
+            "between them, so the lowest eigenfunctions tell the components apart. Fit each "
+            "component by itself, such as X[estimator.components_ == 0], add samples between "
+            "them, or raise `n_neighbors`."
+        )
+        return (Warned(message, DisconnectedGraphWarning),)
 
     @property
     def weightless(self) -> np.ndarray:

@@ -16,6 +16,7 @@ from scipy.spatial import KDTree
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import gen_batches
 
+from manifactor._support.errors import Warned
 from manifactor._support.memory import available_memory, held_memory
 from manifactor._support.parameters import (
     Choice,
@@ -238,6 +239,8 @@ class Operator:
     lagged: tuple[LaggedPart, ...] = ()
     # In the caller's units, the time of a step, burst or lag; nan where no moves are known
     time: float = float("nan")
+    # What was noticed when the operator was made
+    warned: tuple[Warned, ...] = ()
 
     def __repr__(self) -> str:
         n_samples, n_functions = len(self.graph.inverse), len(self.distinct.eigenvalues)
@@ -380,7 +383,7 @@ class Operator:
         )
         if len(spectrum.eigenvalues) <= count:
             return None
-        return replace(self, distinct=spectrum, parts=parts)
+        return replace(self, distinct=spectrum, parts=parts, warned=spectrum.warned)
 
     def _affordable(self, n_functions: int) -> bool:
         """Return whether this number of functions fits into memory; log a warning where not."""

@@ -9,7 +9,7 @@ from uuid import uuid4
 import numpy as np
 import scipy.sparse as sp
 
-from manifactor._support.errors import NothingFoundError
+from manifactor._support.errors import NothingFoundError, Warned
 from manifactor._support.parameters import Choice, given
 from manifactor._support.stages import Stages, fingerprint
 from manifactor.models.moves.lagged import in_pairs, settings_for
@@ -77,6 +77,12 @@ class Walk:
     affinity: Affinity
     parts: tuple[laplacian.Part, ...]
     spectrum: Spectrum
+
+    @property
+    def warned(self) -> tuple[Warned, ...]:
+        """What was noticed on the way."""
+        weak = laplacian.weak_links(self.affinity)
+        return (*self.graph.warned, *weak, *self.spectrum.warned)
 
 
 def diffuse(
@@ -158,6 +164,7 @@ def in_flat_places(
         keys={},
         n_requested=len(walk.spectrum.eigenvalues),
         metric=metric,
+        warned=walk.warned,
     )
 
 
@@ -214,7 +221,6 @@ def _walk(
     )
     with stages.timed("affinity"):
         graph, walk = _affinity(samples, graph.on_device(settings.device), walk_of, settings.dense)
-        laplacian.warn_of_weak_links(walk)
     parts: tuple[laplacian.Part, ...] = ()
     # Halves of fewer samples are cheap.
     many = len(graph.distinct) > laplacian.PARTED_ABOVE
@@ -260,9 +266,32 @@ def _diffusion(
     settings: DiffusionSettings,
     keys: dict[str, str],
 ) -> Operator:
-    """Return the record, with every choice that was made on the way."""
-    samples, n_distinct = measured.samples, len(walk.graph.distinct)
-    bandwidth = walk.affinity.bandwidth
+    """Return the record."""
+    # A method may ask for more functions, where a dimension of the data is missing.
+    most = min(400, len(walk.graph.distinct) // SAMPLES_PER_FUNCTION)
+    return Operator(
+        samples=measured.samples,
+        graph=walk.graph,
+        affinity=walk.affinity,
+        distinct=walk.spectrum,
+        parts=walk.parts,
+        choices=_choices(measured, preparation, walk, settings),
+        keys=keys,
+        settings=settings,
+        max_functions=most if settings.n_functions == "auto" else 0,
+        n_requested=len(walk.spectrum.eigenvalues),
+        metric=measured.metric,
+        path=measured.path,
+        time=measured.time,
+        warned=walk.warned,
+    )
+
+
+def _choices(
+    measured: Measured, preparation: Choice, walk: Walk, settings: DiffusionSettings
+) -> dict[str, Choice]:
+    """Return what was chosen on the way, and why."""
+    samples, bandwidth = measured.samples, walk.affinity.bandwidth
     neighbours = number_of_neighbors(settings, samples.shape[0])
     if settings.own_search or settings.precomputed:
         neighbours = Choice(None, "the caller's own search or distances decide")
@@ -270,7 +299,7 @@ def _diffusion(
     if density.value == DiffusionSettings.density_correction:
         why = "eigenfunctions of the manifold, whatever the sampling density"
         density = Choice(density.value, why)
-    choices = {
+    return {
         "preparation": preparation,
         "outliers": laplacian.outlier_choice(walk.graph),
         "neighbours": neighbours,
@@ -282,27 +311,10 @@ def _diffusion(
             "finite number of neighbours",
         ),
         "density correction": density,
-        "functions": number_of_functions(settings, n_distinct),
+        "functions": number_of_functions(settings, len(walk.graph.distinct)),
         "eigensolver": walk.spectrum.solver,
         **measured.choices,
     }
-    # A method may ask for more functions, where a dimension of the data is missing.
-    most = min(400, n_distinct // SAMPLES_PER_FUNCTION)
-    return Operator(
-        samples=samples,
-        graph=walk.graph,
-        affinity=walk.affinity,
-        distinct=walk.spectrum,
-        parts=walk.parts,
-        choices=choices,
-        keys=keys,
-        settings=settings,
-        max_functions=most if settings.n_functions == "auto" else 0,
-        n_requested=len(walk.spectrum.eigenvalues),
-        metric=measured.metric,
-        path=measured.path,
-        time=measured.time,
-    )
 
 
 def _require_resolved(

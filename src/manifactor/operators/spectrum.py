@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
+from manifactor._support.errors import Warned
 from manifactor._support.parameters import Choice
 from manifactor._support.threads import map_panels
 from manifactor.operators.engines.gpu import from_tensor, local_products, on_device, triple_products
@@ -38,6 +39,8 @@ class Spectrum:
         Name of the solver that was used, and the reason.
     resident : Tensor of shape (n_samples, n_functions) or None
         The functions on the device that they were computed on.
+    warned : tuple of Warned
+        What the solver did not reach.
 
     Examples
     --------
@@ -54,6 +57,7 @@ class Spectrum:
     step: float
     solver: Choice
     resident: Any = field(default=None, repr=False, compare=False)
+    warned: tuple[Warned, ...] = field(default=(), repr=False, compare=False)
 
     def __repr__(self) -> str:
         n_samples, n_functions = self.functions.shape

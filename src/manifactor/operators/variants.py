@@ -125,6 +125,7 @@ def _diffuse(
         keys={},
         max_functions=0,
         n_requested=len(spectrum.eigenvalues),
+        warned=(*graph.warned, *spectrum.warned),
     )
 
 

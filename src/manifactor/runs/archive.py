@@ -45,7 +45,7 @@ ARCHIVE_VERSION = 7
 FORMAT = "manifactor"
 # Fields that live in memory only: a search tree, functions on a device, settings, which the
 # estimator's parameters give back, moves that a fit has tested its factors by, and what was tried.
-UNSAVED = ("search", "resident", "settings", "path", "lagged", "tried")
+UNSAVED = ("search", "resident", "settings", "path", "lagged", "tried", "warned")
 CSR_PARTS = ("data", "indices", "indptr")
 # Records that archives name as earlier releases did.
 WRITTEN_AS: dict[type, str] = {Operator: "Diffusion"}

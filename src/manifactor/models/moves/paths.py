@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from manifactor._support.errors import held_warnings, warn_caller
+from manifactor._support.errors import held_warnings, warn_all, warn_caller
 from manifactor._support.parameters import Choice
 from manifactor._support.threads import row_slices
 from manifactor.operators.engines.searches import nearest_point
@@ -381,6 +381,7 @@ def directions(spectrum: np.ndarray, dimension: int) -> Choice:
 def dimension(points: np.ndarray) -> int:
     """Return the dimension of points, (n, p), by the slope of their kernel."""
     graph = neighbor_graph(points, min(64, len(points) - 1))
+    warn_all(graph.warned)
     return max(1, round(choose_bandwidth(graph.distances).dimension))
 
 

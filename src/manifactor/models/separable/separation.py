@@ -17,7 +17,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from manifactor import statistics
-from manifactor._support.errors import NothingFoundError, held_warnings
+from manifactor._support.errors import NothingFoundError
 from manifactor._support.parameters import Choice
 from manifactor._support.threads import map_threads
 from manifactor.factorization import Factorization
@@ -248,9 +248,7 @@ def _geometries(diffusion: Operator, rng: np.random.Generator) -> list[Geometry]
     )
     orders = [rng.permutation(len(points)) for _ in range(2)]
     halves = [np.sort(half[:N_ROWS]) for order in orders for half in np.array_split(order, 2)]
-    # Warnings of halves are those of the whole once more.
-    with held_warnings():
-        parts = [diffuse(points[half], settings, rng=rng) for half in halves]
+    parts = [diffuse(points[half], settings, rng=rng) for half in halves]
 
     def measured(part: Operator, rng: np.random.Generator) -> Geometry:
         samples = _distinct(part)

@@ -11,14 +11,14 @@ from itertools import combinations
 
 import numpy as np
 
-from manifactor._support.errors import held_warnings, issue, parted
+from manifactor._support.errors import warn_all
 from manifactor.factors.shapes import on_circle, signed_angle, unit_vectors, widest_gap
 from manifactor.models.sums import independence
 from manifactor.models.sums.sheets import Projection, Sheet, choose_neighbors, lay_sheet
 from manifactor.models.sums.summands import MOST_SURFACES, Sum, Summand
 from manifactor.operators.kernel import affinity
 from manifactor.operators.laplacian import laplacian_spectrum, without_outliers
-from manifactor.operators.neighbors import DisconnectedGraphWarning, neighbor_graph
+from manifactor.operators.neighbors import neighbor_graph
 from manifactor.statistics import has_edge, matched_r2, random_rows, whiten
 
 # Share of the variance that a curve leaves at most. A disk's best circle leaves 11 %, the noise of
@@ -116,17 +116,15 @@ def _spectral_curves(
     """Places that the lowest functions of the samples' own diffusion tell."""
     # More neighbours would bridge the turns of a winding curve.
     most = max(16, int(0.04 * len(samples)))
-    with held_warnings() as held:
-        graph = neighbor_graph(samples, min(n_neighbors, most, len(samples) - 1))
-    # Pieces are joined, and nobody asked for the graph of what is left.
-    _, others = parted(held, DisconnectedGraphWarning)
-    issue(others)
+    graph = neighbor_graph(samples, min(n_neighbors, most, len(samples) - 1))
     graph, walk = without_outliers(samples, graph, affinity(graph))
     # A full decomposition of few samples takes no time. For few functions of more samples, the
     # Lanczos method is the fastest.
     solver = "dense" if len(graph.distinct) <= 300 else "arpack"
     count = min(6, len(graph.distinct) - 1)
     spectrum = laplacian_spectrum(walk, count, solver=solver, rng=rng)
+    # Nothing is said of pieces that were joined: nobody asked for the graph of what is left.
+    warn_all(spectrum.warned)
     functions = spectrum.with_copies(graph).functions[:, 1:]
     if not functions.shape[1]:
         return

@@ -13,8 +13,8 @@ from manifactor.models.peeling.purity import (
 from manifactor.operators.geometry import batch_size, carre_du_champ, count_directions
 from manifactor.scores import regression_r2
 
-from ...conftest import box_spectrum
-from ..looks import geometry_of, look_at
+from ..conftest import box_spectrum
+from ..factoring.looks import geometry_of, look_at
 
 
 @pytest.fixture(scope="module", params=["samples", "distances only"])

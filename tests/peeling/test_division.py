@@ -11,8 +11,8 @@ from manifactor.models.peeling.division import (
 )
 from manifactor.scores import regression_r2
 
-from ..looks import look_at
-from ..places import sphere
+from ..factoring.looks import look_at
+from ..factoring.places import sphere
 
 
 def test_noise_is_what_halves_add_to_a_number():

@@ -11,7 +11,7 @@ from manifactor.operators.geometry import count_directions
 from manifactor.operators.pipeline import diffuse
 from manifactor.scores import regression_r2
 
-from ..looks import look_at, look_of, looks_at_halves
+from ..factoring.looks import look_at, look_of, looks_at_halves
 
 
 @pytest.fixture(scope="module")
