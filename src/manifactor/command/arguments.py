@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import cache, partial
-from importlib import import_module
 from pathlib import Path
 from textwrap import fill
 from typing import Any, Literal, NoReturn
@@ -168,16 +167,11 @@ class Command:
     """Options and help of one command."""
 
     order: float  # place in the help: that of a first session; make data, fit, look, hand on
-    home: str  # module beside that of the options, with the command's function, of the same name
+    function: str  # what does the work, "module:name"; imported when the command runs
     options: type
     summary: str  # the line in `manifactor --help`
     description: str  # the paragraph in `manifactor COMMAND --help`
     epilog: str | None = None
-
-    def run(self, name: str, options: Any) -> None:
-        """Do the work; what a command needs is imported now."""
-        package = self.options.__module__.rpartition(".")[0]
-        getattr(import_module(f"{package}.{self.home}"), name)(options)
 
 
 def examples(*lines: str) -> str:
@@ -188,7 +182,7 @@ def examples(*lines: str) -> str:
 COMMANDS: dict[str, Command] = {
     "fit": Command(
         4,
-        "fitting",
+        "manifactor.command.fitting:fit",
         FitOptions,
         "factor samples, images of one view, or volumes, and write a run folder",
         "Factor samples, coordinates of particles, particle images of one view, or "
@@ -205,7 +199,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "report": Command(
         5,
-        "runs",
+        "manifactor.command.runs:report",
         ReportOptions,
         "describe a run in words, and write RUN/report.html",
         "Print a description of a run, and write a page with figures to "
@@ -213,7 +207,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "explore": Command(
         6,
-        "runs",
+        "manifactor.command.runs:explore",
         ExploreOptions,
         "look at a run in the browser and select samples",
         "Serve a local web page on a run: move along factors, see the average images, "
@@ -221,7 +215,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "select": Command(
         7,
-        "runs",
+        "manifactor.command.runs:select",
         SelectOptions,
         "write the samples in a range of a factor, for other programs",
         "Write the samples whose coordinates lie in the given ranges, or all others, "
@@ -234,7 +228,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "landscape": Command(
         9,
-        "runs",
+        "manifactor.command.runs:landscape",
         LandscapeOptions,
         "write the free energy along a factor, or on the grid of two",
         "Write the density of samples along a factor, or on the grid of two, as a free energy in "
@@ -243,7 +237,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "compare": Command(
         11,
-        "runs",
+        "manifactor.command.runs:compare",
         CompareOptions,
         "show which factors two runs or more share",
         "Print which factors runs of the same samples share, or runs of different samples in the "
@@ -252,7 +246,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "completion": Command(
         12,
-        "terminal",
+        "manifactor.command.terminal:completion",
         CompletionOptions,
         "print a script that completes commands and options in a shell",
         "Print a script with which bash, zsh or fish complete commands, options and "

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from pkgutil import resolve_name
 
 from manifactor._support.files import claims
 from manifactor.command import EXIT_BAD_INPUT, shortages, signals, terminal
@@ -25,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         reworded = partial(terminal.in_options, options=flags)
         with terminal.one_line_warnings(reworded), claims:
             require_inputs(options)
-            commands()[name].run(name, options)
+            resolve_name(commands()[name].function)(options)
     except KeyboardInterrupt as stop:
         # A terminal that was closed, which sends SIGHUP, takes no more lines.
         with suppress(OSError):

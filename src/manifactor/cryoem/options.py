@@ -227,7 +227,7 @@ class ExportOptions(BinOptions):
 
 DEMO = Command(
     1,
-    "simulating",
+    "manifactor.cryoem.simulating:demo",
     DemoOptions,
     "simulate a molecule with two motions, factor its images and average them",
     "Simulate images of a molecule with two independent motions, factor them "
@@ -236,7 +236,7 @@ DEMO = Command(
 )
 SIMULATE = Command(
     2,
-    "simulating",
+    "manifactor.cryoem.simulating:simulate",
     SimulateOptions,
     "write samples of a built-in shape, or images of a moving molecule",
     "Write samples of a built-in shape with the truth behind each sample, or "
@@ -249,7 +249,7 @@ SIMULATE = Command(
 )
 VIEWS = Command(
     3,
-    "commands",
+    "manifactor.cryoem.commands:views",
     ViewsOptions,
     "show from which directions particles are seen",
     "List the most populated viewing directions of particles with poses, draw a "
@@ -258,7 +258,7 @@ VIEWS = Command(
 )
 AVERAGE = Command(
     8,
-    "commands",
+    "manifactor.cryoem.commands:average",
     AverageOptions,
     "average images or volumes along a factor, or on the grid of two",
     "Average the images or volumes of a run in bins along a factor, or on the grid "
@@ -267,7 +267,7 @@ AVERAGE = Command(
 )
 EXPORT = Command(
     10,
-    "commands",
+    "manifactor.cryoem.commands:export",
     ExportOptions,
     "write files and commands for programs that reconstruct volumes",
     "Write the files with which another program computes volumes along a factor, "
