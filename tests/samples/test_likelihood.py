@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from manifactor.samples.likelihood import Told, denoised
+from manifactor.samples.likelihood import GaussianLikelihood, denoised
 
 N = 2000
 
@@ -22,7 +22,9 @@ def ring():
 
 
 def moved(samples, covariance):
-    return denoised(Told.by(samples, covariance), samples, rng=np.random.default_rng(0))
+    return denoised(
+        GaussianLikelihood.of_samples(samples, covariance), samples, rng=np.random.default_rng(0)
+    )
 
 
 def test_noisy_samples_of_a_circle_come_to_lie_on_it(ring):
@@ -49,8 +51,8 @@ def test_denoising_does_not_depend_on_axes_or_units(ring):
 
 def test_a_sample_that_tells_nothing_lies_in_the_middle(ring):
     clean, noisy, covariance = ring
-    told = Told.by(noisy, covariance)
-    told.information[0], told.linear[0] = 0, 0
+    told = GaussianLikelihood.of_samples(noisy, covariance)
+    told.precision[0], told.linear[0] = 0, 0
     found = denoised(told, noisy, rng=np.random.default_rng(0))
     np.testing.assert_allclose(found[0], clean.mean(axis=0), atol=0.15)
 
@@ -69,10 +71,12 @@ def test_what_a_spread_tells_is_the_likelihood_of_samples_with_and_without_it():
     rng = np.random.default_rng(0)
     noise, spread = np.cov(rng.normal(size=(3, 9))), np.cov(rng.normal(size=(3, 9)))
     samples = rng.normal(size=(5, 3))
-    told, evidence = Told.by(samples, np.tile(noise, (5, 1, 1))).beyond(spread)
+    told, evidence = GaussianLikelihood.of_samples(samples, np.tile(noise, (5, 1, 1))).of_centres(
+        spread
+    )
     wide, narrow = (multivariate_normal(cov=each) for each in (noise + spread, noise))
     np.testing.assert_allclose(evidence, wide.logpdf(samples) - narrow.logpdf(samples))
-    np.testing.assert_allclose(told.information[0], np.linalg.inv(noise + spread))
+    np.testing.assert_allclose(told.precision[0], np.linalg.inv(noise + spread))
     np.testing.assert_allclose(told.linear, samples @ np.linalg.inv(noise + spread))
 
 
@@ -82,7 +86,10 @@ def test_the_spread_of_points_is_found_beyond_the_noise_of_samples():
     points = rng.multivariate_normal(middle, spread, 20_000)
     variance = rng.uniform(0.2, 2, (len(points), 1, 1)) * np.eye(2)
     samples = points + np.sqrt(variance[:, 0, :1]) * rng.normal(size=points.shape)
-    told, found = Told.by(samples, variance).about(np.tile(middle, (len(points), 1))), np.eye(2)
+    told, found = (
+        GaussianLikelihood.of_samples(samples, variance).about(np.tile(middle, (len(points), 1))),
+        np.eye(2),
+    )
     for _ in range(30):
-        found = told.covariance(found)
+        found = told.spread(found)
     np.testing.assert_allclose(found, spread, atol=0.06)

@@ -61,7 +61,7 @@ from manifactor.operators.neighbors import DisconnectedGraphWarning
 from manifactor.operators.operator import DiffusionSettings, Operator
 from manifactor.operators.pipeline import diffuse
 from manifactor.placing import Placed, Placer, make_placer, place_blocks, places_at
-from manifactor.samples.likelihood import Told, denoised
+from manifactor.samples.likelihood import GaussianLikelihood, denoised
 from manifactor.samples.preparation import MOST_COMPONENTS
 
 
@@ -412,7 +412,8 @@ class ManifoldFactorizer(SpectralEstimator):
                     "`noise` of each sample must be that of samples as they are; got moves or a "
                     "`transformation`, too. Give its deviation in every column, or leave it out."
                 )
-            X, noise = denoised(Told.by(X, noise), X, rng=np.random.default_rng(0)), None
+            likelihood = GaussianLikelihood.of_samples(X, noise)
+            X, noise = denoised(likelihood, X, rng=np.random.default_rng(0)), None
         names = column_labels(self, column_names, X.shape[1])
         # Whoever asks for one factor does not expect a product, and needs no reasons. Columns of
         # samples in the order of time may well order the rows.

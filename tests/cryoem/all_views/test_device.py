@@ -50,7 +50,7 @@ def test_both_sides_make_the_same_equations(sides):
 def test_both_sides_have_the_same_likelihoods(sides):
     volumes = np.stack([volume_of(BODY), volume_of(BODY + 0.02)])
     here, there = (
-        map_likelihoods(lambda terms: (terms.linear, terms.quadratic), side, volumes)
+        map_likelihoods(lambda terms: (terms.linear, terms.precision), side, volumes)
         for side in sides[:2]
     )
     for ours, theirs in zip(here, there, strict=True):

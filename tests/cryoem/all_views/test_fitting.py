@@ -58,7 +58,7 @@ def test_every_particle_gets_its_places(coarse):
     known = np.column_stack([np.ones(len(places)), found.principal.coordinates])
     rest = truth - known @ np.linalg.lstsq(known, truth, rcond=None)[0]
     assert np.all(rest.var(axis=0) < 0.3 * truth.var(axis=0))
-    assert np.all(np.diff(found.principal.information) <= 0)
+    assert np.all(np.diff(found.principal.precision) <= 0)
 
 
 def test_a_rigid_molecule_shows_no_motion(coarse, monkeypatch):
@@ -151,7 +151,7 @@ def test_the_verdict_is_in_words_and_classes_are_told_apart(monkeypatch, states,
 
 
 def test_motions_that_their_own_coordinates_do_not_show_are_passed_over(monkeypatch):
-    known, passed_over = seen(CIRCLE[:, :2]).told, []
+    known, passed_over = seen(CIRCLE[:, :2]).likelihood, []
 
     def both_and_one(told, *_, **__):
         at = TURN / (2 * np.pi)
@@ -189,7 +189,7 @@ def test_a_factor_that_no_image_shows_is_dropped_and_the_rest_judged_again(monke
 )
 def test_particles_of_a_cluster_move_unless_along_the_line_between_clusters(states, moving):
     between = np.array([[0.0, 2.0, 0.0]])
-    assert is_moving(seen(states).told, between) == moving
+    assert is_moving(seen(states).likelihood, between) == moving
 
 
 def placed(topology, places):

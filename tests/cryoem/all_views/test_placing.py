@@ -14,7 +14,8 @@ from manifactor.cryoem.all_views.placing import (
     unexplained,
     view_consistency,
 )
-from manifactor.cryoem.all_views.regression import FeatureMoments, Likelihood
+from manifactor.cryoem.all_views.regression import FeatureMoments
+from manifactor.samples.likelihood import GaussianLikelihood
 
 from .molecules import (
     BODY,
@@ -64,7 +65,7 @@ def noisy_likelihood(places, strength, rng):
     n_features = features.shape[1]
     noise = rng.standard_normal(features.shape) / np.sqrt(strength)
     quadratic = np.repeat(strength * np.eye(n_features)[None], len(places), axis=0)
-    return Likelihood(strength * (features + noise), quadratic)
+    return GaussianLikelihood(strength * (features + noise), quadratic)
 
 
 def test_ends_are_where_the_places_end_and_not_their_posteriors():
@@ -94,7 +95,7 @@ def test_deviations_are_the_size_of_the_errors(strength):
 
 
 def test_an_image_that_shows_nothing_has_the_deviation_of_even_places():
-    nothing = Likelihood(np.zeros((1, N_FEATURES)), np.zeros((1, N_FEATURES, N_FEATURES)))
+    nothing = GaussianLikelihood(np.zeros((1, N_FEATURES)), np.zeros((1, N_FEATURES, N_FEATURES)))
     _, deviations, mean, *_ = BOTH.posterior(nothing)
     np.testing.assert_allclose(deviations, np.sqrt(1 / 12), rtol=0.01)
     np.testing.assert_allclose(mean[0], np.eye(N_FEATURES)[0], atol=0.01)

@@ -8,7 +8,7 @@ from manifactor.cryoem.all_views.placing import even_places
 from manifactor.cryoem.all_views.principal import by_chance, compared_spaces
 from manifactor.cryoem.all_views.shapes import Judge, Shape, finest
 from manifactor.cryoem.all_views.transforms import VolumeGrid
-from manifactor.samples.likelihood import Told
+from manifactor.samples.likelihood import GaussianLikelihood
 
 N = 2400
 ALL = np.arange(N)
@@ -23,7 +23,12 @@ def ring():
     states = np.sqrt(2) * np.column_stack([np.cos(angle), np.sin(angle)])
     variance = rng.uniform(0.2, 0.8, (N, 2))
     seen = states + np.sqrt(variance) * rng.standard_normal((N, 2))
-    return at, Told.by(seen, np.array([np.diag(each) for each in variance])), seen, states
+    return (
+        at,
+        GaussianLikelihood.of_samples(seen, np.array([np.diag(each) for each in variance])),
+        seen,
+        states,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +60,7 @@ def test_what_spreads_about_a_circle_is_no_motion(ring):
     states = np.column_stack([ring[3], np.zeros(N)])
     states = states + rng.multivariate_normal(np.zeros(3), spread, N)
     seen = states + np.sqrt(0.1) * rng.standard_normal((N, 3))
-    told = Told.by(seen, np.tile(0.1 * np.eye(3), (N, 1, 1)))
+    told = GaussianLikelihood.of_samples(seen, np.tile(0.1 * np.eye(3), (N, 1, 1)))
     judge = Judge(told, seen, ALL, rng)
     circle, error, bare = judge.share(Motions(("circle",)), ring[0][:, None])
     shape = Shape.learned(told, Motions(("circle",)), ALL, ring[0][:, None])

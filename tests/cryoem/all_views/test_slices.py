@@ -57,7 +57,7 @@ def test_a_volume_is_found_from_its_projections():
 
 
 def both_terms(terms):
-    return terms.linear, terms.quadratic
+    return terms.linear, terms.precision
 
 
 def test_the_likelihood_is_highest_at_the_true_features():

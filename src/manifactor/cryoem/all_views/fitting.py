@@ -49,7 +49,7 @@ from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place, all_places
 from manifactor.runs.run import members, open_run
 from manifactor.runs.task import Task, particle_choice
-from manifactor.samples.likelihood import Density, Told
+from manifactor.samples.likelihood import Density, GaussianLikelihood
 from manifactor.tables.reading import is_one_view
 
 # Particles that are factored, if there are as many.
@@ -168,20 +168,20 @@ def _factored(
 ) -> AllViews:
     """Return the factors of some particles' coordinates without noise, and clusters of all."""
     with held_warnings() as warned:
-        told, scale = principal.told, np.sqrt(principal.information)
-        where = Density.of(told, principal.coordinates, rng=rng).means(told)
+        seen, scale = principal.likelihood, np.sqrt(principal.information)
+        where = Density.of(seen, principal.coordinates, rng=rng).means(seen)
         fit = clone(factorizer).fit(where[rows] * scale)
         numbers, inside = clusters_of(fit, rows, where), ""
         if numbers is None:
-            fit = _with_shape(told, principal.coordinates, rows, fit, scale, rng)
+            fit = _with_shape(seen, principal.coordinates, rows, fit, scale, rng)
         else:
             own = np.flatnonzero(numbers == 1)
             centres = [where[numbers == number].mean(axis=0) for number in np.unique(numbers)]
-            if is_moving(told[own], np.diff(centres, axis=0)):
+            if is_moving(seen[own], np.diff(centres, axis=0)):
                 among = np.sort(rng.permutation(len(own))[:MOST_FACTORED])
                 of_one = clone(factorizer).fit(where[own][among] * scale)
                 coordinates = principal.coordinates[own]
-                of_one = _with_shape(told[own], coordinates, among, of_one, scale, rng)
+                of_one = _with_shape(seen[own], coordinates, among, of_one, scale, rng)
                 inside = shapes_in_words(of_one.evidence_.shapes)
     # What is said of clusters takes the place of warnings of them.
     issue(warned if numbers is None else [])
@@ -189,7 +189,7 @@ def _factored(
 
 
 def _with_shape(
-    told: Told,
+    seen: GaussianLikelihood,
     coordinates: np.ndarray,
     rows: np.ndarray,
     fit: ManifoldFactorizer,
@@ -202,8 +202,8 @@ def _with_shape(
 
     Shapes: coordinates (n, rank), rows (n_rows,), scale (rank,).
     """
-    for shape in shown_motions(told, coordinates, rows, fit, scale, rng=rng):
-        samples, wanted = shape.coordinates(told[rows]) * scale, sorted(shape.motions.topologies)
+    for shape in shown_motions(seen, coordinates, rows, fit, scale, rng=rng):
+        samples, wanted = shape.coordinates(seen[rows]) * scale, sorted(shape.motions.topologies)
         for asked in dict.fromkeys([fit.n_factors, len(wanted)]):
             with suppress(NothingFoundError):
                 found = clone(fit).set_params(n_factors=asked).fit(samples)
@@ -232,7 +232,7 @@ def clusters_of(fit: ManifoldFactorizer, rows: np.ndarray, where: np.ndarray) ->
     return 1 + np.argsort(np.argsort(-np.bincount(found), kind="stable"))[found]
 
 
-def is_moving(told: Told, apart: np.ndarray) -> bool:
+def is_moving(seen: GaussianLikelihood, apart: np.ndarray) -> bool:
     """Return whether particles of one cluster differ by more than noise.
 
     They do not along the lines between centres of clusters, `apart`: errors of the volumes spread
@@ -243,15 +243,15 @@ def is_moving(told: Told, apart: np.ndarray) -> bool:
     across = null_space(apart)
     if not across.shape[1]:
         return False
-    told = told.within(across, orth(apart.T))
-    count, total = across.shape[1], told.information.sum(axis=0)
+    seen = seen.marginal(across.T, orth(apart.T).T)
+    count, total = across.shape[1], seen.precision.sum(axis=0)
     # Sums over images: their variance is the information, and what the states add to it.
-    rest = told.linear - told.information @ np.linalg.solve(total, told.linear.sum(axis=0))
-    products = np.einsum("nij,nkl->iljk", told.information, told.information)
+    rest = seen.linear - seen.precision @ np.linalg.solve(total, seen.linear.sum(axis=0))
+    products = np.einsum("nij,nkl->iljk", seen.precision, seen.precision)
     spread = np.linalg.solve(
         products.reshape(count**2, count**2), (rest.T @ rest - total).ravel()
     ).reshape(count, count)
-    mean = total / len(told)
+    mean = total / len(seen)
     ratio = eigh(mean @ spread @ mean, mean, eigvals_only=True)
     return bool((ratio > ONE_STATE).any())
 

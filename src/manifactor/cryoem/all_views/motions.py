@@ -18,8 +18,9 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from manifactor._support.workers import PickledFields
-from manifactor.cryoem.all_views.regression import Arrays, Likelihood
+from manifactor.cryoem.all_views.regression import Arrays
 from manifactor.runs.landscape import LEVELS
+from manifactor.samples.likelihood import GaussianLikelihood, mixture_weights
 
 Term = tuple[int, ...]
 
@@ -160,12 +161,9 @@ class Motions(PickledFields):
         Shapes: cells (n, n_motions, n_cells): of each particle, as `posterior` has them; density
         (n_features,): that of places with which these were computed, as `density` has it.
         """
-        before = self._cells(_probabilities((self._grid_features @ density)[None]))
-        found = before
-        for _ in range(SHARPENING_ROUNDS):
-            chance = cells * (found / before)
-            found = (chance / chance.sum(axis=2, keepdims=True)).mean(axis=0)
-        return found
+        (before,) = self._cells(_probabilities((self._grid_features @ density)[None]))
+        pairs = zip(cells.swapaxes(0, 1) / before[:, None], before, strict=True)
+        return np.stack([mixture_weights(*each, SHARPENING_ROUNDS) for each in pairs])
 
     def density(self, mean: np.ndarray) -> np.ndarray:
         """Return the logarithm of a density of places as coefficients of the features.
@@ -185,7 +183,7 @@ class Motions(PickledFields):
 
         return minimize(loss, np.zeros(len(mean)), jac=True, method="BFGS").x
 
-    def posterior(self, terms: Likelihood, *, described: "Motions | None" = None) -> Arrays:
+    def posterior(self, terms: GaussianLikelihood, *, described: "Motions | None" = None) -> Arrays:
         """Return what the likelihood of their features tells of particles.
 
         That is their places in [0, 1], around a circle circular means, with standard deviations,
@@ -194,7 +192,7 @@ class Motions(PickledFields):
         cell along each motion, (n, n_motions, n_cells).
         """
         described = described or self
-        weights = self._weights(terms)
+        weights = _probabilities(terms.scores(self._grid_features))
         moments = [
             MOMENTS[topology](weights, along, self._step)
             for topology, along in zip(self.topologies, self.grid.T, strict=True)
@@ -216,21 +214,17 @@ class Motions(PickledFields):
                 coarse[narrow] = better
         return *found, self._cells(weights)
 
-    def expected(self, terms: Likelihood) -> Arrays:
+    def expected(self, terms: GaussianLikelihood) -> Arrays:
         """Return the log-likelihood of particles at even places, and what these places are.
 
         The latter as mean and mean products of their features, on the grid alone.
         """
-        scores = self._scores(terms)
+        scores = terms.scores(self._grid_features)
         weights, (first, second) = _probabilities(scores), self._pairs
         mean = weights @ self._grid_features
         products = np.empty((*mean.shape, mean.shape[1]))
         products[:, first, second] = products[:, second, first] = weights @ self._grid_products
         return logsumexp(scores, axis=1) - np.log(len(self.grid)), mean, products
-
-    def _weights(self, terms: Likelihood) -> np.ndarray:
-        """Return the probability of every point of the grid, (n, n_points)."""
-        return _probabilities(self._scores(terms))
 
     def _cells(self, weights: np.ndarray) -> np.ndarray:
         """Return sums of weights of the grid in each cell along each motion."""
@@ -239,15 +233,12 @@ class Motions(PickledFields):
         sums = [table.sum(axis=tuple(np.delete(axes, k))) for k in range(len(axes))]
         return np.stack(sums, axis=1)
 
-    def _scores(self, terms: Likelihood) -> np.ndarray:
-        """Return the log-likelihood of every point of the grid, (n, n_points)."""
-        first, second = self._pairs
-        # A product of two features occurs twice in the quadratic form, a square once.
-        halves = terms.quadratic[:, first, second] * np.where(first == second, 0.5, 1.0)
-        return terms.linear @ self._grid_features.T - halves @ self._grid_products.T
-
     def _fine_posterior(
-        self, terms: Likelihood, places: np.ndarray, deviations: np.ndarray, described: "Motions"
+        self,
+        terms: GaussianLikelihood,
+        places: np.ndarray,
+        deviations: np.ndarray,
+        described: "Motions",
     ) -> Arrays:
         """Return the posterior on points around the place of each particle."""
         n_images, n_motions = places.shape
@@ -259,7 +250,7 @@ class Motions(PickledFields):
         n_points, flat = len(offsets), points.reshape(-1, n_motions)
         ours = self.features(flat).reshape(n_images, n_points, -1)
         score = (ours @ terms.linear[..., None])[..., 0]
-        score -= ((ours @ terms.quadratic) * ours).sum(axis=2) / 2
+        score -= ((ours @ terms.precision) * ours).sum(axis=2) / 2
         beyond = (points < 0) | (points > 1)
         score[np.any(beyond & ~self.are_circles, axis=2)] = -np.inf
         weights = _probabilities(score)

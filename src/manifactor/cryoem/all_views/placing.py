@@ -24,7 +24,7 @@ from manifactor.cryoem.all_views.regression import (
     BLOCK,
     Arrays,
     FeatureMoments,
-    Likelihood,
+    ImageLikelihood,
     map_likelihoods,
     normal_equations,
 )
@@ -35,6 +35,7 @@ from manifactor.cryoem.all_views.transforms import (
     volume_correlation,
 )
 from manifactor.cryoem.directions import half_sphere_cells
+from manifactor.samples.likelihood import GaussianLikelihood
 
 # Rounds of expectation maximisation, at most, and the mean square by which features of places
 # change in the last one. One turn at signal to noise .02 was placed with correlations of .88 and
@@ -140,12 +141,12 @@ def _reported(report: Callable[[float], None], start: float, share: float, done:
     report(start + share * done)
 
 
-def _places(terms: Likelihood, motions: Motions, errors: np.ndarray) -> Arrays:
+def _places(terms: ImageLikelihood, motions: Motions, errors: np.ndarray) -> Arrays:
     """Return places and deviations of images, both (n, n_motions)."""
-    found, moved = motions.posterior(terms), np.zeros((len(terms.linear), 5))
+    found, moved = motions.posterior(terms), np.zeros((len(terms), 5))
     for _ in range(2 if errors.any() else 0):
         # Around a place, errors of poses look like other places.
-        terms, moved = terms.blurred(found[2], errors, moved)
+        terms, moved = terms.with_pose_errors(found[2], errors, moved)
         found = motions.posterior(terms)
     return found[:2]
 
@@ -212,7 +213,7 @@ def _change(before: Learned, after: Learned) -> float:
 
 
 def _expected_features(
-    terms: Likelihood, motions: Motions, tried: Motions, density: np.ndarray
+    terms: ImageLikelihood, motions: Motions, tried: Motions, density: np.ndarray
 ) -> Arrays:
     told = replace(terms, linear=terms.linear + density)
     return motions.posterior(told, described=tried)[2:]
@@ -303,9 +304,9 @@ def shared_power(first: np.ndarray, second: np.ndarray, grid: VolumeGrid) -> np.
 def unexplained(learned: Learned) -> tuple[np.ndarray, np.ndarray]:
     """Return what volumes leave of the other half's images, beside the noise that was measured.
 
-    The variance by frequency, at least 1, and the errors of poses, see `Likelihood.blurred`. At
-    high frequencies a motion may be finer than the terms can follow. What is left is noise to the
-    places; it is averaged over the directions in an image.
+    The variance by frequency, at least 1, and the errors of poses, as `with_pose_errors` takes
+    them. At high frequencies a motion may be finer than the terms can follow. What is left is noise
+    to the places; it is averaged over the directions in an image.
     """
     squares, parts = [], []
     sets = _half_sets(learned.transforms, learned.features)
@@ -324,26 +325,26 @@ def unexplained(learned: Learned) -> tuple[np.ndarray, np.ndarray]:
             left = block.values - (shown[..., :-6] @ mean[rows, :, None])[..., 0]
             squares.append(np.abs(left) ** 2)
             across = 2 * shown[..., -6:].conj().swapaxes(1, 2)
-            parts.append(((across @ left[..., None]).real, (across @ shown[..., -6:]).real))
+            parts.append(((across @ left[..., None]).real[..., 0], (across @ shown[..., -6:]).real))
     shell = grid.plane_shells
     total = np.bincount(shell, np.concatenate(squares).mean(axis=0))[shell]
     errors = _errors_of_poses(*map(np.concatenate, zip(*parts, strict=True)))
     return np.maximum(total / np.bincount(shell)[shell], 1), errors
 
 
-def _errors_of_poses(linear: np.ndarray, quadratic: np.ndarray) -> np.ndarray:
+def _errors_of_poses(linear: np.ndarray, precision: np.ndarray) -> np.ndarray:
     """Return standard deviations of rotations, in radians, and shifts, in boxes, (2,).
 
     Those of greatest likelihood; 0 if they matter less than the noise of an image.
 
-    Shapes: linear (n, 6, 1), quadratic (n, 6, 6).
+    Shapes: linear (n, 6), precision (n, 6, 6).
     """
-    shown = np.einsum("nii->i", quadratic) / len(linear)
+    likelihood = GaussianLikelihood(linear, precision)
+    shown = np.einsum("nii->i", precision) / len(linear)
     variance = 1 / shown
     for _ in range(50):
-        covariance = np.linalg.inv(quadratic + np.diag(1 / variance))
-        squares = (covariance @ linear)[..., 0] ** 2 + np.einsum("nii->ni", covariance)
-        variance = np.repeat(squares.reshape(-1, 2, 3).mean(axis=(0, 2)), 3)
+        squares = np.diag(likelihood.spread(np.diag(variance)))
+        variance = np.repeat(squares.reshape(2, 3).mean(axis=1), 3)
     if (variance * shown).max() < OFF:
         return np.zeros(2)
     # Volumes change by a phase of one per cycle, and by a turn of one per step of the grid.

@@ -13,7 +13,7 @@ particles from cryo-EM images, 2015.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -22,14 +22,9 @@ from scipy.spatial.transform import Rotation
 from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.workers import Here, Workers
-from manifactor.cryoem.all_views.regression import (
-    FeatureMoments,
-    Likelihood,
-    map_likelihoods,
-    volumes_from,
-)
+from manifactor.cryoem.all_views.regression import FeatureMoments, map_likelihoods, volumes_from
 from manifactor.cryoem.all_views.transforms import Transforms, VolumeGrid
-from manifactor.samples.likelihood import Told
+from manifactor.samples.likelihood import GaussianLikelihood
 
 # Volumes that are looked for at first: a circle shows in two or four, an interval in one to three.
 MAX_RANK = 10
@@ -65,12 +60,11 @@ class PrincipalVolumes:
     chance: float  # the highest of them that volumes with nothing in common have
 
     @property
-    def told(self) -> Told:
-        """What images tell of the coordinates, without what is known of them before."""
+    def likelihood(self) -> GaussianLikelihood:
+        """What images say of the coordinates, without what is known of them before."""
         # Coordinates are means and covariances given that they are standard normal.
-        precision = np.linalg.inv(self.covariance.astype(float))
-        linear = (precision @ self.coordinates[:, :, None])[:, :, 0]
-        return Told(linear, precision - np.eye(self.rank))
+        known = GaussianLikelihood.of_samples(self.coordinates, self.covariance.astype(float))
+        return replace(known, precision=known.precision - np.eye(self.rank))
 
     @property
     def rank(self) -> int:
@@ -215,13 +209,12 @@ def _maximised(
     return volumes
 
 
-def coordinates_of(terms: Likelihood) -> tuple[np.ndarray, np.ndarray]:
+def coordinates_of(terms: GaussianLikelihood) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and covariance of standard normal coordinates, given images."""
-    information = terms.quadratic[:, 1:, 1:]
-    covariance = np.linalg.inv(information + np.eye(information.shape[1]))
     # The mean volume has the coordinate 1.
-    seen = terms.linear[:, 1:] - terms.quadratic[:, 1:, 0]
-    return (covariance @ seen[..., None])[..., 0], covariance
+    seen = terms.linear[:, 1:] - terms.precision[:, 1:, 0]
+    inner = terms.precision[:, 1:, 1:]
+    return GaussianLikelihood(seen, inner).posterior(np.eye(inner.shape[1]))
 
 
 def compared_spaces(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -240,11 +233,11 @@ def compared_spaces(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, 
     return agreement, scale * np.linalg.solve(mine.T, turned).T
 
 
-def _described(terms: Likelihood) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _described(terms: GaussianLikelihood) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return mean and covariance of coordinates, and their information in all."""
     mean, covariance = coordinates_of(terms)
     # The largest array of all: a deviation needs no more digits.
-    information = terms.quadratic[:, 1:, 1:].sum(axis=0, keepdims=True)
+    information = terms.precision[:, 1:, 1:].sum(axis=0, keepdims=True)
     return mean, covariance.astype(np.float32), information
 
 

@@ -9,7 +9,7 @@ order: results are the same on any number of cores and workers.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from itertools import islice
 from typing import Any
@@ -21,6 +21,7 @@ from manifactor._support.threads import map_panels, one_blas_thread, over_cores
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.transforms import Transforms, VolumeGrid
 from manifactor.operators.engines.gpu import from_tensor, namespace, sparse_rows, transposed
+from manifactor.samples.likelihood import GaussianLikelihood
 
 # Images at a time: their slices take some 10 MB.
 BLOCK = 256
@@ -240,20 +241,18 @@ def _share_sums(images: Transforms, features: FeatureMoments, columns: np.ndarra
 
 
 @dataclass(frozen=True)
-class Likelihood:
-    """The log-likelihood ``linear @ f - f @ quadratic @ f / 2`` of features f."""
+class ImageLikelihood(GaussianLikelihood):
+    """What images say of the features of their particles.
 
-    linear: np.ndarray  # (n, n_features)
-    # (n, n_features, n_features): it depends on the view and on the CTF, not on the image
-    quadratic: np.ndarray
-    images: tuple | None = None  # what was compared, if it is known
+    The precision depends on the view and on the CTF, not on the image.
+    """
 
-    def __getitem__(self, rows) -> "Likelihood":
-        return Likelihood(self.linear[rows], self.quadratic[rows])
+    images: Transforms
+    columns: np.ndarray  # of the volumes, see `VolumeGrid.columns`
 
-    def blurred(
+    def with_pose_errors(
         self, features: np.ndarray, errors: np.ndarray, moved: np.ndarray
-    ) -> tuple["Likelihood", np.ndarray]:
+    ) -> tuple["ImageLikelihood", np.ndarray]:
         """Return the likelihood if poses are off by normal errors, and these errors, (n, 5).
 
         For features near given ones and errors near those `moved`: rotations about three axes and
@@ -262,8 +261,7 @@ class Likelihood:
         Shapes: features (n, n_features), errors (2,): standard deviations of rotations, in radians,
         and of shifts, in units of the box; moved (n, 5).
         """
-        assert self.images is not None
-        block, columns = self.images
+        block, columns = self.images, self.columns
         count, step = features.shape[1], np.radians(1.0)
         of = block.there(features.astype(np.float32)[..., None])
         near = block.turned(errors[0] * moved[:, :3])
@@ -279,21 +277,17 @@ class Likelihood:
         for axis in block.grid.plane.T:
             phases = 2 * np.pi * errors[1] * np.outer(axis, [-1, 1])
             changes.append((pairs * block.there(phases.astype(np.float32))).reshape(mean.shape))
-        both = _told(block, namespace(mean).concatenate([here, *changes], axis=2))
-        own, others = slice(count), slice(count, None)
-        across, inner = (
-            both.quadratic[:, own, others],
-            both.quadratic[:, others, others] + np.eye(5),
-        )
+        linear, precision = _compared(block, namespace(mean).concatenate([here, *changes], axis=2))
+        across, inner = precision[:, :count, count:], precision[:, count:, count:] + np.eye(5)
         # Shifts were not moved.
-        left = both.linear[:, others] - moved * [1, 1, 1, 0, 0]
-        told = np.concatenate([left[..., None], across.swapaxes(1, 2)], axis=2)
-        solved = np.linalg.solve(inner, told)
-        linear, quadratic = both.linear[:, own], both.quadratic[:, own, own]
-        found = solved[..., 0] - (solved[..., 1:] @ features[..., None])[..., 0]
+        rotated = moved * [1, 1, 1, 0, 0]
+        left = linear[:, count:] - rotated
+        solved = np.linalg.solve(inner, np.dstack([left, across.swapaxes(1, 2)]))
         taken = across @ solved
-        marginal = Likelihood(linear - taken[..., 0], quadratic - taken[..., 1:], self.images)
-        return marginal, found + moved * [1, 1, 1, 0, 0]
+        found = solved[..., 0] - (solved[..., 1:] @ features[..., None])[..., 0]
+        linear, precision = linear[:, :count] - taken[..., 0], precision[:, :count, :count]
+        marginal = ImageLikelihood(linear, precision - taken[..., 1:], block, columns)
+        return marginal, found + rotated
 
 
 def map_likelihoods(
@@ -321,7 +315,10 @@ def likelihood_piece(
     """Return what `work` makes of the likelihoods of a piece of the images."""
 
     def done(rows: slice) -> Arrays:
-        return work(_compared(transforms[rows], columns), *more)
+        block = transforms[rows]
+        shown = block.shown(columns).reshape(len(block), -1, columns.shape[1] // 2)
+        linear, precision = _compared(block, shown)
+        return work(ImageLikelihood(linear, precision, block, columns), *more)
 
     columns = transforms.there(columns)
     with one_blas_thread():
@@ -333,17 +330,11 @@ def _joined(parts: Iterable[Arrays]) -> Arrays:
     return tuple(map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _compared(block: Transforms, columns: np.ndarray) -> Likelihood:
-    """Return the likelihood of a block of images."""
-    shown = block.shown(columns).reshape(len(block), -1, columns.shape[1] // 2)
-    return replace(_told(block, shown), images=(block, columns))
-
-
-def _told(block: Transforms, shown) -> Likelihood:
-    """Return the likelihood of a block of images, given what they show of each feature."""
+def _compared(block: Transforms, shown) -> Arrays:
+    """Return linear part and precision of likelihoods, given what images show of features."""
     values, _ = block.weighted
     seen = np.stack([values.real, values.imag], axis=2).reshape(len(values), 1, -1)
     # The noise of a coefficient has variance 1, half of it in each part.
     linear = 2 * (block.there(seen) @ shown)[:, 0]
     quadratic = 2 * (shown.swapaxes(1, 2) @ shown)
-    return Likelihood(*(from_tensor(each).astype(float) for each in (linear, quadratic)))
+    return from_tensor(linear).astype(float), from_tensor(quadratic).astype(float)

@@ -18,10 +18,10 @@ from sklearn.base import clone
 from manifactor._support.errors import NothingFoundError, held_warnings
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.placing import even_places
-from manifactor.cryoem.all_views.regression import FeatureMoments, Likelihood
+from manifactor.cryoem.all_views.regression import FeatureMoments
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.landscape import LEVELS
-from manifactor.samples.likelihood import Density, Told
+from manifactor.samples.likelihood import Density, GaussianLikelihood
 
 # Particles whose coordinates are compared, half of them held out.
 COMPARED = 8000
@@ -47,50 +47,44 @@ class Shape:
     spread: np.ndarray
 
     @classmethod
-    def learned(cls, told: Told, motions: Motions, rows: np.ndarray, places: np.ndarray) -> "Shape":
+    def learned(
+        cls, seen: GaussianLikelihood, motions: Motions, rows: np.ndarray, places: np.ndarray
+    ) -> "Shape":
         """Learn from particles, starting with the places of some, (n_rows, n_motions)."""
         known = FeatureMoments.known(motions.features(places))
-        spread = FIRST_SPREAD * np.eye(told.linear.shape[1])
-        shape = cls(motions, _solved(told[rows], known.mean, known.products), spread)
+        spread = FIRST_SPREAD * np.eye(seen.linear.shape[1])
+        shape = cls(motions, _solved(seen[rows], known.mean, known.products), spread)
         for _ in range(ROUNDS):
-            apart = told.beyond(spread)[0]
-            _, mean, products = motions.expected(shape.likelihood(apart))
+            apart = seen.of_centres(spread)[0]
+            _, mean, products = motions.expected(apart.of_combinations(shape.coefficients))
             coefficients = _solved(apart, mean, products)
-            rest = told.about(mean @ coefficients)
+            rest = seen.about(mean @ coefficients)
             for _ in range(INNER_ROUNDS):
-                spread = rest.covariance(spread)
+                spread = rest.spread(spread)
             shape = cls(motions, coefficients, spread)
         return shape
 
-    def likelihood(self, told: Told) -> Likelihood:
-        """Return the likelihood of the features of particles."""
-        linear = told.linear @ self.coefficients.T
-        rotated = told.information @ self.coefficients.T
-        return Likelihood(linear, self.coefficients @ rotated)
-
-    def log_likelihood(self, told: Told) -> np.ndarray:
+    def log_likelihood(self, seen: GaussianLikelihood) -> np.ndarray:
         """Return the logarithm of the likelihood of each particle, (n,)."""
-        apart, evidence = told.beyond(self.spread)
-        return self.motions.expected(self.likelihood(apart))[0] + evidence
+        apart, evidence = seen.of_centres(self.spread)
+        return self.motions.expected(apart.of_combinations(self.coefficients))[0] + evidence
 
-    def coordinates(self, told: Told) -> np.ndarray:
+    def coordinates(self, seen: GaussianLikelihood) -> np.ndarray:
         """Return the coordinates of particles at their places, (n, rank)."""
-        told = told.beyond(self.spread)[0]
-        return self.motions.features(self.motions.posterior(self.likelihood(told))[0]) @ (
-            self.coefficients
-        )
+        apart = seen.of_centres(self.spread)[0].of_combinations(self.coefficients)
+        return self.motions.features(self.motions.posterior(apart)[0]) @ self.coefficients
 
 
-def _solved(told: Told, features: np.ndarray, products: np.ndarray) -> np.ndarray:
+def _solved(seen: GaussianLikelihood, features: np.ndarray, products: np.ndarray) -> np.ndarray:
     """Return coefficients, (n_features, rank), given means of features and of their products.
 
     Coordinates have unit variance: that of each coefficient is 1 before any particle is seen.
     """
     n, m = features.shape
-    rank = told.linear.shape[1]
-    left = products.reshape(n, -1).T @ told.information.reshape(n, -1)
+    rank = seen.linear.shape[1]
+    left = products.reshape(n, -1).T @ seen.precision.reshape(n, -1)
     left = left.reshape(m, m, rank, rank).transpose(0, 2, 1, 3).reshape(m * rank, m * rank)
-    right = (features.T @ told.linear).ravel()
+    right = (features.T @ seen.linear).ravel()
     return np.linalg.solve(left + np.eye(m * rank), right).reshape(m, rank)
 
 
@@ -98,14 +92,14 @@ def _solved(told: Told, features: np.ndarray, products: np.ndarray) -> np.ndarra
 class Judge:
     """Half of some particles to learn from, and the other half to be told of."""
 
-    told: Told
+    seen: GaussianLikelihood
     samples: np.ndarray  # (n, rank): principal coordinates
     rows: np.ndarray  # (n_rows,): particles of which places are proposed
     rng: np.random.Generator
 
     @cached_property
     def _halves(self) -> tuple[np.ndarray, np.ndarray]:
-        others = np.setdiff1d(np.arange(len(self.told)), self.rows)
+        others = np.setdiff1d(np.arange(len(self.seen)), self.rows)
         chosen = np.concatenate([self.rows, self.rng.permutation(others)])[:COMPARED]
         order = self.rng.permutation(chosen)
         return order[::2], order[1::2]
@@ -114,8 +108,8 @@ class Judge:
     def without_shape(self) -> np.ndarray:
         """What a density without shape tells of each particle of the second half."""
         first, second = self._halves
-        density = Density.of(self.told[first], self.samples[first], rounds=10, rng=self.rng)
-        return density.log_likelihood(self.told[second])
+        density = Density.of(self.seen[first], self.samples[first], rounds=10, rng=self.rng)
+        return density.log_likelihood(self.seen[second])
 
     def share(self, motions: Motions, places: np.ndarray) -> tuple[float, float, float]:
         """Return what a shape tells, over what a density without shape does, and its error.
@@ -125,12 +119,12 @@ class Judge:
         Shapes: places (n_rows, n_motions).
         """
         first, second = self._halves
-        number = np.full(len(self.told), -1)
+        number = np.full(len(self.seen), -1)
         number[first] = np.arange(len(first))
         own = number[self.rows] >= 0
-        shape = Shape.learned(self.told[first], motions, number[self.rows[own]], places[own])
+        shape = Shape.learned(self.seen[first], motions, number[self.rows[own]], places[own])
         bare = replace(shape, spread=np.zeros_like(shape.spread))
-        told, alone = (each.log_likelihood(self.told[second]) for each in (shape, bare))
+        told, alone = (each.log_likelihood(self.seen[second]) for each in (shape, bare))
         most, apart = self.without_shape.mean(), told - self.without_shape
         error = apart.std() / np.sqrt(len(apart)) / abs(most)
         return float(told.mean() / most), float(error), float(alone.mean() / most)
@@ -147,7 +141,7 @@ def finest(topologies: tuple[str, ...], n_particles: int) -> Motions:
 
 
 def shown_motions(
-    told: Told,
+    seen: GaussianLikelihood,
     samples: np.ndarray,
     rows: np.ndarray,
     fit: ManifoldFactorizer,
@@ -161,11 +155,11 @@ def shown_motions(
 
     Shapes: samples (n, rank), rows (n_rows,), scale (rank,).
     """
-    judge, right, most, spread = Judge(told, samples, rows, rng), [], 0.0, 0.0
+    judge, right, most, spread = Judge(seen, samples, rows, rng), [], 0.0, 0.0
     if judge.without_shape.mean() <= 0:
         return
     for topologies, places in _proposals(fit, samples[rows] * scale):
-        motions = finest(topologies, len(told))
+        motions = finest(topologies, len(seen))
         share, error, alone = judge.share(motions, places)
         # The first of those that tell as much is the simplest.
         if alone > ENOUGH and share > most + 2 * error:
@@ -175,7 +169,7 @@ def shown_motions(
         if most > 1 - 3 * error and max(error, spread) < SURE:
             break
     for motions, places in reversed(right):
-        yield Shape.learned(told[rows], motions, np.arange(len(rows)), places)
+        yield Shape.learned(seen[rows], motions, np.arange(len(rows)), places)
 
 
 def _proposals(
