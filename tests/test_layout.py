@@ -19,7 +19,7 @@ SOURCE = Path(manifactor.__file__).parent
 # packages of `models` are rooms of their own.
 ROOMS = [
     *("_support", "scores", "statistics", "samples", "operators", "models.peeling", "factors"),
-    *("models.moves", "models.sums", "models.maxcut", "models.triplets", "models.separable"),
+    *("models.sums", "models.moves", "models.maxcut", "models.triplets", "models.separable"),
     *("judging", "factorization", "placing", "methods", "factorize", "estimators"),
     *("datasets", "tables", "runs", "cluster", "views", "command", "__main__"),
 ]
@@ -37,7 +37,6 @@ UPWARD = {
 # Modules that import from rooms above them, until models are rows of one table.
 MISPLACED = (
     *("manifactor.operators.operator", "manifactor.operators.pipeline"),
-    *("manifactor.models.moves.motion", "manifactor.models.moves.subsystems"),
     "manifactor.models.separable.separation",
 )
 

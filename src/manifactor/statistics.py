@@ -21,8 +21,6 @@ PREDICTION_NEIGHBORS = 20
 # How far the kurtosis of a direction with an edge or a hole lies below that of Gaussian noise at
 # least; an interval's lies 1.2 below, a circle's or a sphere's 2.
 EDGE_DEPTH = 0.4
-
-
 NOT_MEASURED = float("nan")
 
 

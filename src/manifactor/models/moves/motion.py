@@ -107,28 +107,29 @@ def couplings(
     features = [_features(*each) for each in zip(before, after, strict=True)]
     left_out = {"places": n_repeats > 0, "transitions": not jointly}
     kinds = [kind for kind in COUPLINGS if not left_out.get(kind)]
-    found = {kind: Measurement(0.0, 0.0) for kind in kinds}
     orders = list(_orders(len(before[0]), n_repeats))
-    for one, other in combinations(features, 2):
-        for kind in kinds:
-            own, *shifted = (_correlation(one, other, kind, order) for order in orders)
-            p = (1 + sum(each >= own for each in shifted)) / len(orders)
-            chance = float(np.mean(shifted)) if p <= SIGNIFICANT else own
-            measured = Measurement(own, chance)
-            found[kind] = max(found[kind], measured, key=lambda each: (each.net, each.value))
-    return found
+
+    def coupling(one: dict, other: dict, kind: str) -> Measurement:
+        value, *shifted = (_correlation(one, other, kind, order) for order in orders)
+        p = (1 + sum(each >= value for each in shifted)) / len(orders)
+        return Measurement(value, float(np.mean(shifted)) if p <= SIGNIFICANT else value)
+
+    def largest(kind: str) -> Measurement:
+        pairs = (coupling(*pair, kind) for pair in combinations(features, 2))
+        return max([Measurement(0.0, 0.0), *pairs], key=lambda each: (each.net, each.value))
+
+    return {kind: largest(kind) for kind in kinds}
 
 
 def _orders(n_moves: int, n_repeats: int) -> Iterator[np.ndarray]:
     """Yield the order of the moves, then others in which they are independent of the first."""
-    yield np.arange(n_moves)
-    if not n_repeats:
-        yield from (np.roll(np.arange(n_moves), shift) for shift in random_shifts(n_moves, SHIFTS))
-        return
-    rng = np.random.default_rng(0)
-    for _ in range(SHIFTS):
-        bursts = rng.permutation(n_moves // n_repeats)
-        yield (bursts[:, None] * n_repeats + np.arange(n_repeats)).ravel()
+    order, rng = np.arange(n_moves), np.random.default_rng(0)
+    yield order
+    if n_repeats:
+        bursts = order.reshape(-1, n_repeats)
+        yield from (rng.permutation(bursts).ravel() for _ in range(SHIFTS))
+    else:
+        yield from (np.roll(order, shift) for shift in random_shifts(n_moves, SHIFTS))
 
 
 def _correlation(one: dict, other: dict, kind: str, order: np.ndarray) -> float:

@@ -17,20 +17,6 @@ from manifactor.models.moves.paths import Trajectory
 from manifactor.models.sums.independence import diagonalizing_rotation
 from manifactor.statistics import inverse_root, random_rows, random_shifts, whiten
 
-# Least share of its variance that a function keeps over the lag, and the same beside that of noise:
-# the largest of p columns of noise in n steps is sqrt(2 p / n).
-LEAST_MEMORY, BEYOND_NOISE = 0.03, 1.5
-# Cumulants of more functions take minutes and gigabytes.
-MOST_FUNCTIONS, MOST_SAMPLES = 50, 100_000
-# Functions depend on each other if their squared correlation is above this, and so many times the
-# largest of some shifts in time.
-LEAST_DEPENDENCE, BEYOND_SHIFTS, SHIFTS = 0.01, 3.0, 20
-# A column is in a subsystem that makes at least this share of its variance.
-MEMBER_SHARE = 0.05
-# Squares of a switch without noise are constant but for errors of its function, alike in two of
-# them, about 1 / sqrt(k) after k correlation times: features count from variances of LEAK / k on.
-LEAK, MOST_LEAK = 300.0, 0.3
-
 
 @dataclass(frozen=True)
 class Subsystems:
@@ -84,22 +70,22 @@ def find_subsystems(path: Trajectory, lag: int, names: tuple[str, ...]) -> Subsy
     functions = functions @ _independent_directions(functions, starts[2], lag, memory)
     number, label = connected_components(_linked(functions, starts[3], lag), directed=False)
     one, two = (_lagged(functions, starts[steps], steps * lag) for steps in (1, 2))
-    found = []
-    for own in (np.flatnonzero(label == each) for each in range(number)):
-        kept, axes = scipy.linalg.eigh(two[np.ix_(own, own)], one[np.ix_(own, own)])
-        kept, values = kept[::-1], functions[:, own] @ axes[:, ::-1]
+    parts = []
+    for block in (np.flatnonzero(label == k) for k in range(number)):
+        kept, axes = scipy.linalg.eigh(two[np.ix_(block, block)], one[np.ix_(block, block)])
+        kept, values = kept[::-1], functions[:, block] @ axes[:, ::-1]
         loadings = columns[starts[1]].T @ values[starts[1] + lag] / len(starts[1])
         # What a function kept over the second lag, it kept over the first; noise keeps less.
         over_first = np.clip(kept, 1 / (values**2).mean(axis=0), 1.0)
-        share = (loadings**2 / over_first).sum(axis=1)
         times = [_time_scale(*each, path, lag) * unit for each in zip(values.T, kept, strict=True)]
-        found.append((np.array(times), share, values[np.argsort(path.row)]))
-    found.sort(key=lambda each: -each[0][0])
-    shares = np.column_stack([share for _, share, _ in found])
+        share = (loadings**2 / over_first).sum(axis=1)
+        parts.append((np.array(times), share, values[np.argsort(path.row)]))
+    # The slowest first.
+    scales, shares_of, ordered = zip(*sorted(parts, key=lambda part: -part[0][0]), strict=True)
+    shares = np.column_stack(shares_of)
     shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
-    members = tuple(np.flatnonzero(share >= MEMBER_SHARE) for share in shares.T)
-    scales, _, parts = zip(*found, strict=True)
-    return Subsystems(number, members, shares, scales, parts, lag * unit, names)
+    members = tuple(np.flatnonzero(share >= 0.05) for share in shares.T)
+    return Subsystems(number, members, shares, scales, ordered, lag * unit, names)
 
 
 def _time_scale(values: np.ndarray, kept: float, path: Trajectory, lag: int) -> float:
@@ -126,11 +112,13 @@ def _linear_functions(
     """Return functions with lagged covariance 1, (n, d), and what part of variance they keep."""
     white = inverse_root(columns.T @ columns / len(columns), 1e-10)
     memory, modes = np.linalg.eigh(white.T @ _lagged(columns, starts, lag) @ white)
-    kept = memory > max(LEAST_MEMORY, BEYOND_NOISE * np.sqrt(2 * len(memory) / len(starts)))
-    if kept.sum() > MOST_FUNCTIONS:
+    # The largest of p columns of noise in n steps is sqrt(2 p / n).
+    kept = memory > max(0.03, 1.5 * np.sqrt(2 * len(memory) / len(starts)))
+    # Cumulants of more functions take minutes and gigabytes.
+    if kept.sum() > 50:
         raise ValueError(
-            f"at most {MOST_FUNCTIONS} functions of the columns may remember the lag; got "
-            f"{kept.sum()}. Pass fewer columns, or a longer `lag`, which fast ones forget."
+            f"at most 50 functions of the columns may remember the lag; got {kept.sum()}. "
+            "Pass fewer columns, or a longer `lag`, which fast ones forget."
         )
     return columns @ (white @ modes[:, kept] / np.sqrt(memory[kept])), memory[kept]
 
@@ -139,7 +127,7 @@ def _independent_directions(
     functions: np.ndarray, starts: np.ndarray, lag: int, memory: np.ndarray
 ) -> np.ndarray:
     """Return the rotation in which functions are least dependent, (d, d)."""
-    some = functions[random_rows(len(functions), MOST_SAMPLES)]
+    some = functions[random_rows(len(functions), 100_000)]
     n, d = some.shape
     i, j = np.triu_indices(d)
     fourth = np.zeros((len(i), len(i)))
@@ -161,27 +149,29 @@ def _independent_directions(
 
 def _linked(functions: np.ndarray, starts: np.ndarray, lag: int) -> np.ndarray:
     """Return which functions depend on each other beyond what shifts in time leave, (d, d)."""
-    starts = starts[random_rows(len(starts), MOST_SAMPLES)]
+    starts = starts[random_rows(len(starts), 100_000)]
     m = len(starts)
+    # Squares of a switch without noise are constant but for errors of its function, alike in two of
+    # them: about 1 / sqrt(k) after k correlation times. Features count from variances of 300 / k.
     forgotten = np.clip(1 - np.diag(_lagged(functions, starts, 2 * lag)), 1 / m, 1.0)
-    floor = np.minimum(LEAK / forgotten, MOST_LEAK * m)
+    floor = np.minimum(300.0 / forgotten, 0.3 * m)
     first = _features(functions[starts], functions[starts + 2 * lag], floor)
     second = _features(functions[starts + lag], functions[starts + 3 * lag], floor)
-    shifted = (np.roll(second, shift, axis=0) for shift in random_shifts(m, SHIFTS))
-    by_chance = [_dependence(first, each) for each in shifted]
-    limit = np.maximum(LEAST_DEPENDENCE, BEYOND_SHIFTS * np.max(by_chance, axis=0))
-    return _dependence(first, second) > limit
+    shifted = (np.roll(second, shift, axis=0) for shift in random_shifts(m, 20))
+    by_chance = np.max([_dependence(first, each) for each in shifted], axis=0)
+    return _dependence(first, second) > np.maximum(0.01, 3.0 * by_chance)
 
 
 def _features(before: np.ndarray, after: np.ndarray, floor: np.ndarray) -> np.ndarray:
     """Return orthogonal features of each function, of length 1, or less if small, (m, d, 5)."""
-    found = []
-    for one, other, least in zip(before.T, after.T, floor, strict=True):
+
+    def features(one: np.ndarray, other: np.ndarray, least: float) -> np.ndarray:
         one, other = one / one.std(), other / one.std()
         values = np.column_stack([one, other, one**2, one * other, (other - one) ** 2])
         white, strength = whiten(values)
-        found.append(white * (strength / np.sqrt(len(white) * (strength**2 + least))))
-    return np.stack(found, axis=1)
+        return white * (strength / np.sqrt(len(white) * (strength**2 + least)))
+
+    return np.stack(list(map(features, before.T, after.T, floor)), axis=1)
 
 
 def _dependence(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -189,5 +179,5 @@ def _dependence(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     m, d, r = first.shape
     products = first.reshape(m, -1).T @ second.reshape(m, -1)
     blocks = products.reshape(d, r, d, r).transpose(0, 2, 1, 3)
-    found = np.linalg.norm(blocks, 2, axis=(2, 3)) ** 2
-    return np.maximum(found, found.T)
+    squares = np.linalg.norm(blocks, 2, axis=(2, 3)) ** 2
+    return np.maximum(squares, squares.T)

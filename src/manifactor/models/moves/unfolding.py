@@ -17,24 +17,11 @@ from scipy.sparse.csgraph import connected_components, dijkstra, laplacian
 from scipy.sparse.linalg import cg
 
 from manifactor.operators.metric import Flat, LocalMetric
-from manifactor.operators.neighbors import NeighborGraph, row_of
+from manifactor.operators.neighbors import NeighborGraph, row_of, with_data
 
-# Nearest samples that each is compared with.
-N_NEAR = 24
-# Samples whose distances to all others along the graph start the places.
-N_LANDMARKS = 60
-# Pairs with a lesser share of common neighbours may lie on sheets that touch.
-COMMON = 0.25
 # Error of a step, relative to its length, at which it counts for a quarter: those between sheets
 # are off by their own length and more, others by .1.
-SCALE = 0.3
-# How often distances are taken along pairs that are right, and turns of frames and places.
-N_ROUNDS, N_TURNS, N_LAST_TURNS = 3, 10, 25
-# Cosine of the ways round two circles from which on these are no factors.
-OBLIQUE = 0.2
-# Share of the samples that may lie outside of a box at either end of each axis, directions that
-# two axes are tried in, how often all are, and random axes to start from.
-OUTSIDE, N_DIRECTIONS, N_SWEEPS, N_STARTS = 0.02, 90, 20, 6
+STEP_ERROR = 0.3
 
 
 def unfolded(
@@ -50,15 +37,16 @@ def unfolded(
     """
     rows, inverse = graph.distinct, graph.inverse
     pairs = _pairs(samples[rows], metric.chosen(rows), graph, [each[rows] for each in angles])
-    known = (pairs.common > COMMON) & ~pairs.crossing
-    for left in reversed(range(N_ROUNDS)):
+    # Pairs with few common neighbours may lie on sheets that touch.
+    known = (pairs.common > 0.25) & ~pairs.crossing
+    for n_turns in (10, 10, 25):
         start = _by_distances(pairs, known, dimension)
-        places, frames, ways, error = _rigid(pairs, start, known, N_TURNS if left else N_LAST_TURNS)
-        known = (error < SCALE**2) & ~pairs.crossing
-    found = _rolled(places, frames, ways)
-    if found is None:
+        places, frames, ways, error = _rigid(pairs, start, known, n_turns)
+        known = (error < STEP_ERROR**2) & ~pairs.crossing
+    rolled = _rolled(places, frames, ways)
+    if rolled is None:
         return None
-    places, frames = (each[inverse] for each in found)
+    places, frames = (each[inverse] for each in rolled)
     inside = frames / metric.scales[:, None]
     frames = inside @ metric.axes.transpose(0, 2, 1)
     return replace(metric, flat=Flat(places, frames, dimension - len(angles)))
@@ -91,25 +79,23 @@ class _Pairs:
 
     def sums(self, weights: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return the weighted sums of values, (e, ...), of the pairs that start at each sample."""
-        own = sp.csr_array((weights, (self.i, np.arange(len(self.i)))))
-        found = own @ values.reshape(len(values), -1)
-        return found.reshape(len(found), *values.shape[1:])
+        starting = sp.csr_array((weights, (self.i, np.arange(len(self.i)))))
+        return (starting @ values.reshape(len(values), -1)).reshape(-1, *values.shape[1:])
 
 
 def _pairs(
     samples: np.ndarray, metric: LocalMetric, graph: NeighborGraph, angles: Sequence[np.ndarray]
 ) -> _Pairs:
-    """Return each of some samples with the nearest of them."""
+    """Return each of some samples with the 24 nearest of them."""
     distances = sp.csr_array(graph.distances)
-    order = np.lexsort((distances.data, row_of(distances)))
-    rank = np.arange(distances.nnz) - distances.indptr[row_of(distances)]
-    some = order[rank < N_NEAR]
-    near = sp.csr_array((distances.data[some], (row_of(distances)[some], distances.indices[some])))
-    near.resize(distances.shape)
+    row = row_of(distances)
+    order = np.lexsort((distances.data, row))
+    some = order[np.arange(distances.nnz) - distances.indptr[row] < 24]
+    entries = (distances.data[some], (row[some], distances.indices[some]))
+    near = sp.csr_array(entries, shape=distances.shape)
     near = sp.csr_array(near.maximum(near.T))
     i, j = row_of(near), near.indices
-    linked = sp.csr_array((np.ones(near.nnz), near.indices, near.indptr), shape=near.shape)
-    linked = sp.csr_array(linked + sp.eye_array(len(samples)))
+    linked = sp.csr_array(with_data(near, np.ones(near.nnz)) + sp.eye_array(len(samples)))
     count = linked.sum(axis=1)
     common = np.asarray((linked @ linked)[i, j]).ravel() / np.minimum(count[i], count[j])
     steps = samples[j] - samples[i]
@@ -129,7 +115,7 @@ def _by_distances(pairs: _Pairs, known: np.ndarray, dimension: int) -> np.ndarra
     doubtful = (lost[pairs.i] | lost[pairs.j]) & ~pairs.crossing
     graph = graph.maximum(pairs.table(np.where(doubtful, 3 * pairs.length, 0.0)))
     farthest, marks, squares = np.where(lost, -1.0, np.inf), [], []
-    for _ in range(N_LANDMARKS):
+    for _ in range(60):
         marks.append(int(farthest.argmax()))
         far = dijkstra(graph, directed=False, indices=marks[-1])
         far = np.minimum(far, far[np.isfinite(far)].max())
@@ -158,13 +144,13 @@ def _rigid(
         joint = pairs.sums(weights, apart[:, :, None] * pairs.moves[0][:, None])
         left, _, right = np.linalg.svd(joint, full_matrices=False)
         frames = left @ right
-        ends = zip((pairs.i, pairs.j), pairs.moves, strict=True)
-        steps = sum(np.einsum("edq,eq->ed", frames[k], moves) for k, moves in ends) / 2
+        both = zip((pairs.i, pairs.j), pairs.moves, strict=True)
+        steps = sum(np.einsum("edq,eq->ed", frames[k], moves) for k, moves in both) / 2
         if not turn and c:
             ways = np.linalg.lstsq(pairs.jumps, steps - apart, rcond=None)[0]
             apart += pairs.jumps @ ways
         error = ((apart - steps) ** 2).sum(axis=1) / pairs.length**2
-        weights = 1 / (1 + error / SCALE**2) ** 2
+        weights = 1 / (1 + error / STEP_ERROR**2) ** 2
         matrix = laplacian(pairs.table(weights)) + 1e-9 * sp.eye_array(n)
         places, free = _potential(pairs, matrix, weights, steps, places)
         if c:
@@ -191,9 +177,9 @@ def _potential(
         cg(matrix, b, x0=x, rtol=1e-4, maxiter=500, M=scale)[0]
         for b, x in zip(target.T, start.T, strict=True)
     ]
-    found = np.column_stack(columns)
-    found -= found.mean(axis=0)
-    return found, steps - (found[pairs.j] - found[pairs.i])
+    places = np.column_stack(columns)
+    places -= places.mean(axis=0)
+    return places, steps - (places[pairs.j] - places[pairs.i])
 
 
 def _rolled(
@@ -201,9 +187,9 @@ def _rolled(
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Return places and frames with circles closed, in a plane for each, all lengths kept."""
     lengths = np.linalg.norm(ways, axis=1)
-    cosines = (ways / lengths[:, None]) @ (ways / lengths[:, None]).T
-    # A circle of radius 0 has no direction: its cosines are nan.
-    if not np.abs(cosines - np.eye(len(ways))).max(initial=0) <= OBLIQUE:
+    units = ways / lengths[:, None]
+    # A circle of radius 0 has no direction: its cosines are nan. Oblique ways are no factors.
+    if not np.abs(units @ units.T - np.eye(len(ways))).max(initial=0) <= 0.2:
         return None
     others = np.linalg.svd(ways)[2][len(ways) :]
     others = _axes(places @ others.T).T @ others
@@ -223,12 +209,13 @@ def _axes(places: np.ndarray) -> np.ndarray:
     That of a box are its own, however its samples are spread.
     """
     d, rng = places.shape[1], np.random.default_rng(0)
-    turns = np.arange(N_DIRECTIONS) * np.pi / (2 * N_DIRECTIONS)
+    turns = np.arange(90) * np.pi / 180
     turned = np.stack([[np.cos(turns), np.sin(turns)], [-np.sin(turns), np.cos(turns)]])
     best, least = np.eye(d), np.inf
-    for _ in range(N_STARTS if d > 1 else 0):
+    # From some random axes, two axes are turned at a time.
+    for _ in range(6 if d > 1 else 0):
         axes, last = np.linalg.qr(rng.normal(size=(d, d)))[0], np.inf
-        for _ in range(N_SWEEPS):
+        for _ in range(20):
             for two in map(list, combinations(range(d), 2)):
                 tried = np.einsum("na,bat->nbt", places @ axes[:, two], turned)
                 extents = _extent(tried).prod(axis=0)
@@ -243,5 +230,6 @@ def _axes(places: np.ndarray) -> np.ndarray:
 
 
 def _extent(values: np.ndarray) -> np.ndarray:
-    low, high = np.quantile(values, [OUTSIDE, 1 - OUTSIDE], axis=0)
+    """Return the width of a box that leaves out 2 % of the samples at either end."""
+    low, high = np.quantile(values, [0.02, 0.98], axis=0)
     return high - low
