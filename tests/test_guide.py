@@ -127,6 +127,13 @@ def test_every_test_behind_a_verdict_has_a_row_on_the_pages_about_it(page, heade
     assert set(CRITERIA) - names_in_tables(page, header) == set()
 
 
+def test_the_page_of_models_names_tests_that_there_are():
+    page = (DOCS / "models.md").read_text(encoding="utf-8")
+    named = set(re.findall(r'\("([a-z ]+)"\)', page))
+    assert len(named) > 15
+    assert named <= set(CRITERIA)
+
+
 @pytest.mark.parametrize("page", ["verdict", "partial-or-none"])
 def test_rates_on_the_pages_of_verdicts_are_those_that_were_measured(page):
     rate = re.compile(r"\d+ of \d+")

@@ -120,7 +120,8 @@ class _NumberType:
 class _Array:
     """Stand-in for an array, whose values are its state."""
 
-    values = np.empty(0)
+    def __init__(self, values: np.ndarray = np.empty(0)) -> None:
+        self.values = values
 
     def __setstate__(self, state: tuple) -> None:
         _, shape, number_type, is_fortran, data = state
@@ -139,12 +140,6 @@ def _values(data: Any, number_type: Any, shape: Any, order: Any = "C") -> np.nda
     return flat.reshape(shape, order="F" if order == "F" else "C")
 
 
-def _from_buffer(*arguments: Any) -> _Array:
-    found = _Array()
-    found.values = _values(*arguments)
-    return found
-
-
 def _encoded(text: str, encoding: str) -> bytes:
     """Stand-in for _codecs.encode, by which protocols before 3 write bytes."""
     # Pickles of bytes use latin1 only; another codec would run code of its own.
@@ -155,10 +150,10 @@ def _encoded(text: str, encoding: str) -> bytes:
 
 # The names that pickles of arrays refer to, as numpy 1 wrote them. No other name is looked up.
 STAND_INS: dict[tuple[str, str], Callable] = {
-    ("numpy", "ndarray"): _Array,
+    ("numpy", "ndarray"): lambda *_: _Array(),
     ("numpy", "dtype"): _NumberType,
     ("numpy.core.multiarray", "_reconstruct"): lambda *_: _Array(),
-    ("numpy.core.numeric", "_frombuffer"): _from_buffer,
+    ("numpy.core.numeric", "_frombuffer"): lambda *arguments: _Array(_values(*arguments)),
     ("numpy.core.multiarray", "scalar"): lambda kind, data: _values(data, kind, ())[()],
     ("_codecs", "encode"): _encoded,
     # Protocols before 4 make a set of a list by name, before 3 by an older name.
