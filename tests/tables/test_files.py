@@ -15,18 +15,18 @@ X = np.arange(12.0).reshape(4, 3)
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("name", "start", "delimiter"),
     [
-        ("a.csv", "0.0,1,2\n3,4,5\n6,7,8\n9,10,11\n"),
-        ("a.csv", "x,y,z\n0,1,2\n3,4,5\n6,7,8\n9,10,11\n"),
-        ("a.csv", '\ufeff"x","y","z"\n0,1,2\n3,4,5\n6,7,8\n9,10,11\n'),
-        ("a.tsv", "0.0\t1\t2\n3\t4\t5\n6\t7\t8\n9\t10\t11\n"),
-        ("a.txt", "0.0 1  2\n3 4 5\n6 7 8\n9 10 11\n"),
-        ("A.CSV", "0.0,1,2\n3,4,5\n6,7,8\n9,10,11\n"),
+        ("a.csv", "0.0", ","),
+        ("A.CSV", "x,y,z\n0", ","),
+        ("a.csv", '\ufeff"x","y","z"\n0', ","),
+        ("a.tsv", "0.0", "\t"),
+        ("a.txt", "0.0", "  "),
     ],
 )
-def test_tables_are_read_with_or_without_column_names(tmp_path, name, text):
-    (tmp_path / name).write_text(text, encoding="utf-8")
+def test_tables_are_read_with_or_without_column_names(tmp_path, name, start, delimiter):
+    rows = f"{start},1,2\n3,4,5\n6,7,8\n9,10,11\n".replace(",", delimiter)
+    (tmp_path / name).write_text(rows, encoding="utf-8")
     np.testing.assert_array_equal(read_samples(tmp_path / name), X)
 
 
@@ -143,12 +143,11 @@ def test_what_is_not_a_file_is_refused_and_a_pipe_is_not_waited_for(tmp_path, su
             read(path)
 
 
-@pytest.mark.parametrize("suffix", [".npz", ".pkl", ".parquet"])
-def test_what_exceeds_the_memory_says_how_much_it_needs(tmp_path, monkeypatch, suffix):
-    path = tmp_path / f"a{suffix}"
-    wide = np.zeros((10, 20))
-    contents = {".npz": saved(np.savez, X=wide), ".pkl": pickle.dumps(wide)}
-    path.write_bytes(contents.get(suffix) or parquet_file(**{f"x{k}": wide[0] for k in range(20)}))
+@pytest.mark.parametrize("write", [pickle.dump, lambda wide, file: np.savez(file, X=wide)])
+def test_what_exceeds_the_memory_says_how_much_it_needs(tmp_path, monkeypatch, write):
+    path = tmp_path / ("a.pkl" if write is pickle.dump else "a.npz")
+    with path.open("wb") as file:
+        write(np.zeros((10, 20)), file)
     monkeypatch.setattr("manifactor._support.memory.available_memory", lambda: 1000)
     with pytest.raises(ValueError, match=r"would take .* GB of memory, and .* are avail"):
         read_samples(path)

@@ -44,27 +44,25 @@ def test_pictures_come_in_the_order_of_their_numbers_and_others_are_named(tmp_pa
     assert not is_frames(write(tmp_path, v_mrc=b""))
 
 
-def test_grey_values_of_more_than_8_bits_are_read_as_they_are(tmp_path):
-    deep = GREY.astype(np.uint16) * 800
-    write(tmp_path, a_png=deep, b_tif=deep, c_tif=GREY.astype(np.float32) / 7)
-    assert np.array_equal(read_frames(tmp_path)[:2], np.stack([deep, deep]))
-    assert np.array_equal(read_frames(tmp_path)[2], GREY.astype(np.float32) / 7)
+DEEP = GREY.astype(np.uint16) * 800
+CLEAR = np.dstack([COLOUR, np.where(GREY < 40, 0, 255).astype(np.uint8)])
+CLEAR_GREY = Image.merge("LA", [Image.fromarray(GREY), Image.fromarray(CLEAR[..., 3])])
 
 
-def test_grey_pictures_among_colours_are_in_colour(tmp_path):
-    write(tmp_path, a_png=COLOUR, b_png=GREY)
-    expected = np.stack([COLOUR, np.stack([GREY] * 3, axis=-1)])
-    assert np.array_equal(read_frames(tmp_path), expected)
-
-
-def test_what_is_transparent_is_black(tmp_path):
-    clear = np.dstack([COLOUR, np.where(GREY < 40, 0, 255).astype(np.uint8)])
-    grey = Image.fromarray(GREY).convert("LA")
-    grey.putalpha(Image.fromarray(clear[..., 3]))
-    write(tmp_path, a_png=clear, b_png=grey)
-    first, second = read_frames(tmp_path)
-    assert np.array_equal(first, np.where(GREY[..., None] < 40, 0, COLOUR))
-    assert np.array_equal(second[..., 0], np.where(GREY < 40, 0, GREY))
+@pytest.mark.parametrize(
+    ("pictures", "expected"),
+    [
+        # Grey values of more than 8 bits are read as they are.
+        ({"a_png": DEEP, "b_tif": DEEP, "c_tif": np.float32(GREY)}, [DEEP, DEEP, GREY]),
+        # Among colours, grey pictures are in colour.
+        ({"a_png": COLOUR, "b_png": GREY}, [COLOUR, np.dstack([GREY] * 3)]),
+        # What is transparent is black.
+        ({"a_png": CLEAR}, [np.where(GREY[..., None] < 40, 0, COLOUR)]),
+        ({"a_png": CLEAR_GREY}, [np.where(GREY < 40, 0, GREY)]),
+    ],
+)
+def test_pictures_become_grey_values_or_colours(tmp_path, pictures, expected):
+    assert np.array_equal(read_frames(write(tmp_path, **pictures)), expected)
 
 
 def test_pictures_are_turned_as_their_camera_was(tmp_path):

@@ -1,7 +1,6 @@
 """Pickles of numbers are read, and nothing in a pickle is ever run."""
 
 import pickle
-import struct
 import tracemalloc
 import warnings
 
@@ -35,21 +34,9 @@ def test_arrays_of_every_type_order_and_shape_come_back(read, rng, protocol):
         assert np.array_equal(found, each)
 
 
-def as_old_numpy(content):
-    """A pickle of protocol 4 or 5 as numpy 1 wrote it: numpy.core where today's says numpy._core."""
-    start = content.index(b"numpy._core") - 2
-    length = bytes([content[start + 1] - 1])
-    old = content[:start] + b"\x8c" + length + content[start + 2 :].replace(b"._core", b".core", 1)
-    (length,) = struct.unpack("<Q", old[3:11])
-    return old[:3] + struct.pack("<Q", length - 1) + old[11:]
-
-
-@pytest.mark.parametrize("protocol", [4, 5])
-def test_arrays_of_older_numpy_are_read_without_a_word(read, rng, protocol):
+def test_arrays_of_older_numpy_are_read_without_a_word(read, rng):
     array = rng.normal(size=(5, 3))
-    content = pickle.dumps(array, protocol=protocol)
-    if b"numpy._core" in content:  # written by numpy 2
-        content = as_old_numpy(content)
+    content = pickle.dumps(array, protocol=2).replace(b"numpy._core", b"numpy.core")
     assert b"numpy.core" in content
     with warnings.catch_warnings(action="error"):
         assert np.array_equal(read(content), array)
@@ -102,19 +89,13 @@ torch._utils _rebuild_tensor_v2, torch.storage _load_from_bytes, pandas.core.fra
 collections OrderedDict"""
 
 
-@pytest.mark.parametrize("protocol", [0, 4])
-def test_all_other_names_are_refused_by_name(read, protocol):
+def test_all_other_names_are_refused_by_name(read):
     for each in NAMES.replace("\n", " ").split(", "):
         module, name = each.split()
-        # A pickle that calls a name with nothing, in the words of an old or a new protocol.
-        content = f"c{module}\n{name}\n(tR.".encode()
-        if protocol:
-            parts = (part.encode() for part in (module, name))
-            short = b"".join(b"\x8c" + bytes([len(part)]) + part for part in parts)
-            content = b"\x80\x04" + short + b"\x93)R."
         match = f"nothing in it was run: it asks for .{module}.{name}"
+        # A pickle that calls a name with nothing.
         with pytest.raises(ValueError, match=match):
-            read(content)
+            read(f"c{module}\n{name}\n(tR.".encode())
 
 
 # A void type with an object field and no flag that says so: numpy itself would follow the bytes as
@@ -140,23 +121,17 @@ SETTING = b"\x80\x04c_codecs\nencode\nN}X\x01\x00\x00\x00aK\x01s\x86b."
         (SETTING, "one pickled array of numbers; got function"),
         (pickle.dumps([np.arange(100.0)] * 2000), "one pickled array of numbers; got list"),
         *(
-            (pickle.dumps(value), f"one pickled array of numbers; got {kind}")
-            for value, kind in [
-                ([1.0, 2.0], "list"),
-                ({"z": 1.0}, "dict"),
-                ((np.zeros((2, 3, 3)), np.zeros((2, 2))), "tuple"),
-                ("text", "str"),
-                (None, "NoneType"),
-            ]
+            (pickle.dumps(value), f"one pickled array of numbers; got {type(value).__name__}")
+            for value in ([1.0, 2.0], {"z": 1.0}, (np.zeros((2, 3)), np.zeros(2)), "text", None)
         ),
         *(
             (pickle.dumps(value), r"z.pkl was refused and nothing in it was run: it holds")
-            for value in [
+            for value in (
                 objects(1.0, 2.0),
                 np.array(["a"]),
-                np.zeros(2, dtype=complex),
-                np.zeros(2, dtype=[("a", int)]),
-            ]
+                np.zeros(2, "c8"),
+                np.zeros(2, "i8,i8"),
+            )
         ),
     ],
 )
@@ -186,13 +161,11 @@ def test_whole_numbers_come_in_lists_sets_and_arrays(read, protocol):
     for values in ([1.5], {"a"}, [[1]], [True], [10**30], {1, "a"}):
         with pytest.raises(ValueError, match="whole numbers"):
             read(pickle.dumps(values, protocol=protocol), read_pickled_numbers)
-    for values in ({"z": 1}, {1: "a", 2.5: (1,)}, {}):
-        with pytest.raises(ValueError, match="one pickled array of numbers; got dict"):
-            read(pickle.dumps(values, protocol=protocol), read_pickled_numbers)
-
-
-def test_a_set_that_repeats_its_items_has_each_once(read):
-    assert read(b"\x80\x04\x8f(K\x05K\x02K\x05\x90.", read_pickled_numbers).tolist() == [2, 5]
+    with pytest.raises(ValueError, match="one pickled array of numbers; got dict"):
+        read(pickle.dumps({1: "a"}, protocol=protocol), read_pickled_numbers)
+    # A set that repeats its items has each once.
+    repeated = b"\x80\x04\x8f(K\x05K\x02K\x05\x90."
+    assert read(repeated, read_pickled_numbers).tolist() == [2, 5]
 
 
 def counted(code, size, length=8):
@@ -201,6 +174,7 @@ def counted(code, size, length=8):
 
 
 def test_sizes_in_a_pickle_are_not_believed(read):
+    tracemalloc.start()
     large = (pickle.BINBYTES8, pickle.BINUNICODE8, pickle.BYTEARRAY8, pickle.FRAME)
     for content in (
         *(counted(code, 2**34) for code in large),
@@ -210,10 +184,8 @@ def test_sizes_in_a_pickle_are_not_believed(read):
         b"\x80\x05N" + pickle.LONG_BINPUT + b"\xff\xff\xff\x7f.",
         b"Np2147483647\n.",
     ):
-        tracemalloc.start()
-        try:
-            with pytest.raises(ValueError, match=r"z\.pkl (is not|was refused|must hold)"):
-                read(content)
-            assert tracemalloc.get_traced_memory()[1] < 2**24
-        finally:
-            tracemalloc.stop()
+        with pytest.raises(ValueError, match=r"z\.pkl (is not|was refused|must hold)"):
+            read(content)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**24

@@ -77,19 +77,17 @@ def test_a_wrong_value_is_named_by_its_row_in_the_table(tmp_path, X, value, word
     assert len(table.read(0, 61)) == 61
     with pytest.raises(ValueError, match=words):
         table.read(50, 70)
-
-
-def test_cells_that_are_missing_are_wrong_values_too(tmp_path):
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"a": [1, None, 3], "b": [True, False, True]}), path)
+    # So is a cell that is missing.
+    pq.write_table(pa.table({"a": [1, None, 3], "b": [True, False, True]}), tmp_path / "a.parquet")
     with pytest.raises(ValueError, match="row 1, column 'a'"):
-        stored_table(path).read(0, 3)
+        stored_table(tmp_path / "a.parquet").read(0, 3)
 
 
 def test_columns_of_text_are_left_out_or_refused_where_they_were_chosen(tmp_path, X):
-    path = write_parquet(tmp_path / "p", X, name=np.array(["x"] * N))
-    assert column_names(path) == ["a", "b", "c", "name"]
-    with pytest.warns(ColumnWarning, match="hold text were left out: 'name'"):
+    text = {"name": np.array(["x"] * N), "when": np.arange(N).astype("M8[s]")}
+    path = write_parquet(tmp_path / "p", X, **text)
+    assert column_names(path) == ["a", "b", "c", "name", "when"]
+    with pytest.warns(ColumnWarning, match="hold text were left out: 'name', 'when'"):
         assert stored_table(path).columns.names == ("a", "b", "c")
     with pytest.raises(ValueError, match="columns that hold none are 'name'"):
         stored_table(path, ColumnChoice("a,name"))
@@ -188,10 +186,7 @@ def test_columns_of_one_value_cannot_claim_gigabytes(tmp_path):
     for read in (stored_table, read_samples, column_names):
         with pytest.raises(ValueError, match=r"bytes and claims 96,000,000"):
             read(path)
-
-
-def test_a_table_that_is_easily_compressed_is_read(tmp_path):
-    path = tmp_path / "a.parquet"
+    # A table that is only easily compressed is read.
     few = np.repeat(np.arange(10.0), 10**5)
     pq.write_table(pa.table({"a": few, "b": few[::-1]}), path)
     assert path.stat().st_size < 10**5
