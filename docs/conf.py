@@ -87,7 +87,7 @@ numpydoc_xref_aliases = {
     "Forecast": "manifactor.operators.forecast.Forecast",
     "ManifoldFactorizer": "manifactor.ManifoldFactorizer",
     "Molecule": "manifactor.datasets.Molecule",
-    "Placed": "manifactor.placing.Placed",
+    "Placed": "manifactor.factors.placing.Placed",
     "PlotSettings": "manifactor.plots.PlotSettings",
     "PreferredDirections": "manifactor.datasets.PreferredDirections",
     "Problem": "manifactor.datasets.problems.Problem",

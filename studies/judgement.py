@@ -113,7 +113,7 @@ def _proposed(diffusion: Operator, seed: int) -> Iterator[Factorization]:
 
 def _proposal(proposed: Factorization, confirmed: float, problem: Problem) -> dict:
     evidence = proposed.evidence
-    factors = proposed.factors or whole_factor(proposed.diffusion)
+    factors = proposed.factors or whole_factor(proposed.diffusion)[0]
     embeddings = [factor.embedding for factor in factors]
     results = [score(embeddings, truth) for truth in problem.truths]
     result = max(results, key=lambda each: (each.solved, each.number_right, each.worst))

@@ -20,7 +20,7 @@ SOURCE = Path(manifactor.__file__).parent
 ROOMS = [
     *("_support", "scores", "statistics", "samples", "operators", "models.peeling", "factors"),
     *("models.sums", "models.moves", "models.maxcut", "models.triplets", "models.separable"),
-    *("judging", "factorization", "placing", "methods", "factorize", "estimators"),
+    *("judging", "factorization", "methods", "factorize", "estimators"),
     *("datasets", "tables", "runs", "cluster", "views", "command", "__main__"),
 ]
 

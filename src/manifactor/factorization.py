@@ -19,12 +19,15 @@ from manifactor._support.values import bad_values
 from manifactor._support.workers import PickledFields
 from manifactor.factors.factor import Factor
 from manifactor.factors.inversion import PlaceSpace, choose_window
+from manifactor.factors.placing import ByFunctions, Locate
 from manifactor.judging.evidence import Evidence
 from manifactor.judging.table import OF_SAMPLES
 from manifactor.models.maxcut import Cut
+from manifactor.models.moves.integration import Integrated
+from manifactor.models.moves.unmixing import Unmixed
 from manifactor.models.peeling.division import Split
 from manifactor.models.peeling.peeling import MAX_FACTORS
-from manifactor.models.sums.summands import Sum
+from manifactor.models.sums.summands import ByTerms, DividedTerm, Sum
 from manifactor.models.triplets import Triplets
 from manifactor.operators.operator import Operator
 
@@ -143,16 +146,6 @@ def checked_noise(noise, X) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class DividedTerm:
-    """A surface that is a term of a sum and has several factors itself."""
-
-    term: int  # index of the term in the sum
-    n_factors: int  # number of its factors, which follow each other among those of the sum
-    # Of the points of the surface that samples lie at; its factors are read from it
-    diffusion: Operator
-
-
-@dataclass(frozen=True)
 class Tried:
     """A result that was tried, what was measured of it, and how often such results are right."""
 
@@ -174,9 +167,7 @@ class Factorization(PickledFields):
     splits: tuple[Split, ...] = ()
     triplets: Triplets | None = None
     cut: Cut | None = None  # by `method="triplets"`
-    sum: Sum | None = None  # how samples are placed on the terms of a sum
-    # Terms of the sum that have several factors; every other term is one factor
-    divided: tuple[DividedTerm, ...] = ()
+    placer: ByFunctions | Integrated | Unmixed | ByTerms = field(default_factory=ByFunctions)
     # "method" and "factors", "sense" where several were looked at, "functions" where more of them
     # were computed than given, and "term 1" where a term of a sum is a surface that may have
     # several factors
@@ -190,6 +181,30 @@ class Factorization(PickledFields):
     def in_graph(self) -> np.ndarray:
         """Whether each sample is in the graph, (n_samples,)."""
         return ~self.diffusion.graph.outliers
+
+    @property
+    def coefficients(self) -> tuple[np.ndarray, ...]:
+        """The functions of each factor as combinations of the spectrum's; none of a sum."""
+        return () if isinstance(self.placer, ByTerms) else self.placer.coefficients
+
+    @property
+    def sum(self) -> Sum | None:
+        """The terms that add up to the samples, if the factors are those."""
+        return self.placer.sum if isinstance(self.placer, ByTerms) else None
+
+    @property
+    def divided(self) -> tuple[DividedTerm, ...]:
+        """Terms of the sum that have several factors."""
+        return self.placer.divided if isinstance(self.placer, ByTerms) else ()
+
+    def locator(self, n_new: int) -> Locate:
+        """Return a function that places prepared samples, about `n_new` in all."""
+        if self.diffusion.points is None:
+            raise ValueError(
+                "new samples are placed by their distances to the training samples, which "
+                "a precomputed graph does not have; fit samples instead."
+            )
+        return self.placer.locator(self.factors, self.diffusion, n_new)
 
     def places(self) -> PlaceSpace:
         """Return the places of the samples in the graph."""
@@ -216,10 +231,7 @@ class Factorization(PickledFields):
 
     def searchable(self, n_jobs: int | None) -> "Factorization":
         """Return the same with neighbour searches, which archives do not hold."""
-        return replace(
-            self,
-            diffusion=self.diffusion.searchable(n_jobs),
-            divided=tuple(
-                replace(term, diffusion=term.diffusion.searchable(n_jobs)) for term in self.divided
-            ),
-        )
+        placer = self.placer
+        if isinstance(placer, ByTerms):
+            placer = placer.searchable(n_jobs)
+        return replace(self, diffusion=self.diffusion.searchable(n_jobs), placer=placer)

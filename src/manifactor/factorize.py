@@ -22,7 +22,6 @@ from manifactor._support.parameters import Choice, given
 from manifactor._support.workers import ignored
 from manifactor.factorization import (
     SUM_NAMES,
-    DividedTerm,
     FactoringSettings,
     Factorization,
     Tried,
@@ -30,6 +29,7 @@ from manifactor.factorization import (
     require_factoring,
 )
 from manifactor.factors.factor import Factor
+from manifactor.factors.placing import ByFunctions, place_blocks
 from manifactor.judging.evidence import CURVES, VERDICTS, Evidence, NoProductStructureWarning
 from manifactor.judging.measures.places import prepared_noise, signal_share
 from manifactor.judging.probability import (
@@ -46,10 +46,10 @@ from manifactor.models.moves import motion
 from manifactor.models.moves.paths import Bursts, Pairs, Trajectory
 from manifactor.models.peeling.peeling import MAX_FACTORS
 from manifactor.models.separable.separation import find_separation
+from manifactor.models.sums.summands import ByTerms, DividedTerm
 from manifactor.operators.operator import DiffusionSettings, Operator
 from manifactor.operators.pipeline import diffuse
 from manifactor.operators.variants import in_density, in_volume
-from manifactor.placing import make_placer, place_blocks
 from manifactor.statistics import NOT_MEASURED, Measurement, leaves_noise, matched_r2, random_rows
 
 
@@ -95,8 +95,8 @@ def find(
         line = methods.weigh_line(diffusion)
         evidence = Evidence(judge({"factors asked for": 1})) if n_asked else line
         if evidence is not None:
-            whole = methods.whole_factor(diffusion, on_line=line is not None)
-            return _named_if_curve(Factorization(whole, evidence, diffusion))
+            whole, placer = methods.whole_factor(diffusion, on_line=line is not None)
+            return _named_if_curve(Factorization(whole, evidence, diffusion, placer=placer))
     if settings.method == "triplets":
         return methods.find_by_triplets(diffusion, settings, rng=rng)
     if diffusion.metric is not None or diffusion.lagged:
@@ -142,7 +142,8 @@ def _in_moves(
 
 def _as_whole(found: Factorization) -> Factorization:
     """Return a result without factors with all data as one."""
-    return _named_if_curve(replace(found, factors=methods.whole_factor(found.diffusion)))
+    whole, placer = methods.whole_factor(found.diffusion)
+    return _named_if_curve(replace(found, factors=whole, placer=placer))
 
 
 def _named_if_curve(found: Factorization) -> Factorization:
@@ -398,7 +399,7 @@ def _as_one(proposals: Sequence[Proposal], best: Proposal) -> Proposal:
         dependence=NOT_MEASURED,
         terms=(),
     )
-    nothing = replace(found, factors=(), evidence=evidence, sum=None, divided=())
+    nothing = replace(found, factors=(), evidence=evidence, placer=ByFunctions())
     return replace(best, found=nothing, warned=[])
 
 
@@ -535,15 +536,14 @@ def divide_terms(found: Factorization, n_asked: int | None, *, rng: Generator) -
         return replace(found, choices=choices)
     # Placing is written for the host's side of a device.
     divided = tuple(
-        DividedTerm(term, len(inner.factors), inner.diffusion.settled())
+        DividedTerm(term, len(inner.factors), inner.diffusion.settled(), inner.placer)
         for term, inner in inside.items()
     )
     evidence = methods.weigh_terms(
         found.evidence, {term: inner.evidence for term, inner in inside.items()}
     )
-    return replace(
-        found, factors=tuple(factors), evidence=evidence, divided=divided, choices=choices
-    )
+    placer = ByTerms(found.sum, divided)
+    return replace(found, factors=tuple(factors), evidence=evidence, placer=placer, choices=choices)
 
 
 def _is_sound(found: Factorization) -> bool:
@@ -583,13 +583,7 @@ def _factors_of(term: Factor, inner: Factorization) -> list[Factor]:
     """The factors of a divided term, as factors of the sum."""
     sure = np.where(inner.diffusion.graph.outliers, 0.0, term.confidence)
     return [
-        replace(
-            factor,
-            confidence=np.minimum(factor.confidence, sure),
-            # They are not combinations of the functions of the samples.
-            coefficients=np.empty((0, factor.functions.shape[1])),
-        )
-        for factor in inner.factors
+        replace(factor, confidence=np.minimum(factor.confidence, sure)) for factor in inner.factors
     ]
 
 
@@ -642,8 +636,8 @@ def with_motion(found: Factorization, path: Trajectory | Bursts | Pairs) -> Fact
     numbers: dict[str, float | Measurement] = {}
     if len(lowest) > 1:
         moves = path.moves(motion.time_of_move(motion.TESTED_MOVE, max(lowest)))
-        placer = make_placer(found, n_new=2 * len(moves[0]))
-        places = [[each.embedding for each in place_blocks(some, placer)] for some in moves]
+        locate = found.locator(2 * len(moves[0]))
+        places = [[each.embedding for each in place_blocks(some, locate)] for some in moves]
         jointly = isinstance(path, Pairs)
         numbers |= motion.couplings(*places, n_repeats=path.n_repeats, jointly=jointly)
         if not isinstance(path, Pairs):
@@ -673,7 +667,7 @@ def signal_shares(found: Factorization, noise: np.ndarray, *, rng: Generator) ->
     found = found.settled()
     samples, preparation = found.diffusion.samples, found.diffusion.preparation
     noisy = samples + prepared_noise(noise, len(samples), preparation=preparation, rng=rng)
-    moved = place_blocks(noisy, make_placer(found, n_new=len(noisy)))
+    moved = place_blocks(noisy, found.locator(len(noisy)))
     pairs = zip(found.factors, moved, strict=True)
     return [signal_share(factor.embedding, after.embedding) for factor, after in pairs]
 

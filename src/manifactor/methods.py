@@ -20,7 +20,8 @@ from manifactor._support.errors import (
 )
 from manifactor._support.threads import map_threads
 from manifactor.factorization import FactoringSettings, Factorization, is_auto
-from manifactor.factors.factor import Factor, make_factors, selection
+from manifactor.factors.factor import Factor, Reading, make_factors, selection
+from manifactor.factors.placing import ByFunctions
 from manifactor.judging.evidence import Evidence, SampleWarning
 from manifactor.judging.measures import product
 from manifactor.judging.measures.density import (
@@ -57,7 +58,7 @@ from manifactor.models.peeling.peeling import (
     take_looks,
 )
 from manifactor.models.sums.independence import far_off
-from manifactor.models.sums.summands import Sum
+from manifactor.models.sums.summands import ByTerms, Sum
 from manifactor.models.sums.terms import agreement, find_sum
 from manifactor.models.triplets import group_functions
 from manifactor.operators import geometry
@@ -98,12 +99,15 @@ def attempt(
             return None, held
 
 
-def whole_factor(diffusion: Operator, *, on_line: bool = False) -> tuple[Factor, ...]:
+def whole_factor(
+    diffusion: Operator, *, on_line: bool = False
+) -> tuple[tuple[Factor, ...], ByFunctions]:
     """Return the data as one factor of the lowest functions, of a single one on a line."""
     spectrum = diffusion.spectrum
     # An embedding takes six functions at most; more of them are for the user to see.
     block = selection(spectrum, range(1, min(25, len(spectrum.eigenvalues))))
-    return make_factors(spectrum, [block], most_functions=1 if on_line else None)
+    factors, readings = make_factors(spectrum, [block], most_functions=1 if on_line else None)
+    return factors, ByFunctions(readings)
 
 
 # Factors in the functions of a diffusion: blocks of orthogonal gradients.
@@ -277,18 +281,19 @@ def weigh_peeled(peeled: Peeled, n_asked: int | None, *, rng: np.random.Generato
         [beside_constant(block) for block in blocks],
         geometry=peeling.looks[0].geometry,
     )
-    factors = made(charted=peeled.charted if len(blocks) == len(peeled.charted) else ())
+    factors, readings = made(charted=peeled.charted if len(blocks) == len(peeled.charted) else ())
     bent = [factor.topology == "other" and factor.dimension == 1 for factor in factors]
     if diffusion.basis is not None and any(bent):
         # The lowest function of a process on an interval tells all places, although it hardly
         # changes inside a well.
-        factors = made(charted=[1 if each else None for each in bent])
-    factors = tuple(integrated(factor, diffusion) for factor in factors)
-    evidence = weigh(peeled, factors, rng=rng)
+        factors, readings = made(charted=[1 if each else None for each in bent])
+    placer: ByFunctions
+    factors, placer = integrated(factors, readings, diffusion)
+    evidence = weigh(peeled, factors, readings, rng=rng)
     # Afterwards: that samples fill the product of such places would be no evidence.
     if diffusion.lagged and len(factors) > 1:
-        factors = unmixed(factors, diffusion)
-    return Factorization(factors, evidence, diffusion, peeling.splits)
+        factors, placer = unmixed(factors, readings, diffusion)
+    return Factorization(factors, evidence, diffusion, peeling.splits, placer=placer)
 
 
 def _with_refused(peeled: Peeled, rng: np.random.Generator) -> Factorization | None:
@@ -486,7 +491,13 @@ def clusters_of_factors(factors: Sequence[Factor]) -> str:
     return f"the samples fall into {'; '.join(phrases)}" if phrases else ""
 
 
-def weigh(peeled: Peeled, factors: Sequence[Factor], *, rng: np.random.Generator) -> Evidence:
+def weigh(
+    peeled: Peeled,
+    factors: Sequence[Factor],
+    readings: Sequence[Reading],
+    *,
+    rng: np.random.Generator,
+) -> Evidence:
     """Return the evidence on several factors that were found by peeling."""
     diffusion, peeling, sense = peeled.diffusion, peeled.peeling, peeled.sense
     spectrum, points, inliers = diffusion.spectrum, diffusion.points, ~diffusion.graph.outliers
@@ -498,7 +509,7 @@ def weigh(peeled: Peeled, factors: Sequence[Factor], *, rng: np.random.Generator
             "product": partial(purity.product_share, full.geometry, full.blocks),
             "completeness": partial(product.completeness, spectrum, factors),
             "twist": partial(product.twist, peeling.looks),
-            "modulation": partial(product.modulation, factors, spectrum),
+            "modulation": partial(product.modulation, readings, spectrum),
             "undivided": partial(product.undivided, peeling.splits),
             "explained": partial(product.explained, factors, points, inliers),
             "hidden direction": partial(product.hidden_direction, factors, points, inliers),
@@ -574,7 +585,7 @@ def find_in_samples(
     wrong = any(
         CRITERIA[test.kind].coordinates in ("wrong", "incomplete") for test in evidence.failed
     )
-    result = Factorization(factors, evidence, diffusion, sum=found)
+    result = Factorization(factors, evidence, diffusion, placer=ByTerms(found))
     # Those of a handful of samples or of noise show nothing.
     if len(factors) > 1 and not wrong and may_be_right(result):
         enough = len(samples) >= CRITERIA["samples"].limit and not found.is_cloud
@@ -633,10 +644,10 @@ def find_by_triplets(
     )
     if not grouping.groups:
         evidence = Evidence(judge({"triplets": 0}, why=grouping.why_none))
-        whole = whole_factor(diffusion)
-        return Factorization(whole, evidence, diffusion, triplets=grouping.triplets)
+        whole, placer = whole_factor(diffusion)
+        return Factorization(whole, evidence, diffusion, triplets=grouping.triplets, placer=placer)
     blocks = [selection(spectrum, group) for group in grouping.groups]
-    factors = make_factors(spectrum, blocks)
+    factors, readings = make_factors(spectrum, blocks)
     leaks, asked = product.leakage(factors), settings.n_asked or len(factors)
     numbers = {
         "connected": grouping.n_pieces,
@@ -651,7 +662,14 @@ def find_by_triplets(
     quality = "the best there is" if gap < 1e-6 else f"at most {gap:.1%} below the best"
     details = f"the cut that made the groups is {quality}"
     evidence = Evidence(tests, leakage=leaks, details=details)
-    return Factorization(factors, evidence, diffusion, triplets=grouping.triplets, cut=grouping.cut)
+    return Factorization(
+        factors,
+        evidence,
+        diffusion,
+        triplets=grouping.triplets,
+        cut=grouping.cut,
+        placer=ByFunctions(readings),
+    )
 
 
 # What known noise, and factors of terms, add to the evidence.

@@ -74,7 +74,7 @@ def _in_two_rounds(settings: Settings) -> dict[str, Found]:
         if len(first.factors) < 2:
             return {"peeling, round 1": first}
         # All functions that the first factor is made of.
-        taken = np.flatnonzero(first.factors[0].coefficients.any(axis=1)).tolist()
+        taken = np.flatnonzero(fit.factorization_.coefficients[0].any(axis=1)).tolist()
         fit = published(case, data, settings.seed, n_factors=2, exclude=taken)
         second = found_by(fit, data)
     return {"peeling, round 1": first, "peeling, round 2": second}

@@ -35,8 +35,4 @@ def interval(t):
         embedding=t[:, None],
         coordinate=t,
         confidence=np.ones(len(t)),
-        coefficients=np.empty((0, 1)),
-        chart=None,
-        cloud=None,
-        ends=None,
     )

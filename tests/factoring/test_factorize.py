@@ -41,7 +41,7 @@ def diffuse(X, n_functions, **more):
 
 def used(factorization):
     """The spectrum's functions in each factor."""
-    return [set(np.flatnonzero(f.coefficients.any(axis=1))) for f in factorization.factors]
+    return [set(np.flatnonzero(own.any(axis=1))) for own in factorization.coefficients]
 
 
 @pytest.mark.parametrize(

@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets
-from manifactor import placing as placement
 from manifactor.datasets.products import ring
 from manifactor.factorization import Factorization
 from manifactor.factorize import signal_shares
+from manifactor.factors import placing
 from manifactor.factors.factor import make_factors, selection
+from manifactor.factors.placing import ByFunctions, place_blocks
 from manifactor.judging.measures.places import prepared_noise
 from manifactor.operators.kernel import affinity
 from manifactor.operators.laplacian import laplacian_spectrum
 from manifactor.operators.neighbors import neighbor_graph
 from manifactor.operators.operator import Operator
-from manifactor.placing import make_placer, place_blocks
 from manifactor.samples.preparation import Preparation
 
 
@@ -27,12 +27,13 @@ def circle():
     walk = affinity(graph)
     distinct = laplacian_spectrum(walk, 5, rng=np.random.default_rng(0))
     spectrum = distinct.with_copies(graph)
-    factors = make_factors(spectrum, [selection(spectrum, [1, 2])])
-    return X, Factorization(factors, None, Operator(X, graph, walk, distinct))
+    factors, readings = make_factors(spectrum, [selection(spectrum, [1, 2])])
+    diffusion = Operator(X, graph, walk, distinct)
+    return X, Factorization(factors, None, diffusion, placer=ByFunctions(readings))
 
 
 def place(X, found, **more):
-    (placed,) = place_blocks(X, make_placer(found, n_new=len(X)), **more)
+    (placed,) = place_blocks(X, found.locator(len(X)), **more)
     return placed
 
 
@@ -115,7 +116,7 @@ def test_samples_near_outliers_are_placed_as_the_extension_places_them(rng, monk
     assert fit.outliers_.sum() >= 4
     new = np.vstack([X + 0.1, stray[-6:] + 0.01, 3 * rng.normal(size=(100, 4))])
     quick = fit.locate(new)
-    monkeypatch.setattr(placement, "is_combinable", lambda diffusion: False)
+    monkeypatch.setattr(placing, "is_combinable", lambda diffusion: False)
     for one, other in zip(quick, fit.locate(new), strict=True):
         np.testing.assert_allclose(one.embedding, other.embedding, atol=1e-9)
         np.testing.assert_array_equal(one.confidence, other.confidence)

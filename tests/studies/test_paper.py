@@ -243,7 +243,8 @@ def test_products_and_functions_of_one_factor_are_told_by_the_truth(torus_found)
     r2 = [column_r2(true, functions[:, [*range(9), *products]]) for true in torus_found.truth]
     assert max(map(np.max, (each[9:] for each in r2))) < 0.5
     large, _ = (torus_found.matching(true) for true in range(2))
-    pure = torus_found.factors[large].coefficients[:, 0].argmax()
+    lowest = torus_found.factors[large].functions[:, 0]
+    pure = np.abs(functions.T @ lowest).argmax()
     assert not across_factors(torus_found, np.array([products[0], pure]))
     # A function of each circle is a pair across factors.
     pair = np.array([1 + each[1:9].argmax() for each in r2])

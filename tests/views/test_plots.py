@@ -114,7 +114,7 @@ def test_pictures_are_drawn_on_the_caller_s_axes(torus):
 
 
 def test_the_lowest_functions_belong_to_factors_and_products_to_none(torus):
-    owner = owners(torus.spectrum_, torus.factors_)
+    owner = owners(torus.spectrum_, torus.factorization_.coefficients)
     assert owner[0] == -1  # the constant
     assert sorted(owner[1:5]) == [0, 0, 1, 1]
     both = sum(torus.factors_[f].eigenvalues[0] for f in (0, 1))
@@ -123,7 +123,7 @@ def test_the_lowest_functions_belong_to_factors_and_products_to_none(torus):
 
 
 def test_gradients_of_different_factors_are_orthogonal(torus):
-    found = angles(torus.spectrum_, [factor.coefficients[:, :2] for factor in torus.factors_])
+    found = angles(torus.spectrum_, [own[:, :2] for own in torus.factorization_.coefficients])
     np.testing.assert_allclose(found, found.T, atol=1e-12)
     np.testing.assert_allclose(np.diag(found), 1, atol=1e-9)
     assert found[:2, 2:].max() < 0.1
@@ -154,7 +154,11 @@ def test_factors_without_functions_of_the_spectrum_are_not_in_its_legend(ax, sum
 def test_an_eigenvalue_of_0_is_drawn(ax, torus):
     spectrum = torus.spectrum_
     lowest = np.where(np.arange(len(spectrum.eigenvalues)) < 2, 0, spectrum.eigenvalues)
-    fit = SimpleNamespace(spectrum_=replace(spectrum, eigenvalues=lowest), factors_=torus.factors_)
+    fit = SimpleNamespace(
+        spectrum_=replace(spectrum, eigenvalues=lowest),
+        factors_=torus.factors_,
+        factorization_=torus.factorization_,
+    )
     plots.spectrum(ax, fit)
     drawn = np.concatenate([line.get_ydata() for line in ax.lines])
     assert drawn.min() > 0
@@ -328,7 +332,7 @@ def test_a_single_surface_is_drawn_to_scale_on_the_caller_s_figure(disk):
 
 
 def test_factors_of_a_sum_are_drawn_without_functions(ax, sum_torus, pyplot):
-    assert (owners(sum_torus.spectrum_, sum_torus.factors_) == -1).all()
+    assert (owners(sum_torus.spectrum_, sum_torus.factorization_.coefficients) == -1).all()
     assert "no eigenfunctions" in plots.angles(ax, sum_torus).texts[0].get_text()
     below = [ax.get_xlabel() for ax in panels(sum_torus.plot())][2:]
     numbers = [f"coordinate on factor {number}, degrees" for number in (1, 2)]

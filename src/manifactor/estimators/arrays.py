@@ -16,8 +16,8 @@ from sklearn.utils import check_array, check_random_state
 from manifactor._support.errors import extra, first_sentence
 from manifactor._support.parameters import require_count, require_unmasked
 from manifactor.factors.factor import Factor
+from manifactor.factors.placing import Placed
 from manifactor.operators.engines.gpu import from_tensor, like
-from manifactor.placing import Placed
 
 # With more samples, a fit takes minutes and the coordinates hardly improve.
 MOST_DRAWN = 20_000

@@ -54,13 +54,13 @@ from manifactor.factorization import (
 from manifactor.factorize import factorize
 from manifactor.factors.inversion import choose_window, even_steps, values_at
 from manifactor.factors.loadings import Loadings, find_loadings
+from manifactor.factors.placing import Locate, Placed, place_blocks
 from manifactor.models.moves.motion import MarkovModel, markov_model
 from manifactor.models.moves.paths import Pairs, Trajectory
 from manifactor.operators.engines.gpu import device_memory, from_tensor, like
 from manifactor.operators.neighbors import DisconnectedGraphWarning
 from manifactor.operators.operator import DiffusionSettings, Operator
 from manifactor.operators.pipeline import diffuse
-from manifactor.placing import Placed, Placer, make_placer, place_blocks, places_at
 from manifactor.samples.likelihood import GaussianLikelihood, denoised
 from manifactor.samples.preparation import MOST_COMPONENTS
 
@@ -134,7 +134,7 @@ class Locator:
     """A function from samples to their places on each factor; workers get it."""
 
     estimator: "ManifoldFactorizer"
-    placer: Placer
+    locate: Locate
 
     def __call__(
         self, X: Any, first_row: int = 0, *, report: Callable[[float], None] = ignored
@@ -155,7 +155,7 @@ class Locator:
 
         # At most 512 MB of numbers.
         block = max(1, min(20_000, 2**26 // max(1, np.shape(X)[-1])))
-        places = place_blocks(X, self.placer, prepare=prepare, block=block)
+        places = place_blocks(X, self.locate, prepare=prepare, block=block)
         report(1.0)
         return places
 
@@ -610,11 +610,8 @@ class ManifoldFactorizer(SpectralEstimator):
     def _placed(self, X, first_row: int = 0) -> list[tuple]:
         """Return embedding and coordinate of new samples on each factor."""
         # First, as it checks that there is a fit.
-        prepared = self._prepared(X, first_row)
-        if self.sum_ is not None:
-            placer = make_placer(self.factorization_, n_new=len(prepared))
-            return [placed[:2] for placed in place_blocks(prepared, placer)]
-        return places_at(self.factors_, self.diffusion_, prepared)
+        prepared, found = self._prepared(X, first_row), self.factorization_
+        return found.placer.places(found.factors, found.diffusion, prepared)
 
     def coordinates(self, X=None):
         """Return one number for each sample and 1-D factor, (n, n_factors).
@@ -720,7 +717,7 @@ class ManifoldFactorizer(SpectralEstimator):
             Called with samples, it returns their places, a list of Placed.
         """
         check_is_fitted(self)
-        return Locator(self._lean(), make_placer(self.factorization_, n_new=n_new))
+        return Locator(self._lean(), self.factorization_.locator(n_new))
 
     def _lean(self) -> "ManifoldFactorizer":
         """Return the same without what only a next fit needs; it goes to workers."""

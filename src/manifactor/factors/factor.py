@@ -43,22 +43,6 @@ class Factor:
         From 0 to 1: how orthogonal this factor's directions are to the other factors'
         at the sample; 1 if there are no others. Two factors have one angle between
         them, so that both have the same confidence.
-    coefficients : ndarray of shape (n_spectrum_functions, n_functions)
-        The functions as combinations of the spectrum's; without rows where they are none (a sum).
-    chart : Chart or None
-        How coordinates are read from the spectrum's functions; None where they are not
-        (a sum). That of a factor of a divided term is for the spectrum of the term.
-    cloud : Cloud or None
-        The surface that coordinates are pulled onto, where the embedding has more
-        columns than the factor has dimensions.
-    ends : ndarray of shape (2,) or None
-        The chart's values at the ends of an interval.
-    slopes : ndarray of shape (n_samples, n_features) or None
-        How the coordinate of an interval changes along the prepared samples, where it was
-        integrated from its gradients: in a fit that knows moves of the samples.
-    shift : ndarray of shape (n_samples,) or None
-        What is added to the coordinate that functions tell, so that it is independent of the
-        other factors: on an interval, in a fit of pairs.
     """
 
     functions: np.ndarray
@@ -68,47 +52,6 @@ class Factor:
     embedding: np.ndarray
     coordinate: np.ndarray | None
     confidence: np.ndarray
-    coefficients: np.ndarray
-    chart: charts.Chart | None
-    cloud: charts.Cloud | None
-    ends: np.ndarray | None
-    slopes: np.ndarray | None = None
-    shift: np.ndarray | None = None
-
-    def place(self, spectrum_functions: np.ndarray) -> shapes.Places:
-        """Return embedding and coordinate of samples.
-
-        Parameters
-        ----------
-        spectrum_functions : ndarray of shape (n, n_spectrum_functions)
-            The spectrum's functions at the samples.
-        """
-        return self._on_shape(self._chart(spectrum_functions))
-
-    def place_by(self, values: np.ndarray) -> shapes.Places:
-        """Return embedding and coordinate, given the values of `combinations`."""
-        return self._on_shape(self._chart.read(values))
-
-    def _on_shape(self, chart_values: np.ndarray) -> shapes.Places:
-        return shapes.place_on_shape(self.topology, chart_values, self.cloud, self.ends)
-
-    @property
-    def combinations(self) -> np.ndarray:
-        """Combinations of the spectrum's functions that a place is read from."""
-        return self._chart.combinations
-
-    def effective(self) -> "Factor":
-        """Return the same, without combinations that have no effect on a place."""
-        return replace(self, chart=self._chart.effective())
-
-    @property
-    def _chart(self) -> charts.Chart:
-        if self.chart is None:
-            raise ValueError(
-                "a factor of a sum has no functions of the samples' spectrum to be "
-                "placed by; place samples by the sum."
-            )
-        return self.chart
 
     @property
     def shape(self) -> str:
@@ -129,6 +72,41 @@ class Factor:
         )
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How places on a factor are read from the functions of a spectrum."""
+
+    # (n_spectrum_functions, n_functions): the factor's functions as combinations of the spectrum's
+    coefficients: np.ndarray
+    topology: str  # that of the factor
+    chart: charts.Chart
+    # The surface that places are pulled onto, where they have more columns than the factor has
+    # dimensions
+    cloud: charts.Cloud | None
+    ends: np.ndarray | None  # (2,): the chart's values at the ends of an interval
+
+    def place(self, functions: np.ndarray) -> shapes.Places:
+        """Return embedding and coordinate, given all functions, (n, n_spectrum_functions)."""
+        return self.on_shape(self.chart(functions))
+
+    def place_by(self, values: np.ndarray) -> shapes.Places:
+        """Return embedding and coordinate, given the values of `combinations`."""
+        return self.on_shape(self.chart.read(values))
+
+    def on_shape(self, chart_values: np.ndarray) -> shapes.Places:
+        """Return embedding and coordinate, given the values of the chart."""
+        return shapes.place_on_shape(self.topology, chart_values, self.cloud, self.ends)
+
+    @property
+    def combinations(self) -> np.ndarray:
+        """Combinations of the spectrum's functions that a place is read from."""
+        return self.chart.combinations
+
+    def effective(self) -> "Reading":
+        """Return the same, without combinations that have no effect on a place."""
+        return replace(self, chart=self.chart.effective())
+
+
 def make_factors(
     spectrum: Spectrum,
     blocks: Sequence[np.ndarray],
@@ -139,8 +117,8 @@ def make_factors(
     chart_weights: np.ndarray | None = None,
     circle: int | None = None,
     folded: bool = False,
-) -> tuple[Factor, ...]:
-    """Return the factors whose functions are combinations of the spectrum's.
+) -> tuple[tuple[Factor, ...], tuple[Reading, ...]]:
+    """Return factors whose functions are combinations of the spectrum's, and how they are read.
 
     Places on a factor are read from at most `most_functions`; None for as many as it takes. They
     are read from the first `charted` functions of each block, whatever these are, if that is given,
@@ -176,8 +154,12 @@ def make_factors(
     ]
     # Concurrently: none of them needs another.
     tasks = [partial(_confidence, spectrum, blocks), *making]
-    confidence, *factors = map_threads(lambda task: task(), tasks)
-    return tuple(replace(f, confidence=c) for f, c in zip(factors, confidence, strict=True))
+    confidence, *made = map_threads(lambda task: task(), tasks)
+    factors, readings = zip(*made, strict=True)
+    return (
+        tuple(replace(f, confidence=c) for f, c in zip(factors, confidence, strict=True)),
+        readings,
+    )
 
 
 def _ascending(spectrum: Spectrum, block: np.ndarray) -> np.ndarray:
@@ -195,7 +177,7 @@ def _make_factor(
     charted: int | None,
     circle: bool,
     folded: bool,
-) -> Factor:
+) -> tuple[Factor, Reading]:
     """Factor of one block, freed from the others, with confidence 1."""
     block = blocks[f]
     lowest = _others(blocks, but=f, most=LOWEST_FUNCTIONS)
@@ -221,8 +203,9 @@ def _make_factor(
         if places.shape[1] > dimension:
             cloud = charts.make_cloud(places, dimension)
     ends = shapes.interval_ends("interval" if circle and folded else topology, places)
-    embedding, coordinate = shapes.place_on_shape(topology, places, cloud, ends)
-    return Factor(
+    reading = Reading(block, topology, chart, cloud, ends)
+    embedding, coordinate = reading.on_shape(places)
+    factor = Factor(
         functions=spectrum.combined(block),
         eigenvalues=spectrum.eigenvalues @ block**2,
         topology=topology,
@@ -230,11 +213,8 @@ def _make_factor(
         embedding=embedding,
         coordinate=coordinate,
         confidence=np.ones(len(embedding)),
-        coefficients=block,
-        chart=chart,
-        cloud=cloud,
-        ends=ends,
     )
+    return factor, reading
 
 
 def _others(blocks: Sequence[np.ndarray], *, but: int, most: int) -> np.ndarray:
@@ -279,14 +259,12 @@ def _confidence(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate(map_panels(sureness, len(champ)), axis=1)
 
 
-def owners(spectrum: Spectrum, factors: Sequence[Factor]) -> np.ndarray:
+def owners(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
     """Return which factor most of each of the spectrum's functions belongs to, -1 for none."""
-    shares = np.zeros((len(factors), len(spectrum.eigenvalues)))
-    for share, factor in zip(shares, factors, strict=True):
-        # Functions of unit norm: squared coefficients are shares.
-        share[: len(factor.coefficients)] = (factor.coefficients**2).sum(axis=1)
-    # Factors are orthogonal, so that no function has more than half in two of them.
-    return np.where(shares.max(axis=0) > 0.5, shares.argmax(axis=0), -1)
+    # Functions of unit norm: squared coefficients are shares. Factors are orthogonal, so that no
+    # function has more than half in two of them.
+    none = np.full(len(spectrum.eigenvalues), 0.5)
+    return np.vstack([none, *((block**2).sum(axis=1) for block in blocks)]).argmax(axis=0) - 1
 
 
 def angles(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
@@ -309,12 +287,8 @@ def angles(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
     return np.clip(quotient(across, parallel), 0, 1)
 
 
-def angle_matrix(spectrum: Spectrum, factors: Sequence[Factor]) -> tuple[np.ndarray, list[int]]:
-    """Return `angles` of the 8 lowest functions of every factor, and how many of each.
-
-    Both are empty where the factors have no functions of the spectrum.
-    """
-    blocks = [f.coefficients[:, :8] for f in factors if len(f.coefficients)]
-    if not blocks:
-        return np.zeros((0, 0)), []
-    return angles(spectrum, blocks), [block.shape[1] for block in blocks]
+def angle_matrix(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:
+    """Return `angles` of the 8 lowest functions of every factor, and how many of each."""
+    blocks = [block[:, :8] for block in blocks]
+    values = angles(spectrum, blocks) if blocks else np.zeros((0, 0))
+    return values, [block.shape[1] for block in blocks]

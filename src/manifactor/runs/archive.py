@@ -37,11 +37,12 @@ from manifactor.operators.forecast import Forecast
 from manifactor.operators.neighbors import NeighborGraph
 from manifactor.operators.operator import Operator
 from manifactor.operators.pipeline import Walk
+from manifactor.runs.old_archives import OLDEST_VERSION, renewed
 from manifactor.samples.preparation import Preparation
 from manifactor.samples.transformation import Transformation
 
-# Raised whenever a record changes. 7: a term of a Sum may have several factors.
-ARCHIVE_VERSION = 7
+# Raised whenever a record changes. 8: a Factorization has a placer.
+ARCHIVE_VERSION = 8
 FORMAT = "manifactor"
 # Fields that live in memory only: a search tree, functions on a device, settings, which the
 # estimator's parameters give back, moves that a fit has tested its factors by, and what was tried.
@@ -251,13 +252,13 @@ def load(path):
         if manifest["format"] != FORMAT:
             raise KeyError("format")
         version, written_by = manifest["version"], manifest["written_by"]
-    if version != ARCHIVE_VERSION:
+    if version not in range(OLDEST_VERSION, ARCHIVE_VERSION + 1):
         raise ValueError(
-            f"{path} has archive version {version}; this release reads version {ARCHIVE_VERSION}. "
-            f"Read it with manifactor {written_by}, or fit again."
+            f"{path} has archive version {version}; this release reads versions {OLDEST_VERSION} "
+            f"to {ARCHIVE_VERSION}. Read it with manifactor {written_by}, or fit again."
         )
     with refused():
-        fit, fitted = _unpacked(manifest, arrays)
+        fit, fitted = _unpacked(renewed(manifest, version), arrays)
     for name, value in fitted.items():
         setattr(fit, name, value)
     with refused((ValueError,)):  # a parameter that no fit accepts

@@ -598,7 +598,7 @@ def spectrum(ax, fit):
     values = fit.spectrum_.eigenvalues[1:]
     # Eigenvalues of nearly separate components are 0 but for rounding.
     values = np.maximum(values, 1e-6 * values[-1])
-    owner = owners(fit.spectrum_, fit.factors_)[1:]
+    owner = owners(fit.spectrum_, fit.factorization_.coefficients)[1:]
     index = np.arange(1, len(values) + 1)
     # Above the others, which are many.
     filled = {"ms": 4, "mec": "none", "zorder": 3}
@@ -625,16 +625,14 @@ def angles(ax, fit):
     ax : Axes or None
     fit : ManifoldFactorizer, fitted
     """
-    values, sizes = angle_matrix(fit.spectrum_, fit.factors_)
+    values, sizes = angle_matrix(fit.spectrum_, fit.factorization_.coefficients)
     if not sizes:
         return nothing(ax, "the factors have no eigenfunctions\nof the data's own spectrum")
     matrix(ax, values, groups=sizes)
     middle = np.cumsum(sizes) - np.array(sizes) / 2 - 0.5
-    # Factors of a sum have functions of their own, and no row here.
-    names = [f for f, factor in enumerate(fit.factors_, start=1) if len(factor.coefficients)]
     ax.set(xlabel="factor", ylabel="factor")
     for axis in (ax.xaxis, ax.yaxis):
-        axis.set_ticks(middle, names)
+        axis.set_ticks(middle, range(1, len(sizes) + 1))
     _scale(ax, ax.images[-1], "squared cosine")
     return ax
 
@@ -1118,7 +1116,7 @@ def overview(fit, *, figure=None):
 
 def _draws_below(fit) -> list:
     """Return functions that draw on the axes of the lower row."""
-    _, sizes = angle_matrix(fit.spectrum_, fit.factors_)
+    _, sizes = angle_matrix(fit.spectrum_, fit.factorization_.coefficients)
     # Small histograms: a few samples in each cell of a joint one.
     small = PlotSettings(bins=24)
     known = [f for f, factor in enumerate(fit.factors_) if factor.coordinate is not None][:2]

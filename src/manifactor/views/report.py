@@ -452,7 +452,7 @@ def _spectrum(fit: ManifoldFactorizer) -> Picture:
     """Return the eigenvalues by factor."""
     # Without the constant function.
     values = fit.spectrum_.eigenvalues[1:]
-    owner = owners(fit.spectrum_, fit.factors_)[1:]
+    owner = owners(fit.spectrum_, fit.factorization_.coefficients)[1:]
     # Products and mixtures have the owner -1.
     counts = np.bincount(owner[owner >= 0], minlength=len(fit.factors_))
     own = ", ".join(f"{count} of factor {f}" for f, count in enumerate(counts, start=1))
@@ -471,7 +471,7 @@ def _spectrum(fit: ManifoldFactorizer) -> Picture:
 
 def _angles(fit: ManifoldFactorizer) -> Picture | None:
     """Return the angles between gradients of factors' functions, if these are of the spectrum."""
-    values, sizes = angle_matrix(fit.spectrum_, fit.factors_)
+    values, sizes = angle_matrix(fit.spectrum_, fit.factorization_.coefficients)
     if not sizes:
         return None
     text = (

@@ -29,7 +29,7 @@ def spectrum_of(eigenvalues, *functions):
 
 def factor_of(spectrum):
     count = len(spectrum.eigenvalues)
-    return make_factors(spectrum, [selection(spectrum, range(1, count))])[0]
+    return make_factors(spectrum, [selection(spectrum, range(1, count))])[0][0]
 
 
 def in_wells(n, rng, depth=3.0):
@@ -120,7 +120,7 @@ def test_a_circle_stays_one_where_another_factor_changes_its_radius(rng):
     angle = 2 * np.pi * turn
     plane = [radius * np.cos(angle), radius * np.sin(angle)]
     spectrum = spectrum_of([1, 1.1, 2], *plane, np.cos(np.pi * height))
-    factor, _ = make_factors(spectrum, [selection(spectrum, [1, 2]), selection(spectrum, [3])])
+    (factor, _), _ = make_factors(spectrum, [selection(spectrum, [1, 2]), selection(spectrum, [3])])
     assert factor.topology == "circle"
     assert np.cos(factor.coordinate - angle).mean() > 0.98
 

@@ -16,7 +16,7 @@ from sklearn.decomposition import PCA
 from manifactor import statistics
 from manifactor._support.threads import map_threads
 from manifactor._support.values import quotient
-from manifactor.factors.factor import Factor
+from manifactor.factors.factor import Factor, Reading
 from manifactor.models.peeling.division import Split, excess_in_halves
 from manifactor.models.peeling.peeling import Look
 from manifactor.models.peeling.purity import impurity
@@ -142,11 +142,10 @@ def twist(looks: Sequence[Look]) -> Measurement:
     return Measurement(full, float(excess_in_halves(full, halves)))
 
 
-def modulation(factors: Sequence[Factor], spectrum: Spectrum) -> float:
+def modulation(readings: Sequence[Reading], spectrum: Spectrum) -> float:
     """Return the largest change of a factor's variance along the others."""
-    charts = [factor.chart for factor in factors if factor.chart is not None]
     # A mean square of 4,000 samples is accurate to some 3 %.
-    return max((chart.modulation(spectrum, 4000) for chart in charts), default=0.0)
+    return max((each.chart.modulation(spectrum, 4000) for each in readings), default=0.0)
 
 
 def undivided(splits: Sequence[Split]) -> Measurement:

@@ -5,14 +5,18 @@ their root. With the direction g of the factor at every sample, in units of loca
 have u_j - u_i = g . C^-1/2 (x_j - x_i): a sparse least-squares problem for the coordinate u.
 """
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import cg
 
 from manifactor._support.threads import map_panels
-from manifactor.factors.factor import Factor
+from manifactor.factors.factor import Factor, Reading
+from manifactor.factors.placing import ByFunctions, Locate, general_locator
+from manifactor.factors.shapes import Places
 from manifactor.operators.kernel import Affinity
 from manifactor.operators.metric import STRAY, LocalMetric
 from manifactor.operators.neighbors import chosen, row_of, with_data
@@ -26,17 +30,87 @@ LEAST_TRUST = 0.02
 RIDGE = 0.05
 
 
-def integrated(factor: Factor, diffusion: Operator) -> Factor:
-    """Return an interval with a coordinate that is as accurate at its ends as elsewhere.
+class Step(NamedTuple):
+    """New samples, and one step of the walk from them, as `Operator.steps_from` returns it."""
 
-    Other factors are returned as they are, and all where samples have no metric.
+    diffusion: Operator
+    X: np.ndarray
+    weights: sp.csr_array | np.ndarray
+    nearest: np.ndarray
+
+
+@dataclass(frozen=True)
+class Integrated(ByFunctions):
+    """Places of which those on some intervals were integrated from slopes of the coordinate.
+
+    These are its changes along the prepared samples, (n_samples, n_features).
     """
-    if diffusion.metric is None or factor.topology != "interval" or factor.coordinate is None:
-        return factor
+
+    lines: tuple[np.ndarray | None, ...] = ()  # None where places are read from functions
+
+    def places(self, factors: Sequence[Factor], diffusion: Operator, X: np.ndarray) -> list[Places]:
+        """Return embedding and coordinate of prepared samples on each factor."""
+        step = Step(diffusion, X, *diffusion.steps_from(X))
+        functions = diffusion.extended_by(step.weights, step.nearest)
+        places = [reading.place(functions) for reading in self.readings]
+        for number, (factor, line) in enumerate(zip(factors, self.lines, strict=True)):
+            if line is not None:
+                along = self.along(line, factor, places[number][0][:, 0], step)
+                places[number] = along[:, None], along
+        return places
+
+    def locator(self, factors: Sequence[Factor], diffusion: Operator, n_new: int) -> Locate:
+        """Return a function that places prepared samples."""
+        return general_locator(self, factors, diffusion)
+
+    def along(self, line: np.ndarray, factor: Factor, rough: np.ndarray, step: Step) -> np.ndarray:
+        """Return the coordinate at new samples: the mean of what neighbours and slopes say.
+
+        The slope of a new sample is that of its nearest neighbour.
+        """
+        assert factor.coordinate is not None
+        rows = step.diffusion.graph.distinct
+        known, slopes = factor.coordinate[rows], chosen(line, rows)
+        samples = chosen(step.diffusion.samples, rows)
+        weights = sp.csr_array(step.weights)
+        sums = weights.sum(axis=1)
+        mean = sp.csr_array(sp.diags_array(1 / np.where(sums > 0, sums, 1)) @ weights)
+        here = slopes[np.asarray(mean.argmax(axis=1)).ravel()]
+        # Each neighbour j says u_j + (s_j + s) . (x - x_j) / 2.
+        own = np.einsum("np,np->n", samples, slopes)
+        told = mean @ (known - own / 2)
+        told += np.einsum("np,np->n", step.X, mean @ slopes + here) / 2
+        told -= np.einsum("np,np->n", mean @ samples, here) / 2
+        told[step.nearest >= 0] = known[step.nearest[step.nearest >= 0]]
+        return np.clip(told, 0, 1)
+
+
+def integrated(
+    factors: Sequence[Factor], readings: Sequence[Reading], diffusion: Operator
+) -> tuple[tuple[Factor, ...], ByFunctions]:
+    """Return factors with coordinates of intervals as accurate at their ends as elsewhere.
+
+    All of them are returned as they are where samples have no metric.
+    """
+    if diffusion.metric is None:
+        return tuple(factors), ByFunctions(tuple(readings))
+    out, lines = [], []
+    for factor in factors:
+        line = None
+        if factor.coordinate is not None and factor.topology == "interval":
+            coordinate, line = _integrated(factor.coordinate, diffusion, diffusion.metric)
+            factor = replace(factor, coordinate=coordinate, embedding=coordinate[:, None])
+        out.append(factor)
+        lines.append(line)
+    return tuple(out), Integrated(tuple(readings), tuple(lines))
+
+
+def _integrated(
+    rough: np.ndarray, diffusion: Operator, metric: LocalMetric
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the coordinate of an interval, (n_samples,), and its slopes."""
     rows, inverse = diffusion.graph.distinct, diffusion.graph.inverse
-    samples = chosen(diffusion.samples, rows)
-    metric = diffusion.metric.chosen(rows)
-    rough = factor.coordinate[rows]
+    samples, rough, metric = chosen(diffusion.samples, rows), rough[rows], metric.chosen(rows)
     flat = metric.flat
     if flat is not None and flat.n_lines:
         # These are along the factors already.
@@ -49,37 +123,7 @@ def integrated(factor: Factor, diffusion: Operator) -> Factor:
         along = _integral(samples, slopes, near)
     low, high = np.quantile(along, [STRAY, 1 - STRAY])
     coordinate = np.clip((along - low) / (high - low), 0, 1)[inverse]
-    return replace(
-        factor,
-        coordinate=coordinate,
-        embedding=coordinate[:, None],
-        slopes=(slopes / (high - low))[inverse],
-    )
-
-
-def integrated_at(
-    factor: Factor, diffusion: Operator, X: np.ndarray, weights: sp.csr_array, nearest: np.ndarray
-) -> np.ndarray:
-    """Return the coordinate at new samples, given `Operator.steps_from` them.
-
-    It is the mean of what each neighbour's coordinate and slope say. The slope of a new sample is
-    that of its nearest neighbour.
-    """
-    assert factor.coordinate is not None
-    assert factor.slopes is not None
-    rows = diffusion.graph.distinct
-    known, slopes = factor.coordinate[rows], chosen(factor.slopes, rows)
-    samples = chosen(diffusion.samples, rows)
-    sums = weights.sum(axis=1)
-    mean = sp.csr_array(sp.diags_array(1 / np.where(sums > 0, sums, 1)) @ weights)
-    here = slopes[np.asarray(mean.argmax(axis=1)).ravel()]
-    # Each neighbour j says u_j + (s_j + s) . (x - x_j) / 2.
-    own = np.einsum("np,np->n", samples, slopes)
-    told = mean @ (known - own / 2)
-    told += np.einsum("np,np->n", X, mean @ slopes + here) / 2
-    told -= np.einsum("np,np->n", mean @ samples, here) / 2
-    told[nearest >= 0] = known[nearest[nearest >= 0]]
-    return np.clip(told, 0, 1)
+    return coordinate, (slopes / (high - low))[inverse]
 
 
 def _weights(affinity: Affinity) -> sp.csr_array:

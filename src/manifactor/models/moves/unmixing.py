@@ -6,14 +6,15 @@ errors of a coordinate, which change its order with the other factors, do not ch
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import KDTree
 
 from manifactor._support.threads import row_slices
-from manifactor.factors.factor import Factor
+from manifactor.factors.factor import Factor, Reading
+from manifactor.models.moves.integration import Integrated, Step
 from manifactor.operators.neighbors import chosen
 from manifactor.operators.operator import Operator
 from manifactor.statistics import random_rows
@@ -25,11 +26,23 @@ ALIKE = 3
 MOST_COMPARED = 3000
 
 
-def unmixed(factors: Sequence[Factor], diffusion: Operator) -> tuple[Factor, ...]:
-    """Return the factors with coordinates of intervals that are independent of the others'."""
+@dataclass(frozen=True)
+class Unmixed(Integrated):
+    """Places of which lines are what is added to a coordinate, (n_samples,)."""
+
+    def along(self, line: np.ndarray, factor: Factor, rough: np.ndarray, step: Step) -> np.ndarray:
+        """Return the coordinate at new samples, given that of the functions."""
+        shift = _mean(sp.csr_array(step.weights), line[step.diffusion.graph.distinct])
+        return np.clip(rough + shift, 0, 1)
+
+
+def unmixed(
+    factors: Sequence[Factor], readings: Sequence[Reading], diffusion: Operator
+) -> tuple[tuple[Factor, ...], Unmixed]:
+    """Return factors with coordinates of intervals that are independent of the others'."""
     # Twice: what a coordinate is freed from must be free itself.
     shifts = _shifts(factors, [factor.embedding for factor in factors])
-    shifts = _shifts(factors, [_places(*each) for each in zip(factors, shifts, strict=True)])
+    shifts = _shifts(factors, [_places(*pair) for pair in zip(factors, shifts, strict=True)])
     rows, inverse = diffusion.graph.distinct, diffusion.graph.inverse
     weights = sp.csr_array(diffusion.steps_from(chosen(diffusion.samples, rows))[0])
     out = []
@@ -38,18 +51,9 @@ def unmixed(factors: Sequence[Factor], diffusion: Operator) -> tuple[Factor, ...
             # The mean of neighbours, as for new samples: a share of a few hundred is rough.
             smooth = _mean(weights, shift[rows])[inverse]
             places = np.clip(_places(factor, smooth), 0, 1)
-            factor = replace(factor, coordinate=places[:, 0], embedding=places, shift=shift)
+            factor = replace(factor, coordinate=places[:, 0], embedding=places)
         out.append(factor)
-    return tuple(out)
-
-
-def shifted_at(
-    factor: Factor, diffusion: Operator, functions: np.ndarray, weights: sp.csr_array
-) -> np.ndarray:
-    """Return the coordinate at new samples, given their functions and `Operator.steps_from`."""
-    assert factor.shift is not None
-    shift = _mean(weights, factor.shift[diffusion.graph.distinct])
-    return np.clip(factor.place(functions)[0][:, 0] + shift, 0, 1)
+    return tuple(out), Unmixed(tuple(readings), tuple(shifts))
 
 
 def _mean(weights: sp.csr_array, shift: np.ndarray) -> np.ndarray:

@@ -21,7 +21,8 @@ from manifactor._support.errors import NothingFoundError
 from manifactor._support.parameters import Choice
 from manifactor._support.threads import map_threads
 from manifactor.factorization import Factorization
-from manifactor.factors.factor import Factor, make_factors
+from manifactor.factors.factor import Factor, Reading, make_factors
+from manifactor.factors.placing import ByFunctions
 from manifactor.judging.evidence import Evidence, Warp
 from manifactor.judging.measures import product
 from manifactor.judging.table import CRITERIA, LOWEST_FUNCTIONS, judge
@@ -192,10 +193,10 @@ def _best_factors(
     if turn is not None:
         ways = chain(factor_turn(geometry, web, turn, diffusion), ways)
     best = Factorization((), known, diffusion)
-    for factors in ways:
+    for factors, readings in ways:
         evidence = weigh(factors, known, gap, diffusion)
         if not best.factors or _shortcomings(evidence) < _shortcomings(best.evidence):
-            best = replace(best, factors=factors, evidence=evidence)
+            best = replace(best, factors=factors, evidence=evidence, placer=ByFunctions(readings))
         # Another way could only be more orthogonal, which the angle of a turn is as it is.
         orthogonal = evidence.value("crossing") < CRITERIA["crossing"].limit
         if not evidence.failed and (orthogonal or turn is not None):
@@ -398,7 +399,7 @@ def _on_tangents(tensor: np.ndarray, frames: np.ndarray, geometry: Geometry) -> 
 
 def factor_web(
     geometry: Geometry, web: Web, diffusion: Operator, *, may_be_sewn: bool
-) -> Iterator[tuple[Factor, ...]]:
+) -> Iterator[tuple[tuple[Factor, ...], tuple[Reading, ...]]]:
     """Yield factors of a web, made in several ways.
 
     Either all have functions of their own; or one of two has, the base, and the eigenfunctions that
@@ -442,7 +443,7 @@ def factor_web(
 
 def factor_turn(
     geometry: Geometry, web: Web, turn: Turn, diffusion: Operator
-) -> Iterator[tuple[Factor, ...]]:
+) -> Iterator[tuple[tuple[Factor, ...], tuple[Reading, ...]]]:
     """Yield factors of a body of revolution: the profile, and the angle of a turn about the axis.
 
     The cosine and sine of the angle are taken as functions as they are: what would free them from
@@ -457,9 +458,9 @@ def factor_turn(
         for penalty in PENALTIES:
             base = pure_functions(geometry, web.axes[1], web.values[0, :, 1], penalty)
             blocks = [beside_constant(base), angle]
-            factors = make_factors(diffusion.spectrum, blocks, charted=[charted, 2], circle=1)
-            if all(factor.topology != "other" for factor in factors):
-                yield factors
+            made = make_factors(diffusion.spectrum, blocks, charted=[charted, 2], circle=1)
+            if all(factor.topology != "other" for factor in made[0]):
+                yield made
 
 
 def _vanishes_at_ends(cosine: np.ndarray, side: np.ndarray) -> bool:

@@ -1,15 +1,18 @@
 """A sum of functions of factors, and where samples lie on them."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from manifactor._support.values import ceil_div, quotient
 from manifactor.factors.factor import Factor
-from manifactor.factors.shapes import angle_of, signed_angle
+from manifactor.factors.placing import ByFunctions, Locate, Placed, place_blocks
+from manifactor.factors.shapes import Places, angle_of, signed_angle
 from manifactor.models.sums.independence import Directions
 from manifactor.models.sums.sheets import Sheet
+from manifactor.operators.operator import Operator
 
 # More terms than these that are surfaces are noise, which fills all directions: of 8,000 random
 # problems none was a sum of three surfaces.
@@ -124,6 +127,68 @@ def confidence(term: Summand, off: np.ndarray) -> np.ndarray:
     return 1 / (1 + off / term.variance)
 
 
+@dataclass(frozen=True)
+class DividedTerm:
+    """A surface that is a term of a sum and has several factors itself."""
+
+    term: int  # index of the term in the sum
+    n_factors: int  # number of its factors, which follow each other among those of the sum
+    # Of the points of the surface that samples lie at; its factors are read from it
+    diffusion: Operator
+    placer: "ByFunctions | ByTerms"
+
+
+@dataclass(frozen=True)
+class ByTerms:
+    """Places on the terms of a sum, and on the factors of terms that have several."""
+
+    sum: Sum
+    divided: tuple[DividedTerm, ...] = ()  # every other term is one factor
+
+    def places(self, factors: Sequence[Factor], diffusion: Operator, X: np.ndarray) -> list[Places]:
+        """Return embedding and coordinate of prepared samples where the sum is nearest to them."""
+        return [placed[:2] for placed in place_blocks(X, self.locator(factors, diffusion, len(X)))]
+
+    def locator(self, factors: Sequence[Factor], diffusion: Operator, n_new: int) -> Locate:
+        """Return a function that places prepared samples where the sum is nearest to them.
+
+        The confidence falls with the distance from the sum. On factors of a divided term a sample
+        lies where its point on the term lies, and the lower of both confidences counts.
+        """
+        inside, first = {}, 0
+        divided = {each.term: each for each in self.divided}
+        for number in range(len(self.sum.summands)):
+            count = 1
+            if number in divided:
+                term = divided[number]
+                own, count = factors[first : first + term.n_factors], term.n_factors
+                inside[number] = term.placer.locator(own, term.diffusion, n_new)
+            first += count
+        return partial(_place_on_terms, self.sum, inside)
+
+    def searchable(self, n_jobs: int | None) -> "ByTerms":
+        """Return the same with neighbour searches, which archives do not hold."""
+        divided = (
+            replace(term, diffusion=term.diffusion.searchable(n_jobs)) for term in self.divided
+        )
+        return replace(self, divided=tuple(divided))
+
+
+def _place_on_terms(terms: Sum, inside: Mapping[int, Locate], X: np.ndarray) -> list[Placed]:
+    """Places of prepared samples on each factor of a sum."""
+    explained = terms.explain(X)
+    out = []
+    for number, term in enumerate(terms.summands):
+        sure = confidence(term, explained.off)
+        if number not in inside:
+            places = explained.places[number]
+            out.append(Placed(places, term.coordinate(places), sure))
+            continue
+        for placed in inside[number](explained.means[number]):
+            out.append(placed._replace(confidence=np.minimum(placed.confidence, sure)))
+    return out
+
+
 def _factor(term: Summand, places: np.ndarray, sure: np.ndarray) -> Factor:
     """The factor of a term, with samples at places and the confidence in them."""
     functions, eigenvalues = _functions(term, places)
@@ -135,11 +200,6 @@ def _factor(term: Summand, places: np.ndarray, sure: np.ndarray) -> Factor:
         embedding=places,
         coordinate=term.coordinate(places),
         confidence=sure,
-        # They are not combinations of the samples' own functions.
-        coefficients=np.empty((0, functions.shape[1])),
-        chart=None,
-        cloud=None,
-        ends=None,
     )
 
 

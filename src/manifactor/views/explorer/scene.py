@@ -332,13 +332,13 @@ class RunScene:
     def spectrum(self) -> dict:
         """Return eigenvalues, and which factor, from 0, has each pure function; -1 for mixtures."""
         spectrum = self.fit.spectrum_
-        owner = owners(spectrum, self.fit.factors_)
+        owner = owners(spectrum, self.fit.factorization_.coefficients)
         return {"eigenvalues": spectrum.eigenvalues[1:].tolist(), "owners": owner[1:].tolist()}
 
     def angles(self) -> dict:
         """Return mean squared cosines of gradients, and the number of functions of each factor."""
         # Rounded, since the page colours cells by it.
-        values, sizes = angle_matrix(self.fit.spectrum_, self.fit.factors_)
+        values, sizes = angle_matrix(self.fit.spectrum_, self.fit.factorization_.coefficients)
         return {"values": np.round(values, 4).tolist(), "sizes": sizes}
 
     def evidence(self) -> dict:

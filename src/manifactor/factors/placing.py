@@ -1,0 +1,193 @@
+"""Where new samples lie on the factors: the usual placer, by functions, and blocks of samples."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from manifactor._support.threads import cores
+from manifactor.factors.factor import Factor, Reading
+from manifactor.factors.shapes import Places
+from manifactor.operators.engines.searches import nearest_point
+from manifactor.operators.laplacian import LEAST_COMPANY
+from manifactor.operators.operator import CombinedFunctions, Operator, is_combinable
+
+
+class Placed(NamedTuple):
+    """Where samples lie on one factor.
+
+    Attributes
+    ----------
+    embedding : ndarray of shape (n, n_coordinates)
+    coordinate : ndarray of shape (n,) or None
+        None where the factor is neither an interval nor a circle.
+    confidence : ndarray of shape (n,)
+    """
+
+    embedding: np.ndarray
+    coordinate: np.ndarray | None
+    confidence: np.ndarray
+
+
+# From prepared samples, (n, n_features), to their places on each factor.
+Locate = Callable[[np.ndarray], list[Placed]]
+
+
+class Placer(Protocol):
+    """What new samples are placed by on the factors of a diffusion: one class for each way."""
+
+    def places(self, factors: Sequence[Factor], diffusion: Operator, X: np.ndarray) -> list[Places]:
+        """Return embedding and coordinate of prepared samples on each factor.
+
+        Samples far from all of those of the fit are refused.
+        """
+
+    def locator(self, factors: Sequence[Factor], diffusion: Operator, n_new: int) -> Locate:
+        """Return a function that places prepared samples, about `n_new` in all.
+
+        The confidence of a new sample is that of the nearest training sample. A sample far from all
+        of them lies where the nearest one lies, with confidence 0.
+        """
+
+
+@dataclass(frozen=True)
+class ByFunctions:
+    """Places that are read from the functions of a diffusion."""
+
+    readings: tuple[Reading, ...] = ()
+
+    @property
+    def coefficients(self) -> tuple[np.ndarray, ...]:
+        """The functions of each factor as combinations of the spectrum's."""
+        return tuple(reading.coefficients for reading in self.readings)
+
+    def places(self, factors: Sequence[Factor], diffusion: Operator, X: np.ndarray) -> list[Places]:
+        """Return embedding and coordinate of prepared samples, by all functions."""
+        functions = diffusion.extended(X)
+        return [reading.place(functions) for reading in self.readings]
+
+    def locator(self, factors: Sequence[Factor], diffusion: Operator, n_new: int) -> Locate:
+        """Return a function that places prepared samples, by few combinations if possible."""
+        if not is_combinable(diffusion):
+            return general_locator(self, factors, diffusion)
+        outliers, distinct = diffusion.graph.outliers, diffusion.graph.distinct
+        stray = None
+        if outliers.any():
+            general = general_locator(self, factors, diffusion)
+            stray = KDTree(diffusion.samples[outliers]), general
+        readings = [reading.effective() for reading in self.readings]
+        combinations = [reading.combinations for reading in readings]
+        return partial(
+            _place_combined,
+            readings,
+            CombinedFunctions(
+                diffusion, np.hstack(combinations), reach=diffusion.reach, n_new=n_new
+            ),
+            np.cumsum([block.shape[1] for block in combinations]),
+            [factor.confidence[distinct] for factor in factors],
+            stray,
+        )
+
+
+def general_locator(placer: Placer, factors: Sequence[Factor], diffusion: Operator) -> Locate:
+    """Return a function that places prepared samples with any kernel and search."""
+    return partial(_place_block, placer, factors, diffusion, _nearest(diffusion))
+
+
+def _place_block(
+    placer: Placer,
+    factors: Sequence[Factor],
+    diffusion: Operator,
+    nearest: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+    X: np.ndarray,
+) -> list[Placed]:
+    """Places of prepared samples, given a function to the nearest sample of the fit."""
+    distance, index = nearest(X)
+    far = distance > diffusion.reach
+    # Far samples have no kernel to be placed by, and would be refused by `steps_from`, as those
+    # behind outliers would be. All of them lie where the nearest one lies.
+    off = far | diffusion.graph.outliers[index]
+    inside = np.where(off[:, None], diffusion.samples[index], X)
+    return [
+        Placed(*places, np.where(far, 0.0, factor.confidence[index]))
+        for factor, places in zip(factors, placer.places(factors, diffusion, inside), strict=True)
+    ]
+
+
+def _nearest(diffusion: Operator) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Return a function from samples to distance and index of the nearest sample of the fit."""
+    metric, samples = diffusion.metric, diffusion.samples
+    plain = nearest_point(samples)
+    if metric is None:
+        return plain
+
+    def in_metric(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        _, index = plain(X)
+        if metric.flat is not None:
+            steps = metric.flat.steps(index, X - samples[index])
+            return np.linalg.norm(steps, axis=1), index
+        moves = metric.along(index, X - samples[index])
+        return np.sqrt(metric.squared_lengths(index, index, moves)), index
+
+    return in_metric
+
+
+def _place_combined(
+    readings: Sequence[Reading],
+    functions: CombinedFunctions,
+    ends: np.ndarray,
+    confidences: Sequence[np.ndarray],
+    stray: tuple[KDTree, Locate] | None,
+    X: np.ndarray,
+) -> list[Placed]:
+    """Places of prepared samples, by the functions that they are read from only.
+
+    `stray` has the outliers that the fit left out, and the locator of samples that are nearest to
+    one of them, or may be outliers themselves.
+    """
+    at = functions(X)
+    far = at.distance > functions.reach
+    values = np.split(at.combined, ends[:-1], axis=1)
+    out = [
+        Placed(*reading.place_by(columns), np.where(far, 0.0, confidence[at.nearest]))
+        for reading, columns, confidence in zip(readings, values, confidences, strict=True)
+    ]
+    if stray is None:
+        return out
+    outliers, locate = stray
+    off, _ = outliers.query(X, workers=cores())
+    rows = np.flatnonzero((off < at.distance) | (at.company < LEAST_COMPANY))
+    if len(rows):
+        for placed, general in zip(out, locate(X[rows]), strict=True):
+            for column, values_there in zip(placed, general, strict=True):
+                if column is not None:
+                    column[rows] = values_there
+    return out
+
+
+def place_blocks(
+    X: Any,
+    locate: Locate,
+    *,
+    prepare: Callable[[Any, int], np.ndarray] = lambda some, first_row: some,
+    block: int = 20_000,
+) -> list[Placed]:
+    """Return where samples lie on each factor, placed block by block to save memory.
+
+    Shapes: X (n, n_features).
+    """
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    rows = getattr(X, "iloc", X)
+    # Block by block: samples on disk are never in memory as a whole.
+    starts = range(0, max(1, X.shape[0]), block)
+    blocks = [locate(prepare(rows[start : start + block], start)) for start in starts]
+    return [_joined(parts) for parts in zip(*blocks, strict=True)]
+
+
+def _joined(parts: Sequence[Placed]) -> Placed:
+    """Places of blocks of samples, one block after the other."""
+    columns = zip(*parts, strict=True)
+    return Placed(*(None if each[0] is None else np.concatenate(each) for each in columns))  # type: ignore[arg-type]
