@@ -283,7 +283,7 @@ def _diffusion(
         metric=measured.metric,
         path=measured.path,
         time=measured.time,
-        warned=walk.warned,
+        warned=(*measured.warned, *walk.warned),
     )
 
 

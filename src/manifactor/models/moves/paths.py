@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from manifactor._support.errors import held_warnings, warn_all, warn_caller
+from manifactor._support.errors import Warned
 from manifactor._support.parameters import Choice
 from manifactor._support.threads import row_slices
 from manifactor.operators.engines.searches import nearest_point
@@ -24,8 +24,6 @@ from manifactor.statistics import even_rows, whiten
 # Moves that a local covariance is the mean of: its entries are then known to 10 %, and of 50 to 400
 # no other number gave better factors.
 N_MOVES = 100
-# How much larger noise makes the mean square of moves, from which on no more of them are taken.
-NOISIEST = 2.0
 # Lags that are tried, up to the first at which noise is small: the variance of the slowest latent's
 # move must be so many times that of the noise.
 LAGS = (1, 2, 4, 8, 16)
@@ -41,8 +39,6 @@ LEAST_SHARE = 0.05
 ASKED = 3000
 # Samples of a trajectory that some are drawn from.
 MOST_DRAWN_FROM = 50_000
-# Noise below so many standard errors is none: clean steps have up to 2.8.
-SURE = 3.5
 # Moves that factors are tested by at most.
 MOST_TESTED = 2000
 
@@ -59,6 +55,7 @@ class Measured:
     metric: LocalMetric | None = None
     choices: dict[str, Choice] = field(default_factory=dict)
     path: "Trajectory | Bursts | Pairs | None" = None  # prepared, by which factors are tested
+    warned: tuple[Warned, ...] = ()
 
     @property
     def time(self) -> float:
@@ -89,9 +86,10 @@ class GivenMetric:
             kept = Choice(matrices.shape[2], "the Jacobians have as many")
             return Measured(samples, LocalMetric.of_roots(matrices), {"directions": kept})
         asked = even_rows(len(samples), ASKED)
-        kept = directions(_spectrum(matrices[asked]), dimension(samples[asked]))
-        roots = _roots(matrices, kept.value)
-        return Measured(samples, LocalMetric.of_roots(roots), {"directions": kept})
+        d, warned = dimension(samples[asked])
+        kept = directions(_spectrum(matrices[asked]), d)
+        metric = LocalMetric.of_roots(_roots(matrices, kept.value))
+        return Measured(samples, metric, {"directions": kept}, warned=warned)
 
 
 @dataclass(frozen=True)
@@ -119,16 +117,15 @@ class Trajectory:
         whole = replace(self, samples=_narrow(self.samples))
         samples = whole.samples[rows]
         known = even_rows(len(rows), ASKED)
-        with held_warnings():  # they come again with the metric of the fit
-            found = whole.measured(samples[known], None)
-        assert found.metric is not None
-        d = dimension(found.samples)
-        near = nearest_point(found.samples)(samples)[1]
+        some = whole.measured(samples[known], None)
+        assert some.metric is not None
+        d, _ = dimension(some.samples)
+        near = nearest_point(some.samples)(samples)[1]
         # Samples far off by noise would seem to have much space for themselves: it is then that of
         # the nearest one without noise.
-        radius = _radius(samples, found.samples)[near] if found.metric.floor else _radius(samples)
+        radius = _radius(samples, some.samples)[near] if some.metric.floor else _radius(samples)
         # In units of moves.
-        share = radius**d / found.metric.scales[:, :d].prod(axis=1)[near]
+        share = radius**d / some.metric.scales[:, :d].prod(axis=1)[near]
         # Probabilities are at most 1: what samples of rare places cannot take, others get.
         for _ in range(30):
             share = np.minimum(share * (count / share.sum()), 1.0)
@@ -146,27 +143,25 @@ class Trajectory:
             return whole.measured(samples, None)
         noise = noise_covariance(self)
         size = np.trace(noise) / len(noise)
-        asked = samples[even_rows(len(samples), ASKED)]
         for lag in LAGS:
             moves = LocalMoves.of_trajectory(self, lag, noise)
-            found = list(moves.around(asked))
-            spectrum = _spectrum(np.concatenate([each for _, _, each in found]))
+            spectrum, means = moves.around_some(samples)
             if lag == LAGS[0]:
-                d = dimension(np.concatenate([mean for _, mean, _ in found]))
+                d, warned = dimension(means)
             slowest = max(spectrum[min(d, len(spectrum)) - 1], 0.0)
             if lag * slowest >= BEYOND_NOISE * size or not len(self.starts(2 * lag)):
                 break
         kept = directions(spectrum, d)
-        noisy = 2 * size / (lag * slowest) if slowest > 0 else np.inf
-        moves = moves.of_more(min(1 + noisy, NOISIEST))
+        moves = moves.of_more(1 + 2 * size / (lag * slowest) if slowest > 0 else np.inf)
         samples, metric = moves.metric(samples, kept.value, NOISE_ACROSS * size)
-        choices = {"directions": kept, "lag": _lag_choice(lag, slowest, size)}
+        why_lag, noisy = _reason_of_lag(lag, slowest, size)
+        choices = {"directions": kept, "lag": Choice(lag, why_lag)}
         if self.why:
             choices["dynamics"] = Choice("metric", self.why)
         if len(samples) < len(self.samples):
             why = f"of {len(self.samples):,} in all, as even as possible in units of moves"
             choices["samples"] = Choice(len(samples), why)
-        return Measured(samples, metric, choices, replace(self, lag=lag))
+        return Measured(samples, metric, choices, replace(self, lag=lag), (*warned, *noisy))
 
     def is_too_long(self) -> bool:
         """Return whether steps leave the neighbourhoods in which a metric is measured."""
@@ -232,12 +227,11 @@ class Bursts:
             repeats = preparation(self.repeats.reshape(n * r, p)).reshape(n, r, -1)
             return Bursts(preparation(self.samples), repeats).measured(samples, None)
         moves = LocalMoves.of_bursts(self)
-        asked = samples[even_rows(len(samples), ASKED)]
-        found = list(moves.around(asked))
-        spectrum = _spectrum(np.concatenate([each for _, _, each in found]))
-        kept = directions(spectrum, dimension(np.concatenate([mean for _, mean, _ in found])))
+        spectrum, means = moves.around_some(samples)
+        d, warned = dimension(means)
+        kept = directions(spectrum, d)
         _, metric = moves.metric(samples, kept.value)
-        return Measured(samples, metric, {"directions": kept}, self)
+        return Measured(samples, metric, {"directions": kept}, self, warned)
 
     def moves(self, time: float) -> tuple[np.ndarray, np.ndarray]:
         """Return samples and those a move away, (m, p) each; a burst after the other."""
@@ -261,12 +255,11 @@ class Pairs:
 
     def measured(self, samples: np.ndarray, preparation: Preparation | None) -> Measured:
         """Return the samples as they are: pairs tell an operator, not a metric."""
-        choices = {"dynamics": Choice("pairs", self.why)}
-        if preparation is None:
-            return Measured(samples, choices=choices, path=self)
-        before, after = preparation(self.before), preparation(self.after)
-        prepared = replace(self, before=before, after=after)
-        return Measured(samples, choices=choices, path=prepared)
+        path = self
+        if preparation is not None:
+            before, after = preparation(self.before), preparation(self.after)
+            path = replace(self, before=before, after=after)
+        return Measured(samples, choices={"dynamics": Choice("pairs", self.why)}, path=path)
 
     def moves(self, time: float) -> tuple[np.ndarray, np.ndarray]:
         """Return samples and those a lag later, (m, p) each, in the order of the pairs."""
@@ -307,17 +300,25 @@ class LocalMoves:
         n, r, p = bursts.repeats.shape
 
         def moves(some: np.ndarray) -> np.ndarray:
-            found = bursts.repeats[some] - bursts.samples[some][..., None, :]
-            return found.reshape(len(some), -1, p)
+            away = bursts.repeats[some] - bursts.samples[some][..., None, :]
+            return away.reshape(len(some), -1, p)
 
         return cls(bursts.samples, moves, np.zeros((p, p)), min(n, -(-N_MOVES // r)))
 
     def of_more(self, growth: float) -> "LocalMoves":
         """Return the same with as many moves that covariances are as sure as without noise.
 
-        `growth` is how much larger noise makes their mean square.
+        `growth`, of which at most 2 counts, is how much larger noise makes their mean square.
         """
-        return replace(self, n_near=min(round(self.n_near * growth**2), len(self.starts)))
+        return replace(
+            self, n_near=min(round(self.n_near * min(growth, 2.0) ** 2), len(self.starts))
+        )
+
+    def around_some(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return median variances along main directions around some points, and mean starts."""
+        parts = list(self.around(points[even_rows(len(points), ASKED)]))
+        _, means, covariances = zip(*parts, strict=True)
+        return _spectrum(np.concatenate(covariances)), np.concatenate(means)
 
     def around(self, points: np.ndarray) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Yield slices of points, the mean start around each, and the covariance of moves."""
@@ -353,8 +354,9 @@ def noise_covariance(path: Trajectory) -> np.ndarray:
     """Return the covariance of measurement noise, (p, p).
 
     Noise makes each step undo a part of the one before: cov(dx_t, dx_t+1) = -N. Edges and curvature
-    do so, too, but about as much two steps later, which noise does not. Directions below some
-    standard errors have none. The usual (2 C_1 - C_2) / 2 makes noise of 2 to 5 % of clean steps.
+    do so, too, but about as much two steps later, which noise does not. Directions below 3.5
+    standard errors, of which clean steps have up to 2.8, have none. The usual (2 C_1 - C_2) / 2
+    makes noise of 2 to 5 % of clean steps.
     """
     steps, first = np.diff(path.samples, axis=0), path.starts(3)
     if not len(first):
@@ -363,7 +365,7 @@ def noise_covariance(path: Trajectory) -> np.ndarray:
     difference = steps[first].T @ later / len(first)
     values, axes = np.linalg.eigh((difference + difference.T) / 2)
     error = ((steps[first] @ axes) * (later @ axes)).std(axis=0) / np.sqrt(len(first))
-    return (axes * np.where(values < SURE * error, 0.0, values)) @ axes.T
+    return (axes * np.where(values < 3.5 * error, 0.0, values)) @ axes.T
 
 
 def directions(spectrum: np.ndarray, dimension: int) -> Choice:
@@ -378,29 +380,28 @@ def directions(spectrum: np.ndarray, dimension: int) -> Choice:
     return Choice(count, f"{why}{dimension} dimensions of the data")
 
 
-def dimension(points: np.ndarray) -> int:
-    """Return the dimension of points, (n, p), by the slope of their kernel."""
+def dimension(points: np.ndarray) -> tuple[int, tuple[Warned, ...]]:
+    """Return the dimension of points, (n, p), by the slope of their kernel, and warnings."""
     graph = neighbor_graph(points, min(64, len(points) - 1))
-    warn_all(graph.warned)
-    return max(1, round(choose_bandwidth(graph.distances).dimension))
+    return max(1, round(choose_bandwidth(graph.distances).dimension)), graph.warned
 
 
-def _lag_choice(lag: int, slowest: float, noise: float) -> Choice:
-    """Return the lag and the reason for it; warn if noise outweighs moves at all lags."""
+def _reason_of_lag(lag: int, slowest: float, noise: float) -> tuple[str, tuple[Warned, ...]]:
+    """Return why a lag was taken, and a warning if noise outweighs moves at all lags."""
     if not noise:
-        return Choice(lag, "steps show no measurement noise")
-    if lag * slowest >= BEYOND_NOISE * noise:
-        why = f"the variance of the slowest move is {lag * slowest / noise:.2g} times the noise"
-        return Choice(lag, why)
+        return "steps show no measurement noise", ()
+    ratio = lag * slowest / noise
+    if ratio >= BEYOND_NOISE:
+        return f"the variance of the slowest move is {ratio:.2g} times the noise", ()
     enough = f"{BEYOND_NOISE * noise / slowest:.0f} steps" if slowest > 0 else "any number of steps"
-    warn_caller(
+    message = (
         f"moves must outweigh the measurement noise; at the longest lag tried, {lag} steps, the "
-        f"variance of the slowest move is {lag * slowest / noise:.2g} times that of the noise, "
+        f"variance of the slowest move is {ratio:.2g} times that of the noise, "
         f"where {BEYOND_NOISE:g} are needed: a lag of {enough} would do. Give every n-th sample, "
-        "or average the noise.",
-        NoDiffusionWarning,
+        "or average the noise."
     )
-    return Choice(lag, "the longest that was tried; noise outweighs moves at all of them")
+    why = "the longest that was tried; noise outweighs moves at all of them"
+    return why, (Warned(message, NoDiffusionWarning),)
 
 
 def _narrow(samples: np.ndarray) -> np.ndarray:
@@ -417,7 +418,7 @@ def _radius(samples: np.ndarray, points: np.ndarray | None = None) -> np.ndarray
     search = make_search(choose_search(*samples.shape).value, min(N_MOVES, len(samples) - 1))
     search.fit(samples)
     # Blocks, to save memory.
-    blocks = [search.transform(points[rows]) for rows in row_slices(len(points), 5000)]
+    blocks = (search.transform(points[rows]) for rows in row_slices(len(points), 5000))
     return np.concatenate([each.max(axis=1).toarray().ravel() for each in blocks])
 
 
