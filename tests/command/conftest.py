@@ -14,7 +14,10 @@ import pytest
 from manifactor._support.progress import ProgressBars
 from manifactor.command.main import main
 
-N = 700
+from ..cryoem.star_files import loop, row
+
+N = 600
+POSE = ("rlnAngleRot", "rlnAngleTilt", "rlnAnglePsi")
 
 
 class Screen(io.StringIO):
@@ -65,7 +68,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def data(folder):
-    assert manifactor("simulate rectangle --n 800 --seed 1 --out data.npz") == 0
+    assert manifactor("simulate rectangle --n 400 --seed 1 --out data.npz") == 0
     return folder / "data.npz"
 
 
@@ -82,7 +85,7 @@ def molecule(tmp_path_factory):
 def run(molecule, tmp_path_factory):
     """The run of that data set."""
     out = tmp_path_factory.mktemp("run") / "run"
-    assert manifactor(f"fit {molecule / 'particles.star'} --out {out}") == 0
+    assert manifactor(f"fit {molecule / 'particles.star'} --sense geometry --out {out}") == 0
     return out
 
 
@@ -109,6 +112,23 @@ def places(run):
     table = np.genfromtxt(run / "coordinates.csv", delimiter=",", names=True)
     topologies = [factor["topology"] for factor in record_of(run)["factors"]]
     return {t: (table[f"factor{i}"], str(i)) for i, t in enumerate(topologies, start=1)}
+
+
+@pytest.fixture(scope="session")
+def numbers(run):
+    """The number of each factor of that run by its topology."""
+    return {topology: number for topology, (_, number) in places(run).items()}
+
+
+def write_star(path, columns):
+    """Write particles of stack.mrcs with columns of numbers, images of 16 pixels of 5 A."""
+    optics = "rlnOpticsGroup rlnImagePixelSize rlnVoltage rlnSphericalAberration"
+    table = np.column_stack(list(columns.values())).astype(str)
+    rows = [row(f"{i}@stack.mrcs", "1", *values) for i, values in enumerate(table, start=1)]
+    labels = " ".join(["rlnImageName", "rlnOpticsGroup", *columns])
+    optics = loop("optics", f"{optics} rlnAmplitudeContrast", [row("1 5.0 300 2.7 0.1")])
+    with open(path, "w") as file:
+        file.write(optics + loop("particles", labels, rows))
 
 
 @pytest.fixture

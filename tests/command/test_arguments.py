@@ -20,7 +20,7 @@ from manifactor.runs.options import FitOptions, add_options, output_name
 from manifactor.runs.run import SELECTIONS
 from manifactor.samples.preparation import PREPARATIONS
 
-from .conftest import manifactor, refusal
+from .conftest import manifactor
 
 
 def parsed(line):
@@ -87,22 +87,6 @@ def test_no_option_takes_what_is_no_number_or_infinite():
     assert taken == {("simulate", "snr", np.inf)}  # images without noise
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("simulate torus --noise -1", "must be a finite number of at least 0; got '-1'"),
-        ("simulate molecule --snr 0", "must be a number above 0; got '0'"),
-        ("select run --out a.csv --min-confidence 2", "in [0, 1]; got '2'"),
-        ("fit a.npy --seed -1", "must be a whole number in [0, 4294967295]; got '-1'"),
-        ("views a.star --rows 0", "must be a whole number of at least 1; got '0'"),
-    ],
-)
-def test_numbers_outside_of_their_limits_are_refused(capsys, line, message):
-    with pytest.raises(SystemExit):
-        parsed(line)
-    assert message in capsys.readouterr().err
-
-
 def every_action():
     """Every argument of every command."""
     parsers = command_parser()._subparsers._group_actions[0].choices
@@ -113,32 +97,6 @@ def test_help_names_the_choices_that_its_placeholder_hides():
     for action in every_action():
         if action.metavar and action.choices:
             assert all(choice in action.help for choice in action.choices)
-
-
-# Messages name the options of a command, not the parameters of the library.
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("fit a.npy --n-functions 900", "error: --n-functions must be 'auto' or a whole number"),
-        ("fit a.npy --bandwidth 0", "error: --bandwidth must be 'auto' or a number above 0"),
-        (
-            "fit a.npy --bandwidth local --n-neighbors all",
-            "error: --bandwidth local needs .* Set --n-",
-        ),
-        ("simulate torus --n 0", "error: --n must be a whole number"),
-        ("simulate molecule --n 3", "error: --n must be .* or take --snr inf."),
-        ("simulate molecule --views all --correlate 3", "error: --correlate must be a number in"),
-        ("simulate molecule --pixel-size 0", "error: --pixel-size must be a number"),
-    ],
-)
-def test_errors_name_options(folder, capsys, line, message):
-    np.save("a.npy", np.random.default_rng(0).uniform(size=(60, 2)))
-    said = refusal(line, folder, capsys)
-    start, _, end = message.partition(".*")
-    assert said.startswith(f"manifactor: {start}")
-    assert end in said
 
 
 # What a shell offers where the tab key is pressed.

@@ -1,10 +1,8 @@
 """`fit --all-views`: what it refuses, and how it is resumed."""
 
 import json
-import os
 from pathlib import Path
 
-import mrcfile
 import numpy as np
 import pytest
 
@@ -15,23 +13,9 @@ from manifactor.runs.archive import ARCHIVE_VERSION
 from manifactor.runs.options import FitOptions
 from manifactor.runs.task import Task
 
-from ..cryoem.star_files import loop, row
-from .conftest import interrupt_at, manifactor, refusal
+from .conftest import POSE, interrupt_at, manifactor, refusal, write_star
 
 N, SIZE = 40, 16
-POSE = ("rlnAngleRot", "rlnAngleTilt", "rlnAnglePsi")
-
-
-def write_star(path, columns):
-    """Particles with columns of numbers, images of 16 pixels of 5 A."""
-    optics = (
-        "rlnOpticsGroup rlnImagePixelSize rlnVoltage rlnSphericalAberration rlnAmplitudeContrast"
-    )
-    table = np.column_stack(list(columns.values())).astype(str)
-    rows = [row(f"{i}@stack.mrcs", "1", *values) for i, values in enumerate(table, start=1)]
-    labels = " ".join(["rlnImageName", "rlnOpticsGroup", *columns])
-    blocks = loop("optics", optics, [row("1 5.0 300 2.7 0.1")]), loop("particles", labels, rows)
-    path.write_text("".join(blocks))
 
 
 @pytest.fixture
@@ -43,28 +27,7 @@ def particles(folder, rng):
     tilt = np.degrees(np.arccos(rng.uniform(-1, 1, N)))
     poses = dict(zip(POSE, (rot, tilt, psi), strict=True))
     write_star(folder / "all.star", poses)
-    write_star(folder / "one.star", {**poses, POSE[0]: 0 * rot, POSE[1]: 0 * tilt})
-    write_star(folder / "none.star", {"rlnRandomSubset": np.ones(N)})
     return poses
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("fit all.star --all-views --symmetry X2", "Cn, Dn, T, O, or I1 to I4"),
-        ("fit all.star --all-views --low-pass 1", "`--low-pass` must be a number in"),
-        ("fit all.star --all-views --dry-run --mask-radius 900", "`--mask-radius` must be"),
-        ("fit none.star --all-views --dry-run", "need poses; none.star has none"),
-        ("fit one.star --all-views", "the angles of one.star are in-plane only"),
-        ("fit all.star --all-views --reuse run", "--reuse does not go with"),
-        ("fit all.star --all-views --fit-samples 9", "--fit-samples does not go"),
-        ("fit all.star --all-views --out .", "all.star lies in ."),
-        ("fit all.star --symmetry C4", "--symmetry goes with --all-views"),
-        ("fit stack.mrcs --all-views", "needs one STAR or .cs file"),
-    ],
-)
-def test_what_all_views_cannot_use_is_refused(particles, folder, capsys, line, message):
-    assert message in refusal(line, folder, capsys)
 
 
 def test_nothing_is_deleted_before_the_workers_are_there(particles, folder, capsys):
@@ -73,22 +36,6 @@ def test_nothing_is_deleted_before_the_workers_are_there(particles, folder, caps
     (folder / ".all-run.stages").mkdir()
     assert "a cluster must be local" in refusal(line, folder, capsys)
     assert (folder / ".all-run.stages").is_dir()
-
-
-def test_stacks_without_images_are_refused(particles, folder, capsys):
-    size = (folder / "stack.mrcs").stat().st_size
-    os.truncate(folder / "stack.mrcs", 1024)
-    os.truncate(folder / "stack.mrcs", size)  # a hole, which reads as zeros
-    assert "must differ from each other" in refusal("fit all.star --all-views", folder, capsys)
-
-
-def test_a_ctf_needs_a_pixel_size(particles, folder, capsys):
-    write_star(folder / "ctf.star", {**particles, "rlnDefocusU": np.full(N, 1e4)})
-    text = (folder / "ctf.star").read_text().replace("_rlnImagePixelSize", "_rlnOther")
-    (folder / "ctf.star").write_text(text)
-    with mrcfile.open(folder / "stack.mrcs", mode="r+") as stack:
-        stack.voxel_size = 0.0
-    assert "need a pixel size" in refusal("fit ctf.star --all-views", folder, capsys)
 
 
 def test_a_dry_run_reads_no_images(particles, folder, capsys, monkeypatch):
@@ -101,12 +48,6 @@ def test_a_dry_run_reads_no_images(particles, folder, capsys, monkeypatch):
     assert said.startswith("The fit will take about ")
     parts = [line.split()[0] for line in table[1:]]
     assert parts == ["reading", "volumes", "factors", "placing", "writing"]
-
-
-def test_more_particles_than_memory_can_hold_are_refused(particles, folder, capsys, monkeypatch):
-    monkeypatch.setattr("manifactor.operators.forecast.available_memory", lambda: 4e8)
-    message = refusal("fit all.star --all-views --dry-run", folder, capsys)
-    assert "memory; 40 particles need about " in message
 
 
 def test_one_cluster_of_an_earlier_run_is_fitted(particles, folder, capsys):

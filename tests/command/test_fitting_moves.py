@@ -1,7 +1,5 @@
 """`fit` on tables whose rows are in time, or have repeats: factors that move independently."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -9,9 +7,9 @@ from manifactor import load
 from manifactor.runs.run import open_run
 
 from ..moving import latents, seen
-from .conftest import manifactor, record_of, refusal
+from .conftest import manifactor, record_of
 
-N_STEPS, FIRST = 4000, 1500
+N_STEPS, FIRST = 3000, 1200
 SHORT = "--fit-samples 600"
 
 
@@ -75,12 +73,12 @@ def test_files_of_trajectories_are_one_fit(walked, folder, capsys):
 
 
 def test_bursts_are_in_the_columns_and_the_scale_of_the_table(folder, rng):
-    u = rng.random((800, 2))
-    v = u[:, None] + [0.02, 0.03] * rng.normal(size=(800, 5, 2))
-    X, Y = seen(u), seen(v.reshape(-1, 2)).reshape(800, 5, 3)
+    u = rng.random((500, 2))
+    v = u[:, None] + [0.02, 0.03] * rng.normal(size=(500, 5, 2))
+    X, Y = seen(u), seen(v.reshape(-1, 2)).reshape(500, 5, 3)
     lines = [f"{k},{','.join(map(str, row))}" for k, row in enumerate(X)]
     (folder / "a.csv").write_text("\n".join(["id,x,y,z", *lines]))
-    np.savez(folder / "near.npz", np.concatenate([np.zeros((800, 5, 1)), Y], axis=2))
+    np.savez(folder / "near.npz", np.concatenate([np.zeros((500, 5, 1)), Y], axis=2))
     assert manifactor("fit a.csv --drop id --standardise --bursts near.npz --out run") == 0
     assert (shares(folder / "run", u) > 0.97).all()
     assert record_of(folder / "run")["moves"]["bursts"] == str(folder / "near.npz")
@@ -111,12 +109,6 @@ def test_pairs_are_in_the_columns_of_the_table_and_lag_is_their_time(hopping, fo
     assert rates[0] == pytest.approx(4 * rates[1])
 
 
-def test_a_lag_chooses_the_metric_of_steps_or_their_pairs(hopping, folder):
-    for lag, chosen in {"0": "metric", "2": "pairs"}.items():
-        assert manifactor(f"fit now.csv --time t --lag {lag} {SHORT} --out run{lag}") == 0
-        assert record_of(folder / f"run{lag}")["choices"]["dynamics"]["value"] == chosen
-
-
 def test_a_trajectory_costs_what_the_samples_drawn_of_it_cost(folder, capsys):
     np.save("a.npy", np.zeros((50_000, 3)))
     for options in ("--trajectories", "--fit-samples 3000", ""):
@@ -124,87 +116,3 @@ def test_a_trajectory_costs_what_the_samples_drawn_of_it_cost(folder, capsys):
     moving, drawn, plain = capsys.readouterr().out.split("The fit will take")[1:]
     assert moving == drawn != plain
     assert sorted(folder.iterdir()) == [folder / "a.npy"]
-
-
-@pytest.fixture
-def wrong(folder, rng):
-    """Files with what cannot be used as time, trajectory or bursts."""
-    X = np.cumsum(rng.normal(size=(80, 2)), axis=0)
-
-    def write(name, times, labels):
-        lines = [f"{t},{w},{x},{y}" for t, w, (x, y) in zip(times, labels, X, strict=True)]
-        (folder / name).write_text("\n".join(["t,run,x,y", *lines]))
-
-    every, one = list(range(80)), [1] * 80
-    write("right.csv", every, one)
-    write("twice.csv", [*every[:79], 78], one)
-    write("hole.csv", [*every[:79], ""], one)
-    write("endless.csv", [*every[:79], "inf"], one)
-    write("nameless.csv", every, [1] * 79 + [""])
-    write("pairs.csv", every, [k // 2 for k in every])
-    write("mixed.csv", rng.permutation(80), one)
-    np.save("x.npy", X)
-    np.save("wide.npy", np.zeros((80, 3)))
-    Y = X[:, None] + rng.normal(size=(80, 3, 2))
-    np.save("short.npy", Y[:79])
-    Y[5, 1, 1] = np.nan
-    np.save("nan.npy", Y)
-    np.save("later.npy", X + 1)
-    np.savetxt("short.csv", X[:79], delimiter=",")
-    Path("later.star").touch()
-    np.save("holed.npy", np.where(np.arange(80)[:, None] == 7, np.nan, X))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("right.csv --time s", "--time: there is no column 's'"),
-        ("right.csv --time 2-3", "--time must name one column"),
-        ("x.npy --time 0 --trajectory 1", "--trajectory must name one column, and leave others"),
-        ("twice.csv --time t --drop run", "rows 78 and 79 have the same, 78. Tell several trajectories apart by --trajectory"),
-        ("hole.csv --time t --drop run", "line 81, column 't' is empty"),
-        ("endless.csv --time t --drop run", "--time must be finite"),
-        ("nameless.csv --trajectory run --drop t", "--trajectory must have a label for each sample; that of row 79"),
-        ("pairs.csv --time t --trajectory run", "50 steps or more"),
-        ("mixed.csv --time t --drop run", "rows must be in the order of time"),
-        ("x.npy wide.npy --trajectories", "must have the same columns; x.npy has '0', '1', and wide.npy"),
-        ("right.csv --trajectories --trajectory run", "by a column, --trajectory, or by files"),
-        ("x.npy --bursts none.npy", "--bursts must be a file; none.npy does not exist"),
-        ("x.npy --bursts right.csv", "--bursts must be an .npy or .npz file"),
-        ("x.npy --bursts wide.npy", "(samples, repeats, columns); got float64, shape (80, 3)"),
-        ("x.npy --bursts short.npy", "--bursts must have shape (80, r, 2)"),
-        ("x.npy --bursts nan.npy", "--bursts must be finite; that of row 5"),
-        ("x.npy wide.npy --bursts nan.npy", "--bursts goes with one input; got 2"),
-        ("x.npy --trajectories --bursts nan.npy", "in one way; got --trajectories and --bursts"),
-        ("x.npy --pairs none.npy", "--pairs must be a file; none.npy does not exist"),
-        ("x.npy --pairs wide.npy", "--pairs must be a table with the columns of the input"),
-        ("right.csv --pairs x.npy", "with the columns of the input, 't', 'run', 'x', 'y'; got x.npy with '0', '1'"),
-        ("x.npy --pairs right.csv", "must be a table with the columns of the input, '0', '1'; got right.csv with 't'"),
-        ("x.npy --pairs short.csv", "--pairs must have the shape of `X`, (80, 2), with what followed each sample"),
-        ("x.npy --pairs x.npy", "--pairs must differ from"),
-        ("x.npy --pairs holed.npy", "--pairs must be finite"),
-        ("x.npy --pairs later.star", "the input must end in one of"),
-        ("x.npy wide.npy --pairs later.npy", "--pairs goes with one input; got 2"),
-        ("right.csv --time t --drop run --pairs right.csv", "in one way; got --time and --pairs"),
-        ("x.npy --lag 2", "--lag is for --pairs"),
-        ("x.npy --pairs later.npy --lag 0", "--lag must be positive with --pairs"),
-        ("x.npy --pairs later.npy --lag -1", "--lag: must be a finite number of at least 0"),
-        ("right.csv --time t --drop run --lag 70", "--lag must leave 50 pairs or more"),
-        ("x.npy --trajectories --method sum", "--method must be 'gradients' where --trajectories"),
-        ("x.npy --trajectories --coordinates parquet", "a table that is read in parts; got x.npy. Add --coordinates csv"),
-    ],
-)  # fmt: skip
-def test_moves_that_cannot_be_used_are_one_line_and_exit_code_2(
-    wrong, folder, capsys, arguments, message
-):
-    assert message in refusal(f"fit {arguments} --out run", folder, capsys)
-
-
-def test_images_have_no_columns_of_time(molecule, folder, capsys):
-    line = f"fit {molecule / 'particles.star'} --time t"
-    assert "--time does not go with a file of particles" in refusal(
-        f"{line} --out run", folder, capsys
-    )
-    assert "--time does not go with particles of all views" in refusal(
-        f"{line} --all-views", folder, capsys
-    )

@@ -14,34 +14,13 @@ import pytest
 from manifactor.command.main import main
 from manifactor.command.shortages import DISK
 
-from .conftest import manifactor, refusal
+from .conftest import manifactor
 
 
 def python(*arguments, **options):
     """Run Python on the arguments."""
     command = [sys.executable, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, **options)
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("fitt", "there is no command 'fitt'; did you mean fit?"),
-        ("xyzzy", "there is no command 'xyzzy'. Choose from demo, simulate"),
-        ("fit", "the following arguments are required: INPUT"),
-        ("fit data.npz --n-factors two", "invalid whole number or auto value: 'two'"),
-        ("fit data.npz --bandwidth wide", "invalid number or auto or local value"),
-        ("fit data.npz --colour", "arguments: --colour. See manifactor fit --help."),
-        ("--colour", "the following arguments are required: COMMAND"),
-        ("select run", "required: --out"),
-        ("completion tcsh", "choose from"),
-        ("demo --out ''", "argument --out: must be the name of a file or folder; got ''."),
-    ],
-)
-def test_a_command_that_cannot_be_parsed_is_one_line(folder, capsys, line, message):
-    err = refusal(line, folder, capsys)
-    assert message in err
-    assert err.endswith(" --help.\n")
 
 
 def test_the_version_is_printed(capsys):

@@ -1,6 +1,5 @@
 """What may be written, and what is never replaced."""
 
-import re
 from itertools import product
 from pathlib import Path
 
@@ -38,24 +37,6 @@ def test_names_in_star_files_are_relative_to_the_project():
     assert name_in_project(Path("sim/data")) == "sim/data"
     assert name_in_project(Path("/sim/data")) == "data"
     assert name_in_project(Path("../sim/data")) == "data"
-
-
-@pytest.mark.parametrize(
-    ("out", "message"),
-    [
-        ("gone/run", "must be a writable folder: No such file"),
-        ("data.npy/run", "must be a writable folder: Not a directory"),
-        ("x" * 250, "cannot have the name 'xxx.*': File name too long"),
-        ("notes", "It is not a run folder"),
-        ("link", "It is not a run folder"),
-    ],
-)
-def test_a_bad_output_is_refused_before_the_input_is_read(folder, capsys, out, message):
-    (folder / "data.npy").write_bytes(b"no array")
-    (folder / "notes").touch()
-    (folder / "link").symlink_to("nowhere")
-    err = refusal(f"fit data.npy --out {out}", folder, capsys)
-    assert re.search(message, err)
 
 
 def test_a_second_fit_into_one_folder_is_refused_at_once(folder, capsys):
