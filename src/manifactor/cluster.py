@@ -23,9 +23,9 @@ from typing import Any
 
 from manifactor._support import __version__
 from manifactor._support.errors import extra, first_sentence
-from manifactor._support.threads import cores, environment, interrupts_held, start_trackers
+from manifactor._support.processes import end_at_once, environment, starting
+from manifactor._support.threads import cores
 from manifactor._support.workers import (
-    AT_ONCE,
     Outcome,
     Outcomes,
     Piece,
@@ -212,11 +212,7 @@ def _local_client(number: int, device: str | None, cores_each: int | None) -> It
     with ExitStack() as stack:
         stack.enter_context(environment())  # Dask sets variables for its workers in it
         stack.enter_context(dask.config.set(_configuration(share)))
-        # Before interrupts are held: they let them through when they start.
-        start_trackers()
-        # Ctrl-C reaches all processes of a terminal; only this one must answer it. One that comes
-        # while the workers start is answered when they can be ended.
-        with interrupts_held():
+        with starting():
             cluster = _local_cluster(number, gpus)
             stack.callback(_end, cluster)
             client = distributed.Client(cluster, set_as_default=False)
@@ -287,11 +283,10 @@ def _gpus() -> list[str]:
 
 def _end(cluster: Any) -> None:
     """End a cluster of this machine and its processes, whatever they do."""
-    for nanny in list(cluster.workers.values()):
+    nannies = list(cluster.workers.values())
+    for nanny in nannies:
         nanny.close_gracefully()  # starts no other process
-        with suppress(ProcessLookupError):
-            if nanny.pid:
-                os.kill(nanny.pid, AT_ONCE)
+    end_at_once(nanny.pid for nanny in nannies)
     _close(cluster)
 
 

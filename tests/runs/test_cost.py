@@ -1,4 +1,4 @@
-"""The cost of a command: its parts, workers, words; inputs, and particles of all views."""
+"""The cost of a command: its parts, workers, words; inputs."""
 
 from pathlib import Path
 
@@ -7,13 +7,7 @@ import pytest
 
 from manifactor.cryoem.files.mrc import write_stack, write_volume
 from manifactor.operators.forecast import Forecast
-from manifactor.runs.cost import (
-    PartCost,
-    cost_of_parts,
-    cost_of_pieces,
-    forecast_all_views,
-    forecast_input,
-)
+from manifactor.runs.cost import PartCost, cost_of_parts, cost_of_pieces, forecast_input
 from manifactor.runs.task import Task, forecast_side_by_side
 from manifactor.tables.reading import Input, UnreadTable, open_input
 
@@ -139,26 +133,3 @@ def test_side_by_side_each_task_has_a_worker(tmp_path, on_cores):
     assert [part.name for part in two.parts] == ["a", "b", "c"]
     assert one.seconds == pytest.approx(2 * two.seconds)
     assert one.seconds == pytest.approx(sum(part.seconds for part in one.parts))
-
-
-# Images, pixels, seconds of the CPU and gigabytes of fits of the simulated channel.
-MEASURED = [(4_000, 48, 75, 0.98), (20_000, 48, 185, 1.28), (100_000, 256, 336, 1.58)]
-
-
-@pytest.mark.parametrize(("n_images", "size", "seconds", "gigabytes"), MEASURED)
-def test_the_forecast_is_near_what_was_measured(n_images, size, seconds, gigabytes, on_cores):
-    cost = forecast_all_views(n_images, size)
-    assert 0.67 < cost.seconds / seconds < 1.5
-    assert 0.8 < cost.memory / (1e9 * gigabytes) < 1.25
-
-
-def test_the_forecast_counts_reading_placing_and_cores(on_cores):
-    # Beyond those that volumes are learned from, images are read, placed and written.
-    def seconds(n_images, size):
-        return forecast_all_views(n_images, size).seconds
-
-    many, more, large = seconds(10**5, 64), seconds(2 * 10**5, 64), seconds(10**5, 256)
-    assert more > many + 20
-    assert large > many + 60
-    on_cores(4)
-    assert seconds(10**5, 64) < 0.6 * many

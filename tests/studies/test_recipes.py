@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from manifactor._support.threads import interrupts_held
+from manifactor._support.processes import interrupts_held
 from manifactor._support.workers import Here
 from studies.paper import recipes
 from studies.paper.finding import Job

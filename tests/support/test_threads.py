@@ -100,17 +100,6 @@ def test_cores_that_the_process_may_not_use_do_not_count(monkeypatch):
     assert cores.__wrapped__() == 1
 
 
-def test_trackers_do_not_warn_of_what_killed_processes_leave(monkeypatch):
-    seen = []
-    for tracker in (threads.resource_tracker, threads.loky_tracker):
-        look = lambda: seen.append(os.environ["PYTHONWARNINGS"])  # noqa: E731
-        monkeypatch.setattr(tracker, "ensure_running", look)
-    monkeypatch.setenv("PYTHONWARNINGS", "error")
-    threads.start_trackers()
-    assert seen == ["ignore", "ignore"]
-    assert os.environ["PYTHONWARNINGS"] == "error"
-
-
 def test_jobs_are_counted_as_in_scikit_learn(monkeypatch):
     monkeypatch.setattr(threads, "cores", lambda: 8)
     assert [threads.thread_count(n) for n in (None, 1, 3, -1, -2, -99)] == [*(1, 1, 3), *(8, 7, 1)]

@@ -7,6 +7,7 @@ import pytest
 from joblib import Parallel, cpu_count, delayed
 from joblib.externals.loky import get_reusable_executor
 
+from manifactor._support.processes import start_trackers
 from manifactor._support.workers import Here, Outcome, PieceLost, Processes, in_order
 from tests.pieces import cores_seen, divided, ended, killed
 from tests.worker_checks import (
@@ -50,6 +51,17 @@ def test_no_process_is_left_after_an_error_or_an_early_end():
         assert active_children() != []
         break
     assert active_children() == []
+
+
+def test_processes_that_clean_up_do_not_warn_of_what_killed_ones_leave(monkeypatch):
+    seen = []
+    for tracker in ("multiprocessing", "joblib.externals.loky.backend"):
+        look = lambda: seen.append(os.environ["PYTHONWARNINGS"])  # noqa: E731
+        monkeypatch.setattr(f"{tracker}.resource_tracker.ensure_running", look)
+    monkeypatch.setenv("PYTHONWARNINGS", "error")
+    start_trackers()
+    assert seen == ["ignore", "ignore"]
+    assert os.environ["PYTHONWARNINGS"] == "error"
 
 
 @pytest.mark.slow

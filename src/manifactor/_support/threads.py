@@ -1,7 +1,6 @@
-"""Threads: BLAS limited to one, work mapped over panels of rows, interrupts held."""
+"""Threads: BLAS limited to one, work mapped over panels of rows."""
 
 import os
-import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,13 +8,11 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache, partial
 from itertools import pairwise
-from multiprocessing import resource_tracker
 from threading import Lock
 from typing import TypeVar
 
 import numpy as np
 from joblib import cpu_count
-from joblib.externals.loky.backend import resource_tracker as loky_tracker
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
@@ -137,46 +134,3 @@ def row_slices(n_rows: int, at_most: int, *, at_least: int = 1, suits: int = 16)
     count = min(most, multiple * max(1, ceil_div(fewest, multiple)))
     edges = np.linspace(0, n_rows, count + 1).astype(int).tolist()
     return [slice(start, stop) for start, stop in pairwise(edges)]
-
-
-def start_trackers() -> None:
-    """Start the processes that remove what other processes leave, if they do not run.
-
-    Python and joblib have one each. They ignore what ends a command, but SIGHUP, which a closed
-    terminal sends to all processes: it is held back.
-    """
-    # An interrupt kills processes with what they hold, such as semaphores. The trackers clean up,
-    # and need not warn of it.
-    with interrupts_held(), environment(PYTHONWARNINGS="ignore"):
-        resource_tracker.ensure_running()
-        loky_tracker.ensure_running()
-
-
-@contextmanager
-def environment(**values: str) -> Iterator[None]:
-    """Set environment variables, for processes that start inside; undo all changes at the end."""
-    before = dict(os.environ)
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name in set(os.environ) - set(before):
-            del os.environ[name]
-        os.environ.update(before)
-
-
-@contextmanager
-def interrupts_held() -> Iterator[None]:
-    """Hold back SIGINT and SIGHUP inside this context.
-
-    Processes started inside inherit the mask. They never see Ctrl-C and print no traceback; whoever
-    started them ends them.
-    """
-    if not hasattr(signal, "pthread_sigmask"):  # not on Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,13 +1,11 @@
-"""Processes that this one has started. Cheap to import."""
+"""Who does independent pieces of work: this process, or others."""
 
 import dataclasses
-import os
 import pickle
-import signal
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from multiprocessing import active_children
 from typing import Any
@@ -16,13 +14,7 @@ from joblib import Parallel, cpu_count, delayed
 from joblib.externals.loky.process_executor import BrokenProcessPool
 from joblib.parallel import LokyBackend
 
-from manifactor._support.threads import environment, interrupts_held, start_trackers
-
-# Windows has the second one only, which ends a process as surely there.
-AT_ONCE = getattr(signal, "SIGKILL", signal.SIGTERM)
-
-
-# Who does independent pieces of work: this process, or others.
+from manifactor._support.processes import end_at_once, starting
 
 
 class WorkersLost(OSError):
@@ -78,9 +70,9 @@ class Workers:
     def outcomes(self, work: Work, jobs: Jobs, *, report: Report = ignored) -> Outcomes:
         """Yield the outcome of each job when it is done; an error does not stop the others."""
         with closing(self._done([(index, work, job) for index, job in enumerate(jobs)])) as done:
-            for count, found in enumerate(done, start=1):
+            for count, finished in enumerate(done, start=1):
                 report(count / len(jobs))
-                yield found
+                yield finished
 
     def _done(self, pieces: Sequence[Piece]) -> Outcomes:
         """Yield the outcome of each piece as soon as it is done."""
@@ -89,12 +81,6 @@ class Workers:
 
 class Here(Workers):
     """This process: one piece after the other, each on all cores."""
-
-    def map(self, work: Work, jobs: Jobs, *, report: Report = ignored) -> Iterator[Any]:
-        """Yield ``work(*job)`` of each job, in input order; errors are those of the work."""
-        for done, job in enumerate(jobs, start=1):
-            yield work(*job)
-            report(done / len(jobs))
 
     def _done(self, pieces: Sequence[Piece]) -> Outcomes:
         return (outcome(*piece) for piece in pieces)
@@ -121,9 +107,9 @@ class Processes(Workers):
     def _done(self, pieces: Sequence[Piece]) -> Outcomes:
         waiting = {piece[0]: piece for piece in pieces}
         try:
-            for found in _done_by(min(self.count, len(pieces)), pieces):
-                del waiting[found.index]
-                yield found
+            for finished in _done_by(min(self.count, len(pieces)), pieces):
+                del waiting[finished.index]
+                yield finished
         except BrokenProcessPool:
             # joblib does not tell which process it was, and all others are lost.
             for piece in waiting.values():
@@ -135,32 +121,24 @@ def _done_by(n_jobs: int, pieces: Sequence[Piece]) -> Outcomes:
     if not pieces:
         return
     before = active_children()
-    # Before interrupts are held: they let them through when they start.
-    start_trackers()
     with _ended_at_exit(Parallel(n_jobs=n_jobs, return_as="generator_unordered")) as parallel:
         # The cores of each process, see `threads.cores`.
         share = str(max(1, cpu_count() // n_jobs))
-        found: Outcomes = (_ for _ in ())
+        done: Outcomes = (_ for _ in ())
         try:
-            # Ctrl-C reaches all processes of a terminal; only this one must answer it, when they
-            # are started.
-            with interrupts_held(), environment(LOKY_MAX_CPU_COUNT=share):
-                found = parallel(delayed(outcome)(*piece) for piece in pieces)
-            for one in found:  # noqa: UP028, `yield from` would close them
-                yield one
+            with starting(LOKY_MAX_CPU_COUNT=share):
+                done = parallel(delayed(outcome)(*piece) for piece in pieces)
+            for finished in done:  # noqa: UP028, `yield from` would close them
+                yield finished
         except BaseException:
             # Before joblib takes away what they need: those that have just been started would print
             # that it is missing.
-            for child in active_children():
-                if child not in before and child.pid is not None:
-                    # Not `child.kill`, which processes of joblib do not have.
-                    with suppress(ProcessLookupError):
-                        os.kill(child.pid, AT_ONCE)
+            end_at_once(child.pid for child in active_children() if child not in before)
             raise
         finally:
             # joblib warns of results that nobody takes; an interrupt wants none.
             with warnings.catch_warnings(action="ignore"):
-                found.close()
+                done.close()
 
 
 def _done_alone(piece: Piece) -> Outcome:
@@ -210,25 +188,21 @@ def in_order(outcomes: Outcomes) -> Iterator[Any]:
 
 
 def outcome(index: int, work: Work, job: tuple) -> Outcome:
-    """Return the outcome of one piece, here and now."""
+    """Return the outcome of one piece, here and now.
+
+    The traceback of an error, which no pickle keeps, becomes a note. An error that does not survive
+    pickling is replaced by one that says the same.
+    """
     try:
         return Outcome(index, work(*job))
     # The boundary of a piece: its error, of any kind, is raised by who asked for it.
     except Exception as error:
-        return Outcome(index, error=_portable(error))
-
-
-def _portable(error: Exception) -> Exception:
-    """Return the error, or one that says the same where it does not survive pickling.
-
-    The traceback, which no pickle keeps, becomes a note.
-    """
-    error.add_note("".join(traceback.format_exception(error)).rstrip())
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:  # an error's own code, which may raise anything
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error
+        error.add_note("".join(traceback.format_exception(error)).rstrip())
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:  # an error's own code, which may raise anything
+            return Outcome(index, error=RuntimeError(f"{type(error).__name__}: {error}"))
+        return Outcome(index, error=error)
 
 
 # Records that travel to other processes.

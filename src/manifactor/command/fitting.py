@@ -19,7 +19,8 @@ from manifactor.command import terminal
 from manifactor.command.outputs import chosen_workers, own, require_new
 from manifactor.command.signals import leaving
 from manifactor.command.terminal import aligned, note, show
-from manifactor.cryoem.all_views.fitting import cost_of_all_views, fit_all_views, read_all_views
+from manifactor.cryoem.all_views.cost import cost_of_all_views
+from manifactor.cryoem.all_views.fitting import fit_all_views, read_all_views
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.operators.pipeline import kept_stages
 from manifactor.runs.archive import Checkpoints, is_run, load, other_fit, require_checkpoints

@@ -10,14 +10,15 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from multiprocessing import active_children
+
+from manifactor._support.processes import end_at_once
 
 # A closed terminal sends SIGHUP, which Windows does not have.
 ENDING = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
-AT_ONCE = getattr(signal, "SIGKILL", signal.SIGTERM)
 # A signal after so many seconds is a second one: `timeout` and closed terminals send theirs twice.
 ONE_SIGNAL = 0.5
 
@@ -115,7 +116,5 @@ def _watch(reader: socket.socket) -> None:
                 continue
             first = first or time.monotonic()
             if time.monotonic() - first > ONE_SIGNAL:
-                for child in active_children():
-                    with suppress(OSError, TypeError):  # it has ended
-                        os.kill(child.pid, AT_ONCE)  # type: ignore[arg-type]
+                end_at_once(child.pid for child in active_children())
                 os._exit(128 + received[0])

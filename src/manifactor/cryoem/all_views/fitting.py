@@ -13,7 +13,6 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from manifactor._support.errors import NothingFoundError, held_warnings, issue, shell_line
 from manifactor._support.files import real_path
-from manifactor._support.memory import available_memory
 from manifactor._support.parameters import Choice, choices_as_json
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
@@ -42,7 +41,6 @@ from manifactor.judging.evidence import listed, numeral, shapes_in_words
 from manifactor.judging.measures.density import arc_of_function, cluster_labels
 from manifactor.operators.engines.gpu import device_memory, require_device
 from manifactor.runs.confounders import confounder_records
-from manifactor.runs.cost import Cost, forecast_all_views
 from manifactor.runs.folder import input_state, particle_file, warn_of_changes, write_run
 from manifactor.runs.landscape import LEVELS
 from manifactor.runs.options import FitOptions
@@ -284,21 +282,6 @@ def _in_cluster(particles: Particles, folder: str, number: int) -> np.ndarray:
             f"--cluster-of must be a run of {particles.path}; {folder} is of {run.particles.path}."
         )
     return np.isin(particles.rows, own)
-
-
-def cost_of_all_views(task: Task, source: ImageSource, *, n_workers: int) -> Cost:
-    """Return what the fit costs; refuse more than the machine's memory."""
-    n_mates = len(point_group(task.options.symmetry))
-    how: dict[str, Any] = {"n_mates": n_mates, "n_workers": n_workers}
-    how["on_device"] = task.options.device != "cpu"
-    cost = forecast_all_views(len(source), source.shape[0], **how)
-    if not cost.fits:
-        raise MemoryError(
-            f"the fit must fit into memory; {len(source)} particles need {cost}, "
-            f"and this machine can give {available_memory() / 1e9:.1f} GB. Give "
-            "fewer particles, such as those of one --class or --optics-group."
-        )
-    return cost
 
 
 def fit_all_views(
