@@ -23,7 +23,7 @@ from typing import Any
 
 from manifactor._support import __version__
 from manifactor._support.errors import extra, first_sentence
-from manifactor._support.processes import end_at_once, environment, starting
+from manifactor._support.processes import end_at_once, environment, interrupts_held, start_trackers
 from manifactor._support.threads import cores
 from manifactor._support.workers import (
     Outcome,
@@ -44,11 +44,10 @@ CONNECT_TIMEOUT = 10.0
 def check_workers(client: Any) -> None:
     """Raise an error if the workers of a client do not run what this process runs."""
     versions = client.get_versions(packages=NUMERICAL)
-    ours = versions["client"]["packages"]
-    theirs = [each["packages"] for each in versions["workers"].values()]
+    theirs = [worker["packages"] for worker in versions["workers"].values()]
     if not theirs:
         warnings.warn("the cluster has no workers yet; pieces wait for the first.", stacklevel=2)
-    check_versions(ours, theirs)
+    check_versions(versions["client"]["packages"], theirs)
     if sys.version_info < (3, 12):
         # A profiler looks at all threads 100 times a second, which in Python 3.11 ends in a
         # deadlock if memory is cleaned up while a thread starts.
@@ -60,12 +59,12 @@ def check_workers(client: Any) -> None:
                 "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False, or use Python 3.12.",
                 stacklevel=2,
             )
-    found = client.run(pkgutil.resolve_name, "manifactor._support:__version__", on_error="return")
-    for answer in found.values():
+    installed = "manifactor._support:__version__"
+    for answer in client.run(pkgutil.resolve_name, installed, on_error="return").values():
         if isinstance(answer, OSError):  # the worker has left meanwhile
             continue
         if isinstance(answer, Exception):
-            raise ValueError(_not_installed(answer))
+            raise _not_installed(answer)
         if answer != __version__:
             raise ValueError(
                 f"the workers must have manifactor {__version__}, as this process; got "
@@ -79,13 +78,13 @@ def check_versions(
     """Raise if a worker has another Python; warn if its packages may differ in results."""
     for package in ("python", *NUMERICAL):
         here = _release(ours.get(package))
-        there = {_release(each.get(package)) for each in theirs} - {here}
+        there = {_release(packages.get(package)) for packages in theirs} - {here}
         if not there:
             continue
-        found = f"the workers have {package} {', '.join(sorted(there))}, this process has {here}"
+        differ = f"the workers have {package} {', '.join(sorted(there))}, this process has {here}"
         if package == "python":
-            raise ValueError(f"{found}. Use one version everywhere.")
-        warnings.warn(f"{found}: results may differ in the last digits.", stacklevel=2)
+            raise ValueError(f"{differ}. Use one version everywhere.")
+        warnings.warn(f"{differ}: results may differ in the last digits.", stacklevel=2)
 
 
 def _release(version: str | None) -> str:
@@ -93,9 +92,9 @@ def _release(version: str | None) -> str:
     return ".".join(version.split(".")[:2]) if version else "no version"
 
 
-def _not_installed(error: Exception) -> str:
+def _not_installed(error: Exception) -> ValueError:
     """Return what to do about a worker that cannot import manifactor."""
-    return (
+    return ValueError(
         f"manifactor cannot be used on a worker ({first_sentence(error)}). Install it "
         "with `pip install 'manifactor[cluster]'` in the environment of the workers."
     )
@@ -186,7 +185,7 @@ def _outcome(future: Any, index: int, total: int) -> Outcome:
         )
         return Outcome(index, error=problem)
     if isinstance(error, ImportError) and "manifactor" in str(error):
-        raise ValueError(_not_installed(error)) from error
+        raise _not_installed(error) from error
     return Outcome(index, error=error)
 
 
@@ -212,7 +211,8 @@ def _local_client(number: int, device: str | None, cores_each: int | None) -> It
     with ExitStack() as stack:
         stack.enter_context(environment())  # Dask sets variables for its workers in it
         stack.enter_context(dask.config.set(_configuration(share)))
-        with starting():
+        start_trackers()
+        with interrupts_held():
             cluster = _local_cluster(number, gpus)
             stack.callback(_end, cluster)
             client = distributed.Client(cluster, set_as_default=False)
@@ -223,10 +223,10 @@ def _local_client(number: int, device: str | None, cores_each: int | None) -> It
 def _local_cluster(number: int, gpus: Sequence[str]) -> Any:
     """Start a scheduler in this process, and processes that work."""
     distributed = extra("distributed")
-    own = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
-    scheduler = {"cls": distributed.Scheduler, "options": {**own, "dashboard": True}}
+    place = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    scheduler = {"cls": distributed.Scheduler, "options": {**place, "dashboard": True}}
     options = {
-        **own,
+        **place,
         "dashboard": False,
         # Pieces use threads themselves.
         "nthreads": 1,
@@ -234,10 +234,10 @@ def _local_cluster(number: int, gpus: Sequence[str]) -> Any:
         "memory_limit": 0,
         "silence_logs": logging.CRITICAL,
     }
-    seen = [{"CUDA_VISIBLE_DEVICES": name} for name in gpus] or [{}]
+    variables = cycle([{"CUDA_VISIBLE_DEVICES": name} for name in gpus] or [{}])
     workers = {
-        index: {"cls": distributed.Nanny, "options": {**options, "env": each}}
-        for index, each in zip(range(number), cycle(seen), strict=False)
+        index: {"cls": distributed.Nanny, "options": {**options, "env": next(variables)}}
+        for index in range(number)
     }
     with warnings.catch_warnings():
         # On a busy machine, it warns that directories are made slowly.
@@ -355,7 +355,6 @@ def _remote_client(where: str) -> Iterator[Any]:
             warnings.simplefilter("ignore", distributed.versions.VersionMismatchWarning)
             client = distributed.Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
     except (OSError, TimeoutError) as error:
-        silent = f"no Dask scheduler answers at {address}"
         remedy = (
             f" within {CONNECT_TIMEOUT:g} s. Start one with `dask scheduler`, or check the address."
         )
@@ -364,7 +363,7 @@ def _remote_client(where: str) -> Iterator[Any]:
                 f", which {where} names. The file may be left from a scheduler that has ended; "
                 f"start another with `dask scheduler --scheduler-file {where}`."
             )
-        raise WorkersLost(silent + remedy) from error
+        raise WorkersLost(f"no Dask scheduler answers at {address}{remedy}") from error
     try:
         yield client
     finally:
@@ -381,17 +380,15 @@ def _address(where: str) -> str:
             "a cluster must be local, local:WORKERS, the address of a Dask scheduler such as "
             f"tcp://node1:8786, or the path of its scheduler file (.json); got {where!r}."
         )
-    file = Path(where)
-    if not file.is_file():
+    if not os.path.isfile(where):
         raise FileNotFoundError(2, "no such scheduler file", where)
-    try:
-        address = json.loads(file.read_text(encoding="utf-8"))["address"]
-    except (ValueError, TypeError, LookupError):  # no text, no JSON, no such entry
-        address = None
+    address = None
+    with suppress(ValueError, TypeError, LookupError):  # no text, no JSON, no such entry
+        address = json.loads(Path(where).read_text(encoding="utf-8"))["address"]
     if not isinstance(address, str):
         raise ValueError(
-            f"a scheduler file must name the address of a Dask scheduler; {file} does "
-            f"not. Write one with `dask scheduler --scheduler-file {file}`."
+            f"a scheduler file must name the address of a Dask scheduler; {where} does "
+            f"not. Write one with `dask scheduler --scheduler-file {where}`."
         )
     return address
 
@@ -400,12 +397,8 @@ def _address(where: str) -> str:
 def _quiet_logs() -> Iterator[None]:
     """Silence Dask's loggers; what the user must know is raised."""
     names = ("distributed", "distributed.client", "tornado.application", "asyncio")
-    loggers = [logging.getLogger(name) for name in names]
-    before = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
-    try:
+    with ExitStack() as stack:
+        for logger in map(logging.getLogger, names):
+            stack.callback(logger.setLevel, logger.level)
+            logger.setLevel(logging.CRITICAL + 1)
         yield
-    finally:
-        for logger, level in zip(loggers, before, strict=True):
-            logger.setLevel(level)

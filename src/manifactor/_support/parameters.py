@@ -14,8 +14,7 @@ AUTOMATIC |= {"eigenvalue_tolerance", "similarity_threshold"}
 
 def require_unmasked(X, argument: str = "X") -> None:
     """Refuse arrays with masked values, which would be used as if they were not."""
-    count = int(np.ma.getmaskarray(X).sum()) if np.ma.isMaskedArray(X) else 0
-    if count:
+    if count := np.ma.count_masked(X) if np.ma.isMaskedArray(X) else 0:
         raise ValueError(
             f"`{argument}` must not have masked values; got {count}. Fill them in, or "
             "leave those samples out."
@@ -54,11 +53,9 @@ def _first_no_number(column: np.ndarray):
 
 def _is_missing(cell) -> bool:
     """Return whether a cell is None, or the NA or NaT of pandas."""
-    if cell is None:
-        return True
     try:
         # Like NaN, a missing value does not equal itself.
-        return not bool(cell == cell)
+        return cell is None or not bool(cell == cell)
     except TypeError:  # NA is neither true nor false
         return True
     except ValueError:  # an array is neither, and no missing value
@@ -158,9 +155,9 @@ def given(value: Any) -> Choice:
 
 def choices_as_json(choices: Mapping[str, Choice]) -> dict[str, dict]:
     """Return choices as run.json has them; records become their names in words."""
-    found = {}
-    for name, choice in choices.items():
-        value = choice.value.item() if isinstance(choice.value, np.generic) else choice.value
-        known = isinstance(value, str | int | float | None)
-        found[name] = {"value": value if known else str(value), "why": choice.why}
-    return found
+
+    def plain(value: Any) -> Any:
+        value = value.item() if isinstance(value, np.generic) else value
+        return value if isinstance(value, str | int | float | None) else str(value)
+
+    return {name: {"value": plain(c.value), "why": c.why} for name, c in choices.items()}

@@ -19,24 +19,11 @@ def end_at_once(pids: Iterable[int | None]) -> None:
             os.kill(pid, AT_ONCE)
 
 
-@contextmanager
-def starting(**variables: str) -> Iterator[None]:
-    """Set environment variables for processes that are started inside, which hear no Ctrl-C.
-
-    It reaches all processes of a terminal, and only this one must answer it: when they are started,
-    and can be ended.
-    """
-    start_trackers()
-    with interrupts_held(), environment(**variables):
-        yield
-
-
 def start_trackers() -> None:
-    """Start the processes that remove what other processes leave, if they do not run.
+    """Start the processes that remove what other processes leave, before any other is started.
 
     Python and joblib have one each. They ignore what ends a command, but SIGHUP, which a closed
-    terminal sends to all processes: it is held back. Inside `interrupts_held` they would let all
-    through.
+    terminal sends to all processes: it is held back.
     """
     from multiprocessing import resource_tracker
 
@@ -66,8 +53,8 @@ def environment(**values: str) -> Iterator[None]:
 def interrupts_held() -> Iterator[None]:
     """Hold back SIGINT and SIGHUP inside this context.
 
-    Processes started inside inherit the mask. They never see Ctrl-C and print no traceback; whoever
-    started them ends them.
+    Processes started inside inherit the mask. Ctrl-C reaches all processes of a terminal, and only
+    this one must answer it: when they are started, and can be ended.
     """
     if not hasattr(signal, "pthread_sigmask"):  # not on Windows
         yield

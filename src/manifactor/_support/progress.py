@@ -94,8 +94,8 @@ def _in_notebook() -> bool:
     if "IPython" not in sys.modules:
         return False
     # It warns where a package is missing that the bars need, and names it.
-    found = import_module("tqdm.auto").tqdm
-    return issubclass(found, import_module("tqdm.notebook").tqdm)
+    chosen = import_module("tqdm.auto").tqdm
+    return issubclass(chosen, import_module("tqdm.notebook").tqdm)
 
 
 def _bar(stage: str, times: str) -> "tqdm":

@@ -25,7 +25,7 @@ class BadValues:
     value: float  # the first
     limit: float  # what finite values must stay below
 
-    def words(
+    def message(
         self,
         what: str,
         names: Sequence[str | int] | None,
@@ -34,22 +34,20 @@ class BadValues:
         where: str = "",
         remedies: Sequence[str] = REMEDIES,
     ) -> str:
-        """Return the message of an error; `where` says more of the place of the first."""
+        """Describe the first bad value and how to fix it; `where` is appended to its place."""
         row, *column = self.place
-        place = (
-            f"row {row + first_row}, column {_label(column[0], names)}"
-            if column
-            else f"entry {row}"
-        )
+        place = f"entry {row}{where}"
+        if column:
+            place = f"row {row + first_row}, column {_label(column[0], names)}{where}"
         if not np.isfinite(self.value):
             return (
                 f"{what} must be finite; got {self.count} NaN or inf values, the first "
-                f"in {place}{where}. {', or '.join(remedies).capitalize()}."
+                f"in {place}. {', or '.join(remedies).capitalize()}."
             )
         return (
             f"values of {what} must be smaller than {self.limit:.0e}, so that their "
             f"squares are finite; got {self.count} that are not, the first, "
-            f"{self.value:.2g}, in {place}{where}. Such a number is a usual mark for missing "
+            f"{self.value:.2g}, in {place}. Such a number is a usual mark for missing "
             f"values: {', or '.join(remedies)}, or divide all columns by a common number."
         )
 
@@ -81,9 +79,9 @@ def require_values(
 
     Shapes: X (n_samples, n_features) or (n,).
     """
-    found = bad_values(X)
-    if found is not None:
-        raise ValueError(found.words(f"`{argument}`", names, first_row=first_row))
+    bad = bad_values(X)
+    if bad is not None:
+        raise ValueError(bad.message(f"`{argument}`", names, first_row=first_row))
 
 
 def _label(column: int, names: Sequence[str | int] | None) -> str:

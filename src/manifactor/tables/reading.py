@@ -326,7 +326,7 @@ class Input:
             return
         line = None if self.path is None else line_of(self.path, found.place[0])
         where = "" if line is None else f" (line {line} of {self.path})"
-        words = found.words("samples", self.labels, where=where, remedies=COLUMN_REMEDIES)
+        words = found.message("samples", self.labels, where=where, remedies=COLUMN_REMEDIES)
         raise ValueError(words)
 
 

@@ -286,7 +286,7 @@ class StoredTable:
             where = f" of {self.path}; only the rows {start:,} to {stop - 1:,} were read"
             labels, remedies = self.columns.labels, COLUMN_REMEDIES
             raise ValueError(
-                found.words("samples", labels, first_row=start, where=where, remedies=remedies)
+                found.message("samples", labels, first_row=start, where=where, remedies=remedies)
             )
         return self.columns.scaled(block)
 
