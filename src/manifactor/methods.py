@@ -47,6 +47,7 @@ from manifactor.judging.measures.places import (
 )
 from manifactor.judging.table import CRITERIA, LOWEST_FUNCTIONS, Test, judge
 from manifactor.models.moves.integration import integrated
+from manifactor.models.moves.unfolding import in_flat_places
 from manifactor.models.moves.unmixing import unmixed
 from manifactor.models.peeling import purity
 from manifactor.models.peeling.peeling import (
@@ -65,7 +66,6 @@ from manifactor.operators import geometry
 from manifactor.operators.geometry import beside_constant
 from manifactor.operators.neighbors import chosen
 from manifactor.operators.operator import Operator
-from manifactor.operators.pipeline import in_flat_places
 from manifactor.statistics import NOT_MEASURED, Measurement, leaves_noise, random_rows
 
 # Waves along a factor that are looked for among the functions, and the least share of each that

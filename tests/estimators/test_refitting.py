@@ -18,24 +18,35 @@ def samples():
     return read_only(datasets.sample("torus", 500, random_state=0)[0])
 
 
+ALL = ["preparation", "neighbours", "affinity", "spectrum", "factors"]
+
+
 @pytest.mark.slow
-def test_what_did_not_change_is_kept(samples):
-    fit = ManifoldFactorizer(random_state=0).fit(samples)
+def test_what_did_not_change_is_kept_in_stages(samples):
+    stages = Stages()
+    fit = ManifoldFactorizer(random_state=0)
+
+    def timed(X=samples, **parameters):
+        return list(fit.set_params(**parameters).fit(X, stages=stages).timings_)
+
+    assert timed() == ALL
     first = fit.coordinates()
-    assert "neighbours" in fit.timings_
-    assert list(fit.set_params(n_factors=2).fit(samples).timings_) == ["factors"]
-    assert list(fit.set_params(bandwidth=0.8).fit(samples).timings_) == [
-        "affinity",
-        "spectrum",
-        "factors",
-    ]
-    assert "neighbours" in fit.set_params(n_neighbors=40).fit(samples).timings_
-    again = fit.set_params(n_factors="auto", bandwidth="auto", n_neighbors="auto").fit(samples)
-    np.testing.assert_array_equal(again.coordinates(), first)
+    assert timed(n_factors=2) == ["factors"]
+    assert timed(bandwidth=0.8) == ["affinity", "spectrum", "factors"]
+    assert "neighbours" in timed(n_neighbors=40)
+    timed(n_factors="auto", bandwidth="auto", n_neighbors="auto")
+    np.testing.assert_array_equal(fit.coordinates(), first)
     # Other samples are never taken for those before.
     moved = samples.copy()
     moved[7, 0] += 1e-9
-    assert "neighbours" in fit.fit(moved).timings_
+    assert "neighbours" in timed(moved)
+
+
+def test_a_plain_fit_keeps_and_hashes_nothing(samples, monkeypatch):
+    monkeypatch.setattr("manifactor.operators.pipeline.fingerprint", None)
+    fit = ManifoldFactorizer(random_state=0)
+    assert [list(fit.fit(samples).timings_) for _ in range(2)] == [ALL, ALL]
+    assert fit.diffusion_.keys == {}
 
 
 @pytest.mark.parametrize("random_state", [None, np.random.RandomState(0)])
@@ -43,8 +54,6 @@ def test_a_fit_without_a_seed_draws_anew(samples, random_state):
     fit = DiffusionMap(10, solver="chebyshev", random_state=random_state).fit(samples)
     first = fit.spectrum_.functions
     fit.fit(samples)
-    # Neighbours are not random.
-    assert list(fit.timings_) == ["affinity", "spectrum"]
     assert not np.array_equal(fit.spectrum_.functions, first)
 
 
@@ -67,9 +76,9 @@ def test_the_forecast_is_logged_and_kept_and_leaves_the_estimator_unfitted(sampl
 
 def test_an_automatic_number_of_functions_is_not_taken_for_one_that_was_asked_for():
     X = np.repeat(datasets.sample("torus", 300, random_state=0)[0], 4, axis=0)
-    fit = DiffusionMap(random_state=0).fit(X)
-    assert fit.n_functions_ == 37
-    assert fit.set_params(n_functions=100).fit(X).n_functions_ == 100
+    fit, stages = DiffusionMap(random_state=0), Stages()
+    assert fit.fit(X, stages=stages).n_functions_ == 37
+    assert fit.set_params(n_functions=100).fit(X, stages=stages).n_functions_ == 100
 
 
 @pytest.mark.slow
@@ -87,11 +96,11 @@ def test_functions_that_do_not_fit_into_memory_are_not_computed_and_that_is_said
 
 def test_a_search_of_the_caller_s_own_is_not_given_kept_principal_components(rng):
     X, _ = datasets.sample("rectangle", 600, ambient_dimension=20, random_state=0)
-    X = X + 0.02 * rng.normal(size=X.shape)
-    fit = DiffusionMap(10, random_state=0).fit(X)
+    X, stages = X + 0.02 * rng.normal(size=X.shape), Stages()
+    fit = DiffusionMap(10, random_state=0).fit(X, stages=stages)
     assert fit.preparation_ is not None
     own = KNeighborsTransformer(n_neighbors=30)
-    assert fit.set_params(neighbors=own).fit(X).preparation_ is None
+    assert fit.set_params(neighbors=own).fit(X, stages=stages).preparation_ is None
 
 
 @pytest.mark.slow
@@ -99,7 +108,7 @@ def test_a_search_that_cannot_be_compared_is_never_taken_for_the_one_before(samp
     inner = KNeighborsTransformer(n_neighbors=20)
     # It has no parameters that can be read.
     search = SimpleNamespace(fit=inner.fit, transform=inner.transform)
-    fit = DiffusionMap(10, neighbors=search, random_state=0).fit(samples)
-    before = fit.spectrum_.eigenvalues
+    fit, stages = DiffusionMap(10, neighbors=search, random_state=0), Stages()
+    before = fit.fit(samples, stages=stages).spectrum_.eigenvalues
     inner.n_neighbors = 60
-    assert not np.allclose(fit.fit(samples).spectrum_.eigenvalues, before)
+    assert not np.allclose(fit.fit(samples, stages=stages).spectrum_.eigenvalues, before)

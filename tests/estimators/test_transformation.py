@@ -6,7 +6,7 @@ import pytest
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets
 from manifactor.judging.evidence import NoProductStructureWarning
 from manifactor.runs.archive import load, save
-from manifactor.samples.transformation import choose_transformation
+from manifactor.samples.transformation import make_transformation
 from studies.mixture import draw
 
 
@@ -44,13 +44,13 @@ def test_a_loaded_fit_transforms_new_samples_as_before(torus, tmp_path):
 
 def test_ranks_are_even_between_0_and_1_whatever_the_units(rng):
     X = np.exp(2 * rng.normal(size=(500, 2)))
-    ranks = choose_transformation("ranks", X).value
+    ranks = make_transformation("ranks", X)
     np.testing.assert_allclose(np.sort(ranks(X)[:, 0]), np.linspace(0, 1, 500), atol=1e-9)
     np.testing.assert_allclose(ranks.inverse(ranks(X)), X)
     # Beyond the samples of the fit, the ends count; ties have their mean.
     np.testing.assert_array_equal(ranks(np.array([[-1.0, 1e9]])), [[0, 1]])
     tied = np.array([[0.0], [1.0], [1.0], [1.0], [2.0]])
-    np.testing.assert_allclose(choose_transformation("ranks", tied).value(tied)[1], 0.5)
+    np.testing.assert_allclose(make_transformation("ranks", tied)(tied)[1], 0.5)
 
 
 @pytest.mark.parametrize(("name", "low"), [("sqrt", -0.1), ("log", 0.0)])

@@ -107,7 +107,7 @@ def test_what_the_caller_decided_is_no_choice_of_the_program():
 @pytest.mark.filterwarnings("ignore::manifactor.judging.evidence.SampleWarning")
 def test_more_functions_are_a_choice_where_a_dimension_was_missing():
     X, _ = datasets.sample("strip10", 1000, random_state=0)
-    start = diffuse(X, 8, max_functions=len(X) // 8)
+    start = diffuse(X, 8)
     # In the sense of a sum eight functions are enough.
     found = factorize(start, GEOMETRY, rng=np.random.default_rng(0))
     count = len(found.diffusion.distinct.eigenvalues)

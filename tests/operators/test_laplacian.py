@@ -202,7 +202,7 @@ def sector():
 @pytest.fixture(scope="module")
 def cloud():
     X = np.random.default_rng(1).normal(size=(1200, 2)) * [2.0, 1.0]
-    return diffuse(X, FEW, rng=random()), X
+    return diffuse(X, FEW, stages=Stages(), rng=random()), X
 
 
 def test_lengths_in_samples_undo_a_conformal_map(sector):

@@ -25,9 +25,11 @@ class Stages:
     - timings: seconds of the stages that were computed since `start`
     """
 
-    def __init__(self, kept: dict[str, tuple[str, Any]] | None = None) -> None:
-        """Remember the results of an earlier computation."""
-        self.kept = dict(kept or {})
+    def __init__(
+        self, kept: dict[str, tuple[str, Any]] | None = None, *, keeps: bool = True
+    ) -> None:
+        """Remember the results of an earlier computation; without `keeps`, take time only."""
+        self.kept, self.keeps = dict(kept or {}), keeps
         self.timings: dict[str, float] = {}
         self._callback: Callback | None = None
         self._seed: int | None = None
@@ -48,6 +50,8 @@ class Stages:
 
     def recall(self, name: str, key: str, make: Callable[[], Result]) -> Result:
         """Return the kept result if its key is the same, else make and keep one."""
+        if not self.keeps:
+            return make()
         known, result = self.kept.get(name, (None, None))  # type: tuple[Any, Any]
         if known == key:
             log.info("%s: kept from the last fit", name)

@@ -32,7 +32,7 @@ from manifactor.operators.forecast import (
 )
 from manifactor.operators.neighbors import APPROXIMATE_ABOVE
 from manifactor.operators.operator import DiffusionSettings, Operator, require_diffusion
-from manifactor.operators.pipeline import diffuse, forecast_diffusion, kept_stages
+from manifactor.operators.pipeline import diffuse, forecast_diffusion
 from manifactor.samples.preparation import MOST_COLUMNS
 
 log = logging.getLogger("manifactor")
@@ -84,6 +84,10 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         """Return the parameters of the diffusion as one record."""
         return self._as_record(DiffusionSettings)
 
+    def _chosen(self) -> dict[str, Choice]:
+        """Return what the method chooses in place of parameters of the diffusion, and why."""
+        return {}
+
     def _progress(self, callback: Callback | None) -> AbstractContextManager[Callback | None]:
         """Return a context with a callback that also shows stages if `verbose`."""
         return shown_progress(callback, verbose=self.verbose, name=type(self).__name__)
@@ -91,28 +95,16 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
     def _begin(
         self, X, stages: Stages | None, callback: Callback | None, names: Labels | None = None
     ) -> tuple:
-        """Check samples and parameters; return samples, cost, stages and a generator.
-
-        A second fit of the same samples starts where the first one differs: `stages` keeps what was
-        computed. Without a fixed seed, its own memory serves no stage that draws random numbers;
-        the caller's does.
-        """
+        """Check samples and parameters; return samples, cost, stages and a generator."""
         X = _owned(self._validated(X, reset=True, names=names), X)
         cost = self.forecast_shape(*_shape(X))
         seed = check_random_state(self.random_state).randint(2**31)
-        drawn = stages is None or isinstance(self.random_state, Integral)
-        stages = stages or Stages(getattr(self, "_kept", None))
-        stages.start(callback, seed if drawn else None)
+        # Without a fixed seed, what the caller has kept serves whatever numbers it was drawn with.
+        fixed = seed if isinstance(self.random_state, Integral) else None
+        stages = (stages or Stages(keeps=False)).start(callback, fixed)
         # A child of the seed's generator: earlier versions drew the same numbers.
         (rng,) = np.random.default_rng(seed).spawn(1)
         return X, cost, stages, rng
-
-    def _remember(self, cost: Forecast, stages: Stages) -> None:
-        """Remember timings, and what the next fit may start from."""
-        self.forecast_, self.timings_ = cost, stages.timings
-        # A device's memory is not for keeping: the host's copy of the results is.
-        on_host = self.device == "cpu"
-        self._kept = stages.kept if on_host else kept_stages(self.diffusion_).kept
 
     def forecast(self, X) -> Forecast:
         """Return the memory and time that fitting these samples takes.
@@ -154,7 +146,10 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         """
         settings = self._diffusion_settings()
         require_diffusion(settings, n_samples)
-        cost = forecast_diffusion(settings, n_samples, n_features, n_cores=n_cores)
+        functions = self._chosen().get("functions")
+        cost = forecast_diffusion(
+            settings, n_samples, n_features, functions=functions, n_cores=n_cores
+        )
         known = self.device == "cpu" or cost.device_memory > 0
         log.info("forecast: %s%s", cost, "" if known else ", if it were on the CPU")
         # The dense kernel is computed by the host on any device.
@@ -214,8 +209,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
     def restore(self) -> None:
         """Make an estimator that was read from an archive ready for use.
 
-        Archives hold no neighbour search, which is built again, and no stages, which
-        the next fit may start from.
+        Archives hold no neighbour search, which is built again.
 
         Raises
         ------
@@ -228,7 +222,6 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         require_diffusion(checked, len(self.diffusion_.graph.inverse))
         found = replace(self.diffusion_, settings=settings)
         self.diffusion_ = found.searchable(self.n_jobs)
-        self._kept = kept_stages(self.diffusion_).kept
 
     def _prepared(self, X, first_row: int = 0):
         """Return new samples, checked, and prepared as those of the fit were."""
@@ -440,7 +433,7 @@ class DiffusionMap(SpectralEstimator):
     forecast_ : Forecast
         Memory and time that were expected.
     timings_ : dict
-        Seconds by stage. Stages kept from the fit before are missing.
+        Seconds by stage, but for those that `stages` had kept.
 
     Examples
     --------
@@ -491,8 +484,7 @@ class DiffusionMap(SpectralEstimator):
             Or images, of shape (n_samples, height, width) or (n_samples, height, width, 3).
         y : ignored
         stages : Stages or None
-            Where finished stages are kept and looked up; None for the estimator's own
-            memory of its last fit.
+            Where finished stages are kept and looked up; by default, nowhere.
 
         Returns
         -------
@@ -505,7 +497,7 @@ class DiffusionMap(SpectralEstimator):
                 found = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
                 self.diffusion_ = found.settled()
         warn_all(found.warned)
-        self._remember(cost, stages)
+        self.forecast_, self.timings_ = cost, stages.timings
         self.image_shape_ = image
         return self
 

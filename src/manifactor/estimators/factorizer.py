@@ -55,12 +55,12 @@ from manifactor.factorize import factorize
 from manifactor.factors.inversion import choose_window, even_steps, values_at
 from manifactor.factors.loadings import Loadings, find_loadings
 from manifactor.factors.placing import Locate, Placed, place_blocks
+from manifactor.models.moves.lagged import diffuse_moves
 from manifactor.models.moves.motion import MarkovModel, markov_model
 from manifactor.models.moves.paths import Pairs, Trajectory
 from manifactor.operators.engines.gpu import device_memory, from_tensor, like
 from manifactor.operators.neighbors import DisconnectedGraphWarning
 from manifactor.operators.operator import DiffusionSettings, Operator
-from manifactor.operators.pipeline import diffuse
 from manifactor.samples.likelihood import GaussianLikelihood, denoised
 from manifactor.samples.preparation import MOST_COMPONENTS
 
@@ -105,20 +105,18 @@ def _may_be_counts(X, settings: DiffusionSettings) -> bool:
     return free and X.shape[0] <= 20_000 and X.shape[1] >= 10 and bool((X >= 0).all())
 
 
-def _with_roots_tried(
-    find: Callable[..., Factorization], settings: DiffusionSettings
-) -> Factorization:
+def _with_roots_tried(find: Callable[..., Factorization]) -> Factorization:
     """Return the factors of the columns, or of their square roots if only those are a product.
 
     The square root makes the noise of counts even. Of 40 random problems with counts, the geometry
     of all 22 products of roots was likely, so that no other sense is asked where it is not.
     """
     with held_warnings() as held:
-        found = find(settings)
+        found = find({})
     verdict = found.evidence.verdict
     if verdict in ("partial", "none"):
         why = f'square roots pass the tests of a product; the columns themselves are "{verdict}"'
-        roots = replace(settings, transformation=Choice("sqrt", why))
+        roots = {"transformation": Choice("sqrt", why)}
         with held_warnings() as of_roots, suppress(NothingFoundError):
             second = find(roots, only_likely=True)
             failed = {test.name for test in second.evidence.failed}
@@ -367,7 +365,7 @@ class ManifoldFactorizer(SpectralEstimator):
             it is known. "product" then also requires that it hardly moves the places. Or those, or
             covariances, of each sample, which is then factored where it would lie without noise.
         stages : Stages or None
-            Where finished stages are kept; None for the estimator's memory of its last fit.
+            Where finished stages are kept and looked up; by default, nowhere.
         column_names : sequence of str or None
             For warnings and errors. None takes those of a DataFrame, or numbers from 0.
         fit_samples : int, "auto" or "all"
@@ -421,21 +419,25 @@ class ManifoldFactorizer(SpectralEstimator):
         with device_memory(), blas_threads(X):
             warned = warn_of_no_measurements(X, names) if several else {}
 
-            def find(settings: DiffusionSettings, *, only_likely: bool = False) -> Factorization:
+            settings = self._diffusion_settings()
+
+            def find(chosen: dict[str, Choice], *, only_likely: bool = False) -> Factorization:
+                choices = {**self._chosen(), **chosen}
                 with held_warnings() as held:
-                    diffusion = diffuse(X, settings, moves=moves, stages=stages, rng=rng)
+                    diffusion = diffuse_moves(
+                        X, settings, moves, choices=choices, stages=stages, rng=rng
+                    )
                     warn_all(diffusion.warned)
                 with stages.timed("factors"):
                     factor = partial(_factored, report=partial(stages.report, "factors"))
                     return factor(diffusion, factoring, noise, held, only_likely=only_likely)
 
-            settings = self._diffusion_settings()
             tried = several and noise is None and _may_be_counts(X, settings)
-            found = _with_roots_tried(find, settings) if tried else find(settings)
+            found = _with_roots_tried(find) if tried else find({})
             if several:
                 found = with_data_known(found, X, warned=warned, noise=noise, names=names)
             self.factorization_ = found.settled()
-        self._remember(cost, stages)
+        self.forecast_, self.timings_ = cost, stages.timings
 
     def _checked_settings(self) -> FactoringSettings:
         """Return the parameters of the factorization as one record; refuse wrong ones."""
@@ -449,14 +451,12 @@ class ManifoldFactorizer(SpectralEstimator):
             )
         return factoring
 
-    def _diffusion_settings(self) -> DiffusionSettings:
-        """Return the parameters of the diffusion; a sum needs no functions."""
-        settings = super()._diffusion_settings()
+    def _chosen(self) -> dict[str, Choice]:
+        """Return what the method chooses in place of parameters of the diffusion, and why."""
         if self.method not in SUM_NAMES:
-            return settings
+            return {}
         # A sum needs no functions of the samples; reports show them.
-        why = "a sum is found in the samples, not in their functions"
-        return replace(settings, n_functions=Choice(9, why))
+        return {"functions": Choice(9, "a sum is found in the samples, not in their functions")}
 
     factors_ = read_off(
         "factorization_.factors", "Factors, the one with the smallest eigenvalue first."
@@ -722,7 +722,7 @@ class ManifoldFactorizer(SpectralEstimator):
     def _lean(self) -> "ManifoldFactorizer":
         """Return the same without what only a next fit needs; it goes to workers."""
         lean = copy(self).set_params(callback=None, verbose=False)
-        for name in ("_kept", "_index", "_moves"):  # as large as the fit itself
+        for name in ("_index", "_moves"):  # as large as the fit itself
             lean.__dict__.pop(name, None)
         return lean
 

@@ -5,16 +5,19 @@ of moves is C(x) = J S J' with S diagonal. Lengths dx' C^-1 dx are those of the 
 the map from them to the samples (Singer and Coifman, 2008).
 """
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import KDTree
 from sklearn.base import clone
 
+from manifactor._support.errors import Warned
+from manifactor._support.parameters import Choice
 from manifactor._support.threads import map_panels
 from manifactor.operators.engines.searches import NeighborSearch, neighbor_rows
+from manifactor.samples.preparation import Preparation
 
 # Of the smallest variance of moves: what is added to the covariance in all directions. Without it,
 # any displacement off the directions of moves would be infinitely long.
@@ -136,6 +139,32 @@ class LocalMetric:
         least = FLOOR * self.scales[i].min(axis=1) ** 2 + self.floor
         inside = (along / self.scales[i][:, None] ** 2).sum(axis=2)
         return inside + np.maximum(across, 0) / least[:, None]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What moves tell of the samples."""
+
+    samples: np.ndarray  # (n, p): prepared, without noise across the manifold
+    metric: LocalMetric | None = None
+    choices: dict[str, Choice] = field(default_factory=dict)
+    path: Any = None  # moves of the prepared samples, by which factors are tested
+    warned: tuple[Warned, ...] = ()
+
+    @property
+    def time(self) -> float:
+        """Time of a step, burst or lag, in the caller's units; nan where no moves are known."""
+        if self.path is None:
+            return float("nan") if self.metric is None else 1.0
+        return self.path.time
+
+
+class MeasuresMoves(Protocol):
+    """Moves of samples, as `models.moves.paths` has them."""
+
+    def measured(self, samples: np.ndarray, preparation: Preparation | None) -> Measured:
+        """Return prepared samples with what the moves tell of them."""
+        ...
 
 
 class MetricSearch(NeighborSearch):

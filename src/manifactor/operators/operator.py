@@ -26,7 +26,6 @@ from manifactor._support.parameters import (
     require_number,
 )
 from manifactor._support.threads import map_panels
-from manifactor.models.moves.paths import Bursts, Pairs, Trajectory
 from manifactor.operators.engines.gpu import ResidentMatrix, require_device, settled
 from manifactor.operators.engines.searches import NearestSamples, TreeSearch, neighbor_rows
 from manifactor.operators.forecast import forecast
@@ -45,22 +44,21 @@ log = logging.getLogger("manifactor")
 # Samples needed to resolve one function.
 SAMPLES_PER_FUNCTION = 8
 
+# Functions at most, where a dimension of the data is missing among the usual number.
+MOST_FUNCTIONS = 400
+
 
 @dataclass(frozen=True)
 class DiffusionSettings:
-    """The caller's parameters of `diffuse`, which are documented in `DiffusionMap`.
+    """The caller's parameters of `diffuse`, which are documented in `DiffusionMap`."""
 
-    A method that needs few functions gives their number and the reason for it; so does one that
-    tries a transformation.
-    """
-
-    n_functions: int | str | Choice = "auto"
+    n_functions: int | str = "auto"
     n_neighbors: int | str = "auto"
     bandwidth: float | str = "auto"
     density_correction: float = 1.0
     neighbors: Any = "auto"
     preparation: str = "auto"
-    transformation: str | Choice = "auto"
+    transformation: str = "auto"
     solver: str = "auto"
     device: str = "cpu"
     n_jobs: int | None = -1
@@ -91,11 +89,16 @@ def number_of_neighbors(settings: DiffusionSettings, n_samples: int) -> Choice:
     return Choice(n_samples - 1, "there are no more samples")
 
 
-def number_of_functions(settings: DiffusionSettings, n_distinct: int) -> Choice:
-    """Return the number of functions to compute, the constant one included."""
+def number_of_functions(
+    settings: DiffusionSettings, n_distinct: int, chosen: Choice | None = None
+) -> Choice:
+    """Return the number of functions to compute, the constant one included.
+
+    `chosen` is what a method chose, and may be more than there are.
+    """
+    if chosen is not None:
+        return replace(chosen, value=min(chosen.value, n_distinct - 1))
     asked = settings.n_functions
-    if isinstance(asked, Choice):
-        return Choice(min(asked.value, n_distinct - 1), asked.why)
     return automatic_functions(n_distinct) if asked == "auto" else given(asked)
 
 
@@ -140,14 +143,12 @@ def require_diffusion(settings: DiffusionSettings, n_samples: int) -> None:
     count = settings.n_functions
     if isinstance(count, str):
         require_choice("n_functions", count, ["auto"], "or a number")
-    elif not isinstance(count, Choice):
+    else:
         require_count("n_functions", count, low=2, high=n_samples - 1, n_samples=n_samples)
 
 
 def _require_transformation(settings: DiffusionSettings) -> None:
     asked = settings.transformation
-    if isinstance(asked, Choice):
-        return
     require_choice("transformation", asked, TRANSFORMATIONS)
     if settings.precomputed and asked not in ("auto", "none"):
         raise ValueError(
@@ -227,12 +228,10 @@ class Operator:
     keys: Mapping[str, str] = field(default_factory=dict)
     # Parameters of the computation; they serve further spectra
     settings: DiffusionSettings = field(default_factory=DiffusionSettings)
-    max_functions: int = 0  # the number of functions up to which a method may ask for more
-    n_requested: int = 0  # functions computed at first, before a method asked for more
     # Lengths at every sample in units of its moves, where these are known
     metric: LocalMetric | None = None
     # Moves that factors are tested by, until the end of a fit
-    path: Trajectory | Bursts | Pairs | None = None
+    path: Any = None
     # What the functions are combinations of, where they are those of the operator of pairs
     basis: Basis | None = None
     # The functions of all pairs and of halves of them, until the end of a fit
@@ -370,11 +369,13 @@ class Operator:
     def grown(self, rng: np.random.Generator) -> "Operator | None":
         """Return the same with twice as many functions.
 
-        None where the caller fixed their number, where the samples resolve no more, or where they
-        do not fit into memory.
+        None where their number is fixed, where the samples resolve no more, or where they do not
+        fit into memory.
         """
+        if self.settings.n_functions != "auto":
+            return None
         count = len(self.distinct.eigenvalues)
-        more = min(2 * count, self.max_functions)
+        more = min(2 * count, MOST_FUNCTIONS, len(self.graph.distinct) // SAMPLES_PER_FUNCTION)
         if more <= count or not self._affordable(more):
             return None
         parts = tuple(part.with_functions(more, rng=rng) for part in self.parts)
@@ -383,7 +384,9 @@ class Operator:
         )
         if len(spectrum.eigenvalues) <= count:
             return None
-        return replace(self, distinct=spectrum, parts=parts, warned=spectrum.warned)
+        # The spectrum is no longer that of its stage.
+        keys = {name: key for name, key in self.keys.items() if name != "spectrum"}
+        return replace(self, distinct=spectrum, parts=parts, keys=keys, warned=spectrum.warned)
 
     def _affordable(self, n_functions: int) -> bool:
         """Return whether this number of functions fits into memory; log a warning where not."""
@@ -406,10 +409,6 @@ class Operator:
     def settled(self) -> "Operator":
         """Return the same with everything in the host's memory."""
         return settled(self)
-
-    def as_requested(self) -> "Operator":
-        """Return the same with the functions computed at first only."""
-        return replace(self, distinct=self.distinct.lowest(self.n_requested))
 
     def searchable(self, n_jobs: int | None) -> "Operator":
         """Return the same with a neighbour search, which archives do not hold."""

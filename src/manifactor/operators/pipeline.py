@@ -1,6 +1,6 @@
-"""The whole way from samples to an Operator, on one page."""
+"""The whole way from samples to an operator, on one page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,16 +12,12 @@ import scipy.sparse as sp
 from manifactor._support.errors import NothingFoundError, Warned
 from manifactor._support.parameters import Choice, given
 from manifactor._support.stages import Stages, fingerprint
-from manifactor.models.moves.lagged import in_pairs, settings_for
-from manifactor.models.moves.paths import Measured, Moves
-from manifactor.models.moves.unfolding import unfolded
 from manifactor.operators import laplacian
 from manifactor.operators.forecast import Forecast, forecast, forecast_on_device
 from manifactor.operators.kernel import Affinity, affinity, dense_affinity
-from manifactor.operators.metric import LocalMetric
+from manifactor.operators.metric import LocalMetric, Measured, MeasuresMoves
 from manifactor.operators.neighbors import N_NEIGHBORS, NeighborGraph, chosen, neighbor_graph
 from manifactor.operators.operator import (
-    SAMPLES_PER_FUNCTION,
     DiffusionSettings,
     Operator,
     number_of_functions,
@@ -30,43 +26,7 @@ from manifactor.operators.operator import (
 )
 from manifactor.operators.spectrum import Spectrum
 from manifactor.samples.preparation import MOST_COLUMNS, MOST_COMPONENTS, choose_preparation
-from manifactor.samples.transformation import choose_transformation
-
-# Samples that flat places are sought of: 10,000 take 15 s.
-MOST_UNFOLDED = 20_000
-
-
-def stage_keys(
-    X, settings: DiffusionSettings, stages: Stages, moves: Moves | None = None
-) -> dict[str, str]:
-    """Return the key of every stage: a fingerprint of all that it depends on."""
-    search: Any = settings.neighbors
-    if hasattr(search, "get_params"):
-        search = f"{type(search).__qualname__} {search.get_params()}"
-    elif settings.own_search:
-        search = uuid4().hex  # its parameters are unknown
-    preparation = fingerprint(
-        X,
-        settings.precomputed,
-        settings.own_search,
-        settings.preparation,
-        getattr(settings.transformation, "value", settings.transformation),
-    )
-    neighbours = fingerprint(
-        preparation, number_of_neighbors(settings, X.shape[0]).value, search, settings.device
-    )
-    if moves is not None:
-        neighbours = fingerprint(neighbours, *vars(moves).values())
-    # The number of functions both as asked for and as chosen: "auto" is settled only when copies
-    # are known.
-    spectrum = stages.random_key(
-        neighbours,
-        settings.bandwidth,
-        settings.density_correction,
-        settings.n_functions,
-        settings.solver,
-    )
-    return {"preparation": preparation, "neighbours": neighbours, "spectrum": spectrum}
+from manifactor.samples.transformation import make_transformation
 
 
 @dataclass(frozen=True)
@@ -89,102 +49,128 @@ def diffuse(
     X,
     settings: DiffusionSettings = DiffusionSettings(),
     *,
-    moves: Moves | None = None,
+    moves: MeasuresMoves | None = None,
+    choices: Mapping[str, Choice] | None = None,
     stages: Stages | None = None,
     rng: np.random.Generator,
 ) -> Operator:
-    """Return the diffusion process on samples, (n_samples, n_features), and its spectrum.
+    """Return the operator on samples, (n_samples, n_features), and its spectrum.
 
-    Where moves are known, distances are in units of these.
+    Where moves are known, distances are in units of these. `choices` are what a method chose in
+    place of the settings: a "transformation", or a number of "functions", or as many as there are.
     """
     require_diffusion(settings, X.shape[0])
-    stages = stages or Stages()
-    settings = settings_for(settings, moves, X.shape[0])
-    keys = stage_keys(X, settings, stages, moves)
-
-    transformation = choose_transformation(settings.transformation, X)
-    if transformation.value is not None:
-        X = transformation.value(X)
+    choices, stages = choices or {}, stages or Stages(keeps=False)
+    keys = stage_keys(X, settings, moves, choices, stages) if stages.keeps else {}
+    asked = choices.get("transformation", given(settings.transformation))
+    transformation = make_transformation(asked.value, X)
+    if transformation is not None:
+        X = transformation(X)
 
     def prepare() -> Choice:
         with stages.timed("preparation"):
-            if settings.preparation == "none":
-                return given(None)
-            if settings.own_search or settings.precomputed:
-                return Choice(None, "the caller's own search or distances are left alone")
-            return choose_preparation(X)
+            return _preparation(X, settings)
 
-    preparation = stages.recall("preparation", keys["preparation"], prepare)
+    preparation = stages.recall("preparation", keys.get("preparation", ""), prepare)
     samples = X if preparation.value is None else preparation.value(X)
     measured = Measured(samples) if moves is None else moves.measured(samples, preparation.value)
     samples, metric = measured.samples, measured.metric
+    functions = choices.get("functions")
 
     def search() -> NeighborGraph:
         with stages.timed("neighbours"):
-            return _search(samples, metric, settings=settings)
+            return search_neighbors(samples, metric, settings=settings)
 
     def walk_and_solve() -> Walk:
-        graph = stages.recall("neighbours", keys["neighbours"], search)
+        graph = stages.recall("neighbours", keys.get("neighbours", ""), search)
         graph = graph.with_search(samples, settings.n_jobs, metric)
-        return _walk(samples, graph, settings, metric=metric, stages=stages, rng=rng)
+        return walk_on(samples, graph, settings, functions, metric=metric, stages=stages, rng=rng)
 
     # A kept spectrum needs no neighbours: its graph is the one without outliers.
-    walk = stages.recall("spectrum", keys["spectrum"], walk_and_solve)
+    walk = stages.recall("spectrum", keys.get("spectrum", ""), walk_and_solve)
     walk = replace(walk, graph=walk.graph.with_search(samples, settings.n_jobs, metric))
-    found = in_pairs(_diffusion(measured, preparation, walk, settings, keys))
-    if transformation.value is None:
-        return found
-    return replace(found, choices={"transformation": transformation, **found.choices})
+    made = {"preparation": preparation, **_choices(measured, walk, settings, functions)}
+    if transformation is not None:
+        made = {"transformation": replace(asked, value=transformation), **made}
+    if functions is not None:  # the method needs no more of them
+        settings = replace(settings, n_functions=len(walk.spectrum.eigenvalues))
+    return _operator(measured, walk, settings, made, keys)
 
 
-def in_flat_places(
-    diffusion: Operator, angles: Sequence[np.ndarray], *, rng: np.random.Generator
-) -> Operator:
-    """Return the diffusion by distances in flat places.
+def _preparation(X, settings: DiffusionSettings) -> Choice:
+    if settings.preparation == "none":
+        return given(None)
+    if settings.own_search or settings.precomputed:
+        return Choice(None, "the caller's own search or distances are left alone")
+    return choose_preparation(X)
 
-    `angles` are those of the circles among the factors, (n_samples,) each.
-    """
-    samples, settings, metric = diffusion.samples, diffusion.settings, diffusion.metric
-    count = max(round(diffusion.dimension), len(angles))
-    if metric is not None and count > 1 and len(diffusion.graph.distinct) <= MOST_UNFOLDED:
-        metric = unfolded(samples, metric, diffusion.graph, count, angles)
-    if metric is None or metric.flat is None:
-        raise NothingFoundError("samples must have flat places, and have none.")
-    graph = _search(samples, metric, settings=settings)
-    walk = _walk(samples, graph, settings, metric=metric, stages=Stages(), rng=rng)
-    why = f"differences of places in {count} dimensions are moves in frames that turn with them"
-    return replace(
-        diffusion,
-        graph=walk.graph,
-        affinity=walk.affinity,
-        distinct=walk.spectrum,
-        parts=walk.parts,
-        choices={**diffusion.choices, "distances": Choice("flat", why)},
-        # A later fit cannot start from this.
-        keys={},
-        n_requested=len(walk.spectrum.eigenvalues),
-        metric=metric,
-        warned=walk.warned,
+
+# Stages that are kept, by the caller or on a disk.
+
+
+def stage_keys(
+    X,
+    settings: DiffusionSettings,
+    moves: MeasuresMoves | None,
+    choices: Mapping[str, Choice],
+    stages: Stages,
+) -> dict[str, str]:
+    """Return the key of every stage: a fingerprint of all that it depends on."""
+    search: Any = settings.neighbors
+    if hasattr(search, "get_params"):
+        search = f"{type(search).__qualname__} {search.get_params()}"
+    elif settings.own_search:
+        search = uuid4().hex  # its parameters are unknown
+    asked = {name: choice.value for name, choice in choices.items()}
+    preparation = fingerprint(
+        X,
+        settings.precomputed,
+        settings.own_search,
+        settings.preparation,
+        asked.get("transformation", settings.transformation),
     )
+    neighbours = fingerprint(
+        preparation, number_of_neighbors(settings, X.shape[0]).value, search, settings.device
+    )
+    if moves is not None:
+        neighbours = fingerprint(neighbours, *vars(moves).values())
+    # "auto" is settled only when copies are known, and not the same as its number.
+    spectrum = stages.random_key(
+        neighbours,
+        settings.bandwidth,
+        settings.density_correction,
+        settings.solver,
+        settings.n_functions,
+        asked.get("functions"),
+    )
+    return {"preparation": preparation, "neighbours": neighbours, "spectrum": spectrum}
 
 
 def kept_stages(diffusion: Operator) -> Stages:
-    """Return the stages from which another computation can start.
+    """Return the stages from which another computation can start; none without keys.
 
     The neighbours are left out where outliers were removed from the graph, since the graph before
-    that is gone. A diffusion without keys is none to start from.
+    that is gone.
     """
-    if not diffusion.keys:
-        return Stages()
-    first = diffusion.as_requested()
-    walk = Walk(first.graph, first.affinity, first.parts, first.distinct)
-    results = {"preparation": first.choices["preparation"], "spectrum": walk}
-    if not first.graph.outliers.any():
-        results["neighbours"] = first.graph
-    return Stages({name: (first.keys[name], found) for name, found in results.items()})
+    results = {
+        "preparation": diffusion.choices.get("preparation"),
+        "neighbours": diffusion.graph,
+        "spectrum": Walk(diffusion.graph, diffusion.affinity, diffusion.parts, diffusion.distinct),
+    }
+    whole = not diffusion.graph.outliers.any()
+    return Stages(
+        {
+            name: (key, results[name])
+            for name, key in diffusion.keys.items()
+            if whole or name != "neighbours"
+        }
+    )
 
 
-def _search(
+# The stages themselves.
+
+
+def search_neighbors(
     samples, metric: LocalMetric | None = None, *, settings: DiffusionSettings
 ) -> NeighborGraph:
     """Return the neighbour graph of samples."""
@@ -199,18 +185,20 @@ def _search(
     )
 
 
-def _walk(
+def walk_on(
     samples,
     graph: NeighborGraph,
     settings: DiffusionSettings,
+    functions: Choice | None = None,
     *,
     metric: LocalMetric | None,
-    stages: Stages,
+    stages: Stages | None = None,
     rng: np.random.Generator,
 ) -> Walk:
     """Return the random walk on the graph without outliers, and its spectrum."""
+    stages = stages or Stages(keeps=False)
     n_distinct = len(graph.distinct)
-    n_functions = number_of_functions(settings, n_distinct).value
+    n_functions = number_of_functions(settings, n_distinct, functions).value
     if n_functions >= n_distinct:
         raise ValueError(
             f"`n_functions` must be smaller than the number of distinct samples; got {n_functions} "
@@ -229,7 +217,7 @@ def _walk(
             parts = laplacian.draw_parts(
                 chosen(samples, graph.distinct),
                 n_functions,
-                search=partial(_search, settings=settings),
+                search=partial(search_neighbors, settings=settings),
                 metric=None if metric is None else metric.chosen(graph.distinct),
                 walk_of=walk_of,
                 rng=rng,
@@ -243,7 +231,8 @@ def _walk(
             progress=partial(stages.report, "spectrum"),
             rng=rng,
         )
-    _require_resolved(spectrum, n_functions, walk, settings)
+    fixed = functions is None and settings.n_functions != "auto"
+    _require_resolved(spectrum, n_functions, walk, fixed=fixed)
     return Walk(graph, walk, parts, spectrum)
 
 
@@ -259,27 +248,23 @@ def _affinity(
     return laplacian.without_outliers(samples, graph, walk, walk_of=walk_of)
 
 
-def _diffusion(
+def _operator(
     measured: Measured,
-    preparation: Choice,
     walk: Walk,
     settings: DiffusionSettings,
+    choices: dict[str, Choice],
     keys: dict[str, str],
 ) -> Operator:
     """Return the record."""
-    # A method may ask for more functions, where a dimension of the data is missing.
-    most = min(400, len(walk.graph.distinct) // SAMPLES_PER_FUNCTION)
     return Operator(
         samples=measured.samples,
         graph=walk.graph,
         affinity=walk.affinity,
         distinct=walk.spectrum,
         parts=walk.parts,
-        choices=_choices(measured, preparation, walk, settings),
+        choices=choices,
         keys=keys,
         settings=settings,
-        max_functions=most if settings.n_functions == "auto" else 0,
-        n_requested=len(walk.spectrum.eigenvalues),
         metric=measured.metric,
         path=measured.path,
         time=measured.time,
@@ -288,7 +273,7 @@ def _diffusion(
 
 
 def _choices(
-    measured: Measured, preparation: Choice, walk: Walk, settings: DiffusionSettings
+    measured: Measured, walk: Walk, settings: DiffusionSettings, functions: Choice | None
 ) -> dict[str, Choice]:
     """Return what was chosen on the way, and why."""
     samples, bandwidth = measured.samples, walk.affinity.bandwidth
@@ -300,7 +285,6 @@ def _choices(
         why = "eigenfunctions of the manifold, whatever the sampling density"
         density = Choice(density.value, why)
     return {
-        "preparation": preparation,
         "outliers": laplacian.outlier_choice(walk.graph),
         "neighbours": neighbours,
         "neighbour search": walk.graph.method,
@@ -311,15 +295,13 @@ def _choices(
             "finite number of neighbours",
         ),
         "density correction": density,
-        "functions": number_of_functions(settings, len(walk.graph.distinct)),
+        "functions": number_of_functions(settings, len(walk.graph.distinct), functions),
         "eigensolver": walk.spectrum.solver,
         **measured.choices,
     }
 
 
-def _require_resolved(
-    spectrum: Spectrum, n_functions: int, walk: Affinity, settings: DiffusionSettings
-) -> None:
+def _require_resolved(spectrum: Spectrum, n_functions: int, walk: Affinity, *, fixed: bool) -> None:
     """Raise ValueError where the kernel resolves too few functions."""
     found = len(spectrum.eigenvalues)
     if found < 2:
@@ -330,7 +312,6 @@ def _require_resolved(
     # A spectrum of the walk that ends here ended because the kernel resolves no more. Otherwise the
     # solver stopped, and has warned of it.
     exhausted = np.exp(-walk.step * spectrum.eigenvalues[-1]) < 1e-3
-    fixed = not isinstance(settings.n_functions, str | Choice)
     if found < n_functions and fixed and exhausted:
         raise ValueError(
             f"the kernel resolves {found} functions of these samples; got "
@@ -339,7 +320,12 @@ def _require_resolved(
 
 
 def forecast_diffusion(
-    settings: DiffusionSettings, n_samples: int, n_features: int, *, n_cores: int | None = None
+    settings: DiffusionSettings,
+    n_samples: int,
+    n_features: int,
+    *,
+    functions: Choice | None = None,
+    n_cores: int | None = None,
 ) -> Forecast:
     """Return the memory and time that samples of this shape take.
 
@@ -351,7 +337,7 @@ def forecast_diffusion(
         n_features = MOST_COMPONENTS
     counts = {
         "n_neighbors": number_of_neighbors(settings, n_samples).value,
-        "n_functions": number_of_functions(settings, n_samples).value,
+        "n_functions": number_of_functions(settings, n_samples, functions).value,
     }
     # The dense kernel is computed by the host on any device.
     kind = str(settings.device).removeprefix("torch:").partition(":")[0]

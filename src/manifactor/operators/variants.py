@@ -123,8 +123,7 @@ def _diffuse(
         choices={**diffusion.choices, **choices},
         # A later fit cannot start from the stages of some of the samples.
         keys={},
-        max_functions=0,
-        n_requested=len(spectrum.eigenvalues),
+        settings=replace(diffusion.settings, n_functions=functions.value),
         warned=(*graph.warned, *spectrum.warned),
     )
 

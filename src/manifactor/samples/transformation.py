@@ -4,8 +4,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from manifactor._support.parameters import GIVEN, Choice
-
 # "auto" and "none" leave the columns as they are; a factorizer may try the square root by "auto".
 TRANSFORMATIONS = ("auto", "none", "sqrt", "log", "ranks")
 WORDS = {"sqrt": "square root", "log": "logarithm", "ranks": "ranks"}
@@ -58,12 +56,11 @@ def _ranks(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
     return (np.interp(x, quantiles, shares) + 1 - above) / 2
 
 
-def choose_transformation(asked: str | Choice, X: np.ndarray) -> Choice:
+def make_transformation(name: str, X: np.ndarray) -> Transformation | None:
     """Return the transformation of samples, by its name; None for samples as they are."""
-    name, why = (asked.value, asked.why) if isinstance(asked, Choice) else (asked, GIVEN)
     if name in ("auto", "none"):
-        return Choice(None, why)
+        return None
     if name != "ranks":
-        return Choice(Transformation(name), why)
+        return Transformation(name)
     shares = np.linspace(0, 1, min(len(X), N_QUANTILES))
-    return Choice(Transformation(name, np.quantile(X, shares, axis=0)), why)
+    return Transformation(name, np.quantile(X, shares, axis=0))

@@ -7,7 +7,7 @@ Functions are sought among those of a walk on some of the samples, by all pairs 
 2013).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,9 +15,11 @@ from sklearn.utils import gen_batches
 
 from manifactor._support.errors import NothingFoundError
 from manifactor._support.parameters import Choice
+from manifactor._support.stages import Stages
 from manifactor.models.moves.paths import Moves, Pairs
 from manifactor.operators.engines.searches import nearest_point
 from manifactor.operators.operator import Basis, DiffusionSettings, LaggedPart, Operator
+from manifactor.operators.pipeline import diffuse
 from manifactor.operators.spectrum import Spectrum
 from manifactor.statistics import inverse_root
 
@@ -31,20 +33,25 @@ MOST_FUNCTIONS = 40
 BLOCKS = 40
 
 
-def settings_for(
-    settings: DiffusionSettings, pairs: Moves | None, n_samples: int
-) -> DiffusionSettings:
-    """Return the settings of the walk; where moves are pairs, its functions are a basis."""
-    if not isinstance(pairs, Pairs):
-        return settings
-    if settings.n_functions == "auto":
-        count = min(MOST_IN_BASIS, n_samples // 8, len(pairs.before) // PAIRS_PER_FUNCTION)
-        why = f"a basis for the operator of {len(pairs.before):,} pairs"
-        settings = replace(settings, n_functions=Choice(max(count, 3), why))
-    if settings.density_correction == DiffusionSettings.density_correction:
-        # Tails of wells then have no functions of their own.
-        settings = replace(settings, density_correction=0.5)
-    return settings
+def diffuse_moves(
+    X: np.ndarray,
+    settings: DiffusionSettings,
+    moves: Moves | None,
+    *,
+    choices: Mapping[str, Choice] | None = None,
+    stages: Stages | None = None,
+    rng: np.random.Generator,
+) -> Operator:
+    """Return the operator of samples, by their moves where these are known; see `diffuse`."""
+    choices = dict(choices or {})
+    if isinstance(moves, Pairs):
+        if settings.n_functions == "auto":
+            count = min(MOST_IN_BASIS, len(X) // 8, len(moves.before) // PAIRS_PER_FUNCTION)
+            choices["functions"] = Choice(max(count, 3), "a basis for the operator of pairs")
+        if settings.density_correction == DiffusionSettings.density_correction:
+            # Tails of wells then have no functions of their own.
+            settings = replace(settings, density_correction=0.5)
+    return in_pairs(diffuse(X, settings, moves=moves, choices=choices, stages=stages, rng=rng))
 
 
 def in_pairs(diffusion: Operator) -> Operator:
@@ -78,8 +85,6 @@ def in_pairs(diffusion: Operator) -> Operator:
         choices={**diffusion.choices, "functions": functions, "density correction": density},
         # A later fit cannot start from these functions.
         keys={},
-        max_functions=0,
-        n_requested=count,
     )
 
 

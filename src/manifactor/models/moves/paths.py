@@ -5,7 +5,7 @@ taken off: drift is of second order, but edges push all moves inwards. Measureme
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from manifactor._support.parameters import Choice
 from manifactor._support.threads import row_slices
 from manifactor.operators.engines.searches import nearest_point
 from manifactor.operators.kernel import choose_bandwidth
-from manifactor.operators.metric import LocalMetric
+from manifactor.operators.metric import LocalMetric, Measured
 from manifactor.operators.neighbors import choose_search, make_search, neighbor_graph
 from manifactor.samples.preparation import Preparation
 from manifactor.statistics import even_rows, whiten
@@ -45,24 +45,6 @@ MOST_TESTED = 2000
 
 class NoDiffusionWarning(UserWarning):
     """The moves of the samples are not those of a diffusion."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What moves tell of the samples."""
-
-    samples: np.ndarray  # (n, p): prepared, without noise across the manifold
-    metric: LocalMetric | None = None
-    choices: dict[str, Choice] = field(default_factory=dict)
-    path: "Trajectory | Bursts | Pairs | None" = None  # prepared, by which factors are tested
-    warned: tuple[Warned, ...] = ()
-
-    @property
-    def time(self) -> float:
-        """Time of a step, burst or lag, in the caller's units; nan where no moves are known."""
-        if self.path is None:
-            return float("nan") if self.metric is None else 1.0
-        return self.path.time
 
 
 @dataclass(frozen=True)

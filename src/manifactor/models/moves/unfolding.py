@@ -16,8 +16,15 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, dijkstra, laplacian
 from scipy.sparse.linalg import cg
 
+from manifactor._support.errors import NothingFoundError
+from manifactor._support.parameters import Choice
 from manifactor.operators.metric import Flat, LocalMetric
 from manifactor.operators.neighbors import NeighborGraph, row_of, with_data
+from manifactor.operators.operator import Operator
+from manifactor.operators.pipeline import search_neighbors, walk_on
+
+# Samples that flat places are sought of: 10,000 take 15 s.
+MOST_UNFOLDED = 20_000
 
 # Error of a step, relative to its length, at which it counts for a quarter: those between sheets
 # are off by their own length and more, others by .1.
@@ -233,3 +240,36 @@ def _extent(values: np.ndarray) -> np.ndarray:
     """Return the width of a box that leaves out 2 % of the samples at either end."""
     low, high = np.quantile(values, [0.02, 0.98], axis=0)
     return high - low
+
+
+# The operator by distances in flat places.
+
+
+def in_flat_places(
+    diffusion: Operator, angles: Sequence[np.ndarray], *, rng: np.random.Generator
+) -> Operator:
+    """Return the diffusion by distances in flat places.
+
+    `angles` are those of the circles among the factors, (n_samples,) each.
+    """
+    samples, settings, metric = diffusion.samples, diffusion.settings, diffusion.metric
+    count = max(round(diffusion.dimension), len(angles))
+    if metric is not None and count > 1 and len(diffusion.graph.distinct) <= MOST_UNFOLDED:
+        metric = unfolded(samples, metric, diffusion.graph, count, angles)
+    if metric is None or metric.flat is None:
+        raise NothingFoundError("samples must have flat places, and have none.")
+    graph = search_neighbors(samples, metric, settings=settings)
+    walk = walk_on(samples, graph, settings, metric=metric, rng=rng)
+    why = f"differences of places in {count} dimensions are moves in frames that turn with them"
+    return replace(
+        diffusion,
+        graph=walk.graph,
+        affinity=walk.affinity,
+        distinct=walk.spectrum,
+        parts=walk.parts,
+        choices={**diffusion.choices, "distances": Choice("flat", why)},
+        # A later fit cannot start from this.
+        keys={},
+        metric=metric,
+        warned=walk.warned,
+    )

@@ -240,8 +240,6 @@ def _geometries(diffusion: Operator, rng: np.random.Generator) -> list[Geometry]
     points = _distinct(diffusion)
     count = min(FUNCTIONS_OF_HALF, len(points) // 4)
     settings = DiffusionSettings(
-        # Halves of few samples may resolve fewer.
-        n_functions=Choice(count, "enough for the lowest of half the samples"),
         preparation="none",
         # Three times as fast as a full decomposition of 1,500 samples, for so few functions.
         solver="chebyshev",
@@ -249,7 +247,9 @@ def _geometries(diffusion: Operator, rng: np.random.Generator) -> list[Geometry]
     )
     orders = [rng.permutation(len(points)) for _ in range(2)]
     halves = [np.sort(half[:N_ROWS]) for order in orders for half in np.array_split(order, 2)]
-    parts = [diffuse(points[half], settings, rng=rng) for half in halves]
+    # Halves of few samples may resolve fewer.
+    chosen = {"functions": Choice(count, "enough for the lowest of half the samples")}
+    parts = [diffuse(points[half], settings, choices=chosen, rng=rng) for half in halves]
 
     def measured(part: Operator, rng: np.random.Generator) -> Geometry:
         samples = _distinct(part)
