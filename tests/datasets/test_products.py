@@ -1,3 +1,4 @@
+import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -30,6 +31,13 @@ def drawn(part, n_samples=4000):
 
 def angles(latents):
     return np.arctan2(latents[:, 1], latents[:, 0])
+
+
+def test_a_member_of_a_family_has_its_keywords_as_text_and_travels_to_other_processes():
+    part = uneven(circle(2.0), wells(3.0, tilt=0.5))
+    law = "Wells(barrier=3.0, tilt=0.5, count=3)"
+    assert str(part) == f"Uneven(part=Sphere(radius=2.0, ambient=2), density={law})"
+    np.testing.assert_array_equal(drawn(pickle.loads(pickle.dumps(part)))[0], drawn(part)[0])
 
 
 @pytest.mark.parametrize("part", [Interval(3.0), circle(2.0), Sphere(0.5)])

@@ -26,16 +26,16 @@ Part = Callable[..., PartSamples]
 
 @dataclass(frozen=True, repr=False)
 class Parametrised:
-    """A function whose keywords are fixed; its text tells them."""
+    """A function of a family, whose keywords are fixed; its text tells them."""
 
-    function: Callable
+    family: Any
     keywords: Mapping[str, Any]
 
     def __call__(self, *arguments):
-        return self.function(*arguments, **self.keywords)
+        return self.family.__wrapped__(*arguments, **self.keywords)
 
     def __repr__(self) -> str:
-        name = self.function.__name__.title().replace("_", "")
+        name = self.family.__name__.title().replace("_", "")
         return f"{name}({', '.join(f'{key}={value!r}' for key, value in self.keywords.items())})"
 
 
@@ -49,7 +49,7 @@ def family(function: Callable) -> Callable[..., Parametrised]:
     def fix(*values, **named) -> Parametrised:
         keywords = first.bind(*values, **named)
         keywords.apply_defaults()
-        return Parametrised(function, keywords.arguments)
+        return Parametrised(fix, keywords.arguments)
 
     return fix
 
