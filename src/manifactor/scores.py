@@ -48,8 +48,7 @@ class Score:
     @property
     def number_right(self) -> bool:
         """Whether there are as many recovered factors as true ones."""
-        n_true, n_recovered = self.r2.shape
-        return n_true == n_recovered
+        return self.r2.shape[0] == self.r2.shape[1]
 
     @property
     def solved(self) -> bool:
@@ -90,21 +89,12 @@ def score(recovered: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> Score
 
 
 def regression_r2(source: np.ndarray, target: np.ndarray, *, n_neighbors: int = 20) -> float:
-    """Return the cross-validated R^2 of k-nearest-neighbour regression.
-
-    It is the mean over the target's columns, each at least 0.
-
-    Parameters
-    ----------
-    source : ndarray of shape (n, d)
-    target : ndarray of shape (n, c)
-    n_neighbors : int
-    """
+    """Return the mean of `column_r2` over the target's columns."""
     return float(column_r2(source, target, n_neighbors).mean())
 
 
 def column_r2(source: np.ndarray, target: np.ndarray, n_neighbors: int = 20) -> np.ndarray:
-    """Return the R^2 of `regression_r2` for each column of the target.
+    """Return the cross-validated R^2 of k-nearest-neighbour regression, at least 0, by column.
 
     A column that is constant, up to rounding, has an R^2 of 0.
 

@@ -310,8 +310,7 @@ def warped_cylinder(n_samples: int, rng) -> Samples:
     t, turn = rng.uniform(size=(2, n_samples))
     radius = 1 + 0.15 * np.sin(2 * np.pi * t)
     around = ring(turn * (2 * np.pi))
-    X = np.c_[3.0 * t, radius[:, None] * around]
-    return X, (t[:, None], around)
+    return np.c_[3.0 * t, radius[:, None] * around], (t[:, None], around)
 
 
 def robot_arm(n_samples: int, rng) -> Samples:
@@ -325,18 +324,13 @@ FIELD: dict[str, Mapping[str, Shape]] = {
     # Standard deviations of the factors.
     "gaussian": {
         f"gaussian_{'_'.join(map(str, deviations))}": product(*map(normal, deviations))
-        for deviations in (
-            *((1, 1.5), (1, 2), (1, 3), (1, 5)),
-            *((1, 1.5, 2.25), (1, 2, 4), (1, 3, 5)),
-        )
+        for deviations in ((1, 1.5), (1, 2), (1, 3), (1, 5), (1, 1.5, 2.25), (1, 2, 4), (1, 3, 5))
     },
     "soft density": {
         "beta": product(uneven(Interval(1.6), beta(2, 5)), uneven(Interval(), beta(2, 2))),
         "equal_beta": product(uneven(Interval(2.0), beta(2, 2)), uneven(Interval(), beta(2, 2))),
         **{
-            f"von_mises_torus_{k}": product(
-                uneven(circle(1.6), von_mises(k)), uneven(circle(), von_mises(k))
-            )
+            f"von_mises_torus_{k}": product(*(uneven(circle(r), von_mises(k)) for r in (1.6, 1.0)))
             for k in (1, 2)
         },
         **{f"von_mises_cylinder_{k}": product(3.0, uneven(circle(), von_mises(k))) for k in (1, 2)},
@@ -346,9 +340,7 @@ FIELD: dict[str, Mapping[str, Shape]] = {
     },
     # Barriers in units of kT.
     "wells": {
-        f"{name}_{barrier}": product(
-            *(uneven(circle(radius), wells(barrier, tilt)) for radius in (1.0, 0.7))
-        )
+        f"{name}_{barrier}": product(*(uneven(circle(r), wells(barrier, tilt)) for r in (1.0, 0.7)))
         for name, tilt in (("wells", 0.0), ("uneven_wells", 0.5))
         for barrier in (1, 2, 3, 4)
     },
@@ -364,20 +356,14 @@ FIELD: dict[str, Mapping[str, Shape]] = {
     },
     # Ratios of the variances of the objects' images.
     "images of objects": {
-        **{f"two_turning_{ratio}": scene((turning, turning), ratio) for ratio in (1, 5, 10, 30)},
-        **{
-            f"turning_and_shifting_{ratio}": scene((turning, shifting), ratio)
-            for ratio in (1, 10, 30)
-        },
+        **{f"two_turning_{r}": scene((turning, turning), r) for r in (1, 5, 10, 30)},
+        **{f"turning_and_shifting_{r}": scene((turning, shifting), r) for r in (1, 10, 30)},
         "two_shifting": scene((shifting, shifting), 5),
         "overlapping": scene((turning, turning), 5, OVERLAPPING),
         "overlapping_shift": scene((turning, shifting), 3, OVERLAPPING),
         "occluded": scene((turning, turning), 3, OVERLAPPING, occluding=True),
         "noisy_turning": scene((turning, turning), 5, noise=0.5),
-        **{
-            f"three_objects_{ratio}": scene((turning, shifting, turning), ratio)
-            for ratio in (5, 30)
-        },
+        **{f"three_objects_{r}": scene((turning, shifting, turning), r) for r in (5, 30)},
     },
     # Lengths of the gap in per cent of the factor's length.
     "gaps": {
