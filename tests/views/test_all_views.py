@@ -15,16 +15,20 @@ from PIL import features
 
 from manifactor import datasets
 from manifactor.command.main import main
-from manifactor.cryoem.all_views.shown import Wanted, open_shown, read_volumes
+from manifactor.cryoem import pages
+from manifactor.cryoem.all_views.shown import Wanted, read_volumes
 from manifactor.cryoem.all_views.volumes import MODEL_FILE, open_motions
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.files.mrc import write_volume
+from manifactor.cryoem.pages import ParticlePages
+from manifactor.cryoem.words import blind_sentence
 from manifactor.runs.folder import read_run
 from manifactor.runs.run import open_run
-from manifactor.views import report
+from manifactor.views import figures
 from manifactor.views.explorer.previews import Viewpoint
+from manifactor.views.figures import scale_bar
 from manifactor.views.pictures import movie_bytes
-from manifactor.views.report import blind_sentence, scale_bar, write_movies, write_report
+from manifactor.views.report import write_movies, write_report
 from tests.views.scenes import open_scene
 
 from ..conftest import EMPTY
@@ -45,14 +49,14 @@ pytest.importorskip("matplotlib")
 @pytest.fixture(scope="module")
 def page(moving_run):
     # Two of the drawings, which take most of the time, and a ninth of the cells.
-    draw = report.drawn
+    draw = figures.drawn
 
     def drawn(name, *given):
         return draw(name, *given) if name in ("seen1", "deviation1") else EMPTY
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(report, "BANDS", 16)
-        patch.setattr(report, "drawn", drawn)
+        patch.setattr(pages, "BANDS", 16)
+        patch.setattr(figures, "drawn", drawn)
         return write_report(moving_run).read_text(encoding="utf-8")
 
 
@@ -102,7 +106,7 @@ def test_directions_blind_to_a_motion_are_said(moving_run):
 
 
 def test_movies_show_the_molecule_along_each_motion(moving_run, tmp_path, monkeypatch):
-    monkeypatch.setattr(report, "PIXELS", 24)
+    monkeypatch.setattr(pages, "PIXELS", 24)
     written = write_movies(moving_run, page=tmp_path / "page.html")
     assert {"page-factor1.gif", "page-factor2.gif"} <= {path.name for path in written}
 
@@ -277,12 +281,12 @@ def volumes(given):
 def shown(given, volumes):
     run = open_run(given)
     wanted = Wanted(volumes=read_volumes(volumes, run))
-    return open_shown(run, read_run(given)[1], wanted)
+    return ParticlePages.open(run, read_run(given)[1], wanted)
 
 
 @pytest.fixture(scope="module")
 def given_scene(given, shown):
-    return open_scene(given, shown=shown)
+    return open_scene(given, shown=[shown])
 
 
 @pytest.fixture(scope="module")
@@ -292,7 +296,7 @@ def given_page(given, volumes, shown, tmp_path_factory):
     typed = ["report", str(given), "--out", str(out), "--volumes", str(volumes)]
     kept = (given / MODEL_FILE).stat().st_mtime_ns
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(report, "drawn", lambda *_: EMPTY)
+        patch.setattr(figures, "drawn", lambda *_: EMPTY)
         assert main([*typed, "--view", "0,90", "--width", "30"]) == 0
     assert (given / MODEL_FILE).stat().st_mtime_ns == kept
     return out.read_text(encoding="utf-8")
@@ -393,7 +397,7 @@ def with_particles(folder, path):
     """What is shown of a run whose record names other particles, and no volumes."""
     (folder / MODEL_FILE).unlink(missing_ok=True)
     changed(folder, particles=str(path), fingerprint=read_particles(path).fingerprint)
-    return open_shown(open_run(folder), read_run(folder)[1])
+    return ParticlePages.open(open_run(folder), read_run(folder)[1], Wanted())
 
 
 @pytest.mark.slow
@@ -404,9 +408,9 @@ def test_without_images_the_pages_say_why(given, tmp_path):
     blocks["particles"]["rlnImageName"] = names.str.replace("data/", "gone/")
     starfile.write(blocks, tmp_path / "moved.star")
     found = with_particles(folder, tmp_path / "moved.star")
-    assert found.motions is None
-    assert "gone" in found.why
-    scene = open_scene(folder, shown=found)
+    assert found.what.motions is None
+    assert "gone" in found.what.why
+    scene = open_scene(folder, shown=[found])
     assert scene.preview.kind == "features"
     assert re.match("No images are averaged: .*gone", scene.preview.why)
 
@@ -423,8 +427,8 @@ def test_volumes_of_images_with_a_ctf_need_the_pixel_size_as_a_fit_does(given, t
     with mrcfile.open(data / "particles.mrcs", mode="r+") as stack:
         stack.voxel_size = 0.0
     found = with_particles(folder, data / "particles.star")
-    assert found.motions is None
-    assert "a CTF need a pixel size" in found.why
+    assert found.what.motions is None
+    assert "a CTF need a pixel size" in found.what.why
 
 
 @pytest.mark.browser

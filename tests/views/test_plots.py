@@ -20,7 +20,7 @@ from manifactor.cryoem.directions import sphere_cells
 from manifactor.factors.factor import angles, owners
 from manifactor.judging.evidence import Warp
 from manifactor.runs.folder import read_run
-from manifactor.views import plots, report
+from manifactor.views import figures, plots
 from manifactor.views.notebook import result_html
 from manifactor.views.plots import _mollweide, _outlines
 
@@ -148,7 +148,7 @@ def test_few_pure_functions_are_seen_among_all_functions_but_the_constant(ax, to
 def test_factors_without_functions_of_the_spectrum_are_not_in_its_legend(ax, sum_torus):
     plots.spectrum(ax, sum_torus)
     assert ax.get_legend_handles_labels()[1] == ["products and mixtures"]
-    assert report._spectrum(sum_torus)["caption"].endswith("None of them is assigned to a factor.")
+    assert figures.spectrum(sum_torus).caption.endswith("None of them is assigned to a factor.")
 
 
 def test_an_eigenvalue_of_0_is_drawn(ax, torus):

@@ -17,7 +17,7 @@ from manifactor import ManifoldFactorizer
 from manifactor.command.arguments import parse_arguments
 from manifactor.command.fitting import tasks_of
 from manifactor.command.main import main
-from manifactor.cryoem.all_views.shown import Shown
+from manifactor.cryoem import pages
 from manifactor.cryoem.files.mrc import write_stack
 from manifactor.judging.evidence import Warp
 from manifactor.judging.table import CRITERIA
@@ -26,12 +26,12 @@ from manifactor.runs.folder import read_run, write_run
 from manifactor.runs.options import FitOptions
 from manifactor.runs.run import open_run
 from manifactor.runs.task import Task
-from manifactor.views import report
+from manifactor.views import figures
 from manifactor.views.explorer.scene import scene_of
 from manifactor.views.notebook import result_html
 from manifactor.views.pictures import as_grey
 from manifactor.views.report import report_page, templates, write_report
-from manifactor.views.words import run_tables
+from manifactor.views.words import describe
 
 from .conftest import NAMES, Reader, changed, copied
 
@@ -203,7 +203,7 @@ def images(made, tmp_path, rng):
 
 
 def test_averages_are_shown_and_said_to_be_of_some_samples(images, undrawn, monkeypatch):
-    monkeypatch.setattr(report, "MOST_AVERAGED", 500)
+    monkeypatch.setattr(pages, "MOST_AVERAGED", 500)
     text = write_report(images).read_text()
     reader = Reader(text)
     said = "Strip of 12 mean images. Means of 500 of 600 images, drawn at random"
@@ -215,10 +215,9 @@ def test_averages_are_shown_and_said_to_be_of_some_samples(images, undrawn, monk
 
 
 def test_a_film_has_the_images_of_the_strip_in_their_order(images):
-    found = report.averages_along(open_run(images), 0)
-    film = report._film(
-        np.insert(found.images, 3, 0, axis=0), list("abcdefghijklm"), 8, circular=True
-    )
+    found = pages.averages_along(open_run(images), 0)
+    with_blank = np.insert(found.images, 3, 0, axis=0)
+    film = figures.film(with_blank, list("abcdefghijklm"), 8, circular=True)
     sprite = np.asarray(Image.open(io.BytesIO(b64decode(film["png"]))))
     frames = np.moveaxis(sprite.reshape(8, film["count"], 8), 1, 0)
     assert np.array_equal(frames, as_grey(found.images))  # without the empty one
@@ -231,7 +230,7 @@ def test_bars_end_beyond_their_limit_exactly_where_tests_do(annulus_run, annulus
     def width(test):
         return float(re.findall(r'width="([^"]*)"', parts.bar(test))[1])
 
-    tests = run_tables(open_run(annulus_run).record, annulus)["tests"].tests
+    tests = describe(open_run(annulus_run).record, annulus)["evidence"].tables[0].tests
     assert {test.passed for test in tests} == {True}
     assert all(width(test) >= 50 if test.at_least else width(test) <= 50 for test in tests)
     views = CRITERIA["views"]  # at most
@@ -285,7 +284,7 @@ def test_report_explorer_and_notebook_show_how_probable_a_result_is(torus_run, t
     assert page.index(said) < page.index("<nav")
     each = [f"Right in {share} % of such results." for share in (99, 74)]
     assert page.index(each[0]) < page.index("Factor 2: a circle") < page.index(each[1])
-    about = scene_of(run, fit, Shown()).about()
+    about = scene_of(run, fit).about()
     assert said in about["verdict"]
     assert [factor["probability"] for factor in about["factors"]] == each
     assert f"<strong>{line}</strong>" in result_html(fit)

@@ -14,7 +14,9 @@ from manifactor.views.report import templates
 from manifactor.views.sections import Table
 
 JUDGE = {name: criterion.judge for name, criterion in CRITERIA.items()}
-SIZE = Criterion("size", 10, meaning="samples", problem="{value:.0f} are few: raise `n_samples`")
+SIZE = Criterion(
+    "size", 10, meaning="samples", problem="{value:.0f} are few: raise `fit_samples`, not `gain`"
+)
 
 
 def changed(fit, **parts):
@@ -51,7 +53,7 @@ def test_failed_tests_are_counted_and_their_problems_told_with_options(torus):
     passed = with_tests(torus, SIZE.judge(20), SIZE.judge(30))
     assert words.explanation({}, passed).startswith("All 2 tests were passed.")
     failed = words.explanation({}, with_tests(torus, SIZE.judge(20), SIZE.judge(3)))
-    assert failed.startswith("1 of 2 tests failed: 3 are few: raise --n-samples.")
+    assert failed.startswith("1 of 2 tests failed: 3 are few: raise --fit-samples, not `gain`.")
 
 
 def test_an_attribute_in_advice_is_not_taken_for_an_option(torus):
@@ -68,19 +70,23 @@ def test_a_warning_takes_the_place_of_advice_to_use_the_coordinates(torus):
     assert words.verdict(record, torus)[-1].startswith("What to do: Read the warnings")
 
 
+def said(fit, *about, **record):
+    return words.sentences(words.describe(record, fit), *about)
+
+
 def test_samples_that_were_placed_only_are_told_from_fitted_ones(torus):
-    assert words.samples_sentence({}, torus).startswith("600 samples, all ")
-    placed = words.samples_sentence({"n_samples": 2000}, torus)
+    assert said(torus, "samples") == ["600 samples, all of them fitted."]
+    (placed,) = said(torus, "samples", n_samples=2000)
     assert placed.startswith("2,000 samples: 600 were fitted")
 
 
 def test_a_property_that_explains_a_factor_is_a_warning(torus):
     found = {"name": "defocus", "factor": 1, "r2": 0.9, "p": 0.01, "meaning": ""}
-    (said,) = words.about_samples({"confounders": [found]}, torus)
-    assert said.startswith("No known property of the particles (defocus)")
+    (text,) = said(torus, "properties", confounders=[found])
+    assert text.startswith("No known property of the particles (defocus)")
     bad = {**found, "meaning": "factor 1 is defocus"}
-    warned = words.about_samples({"confounders": [found, bad]}, torus)
-    assert warned == ["Warning: factor 1 is defocus."]
+    both = said(torus, "warnings", "properties", confounders=[found, bad])
+    assert both == 2 * ["Warning: factor 1 is defocus."]
 
 
 def test_the_text_has_every_test_every_choice_and_every_stage(torus):

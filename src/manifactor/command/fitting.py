@@ -43,7 +43,7 @@ from manifactor.runs.task import (
 from manifactor.tables.files import array_name
 from manifactor.tables.reading import ALL_VIEWS, Input, UnreadImages
 from manifactor.tables.stores import in_parts
-from manifactor.views.words import about_samples, all_views_lines, summary
+from manifactor.views.words import found_text
 
 Found = TypeVar("Found")
 
@@ -246,8 +246,7 @@ def _note_constant_columns(given: Input) -> None:
 
 def _show_result(estimator: ManifoldFactorizer, record: dict, out: Path, what: str) -> None:
     """Print what was found, and where the coordinates and the details are."""
-    found = [*all_views_lines(record), *about_samples(record, estimator)]
-    show("\n".join([summary(record, estimator), *found, ""]))
+    show(f"{found_text(record, estimator)}\n")
     name = "coordinates/part-*.parquet" if "parts" in record else "coordinates.csv"
     torus = " It has both angles on the torus, factor1_angle1 and factor1_angle2, in degrees."
     known = "" if torus_angles(estimator) is None else torus

@@ -1,7 +1,7 @@
 """Commands on runs: `report`, `explore`, `select`, `landscape` and `compare`."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
@@ -20,8 +20,6 @@ from manifactor._support.stages import Stages
 from manifactor.command import arguments, signals
 from manifactor.command.outputs import own, require_ending, require_new
 from manifactor.command.terminal import aligned, note, show
-from manifactor.cryoem.all_views.shown import Shown, Wanted, open_shown, read_volumes
-from manifactor.cryoem.all_views.volumes import MODEL_FILE, needs_volumes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.alignment import LEAST_SHARED, Alignment, align_runs
 from manifactor.runs.folder import has_parts, read_record, read_run
@@ -31,7 +29,8 @@ from manifactor.runs.run import Run, open_run, places_along, select_from_parts, 
 from manifactor.tables.stores import is_stored
 from manifactor.views import plots
 from manifactor.views.report import REPORT_NAME, write_movies, write_report
-from manifactor.views.words import TEXT_WIDTH, report_text, volume_sentences
+from manifactor.views.sections import Addition, additions, open_additions
+from manifactor.views.words import TEXT_WIDTH, report_text
 
 
 def select(options: arguments.SelectOptions) -> None:
@@ -151,18 +150,12 @@ def _private(others: Sequence[int], r2: float) -> str:
 
 
 @contextmanager
-def reported_volumes(run: Run) -> Iterator[Stages]:
+def reported(notices: Iterable[str]) -> Iterator[Stages]:
     """Yield stages that draw progress bars; say first what takes a while."""
-    if needs_volumes(run):
-        note(
-            "volumes along the factors are computed from the images, once, and kept in "
-            f"{run.folder / MODEL_FILE}."
-        )
+    for notice in filter(None, notices):
+        note(notice)
     with ProgressBars() as bars:
         yield Stages().start(bars)
-
-
-# The commands that show a run, `report` and `explore`, and `views`: directions of particles.
 
 
 def report(options: arguments.ReportOptions) -> None:
@@ -173,15 +166,12 @@ def report(options: arguments.ReportOptions) -> None:
     out = _page_of(options)
     # The text first: it needs no matplotlib, the page does.
     run = open_run(folder, some=True)
-    wanted = _wanted(options, run)
+    wanted = [each.wanted(run, options) for each in additions()]
     show(report_text(record, estimator))
     shown = _shown(run, estimator, wanted)
-    for sentence in volume_sentences(shown):
-        show(fill(sentence, TEXT_WIDTH))
-    for number, cone in enumerate(shown.cones, start=1):
-        # Along a factor of more dimensions there are no averages.
-        if run.place(number).topology != "other":
-            show(f"Factor {number}: averages of {cone}")
+    for each in shown:
+        for text in (*(fill(text, TEXT_WIDTH) for text in each.sentences()), *each.notes()):
+            show(text)
     show(f"Report: {write_report(folder, estimator, out=out, shown=shown)}")
     if options.movies:
         written = write_movies(folder, page=out, shown=shown)
@@ -189,24 +179,10 @@ def report(options: arguments.ReportOptions) -> None:
         show(f"Movies: {movies or 'none, as no factor has one dimension'}")
 
 
-def _wanted(options: arguments.ShownOptions, run: Run) -> Wanted:
-    """Return what the user asked to see; refuse what the run cannot show."""
-    folder, factor = options.volumes, options.volumes_along
-    if factor is not None and folder is None:
-        raise ValueError(
-            "--volumes-along is the factor of a series of volumes; give its folder "
-            "with --volumes, or leave it out."
-        )
-    volumes = None if folder is None else read_volumes(folder, run, factor=factor)
-    wanted = Wanted(options.view, options.width, volumes)
-    wanted.check(run)
-    return wanted
-
-
-def _shown(run: Run, fit: ManifoldFactorizer, wanted: Wanted) -> Shown:
-    """Return what is shown of particles of all views, with a bar for what is slow."""
-    with reported_volumes(run) as stages:
-        return open_shown(run, fit, wanted, stages=stages)
+def _shown(run: Run, fit: ManifoldFactorizer, wanted: Sequence[Any]) -> list[Addition]:
+    """Return what packages show of a run, with a bar for what is slow."""
+    with reported(each.notice(run) for each in additions()) as stages:
+        return open_additions(run, fit, wanted, stages=stages)
 
 
 def _page_of(options: arguments.ReportOptions) -> Path:
@@ -238,12 +214,12 @@ def explore(options: arguments.ExploreOptions) -> None:
     # Other users of this machine can reach the port; the token keeps them out.
     token = token_urlsafe(16)
     run = open_run(options.run, some=True)
-    wanted = _wanted(options, run)
+    wanted = [each.wanted(run, options) for each in additions()]
     with listening(options.port) as bound:
         _, fit = read_run(run.folder)
         shown = _shown(run, fit, wanted)
-        if shown.why:
-            note(f"no volumes along the factors: {shown.why}")
+        for problem in filter(None, (each.problem() for each in shown)):
+            note(problem)
         scene = scene_of(run, fit, shown)
         warm_up(scene)
         port = bound.getsockname()[1]

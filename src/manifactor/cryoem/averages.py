@@ -18,8 +18,8 @@ from manifactor._support.threads import cores
 from manifactor._support.workers import Here, Workers, ignored
 from manifactor.cryoem.components import distances, shell_means, shells
 from manifactor.cryoem.files.mrc import write_stack, write_volume
-from manifactor.cryoem.matching import Matching, match
 from manifactor.cryoem.one_view import View, particle_ctf_at
+from manifactor.runs.matching import Matching, match
 from manifactor.runs.places import Place, bin_labels, grid_labels
 from manifactor.runs.run import Run, places_along, require_as_many
 from manifactor.views import pictures

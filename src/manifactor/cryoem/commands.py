@@ -12,7 +12,7 @@ from manifactor._support.files import whole_folder, write_bytes
 from manifactor._support.progress import ProgressBars
 from manifactor._support.workers import Here, Workers
 from manifactor.command.outputs import chosen_workers, require_new
-from manifactor.command.runs import reported_volumes
+from manifactor.command.runs import reported
 from manifactor.command.terminal import aligned, note, show
 from manifactor.cryoem import averages as averaging
 from manifactor.cryoem import export as bridges
@@ -22,6 +22,7 @@ from manifactor.cryoem.all_views.volumes import (
     needs_volumes,
     require_plain,
     volumes_along,
+    volumes_notice,
 )
 from manifactor.cryoem.averages import write_averages
 from manifactor.cryoem.directions import Cone, known_directions, populated_views, sphere_cells
@@ -125,7 +126,7 @@ def _averages(run: Run, options: AverageOptions, workers: Workers) -> averaging.
         # Before volumes are computed.
         require_plain(**plain)
         places_along(run, options.factor)
-        with reported_volumes(run) as stages:
+        with reported([volumes_notice(run)]) as stages:
             motions = known_motions(run, read_run(run.folder)[1], stages=stages, workers=workers)
         if motions is not None:
             return volumes_along(run, motions, options.factor, n_bins=options.bins)

@@ -25,7 +25,7 @@ from manifactor.cryoem.files.cryosparc import npy_bytes, result_group
 from manifactor.cryoem.files.formats import particles_with
 from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.cryoem.files.stacks import ImageSource, image_folder, particle_images
-from manifactor.cryoem.matching import match
+from manifactor.runs.matching import match
 from manifactor.runs.places import Place, bin_labels, coordinate_columns
 from manifactor.runs.run import Run, require_as_many
 from manifactor.tables.files import read_samples

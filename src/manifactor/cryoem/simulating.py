@@ -34,7 +34,7 @@ from manifactor.runs.run import Run, open_run
 from manifactor.runs.task import Task
 from manifactor.scores import coordinate_correlation
 from manifactor.views.report import write_report
-from manifactor.views.words import about_samples, summary
+from manifactor.views.words import found_text
 
 
 def simulate(options: SimulateOptions) -> None:
@@ -156,7 +156,7 @@ def demo(options: DemoOptions) -> None:
     task = Task(data / "particles.star")
     with ProgressBars() as bars:
         estimator, record = task.fit(task.read(), out, overwrite=True, callback=bars)
-    show("\n".join(["", summary(record, estimator), *about_samples(record, estimator)]))
+    show(f"\n{found_text(record, estimator)}")
     _average_motions(open_run(out), simulation)
     _show_demo_files(out, data)
 

@@ -425,6 +425,13 @@ def _require_some(count: int, how: dict) -> None:
 SELECTIONS = (".star", ".cs", ".csv", ".pkl", ".npy", ".parquet")
 
 
+def endings(run: Run) -> list[str]:
+    """Return the suffixes of the files that a selection of a run can be written to."""
+    own = Path(run.record.get("particles", "")).suffix.lower()
+    # A table of particles can be written in its own format only.
+    return [each for each in SELECTIONS if each not in (".star", ".cs") or each == own]
+
+
 def selection(run: Run, chosen: np.ndarray, suffix: str) -> bytes:
     """Return the chosen samples as the bytes of a file of that suffix."""
     if suffix not in SELECTIONS:

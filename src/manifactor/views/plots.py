@@ -19,7 +19,6 @@ import numpy as np
 
 from manifactor._support.errors import extra
 from manifactor._support.values import ceil_div
-from manifactor.cryoem.directions import SphereCells
 from manifactor.factors.factor import angle_matrix, owners
 from manifactor.runs.places import Place
 from manifactor.views.pictures import as_grey
@@ -486,7 +485,7 @@ def reliability(ax, curves: Mapping[str, Sequence[Rate]]):
 @_on_axes
 def sphere(
     ax,
-    cells: SphereCells,
+    cells: Any,
     values: np.ndarray,
     *,
     label: str = "particles in a cell",
@@ -540,7 +539,7 @@ def _mollweide(rot, height) -> np.ndarray:
     return np.stack(np.broadcast_arrays(x, np.sqrt(2) * np.sin(auxiliary)), axis=-1)
 
 
-def _outlines(cells: SphereCells, chosen: np.ndarray) -> np.ndarray:
+def _outlines(cells: Any, chosen: np.ndarray) -> np.ndarray:
     """Return the outlines of cells on the map, (n_cells, n_corners, 2)."""
     ends = np.cumsum(cells.per_band)
     band = np.searchsorted(ends, chosen, side="right")

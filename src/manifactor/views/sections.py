@@ -4,13 +4,12 @@ A package adds what it knows of its runs by a subclass of `Addition`, named as a
 group `manifactor.sections`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import entry_points
 from textwrap import wrap
 from typing import Any
 
+from manifactor._support.plugins import loaded
 from manifactor._support.stages import Stages
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.judging.table import Test
@@ -46,6 +45,11 @@ class Table:
         return "\n".join(lines)
 
 
+# A strip of images as one picture, of which a style shows one after the other: its .png file in
+# base64, its number of images, their shape, and what the page says of them.
+Film = Mapping[str, Any]
+
+
 @dataclass(frozen=True)
 class Figure:
     """A drawing, or images side by side; a figure of neither is its caption, a note."""
@@ -57,28 +61,26 @@ class Figure:
     kind: str = ""  # class of the HTML element
     scrolls: str = ""  # name of the box that scrolls where the page is narrow
     bar: Mapping[str, float] | None = None  # scale of the images
-    film: Mapping[str, Any] | None = None  # the images one after the other
+    film: Film | None = None
 
 
 @dataclass(frozen=True)
 class Section:
     """A part of the description of a result."""
 
-    title: str
+    name: str  # by which views find it
     sentences: Sequence[str] = ()
     tables: Sequence[Table] = ()
     figures: Sequence[Figure] = ()
+    title: str = ""
 
 
 class Addition:
     """What a package adds to the views of a run; this class adds nothing."""
 
     @staticmethod
-    def about(record: dict) -> Sequence[Section]:
-        """Return what run.json alone tells: sections "samples", "preparation" and "findings".
-
-        Sentences about the samples stand in place of the usual one.
-        """
+    def about(record: dict, fit: ManifoldFactorizer) -> Sequence[Section]:
+        """Return what run.json tells, in place of sections of `words.describe`."""
         return ()
 
     @classmethod
@@ -87,14 +89,71 @@ class Addition:
         return None
 
     @classmethod
+    def notice(cls, run: Run) -> str:
+        """Return what takes a while when something is `wanted`."""
+        return ""
+
+    @classmethod
     def open(
         cls, run: Run, fit: ManifoldFactorizer, wanted: Any = None, *, stages: Stages | None = None
     ) -> "Addition":
-        """Return what is shown of a run; without `wanted` as far as its folder has it."""
+        """Return what is shown of a run; without `wanted`, only what its folder has."""
         return cls()
 
+    def problem(self) -> str:
+        """Return why something is not shown, for a note of the command."""
+        return ""
 
-@cache
-def additions() -> tuple[type[Addition], ...]:
+    def sentences(self) -> Sequence[str]:
+        """Return what is said of the run after its findings."""
+        return ()
+
+    def notes(self) -> Sequence[str]:
+        """Return what `manifactor report` prints besides."""
+        return ()
+
+    # Of a factor, counted from 0.
+
+    def samples(self, f: int) -> Figure | None:
+        """Return what is drawn in place of the cloud of samples."""
+        return None
+
+    def figures(self, f: int) -> Sequence[Figure]:
+        """Return drawings in place of that of the confidence."""
+        return ()
+
+    def strips(self, f: int) -> Sequence[Figure]:
+        """Return images along the factor."""
+        return ()
+
+    def movies(self, f: int) -> Mapping[str, bytes]:
+        """Return movies along the factor, by the ending of their files."""
+        return {}
+
+    def sections(self) -> Sequence[Section]:
+        """Return further sections of the page, after the factors."""
+        return ()
+
+    # Of samples, in the explorer.
+
+    def preview(self) -> Any:
+        """Return the `Preview` of samples; None for their columns."""
+        return None
+
+    def columns(self, preview: Any) -> Mapping[str, Callable[[], Mapping[str, Any]]]:
+        """Return functions that read further `Column`s, by what they are of."""
+        return {}
+
+
+def additions() -> list[type[Addition]]:
     """Return what the installed packages add."""
-    return tuple(entry.load() for entry in entry_points(group="manifactor.sections"))
+    return list(loaded("sections").values())
+
+
+def open_additions(
+    run: Run, fit: ManifoldFactorizer, wanted: Sequence[Any] = (), *, stages: Stages | None = None
+) -> list[Addition]:
+    """Return what all packages show of a run; see `Addition.open`."""
+    asked = wanted or [None] * len(additions())
+    pairs = zip(additions(), asked, strict=True)
+    return [addition.open(run, fit, each, stages=stages) for addition, each in pairs]

@@ -1,42 +1,87 @@
 """A run in words: sentences and tables for the page, and the whole report as plain text."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 import numpy as np
 
-from manifactor._support.errors import listed
-from manifactor.cryoem.all_views.shown import Shown
-from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import in_pixels
-from manifactor.judging.evidence import TEXT_WIDTH, WHAT_TO_DO, numeral, percent, wrapped
+from manifactor.judging.evidence import TEXT_WIDTH, WHAT_TO_DO, percent, wrapped
 from manifactor.judging.table import Test
 from manifactor.runs.folder import run_evidence
-from manifactor.views.sections import Table
+from manifactor.runs.options import FitOptions, flag_of
+from manifactor.views.sections import Section, Table, additions
 
 
 def report_text(record: dict, fit: ManifoldFactorizer) -> str:
     """Return the report of a run as plain text."""
-    command = record.get("command", "run")
+    sections = describe(record, fit)
     introduction = [
-        f"{command} of {record.get('input', 'unknown input')}",
+        f"{record.get('command', 'run')} of {record.get('input', 'unknown input')}",
         "",
         summary(record, fit),
         "",
-        fill(explanation(record, fit), TEXT_WIDTH),
-        *moved_columns(record, fit),
-        samples_sentence(record, fit),
-        *preparation_sentences(record),
-        *all_views_lines(record),
-        *confounder_sentences(record),
+        *(fill(text, TEXT_WIDTH) for text in sections["evidence"].sentences),
+        *_moved_columns(record, fit),
+        *sentences(sections, "samples", "preparation"),
+        *_plain(sections["findings"]),
+        *sections["properties"].sentences,
     ]
     # What there is nothing to say about is left out.
-    shown = run_tables(record, fit).values()
-    texts = [table.as_text(TEXT_WIDTH) for table in shown if table.rows]
+    tables = [table for section in sections.values() for table in section.tables if table.rows]
+    texts = [table.as_text(TEXT_WIDTH) for table in tables]
     return "\n\n".join(["\n".join(introduction), *texts]) + "\n"
+
+
+def found_text(record: dict, fit: ManifoldFactorizer) -> str:
+    """Return verdict, factors and samples in words."""
+    sections = describe(record, fit)
+    about = sentences(sections, *about_samples(record, fit))
+    return "\n".join([summary(record, fit), *_plain(sections["findings"]), *about])
+
+
+def _plain(section: Section) -> list[str]:
+    """Return the sentences of a section as lines of plain text."""
+    # Terminals may not have the character.
+    texts = [text.replace("°", " degrees") for text in section.sentences]
+    return [fill(text, TEXT_WIDTH) for text in texts]
+
+
+def describe(record: dict, fit: ManifoldFactorizer) -> dict[str, Section]:
+    """Return all that is said of a result, by what it is about."""
+    own = [
+        Section("verdict", verdict(record, fit)),
+        Section("warnings", warnings(record)),
+        Section("samples", [_samples_sentence(record, fit)]),
+        Section(
+            "evidence", [explanation(record, fit)], [tests_table(record, fit), leakage_table(fit)]
+        ),
+        Section("properties", _confounder_sentences(record), [confounders_table(record)]),
+        Section("preparation"),
+        Section("findings"),
+        Section("computation", tables=[_computation_table(fit)]),
+        Section("choices", tables=[choices_table(record, fit)]),
+        Section("conditions", tables=[_conditions_table(record), _seconds_table(fit)]),
+    ]
+    added = [section for addition in additions() for section in addition.about(record, fit)]
+    return {section.name: section for section in (*own, *added)}
+
+
+def sentences(sections: Mapping[str, Section], *about: str) -> list[str]:
+    """Return the sentences of some sections."""
+    return [text for name in about for text in sections[name].sentences]
+
+
+def about_samples(record: dict, fit: ManifoldFactorizer) -> tuple[str, ...]:
+    """Return the sections on samples: how many there are, only if not all were fitted."""
+    if record.get("n_samples", 0) > len(fit.spectrum_.weights):
+        return "preparation", "samples", "properties"
+    return "preparation", "properties"
 
 
 def summary(record: dict, fit: ManifoldFactorizer) -> str:
@@ -47,8 +92,7 @@ def summary(record: dict, fit: ManifoldFactorizer) -> str:
         for number, factor in enumerate(fit.factors_, start=1)
     ]
     # A command stays on one line, to be copied.
-    lines = (text if " manifactor " in text else wrapped(text) for text in (*said, *factors))
-    return "\n".join(lines)
+    return "\n".join(text if " manifactor " in text else wrapped(text) for text in said + factors)
 
 
 def verdict(record: dict, fit: ManifoldFactorizer) -> list[str]:
@@ -68,8 +112,9 @@ def explanation(record: dict, fit: ManifoldFactorizer) -> str:
 
 def _with_options(text: str) -> str:
     """Return a text with options of the command in place of parameters."""
-    # The evidence speaks of parameters, as for those who write Python; attributes end in "_".
-    return re.sub(r"`(\w*[^\W_])`", lambda name: "--" + name[1].replace("_", "-"), text)
+    # The evidence speaks of parameters, as for those who write Python.
+    flags = {each.name: flag_of(each) for each in fields(FitOptions)}
+    return re.sub(r"`(\w+)`", lambda name: flags.get(name[1]) or name[0], text)
 
 
 def input_name(record: dict) -> str:
@@ -80,7 +125,7 @@ def input_name(record: dict) -> str:
     return f"{name}, seen from {view[0]:g}, {view[1]:g}" if view else name
 
 
-def moved_columns(record: dict, fit: ManifoldFactorizer) -> list[str]:
+def _moved_columns(record: dict, fit: ManifoldFactorizer) -> list[str]:
     """Return which columns of a table each factor moves; nothing for images and many columns."""
     columns = record.get("columns") or {}
     known = columns and not columns.get("image") and fit.diffusion_.points is not None
@@ -89,12 +134,10 @@ def moved_columns(record: dict, fit: ManifoldFactorizer) -> list[str]:
     return [wrapped(str(fit.loadings(column_names=columns["names"])))]
 
 
-def samples_sentence(record: dict, fit: ManifoldFactorizer) -> str:
+def _samples_sentence(record: dict, fit: ManifoldFactorizer) -> str:
     """Return how many samples there are, and how many were fitted."""
     fitted = len(fit.spectrum_.weights)
     total = record.get("n_samples", fitted)
-    if is_of_all_views(record):
-        return f"{total:,} particles, all placed; the motions were found in {fitted:,}."
     if fitted == total:
         return f"{total:,} samples, all of them fitted."
     return f"{total:,} samples: {fitted:,} were fitted, the others placed beside them."
@@ -106,92 +149,7 @@ def factor_probability(record: dict, fit: ManifoldFactorizer, f: int) -> str:
     return f"Right in {share} of such results." if share else ""
 
 
-def about_samples(record: dict, fit: ManifoldFactorizer) -> list[str]:
-    """Return sentences about samples, if not all were fitted, and about particles."""
-    some = record.get("n_samples", 0) > len(fit.spectrum_.weights)
-    placed = [samples_sentence(record, fit)] if some else []
-    return [*preparation_sentences(record), *placed, *confounder_sentences(record)]
-
-
-def preparation_sentences(record: dict) -> list[str]:
-    """Return how images or volumes became samples; nothing for other inputs."""
-    components = record.get("components")
-    return [f"Samples: {components['text']}."] if components else []
-
-
-def all_views_lines(record: dict) -> list[str]:
-    """Return `all_views_sentences` as lines of plain text."""
-    # Terminals may not have the character.
-    plain = [text.replace("°", " degrees") for text in all_views_sentences(record)]
-    return [fill(text, TEXT_WIDTH) for text in plain]
-
-
-def all_views_sentences(record: dict) -> list[str]:
-    """Return what was found in particles of all views; nothing for other inputs."""
-    found = record.get("all_views")
-    if found is None:
-        return []
-    rank = len(found.get("information", []))
-    correlations = listed([f"{r:.2f}" for r in found.get("agreement", [])[:rank]])
-    sentences = [
-        "Particles of all views, one coordinate for all: "
-        f"{numeral(rank)} principal volume{'' if rank == 1 else 's'}, on which two half sets of "
-        f"images agree (correlations {correlations})."
-    ]
-    consistency = enumerate(found.get("consistency", []), start=1)
-    each = [f"{r:.2f} on factor {f}" for f, r in consistency if r is not None]
-    if each:
-        sentences.append(
-            "Consistency between views, the share of a motion in some views that views far from "
-            f"them predict: {listed(each)}; 1 if a coordinate means the same in all views."
-        )
-    motions = list(enumerate(found.get("motions", []), start=1))
-    if motions:
-        medians = [
-            f"{deviation_in_words(motion['median_deviation'], motion['topology'])} on factor {f}"
-            for f, motion in motions
-        ]
-        sentences += [
-            f"All particles are placed; the median deviation is {listed(medians)}.",
-            " ".join(_visibility(motion, f) for f, motion in motions),
-        ]
-    return sentences
-
-
-def volume_sentences(shown: Shown) -> list[str]:
-    """Return what images say about another program's coordinates."""
-    if shown.why:
-        return [f"No volumes were computed along the factors: {shown.why}"]
-    if shown.motions is None or not shown.motions.expected:
-        return []
-    found = enumerate(shown.motions.model.consistency, start=1)
-    each = [f"{r:.2f} on factor {number}" for number, r in found]
-    return [
-        "Volumes along the factors, computed from the images and these coordinates: "
-        f"those of two half sets of images correlate by {listed(each)}. Near 0, the "
-        "images show nothing of the factor."
-    ]
-
-
-def deviation_in_words(value: float, topology: str) -> str:
-    """Return a deviation as people read it: degrees on a circle."""
-    return f"{value:.0f}°" if topology == "circle" else f"{value:.2f}"
-
-
-def _visibility(motion: dict, number: int) -> str:
-    """Return how many directions show a motion."""
-    if motion["shown"] == 1:
-        return f"All directions show factor {number}."
-    shown = f"{motion['shown']:.0%} of the directions show factor {number}"
-    if not motion["blind"]:
-        return f"{shown}; none is blind to it."
-    axis = motion["axis"]
-    around = f", around rot {axis[0]:.0f}°, tilt {axis[1]:.0f}°," if axis else ""
-    share, particles = motion["blind"], motion["blind_particles"]
-    return f"{shown}; {share:.0%}{around} are blind to it, with {particles:.0%} of the particles."
-
-
-def confounder_sentences(record: dict) -> list[str]:
+def _confounder_sentences(record: dict) -> list[str]:
     """Return `warnings`, or that known properties of the particles explain nothing."""
     confounders = record.get("confounders", [])
     warned = warnings(record)
@@ -209,24 +167,6 @@ def warnings(record: dict) -> list[str]:
 
 
 # Tables, for the page and as plain text.
-
-
-def run_tables(record: dict, fit: ManifoldFactorizer) -> dict[str, Table]:
-    """Return all tables of a run by name; those with nothing to say have no rows."""
-    return {
-        "tests": tests_table(record, fit),
-        "leakage": leakage_table(fit),
-        "confounders": confounders_table(record),
-        "components": _components_table(record),
-        "computation": _computation_table(fit),
-        "choices": choices_table(record, fit),
-        "conditions": _conditions_table(record),
-        "seconds": Table(
-            "Seconds of the fit, by stage",
-            ("stage", "seconds"),
-            [(stage, f"{value:.2f}") for stage, value in fit.timings_.items()],
-        ),
-    }
 
 
 def tests_table(record: dict, fit: ManifoldFactorizer) -> Table:
@@ -302,18 +242,6 @@ def _computation_table(fit: ManifoldFactorizer) -> Table:
     return Table("Computation", ("what", "value"), rows)
 
 
-def _components_table(record: dict) -> Table:
-    """Return signal to noise of the principal components of images or volumes."""
-    components = record.get("components", {})
-    pairs = zip(components.get("signal_to_noise", ()), components.get("weights", ()), strict=False)
-    rows = [
-        (str(number), f"{ratio:.3g}", f"{weight:.2f}")
-        for number, (ratio, weight) in enumerate(pairs, start=1)
-    ]
-    header = ("component", "signal to noise", "weight")
-    return Table("Principal components of the images or volumes", header, rows)
-
-
 def confounders_table(record: dict) -> Table:
     """Return how much of each factor known properties of the particles explain."""
     found = record.get("confounders", [])
@@ -337,6 +265,12 @@ def _imbalance(confounder: dict) -> str:
     # Groups have none, nor have runs of earlier releases.
     value = confounder.get("imbalance")
     return "" if value is None else f", imbalance {value:.2f}"
+
+
+def _seconds_table(fit: ManifoldFactorizer) -> Table:
+    """Return how long the stages of the fit took."""
+    rows = [(stage, f"{value:.2f}") for stage, value in fit.timings_.items()]
+    return Table("Seconds of the fit, by stage", ("stage", "seconds"), rows)
 
 
 def choices_table(record: dict, fit: ManifoldFactorizer) -> Table:

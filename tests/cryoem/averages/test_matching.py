@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from manifactor.cryoem.matching import match
+from manifactor.runs.matching import match
 from manifactor.runs.places import Place, bin_labels
 
 

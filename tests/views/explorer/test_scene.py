@@ -14,6 +14,7 @@ from PIL import Image
 
 from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.previews import particle_columns
 from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place
 from manifactor.runs.task import Task
@@ -24,7 +25,6 @@ from manifactor.views.explorer.columns import (
     feature_columns,
     in_polygon,
     inside,
-    particle_columns,
     place_columns,
 )
 from manifactor.views.explorer.previews import Viewpoint, pictures, signed_url

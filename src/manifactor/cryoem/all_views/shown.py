@@ -22,8 +22,8 @@ from manifactor.cryoem.components import ball_values, projection
 from manifactor.cryoem.directions import Cone, counts_within, known_directions, populated_views
 from manifactor.cryoem.files.particles import view_directions
 from manifactor.cryoem.files.stacks import volume_series
-from manifactor.cryoem.matching import unrolled
 from manifactor.estimators import ManifoldFactorizer
+from manifactor.runs.matching import unrolled
 from manifactor.runs.places import Place, bin_labels
 from manifactor.runs.run import Run
 from manifactor.tables.files import read_samples

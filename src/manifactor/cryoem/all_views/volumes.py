@@ -15,10 +15,10 @@ from manifactor.cryoem.all_views.placing import even_places
 from manifactor.cryoem.all_views.transforms import read_transforms, transform_grid
 from manifactor.cryoem.averages import Averages, binned, require_memory
 from manifactor.cryoem.files.particles import euler_matrices
-from manifactor.cryoem.matching import match
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factors.factor import Factor
 from manifactor.runs.archive import read_tree, write_tree
+from manifactor.runs.matching import match
 from manifactor.runs.places import Place, bin_labels
 from manifactor.runs.run import Run, places_along
 from manifactor.tables.reading import is_one_view
@@ -216,6 +216,16 @@ def needs_volumes(run: Run) -> bool:
     except (ValueError, OSError):
         # Particles that cannot be read are reported where they are averaged.
         return False
+
+
+def volumes_notice(run: Run) -> str:
+    """Return that volumes are still to be computed, which takes a while; "" if they are not."""
+    if not needs_volumes(run):
+        return ""
+    return (
+        "volumes along the factors are computed from the images, once, and kept in "
+        f"{run.folder / MODEL_FILE}."
+    )
 
 
 def known_motions(

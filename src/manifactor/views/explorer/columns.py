@@ -6,11 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from manifactor._support.errors import one_line
-from manifactor.cryoem.all_views.volumes import is_of_all_views
-from manifactor.cryoem.files.particles import Particles
 from manifactor.runs.places import Place, in_range
 from manifactor.runs.run import Run
-from manifactor.views.explorer.previews import FeaturePreview, MoleculePreview, Preview
+from manifactor.views.explorer.previews import FeaturePreview, Preview
 
 # Radius at which a circle's samples of no confidence are drawn; those of full confidence have 1.
 # The hole shows that it is a circle.
@@ -107,31 +105,6 @@ def described_factor(columns: Mapping[str, Column], number: int, place: Place) -
     }
 
 
-def particle_columns(particles: Particles) -> dict[str, Column]:
-    """Return properties of particles that are not the same for all."""
-    known: dict[str, np.ndarray] = {}
-    poses = {("rot", "tilt", "psi"): particles.angles, ("shift x", "shift y"): particles.shift}
-    for names, pose in poses.items():
-        if pose is not None:
-            known |= dict(zip(names, pose.T, strict=True))
-    known |= {name.replace("_", " "): values for name, values in particles.microscope.items()}
-    numbers = {name: _numbers(values) for name, values in known.items()}
-    return {
-        f"particle {name}": Column(name, values, "particles")
-        for name, values in numbers.items()
-        # A column of one value tells nothing apart.
-        if len(values) and (values != values[0]).any()
-    }
-
-
-def _numbers(values: np.ndarray) -> np.ndarray:
-    """Return the values as numbers: words by their place in alphabetical order."""
-    if values.dtype.kind not in "fiub":
-        # Enough to colour by, and to select one word by a range.
-        values = np.unique(values, return_inverse=True)[1]
-    return values.astype(float)
-
-
 def feature_columns(samples: np.ndarray, names: Sequence[str] = ()) -> dict[str, Column]:
     """Return the first columns of the samples, by the names that the input has for all of them."""
     numbered = [f"column {j + 1}" for j in range(min(samples.shape[1], MOST_FEATURES))]
@@ -189,18 +162,15 @@ def in_polygon(points: np.ndarray, polygon: np.ndarray) -> np.ndarray:
 # All columns of a run's samples, and why some are missing.
 
 
-def run_columns(run: Run, preview: Preview) -> tuple[dict[str, Column], tuple[str, ...]]:
-    """Return places, particles and input as columns, and sentences on what is missing."""
-    columns = place_columns(run.places)
-    missing = []
-    sources: dict[str, Callable[[], dict[str, Column]]] = {}
-    if "particles" in run.record:
-        sources["particles"] = lambda: particle_columns(run.particles)
+def run_columns(
+    run: Run, preview: Preview, sources: Mapping[str, Callable[[], Mapping[str, Column]]]
+) -> tuple[dict[str, Column], tuple[str, ...]]:
+    """Return places, what sources read, and the input as columns; and what is missing."""
+    columns, missing = place_columns(run.places), []
     # The numbers that were fitted: images have too many pixels to list.
     if isinstance(preview, FeaturePreview):
-        sources["the input"] = lambda: feature_columns(preview.samples, run.column_names)
-    elif isinstance(preview, MoleculePreview) and not is_of_all_views(run.record):
-        sources["the input"] = lambda: feature_columns(run.samples(), run.column_names)
+        own = {"the input": lambda: feature_columns(preview.samples, run.column_names)}
+        sources = {**sources, **own}
     for name, read in sources.items():
         try:
             columns |= read()

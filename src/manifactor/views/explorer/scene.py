@@ -5,21 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from manifactor._support.values import ceil_div
-from manifactor.cryoem.all_views.shown import Shown
-from manifactor.cryoem.files.formats import WRITERS
-from manifactor.cryoem.matching import joint_cells
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factors.factor import angle_matrix, owners
+from manifactor.runs.matching import joint_cells
 from manifactor.runs.places import Place, bin_labels
-from manifactor.runs.run import SELECTIONS, Run, selection
+from manifactor.runs.run import Run, endings, selection
 from manifactor.views import words
 from manifactor.views.explorer.columns import (
     INNER_RADIUS,
@@ -29,8 +25,6 @@ from manifactor.views.explorer.columns import (
     run_columns,
 )
 from manifactor.views.explorer.previews import (
-    Images,
-    MoleculePreview,
     Preview,
     Viewpoint,
     open_preview,
@@ -39,6 +33,7 @@ from manifactor.views.explorer.previews import (
 )
 from manifactor.views.pictures import as_grey, movie_bytes
 from manifactor.views.report import templates
+from manifactor.views.sections import Addition, Section
 
 # Points drawn: browsers without a graphics card still follow the mouse. Selections count all
 # samples.
@@ -149,6 +144,7 @@ class RunScene:
     shown: np.ndarray  # the samples that are drawn, ascending
     preview: Preview  # what is shown of samples
     missing: tuple[str, ...] = ()  # sentences on what could not be read
+    added: Sequence[Addition] = ()  # what packages show of the run
     lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     @property
@@ -162,6 +158,11 @@ class RunScene:
     def _strata(self) -> dict[int | None, Strata]:
         places, count = self.run.places, self.preview.count
         return {f: strata(places, f, count=count) for f in (None, *range(len(places)))}
+
+    @cached_property
+    def described(self) -> dict[str, Section]:
+        """All that is said of the result."""
+        return words.describe(self.run.record, self.fit)
 
     @cached_property
     def factors(self) -> list[dict]:
@@ -182,8 +183,8 @@ class RunScene:
         return {
             "name": run.folder.resolve().name,
             "input": words.input_name(record),
-            "verdict": " ".join(words.verdict(record, fit)),
-            "warnings": [*words.warnings(record), *run.warnings, *self.missing],
+            "verdict": " ".join(self.described["verdict"].sentences),
+            "warnings": [*self.described["warnings"].sentences, *run.warnings, *self.missing],
             "samples": len(run.rows),
             "shown": len(self.shown),
             "factors": [
@@ -207,9 +208,7 @@ class RunScene:
         """Return the suffixes of the files that a selection can be written to."""
         if self.run.drawn:
             return []  # it would lack the samples that are not shown
-        own = Path(self.run.record.get("particles", "")).suffix.lower()
-        # A table of particles can be written in its own format only.
-        return [each for each in SELECTIONS if each not in WRITERS or each == own]
+        return endings(self.run)
 
     def near(self, at: Sequence[Sequence[float]], *, look: Viewpoint, **how) -> dict:
         """Return the mean of about `count` samples near a place, and the nearest."""
@@ -221,22 +220,22 @@ class RunScene:
     ) -> tuple[Found, dict[int, float]]:
         """Return the samples near a place, and how far they reach on each factor."""
         one = factor if mode == "matched" else None
-        preview, among = self._preview(look)
-        if preview is not self.preview:
-            count = min(count, len(among))
-            # Images of one direction are few: searched faster than one is read.
-            searched = strata(preview.places, one, count=count) if count else None
-        else:
+        preview, among = self._seen(look)
+        if preview.rows is None:
             searched = self.strata[one]
-        rows, weights, reached = searched.near(at, count) if searched else (among, among, {})
+        elif len(among):
+            # Images of one direction are few: searched faster than one is read.
+            count = min(count, len(among))
+            searched = strata(preview.places, one, count=count)
+        else:
+            return (preview, among, among, among), {}
+        rows, weights, reached = searched.near(at, count)
         return (preview, among, rows, weights), reached
 
-    def _preview(self, look: Viewpoint) -> tuple[Any, np.ndarray]:
+    def _seen(self, look: Viewpoint) -> tuple[Preview, np.ndarray]:
         """Return what shows samples, and which they are: those seen from a direction, or all."""
-        if isinstance(self.preview, MoleculePreview) and look.source == "images":
-            preview = self.preview.directed(look.view)
-            return preview, preview.rows
-        return self.preview, np.arange(len(self.run.rows))
+        preview = self.preview.seen(look)
+        return preview, np.arange(len(self.run.rows)) if preview.rows is None else preview.rows
 
     def _shown(
         self, preview: Preview, among: np.ndarray, rows: np.ndarray, weights: np.ndarray, look
@@ -291,8 +290,8 @@ class RunScene:
 
     def mean(self, selections: Sequence[Sequence[Mapping]], look: Viewpoint) -> dict:
         """Return the mean of a selection, or the difference of two."""
-        preview, among = self._preview(look)
-        if isinstance(preview, MoleculePreview):
+        preview, among = self._seen(look)
+        if not preview.of_samples:
             raise ValueError("a selection has a mean of images only: choose images above.")
         chosen = [np.flatnonzero(inside(self.columns, each)[among]) for each in selections]
         if not all(map(len, chosen)):
@@ -310,10 +309,8 @@ class RunScene:
 
     def sample(self, number: int) -> dict:
         """Return one of the samples that are drawn."""
-        preview, everyone = self.preview, np.arange(len(self.run.rows))
-        if isinstance(preview, MoleculePreview) and preview.source is not None:
-            preview = Images(source=preview.source)
-        return self._shown(preview, everyone, self.shown[[number]], np.ones(1), Viewpoint())
+        everyone, one = np.arange(len(self.run.rows)), self.preview.of_one()
+        return self._shown(one, everyone, self.shown[[number]], np.ones(1), Viewpoint())
 
     def selected(self, conditions: Sequence[Mapping]) -> dict:
         """Return how many samples meet the conditions and, as bits, which of the drawn ones do."""
@@ -343,16 +340,14 @@ class RunScene:
 
     def evidence(self) -> dict:
         """Return the evidence and the diagnostics of the report as HTML."""
-        record, fit = self.run.record, self.fit
+        about = words.about_samples(self.run.record, self.fit)
         sentences = [
-            *words.verdict(record, fit),
-            words.explanation(record, fit),
-            *words.all_views_sentences(record),
-            *words.volume_sentences(self.preview.what),
-            *words.about_samples(record, fit),
+            *words.sentences(self.described, "verdict", "evidence", "findings"),
+            *(text for each in self.added for text in each.sentences()),
+            *words.sentences(self.described, *about),
         ]
         page = templates().get_template("evidence.html")
-        return {"html": page.render(sentences=sentences, tables=words.run_tables(record, fit))}
+        return {"html": page.render(sentences=sentences, about=self.described)}
 
 
 def _rounded(values: np.ndarray | None, rows: np.ndarray) -> list | None:
@@ -360,10 +355,12 @@ def _rounded(values: np.ndarray | None, rows: np.ndarray) -> list | None:
     return None if values is None else np.round(values[rows], 4).tolist()
 
 
-def scene_of(run: Run, fit: ManifoldFactorizer, shown: Shown) -> RunScene:
+def scene_of(run: Run, fit: ManifoldFactorizer, added: Sequence[Addition] = ()) -> RunScene:
     """Return the scene of a run and its fit, which were read before."""
-    preview = open_preview(run, shown)
-    columns, missing = run_columns(run, preview)
+    previews = (each.preview() for each in added)
+    preview = next((each for each in previews if each is not None), None) or open_preview(run)
+    sources = {name: read for each in added for name, read in each.columns(preview).items()}
+    columns, missing = run_columns(run, preview, sources)
     n_samples = len(run.rows)
     # Those of some fitted samples only have no values for the others.
     if len(functions := fit.spectrum_.functions) == n_samples:
@@ -374,4 +371,4 @@ def scene_of(run: Run, fit: ManifoldFactorizer, shown: Shown) -> RunScene:
         # The same samples each time: a link shows the same picture again.
         rng = np.random.default_rng(0)
         drawn = np.sort(rng.choice(n_samples, MOST_SHOWN, replace=False))
-    return RunScene(run, fit, columns, drawn, preview, missing)
+    return RunScene(run, fit, columns, drawn, preview, missing, added)

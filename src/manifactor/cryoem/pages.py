@@ -1,0 +1,264 @@
+"""What report and explorer show of particles, images and volumes beside the factors."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from manifactor._support.errors import one_line
+from manifactor._support.stages import Stages
+from manifactor.cryoem import previews, words
+from manifactor.cryoem.all_views.model import angles_of
+from manifactor.cryoem.all_views.shown import Shown, Wanted, open_shown, read_volumes
+from manifactor.cryoem.all_views.volumes import is_of_all_views, open_motions, volumes_notice
+from manifactor.cryoem.averages import Averages, average, place_captions
+from manifactor.cryoem.directions import Cone, sphere_cells
+from manifactor.estimators import ManifoldFactorizer
+from manifactor.runs.run import Run
+from manifactor.views import plots
+from manifactor.views.explorer.columns import Column, feature_columns
+from manifactor.views.explorer.previews import Preview
+from manifactor.views.figures import film, panel, strip
+from manifactor.views.pictures import movie_bytes
+from manifactor.views.sections import Addition, Figure, Section
+
+# Samples that are averaged: the mean of more looks the same and takes longer.
+MOST_AVERAGED = 20_000
+
+# Pixels of images of the molecule: the model has no finer detail.
+PIXELS = 160
+
+# Bands of the map of the sphere: its cells are so much smaller than those of the views that none of
+# these is missed.
+BANDS = 48
+
+
+@dataclass(frozen=True)
+class ParticlePages(Addition):
+    """What is shown of a run of particles, images or volumes; nothing of numbers alone."""
+
+    run: Run
+    what: Shown  # of particles of all views
+
+    @staticmethod
+    def about(record: dict, fit: ManifoldFactorizer) -> Sequence[Section]:
+        """Return how samples were made of images, and what was found in all views."""
+        return words.about(record, len(fit.spectrum_.weights))
+
+    @classmethod
+    def wanted(cls, run: Run, options: Any) -> Wanted:
+        """Return the direction, and the volumes of another program, that were asked for."""
+        folder, factor = options.volumes, options.volumes_along
+        if factor is not None and folder is None:
+            raise ValueError(
+                "--volumes-along is the factor of a series of volumes; give its folder "
+                "with --volumes, or leave it out."
+            )
+        volumes = None if folder is None else read_volumes(folder, run, factor=factor)
+        wanted = Wanted(options.view, options.width, volumes)
+        wanted.check(run)
+        return wanted
+
+    @classmethod
+    def notice(cls, run: Run) -> str:
+        """Return that volumes are computed, if that is to be done."""
+        return volumes_notice(run)
+
+    @classmethod
+    def open(
+        cls, run: Run, fit: ManifoldFactorizer, wanted: Any = None, *, stages: Stages | None = None
+    ) -> "ParticlePages":
+        """Return what is shown, with volumes along the factors if something is `wanted`."""
+        if wanted is None:
+            return cls(run, Shown(open_motions(run, fit)))
+        return cls(run, open_shown(run, fit, wanted, stages=stages))
+
+    def problem(self) -> str:
+        """Return why there are no volumes."""
+        return self.what.why and f"no volumes along the factors: {self.what.why}"
+
+    def sentences(self) -> list[str]:
+        """Return what images say about another program's coordinates."""
+        return words.volume_sentences(self.what)
+
+    def notes(self) -> list[str]:
+        """Return of which images there are averages."""
+        # Along a factor of more dimensions there are none.
+        return [
+            f"Factor {number}: averages of {cone}"
+            for number, cone in enumerate(self.what.cones, start=1)
+            if self.run.place(number).topology != "other"
+        ]
+
+    def samples(self, f: int) -> Figure | None:
+        """Return the deviations of all particles, not only of those fitted."""
+        if self.what.motions is None or self.what.motions.expected:
+            return None
+        place = self.run.places[f]
+        assert place.displayed_deviation is not None
+        quantiles = np.quantile(place.displayed_deviation, [0.5, 0.95])
+        middle, high = (words.deviation_in_words(value, place.topology) for value in quantiles)
+        text = (
+            f"Coordinates of all {len(place):,} particles and their deviations: {middle} or "
+            f"less for half of them, {high} or more for one in twenty."
+        )
+        count = plots.drawn(len(place))
+        if count < len(place):
+            text += f" Drawn: {count:,} of them."
+        draw, alt = (
+            partial(plots.deviation, place=place),
+            f"Cloud of coordinates on factor {f + 1}.",
+        )
+        return panel(f"deviation{f + 1}", draw, alt, text, kind="cloud")
+
+    def figures(self, f: int) -> list[Figure]:
+        """Return how well each direction shows the motion."""
+        if self.what.motions is None:
+            return []
+        values = self.what.motions.model.views.deviations[:, f]
+        text = words.blind_sentence(self.what.motions, f)
+        return [self._map(f"seen{f + 1}", values, "deviation", text)]
+
+    def sections(self) -> list[Section]:
+        """Return the number of particles in each direction."""
+        if self.what.motions is None:
+            return []
+        views = self.what.motions.model.views
+        counts = views.counts
+        fullest = angles_of(views.directions[[counts.argmax()]])[0]
+        text = (
+            f"{counts.sum():,} particles by direction: {counts.min():,} to {counts.max():,} in "
+            f"each of {len(counts)} cells of half the sphere, most near "
+            f"{words.view_in_words(fullest)}. Opposite directions, whose images are mirrored, "
+            "count as one."
+        )
+        map_of_all = self._map("particles", counts, "particles in a cell", text)
+        return [Section("views", figures=[map_of_all], title="Views")]
+
+    def _map(self, name: str, values: np.ndarray, label: str, text: str) -> Figure:
+        """Return a value of each direction on the map of the sphere."""
+        assert self.what.motions is not None
+        cells = sphere_cells(BANDS)
+        # A view and the one from behind have one value.
+        own = self.what.motions.model.views.cells.index(cells.centres)
+        shown = np.nan_to_num(values[own].astype(float))
+
+        def draw(ax) -> None:
+            plots.sphere(ax, cells, shown, label=label)
+            # An image of the cells is smaller than their outlines.
+            ax.collections[0].set_rasterized(True)
+
+        alt, size = "Map of the sphere.", (4.0, 2.2)
+        return panel(name, draw, alt, text, size=size, kind="cloud sphere")
+
+    # Images along a factor: of the molecule, of particles, of given volumes.
+
+    def strips(self, f: int) -> list[Figure]:
+        """Return images along a factor."""
+        what, volumes = self.what, self.what.volumes
+        strips = [] if what.motions is None else [self._molecule(f)]
+        # Images of particles themselves stand beside what was computed from all of them.
+        if what.cones or what.motions is None:
+            strips += self._averages(f)
+        if volumes is not None and volumes.factor == f:
+            strips.append(self._volumes(what.view(f) or (0.0, 0.0)))
+        return strips
+
+    def _molecule(self, f: int) -> Figure:
+        """Return images of the molecule along a motion."""
+        motions = self.what.motions
+        assert motions is not None
+        # The film has three images for each of the strip, which are the middle ones.
+        found = motions.along(f, count=21, size=PIXELS, view=self.what.view(f))
+        circular = motions.scales[f].topology == "circle"
+        some = slice(0 if circular else 1, None, 3)
+        others = ", the other motions in their middle" if len(motions.scales) > 1 else ""
+        best = ", which shows this motion best" if self.what.wanted.view is None else ""
+        text = (
+            f"The molecule at {len(found.images[some])} coordinates on factor {f + 1}, seen from "
+            f"{words.view_in_words(found.view)}{best}{others}: projections of the volumes that all "
+            "particles together gave, without CTF."
+        )
+        captions = place_captions(found.places, found.places.displayed)
+        moving = film(found.images, captions, PIXELS, circular=circular)
+        look: dict[str, Any] = {"side": PIXELS, "width": motions.model.box, "film": moving}
+        return strip(found.images[some], captions[some], "mean images", text, **look)
+
+    def _averages(self, f: int) -> list[Figure]:
+        """Return means along a factor, or why they cannot be read; nothing of a run of numbers."""
+        record, cone = self.run.record, self.what.cones[f] if self.what.cones else None
+        # Nothing to average: no sentence about what is missing is needed.
+        of_pictures = (record.get("columns") or {}).get("image")
+        if not of_pictures and "particles" not in record and "components" not in record:
+            return []
+        try:
+            found = averages_along(self.run, f, cone)
+        except (ValueError, OSError) as error:
+            return [Figure(f"No averages along this factor: {one_line(error)}")]
+        total = len(self.run.rows)
+        amount = f"{total:,} {'volumes' if found.of_volumes else 'images'}"
+        if cone is not None:
+            total, amount = cone.n_particles, str(cone)
+        if total > MOST_AVERAGED:
+            amount = f"{MOST_AVERAGED:,} of {amount}, drawn at random"
+        corrected = ", corrected for their CTF" if found.ctf_corrected else ""
+        text = f"Means of {amount}{corrected}, along the factor: {found}."
+        captions = found.captions[0]
+        moving = film(found.images, captions, 96, circular=found.is_circular)
+        look: dict[str, Any] = {"side": 96, "width": found.width, "film": moving}
+        return [strip(found.images, captions, "mean images", text, **look)]
+
+    def _volumes(self, view: tuple[float, float]) -> Figure:
+        """Return projections of given volumes in a direction."""
+        volumes = self.what.volumes
+        assert volumes is not None
+        # At most 12, as many as a page shows side by side.
+        numbers = np.unique(np.rint(np.linspace(0, len(volumes.names) - 1, 12)).astype(int))
+        images = np.stack([volumes.image(number, view) for number in numbers])
+        text = (
+            f"{len(numbers)} of {len(volumes.names)} volumes of {volumes.folder.name}, "
+            f"{volumes.names[0]} to {volumes.names[-1]}, at their coordinates on factor "
+            f"{volumes.factor + 1}, projected from {words.view_in_words(view)}."
+        )
+        captions = place_captions(volumes.place, volumes.place.displayed[numbers])
+        return strip(images, captions, "projections", text, side=PIXELS, width=volumes.width)
+
+    def movies(self, f: int) -> Mapping[str, bytes]:
+        """Return movies of the molecule, or of means, along a factor."""
+        if self.what.motions is None:
+            return averages_along(self.run, f).movies
+        found = self.what.motions.along(f, count=24, size=PIXELS, view=self.what.view(f))
+        return movie_bytes(found.images, circular=self.run.places[f].topology == "circle")
+
+    # Samples in the explorer.
+
+    def preview(self) -> Preview | None:
+        """Return a molecule or given volumes, else images or volumes of the samples."""
+        return previews.open_preview(self.run, self.what)
+
+    def columns(self, preview: Preview) -> dict[str, Callable[[], Mapping[str, Column]]]:
+        """Return functions that read columns of particles, and beside a molecule the samples."""
+        run = self.run
+        sources: dict[str, Callable[[], Mapping[str, Column]]] = {}
+        if "particles" in run.record:
+            sources["particles"] = lambda: previews.particle_columns(run.particles)
+        if isinstance(preview, previews.MoleculePreview) and not is_of_all_views(run.record):
+            sources["the input"] = lambda: feature_columns(run.samples(), run.column_names)
+        return sources
+
+
+def averages_along(run: Run, f: int, cone: Cone | None = None) -> Averages:
+    """Average images or volumes along a factor as the page does."""
+    # As many as a page shows side by side.
+    n_bins = 12
+    if cone is not None:
+        run = run.seen_from(cone.view, width=cone.width, or_opposite=True)
+        # Fewer bins, so that each has about 25 images.
+        n_bins = int(np.clip(len(run.rows) // 25, 4, n_bins))
+    # Few images have no matches; of one view, `average` says what it could match.
+    many = cone is None or len(run.rows) >= 100 * n_bins
+    # With one factor there is nothing to hold still.
+    matched = many and len(run.places) > 1
+    return average(run, [f + 1], n_bins=n_bins, matched=matched, most=MOST_AVERAGED)
