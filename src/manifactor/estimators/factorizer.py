@@ -5,7 +5,6 @@ from contextlib import nullcontext, suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from numbers import Integral
 from operator import attrgetter
 from typing import Any
@@ -17,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manifactor._support.errors import NothingFoundError, held_warnings, issue, parted, warn_all
 from manifactor._support.parameters import Choice, require_choice, require_count
+from manifactor._support.plugins import plugins
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import require_values
 from manifactor._support.workers import ignored
@@ -965,8 +965,7 @@ class ManifoldFactorizer(SpectralEstimator):
             require_values(table, argument="values")
         return given, table[self.factorization_.in_graph]
 
-    # Drawings lie in a room above this one, which is imported when something is drawn: the only
-    # imports that point up.
+    # Drawings are plug-ins, so that no fit needs the packages that draw.
 
     def plot(self, figure=None):
         """Draw the factors, the spectrum and the angles between factors.
@@ -982,7 +981,7 @@ class ManifoldFactorizer(SpectralEstimator):
             That which was drawn on.
         """
         check_is_fitted(self)
-        return import_module("manifactor.views.plots").overview(self, figure=figure)
+        return plugins("views")["overview"].load()(self, figure=figure)
 
     def _repr_html_inner(self) -> str:
         return self._with_result(super()._repr_html_inner())
@@ -998,7 +997,7 @@ class ManifoldFactorizer(SpectralEstimator):
         """Return the result above scikit-learn's diagram; before a fit, that alone."""
         if not hasattr(self, "factorization_"):
             return diagram
-        return import_module("manifactor.views.notebook").result_html(self) + diagram
+        return plugins("views")["card"].load()(self) + diagram
 
     def restore(self) -> None:
         """Make an estimator that was read from an archive ready for use."""
