@@ -580,6 +580,7 @@ def find_in_samples(
     )
     known = diffusion.preparation
     found = replace(find(samples), noise=known.noise if known else 0.0)
+    warn_all(found.warned)
     factors = found.factors(diffusion.points)
     evidence = weigh_sum(found, factors, diffusion, rng=rng)
     wrong = any(

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from manifactor import statistics
+import manifactor.statistics as statistics
 from manifactor._support.threads import map_threads
 from manifactor._support.values import quotient
 from manifactor.factors.charts import Cloud, in_panels

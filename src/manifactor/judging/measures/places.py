@@ -21,7 +21,7 @@ import numpy as np
 from scipy.spatial import KDTree
 from sklearn.neighbors import NearestNeighbors
 
-from manifactor import statistics
+import manifactor.statistics as statistics
 from manifactor._support.threads import cores, map_threads
 from manifactor._support.values import quotient
 from manifactor.factors.shapes import signed_angle

@@ -13,7 +13,7 @@ from scipy.spatial import KDTree
 from scipy.stats import rankdata
 from sklearn.decomposition import PCA
 
-from manifactor import statistics
+import manifactor.statistics as statistics
 from manifactor._support.threads import map_threads
 from manifactor._support.values import quotient
 from manifactor.factors.factor import Factor, Reading

@@ -16,7 +16,7 @@ from itertools import chain
 import numpy as np
 from scipy.spatial import KDTree
 
-from manifactor import statistics
+import manifactor.statistics as statistics
 from manifactor._support.errors import NothingFoundError
 from manifactor._support.parameters import Choice
 from manifactor._support.threads import map_threads

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from manifactor._support.errors import Warned
 from manifactor._support.values import ceil_div, quotient
 from manifactor.factors.factor import Factor
 from manifactor.factors.placing import ByFunctions, Locate, Placed, place_blocks
@@ -59,6 +60,7 @@ class Sum:
     axes_error: float = 0.0
     # Variance of the noise in each direction, as the preparation of the samples has seen it
     noise: float = 0.0
+    warned: tuple[Warned, ...] = ()
 
     @property
     def own_share(self) -> float:

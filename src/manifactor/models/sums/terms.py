@@ -6,12 +6,13 @@ same ones.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import combinations
 
 import numpy as np
 
-from manifactor._support.errors import warn_all
+from manifactor._support.errors import Warned
 from manifactor.factors.shapes import on_circle, signed_angle, unit_vectors, widest_gap
 from manifactor.models.sums import independence
 from manifactor.models.sums.sheets import Projection, Sheet, choose_neighbors, lay_sheet
@@ -59,19 +60,15 @@ def _shown(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _of_all(shown: np.ndarray, some: np.ndarray, reading: Reading) -> Reading:
-    """The reading of all samples, which are projected onto the sheet of some.
-
-    Places that are out of order somewhere explain nothing.
-    """
+    """The reading of all samples, which are projected onto the sheet of some."""
     sheet = lay_sheet(reading.places, reading.topology, some)
     at = sheet.project(shown)
     explained = reading.explained
     if reading.topology == "other":
         # The directions of noise explain only the variance that lies in them.
         explained = 1 - float(((shown - at.means) ** 2).sum() / (shown**2).sum())
-    if sheet.tangled():
-        explained = 0.0
-    return opened(Reading(reading.topology, at.places, explained))
+    # Places that are out of order somewhere explain nothing.
+    return opened(Reading(reading.topology, at.places, 0.0 if sheet.tangled() else explained))
 
 
 def opened(reading: Reading) -> Reading:
@@ -110,30 +107,6 @@ def _linear_curves(samples: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
         yield "circle", unit_vectors(samples[:, :2] / samples[:, :2].std(axis=0))
 
 
-def _spectral_curves(
-    samples: np.ndarray, n_neighbors: int, rng: np.random.Generator
-) -> Iterator[tuple[str, np.ndarray]]:
-    """Places that the lowest functions of the samples' own diffusion tell."""
-    # More neighbours would bridge the turns of a winding curve.
-    most = max(16, int(0.04 * len(samples)))
-    graph = neighbor_graph(samples, min(n_neighbors, most, len(samples) - 1))
-    graph, walk = without_outliers(samples, graph, affinity(graph))
-    # A full decomposition of few samples takes no time. For few functions of more samples, the
-    # Lanczos method is the fastest.
-    solver = "dense" if len(graph.distinct) <= 300 else "arpack"
-    count = min(6, len(graph.distinct) - 1)
-    spectrum = laplacian_spectrum(walk, count, solver=solver, rng=rng)
-    # Nothing is said of pieces that were joined: nobody asked for the graph of what is left.
-    warn_all(spectrum.warned)
-    functions = spectrum.with_copies(graph).functions[:, 1:]
-    if not functions.shape[1]:
-        return
-    yield "interval", functions[:, :1]
-    # Between the cosine of a circle and its sine lies at most one function of another factor.
-    for pair in combinations(range(min(3, functions.shape[1])), 2):
-        yield "circle", unit_vectors(functions[:, list(pair)])
-
-
 @dataclass(frozen=True)
 class Fitted:
     """One factor of a sum, fitted to samples."""
@@ -152,10 +125,7 @@ class Fitted:
 
 def rest_of(samples: np.ndarray, factors: Sequence[Fitted]) -> np.ndarray:
     """Return what factors leave of samples."""
-    rest = samples
-    for factor in factors:
-        rest = rest - factor.at.means
-    return rest
+    return reduce(np.subtract, (factor.at.means for factor in factors), samples)
 
 
 def share_left(samples: np.ndarray, factors: Sequence[Fitted]) -> float:
@@ -183,12 +153,11 @@ def _untangled(target: np.ndarray, factor: Fitted) -> Fitted:
     return fitted(target, read_surface(target - target.mean(axis=0)))
 
 
-def _each(
+def _in_turn(
     samples: np.ndarray, factors: Sequence[Fitted], work: Callable[[np.ndarray, Fitted], Fitted]
 ) -> list[Fitted]:
     """Apply `work` to each factor, given what the others leave."""
-    rest = rest_of(samples, factors)
-    done = []
+    rest, done = rest_of(samples, factors), []
     for factor in factors:
         target = rest + factor.at.means
         done.append(work(target, factor))
@@ -203,7 +172,7 @@ def _fit_rounds(samples: np.ndarray, factors: list[Fitted]) -> list[Fitted]:
     # Each round takes off a share of the error that is the squared cosine between the factors'
     # directions.
     for _ in range(5):
-        factors = _each(samples, factors, _fit_again)
+        factors = _in_turn(samples, factors, _fit_again)
         left = share_left(samples, factors)
         if left < least:
             best, least = factors, left
@@ -222,6 +191,7 @@ class Fitter:
     n_neighbors: int  # neighbours in the graphs of what is left of the samples
     rng: np.random.Generator
     surfaces: bool = False  # whether a factor may be a surface
+    warned: list[Warned] = field(default_factory=list)  # of all spectra that were computed
 
     def read(self, samples: np.ndarray) -> Reading:
         """Return where samples, (n, q), lie on the curve or surface that explains them."""
@@ -230,8 +200,7 @@ class Fitter:
         readings = [_reading(some, *start) for start in _linear_curves(some)]
         # A curve that is read from the main directions and explains nearly all needs no spectrum.
         if max(reading.explained for reading in readings) < 0.99:
-            starts = _spectral_curves(some, self.n_neighbors, self.rng)
-            readings += [_reading(some, *start) for start in starts]
+            readings += [_reading(some, *start) for start in self._spectral_curves(some)]
         curve = _of_all(shown, some, _plainest(readings))
         if not self.surfaces or curve.explained > 1 - CURVE_LEAVES:
             return curve
@@ -239,22 +208,42 @@ class Fitter:
         better = 1 - surface.explained < (1 - curve.explained) / 2
         return surface if better else curve
 
+    def _spectral_curves(self, samples: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+        """Places that the lowest functions of the samples' own diffusion tell."""
+        # More neighbours would bridge the turns of a winding curve.
+        most = max(16, int(0.04 * len(samples)))
+        graph = neighbor_graph(samples, min(self.n_neighbors, most, len(samples) - 1))
+        graph, walk = without_outliers(samples, graph, affinity(graph))
+        # A full decomposition of few samples takes no time. For few functions of more samples, the
+        # Lanczos method is the fastest.
+        solver = "dense" if len(graph.distinct) <= 300 else "arpack"
+        count = min(6, len(graph.distinct) - 1)
+        spectrum = laplacian_spectrum(walk, count, solver=solver, rng=self.rng)
+        # Nothing is said of pieces that were joined: nobody asked for the graph of what is left.
+        self.warned.extend(spectrum.warned)
+        functions = spectrum.with_copies(graph).functions[:, 1:]
+        if functions.shape[1]:
+            yield "interval", functions[:, :1]
+        # Between the cosine of a circle and its sine lies at most one function of another factor.
+        for pair in combinations(range(min(3, functions.shape[1])), 2):
+            yield "circle", unit_vectors(functions[:, list(pair)])
+
     def fit(self, samples: np.ndarray) -> Fitted:
         """Return the curve or surface that explains samples, (n, q)."""
         return fitted(samples, self.read(samples))
 
     def polish(self, samples: np.ndarray, factors: Sequence[Fitted]) -> list[Fitted]:
         """Fit each factor to what the others leave, in turn; the best round counts."""
-        factors = _each(samples, factors, _fit_again)
+        factors = _in_turn(samples, factors, _fit_again)
         # Once more where a curve is tangled: places in the wrong order explain as much as those in
         # the right one.
         for _ in range(2):
-            factors = _fit_rounds(samples, _each(samples, factors, self._read_again))
+            factors = _fit_rounds(samples, _in_turn(samples, factors, self._read_again))
             if not any(factor.sheet.tangled() for factor in factors):
                 return factors
-        return (
-            _fit_rounds(samples, _each(samples, factors, _untangled)) if self.surfaces else factors
-        )
+        if not self.surfaces:
+            return factors
+        return _fit_rounds(samples, _in_turn(samples, factors, _untangled))
 
     def shown_anew(self, samples: np.ndarray, factors: Sequence[Fitted]) -> list[float]:
         """Return the shares that places explain if they are read from what the others leave.
@@ -303,6 +292,7 @@ def find_sum(
         left=share_left(shown, order),
         noise_left=is_noise(rest_of(shown, order)),
         axes_error=axes_error(order),
+        warned=tuple(fitter.warned),
     )
 
 
@@ -376,7 +366,7 @@ def _divided(samples: np.ndarray, factors: list[Fitted], fitter: Fitter) -> list
         parts = _parts(rest + surface.at.means)[:2]
         if len(parts) < 2:
             continue
-        others = [each for each in factors if each is not surface]
+        others = [factor for factor in factors if factor is not surface]
         trial = fitter.polish(samples, [*others, *map(fitter.fit, parts)])
         less = share_left(samples, trial) < share_left(samples, factors)
         if less and _add_up(samples, trial):
@@ -450,10 +440,12 @@ def _add_up(samples: np.ndarray, factors: Sequence[Fitted]) -> bool:
     """Whether factors explain samples and are independent of each other."""
     rest = rest_of(samples, factors)
     weakest = min(factor.variance for factor in factors)
-    # Any disk is a sum of two circles, with a squared cosine of .5.
-    if rest.var(axis=0).sum() > 0.3 * weakest or crossing(factors) > 0.3:
-        return False
-    return cumulant_between(factors) < independence.MAX_CUMULANT
+    return bool(
+        rest.var(axis=0).sum() <= 0.3 * weakest
+        # Any disk is a sum of two circles, with a squared cosine of .5.
+        and crossing(factors) <= 0.3
+        and cumulant_between(factors) < independence.MAX_CUMULANT
+    )
 
 
 def crossing(factors: Sequence[Fitted]) -> float:
@@ -501,14 +493,14 @@ def _summand(samples: np.ndarray, factor: Fitted) -> Summand:
 
 
 def agreement(
-    found: Sum, samples: np.ndarray, find: Callable[[np.ndarray], Sum], *, rng: np.random.Generator
+    total: Sum, samples: np.ndarray, find: Callable[[np.ndarray], Sum], *, rng: np.random.Generator
 ) -> float:
     """Return the least R^2 with which half of the samples gives the same places.
 
     Shapes: samples (n_samples, n_features).
     """
     shown = samples[random_rows(len(samples), 1000)]
-    places = found.explain(shown).places
+    places = total.explain(shown).places
     best = 0.0
     for rows in np.array_split(rng.permutation(len(samples)), 2):
         best = max(best, matched_r2(places, find(samples[rows]).explain(shown).places))
